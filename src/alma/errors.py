@@ -1,0 +1,129 @@
+"""The exception tree: every failure a caller can meet, built from facts and carrying them as attributes.
+
+ALMAError
+├── ConfigurationError ── MissingDependencyError
+├── ValidationError (also ValueError) ── ScopeViolationError · UniquenessError (also ConflictError)
+├── NotFoundError (also LookupError)
+├── StorageError ── ConflictError · MigrationError · UnsupportedOperation · DamagedFileError · StorageFullError
+└── ProviderError ── EmbeddingError · LanguageModelError · IndexUnavailable · ExtractionError · RetrievalError
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+_LONGEST_SHOWN_VALUE = 80
+
+
+class ALMAError(Exception):
+    """The root of every error that ALMA raises on purpose."""
+
+
+class ConfigurationError(ALMAError):
+    """Something in the configuration or the call that opens ALMA is wrong."""
+
+
+class MissingDependencyError(ConfigurationError):
+    """An optional package is needed; `extra` names what to install."""
+
+    def __init__(self, package: str, extra: str) -> None:
+        self.package = package
+        self.extra = extra
+        super().__init__(f"{package} is not installed: run  pip install 'alma-memory[{extra}]'")
+
+
+class ValidationError(ALMAError, ValueError):
+    """A value breaks a rule of the record it was meant for; nothing was written."""
+
+    def __init__(self, subject: str, field: str | None, value: object, reason: str) -> None:
+        self.subject = subject
+        self.field = field
+        self.value = value
+        self.reason = reason
+        where = subject if field is None else f"{subject}.{field}"
+        super().__init__(f"{where} {reason} (got {shown(value)})")
+
+
+class ScopeViolationError(ValidationError):
+    """A read or write would cross, or leave open, the scope it must stay in."""
+
+
+class NotFoundError(ALMAError, LookupError):
+    """A record that was required does not exist, or not inside the scope."""
+
+    def __init__(self, kind: str, record_id: str) -> None:
+        self.kind = kind
+        self.record_id = record_id
+        super().__init__(f"there is no {kind} with id {shown(record_id)}")
+
+
+class StorageError(ALMAError):
+    """The system of record could not do what was asked."""
+
+
+class ConflictError(StorageError):
+    """Another writer got there first; the same call may succeed when repeated."""
+
+
+class UniquenessError(ValidationError, ConflictError):
+    """Another record already holds values that must be unique."""
+
+    def __init__(self, kind: str, fields: Iterable[str], values: Iterable[object]) -> None:
+        self.fields = tuple(fields)
+        self.values = tuple(values)
+        what = ", ".join(self.fields)
+        taken = self.values[0] if len(self.values) == 1 else self.values
+        super().__init__(kind, what, taken, "must be unique, and another record has this value")
+
+
+class MigrationError(StorageError):
+    """The schema of a store and the schema this version knows do not fit together."""
+
+
+class UnsupportedOperation(StorageError):
+    """This store cannot do that, and says so instead of pretending."""
+
+
+class DamagedFileError(StorageError):
+    """A file of the store cannot be read; it was left untouched."""
+
+    def __init__(self, path: Path, backup: Path | None, reason: str) -> None:
+        self.path = path
+        self.backup = backup
+        good = f"the last good copy is {backup}" if backup else "there is no backup copy"
+        super().__init__(f"{path} is damaged ({reason}) and was left as it is; {good}")
+
+
+class StorageFullError(StorageError):
+    """There is no room left on the disk; the transaction was rolled back and the store is intact."""
+
+
+class ProviderError(ALMAError):
+    """A model, index or other service outside the store failed."""
+
+
+class EmbeddingError(ProviderError):
+    """Text could not be turned into a vector."""
+
+
+class LanguageModelError(ProviderError):
+    """A language model did not answer usefully."""
+
+
+class IndexUnavailable(ProviderError):
+    """A search index cannot be reached."""
+
+
+class ExtractionError(ProviderError):
+    """Facts could not be extracted."""
+
+
+class RetrievalError(ProviderError):
+    """Retrieval failed as a whole."""
+
+
+def shown(value: object) -> str:
+    """The value as one short piece of an error message."""
+    text = repr(value)
+    return text if len(text) <= _LONGEST_SHOWN_VALUE else text[: _LONGEST_SHOWN_VALUE - 1] + "…"

@@ -1,0 +1,125 @@
+"""What keeps the house in order: audit events, settings, and who is answerable for a change."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from alma.clock import now
+from alma.errors import ValidationError
+from alma.model.common import Label, Name, Prose
+from alma.model.fields import JsonObject
+from alma.model.record import Index, Record, record
+
+
+@dataclass(frozen=True, slots=True)
+class Attribution:
+    """Who makes a change, from where and why; written into history and audit with it."""
+
+    user_id: str | None = None
+    agent: str | None = None
+    session_id: str | None = None
+    reason: str | None = None
+    ip_address: str | None = None
+    user_agent: str | None = None
+
+    @property
+    def author(self) -> str | None:
+        """The one name to put beside a version."""
+        return self.user_id or self.agent
+
+
+ANONYMOUS = Attribution()
+
+
+@record(
+    "audit_event",
+    table="audit_log",
+    audited=False,
+    append_only=True,
+    indexes=(
+        Index("idx_audit_log_user", ("user_id", "created_at DESC")),
+        Index("idx_audit_log_action", ("action", "created_at DESC")),
+        Index("idx_audit_log_resource", ("resource_type", "resource_id")),
+        Index("idx_audit_log_created", ("created_at DESC",)),
+    ),
+)
+class AuditEvent(Record):
+    """One access to something remembered: who did what to which record, and how it went.
+
+    An act on many records at once is one event with `resource_id` "*" that lists them in `resource_ids`. The id is a
+    number that the store gives.
+    """
+
+    id: int | None = None
+    user_id: Name | None = None
+    session_id: Name | None = None
+    agent_id: Name | None = None
+    action: Name
+    resource_type: Name
+    resource_id: Name
+    resource_ids: tuple[str, ...] | None = None
+    details_json: JsonObject | None = None
+    success: bool = True
+    error_message: Prose | None = None
+    ip_address: Label | None = None
+    user_agent: Prose | None = None
+    created_at: datetime = field(default_factory=now)
+
+
+class SettingType(StrEnum):
+    """How a setting's text is to be read."""
+
+    STRING = "string"
+    INTEGER = "integer"
+    FLOAT = "float"
+    BOOLEAN = "boolean"
+    JSON = "json"
+
+
+@record("setting", table="system_config", key="key")
+class Setting(Record):
+    """A named value that steers the system; `typed_value` reads it."""
+
+    key: Name
+    value: Prose
+    value_type: SettingType = SettingType.STRING
+    description: Prose | None = None
+    is_user_configurable: bool = False
+    updated_at: datetime = field(default_factory=now)
+    updated_by: Name | None = None
+
+    @property
+    def typed_value(self) -> Any:
+        """The value as its type says, or an error that names the setting."""
+        try:
+            return _READERS[self.value_type](self.value)
+        except (ValueError, KeyError):
+            raise ValidationError("setting", self.key, self.value, f"must be of type {self.value_type}") from None
+
+
+_READERS: dict[SettingType, Any] = {
+    SettingType.STRING: str,
+    SettingType.INTEGER: int,
+    SettingType.FLOAT: float,
+    SettingType.BOOLEAN: lambda text: {"true": True, "false": False}[text.lower()],
+    SettingType.JSON: json.loads,
+}
+
+
+def default_settings() -> tuple[Setting, ...]:
+    """The documented settings with their documented values."""
+    rows = (
+        ("memory_decay_enabled", "true", SettingType.BOOLEAN, "Enable automatic memory decay"),
+        ("default_decay_rate", "0.1", SettingType.FLOAT, "Default decay rate for new memories"),
+        ("max_memories_per_session", "1000", SettingType.INTEGER, "Maximum memories in a single session"),
+        ("semantic_search_threshold", "0.7", SettingType.FLOAT, "Minimum similarity threshold for semantic search"),
+        ("auto_categorization_enabled", "true", SettingType.BOOLEAN, "Enable automatic memory categorization"),
+    )
+    return tuple(
+        Setting(key=key, value=value, value_type=type_, description=text, is_user_configurable=True)
+        for key, value, type_, text in rows
+    )

@@ -1,0 +1,46 @@
+"""Every kind of record there is, in the order their tables are made; nothing registers itself."""
+
+from __future__ import annotations
+
+from alma.errors import ValidationError
+from alma.model.governance import AuditEvent, Setting
+from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome, UserPreference
+from alma.model.memory import Memory, MemoryRelationship, MemoryVersion, ProjectPattern
+from alma.model.record import Record, RecordSpec, Reference
+from alma.model.workspace import AgentState, Project, Session, SessionHandoff, SessionMemory, User, WorkItem
+
+KINDS: tuple[type[Record], ...] = (
+    Heuristic,
+    Outcome,
+    UserPreference,
+    DomainKnowledge,
+    AntiPattern,
+    User,
+    Project,
+    Session,
+    Memory,
+    MemoryRelationship,
+    MemoryVersion,
+    SessionMemory,
+    ProjectPattern,
+    SessionHandoff,
+    WorkItem,
+    AgentState,
+    Setting,
+    AuditEvent,
+)
+
+_BY_KIND = {cls.spec.kind: cls for cls in KINDS}
+
+
+def kind_named(kind: str) -> type[Record]:
+    """The record class with this kind name."""
+    try:
+        return _BY_KIND[kind]
+    except KeyError:
+        raise ValidationError("kind", None, kind, f"must be one of {', '.join(_BY_KIND)}") from None
+
+
+def references_to(kind: str) -> tuple[tuple[RecordSpec, Reference], ...]:
+    """Every field of any kind that holds ids of this kind."""
+    return tuple((cls.spec, ref) for cls in KINDS for ref in cls.spec.references if ref.kind == kind)

@@ -1,0 +1,141 @@
+"""What an agent learns: heuristics, outcomes, user preferences, domain knowledge and anti-patterns."""
+
+from __future__ import annotations
+
+from dataclasses import field
+from datetime import datetime
+
+from alma.clock import new_id, now
+from alma.model.common import Count, Label, Name, Prose, Share, Text
+from alma.model.fields import JsonObject
+from alma.model.record import Index, Record, record
+from alma.model.vector import Vector
+
+
+@record(
+    "heuristic",
+    table="heuristics",
+    postgres_table="alma_heuristics",
+    text=("condition", "strategy"),
+    embeds=True,
+    versioned=True,
+    indexes=(Index("idx_heuristics_project_agent", ("project_id", "agent")),),
+)
+class Heuristic(Record):
+    """A rule that was learned: when `condition`, do `strategy`."""
+
+    id: Name = field(default_factory=new_id)
+    agent: Name
+    project_id: Name
+    condition: Text
+    strategy: Text
+    confidence: Share = 0.0
+    occurrence_count: Count = 0
+    success_count: Count = 0
+    last_validated: datetime | None = None
+    created_at: datetime | None = field(default_factory=now)
+    metadata: JsonObject = field(default_factory=dict)
+    embedding: Vector | None = None
+
+
+@record(
+    "outcome",
+    table="outcomes",
+    postgres_table="alma_outcomes",
+    text=("task_description", "strategy_used", "error_message", "user_feedback"),
+    embeds=True,
+    versioned=True,
+    indexes=(
+        Index("idx_outcomes_project_agent", ("project_id", "agent")),
+        Index("idx_outcomes_task_type", ("project_id", "agent", "task_type")),
+        Index("idx_outcomes_timestamp", ("project_id", "timestamp DESC")),
+    ),
+)
+class Outcome(Record):
+    """What happened when a task was tried, and with which strategy."""
+
+    id: Name = field(default_factory=new_id)
+    agent: Name
+    project_id: Name
+    task_type: Label | None = None
+    task_description: Text
+    success: bool = False
+    strategy_used: Prose | None = None
+    duration_ms: Count | None = None
+    error_message: Prose | None = None
+    user_feedback: Prose | None = None
+    timestamp: datetime | None = field(default_factory=now)
+    metadata: JsonObject = field(default_factory=dict)
+    embedding: Vector | None = None
+
+
+@record(
+    "user_preference",
+    table="preferences",
+    postgres_table="alma_preferences",
+    text=("preference", "category"),
+    embeds=True,
+    versioned=True,
+    indexes=(Index("idx_preferences_user", ("user_id",)),),
+)
+class UserPreference(Record):
+    """How a user wants things done."""
+
+    id: Name = field(default_factory=new_id)
+    user_id: Name
+    category: Label | None = None
+    preference: Text
+    source: Prose | None = None
+    confidence: Share = 1.0
+    timestamp: datetime | None = field(default_factory=now)
+    metadata: JsonObject = field(default_factory=dict)
+    embedding: Vector | None = None
+
+
+@record(
+    "domain_knowledge",
+    table="domain_knowledge",
+    postgres_table="alma_domain_knowledge",
+    text=("fact", "domain"),
+    embeds=True,
+    versioned=True,
+    indexes=(Index("idx_domain_knowledge_project_agent", ("project_id", "agent")),),
+)
+class DomainKnowledge(Record):
+    """A fact about a domain, as opposed to a strategy."""
+
+    id: Name = field(default_factory=new_id)
+    agent: Name
+    project_id: Name
+    domain: Label | None = None
+    fact: Text
+    source: Prose | None = None
+    confidence: Share = 1.0
+    last_verified: datetime | None = field(default_factory=now)
+    metadata: JsonObject = field(default_factory=dict)
+    embedding: Vector | None = None
+
+
+@record(
+    "anti_pattern",
+    table="anti_patterns",
+    postgres_table="alma_anti_patterns",
+    text=("pattern", "why_bad", "better_alternative"),
+    embeds=True,
+    versioned=True,
+    indexes=(Index("idx_anti_patterns_project_agent", ("project_id", "agent")),),
+)
+class AntiPattern(Record):
+    """What not to do, why, and what to do instead."""
+
+    id: Name = field(default_factory=new_id)
+    agent: Name
+    project_id: Name
+    pattern: Text
+    why_bad: Prose | None = None
+    better_alternative: Prose | None = None
+    occurrence_count: Count = 1
+    last_seen: datetime | None = field(default_factory=now)
+    created_at: datetime | None = field(default_factory=now)
+    metadata: JsonObject = field(default_factory=dict)
+    embedding: Vector | None = None

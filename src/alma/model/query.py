@@ -1,0 +1,236 @@
+"""Queries are values: a small closed algebra of predicates, an order, a cursor, and what they mean in Python.
+
+There is no Not: a comparison with a missing value is simply not fulfilled, in SQL and in Python alike.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, assert_never, get_args
+
+from alma.errors import ValidationError
+from alma.model.fields import ORDERED, SORTABLE, FieldType
+from alma.model.record import FieldSpec, Record, RecordSpec
+
+Operator = Literal["eq", "ne", "lt", "le", "gt", "ge"]
+Direction = Literal["asc", "desc"]
+
+_OPERATORS: dict[str, Callable[[Any, Any], bool]] = {name: getattr(operator, name) for name in get_args(Operator)}
+_COLLECTIONS = (FieldType.TAGS, FieldType.STRINGS)
+_OPAQUE = (FieldType.JSON, FieldType.VECTOR, *_COLLECTIONS)
+
+
+@dataclass(frozen=True, slots=True)
+class Compare:
+    """The field stands in this relation to the value; ranges only on numbers and timestamps."""
+
+    field: str
+    op: Operator
+    value: Any
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class In:
+    """The field equals one of the values; of none, never."""
+
+    field: str
+    values: tuple[Any, ...]
+
+    def __init__(self, field: str, values: Iterable[Any]) -> None:
+        if isinstance(values, str | bytes):
+            raise ValidationError("In", field, values, "needs a list of values")
+        object.__setattr__(self, "field", field)
+        object.__setattr__(self, "values", tuple(values))
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """The field has no value."""
+
+    field: str
+
+
+@dataclass(frozen=True, slots=True)
+class Has:
+    """The list or tags contain the value."""
+
+    field: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class And:
+    """All of the parts hold; of none, always."""
+
+    parts: tuple[Predicate, ...]
+
+    def __init__(self, *parts: Predicate) -> None:
+        object.__setattr__(self, "parts", parts)
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Or:
+    """At least one of the parts holds; of none, never."""
+
+    parts: tuple[Predicate, ...]
+
+    def __init__(self, *parts: Predicate) -> None:
+        object.__setattr__(self, "parts", parts)
+
+
+Predicate = Compare | In | Missing | Has | And | Or
+EVERYTHING = And()
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """A field to sort by; records without a value come last either way, and ids break ties."""
+
+    field: str
+    direction: Direction = "asc"
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """Where a page ended: the sort values of its last record and its id."""
+
+    values: tuple[Any, ...]
+    key: Any
+
+    @classmethod
+    def after(cls, record: Record, order: Sequence[Order] = ()) -> Cursor:
+        """The cursor that continues behind this record under this order."""
+        return cls(tuple(getattr(record, term.field) for term in order), record.key)
+
+
+def parsed(spec: RecordSpec, predicate: Predicate) -> Predicate:
+    """The predicate with every name known and every value of its field's type, or an error that says which is not."""
+    match predicate:
+        case Compare(name, op, value):
+            return Compare(name, op, _comparable(spec, name, op, value))
+        case In(name, values):
+            return In(name, tuple(_comparable(spec, name, "eq", value) for value in values))
+        case Missing(name):
+            _plain(spec, name)
+            return predicate
+        case Has(name, value):
+            return Has(name, _member(spec, name, value))
+        case And(parts):
+            return And(*(parsed(spec, part) for part in parts))
+        case Or(parts):
+            return Or(*(parsed(spec, part) for part in parts))
+    raise ValidationError("predicate", None, predicate, "must be Compare, In, Missing, Has, And or Or")
+
+
+def parsed_order(spec: RecordSpec, order: Sequence[Order]) -> tuple[Order, ...]:
+    """The order with every field known and sortable."""
+    for term in order:
+        field = _plain(spec, term.field)
+        if field.type not in SORTABLE:
+            raise ValidationError(spec.kind, term.field, term, f"cannot be sorted by, it is {field.type.value}")
+        if term.direction not in get_args(Direction):
+            raise ValidationError("order", term.field, term.direction, "must be 'asc' or 'desc'")
+    return tuple(order)
+
+
+def parsed_cursor(spec: RecordSpec, order: Sequence[Order], cursor: Cursor) -> Cursor:
+    """The cursor with values of the types its order asks for."""
+    if len(cursor.values) != len(order):
+        raise ValidationError("cursor", None, cursor.values, f"must have {len(order)} values, one for each sort field")
+    values = (spec.checked(term.field, value) for term, value in zip(order, cursor.values, strict=True))
+    return Cursor(tuple(values), spec.checked(spec.key, cursor.key))
+
+
+def matches(predicate: Predicate, record: Record) -> bool:
+    """Whether the record fulfils the predicate: the meaning every store must agree with."""
+    match predicate:
+        case Compare(name, op, value):
+            actual = getattr(record, name)
+            return actual is not None and _OPERATORS[op](actual, value)
+        case In(name, values):
+            return getattr(record, name) in values and getattr(record, name) is not None
+        case Missing(name):
+            return getattr(record, name) is None
+        case Has(name, value):
+            return value in getattr(record, name)
+        case And(parts):
+            return all(matches(part, record) for part in parts)
+        case Or(parts):
+            return any(matches(part, record) for part in parts)
+    assert_never(predicate)
+
+
+def sort_key(order: Sequence[Order]) -> Callable[[Record], Any]:
+    """The key that sorts records by this order: missing values last, then the id."""
+
+    def key(record: Record) -> Any:
+        return (*(_sortable(getattr(record, term.field), term.direction) for term in order), record.key)
+
+    return key
+
+
+def is_after(record: Record, cursor: Cursor, order: Sequence[Order]) -> bool:
+    """Whether the record comes behind the cursor under this order."""
+    position = (
+        *(_sortable(value, term.direction) for term, value in zip(order, cursor.values, strict=True)),
+        cursor.key,
+    )
+    return bool(sort_key(order)(record) > position)
+
+
+@dataclass(frozen=True, slots=True, eq=True)
+class _Reversed:
+    """A value that sorts the other way round."""
+
+    value: Any
+
+    def __lt__(self, other: _Reversed) -> bool:
+        return bool(other.value < self.value)
+
+
+def _sortable(value: Any, direction: Direction) -> tuple[bool, Any]:
+    if value is None:
+        return True, 0
+    return False, value if direction == "asc" else _Reversed(value)
+
+
+def _plain(spec: RecordSpec, name: str) -> FieldSpec:
+    field = spec.field(name)
+    if field.derived is not None:
+        raise ValidationError(spec.kind, name, name, f"is computed; use {field.derived.source}")
+    if field.type in (FieldType.VECTOR, FieldType.TAGS):
+        raise ValidationError(spec.kind, name, name, f"cannot be compared, it is {field.type.value}")
+    return field
+
+
+def _comparable(spec: RecordSpec, name: str, op: str, value: Any) -> Any:
+    field = _plain(spec, name)
+    if op not in _OPERATORS:
+        raise ValidationError(spec.kind, name, op, f"must be compared with one of {', '.join(_OPERATORS)}")
+    if field.type in _OPAQUE:
+        raise ValidationError(spec.kind, name, value, f"cannot be compared, it is {field.type.value}")
+    if op not in ("eq", "ne") and field.type not in ORDERED:
+        raise ValidationError(spec.kind, name, op, "has no ranges: only numbers and timestamps do")
+    if value is None:
+        raise ValidationError(spec.kind, name, value, "cannot be compared with None; use Missing")
+    return _of_type(spec, field, value)
+
+
+def _of_type(spec: RecordSpec, field: FieldSpec, value: Any) -> Any:
+    """The value as the field's type; a value no record could hold (priority 99) is a fair question, with no hits."""
+    try:
+        return field.base_check(value)
+    except ValueError as exc:
+        raise ValidationError(spec.kind, field.name, value, str(exc)) from None
+
+
+def _member(spec: RecordSpec, name: str, value: Any) -> str:
+    field = spec.field(name)
+    if field.type not in _COLLECTIONS:
+        raise ValidationError(spec.kind, name, value, "is no list and has no members")
+    try:
+        return str(field.member_check(value))
+    except ValueError as exc:
+        raise ValidationError(spec.kind, name, value, str(exc)) from None

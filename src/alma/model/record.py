@@ -1,0 +1,422 @@
+"""Describe a record once: annotations give the fields, the decorator gives what annotations cannot say."""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum, StrEnum
+from functools import cached_property
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Self,
+    TypeVar,
+    Union,
+    dataclass_transform,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+from alma.errors import ValidationError
+from alma.model.fields import CHECKS, Check, FieldType, MaxLength, NotEmpty, Range, Refused, Tags
+from alma.model.vector import Vector
+
+
+@dataclass(frozen=True)
+class FieldSpec:
+    """One field of a record: its type, its rules and how it got them."""
+
+    name: str
+    type: FieldType
+    nullable: bool
+    check: Check
+    rules: tuple[object, ...] = ()
+    choices: type[StrEnum] | None = None
+    default: Any = None
+    make_default: Callable[[], Any] | None = None
+    derived: Derived | None = None
+
+    @property
+    def required(self) -> bool:
+        """Whether a value must be given."""
+        return self.make_default is None and self.derived is None
+
+    @property
+    def base_check(self) -> Check:
+        """Checks a value's type alone, without the rules of this field."""
+        return CHECKS[self.type]
+
+    @property
+    def member_check(self) -> Check:
+        """Checks one member of a list or a set of tags."""
+        return CHECKS[FieldType.TEXT]
+
+    @property
+    def range(self) -> Range | None:
+        return next((rule for rule in self.rules if isinstance(rule, Range)), None)
+
+
+@dataclass(frozen=True)
+class Derived:
+    """A field that is a second way to say another one: accepted and readable, never stored."""
+
+    source: str
+    from_source: Callable[[Any], Any]
+    to_source: Callable[[Any], Any]
+
+
+@dataclass(frozen=True)
+class Index:
+    """An index the documents name; `where` is a partial index's condition, `columns` may end in DESC."""
+
+    name: str
+    columns: tuple[str, ...]
+    where: str | None = None
+    unique: bool = False
+    only: str | None = None
+
+
+@dataclass(frozen=True)
+class Unique:
+    """Fields that together may occur only once; `nulls_equal` lets a missing value count as a value."""
+
+    name: str
+    fields: tuple[str, ...]
+    nulls_equal: bool = False
+
+
+class OnDelete(Enum):
+    """What happens to a record when the record it points to is deleted."""
+
+    CASCADE = "cascade"
+    CLEAR = "clear"
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A field that holds the id of another record; `must_exist` refuses an id that leads nowhere."""
+
+    field: str
+    kind: str
+    on_delete: OnDelete
+    must_exist: bool = False
+
+
+@dataclass(frozen=True)
+class RecordSpec:
+    """Everything a store needs to know about one kind of record."""
+
+    kind: str
+    table: str
+    postgres_table: str
+    fields: tuple[FieldSpec, ...]
+    text: tuple[str, ...] = ()
+    embeds: bool = False
+    versioned: bool = False
+    audited: bool = True
+    append_only: bool = False
+    indexes: tuple[Index, ...] = ()
+    unique: tuple[Unique, ...] = ()
+    distinct: tuple[tuple[str, str], ...] = ()
+    references: tuple[Reference, ...] = ()
+    key: str = "id"
+    cls: type[Any] = object
+
+    @cached_property
+    def by_name(self) -> Mapping[str, FieldSpec]:
+        return types.MappingProxyType({field.name: field for field in self.fields})
+
+    @cached_property
+    def derived(self) -> tuple[FieldSpec, ...]:
+        """The fields that restate others."""
+        return tuple(field for field in self.fields if field.derived is not None)
+
+    @cached_property
+    def primary(self) -> tuple[FieldSpec, ...]:
+        """The fields that make up the record."""
+        return tuple(field for field in self.fields if field.derived is None)
+
+    @cached_property
+    def stored(self) -> tuple[FieldSpec, ...]:
+        """The fields that are columns of the record's own table."""
+        apart = (FieldType.VECTOR, FieldType.TAGS)
+        return tuple(field for field in self.primary if field.type not in apart)
+
+    @cached_property
+    def tags_field(self) -> str | None:
+        return next((field.name for field in self.fields if field.type is FieldType.TAGS), None)
+
+    @cached_property
+    def vector_field(self) -> str | None:
+        return next((field.name for field in self.fields if field.type is FieldType.VECTOR), None)
+
+    @cached_property
+    def numbered(self) -> bool:
+        """Whether the store gives the ids, as ascending numbers."""
+        return self.by_name[self.key].type is FieldType.INTEGER
+
+    @cached_property
+    def field_names(self) -> frozenset[str]:
+        return frozenset(self.by_name)
+
+    def field(self, name: str) -> FieldSpec:
+        """The named field, or an error that lists the names there are."""
+        try:
+            return self.by_name[name]
+        except KeyError:
+            raise ValidationError(self.kind, None, name, f"has no such field; it has {', '.join(self.by_name)}") from None
+
+    def checked(self, name: str, value: Any) -> Any:
+        """The value as the field keeps it, or an error that names field, value and reason."""
+        field = self.field(name)
+        if value is None and field.nullable:
+            return None
+        try:
+            return field.check(value)
+        except (Refused, ValidationError) as exc:
+            reason = exc.reason if isinstance(exc, ValidationError) else str(exc)
+            raise ValidationError(self.kind, name, value, reason) from None
+
+
+class Record:
+    """A described, immutable, valid value; every kind of thing ALMA remembers is one."""
+
+    __slots__ = ()
+    spec: ClassVar[RecordSpec]
+
+    def __init__(self, **values: Any) -> None:
+        spec = self.spec
+        if not values.keys() <= spec.field_names:
+            spec.field(next(name for name in values if name not in spec.field_names))
+        for field in spec.derived:
+            if values.get(field.name) is not None:
+                _restate_source(spec, field, values)
+        for field in spec.primary:
+            object.__setattr__(self, field.name, _field_value(spec, field, values))
+        for field in spec.derived:
+            object.__setattr__(self, field.name, _derived_value(self, field))
+        for left, right in spec.distinct:
+            if getattr(self, left) == getattr(self, right):
+                raise ValidationError(spec.kind, left, getattr(self, left), f"must differ from {right}")
+
+    @classmethod
+    def trusted(cls, values: Mapping[str, Any]) -> Self:
+        """The record with these values, all of which were checked before they were stored."""
+        instance = cls.__new__(cls)
+        for name, value in values.items():
+            object.__setattr__(instance, name, value)
+        for field in cls.spec.derived:
+            object.__setattr__(instance, field.name, _derived_value(instance, field))
+        return instance
+
+    @property
+    def key(self) -> Any:
+        """The value that identifies this record among its kind: text, or a number for what the store itself writes."""
+        return getattr(self, self.spec.key)
+
+    def values(self) -> dict[str, Any]:
+        """The fields that make up this record, by name."""
+        return {field.name: getattr(self, field.name) for field in self.spec.primary}
+
+    def replace(self, **changes: Any) -> Self:
+        """A copy with these fields changed and everything checked again."""
+        values = self.values()
+        for name in changes:
+            derived = self.spec.field(name).derived
+            if derived is not None:
+                values.pop(derived.source, None)
+        return type(self)(**{**values, **changes})
+
+    def text(self) -> str:
+        """What the record says, in words: the text that is searched and embedded."""
+        return "\n".join(part for name in self.spec.text if (part := getattr(self, name)))
+
+
+def _field_value(spec: RecordSpec, field: FieldSpec, values: Mapping[str, Any]) -> Any:
+    name = field.name
+    if name in values:
+        value = values[name]
+        if value is None and field.nullable:
+            return None
+        try:
+            return field.check(value)
+        except (Refused, ValidationError):
+            return spec.checked(name, value)
+    if field.make_default is not None:
+        return field.make_default()
+    raise ValidationError(spec.kind, name, None, "is required")
+
+
+def _restate_source(spec: RecordSpec, field: FieldSpec, values: dict[str, Any]) -> None:
+    """Put what a derived field says into the field it stands for, unless that one was given and disagrees."""
+    assert field.derived is not None
+    given = spec.checked(field.name, values[field.name])
+    source = field.derived.source
+    if values.get(source) is None:
+        values[source] = field.derived.to_source(given)
+    elif field.derived.from_source(spec.checked(source, values[source])) != given:
+        raise ValidationError(spec.kind, field.name, given, f"contradicts {source}")
+
+
+def _derived_value(instance: Record, field: FieldSpec) -> Any:
+    assert field.derived is not None
+    return field.derived.from_source(getattr(instance, field.derived.source))
+
+
+def derived(
+    source: str, from_source: Callable[[Any], Any], to_source: Callable[[Any], Any], default: None = None
+) -> Any:
+    """A field that restates another one (see `Derived`)."""
+    return dataclasses.field(default=default, metadata={"derived": Derived(source, from_source, to_source)})
+
+
+R = TypeVar("R", bound=type[Record])
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(dataclasses.field, derived))
+def record(kind: str, *, table: str, **options: Any) -> Callable[[R], R]:
+    """Turn an annotated class into a kind of record; `options` are RecordSpec's."""
+
+    def describe(cls: R) -> R:
+        hints = get_type_hints(cls, include_extras=True)
+        plain = dataclass(init=False, frozen=True, kw_only=True, slots=True)(cls)
+        fields = tuple(_field_spec(f, hints[f.name]) for f in dataclasses.fields(plain))
+        options.setdefault("postgres_table", table)
+        plain.spec = RecordSpec(kind=kind, table=table, fields=fields, cls=plain, **options)
+        plain.__hash__ = _identity_hash  # type: ignore[method-assign]
+        return plain
+
+    return describe
+
+
+def _identity_hash(self: Record) -> int:
+    return hash((self.spec.kind, self.key))
+
+
+def _field_spec(field: dataclasses.Field[Any], hint: Any) -> FieldSpec:
+    base, rules, nullable = _unwrapped(hint)
+    field_type, choices = _field_type(base, rules)
+    return FieldSpec(
+        name=field.name,
+        type=field_type,
+        nullable=nullable,
+        check=_checker(field_type, choices, rules),
+        rules=rules,
+        choices=choices,
+        default=None if field.default is dataclasses.MISSING else field.default,
+        make_default=_default_maker(field),
+        derived=field.metadata.get("derived"),
+    )
+
+
+def _default_maker(field: dataclasses.Field[Any]) -> Callable[[], Any] | None:
+    if field.default_factory is not dataclasses.MISSING:
+        return field.default_factory
+    if field.default is dataclasses.MISSING:
+        return None
+    return lambda: field.default
+
+
+def _unwrapped(hint: Any) -> tuple[Any, tuple[object, ...], bool]:
+    """The bare type, the rules annotated on it and whether None is allowed."""
+    rules: tuple[object, ...] = ()
+    nullable = False
+    while True:
+        if get_origin(hint) is Annotated:
+            hint, *more = get_args(hint)
+            rules += tuple(more)
+        elif get_origin(hint) in (Union, types.UnionType):
+            (hint,) = (arg for arg in get_args(hint) if arg is not type(None))
+            nullable = True
+        else:
+            return hint, rules, nullable
+
+
+_TYPES: dict[Any, FieldType] = {
+    str: FieldType.TEXT,
+    int: FieldType.INTEGER,
+    float: FieldType.FLOAT,
+    bool: FieldType.BOOLEAN,
+    datetime: FieldType.TIMESTAMP,
+    Vector: FieldType.VECTOR,
+}
+
+
+def _field_type(base: Any, rules: tuple[object, ...]) -> tuple[FieldType, type[StrEnum] | None]:
+    if isinstance(base, type) and issubclass(base, StrEnum):
+        return FieldType.TEXT, base
+    if base in _TYPES:
+        return _TYPES[base], None
+    if get_origin(base) is dict:
+        return FieldType.JSON, None
+    if get_origin(base) is tuple:
+        return (FieldType.TAGS if any(isinstance(r, Tags) for r in rules) else FieldType.STRINGS), None
+    raise TypeError(f"no field type for annotation {base!r}")
+
+
+def _checker(field_type: FieldType, choices: type[StrEnum] | None, rules: tuple[object, ...]) -> Check:
+    check = CHECKS[field_type] if choices is None else _choice_check(choices)
+    for rule in rules:
+        check = _with_rule(check, rule)
+    return check
+
+
+def _choice_check(choices: type[StrEnum]) -> Check:
+    allowed = {choice.value: choice for choice in choices}
+
+    def check(value: Any) -> StrEnum:
+        if not isinstance(value, str) or value not in allowed:
+            raise Refused(f"must be one of {', '.join(allowed)}")
+        return allowed[value]
+
+    return check
+
+
+def _with_rule(check: Check, rule: object) -> Check:
+    match rule:
+        case NotEmpty():
+            return _not_empty(check)
+        case MaxLength(characters):
+            return _not_longer(check, characters)
+        case Range(low, high):
+            return _within(check, low, high)
+        case _:
+            return check
+
+
+def _not_empty(check: Check) -> Check:
+    def checked(value: Any) -> str:
+        text: str = check(value)
+        if not text or text.isspace():
+            raise Refused("must not be empty")
+        return text
+
+    return checked
+
+
+def _not_longer(check: Check, characters: int) -> Check:
+    def checked(value: Any) -> str:
+        text: str = check(value)
+        if len(text) > characters:
+            raise Refused(f"must have at most {characters:,} characters, has {len(text):,}")
+        return text
+
+    return checked
+
+
+def _within(check: Check, low: float, high: float) -> Check:
+    limits = f"must be at least {low:g}" if high == float("inf") else f"must be between {low:g} and {high:g}"
+
+    def checked(value: Any) -> float:
+        number: float = check(value)
+        if not low <= number <= high:
+            raise Refused(limits)
+        return number
+
+    return checked
+

@@ -1,0 +1,99 @@
+"""Vector: an immutable embedding of single-precision floats, compact and free of third-party types."""
+
+from __future__ import annotations
+
+import math
+import sys
+from array import array
+from collections.abc import Iterator, Sequence
+from typing import Any, overload
+
+from alma.errors import ValidationError
+
+
+class Vector(Sequence[float]):
+    """An embedding as the stores keep it: finite 32-bit floats, so what is saved is what is read.
+
+    Built from any sequence of numbers or one-dimensional array; equal to any sequence of the same floats.
+    """
+
+    __slots__ = ("_floats",)
+
+    def __init__(self, values: Any) -> None:
+        self._floats = values._floats if isinstance(values, Vector) else _single_precision(values)
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Vector:
+        """The vector whose little-endian 32-bit floats these bytes are."""
+        vector = cls.__new__(cls)
+        vector._floats = array("f", data)
+        if sys.byteorder == "big":
+            vector._floats.byteswap()
+        return vector
+
+    def to_bytes(self) -> bytes:
+        """Little-endian 32-bit floats, the form every store keeps."""
+        if sys.byteorder == "big":
+            swapped = self._floats[:]
+            swapped.byteswap()
+            return swapped.tobytes()
+        return self._floats.tobytes()
+
+    def __len__(self) -> int:
+        return len(self._floats)
+
+    def __iter__(self) -> Iterator[float]:
+        return iter(self._floats)
+
+    @overload
+    def __getitem__(self, index: int) -> float: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[float]: ...
+    def __getitem__(self, index: int | slice) -> float | Sequence[float]:
+        return self._floats[index]
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Vector):
+            return self._floats == other._floats
+        if isinstance(other, Sequence) and not isinstance(other, str | bytes):
+            return len(self) == len(other) and all(mine == theirs for mine, theirs in zip(self, other, strict=True))
+        return NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._floats.tobytes())
+
+    def __repr__(self) -> str:
+        head = ", ".join(f"{value:.4g}" for value in self._floats[:3])
+        return f"Vector([{head}{', …' if len(self) > 3 else ''}], dims={len(self)})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Vector.from_bytes, (self.to_bytes(),)
+
+
+def _single_precision(values: Any) -> array[float]:
+    floats = _packed(values)
+    if not floats:
+        raise _unusable(values, "must have at least one number")
+    # Finite single-precision numbers cannot overflow a double, so one sum tells whether all are finite.
+    if not math.isfinite(sum(floats)):
+        raise _unusable(values, "must hold finite single-precision numbers only")
+    return floats
+
+
+def _packed(values: Any) -> array[float]:
+    if isinstance(values, str | bytes | bytearray):
+        raise _unusable(values, "must be a sequence of numbers")
+    if hasattr(values, "__array_interface__"):
+        if getattr(values, "ndim", 1) != 1 or values.dtype.kind not in "fiu":
+            raise _unusable(values, "must be a one-dimensional array of real numbers")
+        if values.dtype == "float32":
+            return array("f", values.tobytes())
+        values = values.tolist()
+    try:
+        return array("f", values)
+    except (TypeError, ValueError, OverflowError) as exc:
+        raise _unusable(values, "must be a sequence of numbers") from exc
+
+
+def _unusable(values: Any, reason: str) -> ValidationError:
+    return ValidationError("vector", None, values, reason)

@@ -1,0 +1,232 @@
+"""Where work happens: users, projects, sessions, what a session holds, handoffs, work items, agent states."""
+
+from __future__ import annotations
+
+from dataclasses import field
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated
+
+from alma.clock import new_id, now
+from alma.model.common import Count, Label, Name, Path, Prose, Share, Text
+from alma.model.fields import JsonObject, Range
+from alma.model.record import Index, OnDelete, Record, Reference, Unique, record
+
+
+@record(
+    "user",
+    table="users",
+    unique=(Unique("idx_users_username", ("username",)), Unique("idx_users_email", ("email",))),
+    indexes=(
+        Index("idx_users_active", ("last_active_at",), where="is_active IS TRUE"),
+        Index("idx_user_profiles_is_active", ("is_active",)),
+        Index("idx_user_profiles_preferences", ("preferences_json",), only="postgresql:gin"),
+    ),
+)
+class User(Record):
+    """A person, with a profile and preferences."""
+
+    id: Name = field(default_factory=new_id)
+    username: Name
+    email: Label | None = None
+    display_name: Prose | None = None
+    profile_json: JsonObject = field(default_factory=dict)
+    preferences_json: JsonObject = field(default_factory=dict)
+    created_at: datetime = field(default_factory=now)
+    updated_at: datetime = field(default_factory=now)
+    last_active_at: datetime = field(default_factory=now)
+    is_active: bool = True
+
+
+@record(
+    "project",
+    table="projects",
+    unique=(Unique("idx_projects_user_name", ("user_id", "name")),),
+    indexes=(
+        Index("idx_projects_user_active", ("user_id", "last_accessed_at"), where="is_active IS TRUE"),
+        Index("idx_projects_path", ("path",), where="path IS NOT NULL"),
+        Index("idx_projects_type", ("project_type",)),
+    ),
+)
+class Project(Record):
+    """Something a user works on."""
+
+    id: Name = field(default_factory=new_id)
+    user_id: Name
+    name: Name
+    description: Prose | None = None
+    path: Path | None = None
+    git_remote_url: Prose | None = None
+    git_branch: Prose | None = "main"
+    project_type: Label | None = None
+    language: Label | None = None
+    framework: Label | None = None
+    config_json: JsonObject = field(default_factory=dict)
+    created_at: datetime = field(default_factory=now)
+    updated_at: datetime = field(default_factory=now)
+    last_accessed_at: datetime = field(default_factory=now)
+    is_active: bool = True
+
+
+@record(
+    "session",
+    table="sessions",
+    indexes=(
+        Index("idx_sessions_user_active", ("user_id", "last_active_at"), where="is_active IS TRUE"),
+        Index("idx_active_sessions", ("user_id", "last_active_at DESC"), where="is_active IS TRUE"),
+        Index("idx_sessions_project", ("project_id",), where="project_id IS NOT NULL"),
+        Index("idx_sessions_branch", ("git_branch",), where="git_branch IS NOT NULL"),
+        Index("idx_sessions_parent", ("parent_session_id",), where="parent_session_id IS NOT NULL"),
+        Index("idx_sessions_user_id", ("user_id",)),
+        Index("idx_sessions_created_at", ("created_at",)),
+        Index("idx_sessions_session_type", ("session_type",)),
+    ),
+    references=(Reference("parent_session_id", "session", OnDelete.CLEAR),),
+)
+class Session(Record):
+    """A stretch of work or conversation."""
+
+    id: Name = field(default_factory=new_id)
+    user_id: Name | None = None
+    project_id: Name | None = None
+    agent: Name | None = None
+    name: Prose = ""
+    description: Prose | None = None
+    session_type: Name = "conversation"
+    goal: Prose | None = None
+    summary: Prose | None = None
+    git_branch: Label | None = None
+    git_commit: Label | None = None
+    working_directory: Prose | None = None
+    context_json: JsonObject = field(default_factory=dict)
+    metadata: JsonObject = field(default_factory=dict)
+    parent_session_id: Name | None = None
+    created_at: datetime = field(default_factory=now)
+    updated_at: datetime = field(default_factory=now)
+    last_active_at: datetime = field(default_factory=now)
+    ended_at: datetime | None = None
+    is_active: bool = True
+    is_archived: bool = False
+
+
+@record(
+    "session_memory",
+    table="session_memories",
+    unique=(Unique("unique_session_memory", ("session_id", "memory_id")),),
+    indexes=(
+        Index("idx_session_memories_session", ("session_id", "position_in_session")),
+        Index("idx_session_memories_working", ("session_id", "working_memory"), where="working_memory IS TRUE"),
+        Index(
+            "idx_session_memories_context",
+            ("context_window_position",),
+            where="context_window_position IS NOT NULL",
+        ),
+    ),
+    references=(
+        Reference("session_id", "session", OnDelete.CASCADE, must_exist=True),
+        Reference("memory_id", "memory", OnDelete.CASCADE, must_exist=True),
+    ),
+)
+class SessionMemory(Record):
+    """A memory's place in a session, and whether it is being worked on."""
+
+    id: Name = field(default_factory=new_id)
+    session_id: Name
+    memory_id: Name
+    position_in_session: Count | None = None
+    working_memory: bool = False
+    context_window_position: Count | None = None
+    added_at: datetime = field(default_factory=now)
+
+
+@record(
+    "session_handoff",
+    table="session_handoffs",
+    indexes=(Index("idx_session_handoffs_project_agent", ("project_id", "agent", "created_at DESC")),),
+)
+class SessionHandoff(Record):
+    """What one session leaves for the next."""
+
+    id: Name = field(default_factory=new_id)
+    project_id: Name
+    agent: Name
+    session_id: Name
+    goal: Prose | None = None
+    last_action: Prose
+    last_outcome: Label | None = None
+    current_goal: Prose | None = None
+    key_decisions: tuple[str, ...] = ()
+    active_files: tuple[str, ...] = ()
+    blockers: tuple[str, ...] = ()
+    next_steps: tuple[str, ...] = ()
+    confidence_level: Share = 0.5
+    risk_flags: tuple[str, ...] = ()
+    test_status: JsonObject = field(default_factory=dict)
+    duration_ms: Count | None = None
+    metadata: JsonObject = field(default_factory=dict)
+    created_at: datetime = field(default_factory=now)
+
+
+class WorkItemStatus(StrEnum):
+    """Where a work item stands."""
+
+    PENDING = "pending"
+    IN_PROGRESS = "in_progress"
+    BLOCKED = "blocked"
+    REVIEW = "review"
+    DONE = "done"
+    FAILED = "failed"
+
+
+@record(
+    "work_item",
+    table="work_items",
+    indexes=(Index("idx_work_items_project_status", ("project_id", "status", "priority DESC")),),
+)
+class WorkItem(Record):
+    """Something to be done, and how far it is."""
+
+    id: Name = field(default_factory=new_id)
+    project_id: Name
+    agent: Name | None = None
+    title: Text
+    description: Prose = ""
+    item_type: Name = "task"
+    status: WorkItemStatus = WorkItemStatus.PENDING
+    priority: Annotated[int, Range(0, 100)] = 50
+    parent_id: Name | None = None
+    blocks: tuple[str, ...] = ()
+    blocked_by: tuple[str, ...] = ()
+    tests: tuple[str, ...] = ()
+    tests_passing: bool = False
+    acceptance_criteria: tuple[str, ...] = ()
+    attempt_count: Count = 0
+    time_spent_ms: Count = 0
+    metadata: JsonObject = field(default_factory=dict)
+    created_at: datetime = field(default_factory=now)
+    updated_at: datetime = field(default_factory=now)
+    started_at: datetime | None = None
+    completed_at: datetime | None = None
+
+
+@record(
+    "agent_state",
+    table="agent_states",
+    unique=(Unique("unique_agent_session", ("agent_id", "session_id"), nulls_equal=True),),
+    indexes=(
+        Index("idx_agent_states_agent_id", ("agent_id",)),
+        Index("idx_agent_states_session_id", ("session_id",)),
+        Index("idx_agent_states_expires_at", ("expires_at",)),
+    ),
+    references=(Reference("session_id", "session", OnDelete.CASCADE),),
+)
+class AgentState(Record):
+    """What an agent keeps between turns, for one session or, without one, in general."""
+
+    id: Name = field(default_factory=new_id)
+    agent_id: Name
+    session_id: Name | None = None
+    state_data: JsonObject
+    created_at: datetime = field(default_factory=now)
+    updated_at: datetime = field(default_factory=now)
+    expires_at: datetime | None = None

@@ -1,0 +1,1 @@
+"""The system of record: one contract, several stores that keep it."""

@@ -1,0 +1,36 @@
+"""Exact nearest neighbours: the cosine of one vector with many, for stores that have no vector search of their own."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+
+from alma.model.vector import Vector
+
+_ROWS_AT_ONCE = 4096
+
+
+def nearest(wanted: Vector, candidates: Iterable[tuple[str, bytes]], limit: int) -> list[tuple[str, float]]:
+    """The ids with the highest cosine, ids breaking ties; memory stays bounded however many candidates there are."""
+    best: list[tuple[str, float]] = []
+    rows = iter(candidates)
+    while chunk := list(islice(rows, _ROWS_AT_ONCE)):
+        scored = zip((key for key, _ in chunk), _cosines(wanted, [blob for _, blob in chunk]), strict=True)
+        best = heapq.nsmallest(limit, [*best, *scored], key=_rank)
+    return best
+
+
+def _rank(scored: tuple[str, float]) -> tuple[float, str]:
+    return -scored[1], scored[0]
+
+
+def _cosines(wanted: Vector, blobs: Sequence[bytes]) -> Iterator[float]:
+    import numpy as np
+
+    # Double precision: the squares of large single-precision numbers would overflow.
+    rows = np.frombuffer(b"".join(blobs), dtype="<f4").reshape(len(blobs), -1).astype(np.float64)
+    query = np.frombuffer(wanted.to_bytes(), dtype="<f4").astype(np.float64)
+    lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows)) * np.sqrt(query @ query)
+    cosines = np.divide(rows @ query, lengths, out=np.zeros(len(rows)), where=lengths > 0)
+    yield from np.clip(cosines, -1.0, 1.0).tolist()

@@ -1,0 +1,183 @@
+"""Predicates, orders and cursors as SQL: the text depends on a query's shape alone, values are always bound."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, assert_never
+
+import sqlalchemy as sa
+
+from alma.model.fields import FieldType
+from alma.model.query import And, Compare, Cursor, Has, In, Missing, Or, Order, Predicate
+from alma.model.record import RecordSpec
+from alma.storage.sql.schema import Schema
+
+
+class Bindings:
+    """Collects the values of a statement under the names p0, p1, … in the order they are met."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, Any] = {}
+
+    def add(self, value: Any) -> sa.BindParameter[Any]:
+        name = f"p{len(self.values)}"
+        self.values[name] = value
+        return sa.bindparam(name, type_=sa.types.NullType())
+
+
+def limited(statement: sa.Select[Any], most: sa.BindParameter[Any]) -> sa.Select[Any]:
+    """The statement with a bound limit and nothing else: SQLAlchemy would add an OFFSET with a value of its own."""
+    return statement.suffix_with(sa.text(f"LIMIT :{most.key}"))
+
+
+class Clauses:
+    """Writes the conditions of one kind's table in one dialect, encoding values as that dialect stores them."""
+
+    def __init__(self, schema: Schema, spec: RecordSpec, encode: Callable[[FieldType, Any], Any]) -> None:
+        self._schema = schema
+        self._spec = spec
+        self._table = schema.tables[spec.kind]
+        self._encode = encode
+
+    # ------------------------------------------------------------------ predicates
+
+    def shape(self, predicate: Predicate) -> Hashable:
+        """What determines the SQL of a predicate: everything but its values."""
+        match predicate:
+            case Compare(name, op, _):
+                return name, op
+            case In(name, values):
+                return name, "in", len(values) if self._spelled_out(name) else bool(values)
+            case Missing(name):
+                return name, "missing"
+            case Has(name, _):
+                return name, "has"
+            case And(parts):
+                return "and", tuple(self.shape(part) for part in parts)
+            case Or(parts):
+                return "or", tuple(self.shape(part) for part in parts)
+        assert_never(predicate)
+
+    def condition(self, predicate: Predicate, bind: Bindings) -> sa.ColumnElement[bool]:
+        match predicate:
+            case Compare(name, op, value):
+                return self._comparison(name, op, bind.add(self._value(name, value)))
+            case In(name, values):
+                return self._membership(name, values, bind)
+            case Missing(name):
+                return self._table.c[name].is_(None)
+            case Has(name, value):
+                return self._containment(name, bind.add(value))
+            case And(parts):
+                return sa.and_(sa.true(), *(self.condition(part, bind) for part in parts))
+            case Or(parts):
+                return sa.or_(sa.false(), *(self.condition(part, bind) for part in parts))
+        assert_never(predicate)
+
+    def bind(self, predicate: Predicate, bind: Bindings) -> None:
+        """Collect a predicate's values in the order `condition` does."""
+        match predicate:
+            case Compare(name, _, value):
+                bind.add(self._value(name, value))
+            case In(name, values):
+                self._bind_members(name, values, bind)
+            case Missing():
+                pass
+            case Has(_, value):
+                bind.add(value)
+            case And(parts) | Or(parts):
+                for part in parts:
+                    self.bind(part, bind)
+
+    def _value(self, name: str, value: Any) -> Any:
+        return self._encode(self._spec.by_name[name].type, value)
+
+    def _comparison(self, name: str, op: str, value: Any) -> sa.ColumnElement[bool]:
+        column = self._table.c[name]
+        return {
+            "eq": column == value,
+            "ne": column != value,
+            "lt": column < value,
+            "le": column <= value,
+            "gt": column > value,
+            "ge": column >= value,
+        }[op]
+
+    def _spelled_out(self, name: str) -> bool:
+        """Floats go to SQLite as bound values: its reading of JSON numbers may differ in the last digit."""
+        return self._schema.dialect == "sqlite" and self._spec.by_name[name].type is FieldType.FLOAT
+
+    def _membership(self, name: str, values: Sequence[Any], bind: Bindings) -> sa.ColumnElement[bool]:
+        column = self._table.c[name]
+        if not values:
+            return sa.false()
+        if self._spelled_out(name):
+            return column.in_([bind.add(self._value(name, value)) for value in values])
+        members = bind.add(self._members(name, values))
+        if self._schema.dialect == "sqlite":
+            each = sa.func.json_each(members).table_valued("value")
+            return column.in_(sa.select(each.c.value))
+        return column == sa.func.any(members)
+
+    def _bind_members(self, name: str, values: Sequence[Any], bind: Bindings) -> None:
+        if not values:
+            return
+        if self._spelled_out(name):
+            for value in values:
+                bind.add(self._value(name, value))
+        else:
+            bind.add(self._members(name, values))
+
+    def _members(self, name: str, values: Sequence[Any]) -> Any:
+        encoded = [self._value(name, value) for value in values]
+        return self._encode(FieldType.STRINGS, encoded) if self._schema.dialect == "sqlite" else encoded
+
+    def _containment(self, name: str, value: sa.BindParameter[Any]) -> sa.ColumnElement[bool]:
+        if self._spec.by_name[name].type is FieldType.TAGS:
+            tags = self._schema.tags
+            same = (tags.c.memory_id == self._table.c[self._spec.key], tags.c.tag == value)
+            return sa.exists().where(*same).correlate(self._table)
+        column = self._table.c[name]
+        if self._schema.dialect == "sqlite":
+            each = sa.func.json_each(column).table_valued("value")
+            return sa.exists(sa.select(sa.literal_column("1")).select_from(each).where(each.c.value == value))
+        return sa.func.jsonb_exists(column, value)
+
+    # ------------------------------------------------------------------ order and pages
+
+    def order_by(self, order: Sequence[Order]) -> list[sa.ColumnElement[Any]]:
+        """The sort terms: missing values last either way, then the key."""
+        terms: list[sa.ColumnElement[Any]] = []
+        for term in order:
+            column = self._table.c[term.field]
+            if self._spec.by_name[term.field].nullable:
+                terms.append(column.is_(None).asc())
+            terms.append(column.asc() if term.direction == "asc" else column.desc())
+        return [*terms, self._table.c[self._spec.key].asc()]
+
+    def cursor_shape(self, cursor: Cursor | None) -> Hashable:
+        return None if cursor is None else tuple(value is None for value in cursor.values)
+
+    def behind(self, cursor: Cursor, order: Sequence[Order], bind: Bindings) -> sa.ColumnElement[bool]:
+        """Records that sort after the cursor: equal in the first terms, later in the next."""
+        alternatives: list[sa.ColumnElement[bool]] = []
+        equal: list[sa.ColumnElement[bool]] = []
+        for term, value in zip(order, cursor.values, strict=True):
+            column = self._table.c[term.field]
+            if value is None:
+                equal.append(column.is_(None))
+                continue
+            bound = bind.add(self._value(term.field, value))
+            later = column > bound if term.direction == "asc" else column < bound
+            alternatives.append(sa.and_(*equal, sa.or_(later, column.is_(None))))
+            equal.append(column == bound)
+        key = self._table.c[self._spec.key]
+        alternatives.append(sa.and_(*equal, key > bind.add(cursor.key)))
+        return sa.or_(sa.false(), *alternatives)
+
+    def bind_cursor(self, cursor: Cursor, order: Sequence[Order], bind: Bindings) -> None:
+        """Collect a cursor's values in the order `behind` does."""
+        for term, value in zip(order, cursor.values, strict=True):
+            if value is not None:
+                bind.add(self._value(term.field, value))
+        bind.add(cursor.key)

@@ -1,0 +1,234 @@
+"""Tables from records: the one description of a kind becomes columns, constraints and indexes of either dialect."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Literal
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql
+
+from alma.model.fields import FieldType
+from alma.model.kinds import KINDS
+from alma.model.record import FieldSpec, Index, RecordSpec, Unique
+
+DialectName = Literal["sqlite", "postgresql"]
+
+_SQLITE_TYPES: dict[FieldType, sa.types.TypeEngine[Any]] = {
+    FieldType.TEXT: sa.Text(),
+    FieldType.INTEGER: sa.Integer(),
+    FieldType.FLOAT: sa.REAL(),
+    FieldType.BOOLEAN: sa.Boolean(),
+    FieldType.TIMESTAMP: sa.Text(),
+    FieldType.JSON: sa.Text(),
+    FieldType.STRINGS: sa.Text(),
+}
+# Text compares byte by byte on every store, so that order and pages agree whatever the locale of the server.
+_POSTGRES_TEXT = sa.Text(collation="C")
+_POSTGRES_TYPES: dict[FieldType, sa.types.TypeEngine[Any]] = {
+    FieldType.TEXT: _POSTGRES_TEXT,
+    FieldType.INTEGER: sa.BigInteger(),
+    FieldType.FLOAT: sa.Double(),
+    FieldType.BOOLEAN: sa.Boolean(),
+    FieldType.TIMESTAMP: sa.DateTime(timezone=True),
+    FieldType.JSON: postgresql.JSONB(),
+    FieldType.STRINGS: postgresql.JSONB(),
+}
+_EMPTY_JSON = {FieldType.JSON: "'{}'", FieldType.STRINGS: "'[]'"}
+
+
+class Schema:
+    """Every table of one dialect."""
+
+    def __init__(self, dialect: DialectName) -> None:
+        self.dialect: DialectName = dialect
+        self.metadata = sa.MetaData()
+        self._types = _SQLITE_TYPES if dialect == "sqlite" else _POSTGRES_TYPES
+        self.tables = {cls.spec.kind: self._record_table(cls.spec) for cls in KINDS}
+        self.tags = self._tags_table()
+        self.embeddings = self._embeddings_table()
+        self.models = self._models_table()
+        self.projections = self._projections_table()
+        self.outbox = self._outbox_table()
+
+    @property
+    def prefix(self) -> str:
+        """What tables that only ALMA has start with on a server shared with others."""
+        return "alma_" if self.dialect == "postgresql" else ""
+
+    def table_name(self, spec: RecordSpec) -> str:
+        return spec.postgres_table if self.dialect == "postgresql" else spec.table
+
+    def column_type(self, field_type: FieldType) -> sa.types.TypeEngine[Any]:
+        return self._types[field_type]
+
+    def fts_table(self, spec: RecordSpec) -> str:
+        """The full-text table of a kind on SQLite."""
+        return f"{spec.table}_fts"
+
+    # ------------------------------------------------------------------ records
+
+    def _record_table(self, spec: RecordSpec) -> sa.Table:
+        table = sa.Table(self.table_name(spec), self.metadata, *self._columns(spec), *self._checks(spec))
+        for rule in spec.unique:
+            self._unique_index(table, rule)
+        for index in spec.indexes:
+            self._index(table, index)
+        if self.dialect == "postgresql" and spec.text:
+            sa.Index(f"idx_{spec.table}_content_fts", table.c.search, postgresql_using="gin")
+        return table
+
+    def _columns(self, spec: RecordSpec) -> Iterator[sa.Column[Any]]:
+        # An explicit rowid: VACUUM may renumber an implicit one, and the full-text table points at it.
+        apart = self.dialect == "sqlite" and bool(spec.text)
+        if apart:
+            yield sa.Column("seq", sa.Integer(), primary_key=True)
+        for field in spec.stored:
+            if field.name == spec.key:
+                yield self._key_column(spec, field, primary=not apart)
+            else:
+                yield sa.Column(
+                    field.name,
+                    self.column_type(field.type),
+                    nullable=field.nullable,
+                    server_default=self._server_default(field),
+                )
+        if self.dialect == "postgresql" and spec.text:
+            yield sa.Column("search", postgresql.TSVECTOR())
+
+    def _key_column(self, spec: RecordSpec, field: FieldSpec, *, primary: bool) -> sa.Column[Any]:
+        if spec.numbered and self.dialect == "postgresql":
+            return sa.Column(field.name, sa.BigInteger(), sa.Identity(), primary_key=True)
+        return sa.Column(
+            field.name, self.column_type(field.type), primary_key=primary, unique=not primary or None, nullable=False
+        )
+
+    def _server_default(self, field: FieldSpec) -> Any:
+        if field.nullable:
+            return None
+        if field.type in _EMPTY_JSON:
+            return sa.text(_EMPTY_JSON[field.type])
+        if field.default is None:
+            return None
+        match field.type:
+            case FieldType.BOOLEAN:
+                return sa.true() if field.default else sa.false()
+            case FieldType.INTEGER | FieldType.FLOAT:
+                return sa.text(repr(field.default))
+            case FieldType.TEXT:
+                return sa.text("'" + str(field.default).replace("'", "''") + "'")
+            case _:
+                return None
+
+    def _checks(self, spec: RecordSpec) -> Iterator[sa.CheckConstraint]:
+        name = self.table_name(spec)
+        for field in spec.stored:
+            if field.range is not None:
+                limits = [f"{field.name} >= {field.range.low:g}"]
+                if field.range.high != float("inf"):
+                    limits.append(f"{field.name} <= {field.range.high:g}")
+                yield sa.CheckConstraint(" AND ".join(limits), name=f"valid_{name}_{field.name}")
+        for left, right in spec.distinct:
+            yield sa.CheckConstraint(f"{left} <> {right}", name=f"distinct_{name}_{left}")
+
+    def _unique_index(self, table: sa.Table, rule: Unique) -> None:
+        columns: list[Any] = [table.c[name] for name in rule.fields]
+        if rule.nulls_equal and self.dialect == "sqlite":
+            columns = [sa.func.coalesce(c, sa.literal_column("''")) if c.nullable else c for c in columns]
+        nulls_not_distinct = True if rule.nulls_equal else None
+        sa.Index(rule.name, *columns, unique=True, postgresql_nulls_not_distinct=nulls_not_distinct)
+
+    def _index(self, table: sa.Table, index: Index) -> None:
+        method = None
+        if index.only is not None:
+            dialect, _, method = index.only.partition(":")
+            if dialect != self.dialect:
+                return
+        where = None if index.where is None else sa.text(index.where)
+        columns = [_index_column(table, column) for column in index.columns]
+        sa.Index(index.name, *columns, sqlite_where=where, postgresql_where=where, postgresql_using=method)
+
+    # ------------------------------------------------------------------ what stands beside the records
+
+    def _tags_table(self) -> sa.Table:
+        text = self.column_type(FieldType.TEXT)
+        key = sa.Integer() if self.dialect == "sqlite" else sa.BigInteger()
+        table = sa.Table(
+            "memory_tags",
+            self.metadata,
+            sa.Column("tag_id", key, *self._identity(), primary_key=True),
+            sa.Column("memory_id", text, nullable=False),
+            sa.Column("tag", text, nullable=False),
+        )
+        sa.Index("unique_memory_tag", table.c.memory_id, table.c.tag, unique=True)
+        sa.Index("idx_memory_tags_memory_id", table.c.memory_id)
+        sa.Index("idx_memory_tags_tag", table.c.tag)
+        return table
+
+    def _embeddings_table(self) -> sa.Table:
+        """Vectors of any model; the vector column itself is made by the store, which knows what it can hold."""
+        text = self.column_type(FieldType.TEXT)
+        columns: list[sa.Column[Any]] = [
+            sa.Column("memory_type", text, nullable=False),
+            sa.Column("memory_id", text, nullable=False),
+            sa.Column("model", text, nullable=False),
+            sa.Column("dims", sa.Integer(), nullable=False),
+        ]
+        if self.dialect == "sqlite":
+            columns.insert(0, sa.Column("id", sa.Integer(), primary_key=True))
+            columns.append(sa.Column("embedding", sa.LargeBinary(), nullable=False))
+        else:
+            columns.insert(0, sa.Column("id", sa.BigInteger(), sa.Identity(), primary_key=True))
+            columns.append(
+                sa.Column("created_at", sa.DateTime(timezone=True), server_default=sa.func.now(), nullable=False)
+            )
+        name = f"{self.prefix}embeddings"
+        table = sa.Table(name, self.metadata, *columns)
+        sa.Index(f"unique_{name}", table.c.memory_type, table.c.memory_id, table.c.model, unique=True)
+        sa.Index("idx_embeddings_type", table.c.memory_type)
+        return table
+
+    def _models_table(self) -> sa.Table:
+        text = self.column_type(FieldType.TEXT)
+        return sa.Table(
+            f"{self.prefix}embedding_models",
+            self.metadata,
+            sa.Column("model", text, primary_key=True, nullable=False),
+            sa.Column("dims", sa.Integer(), nullable=False),
+        )
+
+    def _projections_table(self) -> sa.Table:
+        text = self.column_type(FieldType.TEXT)
+        return sa.Table(
+            f"{self.prefix}projections",
+            self.metadata,
+            sa.Column("projection", text, primary_key=True, nullable=False),
+            sa.Column("kind", text, primary_key=True, nullable=False),
+        )
+
+    def _outbox_table(self) -> sa.Table:
+        text, moment = self.column_type(FieldType.TEXT), self.column_type(FieldType.TIMESTAMP)
+        name = f"{self.prefix}outbox"
+        table = sa.Table(
+            name,
+            self.metadata,
+            sa.Column("projection", text, primary_key=True, nullable=False),
+            sa.Column("kind", text, primary_key=True, nullable=False),
+            sa.Column("record_id", text, primary_key=True, nullable=False),
+            sa.Column("generation", sa.BigInteger(), nullable=False),
+            sa.Column("marked_at", moment, nullable=False),
+            sa.Column("leased_until", moment),
+            sa.Column("attempts", sa.Integer(), nullable=False, server_default=sa.text("0")),
+            sa.Column("error", text),
+            sa.Column("parked", sa.Boolean(), nullable=False, server_default=sa.false()),
+        )
+        sa.Index(f"idx_{name}_marked", table.c.projection, table.c.marked_at)
+        return table
+
+    def _identity(self) -> tuple[sa.Identity, ...]:
+        return () if self.dialect == "sqlite" else (sa.Identity(),)
+
+
+def _index_column(table: sa.Table, column: str) -> Any:
+    name, _, direction = column.partition(" ")
+    return table.c[name].desc() if direction == "DESC" else table.c[name]

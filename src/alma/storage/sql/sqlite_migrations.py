@@ -1,0 +1,78 @@
+"""Migrating an SQLite file: a backup first, everything in one transaction, older files adopted."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from alma import clock
+from alma.storage.document import timestamp_of, timestamp_text
+from alma.storage.sql.migrate import HISTORY_TABLE, Applied, Migration, Migrator, statements
+
+_CREATE_HISTORY = (
+    f"CREATE TABLE IF NOT EXISTS {HISTORY_TABLE} "
+    "(version INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at DATETIME NOT NULL, checksum TEXT NOT NULL)"
+)
+
+
+class SQLiteMigrator(Migrator):
+    """Migrates the database behind an open connection."""
+
+    def __init__(
+        self, path: Path, connection: sqlite3.Connection, migrations: Sequence[Migration] | None = None
+    ) -> None:
+        super().__init__("sqlite", migrations)
+        self._path = path
+        self._connection = connection
+        self.backup: Path | None = None
+
+    @property
+    def target(self) -> str:
+        return str(self._path)
+
+    def _applied(self) -> list[Applied]:
+        if not self._has_table(HISTORY_TABLE):
+            return []
+        rows = self._connection.execute(
+            f"SELECT version, name, applied_at, checksum FROM {HISTORY_TABLE} ORDER BY version"
+        )
+        return [Applied(version, name, timestamp_of(at), checksum) for version, name, at, checksum in rows]
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        self._connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self._connection.execute("COMMIT")
+        except BaseException:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+            raise
+
+    def _before_change(self) -> None:
+        if self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+            self.backup = self._write_backup()
+        self._connection.execute(_CREATE_HISTORY)
+
+    def _apply(self, migration: Migration) -> None:
+        for statement in statements(migration.sql):
+            self._connection.execute(statement)
+        self._connection.execute(
+            f"INSERT INTO {HISTORY_TABLE} (version, name, applied_at, checksum) VALUES (?, ?, ?, ?)",
+            (migration.version, migration.name, timestamp_text(clock.now()), migration.checksum),
+        )
+
+    def _has_table(self, name: str) -> bool:
+        found = self._connection.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (name,))
+        return found.fetchone() is not None
+
+    def _write_backup(self) -> Path:
+        """A complete copy beside the database, made while nobody else can write."""
+        stamp = clock.now().strftime("%Y%m%dT%H%M%S%fZ")
+        backup = self._path.with_name(f"{self._path.name}.backup-{stamp}")
+        # A second connection: it reads the last committed state while this one holds the lock.
+        with closing(sqlite3.connect(self._path)) as source, closing(sqlite3.connect(backup)) as target:
+            source.backup(target)
+        return backup

@@ -1,0 +1,215 @@
+"""The statements of one kind in one dialect: written by SQLAlchemy Core once per shape, then only executed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+
+from alma.model.fields import FieldType
+from alma.model.query import Predicate
+from alma.model.record import FieldSpec, Record, RecordSpec
+from alma.model.vector import Vector
+from alma.storage.document import timestamp_of, timestamp_text
+from alma.storage.sql.clauses import Bindings, Clauses, limited
+from alma.storage.sql.schema import DialectName, Schema
+from alma.storage.transaction import Query
+
+Encoder = Callable[[Any], Any]
+_to_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+_MOST_REMEMBERED_SHAPES = 2000
+
+
+def _utc(moment: datetime) -> datetime:
+    # The session's time zone is UTC; the driver only spells it differently.
+    return moment.replace(tzinfo=UTC)
+
+
+_SQLITE_ENCODERS: dict[FieldType, Encoder] = {
+    FieldType.TIMESTAMP: timestamp_text,
+    FieldType.JSON: _to_json,
+    FieldType.STRINGS: _to_json,
+}
+_SQLITE_DECODERS: dict[FieldType, Encoder] = {
+    FieldType.TIMESTAMP: timestamp_of,
+    FieldType.BOOLEAN: bool,
+    FieldType.JSON: json.loads,
+    FieldType.STRINGS: lambda text: tuple(json.loads(text)),
+    FieldType.TAGS: lambda text: tuple(sorted(json.loads(text))),
+    FieldType.VECTOR: Vector.from_bytes,
+}
+_POSTGRES_ENCODERS: dict[FieldType, Encoder] = {FieldType.JSON: _to_json, FieldType.STRINGS: _to_json}
+_POSTGRES_DECODERS: dict[FieldType, Encoder] = {
+    FieldType.TIMESTAMP: _utc,
+    FieldType.STRINGS: tuple,
+    FieldType.TAGS: lambda tags: tuple(sorted(tags)),
+    FieldType.VECTOR: Vector,
+}
+
+
+class Dialect:
+    """How one database spells SQL and values; shared by all transactions of a store."""
+
+    def __init__(self, name: DialectName) -> None:
+        self.name: DialectName = name
+        self.schema = Schema(name)
+        self._writer: sa.Dialect = (
+            sqlite.dialect(paramstyle="named") if name == "sqlite" else postgresql.psycopg.dialect()
+        )
+        self._encoders = _SQLITE_ENCODERS if name == "sqlite" else _POSTGRES_ENCODERS
+        self._decoders = _SQLITE_DECODERS if name == "sqlite" else _POSTGRES_DECODERS
+        self._kinds: dict[str, KindStatements] = {}
+
+    def kind(self, spec: RecordSpec) -> KindStatements:
+        statements = self._kinds.get(spec.kind)
+        if statements is None:
+            statements = self._kinds[spec.kind] = KindStatements(self, spec)
+        return statements
+
+    def sql(self, statement: sa.ClauseElement) -> str:
+        """The statement as text, with named parameters."""
+        return str(statement.compile(dialect=self._writer))
+
+    def encode(self, field_type: FieldType, value: Any) -> Any:
+        encoder = self._encoders.get(field_type)
+        return value if encoder is None else encoder(value)
+
+    def timestamp_decoder(self, value: Any) -> datetime:
+        """The instant a timestamp column holds."""
+        moment: datetime = self._decoders[FieldType.TIMESTAMP](value)
+        return moment
+
+    def encoder(self, field_type: FieldType) -> Encoder | None:
+        return self._encoders.get(field_type)
+
+    def decoder(self, field: FieldSpec) -> Encoder | None:
+        if field.choices is not None:
+            return field.choices
+        return self._decoders.get(field.type)
+
+
+class KindStatements:
+    """Everything that is read from and written to the table of one kind."""
+
+    def __init__(self, dialect: Dialect, spec: RecordSpec) -> None:
+        self.spec = spec
+        self.table = dialect.schema.tables[spec.kind]
+        self.clauses = Clauses(dialect.schema, spec, dialect.encode)
+        self._dialect = dialect
+        self._shapes: dict[Hashable, str] = {}
+        self.columns = tuple(field.name for field in spec.stored if not (spec.numbered and field.name == spec.key))
+        self._encoders = tuple((name, dialect.encoder(spec.by_name[name].type)) for name in self.columns)
+        self._decoders = tuple((field.name, dialect.decoder(field)) for field in self._read_fields())
+
+    def _read_fields(self) -> list[FieldSpec]:
+        apart = (self.spec.tags_field, self.spec.vector_field)
+        return [*self.spec.stored, *(self.spec.by_name[name] for name in apart if name is not None)]
+
+    # ------------------------------------------------------------------ rows
+
+    def row(self, record: Record) -> list[Any]:
+        """The record's columns, encoded, in the order of `columns`."""
+        values = []
+        for name, encode in self._encoders:
+            value = getattr(record, name)
+            values.append(value if value is None or encode is None else encode(value))
+        return values
+
+    def record(self, row: Sequence[Any]) -> Record:
+        """The record a selected row holds."""
+        values = {
+            name: value if value is None or decode is None else decode(value)
+            for (name, decode), value in zip(self._decoders, row, strict=False)
+        }
+        return self.spec.cls.trusted(values)  # type: ignore[attr-defined, no-any-return]
+
+    # ------------------------------------------------------------------ reading
+
+    def select(self, query: Query, model: str) -> tuple[str, Mapping[str, Any]]:
+        """The SQL and parameters of a query."""
+        shape = (
+            "select",
+            self.clauses.shape(query.where),
+            query.order,
+            query.limit is None,
+            self.clauses.cursor_shape(query.after),
+            query.for_update,
+        )
+        if shape not in self._shapes:
+            self._remember(shape, self._dialect.sql(self._select_statement(query, model)))
+        return self._shapes[shape], self._select_values(query, model)
+
+    def count(self, where: Predicate) -> tuple[str, Mapping[str, Any]]:
+        """The SQL and parameters of a count."""
+        bind = Bindings()
+        shape = ("count", self.clauses.shape(where))
+        if shape not in self._shapes:
+            counted = sa.select(sa.func.count()).select_from(self.table).where(self.clauses.condition(where, bind))
+            self._remember(shape, self._dialect.sql(counted))
+        else:
+            self.clauses.bind(where, bind)
+        return self._shapes[shape], bind.values
+
+    def selection(self, model: sa.BindParameter[Any] | None) -> sa.Select[Any]:
+        """All that makes up a record: its columns, its tags and its vector of the given model."""
+        columns: list[Any] = [self.table.c[field.name] for field in self.spec.stored]
+        if self.spec.tags_field is not None:
+            columns.append(self._tags_column())
+        source: sa.FromClause = self.table
+        if self.spec.vector_field is not None:
+            embeddings = self._dialect.schema.embeddings
+            columns.append(sa.literal_column(f"{embeddings.name}.embedding"))
+            source = self.table.outerjoin(embeddings, self.vector_of_record(model))
+        return sa.select(*columns).select_from(source)
+
+    def vector_of_record(self, model: Any) -> sa.ColumnElement[bool]:
+        embeddings = self._dialect.schema.embeddings
+        return sa.and_(
+            embeddings.c.memory_type == sa.literal_column(f"'{self.spec.kind}'"),
+            embeddings.c.memory_id == self.table.c[self.spec.key],
+            embeddings.c.model == model,
+        )
+
+    def remembered(self, shape: Hashable, write: Callable[[], sa.ClauseElement]) -> str:
+        """The SQL of a statement, written when its shape is met for the first time."""
+        if shape not in self._shapes:
+            self._remember(shape, self._dialect.sql(write()))
+        return self._shapes[shape]
+
+    def _remember(self, shape: Hashable, sql: str) -> None:
+        if len(self._shapes) >= _MOST_REMEMBERED_SHAPES:
+            self._shapes.clear()
+        self._shapes[shape] = sql
+
+    def _select_statement(self, query: Query, model: str) -> sa.Select[Any]:
+        bind = Bindings()
+        statement = self.selection(bind.add(model)).where(self.clauses.condition(query.where, bind))
+        if query.after is not None:
+            statement = statement.where(self.clauses.behind(query.after, query.order, bind))
+        statement = statement.order_by(*self.clauses.order_by(query.order))
+        if query.limit is not None:
+            statement = limited(statement, bind.add(query.limit))
+        if query.for_update and self._dialect.name == "postgresql":
+            statement = statement.with_for_update(of=self.table)
+        return statement
+
+    def _select_values(self, query: Query, model: str) -> Mapping[str, Any]:
+        bind = Bindings()
+        bind.add(model)
+        self.clauses.bind(query.where, bind)
+        if query.after is not None:
+            self.clauses.bind_cursor(query.after, query.order, bind)
+        if query.limit is not None:
+            bind.add(query.limit)
+        return bind.values
+
+    def _tags_column(self) -> Any:
+        tags = self._dialect.schema.tags
+        gather = sa.func.json_group_array if self._dialect.name == "sqlite" else sa.func.array_agg
+        empty = sa.literal_column("'[]'" if self._dialect.name == "sqlite" else "ARRAY[]::text[]")
+        gathered = sa.select(gather(tags.c.tag)).where(tags.c.memory_id == self.table.c[self.spec.key])
+        return sa.func.coalesce(gathered.correlate(self.table).scalar_subquery(), empty)

@@ -1,0 +1,340 @@
+"""SQLite: the default store, one file that any number of threads and processes share."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from alma.errors import ConfigurationError, ConflictError, StorageError, StorageFullError
+from alma.model.governance import Attribution
+from alma.model.fields import FieldType
+from alma.model.query import In, Predicate
+from alma.model.record import Record, RecordSpec
+from alma.model.text import terms
+from alma.model.vector import Vector
+from alma.storage.base import DEFAULT_MODEL, StorageBackend
+from alma.storage.nearest import nearest
+from alma.storage.sql.clauses import Bindings
+from alma.storage.sql.sqlite_migrations import SQLiteMigrator
+from alma.storage.sql.statements import Dialect
+from alma.storage.sql.transaction import SqlTransaction
+from alma.storage.transaction import Query
+
+Durability = Literal["process", "power"]
+
+_BUSY_SECONDS = 60.0
+_PAGE_BYTES = 8192
+_MOST_IDLE_CONNECTIONS = 8
+_WAL_BYTES_KEPT = 4 << 20
+
+
+class SQLiteStorage(StorageBackend):
+    """A store in one SQLite file, in WAL mode: readers never wait, writers queue.
+
+    With `durability="process"`, the default, an acknowledged write survives the death of any process; with `"power"`
+    it also survives the death of the machine, at the price of one disk flush per transaction.
+    """
+
+    def __init__(
+        self,
+        db_path: str | os.PathLike[str],
+        embedding_dim: int = 384,
+        embedding_model: str = DEFAULT_MODEL,
+        durability: Durability = "process",
+    ) -> None:
+        super().__init__(embedding_dim, embedding_model)
+        if durability not in ("process", "power"):
+            raise ConfigurationError(f"durability must be 'process' or 'power', not {durability!r}")
+        self.path = _checked_path(db_path)
+        self._connections = _Connections(self.path, durability)
+        self._dialect = Dialect("sqlite")
+        self._writer = threading.Lock()
+        with self._connections.lent() as connection, _translated(self.path):
+            SQLiteMigrator(self.path, connection).migrate()
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any]) -> Self:
+        """The store that a configuration's `storage_dir`, `db_name` and `embedding_dim` describe."""
+        folder = Path(config.get("storage_dir", ".alma"))
+        return cls(folder / config.get("db_name", "alma.db"), embedding_dim=config.get("embedding_dim", 384))
+
+    @contextmanager
+    def _begin(self, by: Attribution, *, write: bool) -> Iterator[SqlTransaction]:
+        with self._connections.lent() as connection, self._queued(write), _translated(self.path):
+            connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
+            try:
+                yield SQLiteTransaction(
+                    connection, self._dialect, by, self.embedding_dim, self.embedding_model, writable=write
+                )
+                connection.execute("COMMIT")
+            except BaseException:
+                # A full disk makes SQLite roll back by itself; there is nothing left to end then.
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+
+    @contextmanager
+    def _queued(self, write: bool) -> Iterator[None]:
+        """Threads of one process wait for each other here, which is fairer than SQLite's polling."""
+        if not write:
+            yield
+            return
+        with self._writer:
+            yield
+
+    def close(self) -> None:
+        self._connections.close()
+
+
+class SQLiteTransaction(SqlTransaction):
+    """A transaction on one SQLite connection."""
+
+    def __init__(self, connection: sqlite3.Connection, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._connection = connection
+
+    def rows(self, sql: str, values: Mapping[str, Any]) -> list[Any]:
+        return self._connection.execute(sql, values).fetchall()
+
+    def run(self, sql: str, values: Mapping[str, Any]) -> int:
+        return self._connection.execute(sql, values).rowcount
+
+    def run_many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
+        self._connection.executemany(sql, rows)
+
+    def placeholders(self, count: int) -> str:
+        return f"({', '.join('?' * count)})"
+
+    # ------------------------------------------------------------------ writing
+
+    def _insert(self, spec: RecordSpec, records: Sequence[Record]) -> None:
+        statements = self.dialect.kind(spec)
+        if not spec.text:
+            self.run_many(self._insert_sql(statements), [statements.row(record) for record in records])
+        else:
+            first = 1 + self.rows(f'SELECT coalesce(max(seq), 0) FROM "{statements.table.name}"', {})[0][0]
+            numbered = [(first + i, record) for i, record in enumerate(records)]
+            self.run_many(
+                self._insert_sql(statements, "seq"), [[seq, *statements.row(record)] for seq, record in numbered]
+            )
+            self._index_words(spec, numbered)
+        self._write_tags(spec, records)
+
+    def _replace(self, spec: RecordSpec, records: Sequence[Record], previous: Sequence[Record]) -> None:
+        statements = self.dialect.kind(spec)
+        if spec.text:
+            reworded = [
+                (old, new) for old, new in zip(previous, records, strict=True) if _words(old) != _words(new)
+            ]
+            seqs = self._seqs(spec, [old.key for old, _ in reworded])
+            self._unindex_words(spec, [(seqs[old.key], old) for old, _ in reworded])
+            self._index_words(spec, [(seqs[new.key], new) for _, new in reworded])
+        self.run_many(
+            self._update_sql(statements), [[*statements.row(record), record.key] for record in records]
+        )
+        self._rewrite_tags(spec, records, previous)
+
+    def _remove(self, spec: RecordSpec, records: Sequence[Record]) -> None:
+        if spec.text:
+            seqs = self._seqs(spec, [record.key for record in records])
+            self._unindex_words(spec, [(seqs[record.key], record) for record in records])
+        super()._remove(spec, records)
+
+    def _put_vectors(self, spec: RecordSpec, vectors: Mapping[str, Vector], model: str) -> None:
+        self.run_many(
+            "INSERT INTO embeddings (memory_type, memory_id, model, dims, embedding) VALUES (?, ?, ?, ?, ?) "
+            "ON CONFLICT (memory_type, memory_id, model) DO UPDATE SET embedding = excluded.embedding",
+            [(spec.kind, key, model, len(vector), vector.to_bytes()) for key, vector in vectors.items()],
+        )
+
+    # ------------------------------------------------------------------ full text
+
+    def _index_words(self, spec: RecordSpec, numbered: Iterable[tuple[int, Record]]) -> None:
+        names = ", ".join(spec.text)
+        self.run_many(
+            f"INSERT INTO {self.schema.fts_table(spec)} (rowid, {names}) "
+            f"VALUES {self.placeholders(1 + len(spec.text))}",
+            [(seq, *_words(record)) for seq, record in numbered],
+        )
+
+    def _unindex_words(self, spec: RecordSpec, numbered: Iterable[tuple[int, Record]]) -> None:
+        """A contentless index forgets an entry when it is told the words that were in it."""
+        table, names = self.schema.fts_table(spec), ", ".join(spec.text)
+        self.run_many(
+            f"INSERT INTO {table} ({table}, rowid, {names}) VALUES ('delete', {', '.join('?' * (1 + len(spec.text)))})",
+            [(seq, *_words(record)) for seq, record in numbered],
+        )
+
+    def _seqs(self, spec: RecordSpec, keys: Sequence[str]) -> dict[str, int]:
+        sql = f'SELECT "{spec.key}", seq FROM "{spec.table}" WHERE "{spec.key}" IN (SELECT value FROM json_each(:keys))'
+        return dict(self.rows(sql, {"keys": self.dialect.encode(FieldType.STRINGS, list(keys))}))
+
+    def _matching(
+        self, spec: RecordSpec, words: Sequence[str], where: Predicate, limit: int
+    ) -> list[tuple[Record, float]]:
+        statements = self.dialect.kind(spec)
+        bind = Bindings()
+        bind.add(self.embedding_model)
+        condition = self.dialect.sql(statements.clauses.condition(where, bind))
+        table, fts = statements.table.name, self.schema.fts_table(spec)
+        # The terms hold letters and digits only, so quoting them leaves nothing for FTS5 to interpret.
+        question = " OR ".join(f'"{word}"' for word in words)
+        found = self.rows(
+            f'SELECT "{table}"."{spec.key}", -bm25({fts}) AS score FROM {fts} '
+            f'JOIN "{table}" ON "{table}".seq = {fts}.rowid WHERE {fts} MATCH :question AND {condition} '
+            f'ORDER BY score DESC, "{table}"."{spec.key}" LIMIT :most',
+            {**bind.values, "question": question, "most": limit},
+        )
+        return self._hydrated(spec, found)
+
+    # ------------------------------------------------------------------ vectors
+
+    def _nearest(
+        self, spec: RecordSpec, vector: Vector, model: str, where: Predicate, limit: int
+    ) -> list[tuple[Record, float]]:
+        statements = self.dialect.kind(spec)
+        bind = Bindings()
+        table = statements.table.name
+        condition = self.dialect.sql(statements.clauses.condition(where, bind))
+        candidates = self._connection.execute(
+            f'SELECT "{table}"."{spec.key}", embeddings.embedding FROM "{table}" CROSS JOIN embeddings '
+            f"ON embeddings.memory_type = :kind AND embeddings.model = :model "
+            f'AND embeddings.memory_id = "{table}"."{spec.key}" WHERE {condition}',
+            {**bind.values, "kind": spec.kind, "model": model},
+        )
+        return self._hydrated(spec, nearest(vector, candidates, limit))
+
+    def _hydrated(self, spec: RecordSpec, found: Collection[Any]) -> list[tuple[Record, float]]:
+        keys = [key for key, _ in found]
+        records = {record.key: record for record in self._select(Query(spec, In(spec.key, keys)))}
+        return [(records[key], score) for key, score in found]
+
+
+class _Connections:
+    """The connections of one store: lent to one user at a time, kept open in between."""
+
+    def __init__(self, path: Path, durability: Durability) -> None:
+        self._path = path
+        self._durability = durability
+        self._idle: list[sqlite3.Connection] = []
+        self._lock = threading.Lock()
+        self._process = os.getpid()
+        self._closed = False
+
+    @contextmanager
+    def lent(self) -> Iterator[sqlite3.Connection]:
+        connection = self._take()
+        try:
+            yield connection
+        finally:
+            self._give_back(connection)
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            for connection in self._idle:
+                connection.close()
+            self._idle.clear()
+
+    def _take(self) -> sqlite3.Connection:
+        with self._lock:
+            if self._closed:
+                raise StorageError(f"the store {self._path} was closed")
+            if self._process != os.getpid():
+                # SQLite connections must not cross a fork: the parent's are left alone, this process opens its own.
+                self._idle, self._process = [], os.getpid()
+            if self._idle:
+                return self._idle.pop()
+        with _translated(self._path):
+            return _connected(self._path, self._durability)
+
+    def _give_back(self, connection: sqlite3.Connection) -> None:
+        with self._lock:
+            if not self._closed and len(self._idle) < _MOST_IDLE_CONNECTIONS and self._process == os.getpid():
+                self._idle.append(connection)
+                return
+        connection.close()
+
+
+def _connected(path: Path, durability: Durability) -> sqlite3.Connection:
+    connection = sqlite3.connect(
+        path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False, cached_statements=256
+    )
+    try:
+        connection.execute(f"PRAGMA page_size = {_PAGE_BYTES}")
+        _use_wal(connection)
+        connection.execute(f"PRAGMA synchronous = {'FULL' if durability == 'power' else 'NORMAL'}")
+        connection.execute(f"PRAGMA journal_size_limit = {_WAL_BYTES_KEPT}")
+        connection.execute("PRAGMA cache_size = -32000")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _use_wal(connection: sqlite3.Connection) -> None:
+    """Switching needs the file alone for a moment, and SQLite does not wait for that by itself."""
+    if connection.execute("PRAGMA journal_mode").fetchone()[0] == "wal":
+        return
+    deadline = _Deadline(_BUSY_SECONDS)
+    while True:
+        with suppress(sqlite3.OperationalError):
+            if connection.execute("PRAGMA journal_mode = WAL").fetchone()[0] == "wal":
+                return
+        deadline.wait()
+
+
+class _Deadline:
+    """Short waits that add up to a limit."""
+
+    def __init__(self, seconds: float) -> None:
+        self._left = seconds
+
+    def wait(self, seconds: float = 0.02) -> None:
+        self._left -= seconds
+        if self._left <= 0:
+            raise StorageError("another process kept the database locked for too long")
+        threading.Event().wait(seconds)
+
+
+def _checked_path(db_path: str | os.PathLike[str]) -> Path:
+    text = os.fspath(db_path)
+    if text in ("", ":memory:") or text.startswith("file:"):
+        raise ConfigurationError(
+            f"db_path must be the path of a file, not {text!r}: several connections share the store, "
+            f"which a database in memory cannot do; use a temporary folder instead"
+        )
+    path = Path(text)
+    if path.is_dir():
+        raise ConfigurationError(f"db_path {text!r} is a folder; name a file in it, for example {path / 'alma.db'}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as exc:
+        raise ConfigurationError(f"the folder of db_path {text!r} cannot be made: {exc.strerror}") from exc
+    return path
+
+
+@contextmanager
+def _translated(path: Path) -> Iterator[None]:
+    """SQLite's errors as ours, in one place."""
+    try:
+        yield
+    except sqlite3.IntegrityError as exc:
+        raise ConflictError(f"{path}: {exc}") from exc
+    except sqlite3.Error as exc:
+        code = getattr(exc, "sqlite_errorcode", None)
+        if code == sqlite3.SQLITE_FULL:
+            raise StorageFullError(f"the disk of {path} is full: nothing of this transaction was stored") from exc
+        if code is not None and code & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            raise ConflictError(f"another process kept {path} locked for over {_BUSY_SECONDS:.0f} seconds") from exc
+        raise StorageError(f"{path}: {exc}") from exc
+
+
+def _words(record: Record) -> tuple[str, ...]:
+    """The terms of each searchable field, as the full-text table takes them."""
+    return tuple(" ".join(terms(text)) if (text := getattr(record, name)) else "" for name in record.spec.text)

@@ -1,0 +1,631 @@
+"""Transaction: every operation of the contract, written once on the few things a store must be able to do."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Generic, TypeVar, cast
+
+from alma import clock
+from alma.errors import (
+    NotFoundError,
+    ScopeViolationError,
+    StorageError,
+    UniquenessError,
+    UnsupportedOperation,
+    ValidationError,
+)
+from alma.model import query as q
+from alma.model.fields import FieldType, check_timestamp
+from alma.model.governance import Attribution, AuditEvent
+from alma.model.kinds import kind_named, references_to
+from alma.model.memory import MemoryVersion
+from alma.model.query import EVERYTHING, And, Compare, Cursor, In, Missing, Order, Predicate
+from alma.model.record import OnDelete, Record, RecordSpec, Unique
+from alma.model.scope import Scope
+from alma.model.text import terms
+from alma.model.vector import Vector
+from alma.storage import versions
+from alma.storage.outbox import Mark
+
+T = TypeVar("T", bound=Record)
+
+_OWNERS = ("user_id", "project_id", "agent")
+_IDS_PER_AUDIT_EVENT = 500
+_EVERYWHERE = Scope.everywhere()
+
+
+@dataclass(frozen=True, slots=True)
+class Hit(Generic[T]):
+    """A record a search found and how well it matches."""
+
+    record: T
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A parsed question a store can answer without looking at it again."""
+
+    spec: RecordSpec
+    where: Predicate = EVERYTHING
+    order: tuple[Order, ...] = ()
+    limit: int | None = None
+    after: Cursor | None = None
+    for_update: bool = False
+
+
+class Transaction(ABC):
+    """What can be done inside a transaction; the abstract methods are all that a store must provide."""
+
+    def __init__(self, by: Attribution, embedding_dim: int, embedding_model: str, *, writable: bool) -> None:
+        self.by = by
+        self.writable = writable
+        self.embedding_dim = embedding_dim
+        self.embedding_model = embedding_model
+        self._failure: BaseException | None = None
+
+    # ------------------------------------------------------------------ what a store implements
+
+    @abstractmethod
+    def _select(self, query: Query) -> list[Record]:
+        """The records that answer the query, with tags and the vector of the store's own model."""
+
+    @abstractmethod
+    def _count(self, spec: RecordSpec, where: Predicate) -> int:
+        """How many records fulfil the predicate."""
+
+    @abstractmethod
+    def _insert(self, spec: RecordSpec, records: Sequence[Record]) -> None:
+        """Write new records with tags and full text; an id in use is a ConflictError."""
+
+    @abstractmethod
+    def _replace(self, spec: RecordSpec, records: Sequence[Record], previous: Sequence[Record]) -> None:
+        """Overwrite existing records with tags and full text."""
+
+    @abstractmethod
+    def _remove(self, spec: RecordSpec, records: Sequence[Record]) -> None:
+        """Delete records with their tags, full text and vectors of every model."""
+
+    @abstractmethod
+    def _put_vectors(self, spec: RecordSpec, vectors: Mapping[str, Vector], model: str) -> None:
+        """Write the vectors of one model, replacing those there are."""
+
+    @abstractmethod
+    def _drop_vectors(self, spec: RecordSpec, record_ids: Collection[str], model: str) -> None:
+        """Delete the vectors of one model."""
+
+    @abstractmethod
+    def _dims_of(self, model: str, claim: int | None) -> int | None:
+        """The vector length this store keeps for a model; where there is none yet, the claim becomes it."""
+
+    @abstractmethod
+    def _nearest(
+        self, spec: RecordSpec, vector: Vector, model: str, where: Predicate, limit: int
+    ) -> list[tuple[Record, float]]:
+        """The records by falling cosine, ids breaking ties; a zero vector has cosine 0 with everything."""
+
+    @abstractmethod
+    def _matching(
+        self, spec: RecordSpec, words: Sequence[str], where: Predicate, limit: int
+    ) -> list[tuple[Record, float]]:
+        """The records that contain at least one of the words, best match first, ids breaking ties."""
+
+    @abstractmethod
+    def _last_versions(self, kind: str, record_ids: Collection[str]) -> dict[str, MemoryVersion]:
+        """The newest version of each of these records that has one."""
+
+    @abstractmethod
+    def _marks(self) -> MarkTable:
+        """The outbox of this transaction."""
+
+    # ------------------------------------------------------------------ reading
+
+    def get(self, cls: type[T], record_id: str, scope: Scope, as_of: datetime | None = None) -> T | None:
+        if as_of is not None:
+            found = self._past(cls, scope, Compare(cls.spec.key, "eq", record_id), as_of)
+        else:
+            found = self.find(cls, scope, Compare(cls.spec.key, "eq", record_id), limit=1)
+        return found[0] if found else None
+
+    def require(self, cls: type[T], record_id: str, scope: Scope) -> T:
+        found = self.get(cls, record_id, scope)
+        if found is None:
+            raise NotFoundError(cls.spec.kind, record_id)
+        return found
+
+    def get_many(self, cls: type[T], record_ids: Iterable[str], scope: Scope) -> list[T]:
+        wanted = list(dict.fromkeys(record_ids))
+        found = {record.key: record for record in self.find(cls, scope, In(cls.spec.key, wanted))}
+        return [found[key] for key in wanted if key in found]
+
+    def find(
+        self,
+        cls: type[T],
+        scope: Scope,
+        where: Predicate = EVERYTHING,
+        order: Sequence[Order] = (),
+        limit: int | None = None,
+        after: Cursor | None = None,
+        as_of: datetime | None = None,
+    ) -> list[T]:
+        spec = cls.spec
+        order = q.parsed_order(spec, order)
+        cursor = None if after is None else q.parsed_cursor(spec, order, after)
+        if as_of is not None:
+            return _page(self._past(cls, scope, where, as_of), order, limit, cursor)
+        query = Query(spec, _inside(spec, scope, where), order, _checked_limit(limit), cursor)
+        return cast(list[T], self._select(query))
+
+    def count(self, cls: type[Record], scope: Scope, where: Predicate = EVERYTHING) -> int:
+        return self._count(cls.spec, _inside(cls.spec, scope, where))
+
+    def search_text(
+        self, cls: type[T], query: str, scope: Scope, where: Predicate = EVERYTHING, limit: int = 10
+    ) -> list[Hit[T]]:
+        if not cls.spec.text:
+            raise UnsupportedOperation(f"{cls.spec.kind} has no searchable text")
+        if not isinstance(query, str):
+            raise ValidationError("search", "query", query, "must be text")
+        inside = _inside(cls.spec, scope, where)
+        words = list(dict.fromkeys(terms(query)))
+        limit = _required_limit(limit)
+        if not words or not limit:
+            return []
+        return [Hit(cast(T, record), score) for record, score in self._matching(cls.spec, words, inside, limit)]
+
+    def search_vector(
+        self,
+        cls: type[T],
+        vector: Any,
+        scope: Scope,
+        where: Predicate = EVERYTHING,
+        limit: int = 10,
+        model: str | None = None,
+    ) -> list[Hit[T]]:
+        if not cls.spec.embeds:
+            raise UnsupportedOperation(f"{cls.spec.kind} has no vectors")
+        inside = _inside(cls.spec, scope, where)
+        chosen = model or self.embedding_model
+        wanted = self._fitting(cls.spec, Vector(vector), chosen)
+        limit = _required_limit(limit)
+        if not limit:
+            return []
+        found = self._nearest(cls.spec, wanted, chosen, inside, limit)
+        return [Hit(cast(T, record), score) for record, score in found]
+
+    def history(self, cls: type[Record], record_id: str, scope: Scope) -> list[MemoryVersion]:
+        _require_versioned(cls.spec)
+        of_record = And(Compare("kind", "eq", cls.spec.kind), Compare("memory_id", "eq", record_id))
+        rows = self.find(MemoryVersion, _EVERYWHERE, of_record, order=(Order("version_number"),))
+        current = self.get(cls, record_id, _EVERYWHERE)
+        return versions.within(versions.filled(rows, current), cls, _inside(cls.spec, scope, EVERYTHING))
+
+    # ------------------------------------------------------------------ writing
+
+    def save(self, *records: Record) -> None:
+        """Store records of any kinds; all of them, or on error none."""
+        for spec, batch in _by_kind(records):
+            self._save_batch(spec, batch)
+
+    def update(self, cls: type[T], record_id: str, changes: Mapping[str, Any], scope: Scope) -> T | None:
+        for name in changes:
+            cls.spec.field(name)
+        if cls.spec.key in changes and changes[cls.spec.key] != record_id:
+            raise ValidationError(cls.spec.kind, cls.spec.key, changes[cls.spec.key], "cannot be changed")
+        found = self._locked(cls.spec, [record_id], scope).get(record_id)
+        if found is None:
+            return None
+        changed = found.replace(**changes)
+        self._write(cls.spec, [changed], {record_id: found})
+        return cast(T, changed)
+
+    def increment(
+        self,
+        cls: type[T],
+        record_id: str,
+        counters: Mapping[str, int],
+        scope: Scope,
+        changes: Mapping[str, Any] | None = None,
+    ) -> T | None:
+        for name in counters:
+            if cls.spec.field(name).type not in (FieldType.INTEGER, FieldType.FLOAT):
+                raise ValidationError(cls.spec.kind, name, counters[name], "is no number and cannot be added to")
+        found = self._locked(cls.spec, [record_id], scope).get(record_id)
+        if found is None:
+            return None
+        added = {name: (getattr(found, name) or 0) + by for name, by in counters.items()}
+        changed = found.replace(**added, **(changes or {}))
+        self._write(cls.spec, [changed], {record_id: found})
+        return cast(T, changed)
+
+    def delete(self, cls: type[Record], record_ids: Iterable[str], scope: Scope) -> int:
+        _refuse_append_only(cls.spec)
+        found = list(self._locked(cls.spec, list(dict.fromkeys(record_ids)), scope).values())
+        self._delete_records(cls.spec, found)
+        return len(found)
+
+    def delete_where(self, cls: type[Record], scope: Scope, where: Predicate) -> int:
+        _refuse_append_only(cls.spec)
+        found = self._select(Query(cls.spec, _inside(cls.spec, scope, where), for_update=True))
+        self._delete_records(cls.spec, found)
+        return len(found)
+
+    def put_vectors(self, cls: type[Record], vectors: Mapping[str, Any], model: str) -> None:
+        spec = cls.spec
+        fitting = {key: self._fitting(spec, Vector(vector), model, claim=True) for key, vector in vectors.items()}
+        known = self._locked(spec, list(fitting), _EVERYWHERE)
+        for key in fitting:
+            if key not in known:
+                raise NotFoundError(spec.kind, key)
+        with self._writing():
+            self._put_vectors(spec, fitting, model)
+            self._mark(spec, list(fitting))
+
+    # ------------------------------------------------------------------ the outbox
+
+    def register_projection(self, name: str, kinds: Iterable[str]) -> None:
+        chosen = tuple(kind_named(kind).spec.kind for kind in kinds)
+        with self._writing():
+            self._marks().register(name, chosen)
+
+    def drop_projection(self, name: str) -> None:
+        with self._writing():
+            self._marks().drop(name)
+
+    def claim(self, projection: str, limit: int, lease_seconds: float) -> list[Mark]:
+        moment = clock.now()
+        with self._writing():
+            return self._marks().claim(projection, limit, moment, moment + timedelta(seconds=lease_seconds))
+
+    def acknowledge(self, marks: Sequence[Mark]) -> int:
+        with self._writing():
+            return self._marks().acknowledge(marks)
+
+    def fail(self, mark: Mark, error: str, park_after: int) -> None:
+        with self._writing():
+            self._marks().fail(mark, error, park_after)
+
+    def unpark(self, projection: str) -> int:
+        with self._writing():
+            return self._marks().unpark(projection)
+
+    def pending(self, projection: str) -> list[Mark]:
+        return self._marks().pending(projection)
+
+    # ------------------------------------------------------------------ how a write is done
+
+    def require_sound(self) -> None:
+        """Refuse to commit after a write that failed half-way, even if somebody swallowed its error."""
+        if self._failure is not None:
+            raise StorageError("an earlier write of this transaction failed, so all of it was rolled back") from (
+                self._failure
+            )
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        if not self.writable:
+            raise StorageError("a write was tried inside a read-only snapshot")
+        try:
+            yield
+        except BaseException as exc:
+            self._failure = exc
+            raise
+
+    def _save_batch(self, spec: RecordSpec, batch: Sequence[Record]) -> None:
+        if spec.append_only:
+            with self._writing():
+                self._insert(spec, batch)
+            return
+        latest = {record.key: record for record in batch}
+        previous = self._locked(spec, list(latest), _EVERYWHERE)
+        for key, old in previous.items():
+            _refuse_other_owner(latest[key], old)
+        self._write(spec, list(latest.values()), previous)
+
+    def _write(self, spec: RecordSpec, records: Sequence[Record], previous: Mapping[str, Record]) -> None:
+        """Write records and everything that must agree with them; `previous` holds those that exist already."""
+        vectors = self._checked_vectors(spec, records)
+        self._check_unique(spec, records)
+        self._check_references(spec, records)
+        new = [record for record in records if record.key not in previous]
+        changed = [record for record in records if record.key in previous]
+        with self._writing():
+            if new:
+                self._insert(spec, new)
+            if changed:
+                self._replace(spec, changed, [previous[record.key] for record in changed])
+            self._write_vectors(spec, records, vectors, previous)
+            self._follow_up(spec, new, changed, previous)
+
+    def _follow_up(
+        self, spec: RecordSpec, new: Sequence[Record], changed: Sequence[Record], previous: Mapping[str, Record]
+    ) -> None:
+        """What follows from every write: history, audit, marks for the indexes."""
+        if spec.versioned:
+            self._write_history(spec, [*new, *changed], previous)
+        if spec.audited:
+            self._write_audit(spec, "create", new)
+            self._write_audit(spec, "update", changed)
+        self._mark(spec, [record.key for record in (*new, *changed)])
+
+    def _delete_records(self, spec: RecordSpec, records: Sequence[Record]) -> None:
+        if not records:
+            return
+        keys = [record.key for record in records]
+        for dependent, reference in references_to(spec.kind):
+            self._release(dependent, reference.field, reference.on_delete, keys)
+        with self._writing():
+            self._remove(spec, records)
+            if spec.versioned:
+                self._write_history_of_deleted(spec, records)
+            if spec.audited:
+                self._write_audit(spec, "delete", records)
+            self._mark(spec, keys)
+
+    def _release(self, spec: RecordSpec, field: str, on_delete: OnDelete, keys: Sequence[str]) -> None:
+        dependents = self._select(Query(spec, In(field, keys), for_update=True))
+        if on_delete is OnDelete.CASCADE:
+            self._delete_records(spec, dependents)
+        elif dependents:
+            cleared = [record.replace(**{field: None}) for record in dependents]
+            self._write(spec, cleared, {record.key: record for record in dependents})
+
+    def _locked(self, spec: RecordSpec, keys: Sequence[str], scope: Scope) -> dict[str, Record]:
+        """The existing records with these keys, held against other writers until the transaction ends."""
+        where = _inside(spec, scope, In(spec.key, keys))
+        return {record.key: record for record in self._select(Query(spec, where, for_update=True))}
+
+    # ------------------------------------------------------------------ vectors
+
+    def _checked_vectors(self, spec: RecordSpec, records: Sequence[Record]) -> dict[str, Vector]:
+        name = spec.vector_field
+        if name is None:
+            return {}
+        found = {record.key: vector for record in records if (vector := getattr(record, name)) is not None}
+        for vector in found.values():
+            if len(vector) != self.embedding_dim:
+                raise self._wrong_length(spec, vector, self.embedding_dim)
+        if found:
+            self._fitting(spec, next(iter(found.values())), self.embedding_model, claim=True)
+        return found
+
+    def _fitting(self, spec: RecordSpec, vector: Vector, model: str, *, claim: bool = False) -> Vector:
+        """The vector, if it is as long as this store's vectors of that model are."""
+        if model == self.embedding_model and len(vector) != self.embedding_dim:
+            raise self._wrong_length(spec, vector, self.embedding_dim)
+        dims = self._dims_of(model, len(vector) if claim else None)
+        if dims is not None and dims != len(vector):
+            raise self._wrong_length(spec, vector, dims)
+        return vector
+
+    def _wrong_length(self, spec: RecordSpec, vector: Vector, dims: int) -> ValidationError:
+        return ValidationError(
+            spec.kind,
+            spec.vector_field,
+            vector,
+            f"must have {dims} dimensions, as this store's vectors do, not {len(vector)}; "
+            f"open the store with the embedding_dim of its model or embed it anew",
+        )
+
+    def _write_vectors(
+        self,
+        spec: RecordSpec,
+        records: Sequence[Record],
+        vectors: Mapping[str, Vector],
+        previous: Mapping[str, Record],
+    ) -> None:
+        if spec.vector_field is None:
+            return
+        gone = [r.key for r in records if r.key in previous and r.key not in vectors]
+        if gone:
+            self._drop_vectors(spec, gone, self.embedding_model)
+        if vectors:
+            self._put_vectors(spec, vectors, self.embedding_model)
+
+    # ------------------------------------------------------------------ constraints
+
+    def _check_unique(self, spec: RecordSpec, records: Sequence[Record]) -> None:
+        for rule in spec.unique:
+            taken: dict[tuple[Any, ...], str] = {}
+            for record in records:
+                values = tuple(getattr(record, name) for name in rule.fields)
+                if None in values and not rule.nulls_equal:
+                    continue
+                other = taken.setdefault(values, record.key)
+                if other != record.key or self._is_taken(spec, rule, values, record.key):
+                    raise UniquenessError(spec.kind, rule.fields, values)
+
+    def _is_taken(self, spec: RecordSpec, rule: Unique, values: tuple[Any, ...], key: str) -> bool:
+        same = (
+            Missing(name) if value is None else Compare(name, "eq", value)
+            for name, value in zip(rule.fields, values, strict=True)
+        )
+        return self._count(spec, And(*same, Compare(spec.key, "ne", key))) > 0
+
+    def _check_references(self, spec: RecordSpec, records: Sequence[Record]) -> None:
+        for reference in spec.references:
+            if not reference.must_exist:
+                continue
+            wanted = {getattr(record, reference.field) for record in records} - {None}
+            target = kind_named(reference.kind)
+            known = self._locked(target.spec, sorted(wanted), _EVERYWHERE)
+            for key in sorted(wanted):
+                if key not in known:
+                    raise ValidationError(spec.kind, reference.field, key, f"must be the id of a {reference.kind}")
+
+    # ------------------------------------------------------------------ history, audit, marks
+
+    def _write_history(self, spec: RecordSpec, records: Sequence[Record], previous: Mapping[str, Record]) -> None:
+        moment = clock.now()
+        last = self._last_versions(spec.kind, [record.key for record in records])
+        rows = [
+            versions.next_version(record, previous.get(record.key), last.get(record.key), self.by, moment)
+            for record in records
+        ]
+        self._insert(MemoryVersion.spec, rows)
+        self._fill_superseded(list(previous.values()), last)
+
+    def _write_history_of_deleted(self, spec: RecordSpec, records: Sequence[Record]) -> None:
+        moment = clock.now()
+        last = self._last_versions(spec.kind, [record.key for record in records])
+        rows = [versions.deletion(record, last.get(record.key), self.by, moment) for record in records]
+        self._insert(MemoryVersion.spec, rows)
+        self._fill_superseded(records, last)
+
+    def _fill_superseded(self, records: Sequence[Record], last: Mapping[str, MemoryVersion]) -> None:
+        """Give the versions that just ceased to be the newest the content that only the record held until now."""
+        ceased = [(last[record.key], record) for record in records if record.key in last]
+        if ceased:
+            filled = [versions.with_content(version, record) for version, record in ceased]
+            self._replace(MemoryVersion.spec, filled, [version for version, _ in ceased])
+
+    def _write_audit(self, spec: RecordSpec, action: str, records: Sequence[Record]) -> None:
+        if records:
+            self._insert(AuditEvent.spec, list(_audit_events(spec, action, records, self.by, clock.now())))
+
+    def _mark(self, spec: RecordSpec, keys: Sequence[str]) -> None:
+        marks = self._marks()
+        for projection in marks.projections(spec.kind):
+            marks.mark(projection, spec.kind, keys, clock.now())
+
+    # ------------------------------------------------------------------ the past
+
+    def _past(self, cls: type[T], scope: Scope, where: Predicate, as_of: datetime) -> list[T]:
+        """The records as they were recorded then, without vectors."""
+        _require_versioned(cls.spec)
+        inside = _inside(cls.spec, scope, where)
+        moment = _checked_moment(as_of)
+        known = And(Compare("kind", "eq", cls.spec.kind), Compare("created_at", "le", moment))
+        rows = self.find(MemoryVersion, _EVERYWHERE, known, order=(Order("version_number"),))
+        newest = {row.memory_id: row for row in rows}
+        unchanged = [key for key, row in newest.items() if versions.is_current(row)]
+        current = {record.key: record for record in self.get_many(cls, unchanged, _EVERYWHERE)}
+        past = (versions.record_of(row, cls, current.get(key)) for key, row in newest.items())
+        return [record for record in past if record is not None and q.matches(inside, record)]
+
+
+class MarkTable(ABC):
+    """The dirty set inside one transaction: which records which projection has yet to catch up with."""
+
+    @abstractmethod
+    def register(self, name: str, kinds: Sequence[str]) -> None: ...
+
+    @abstractmethod
+    def drop(self, name: str) -> None: ...
+
+    @abstractmethod
+    def projections(self, kind: str) -> list[str]:
+        """The projections that want to know of changes of this kind."""
+
+    @abstractmethod
+    def mark(self, projection: str, kind: str, keys: Sequence[str], moment: datetime) -> None:
+        """Add marks or raise the generation of those there are, leaving leases alone."""
+
+    @abstractmethod
+    def claim(self, projection: str, limit: int, moment: datetime, until: datetime) -> list[Mark]:
+        """Lease the oldest marks that are neither parked nor leased."""
+
+    @abstractmethod
+    def acknowledge(self, marks: Sequence[Mark]) -> int:
+        """Delete marks of unchanged generation, end the lease of the others."""
+
+    @abstractmethod
+    def fail(self, mark: Mark, error: str, park_after: int) -> None: ...
+
+    @abstractmethod
+    def unpark(self, projection: str) -> int: ...
+
+    @abstractmethod
+    def pending(self, projection: str) -> list[Mark]: ...
+
+
+def _inside(spec: RecordSpec, scope: Scope, where: Predicate) -> Predicate:
+    if not isinstance(scope, Scope):
+        raise ScopeViolationError(spec.kind, None, scope, "needs a Scope; Scope.everywhere() sees all")
+    return And(scope.predicate(spec), q.parsed(spec, where))
+
+
+def _checked_limit(limit: int | None) -> int | None:
+    if limit is None:
+        return None
+    if isinstance(limit, bool) or not isinstance(limit, int) or limit < 0:
+        raise ValidationError("query", "limit", limit, "must be a whole number of at least 0")
+    return limit
+
+
+def _required_limit(limit: int) -> int:
+    checked = _checked_limit(limit)
+    if checked is None:
+        raise ValidationError("query", "limit", limit, "must be given")
+    return checked
+
+
+def _checked_moment(moment: datetime) -> datetime:
+    try:
+        return check_timestamp(moment)
+    except ValueError as exc:
+        raise ValidationError("query", "as_of", moment, str(exc)) from None
+
+
+def _page(records: list[T], order: tuple[Order, ...], limit: int | None, after: Cursor | None) -> list[T]:
+    ordered = sorted(records, key=q.sort_key(order))
+    if after is not None:
+        ordered = [record for record in ordered if q.is_after(record, after, order)]
+    return ordered[: _checked_limit(limit)]
+
+
+def _by_kind(records: Iterable[Record]) -> list[tuple[RecordSpec, list[Record]]]:
+    batches: dict[str, list[Record]] = defaultdict(list)
+    for record in records:
+        if not isinstance(record, Record):
+            raise ValidationError("storage", None, record, "can only save records")
+        batches[record.spec.kind].append(record)
+    return [(batch[0].spec, batch) for batch in batches.values()]
+
+
+def _require_versioned(spec: RecordSpec) -> None:
+    if not spec.versioned:
+        raise UnsupportedOperation(f"{spec.kind} keeps no history")
+
+
+def _refuse_append_only(spec: RecordSpec) -> None:
+    if spec.append_only:
+        raise UnsupportedOperation(f"{spec.kind} records are kept and cannot be deleted")
+
+
+def _refuse_other_owner(record: Record, stored: Record) -> None:
+    """Ids are chosen by callers, so two projects may choose the same one: the second must not overwrite the first."""
+    for name in _OWNERS:
+        if name in record.spec.by_name:
+            mine, theirs = getattr(record, name), getattr(stored, name)
+            if mine is not None and theirs is not None and mine != theirs:
+                raise ScopeViolationError(
+                    record.spec.kind, name, mine, f"differs from that of the stored record with id {record.key!r}"
+                )
+
+
+def _audit_events(
+    spec: RecordSpec, action: str, records: Sequence[Record], by: Attribution, moment: datetime
+) -> Iterator[AuditEvent]:
+    """One event for one record; a batch is one act and gets one event that lists the ids."""
+    keys = [record.key for record in records]
+    for start in range(0, len(keys), _IDS_PER_AUDIT_EVENT):
+        chunk = keys[start : start + _IDS_PER_AUDIT_EVENT]
+        yield AuditEvent(
+            user_id=by.user_id,
+            session_id=by.session_id,
+            agent_id=by.agent,
+            action=action,
+            resource_type=spec.kind,
+            resource_id=chunk[0] if len(chunk) == 1 else "*",
+            resource_ids=None if len(chunk) == 1 else tuple(chunk),
+            details_json=None if by.reason is None else {"reason": by.reason},
+            ip_address=by.ip_address,
+            user_agent=by.user_agent,
+            created_at=moment,
+        )

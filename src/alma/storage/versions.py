@@ -1,0 +1,124 @@
+"""How history is kept: a version row per save, whose content is the record itself for as long as it is the newest.
+
+So creating a record costs one short row, and a version's content is written once, when the next change replaces it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, TypeVar
+
+from alma.model.fields import JsonObject
+from alma.model.governance import Attribution
+from alma.model.memory import ChangeType, MemoryVersion
+from alma.model.query import Predicate, matches
+from alma.model.record import Record
+from alma.storage.document import from_document, to_document
+
+T = TypeVar("T", bound=Record)
+
+_TEXT = ("title", "content", "summary")
+
+
+def next_version(
+    record: Record, previous: Record | None, last: MemoryVersion | None, by: Attribution, moment: datetime
+) -> MemoryVersion:
+    """The version that saving this record makes."""
+    return _row(
+        record,
+        last,
+        by,
+        moment,
+        change_type=ChangeType.CREATED if previous is None else _change_type(record, previous),
+        diff_json=None if previous is None else _before(record, previous),
+    )
+
+
+def deletion(record: Record, last: MemoryVersion | None, by: Attribution, moment: datetime) -> MemoryVersion:
+    """The version that says a record is gone."""
+    return _row(record, last, by, moment, change_type=ChangeType.DELETED, diff_json=None)
+
+
+def with_content(version: MemoryVersion, record: Record) -> MemoryVersion:
+    """The version with the content it had, now that the record moves on."""
+    document = _document(record)
+    text = {name: document.pop(name, None) for name in _TEXT if record.spec.kind == "memory"}
+    return version.replace(record_json=document, **text)
+
+
+def is_current(version: MemoryVersion) -> bool:
+    """Whether the version's content still is the record itself."""
+    return version.record_json is None and version.change_type is not ChangeType.DELETED
+
+
+def record_of(version: MemoryVersion, cls: type[T], current: T | None) -> T | None:
+    """The record as this version was, without its vector; None for a deletion."""
+    if version.change_type is ChangeType.DELETED:
+        return None
+    if version.record_json is None:
+        return current if current is None or cls.spec.vector_field is None else _without_vector(current)
+    text = {name: value for name in _TEXT if (value := getattr(version, name)) is not None}
+    return from_document(cls, {**version.record_json, **text, cls.spec.key: version.memory_id})
+
+
+def filled(rows: Sequence[MemoryVersion], current: Record | None) -> list[MemoryVersion]:
+    """The versions with the newest one's content taken from the record."""
+    return [with_content(row, current) if current is not None and is_current(row) else row for row in rows]
+
+
+def within(rows: Sequence[MemoryVersion], cls: type[Record], inside: Predicate) -> list[MemoryVersion]:
+    """The versions, oldest first, that lay inside; a deletion lies where the record it ended did."""
+    found: list[MemoryVersion] = []
+    lay_inside = False
+    for row in rows:
+        record = record_of(row, cls, None)
+        lay_inside = lay_inside if record is None else matches(inside, record)
+        if lay_inside:
+            found.append(row)
+    return found
+
+
+def _row(
+    record: Record,
+    last: MemoryVersion | None,
+    by: Attribution,
+    moment: datetime,
+    change_type: ChangeType,
+    diff_json: JsonObject | None,
+) -> MemoryVersion:
+    values: dict[str, Any] = dict.fromkeys(MemoryVersion.spec.by_name)
+    values.update(
+        kind=record.spec.kind,
+        memory_id=record.key,
+        version_number=1 if last is None else last.version_number + 1,
+        change_type=change_type,
+        change_reason=by.reason,
+        diff_json=diff_json,
+        created_at=moment,
+        created_by=by.author,
+    )
+    return MemoryVersion.trusted(values)
+
+
+def _change_type(record: Record, previous: Record) -> ChangeType:
+    was, now = (getattr(each, "is_archived", False) for each in (previous, record))
+    if was == now:
+        return ChangeType.UPDATED
+    return ChangeType.ARCHIVED if now else ChangeType.RESTORED
+
+
+def _before(record: Record, previous: Record) -> JsonObject:
+    """What the changed fields were, None where there was no value."""
+    new, old = _document(record), _document(previous)
+    return {name: old.get(name) for name in record.spec.by_name if old.get(name) != new.get(name)}
+
+
+def _document(record: Record) -> JsonObject:
+    apart = {record.spec.key} | ({record.spec.vector_field} if record.spec.vector_field else set())
+    return to_document(record, without=apart)
+
+
+def _without_vector(record: T) -> T:
+    name = record.spec.vector_field
+    return record if name is None or getattr(record, name) is None else record.replace(**{name: None})

@@ -218,10 +218,14 @@ class StorageBackend(TypedMemories, ABC):
         where: Predicate = EVERYTHING,
         limit: int = 10,
         model: str | None = None,
+        exact: bool = True,
     ) -> list[Hit[T]]:
-        """The records inside the scope whose vectors point most nearly the same way, with their cosine."""
+        """The records inside the scope whose vectors point most nearly the same way, with their cosine.
+
+        With `exact=False` a store that has an approximate index may use it.
+        """
         with self.snapshot() as tx:
-            return tx.search_vector(cls, vector, scope, where, limit, model)
+            return tx.search_vector(cls, vector, scope, where, limit, model, exact)
 
     def history(self, cls: type[Record], record_id: str, scope: Scope) -> list[MemoryVersion]:
         """Every version of a record that lay inside the scope, oldest first; a deleted record keeps its history."""

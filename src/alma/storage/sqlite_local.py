@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -13,7 +13,7 @@ from typing import Any, Literal, Self
 from alma.errors import ConfigurationError, ConflictError, StorageError, StorageFullError
 from alma.model.governance import Attribution
 from alma.model.fields import FieldType
-from alma.model.query import In, Predicate
+from alma.model.query import Predicate
 from alma.model.record import Record, RecordSpec
 from alma.model.text import terms
 from alma.model.vector import Vector
@@ -23,7 +23,6 @@ from alma.storage.sql.clauses import Bindings
 from alma.storage.sql.sqlite_migrations import SQLiteMigrator
 from alma.storage.sql.statements import Dialect
 from alma.storage.sql.transaction import SqlTransaction
-from alma.storage.transaction import Query
 
 Durability = Literal["process", "power"]
 
@@ -195,7 +194,7 @@ class SQLiteTransaction(SqlTransaction):
     # ------------------------------------------------------------------ vectors
 
     def _nearest(
-        self, spec: RecordSpec, vector: Vector, model: str, where: Predicate, limit: int
+        self, spec: RecordSpec, vector: Vector, model: str, where: Predicate, limit: int, *, exact: bool
     ) -> list[tuple[Record, float]]:
         statements = self.dialect.kind(spec)
         bind = Bindings()
@@ -208,11 +207,6 @@ class SQLiteTransaction(SqlTransaction):
             {**bind.values, "kind": spec.kind, "model": model},
         )
         return self._hydrated(spec, nearest(vector, candidates, limit))
-
-    def _hydrated(self, spec: RecordSpec, found: Collection[Any]) -> list[tuple[Record, float]]:
-        keys = [key for key, _ in found]
-        records = {record.key: record for record in self._select(Query(spec, In(spec.key, keys)))}
-        return [(records[key], score) for key, score in found]
 
 
 class _Connections:

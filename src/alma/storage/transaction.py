@@ -105,9 +105,12 @@ class Transaction(ABC):
 
     @abstractmethod
     def _nearest(
-        self, spec: RecordSpec, vector: Vector, model: str, where: Predicate, limit: int
+        self, spec: RecordSpec, vector: Vector, model: str, where: Predicate, limit: int, *, exact: bool
     ) -> list[tuple[Record, float]]:
-        """The records by falling cosine, ids breaking ties; a zero vector has cosine 0 with everything."""
+        """The records by falling cosine, ids breaking ties; a zero vector has cosine 0 with everything.
+
+        Where `exact` is not asked for, an approximate index may answer.
+        """
 
     @abstractmethod
     def _matching(
@@ -122,6 +125,9 @@ class Transaction(ABC):
     @abstractmethod
     def _marks(self) -> MarkTable:
         """The outbox of this transaction."""
+
+    def _reserve(self, spec: RecordSpec, keys: Sequence[str]) -> None:  # noqa: B027 - most stores need nothing here
+        """Hold off other writers of ids that may not exist yet, where the table's key alone does not."""
 
     # ------------------------------------------------------------------ reading
 
@@ -186,6 +192,7 @@ class Transaction(ABC):
         where: Predicate = EVERYTHING,
         limit: int = 10,
         model: str | None = None,
+        exact: bool = True,
     ) -> list[Hit[T]]:
         if not cls.spec.embeds:
             raise UnsupportedOperation(f"{cls.spec.kind} has no vectors")
@@ -195,7 +202,7 @@ class Transaction(ABC):
         limit = _required_limit(limit)
         if not limit:
             return []
-        found = self._nearest(cls.spec, wanted, chosen, inside, limit)
+        found = self._nearest(cls.spec, wanted, chosen, inside, limit, exact=exact)
         return [Hit(cast(T, record), score) for record, score in found]
 
     def history(self, cls: type[Record], record_id: str, scope: Scope) -> list[MemoryVersion]:
@@ -322,6 +329,7 @@ class Transaction(ABC):
                 self._insert(spec, batch)
             return
         latest = {record.key: record for record in batch}
+        self._reserve(spec, list(latest))
         previous = self._locked(spec, list(latest), _EVERYWHERE)
         for key, old in previous.items():
             _refuse_other_owner(latest[key], old)

@@ -29,6 +29,11 @@ def _utc(moment: datetime) -> datetime:
     return moment.replace(tzinfo=UTC)
 
 
+def _vector(value: Vector | bytes) -> Vector:
+    # Without pgvector the column holds bytes.
+    return value if isinstance(value, Vector) else Vector.from_bytes(value)
+
+
 _SQLITE_ENCODERS: dict[FieldType, Encoder] = {
     FieldType.TIMESTAMP: timestamp_text,
     FieldType.JSON: _to_json,
@@ -47,7 +52,7 @@ _POSTGRES_DECODERS: dict[FieldType, Encoder] = {
     FieldType.TIMESTAMP: _utc,
     FieldType.STRINGS: tuple,
     FieldType.TAGS: lambda tags: tuple(sorted(tags)),
-    FieldType.VECTOR: Vector,
+    FieldType.VECTOR: _vector,
 }
 
 
@@ -83,8 +88,8 @@ class Dialect:
         moment: datetime = self._decoders[FieldType.TIMESTAMP](value)
         return moment
 
-    def encoder(self, field_type: FieldType) -> Encoder | None:
-        return self._encoders.get(field_type)
+    def encoder(self, field: FieldSpec) -> Encoder | None:
+        return str if field.choices is not None else self._encoders.get(field.type)
 
     def decoder(self, field: FieldSpec) -> Encoder | None:
         if field.choices is not None:
@@ -102,7 +107,7 @@ class KindStatements:
         self._dialect = dialect
         self._shapes: dict[Hashable, str] = {}
         self.columns = tuple(field.name for field in spec.stored if not (spec.numbered and field.name == spec.key))
-        self._encoders = tuple((name, dialect.encoder(spec.by_name[name].type)) for name in self.columns)
+        self._encoders = tuple((name, dialect.encoder(spec.by_name[name])) for name in self.columns)
         self._decoders = tuple((field.name, dialect.decoder(field)) for field in self._read_fields())
 
     def _read_fields(self) -> list[FieldSpec]:

@@ -80,6 +80,11 @@ class SqlTransaction(Transaction):
         found = (statements.record(row) for row in self.rows(sql, bind.values))
         return {row.memory_id: row for row in found if isinstance(row, MemoryVersion)}
 
+    def _hydrated(self, spec: RecordSpec, found: Collection[Any]) -> list[tuple[Record, float]]:
+        keys = [key for key, _ in found]
+        records = {record.key: record for record in self._select(Query(spec, In(spec.key, keys)))}
+        return [(records[key], score) for key, score in found]
+
     # ------------------------------------------------------------------ writing
 
     def _remove(self, spec: RecordSpec, records: Sequence[Record]) -> None:

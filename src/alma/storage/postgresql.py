@@ -1,0 +1,417 @@
+"""PostgreSQL: the store for many machines, with pgvector where the server has it."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, LiteralString, Self, cast
+
+from alma.errors import (
+    ConfigurationError,
+    ConflictError,
+    MissingDependencyError,
+    StorageError,
+    StorageFullError,
+    UnsupportedOperation,
+    ValidationError,
+)
+from alma.model.governance import Attribution
+from alma.model.query import Predicate
+from alma.model.record import Record, RecordSpec
+from alma.model.text import terms
+from alma.model.vector import Vector
+from alma.storage.base import DEFAULT_MODEL, Capability, StorageBackend
+from alma.storage.nearest import nearest
+from alma.storage.sql.clauses import Bindings
+from alma.storage.sql.statements import Dialect
+from alma.storage.sql.transaction import SqlTransaction
+
+try:
+    import psycopg
+    from psycopg import sql
+    from psycopg_pool import ConnectionPool, PoolTimeout
+
+    from alma.storage.sql.pgvector import register_vectors
+    from alma.storage.sql.postgres_migrations import PostgresMigrator, prepare_vector_column
+except ImportError as exc:  # pragma: no cover - depends on what is installed
+    raise MissingDependencyError("psycopg", "postgres") from exc
+
+_log = logging.getLogger("alma.storage.postgresql")
+
+_WITHOUT_PGVECTOR = (
+    "pgvector is not available on this server: vectors are stored as bytes and compared exactly by the client; "
+    "install the extension before the schema is made, CREATE EXTENSION vector, for search inside the server"
+)
+# Normalised in double precision first: large numbers do not overflow, and a zero vector stays zero.
+_EXACT = "l2_normalize(alma_embeddings.embedding) <#> %(wanted)s"
+_INDEXED = "alma_embeddings.embedding::vector({dims}) <=> %(wanted)s::vector({dims})"
+_SPARE = 16
+_LONGEST_VECTOR = 16_000
+_LONGEST_INDEXED_VECTOR = 2_000
+_COPY_FROM = 16
+_LOCK_BUCKETS = 64
+_CONNECT_SECONDS = 30.0
+_MOST_POSITIONS = 255
+_LAST_POSITION = 16_383
+
+
+class PostgreSQLStorage(StorageBackend):
+    """A store in one schema of a PostgreSQL database, through a pool of connections."""
+
+    def __init__(
+        self,
+        host: str = "localhost",
+        port: int = 5432,
+        database: str = "alma_memory",
+        user: str = "postgres",
+        password: str = "",
+        embedding_dim: int = 384,
+        pool_size: int = 10,
+        schema: str = "public",
+        ssl_mode: str = "prefer",
+        embedding_model: str = DEFAULT_MODEL,
+    ) -> None:
+        conninfo = psycopg.conninfo.make_conninfo(
+            host=host, port=port, dbname=database, user=user, password=password, sslmode=ssl_mode
+        )
+        self._open(conninfo, embedding_dim, pool_size, schema, embedding_model)
+
+    @classmethod
+    def from_dsn(
+        cls,
+        dsn: str,
+        embedding_dim: int = 384,
+        pool_size: int = 10,
+        schema: str = "public",
+        embedding_model: str = DEFAULT_MODEL,
+    ) -> Self:
+        """The store behind a connection string or URL."""
+        store = cls.__new__(cls)
+        store._open(dsn, embedding_dim, pool_size, schema, embedding_model)
+        return store
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any]) -> Self:
+        """The store that a configuration's `postgres` section describes."""
+        return cls(**config.get("postgres", {}), embedding_dim=config.get("embedding_dim", 384))
+
+    def _open(self, conninfo: str, embedding_dim: int, pool_size: int, schema: str, embedding_model: str) -> None:
+        super().__init__(embedding_dim, embedding_model)
+        if embedding_dim > _LONGEST_VECTOR:
+            raise ValidationError("storage", "embedding_dim", embedding_dim, f"must be at most {_LONGEST_VECTOR:,}")
+        if not schema or "\x00" in schema:
+            raise ConfigurationError(f"schema must be a name, not {schema!r}")
+        self.schema = schema
+        self._dialect = Dialect("postgresql")
+        self._prepare(conninfo)
+        self._pool = ConnectionPool(
+            conninfo,
+            min_size=1,
+            max_size=max(1, pool_size),
+            kwargs={"autocommit": True},
+            configure=self._configure,
+            open=True,
+            timeout=_CONNECT_SECONDS,
+            name="alma",
+        )
+
+    def _prepare(self, conninfo: str) -> None:
+        with _translated(), psycopg.connect(conninfo, autocommit=True) as connection:
+            self._set_session(connection)
+            PostgresMigrator(connection, self.schema).migrate()
+            self._native = prepare_vector_column(connection, self.schema)
+        if not self._native:
+            _log.warning(_WITHOUT_PGVECTOR)
+
+    def _configure(self, connection: psycopg.Connection[Any]) -> None:
+        self._set_session(connection)
+        if self._native:
+            register_vectors(connection)
+
+    def _set_session(self, connection: psycopg.Connection[Any]) -> None:
+        # The extension's type and operators usually live in public, whatever schema the tables are in.
+        path = sql.SQL(", ").join(sql.Identifier(name) for name in dict.fromkeys((self.schema, "public")))
+        connection.execute(sql.SQL("SET search_path TO {}").format(path))
+        connection.execute("SET TIME ZONE 'UTC'")
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        always = {Capability.SERVER, Capability.PARTITIONS}
+        vectors = {Capability.NATIVE_VECTORS, Capability.VECTOR_INDEX} if self._native else set()
+        return frozenset(always | vectors)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return () if self._native else (_WITHOUT_PGVECTOR,)
+
+    @contextmanager
+    def connection(self) -> Iterator[psycopg.Connection[Any]]:
+        """A connection of the pool, for administration."""
+        with _translated(), self._pool.connection() as connection:
+            yield connection
+
+    @contextmanager
+    def _begin(self, by: Attribution, *, write: bool) -> Iterator[SqlTransaction]:
+        with _translated(), self._begun(write) as connection:
+            yield PostgresTransaction(
+                connection,
+                self._dialect,
+                by,
+                self.embedding_dim,
+                self.embedding_model,
+                writable=write,
+                native=self._native,
+            )
+
+    @contextmanager
+    def _begun(self, write: bool) -> Iterator[psycopg.Connection[Any]]:
+        """A connection inside a transaction; one that died while it was idle is replaced before anything is lost."""
+        begin: LiteralString = "BEGIN" if write else "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+        with self._pool.connection() as connection:
+            try:
+                connection.execute(begin)
+            except psycopg.OperationalError:
+                connection.close()
+            else:
+                with _ended(connection):
+                    yield connection
+                return
+        self._pool.check()
+        with self._pool.connection() as connection:
+            connection.execute(begin)
+            with _ended(connection):
+                yield connection
+
+    def close(self) -> None:
+        self._pool.close()
+
+    # ------------------------------------------------------------------ administration
+
+    def prepare_vector_index(self, cls: type[Record], model: str | None = None) -> str:
+        """Build the HNSW index that `search_vector(exact=False)` uses for a kind; returns its name."""
+        if not self._native:
+            raise UnsupportedOperation(_WITHOUT_PGVECTOR)
+        if self.embedding_dim > _LONGEST_INDEXED_VECTOR:
+            raise UnsupportedOperation(
+                f"pgvector indexes vectors of at most {_LONGEST_INDEXED_VECTOR:,} dimensions, "
+                f"these have {self.embedding_dim:,}"
+            )
+        name = f"idx_{cls.spec.postgres_table}_embedding"
+        with self.connection() as connection:
+            connection.execute(
+                sql.SQL(
+                    "CREATE INDEX IF NOT EXISTS {} ON alma_embeddings USING hnsw ((embedding::vector({})) "
+                    "vector_cosine_ops) WHERE memory_type = {} AND model = {}"
+                ).format(
+                    sql.Identifier(name),
+                    sql.Literal(self.embedding_dim),
+                    sql.Literal(cls.spec.kind),
+                    sql.Literal(model or self.embedding_model),
+                )
+            )
+        return name
+
+
+class PostgresTransaction(SqlTransaction):
+    """A transaction on one PostgreSQL connection."""
+
+    def __init__(self, connection: psycopg.Connection[Any], *args: Any, native: bool, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._connection = connection
+        self._native = native
+
+    def rows(self, sql: str, values: Mapping[str, Any]) -> list[Any]:
+        with self._connection.cursor(binary=True) as cursor:
+            return cursor.execute(cast(LiteralString, sql), values).fetchall()
+
+    def run(self, sql: str, values: Mapping[str, Any]) -> int:
+        return self._connection.execute(cast(LiteralString, sql), values).rowcount
+
+    def run_many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
+        with self._connection.cursor() as cursor:
+            cursor.executemany(cast(LiteralString, sql), rows)
+
+    def placeholders(self, count: int) -> str:
+        return f"({', '.join(['%s'] * count)})"
+
+    # ------------------------------------------------------------------ writing
+
+    def _reserve(self, spec: RecordSpec, keys: Sequence[str]) -> None:
+        """Partitions make the key (id, created_at), so two writers of a new id must meet at a lock instead."""
+        if spec.kind == "memory":
+            buckets = sorted({hash_bucket(key) for key in keys})
+            self.rows("SELECT pg_advisory_xact_lock(%(space)s, b) FROM unnest(%(buckets)s::int[]) AS b", {
+                "space": 1, "buckets": buckets,
+            })
+
+    def _insert(self, spec: RecordSpec, records: Sequence[Record]) -> None:
+        statements = self.dialect.kind(spec)
+        extra = ("search",) if spec.text else ()
+        rows = ([*([_words(record)] if spec.text else ()), *statements.row(record)] for record in records)
+        if len(records) < _COPY_FROM:
+            self.run_many(self._insert_sql(statements, *extra), rows)
+        else:
+            self._copy(statements.table.name, (*extra, *statements.columns), rows)
+        self._write_tags(spec, records)
+
+    def _replace(self, spec: RecordSpec, records: Sequence[Record], previous: Sequence[Record]) -> None:
+        statements = self.dialect.kind(spec)
+        extra = ("search",) if spec.text else ()
+        rows = [
+            [*([_words(record)] if spec.text else ()), *statements.row(record), record.key] for record in records
+        ]
+        self.run_many(self._update_sql(statements, *extra), rows)
+        self._rewrite_tags(spec, records, previous)
+
+    def _put_vectors(self, spec: RecordSpec, vectors: Mapping[str, Vector], model: str) -> None:
+        columns = ("memory_type", "memory_id", "model", "dims", "embedding")
+        rows = [(spec.kind, key, model, len(v), v if self._native else v.to_bytes()) for key, v in vectors.items()]
+        if len(rows) >= _COPY_FROM:
+            self._delete_vectors_in_bulk(spec, list(vectors), model)
+            self._copy_binary(columns, rows)
+        else:
+            self.run_many(
+                f"INSERT INTO alma_embeddings ({', '.join(columns)}) VALUES {self.placeholders(5)} "
+                "ON CONFLICT (memory_type, memory_id, model) DO UPDATE SET embedding = excluded.embedding",
+                rows,
+            )
+
+    def _delete_vectors_in_bulk(self, spec: RecordSpec, keys: Collection[str], model: str) -> None:
+        self.run(
+            "DELETE FROM alma_embeddings WHERE memory_type = %(kind)s AND model = %(model)s "
+            "AND memory_id = ANY(%(keys)s)",
+            {"kind": spec.kind, "model": model, "keys": list(keys)},
+        )
+
+    def _copy(self, table: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+        names = sql.SQL(", ").join(map(sql.Identifier, columns))
+        command = sql.SQL("COPY {} ({}) FROM STDIN").format(sql.Identifier(table), names)
+        with self._connection.cursor() as cursor, cursor.copy(command) as copy:
+            for row in rows:
+                copy.write_row(row)
+
+    def _copy_binary(self, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+        command = f"COPY alma_embeddings ({', '.join(columns)}) FROM STDIN (FORMAT BINARY)"
+        with self._connection.cursor() as cursor, cursor.copy(cast(LiteralString, command)) as copy:
+            copy.set_types(["text", "text", "text", "int4", "vector" if self._native else "bytea"])
+            for row in rows:
+                copy.write_row(row)
+
+    # ------------------------------------------------------------------ searching
+
+    def _matching(
+        self, spec: RecordSpec, words: Sequence[str], where: Predicate, limit: int
+    ) -> list[tuple[Record, float]]:
+        statements = self.dialect.kind(spec)
+        bind = Bindings()
+        condition = self.dialect.sql(statements.clauses.condition(where, bind))
+        table = statements.table.name
+        found = self.rows(
+            f"SELECT {table}.{spec.key}, ts_rank({table}.search, %(question)s::tsquery)::float8 AS score FROM {table} "
+            f"WHERE {table}.search @@ %(question)s::tsquery AND {condition} "
+            f"ORDER BY score DESC, {table}.{spec.key} LIMIT %(most)s",
+            {**bind.values, "question": " | ".join(f"'{word}'" for word in words), "most": limit},
+        )
+        return self._hydrated(spec, found)
+
+    def _nearest(
+        self, spec: RecordSpec, vector: Vector, model: str, where: Predicate, limit: int, *, exact: bool
+    ) -> list[tuple[Record, float]]:
+        if not self._native:
+            candidates = self._stored_vectors(spec, model, where)
+        else:
+            order = _EXACT if exact else _INDEXED.format(dims=len(vector))
+            candidates = self._neighbours(spec, vector, model, where, limit + _SPARE, order)
+        return self._hydrated(spec, nearest(vector, candidates, limit))
+
+    def _neighbours(
+        self, spec: RecordSpec, vector: Vector, model: str, where: Predicate, most: int, order: str
+    ) -> Iterator[tuple[str, bytes]]:
+        """The server's best candidates; it computes in single precision, so a few more are taken and ranked here."""
+        # An index scan goes on until enough records inside the scope are found.
+        self.run("SET LOCAL hnsw.iterative_scan = strict_order", {})
+        table, source, values = self._vector_source(spec, model, where)
+        rows = self.rows(
+            f"SELECT {table}.{spec.key}, alma_embeddings.embedding FROM {source} ORDER BY {order} LIMIT %(most)s",
+            {**values, "wanted": _unit(vector), "most": most},
+        )
+        return ((key, found.to_bytes()) for key, found in rows)
+
+    def _stored_vectors(self, spec: RecordSpec, model: str, where: Predicate) -> Iterator[tuple[str, bytes]]:
+        table, source, values = self._vector_source(spec, model, where)
+        with self._connection.cursor(name="alma_vectors", binary=True) as cursor:
+            cursor.itersize = 4096
+            command = f"SELECT {table}.{spec.key}, alma_embeddings.embedding FROM {source}"
+            yield from cursor.execute(cast(LiteralString, command), values)
+
+    def _vector_source(self, spec: RecordSpec, model: str, where: Predicate) -> tuple[str, str, dict[str, Any]]:
+        statements = self.dialect.kind(spec)
+        bind = Bindings()
+        condition = self.dialect.sql(statements.clauses.condition(where, bind))
+        table = statements.table.name
+        # The kind and model are spelled out because a partial index is only used where they are constants.
+        source = (
+            f"{table} JOIN alma_embeddings ON alma_embeddings.memory_id = {table}.{spec.key} "
+            f"AND alma_embeddings.memory_type = '{spec.kind}' AND alma_embeddings.model = {_quoted(model)} "
+            f"WHERE {condition}"
+        )
+        return table, source, bind.values
+
+
+@contextmanager
+def _ended(connection: psycopg.Connection[Any]) -> Iterator[None]:
+    """Commit what was begun, or roll it back; the pool throws a broken connection away."""
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if not connection.closed and not connection.broken:
+            connection.execute("ROLLBACK")
+        raise
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    """The driver's errors as ours, in one place."""
+    try:
+        yield
+    except psycopg.errors.IntegrityError as exc:
+        raise ConflictError(_first_line(exc)) from exc
+    except (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure) as exc:
+        raise ConflictError(_first_line(exc)) from exc
+    except (psycopg.errors.DiskFull, psycopg.errors.ConfigurationLimitExceeded) as exc:
+        raise StorageFullError(f"the server's disk is full, nothing was stored: {_first_line(exc)}") from exc
+    except PoolTimeout as exc:
+        raise StorageError(f"no connection to PostgreSQL within {_CONNECT_SECONDS:.0f} seconds") from exc
+    except psycopg.Error as exc:
+        raise StorageError(f"PostgreSQL: {_first_line(exc)}") from exc
+
+
+def _first_line(exc: psycopg.Error) -> str:
+    return str(exc).strip().splitlines()[0] if str(exc).strip() else type(exc).__name__
+
+
+def _unit(vector: Vector) -> Vector:
+    length = math.sqrt(math.fsum(value * value for value in vector))
+    return vector if length == 0 else Vector([value / length for value in vector])
+
+
+def _quoted(text: str) -> str:
+    return sql.Literal(text).as_string(None).replace("%", "%%")
+
+
+def hash_bucket(key: str) -> int:
+    """Which of a few locks an id belongs to: the same in every process, and few, as locks are a shared resource."""
+    return sum(key.encode()) % _LOCK_BUCKETS
+
+
+def _words(record: Record) -> str:
+    """The terms of a record and where they stand, as a tsvector is written."""
+    positions: dict[str, list[int]] = defaultdict(list)
+    for position, term in enumerate(terms(record.text()), start=1):
+        if len(positions[term]) < _MOST_POSITIONS:
+            positions[term].append(min(position, _LAST_POSITION))
+    return " ".join(f"'{term}':{','.join(map(str, places))}" for term, places in positions.items())

@@ -1,0 +1,111 @@
+"""Migrating a PostgreSQL schema: an advisory lock, one transaction, and the vector column the server can hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+from alma.errors import MigrationError
+from alma.storage.sql.migrate import HISTORY_TABLE, Applied, Migration, Migrator, statements
+
+# Any constant will do, as long as every migrator of every version uses the same one.
+_LOCK = 0x616C6D61
+
+_CREATE_HISTORY = (
+    f"CREATE TABLE IF NOT EXISTS {HISTORY_TABLE} (version INTEGER PRIMARY KEY, name TEXT NOT NULL, "
+    "applied_at TIMESTAMPTZ NOT NULL DEFAULT now(), checksum TEXT NOT NULL)"
+)
+_EMBEDDINGS_VIEW = """
+CREATE OR REPLACE VIEW vector_embeddings AS
+SELECT id AS embedding_id, memory_id, embedding, model AS embedding_model, created_at
+FROM alma_embeddings WHERE memory_type = 'memory'
+"""
+
+
+class PostgresMigrator(Migrator):
+    """Migrates the schema that a connection's search path leads to."""
+
+    def __init__(
+        self, connection: psycopg.Connection[Any], schema: str, migrations: Sequence[Migration] | None = None
+    ) -> None:
+        super().__init__("postgresql", migrations)
+        self._connection = connection
+        self._schema = schema
+
+    @property
+    def target(self) -> str:
+        return f"schema {self._schema} of database {self._connection.info.dbname}"
+
+    def _applied(self) -> list[Applied]:
+        if not self._has_table(HISTORY_TABLE):
+            return []
+        rows = self._connection.execute(
+            f"SELECT version, name, applied_at, checksum FROM {HISTORY_TABLE} ORDER BY version"
+        )
+        return [Applied(*row) for row in rows]
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        with self._connection.transaction():
+            self._connection.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
+            yield
+
+    def _before_change(self) -> None:
+        self._connection.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(self._schema)))
+        if not self._has_table(HISTORY_TABLE) and self._has_table("alma_heuristics"):
+            raise MigrationError(
+                f"{self.target} holds tables of another memory system (alma_heuristics without {HISTORY_TABLE}): "
+                f"give ALMA a schema of its own with schema='…'"
+            )
+        self._connection.execute(_CREATE_HISTORY)
+
+    def _apply(self, migration: Migration) -> None:
+        for statement in statements(migration.sql):
+            self._connection.execute(statement.encode())
+        self._connection.execute(
+            f"INSERT INTO {HISTORY_TABLE} (version, name, checksum) VALUES (%s, %s, %s)",
+            (migration.version, migration.name, migration.checksum),
+        )
+
+    def _has_table(self, name: str) -> bool:
+        found = self._connection.execute(
+            "SELECT 1 FROM pg_tables WHERE schemaname = %s AND tablename = %s", (self._schema, name)
+        )
+        return found.fetchone() is not None
+
+
+def prepare_vector_column(connection: psycopg.Connection[Any], schema: str) -> bool:
+    """Make sure vectors have a column, of pgvector's type where the server has it; returns whether it has."""
+    existing = _vector_column(connection, schema)
+    if existing is not None:
+        return existing == "vector"
+    with connection.transaction():
+        connection.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
+        if _vector_column(connection, schema) is None:
+            column = "vector" if _has_pgvector(connection) else "bytea"
+            connection.execute(f"ALTER TABLE alma_embeddings ADD COLUMN embedding {column} NOT NULL".encode())
+            connection.execute(_EMBEDDINGS_VIEW)
+    return _vector_column(connection, schema) == "vector"
+
+
+def _vector_column(connection: psycopg.Connection[Any], schema: str) -> str | None:
+    row = connection.execute(
+        "SELECT udt_name FROM information_schema.columns "
+        "WHERE table_schema = %s AND table_name = 'alma_embeddings' AND column_name = 'embedding'",
+        (schema,),
+    ).fetchone()
+    return None if row is None else str(row[0])
+
+
+def _has_pgvector(connection: psycopg.Connection[Any]) -> bool:
+    """Whether the type is there, or could be made to be."""
+    try:
+        with connection.transaction():
+            connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
+    except (psycopg.errors.FeatureNotSupported, psycopg.errors.UndefinedFile, psycopg.errors.InsufficientPrivilege):
+        return False
+    return True

@@ -1,44 +1,27 @@
-"""The storage contract: what every store promises, in words, and the calls that are the same for all of them."""
+"""The storage contract: what every store promises, in words."""
 
 from __future__ import annotations
 
-import threading
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from datetime import datetime
-from enum import StrEnum
-from typing import Any, Self, TypeVar
-
-from alma.errors import ConflictError, StorageError, UniquenessError, ValidationError
-from alma.model.governance import ANONYMOUS, Attribution
-from alma.model.memory import MemoryVersion
-from alma.model.query import EVERYTHING, Cursor, Order, Predicate
-from alma.model.record import Record
-from alma.model.scope import Scope
 from alma.storage.outbox import Mark
-from alma.storage.transaction import Hit, Transaction
+from alma.storage.records import DEFAULT_MODEL, Capability, RecordStore
+from alma.storage.transaction import Hit, MarkTable, Query, Transaction
 from alma.storage.typed import TypedMemories
 
-__all__ = ["Capability", "Hit", "Mark", "StorageBackend", "Transaction"]
-
-T = TypeVar("T", bound=Record)
-Result = TypeVar("Result")
-
-DEFAULT_MODEL = "default"
-_ATTEMPTS = 5
-
-
-class Capability(StrEnum):
-    """What a store can do beyond the contract."""
-
-    SERVER = "server"
-    NATIVE_VECTORS = "native_vectors"
-    VECTOR_INDEX = "vector_index"
-    PARTITIONS = "partitions"
+__all__ = [
+    "DEFAULT_MODEL",
+    "Capability",
+    "Hit",
+    "Mark",
+    "MarkTable",
+    "Query",
+    "RecordStore",
+    "StorageBackend",
+    "Transaction",
+    "TypedMemories",
+]
 
 
-class StorageBackend(TypedMemories, ABC):
+class StorageBackend(TypedMemories):
     """A system of record.
 
     What a store promises:
@@ -62,261 +45,6 @@ class StorageBackend(TypedMemories, ABC):
 
     What a store does not do: decide who may learn, decay, rank by anything but the match itself, or compute embeddings.
 
-    A subclass implements `_begin`, `close` and a `Transaction`.
+    A subclass implements `_begin` and `close`, and a `Transaction` with its dozen primitives; the operations on records
+    (`RecordStore`) and ALMA's named methods (`TypedMemories`) are written once on those.
     """
-
-    embedding_dim: int
-    embedding_model: str
-
-    def __init__(self, embedding_dim: int = 384, embedding_model: str = DEFAULT_MODEL) -> None:
-        if isinstance(embedding_dim, bool) or not isinstance(embedding_dim, int) or embedding_dim < 1:
-            raise ValidationError("storage", "embedding_dim", embedding_dim, "must be a whole number of at least 1")
-        self.embedding_dim = embedding_dim
-        self.embedding_model = embedding_model
-        self._current = threading.local()
-
-    # ------------------------------------------------------------------ what a store implements
-
-    @abstractmethod
-    def _begin(self, by: Attribution, *, write: bool) -> AbstractContextManager[Transaction]:
-        """Open a transaction; leaving the context commits it, an exception rolls it back."""
-
-    @abstractmethod
-    def close(self) -> None:
-        """Release every resource; closing twice is fine."""
-
-    @property
-    def capabilities(self) -> frozenset[Capability]:
-        """What this store can do beyond the contract."""
-        return frozenset()
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What a person should know about how this store runs here, one sentence each."""
-        return ()
-
-    # ------------------------------------------------------------------ transactions
-
-    @contextmanager
-    def transaction(self, by: Attribution = ANONYMOUS) -> Iterator[Transaction]:
-        """Everything done inside becomes visible together, or not at all.
-
-        Inside another transaction of the same thread this joins it; calls on the store itself join as well.
-        """
-        outer = self._transaction_here()
-        if outer is not None:
-            if not outer.writable:
-                raise StorageError("a write was tried inside a read-only snapshot")
-            yield outer
-            return
-        with self._begin(by, write=True) as tx, self._as_current(tx):
-            yield tx
-            tx.require_sound()
-
-    @contextmanager
-    def snapshot(self) -> Iterator[Transaction]:
-        """Several reads that all see the same committed state."""
-        outer = self._transaction_here()
-        if outer is not None:
-            yield outer
-            return
-        with self._begin(ANONYMOUS, write=False) as tx, self._as_current(tx):
-            yield tx
-
-    def _transaction_here(self) -> Transaction | None:
-        return getattr(self._current, "transaction", None)
-
-    @contextmanager
-    def _as_current(self, tx: Transaction) -> Iterator[None]:
-        self._current.transaction = tx
-        try:
-            yield
-        finally:
-            self._current.transaction = None
-
-    def _write(self, operation: Callable[[Transaction], Result], by: Attribution = ANONYMOUS) -> Result:
-        """Run one operation in a transaction, again when another writer got in between."""
-        if self._transaction_here() is not None:
-            with self.transaction(by) as tx:
-                return operation(tx)
-        for _ in range(_ATTEMPTS - 1):
-            try:
-                with self.transaction(by) as tx:
-                    return operation(tx)
-            except UniquenessError:
-                raise
-            except ConflictError:
-                continue
-        with self.transaction(by) as tx:
-            return operation(tx)
-
-    # ------------------------------------------------------------------ reading
-
-    def get(self, cls: type[T], record_id: str, scope: Scope, as_of: datetime | None = None) -> T | None:
-        """The record with this id inside the scope, or None; `as_of` asks for what it was then."""
-        with self.snapshot() as tx:
-            return tx.get(cls, record_id, scope, as_of)
-
-    def require(self, cls: type[T], record_id: str, scope: Scope) -> T:
-        """The record with this id inside the scope, or NotFoundError."""
-        with self.snapshot() as tx:
-            return tx.require(cls, record_id, scope)
-
-    def get_many(self, cls: type[T], record_ids: Iterable[str], scope: Scope) -> list[T]:
-        """The records with these ids inside the scope, in the order asked for; missing ones are left out."""
-        with self.snapshot() as tx:
-            return tx.get_many(cls, record_ids, scope)
-
-    def find(
-        self,
-        cls: type[T],
-        scope: Scope,
-        where: Predicate = EVERYTHING,
-        order: Sequence[Order] = (),
-        limit: int | None = None,
-        after: Cursor | None = None,
-        as_of: datetime | None = None,
-    ) -> list[T]:
-        """The records inside the scope that fulfil the predicate, in order, from behind the cursor."""
-        with self.snapshot() as tx:
-            return tx.find(cls, scope, where, order, limit, after, as_of)
-
-    def iterate(
-        self,
-        cls: type[T],
-        scope: Scope,
-        where: Predicate = EVERYTHING,
-        order: Sequence[Order] = (),
-        page_size: int = 500,
-    ) -> Iterator[T]:
-        """Every such record, fetched page by page, each page from the state then committed."""
-        after: Cursor | None = None
-        while True:
-            page = self.find(cls, scope, where, order, page_size, after)
-            yield from page
-            if len(page) < page_size:
-                return
-            after = Cursor.after(page[-1], order)
-
-    def count(self, cls: type[Record], scope: Scope, where: Predicate = EVERYTHING) -> int:
-        """How many records inside the scope fulfil the predicate."""
-        with self.snapshot() as tx:
-            return tx.count(cls, scope, where)
-
-    def search_text(
-        self, cls: type[T], query: str, scope: Scope, where: Predicate = EVERYTHING, limit: int = 10
-    ) -> list[Hit[T]]:
-        """The records inside the scope that share words with the query, best match first."""
-        with self.snapshot() as tx:
-            return tx.search_text(cls, query, scope, where, limit)
-
-    def search_vector(
-        self,
-        cls: type[T],
-        vector: Any,
-        scope: Scope,
-        where: Predicate = EVERYTHING,
-        limit: int = 10,
-        model: str | None = None,
-        exact: bool = True,
-    ) -> list[Hit[T]]:
-        """The records inside the scope whose vectors point most nearly the same way, with their cosine.
-
-        With `exact=False` a store that has an approximate index may use it.
-        """
-        with self.snapshot() as tx:
-            return tx.search_vector(cls, vector, scope, where, limit, model, exact)
-
-    def history(self, cls: type[Record], record_id: str, scope: Scope) -> list[MemoryVersion]:
-        """Every version of a record that lay inside the scope, oldest first; a deleted record keeps its history."""
-        with self.snapshot() as tx:
-            return tx.history(cls, record_id, scope)
-
-    # ------------------------------------------------------------------ writing
-
-    def save(self, record: Record, by: Attribution = ANONYMOUS) -> str:
-        """Store the record, new or changed, with its vector; returns its id."""
-        self._write(lambda tx: tx.save(record), by)
-        return record.key
-
-    def save_many(self, records: Iterable[Record], by: Attribution = ANONYMOUS) -> list[str]:
-        """Store all of the records in one transaction; returns their ids."""
-        batch = list(records)
-        self._write(lambda tx: tx.save(*batch), by)
-        return [record.key for record in batch]
-
-    def update(
-        self, cls: type[T], record_id: str, changes: Mapping[str, Any], scope: Scope, by: Attribution = ANONYMOUS
-    ) -> T | None:
-        """Change these fields of a record and return it, or None where there is none inside the scope."""
-        return self._write(lambda tx: tx.update(cls, record_id, changes, scope), by)
-
-    def increment(
-        self,
-        cls: type[T],
-        record_id: str,
-        counters: Mapping[str, int],
-        scope: Scope,
-        changes: Mapping[str, Any] | None = None,
-        by: Attribution = ANONYMOUS,
-    ) -> T | None:
-        """Add to counters of a record, exactly, whoever else does; returns it, or None where there is none."""
-        return self._write(lambda tx: tx.increment(cls, record_id, counters, scope, changes), by)
-
-    def delete(
-        self, cls: type[Record], record_ids: Iterable[str], scope: Scope, by: Attribution = ANONYMOUS
-    ) -> int:
-        """Delete these records inside the scope with all that hangs on them; returns how many there were."""
-        ids = [record_ids] if isinstance(record_ids, str) else list(record_ids)
-        return self._write(lambda tx: tx.delete(cls, ids, scope), by)
-
-    def delete_where(
-        self, cls: type[Record], scope: Scope, where: Predicate, by: Attribution = ANONYMOUS
-    ) -> int:
-        """Delete the records inside the scope that fulfil the predicate; returns how many there were."""
-        return self._write(lambda tx: tx.delete_where(cls, scope, where), by)
-
-    def put_vectors(self, cls: type[Record], vectors: Mapping[str, Any], model: str) -> None:
-        """Store vectors of another model beside the records' own; the records must exist."""
-        self._write(lambda tx: tx.put_vectors(cls, vectors, model))
-
-    # ------------------------------------------------------------------ the outbox
-
-    def register_projection(self, name: str, kinds: Iterable[type[Record]]) -> None:
-        """From now on, mark every change of these kinds for the named index."""
-        chosen = tuple(cls.spec.kind for cls in kinds)
-        self._write(lambda tx: tx.register_projection(name, chosen))
-
-    def drop_projection(self, name: str) -> None:
-        """Stop marking changes for the named index and forget its marks."""
-        self._write(lambda tx: tx.drop_projection(name))
-
-    def claim(self, projection: str, limit: int = 100, lease_seconds: float = 60.0) -> list[Mark]:
-        """Take marks to work on, oldest first; nobody else gets them until the lease ends."""
-        return self._write(lambda tx: tx.claim(projection, limit, lease_seconds))
-
-    def acknowledge(self, marks: Iterable[Mark]) -> int:
-        """Clear marks whose records did not change since they were claimed, free the others; returns how many cleared."""
-        batch = list(marks)
-        return self._write(lambda tx: tx.acknowledge(batch))
-
-    def fail(self, mark: Mark, error: str, park_after: int = 5) -> None:
-        """Give a mark back with its error; after that many failures it is parked until `unpark`."""
-        self._write(lambda tx: tx.fail(mark, error, park_after))
-
-    def unpark(self, projection: str) -> int:
-        """Let parked marks be claimed again; returns how many."""
-        return self._write(lambda tx: tx.unpark(projection))
-
-    def pending(self, projection: str) -> list[Mark]:
-        """Every mark there is for the projection, parked ones included."""
-        with self.snapshot() as tx:
-            return tx.pending(projection)
-
-    # ------------------------------------------------------------------ life cycle
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()

@@ -61,6 +61,8 @@ _LAST_POSITION = 16_383
 class PostgreSQLStorage(StorageBackend):
     """A store in one schema of a PostgreSQL database, through a pool of connections."""
 
+    storage_type = "postgresql"
+
     def __init__(
         self,
         host: str = "localhost",

@@ -19,6 +19,7 @@ from alma.model.text import terms
 from alma.model.vector import Vector
 from alma.storage.base import DEFAULT_MODEL, StorageBackend
 from alma.storage.nearest import nearest
+from alma.storage.sql import legacy
 from alma.storage.sql.clauses import Bindings
 from alma.storage.sql.sqlite_migrations import SQLiteMigrator
 from alma.storage.sql.statements import Dialect
@@ -39,6 +40,8 @@ class SQLiteStorage(StorageBackend):
     it also survives the death of the machine, at the price of one disk flush per transaction.
     """
 
+    storage_type = "sqlite"
+
     def __init__(
         self,
         db_path: str | os.PathLike[str],
@@ -54,7 +57,7 @@ class SQLiteStorage(StorageBackend):
         self._dialect = Dialect("sqlite")
         self._writer = threading.Lock()
         with self._connections.lent() as connection, _translated(self.path):
-            SQLiteMigrator(self.path, connection).migrate()
+            SQLiteMigrator(self.path, connection, adopt=self._adopt).migrate()
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Self:
@@ -62,14 +65,20 @@ class SQLiteStorage(StorageBackend):
         folder = Path(config.get("storage_dir", ".alma"))
         return cls(folder / config.get("db_name", "alma.db"), embedding_dim=config.get("embedding_dim", 384))
 
+    def _adopt(self, connection: sqlite3.Connection) -> None:
+        legacy.adopt(self._transaction_on(connection, legacy.ADOPTION, write=True))
+
+    def _transaction_on(self, connection: sqlite3.Connection, by: Attribution, *, write: bool) -> SQLiteTransaction:
+        return SQLiteTransaction(
+            connection, self._dialect, by, self.embedding_dim, self.embedding_model, writable=write
+        )
+
     @contextmanager
     def _begin(self, by: Attribution, *, write: bool) -> Iterator[SqlTransaction]:
         with self._connections.lent() as connection, self._queued(write), _translated(self.path):
             connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
             try:
-                yield SQLiteTransaction(
-                    connection, self._dialect, by, self.embedding_dim, self.embedding_model, writable=write
-                )
+                yield self._transaction_on(connection, by, write=write)
                 connection.execute("COMMIT")
             except BaseException:
                 # A full disk makes SQLite roll back by itself; there is nothing left to end then.

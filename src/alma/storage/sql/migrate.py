@@ -82,6 +82,9 @@ class Migrator(ABC):
     def _apply(self, migration: Migration) -> None:
         """Run one migration and record it."""
 
+    def _after_change(self) -> None:  # noqa: B027 - only some databases have something to do here
+        """Called once, locked, after the last change."""
+
     @property
     @abstractmethod
     def target(self) -> str:
@@ -110,6 +113,8 @@ class Migrator(ABC):
                 self._before_change()
             for migration in todo:
                 self._apply(migration)
+            if todo:
+                self._after_change()
         return todo
 
     def _checked(self, applied: list[Applied]) -> list[Applied]:

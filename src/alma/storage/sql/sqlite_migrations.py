@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 
 from alma import clock
 from alma.storage.document import timestamp_of, timestamp_text
+from alma.storage.sql import legacy
 from alma.storage.sql.migrate import HISTORY_TABLE, Applied, Migration, Migrator, statements
 
 _CREATE_HISTORY = (
@@ -21,11 +22,17 @@ class SQLiteMigrator(Migrator):
     """Migrates the database behind an open connection."""
 
     def __init__(
-        self, path: Path, connection: sqlite3.Connection, migrations: Sequence[Migration] | None = None
+        self,
+        path: Path,
+        connection: sqlite3.Connection,
+        migrations: Sequence[Migration] | None = None,
+        adopt: Callable[[sqlite3.Connection], None] | None = None,
     ) -> None:
         super().__init__("sqlite", migrations)
         self._path = path
         self._connection = connection
+        self._adopt = adopt
+        self._older_tables: list[str] = []
         self.backup: Path | None = None
 
     @property
@@ -54,6 +61,8 @@ class SQLiteMigrator(Migrator):
     def _before_change(self) -> None:
         if self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
             self.backup = self._write_backup()
+        if not self._has_table(HISTORY_TABLE):
+            self._older_tables = legacy.set_aside(self._connection)
         self._connection.execute(_CREATE_HISTORY)
 
     def _apply(self, migration: Migration) -> None:
@@ -63,6 +72,10 @@ class SQLiteMigrator(Migrator):
             f"INSERT INTO {HISTORY_TABLE} (version, name, applied_at, checksum) VALUES (?, ?, ?, ?)",
             (migration.version, migration.name, timestamp_text(clock.now()), migration.checksum),
         )
+
+    def _after_change(self) -> None:
+        if self._older_tables and self._adopt is not None:
+            self._adopt(self._connection)
 
     def _has_table(self, name: str) -> bool:
         found = self._connection.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (name,))

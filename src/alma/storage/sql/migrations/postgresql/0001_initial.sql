@@ -546,9 +546,10 @@ SELECT id AS user_id, created_at, updated_at, profile_json AS profile_data, pref
 FROM users;
 
 CREATE VIEW memory_access_logs AS
-SELECT id AS log_id, nullif(resource_id, '*') AS memory_id, session_id, agent_id, action AS operation,
+SELECT id AS log_id, coalesce(member.memory_id, resource_id) AS memory_id, session_id, agent_id, action AS operation,
     created_at AS "timestamp", details_json AS request_data, success, error_message, ip_address
 FROM audit_log
+LEFT JOIN LATERAL jsonb_array_elements_text(resource_ids) AS member (memory_id) ON true
 WHERE resource_type = 'memory';
 
 INSERT INTO system_config (key, value, value_type, description, is_user_configurable, updated_at)

@@ -1,0 +1,150 @@
+"""Measure this repository's storage in one place; `storage.py` starts it, once for every round."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from measuring import Measurements, command_line, load, measure, time_singles, write
+from places import Place, place_at
+from workload import DIMS, NEIGHBOURS, PROJECT, Fact, Floats, Workload
+
+from alma.model.learning import Heuristic
+from alma.model.memory import Memory
+from alma.model.query import Order
+from alma.model.record import Record
+from alma.model.scope import Scope
+from alma.storage.base import StorageBackend
+from alma.storage.sqlite_local import Durability, SQLiteStorage
+
+_BATCH_ROWS = 10_000
+_BEST_FIRST = (Order("confidence", "desc"),)
+_SQLITE_CODE = "from alma.storage.sqlite_local import SQLiteStorage\nSQLiteStorage({target!r}).close()"
+_POSTGRES_CODE = (
+    "from alma.storage.postgresql import PostgreSQLStorage\nPostgreSQLStorage.from_dsn({target!r}).close()"
+)
+
+
+class Heuristics:
+    """Our storage, filled with heuristics."""
+
+    gets_by_id = True
+
+    def __init__(self, place: Place, durability: Durability = "process") -> None:
+        self.place = place
+        self.batch_rows = _BATCH_ROWS
+        self.notes: list[str] = []
+        self._durability = durability
+        self._scope = Scope(project_id=PROJECT)
+
+    @property
+    def _on_server(self) -> bool:
+        return self.place.target.startswith("postgresql://")
+
+    def open(self) -> None:
+        self._storage = self._opened()
+
+    def _opened(self) -> StorageBackend:
+        if not self._on_server:
+            return SQLiteStorage(self.place.target, embedding_dim=DIMS, durability=self._durability)
+        from alma.storage.postgresql import PostgreSQLStorage
+
+        return PostgreSQLStorage.from_dsn(self.place.target, embedding_dim=DIMS)
+
+    def close(self) -> None:
+        self._storage.close()
+
+    def opening_code(self) -> str:
+        code = _POSTGRES_CODE if self._on_server else _SQLITE_CODE
+        return code.format(target=self.place.target)
+
+    def record(self, fact: Fact) -> Record:
+        return Heuristic(
+            id=fact.id,
+            agent=fact.agent,
+            project_id=PROJECT,
+            condition=fact.condition,
+            strategy=fact.strategy,
+            confidence=fact.confidence,
+            occurrence_count=10,
+            success_count=7,
+            last_validated=fact.moment,
+            created_at=fact.moment,
+            embedding=fact.vector,
+        )
+
+    def question(self, vector: Floats) -> Any:
+        return vector
+
+    def save_many(self, records: list[Record]) -> object:
+        return self._storage.save_many(records)
+
+    def save(self, record: Record) -> object:
+        return self._storage.save(record)
+
+    def get(self, record_id: str) -> object:
+        return self._storage.get(Heuristic, record_id, self._scope)
+
+    def find(self, agent: str) -> object:
+        scope = Scope(project_id=PROJECT, agent=agent)
+        return self._storage.find(Heuristic, scope, order=_BEST_FIRST, limit=NEIGHBOURS)
+
+    def search(self, agent: str, question: Any) -> Sequence[str]:
+        scope = Scope(project_id=PROJECT, agent=agent)
+        hits = self._storage.search_vector(Heuristic, question, scope, limit=NEIGHBOURS)
+        return [hit.record.id for hit in hits]
+
+
+class GeneralMemories(Heuristics):
+    """Our storage, filled with general memories of the same texts, owners and vectors."""
+
+    def record(self, fact: Fact) -> Record:
+        return Memory(
+            id=fact.id,
+            project_id=PROJECT,
+            source_agent=fact.agent,
+            title=fact.condition,
+            content=fact.strategy,
+            tags=("bench", fact.agent),
+            importance_score=fact.confidence,
+            layer_project=True,
+            last_accessed_at=fact.moment,
+            created_at=fact.moment,
+            updated_at=fact.moment,
+            embedding=fact.vector,
+        )
+
+
+def add_general_memories(found: Measurements, place: Place, workload: Workload) -> None:
+    """Load general memories into a place of their own and weigh them."""
+    contender = GeneralMemories(place)
+    contender.open()
+    rows, found.memory_batch_per_second = load(contender, workload)
+    contender.close()
+    found.memory_bytes_per_memory = place.closed_bytes() / rows
+
+
+def add_power_singles(found: Measurements, place: Place, workload: Workload) -> None:
+    """Time single saves that survive a power failure, in a new and empty place."""
+    contender = Heuristics(place, durability="power")
+    contender.open()
+    found.power_single_per_second = time_singles(contender, workload)
+    contender.close()
+
+
+def main() -> None:
+    """Measure, and write the measurements to the file asked for."""
+    parser = command_line(__doc__)
+    parser.add_argument("--memory-place", required=True, help="a second place, for general memories")
+    parser.add_argument("--power-place", help="a third folder, for the durability that survives a power failure")
+    args = parser.parse_args()
+    workload = Workload(args.count)
+    found = measure(Heuristics(place_at(args.place)), workload)
+    add_general_memories(found, place_at(args.memory_place), workload)
+    if args.power_place:
+        add_power_singles(found, place_at(args.power_place), workload)
+    write(found, args.json)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,201 @@
+"""What is measured and how, once for all contenders; runs in each contender's own environment."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from places import Place
+from workload import NEIGHBOURS, QUERIES, SINGLES, Fact, Floats, Workload, agent_of, id_of
+
+_OPENINGS = 5
+_PROCESSES = 3
+
+
+class Contender(Protocol):
+    """A storage under test, through the calls that its users make."""
+
+    place: Place
+    batch_rows: int
+    notes: list[str]
+    gets_by_id: bool
+
+    def open(self) -> None:
+        """Open the storage on its place, new or not."""
+
+    def close(self) -> None:
+        """Let go of everything."""
+
+    def opening_code(self) -> str:
+        """A program that imports the storage and opens it."""
+
+    def record(self, fact: Fact) -> Any:
+        """The fact as a record of the contender's own type."""
+
+    def question(self, vector: Floats) -> Any:
+        """A vector as `search` takes it."""
+
+    def save_many(self, records: list[Any]) -> object:
+        """Save records with the call meant for many."""
+
+    def save(self, record: Any) -> object:
+        """Save one record with its vector."""
+
+    def get(self, record_id: str) -> object:
+        """The record with this id, with its vector."""
+
+    def find(self, agent: str) -> object:
+        """An agent's five records of the highest confidence."""
+
+    def search(self, agent: str, question: Any) -> Sequence[str]:
+        """The ids of an agent's five records nearest to a vector."""
+
+
+@dataclass(slots=True)
+class Measurements:
+    """What a contender showed; None where it has no such call."""
+
+    rows: int = 0
+    batch_per_second: float | None = None
+    memory_batch_per_second: float | None = None
+    single_per_second: float | None = None
+    power_single_per_second: float | None = None
+    get_p50_ms: float | None = None
+    get_p95_ms: float | None = None
+    find_p50_ms: float | None = None
+    find_p95_ms: float | None = None
+    search_p50_ms: float | None = None
+    search_p95_ms: float | None = None
+    search_recall: float | None = None
+    open_seconds: float | None = None
+    open_process_seconds: float | None = None
+    bytes_per_memory: float | None = None
+    open_bytes_per_memory: float | None = None
+    database_bytes_per_memory: float | None = None
+    memory_bytes_per_memory: float | None = None
+    notes: tuple[str, ...] = ()
+
+
+def measure(contender: Contender, workload: Workload, max_seconds: float = math.inf) -> Measurements:
+    """Load a new store and measure every call on it."""
+    found = Measurements()
+    contender.open()
+    found.rows, found.batch_per_second = load(contender, workload, max_seconds)
+    _weigh(found, contender)
+    contender.place.settle()
+    _time_opening(found, contender)
+    contender.open()
+    _time_reads(found, contender)
+    _time_search(found, contender, workload)
+    found.single_per_second = time_singles(contender, workload)
+    contender.close()
+    found.notes = tuple(contender.notes)
+    return found
+
+
+def load(contender: Contender, workload: Workload, max_seconds: float = math.inf) -> tuple[int, float]:
+    """Save the workload in batches until it is done or time is up; returns the rows saved and how many per second."""
+    rows, seconds = 0, 0.0
+    while rows < workload.count and seconds < max_seconds:
+        numbers = range(rows, min(rows + contender.batch_rows, workload.count))
+        records = [contender.record(fact) for fact in workload.facts(numbers)]
+        seconds += _seconds(lambda records=records: contender.save_many(records))  # type: ignore[misc]
+        rows += len(records)
+    return rows, rows / seconds
+
+
+def time_singles(contender: Contender, workload: Workload, calls: int = SINGLES) -> float:
+    """How many new records are saved per second, each with a call and a vector of its own."""
+    facts = workload.facts(range(workload.count, workload.count + calls))
+    records = [contender.record(fact) for fact in facts]
+    return calls / sum(_seconds(lambda record=record: contender.save(record)) for record in records)  # type: ignore[misc]
+
+
+def _weigh(found: Measurements, contender: Contender) -> None:
+    """Measure the room taken, before and after closing."""
+    place = contender.place
+    found.open_bytes_per_memory = _each(place.open_bytes(), found.rows)
+    contender.close()
+    found.bytes_per_memory = _each(place.closed_bytes(), found.rows)
+    found.database_bytes_per_memory = _each(place.database_bytes(), found.rows)
+
+
+def _time_opening(found: Measurements, contender: Contender) -> None:
+    found.open_seconds = statistics.median(_opening_seconds(contender) for _ in range(_OPENINGS))
+    # Isolated, so that neither this folder nor the environment's variables decide what is imported.
+    command = [sys.executable, "-I", "-c", contender.opening_code()]
+    found.open_process_seconds = statistics.median(
+        _seconds(lambda: subprocess.run(command, check=True)) for _ in range(_PROCESSES)
+    )
+
+
+def _opening_seconds(contender: Contender) -> float:
+    seconds = _seconds(contender.open)
+    contender.close()
+    return seconds
+
+
+def _time_reads(found: Measurements, contender: Contender) -> None:
+    if contender.gets_by_id:
+        # A prime step, so that one read is not next to the one before.
+        ids = [id_of(number * 7919 % found.rows) for number in range(QUERIES)]
+        found.get_p50_ms, found.get_p95_ms = _percentiles(lambda i: contender.get(ids[i]))
+    found.find_p50_ms, found.find_p95_ms = _percentiles(lambda i: contender.find(agent_of(i)))
+
+
+def _time_search(found: Measurements, contender: Contender, workload: Workload) -> None:
+    questions = [contender.question(vector) for vector in workload.queries]
+    found.search_p50_ms, found.search_p95_ms = _percentiles(lambda i: contender.search(agent_of(i), questions[i]))
+    right, wanted = 0, 0
+    for number, question in enumerate(questions):
+        truth = workload.nearest(number, found.rows)
+        right += len(truth & set(contender.search(agent_of(number), question)[:NEIGHBOURS]))
+        wanted += len(truth)
+    found.search_recall = right / wanted
+
+
+def _percentiles(call: Callable[[int], object]) -> tuple[float, float]:
+    """The median and the 95th percentile of numbered calls in milliseconds, after one to warm up."""
+    call(0)
+    times = [_seconds(lambda number=number: call(number)) * 1000 for number in range(QUERIES)]  # type: ignore[misc]
+    cuts = statistics.quantiles(times, n=20)
+    return cuts[9], cuts[18]
+
+
+def _seconds(call: Callable[[], object]) -> float:
+    begin = time.perf_counter()
+    call()
+    return time.perf_counter() - begin
+
+
+def _each(size: int | None, rows: int) -> float | None:
+    return None if size is None else size / rows
+
+
+def command_line(about: str | None) -> argparse.ArgumentParser:
+    """The arguments every contender's driver takes."""
+    parser = argparse.ArgumentParser(description=about)
+    parser.add_argument("--place", required=True, help="a new folder, or the postgresql:// URL of an empty database")
+    parser.add_argument("--count", type=int, required=True, help="memories to load")
+    parser.add_argument("--json", type=Path, required=True, help="the file to write the measurements to")
+    return parser
+
+
+def write(found: Measurements, path: Path) -> None:
+    """Hand the measurements to the process that asked for them."""
+    path.write_text(json.dumps(asdict(found), indent=2) + "\n", encoding="utf-8")
+
+
+def read(path: Path) -> Measurements:
+    """The measurements that another process wrote."""
+    values = json.loads(path.read_text(encoding="utf-8"))
+    return Measurements(**{**values, "notes": tuple(values["notes"])})

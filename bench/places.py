@@ -1,0 +1,91 @@
+"""Where a contender keeps its data: a folder of files or a PostgreSQL database, and how much room it takes there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Protocol
+
+_TABLES = """
+SELECT coalesce(sum(pg_total_relation_size(pg_class.oid)), 0)::bigint
+FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
+WHERE nspname = 'public' AND relkind IN ('r', 'm')
+"""
+_DATABASE = "SELECT pg_database_size(current_database())"
+
+
+class Place(Protocol):
+    """What is asked of either place; sizes that it has no notion of are None."""
+
+    @property
+    def target(self) -> str:
+        """What a storage is opened with: the path of the file, or the connection string."""
+
+    def open_bytes(self) -> int | None:
+        """What is on disk while a storage has it open."""
+
+    def closed_bytes(self) -> int:
+        """What is on disk for the memories once the storage is closed."""
+
+    def database_bytes(self) -> int | None:
+        """The same with everything that an empty database has as well."""
+
+    def settle(self) -> None:
+        """Do now what the database would do by itself within the next minutes."""
+
+
+class Folder:
+    """A folder of its own for one database file and whatever lies beside it."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        path.mkdir(parents=True, exist_ok=True)
+
+    @property
+    def target(self) -> str:
+        return str(self._path / "alma.db")
+
+    def open_bytes(self) -> int | None:
+        return self.closed_bytes()
+
+    def closed_bytes(self) -> int:
+        return sum(path.stat().st_size for path in self._path.rglob("*") if path.is_file())
+
+    def database_bytes(self) -> int | None:
+        return None
+
+    def settle(self) -> None:
+        pass
+
+
+class Database:
+    """A PostgreSQL database of its own."""
+
+    def __init__(self, dsn: str) -> None:
+        self.target = dsn
+
+    def open_bytes(self) -> int | None:
+        return None
+
+    def closed_bytes(self) -> int:
+        return self._number(_TABLES)
+
+    def database_bytes(self) -> int | None:
+        return self._number(_DATABASE)
+
+    def settle(self) -> None:
+        import psycopg
+
+        with psycopg.connect(self.target, autocommit=True) as connection:
+            connection.execute("VACUUM ANALYZE")
+
+    def _number(self, sql: str) -> int:
+        import psycopg
+
+        with psycopg.connect(self.target) as connection:
+            row = connection.execute(sql.encode()).fetchone()
+        return int(row[0]) if row else 0
+
+
+def place_at(target: str) -> Place:
+    """The place that a command line names: a postgresql:// URL, or else a folder."""
+    return Database(target) if target.startswith("postgresql://") else Folder(Path(target))

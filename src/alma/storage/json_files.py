@@ -1,0 +1,166 @@
+"""A folder of JSON arrays that changes as a whole: locked, written beside, then renamed into place.
+
+A commit writes every changed file as `NAME.json.new`, then `commit.json` with their names, which is the moment the
+commit counts, then renames. Whoever finds a `commit.json` left by a process that died finishes its renames.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from alma.errors import DamagedFileError, StorageError, StorageFullError
+
+Signature = tuple[int, int, int]
+
+_MARKER = "commit.json"
+
+
+class JsonFolder:
+    """The files of one store, their locks and their commits."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        with _translated(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+
+    def path(self, name: str) -> Path:
+        return self.folder / f"{name}.json"
+
+    def backup(self, name: str) -> Path:
+        """Where a copy of the file's last committed state is kept."""
+        return self.folder / f"{name}.json.bak"
+
+    def signature(self, name: str) -> Signature | None:
+        """What tells one state of a file from the next; None where there is no file."""
+        try:
+            stat = self.path(name).stat()
+        except FileNotFoundError:
+            return None
+        return stat.st_ino, stat.st_mtime_ns, stat.st_size
+
+    def read(self, name: str) -> list[dict[str, Any]]:
+        """The objects in a file, of which there are none where there is no file."""
+        try:
+            rows = json.loads(self.path(name).read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return []
+        except (ValueError, UnicodeDecodeError) as exc:
+            raise self.damaged(name, f"it is not JSON: {exc}") from exc
+        if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+            raise self.damaged(name, "it is not an array of objects")
+        return rows
+
+    def damaged(self, name: str, reason: str) -> DamagedFileError:
+        backup = self.backup(name)
+        return DamagedFileError(self.path(name), backup if backup.exists() else None, reason)
+
+    # ------------------------------------------------------------------ locks
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Be the only writer, and finish what a writer that died had committed."""
+        with _translated(self.folder), self._lock("writer", fcntl.LOCK_EX):
+            self._recover()
+            yield
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Keep commits from renaming files meanwhile; held only while files are looked at."""
+        with _translated(self.folder):
+            while True:
+                with self._lock("files", fcntl.LOCK_SH):
+                    if not (self.folder / _MARKER).exists():
+                        yield
+                        return
+                # A marker that is seen while no commit holds the lock was left by a process that died.
+                with self.writing():
+                    pass
+
+    @contextmanager
+    def _lock(self, name: str, how: int) -> Iterator[None]:
+        handle = os.open(self.folder / f".{name}.lock", os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            fcntl.flock(handle, how)
+            yield
+        finally:
+            os.close(handle)
+
+    # ------------------------------------------------------------------ commits
+
+    def commit(self, changed: Mapping[str, Iterable[Mapping[str, Any]]]) -> None:
+        """Replace these files together; to be called while writing."""
+        try:
+            for name, rows in changed.items():
+                self._write(self._new(name), _array(rows))
+        except BaseException:
+            self._discard_new()
+            raise
+        with self._lock("files", fcntl.LOCK_EX):
+            self._write(self.folder / f"{_MARKER}.new", json.dumps(sorted(changed)))
+            (self.folder / f"{_MARKER}.new").replace(self.folder / _MARKER)
+            self._sync_folder()
+            self._put_in_place(changed)
+
+    def _recover(self) -> None:
+        marker = self.folder / _MARKER
+        if marker.exists():
+            with self._lock("files", fcntl.LOCK_EX):
+                self._put_in_place(json.loads(marker.read_text(encoding="utf-8")))
+        self._discard_new()
+
+    def _put_in_place(self, names: Iterable[str]) -> None:
+        for name in names:
+            if self._new(name).exists():
+                self._keep_copy(name)
+                self._new(name).replace(self.path(name))
+        self._sync_folder()
+        (self.folder / _MARKER).unlink()
+
+    def _keep_copy(self, name: str) -> None:
+        """A backup is a file of its own: a second name for the same file would be torn with it."""
+        copy = self.folder / f"{name}.json.bak.new"
+        copy.write_bytes(self._new(name).read_bytes())
+        copy.replace(self.backup(name))
+
+    def _new(self, name: str) -> Path:
+        return self.folder / f"{name}.json.new"
+
+    def _discard_new(self) -> None:
+        for leftover in self.folder.glob("*.new"):
+            leftover.unlink(missing_ok=True)
+
+    def _write(self, path: Path, text: str) -> None:
+        with path.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+
+    def _sync_folder(self) -> None:
+        handle = os.open(self.folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def _array(rows: Iterable[Mapping[str, Any]]) -> str:
+    """One object a line: a person can read it and a tool can compare it."""
+    lines = ",\n".join(json.dumps(row, ensure_ascii=False, separators=(",", ":")) for row in rows)
+    return f"[\n{lines}\n]\n" if lines else "[]\n"
+
+
+@contextmanager
+def _translated(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as exc:
+        if exc.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise StorageFullError(f"the disk of {folder} is full: nothing of this transaction was stored") from exc
+        raise StorageError(f"{folder}: {exc}") from exc

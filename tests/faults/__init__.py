@@ -1,0 +1,1 @@
+"""Fault tests: killed processes and servers, many writers, full disks, torn files."""

@@ -1,0 +1,39 @@
+"""Where a store of the fault tests lives, in a form that can be handed to another process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from alma.storage.base import StorageBackend
+from tests.faults.records import DIMENSIONS
+
+
+def sqlite_address(path: Path) -> str:
+    """The address of a store in one SQLite file."""
+    return f"sqlite:{path}"
+
+
+def files_address(folder: Path) -> str:
+    """The address of a store in a folder of JSON files."""
+    return f"files:{folder}"
+
+
+def opened(address: str) -> StorageBackend:
+    """Open the store at an address: one of the above, or the connection URI of a PostgreSQL database."""
+    # Imported only when wanted, as a killed process is started again and again.
+    scheme, _, rest = address.partition(":")
+    match scheme:
+        case "sqlite":
+            from alma.storage.sqlite_local import SQLiteStorage
+
+            return SQLiteStorage(rest, embedding_dim=DIMENSIONS)
+        case "postgresql":
+            from alma.storage.postgresql import PostgreSQLStorage
+
+            return PostgreSQLStorage.from_dsn(address, embedding_dim=DIMENSIONS)
+        case "files":
+            from alma.storage.file_based import FileBasedStorage
+
+            return FileBasedStorage(rest, embedding_dim=DIMENSIONS)
+        case _:
+            raise ValueError(f"{address!r} is not the address of a store")

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from measuring import Measurements, command_line, load, measure, time_singles, write
-from places import Place, place_at
-from workload import DIMS, NEIGHBOURS, PROJECT, Fact, Floats, Workload
-
 from alma.model.learning import Heuristic
 from alma.model.memory import Memory
 from alma.model.query import Order
 from alma.model.record import Record
 from alma.model.scope import Scope
+from alma.model.vector import Vector
 from alma.storage.base import StorageBackend
 from alma.storage.sqlite_local import Durability, SQLiteStorage
+from measuring import Measurements, command_line, load, measure, time_singles, write
+from places import Place, place_at
+from workload import DIMS, NEIGHBOURS, PROJECT, Fact, Floats, Workload
 
 _BATCH_ROWS = 10_000
 _BEST_FIRST = (Order("confidence", "desc"),)
@@ -70,7 +70,7 @@ class Heuristics:
             success_count=7,
             last_validated=fact.moment,
             created_at=fact.moment,
-            embedding=fact.vector,
+            embedding=Vector(fact.vector),
         )
 
     def question(self, vector: Floats) -> Any:
@@ -111,7 +111,7 @@ class GeneralMemories(Heuristics):
             last_accessed_at=fact.moment,
             created_at=fact.moment,
             updated_at=fact.moment,
-            embedding=fact.vector,
+            embedding=Vector(fact.vector),
         )
 
 

@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -108,7 +109,7 @@ def load(contender: Contender, workload: Workload, max_seconds: float = math.inf
     while rows < workload.count and seconds < max_seconds:
         numbers = range(rows, min(rows + contender.batch_rows, workload.count))
         records = [contender.record(fact) for fact in workload.facts(numbers)]
-        seconds += _seconds(lambda records=records: contender.save_many(records))  # type: ignore[misc]
+        seconds += _seconds(partial(contender.save_many, records))
         rows += len(records)
     return rows, rows / seconds
 
@@ -117,7 +118,7 @@ def time_singles(contender: Contender, workload: Workload, calls: int = SINGLES)
     """How many new records are saved per second, each with a call and a vector of its own."""
     facts = workload.facts(range(workload.count, workload.count + calls))
     records = [contender.record(fact) for fact in facts]
-    return calls / sum(_seconds(lambda record=record: contender.save(record)) for record in records)  # type: ignore[misc]
+    return calls / sum(_seconds(partial(contender.save, record)) for record in records)
 
 
 def _weigh(found: Measurements, contender: Contender) -> None:
@@ -134,7 +135,7 @@ def _time_opening(found: Measurements, contender: Contender) -> None:
     # Isolated, so that neither this folder nor the environment's variables decide what is imported.
     command = [sys.executable, "-I", "-c", contender.opening_code()]
     found.open_process_seconds = statistics.median(
-        _seconds(lambda: subprocess.run(command, check=True)) for _ in range(_PROCESSES)
+        _seconds(partial(subprocess.run, command, check=True)) for _ in range(_PROCESSES)
     )
 
 
@@ -166,7 +167,7 @@ def _time_search(found: Measurements, contender: Contender, workload: Workload) 
 def _percentiles(call: Callable[[int], object]) -> tuple[float, float]:
     """The median and the 95th percentile of numbered calls in milliseconds, after one to warm up."""
     call(0)
-    times = [_seconds(lambda number=number: call(number)) * 1000 for number in range(QUERIES)]  # type: ignore[misc]
+    times = [_seconds(partial(call, number)) * 1000 for number in range(QUERIES)]
     cuts = statistics.quantiles(times, n=20)
     return cuts[9], cuts[18]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Protocol
+from typing import LiteralString, Protocol
 
 _TABLES = """
 SELECT coalesce(sum(pg_total_relation_size(pg_class.oid)), 0)::bigint
@@ -78,11 +78,11 @@ class Database:
         with psycopg.connect(self.target, autocommit=True) as connection:
             connection.execute("VACUUM ANALYZE")
 
-    def _number(self, sql: str) -> int:
+    def _number(self, sql: LiteralString) -> int:
         import psycopg
 
         with psycopg.connect(self.target) as connection:
-            row = connection.execute(sql.encode()).fetchone()
+            row = connection.execute(sql).fetchone()
         return int(row[0]) if row else 0
 
 

@@ -20,7 +20,7 @@ NEIGHBOURS = 5
 _START = datetime(2025, 1, 1, tzinfo=UTC)
 _CLUSTERS = 64
 _SPREAD = 0.6
-_SYLLABLES = ("ba", "cor", "de", "fin", "ga", "hel", "in", "ko", "lum", "ma", "ner", "or", "pe", "qui", "ras", "sto", "ti")
+_SYLLABLES = ("ba", "cor", "de", "fin", "ga", "hel", "in", "ko", "lum", "ma", "ner", "or", "pe", "ras", "sto", "ti")
 _VOCABULARY = 2000
 _CONDITION_WORDS, _CONDITION_CHARACTERS = 14, 60
 _STRATEGY_WORDS, _STRATEGY_CHARACTERS = 20, 90

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from alma.storage.base import StorageBackend
@@ -19,21 +21,26 @@ def files_address(folder: Path) -> str:
 
 
 def opened(address: str) -> StorageBackend:
-    """Open the store at an address: one of the above, or the connection URI of a PostgreSQL database."""
+    """Open the store at an address."""
+    return opener(address)()
+
+
+def opener(address: str) -> Callable[[], StorageBackend]:
+    """What opens the store at an address: one of the above, or the connection URI of a PostgreSQL database."""
     # Imported only when wanted, as a killed process is started again and again.
     scheme, _, rest = address.partition(":")
     match scheme:
         case "sqlite":
             from alma.storage.sqlite_local import SQLiteStorage
 
-            return SQLiteStorage(rest, embedding_dim=DIMENSIONS)
+            return partial(SQLiteStorage, rest, embedding_dim=DIMENSIONS)
         case "postgresql":
             from alma.storage.postgresql import PostgreSQLStorage
 
-            return PostgreSQLStorage.from_dsn(address, embedding_dim=DIMENSIONS)
+            return partial(PostgreSQLStorage.from_dsn, address, embedding_dim=DIMENSIONS)
         case "files":
             from alma.storage.file_based import FileBasedStorage
 
-            return FileBasedStorage(rest, embedding_dim=DIMENSIONS)
+            return partial(FileBasedStorage, rest, embedding_dim=DIMENSIONS)
         case _:
             raise ValueError(f"{address!r} is not the address of a store")

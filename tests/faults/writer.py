@@ -11,7 +11,7 @@ from alma.errors import StorageError
 from alma.model.learning import Heuristic
 from alma.storage.base import StorageBackend
 from tests.faults.records import EVERYWHERE, SHARED, a_heuristic, content_of
-from tests.faults.stores import opened
+from tests.faults.stores import opened, opener
 
 ONE_MORE = {"occurrence_count": 1, "success_count": 1}
 LARGEST_BATCH = 20
@@ -89,16 +89,18 @@ class Writer:
 
 def write_forever(address: str, name: str) -> None:
     """Write random things to a store until killed."""
+    open_store = opener(address)
     say("ready")
-    with opened(address) as store:
+    with open_store() as store:
         Writer(store, name).write_forever()
 
 
 def write_a_number(address: str, name: str, number: str) -> None:
     """Open the store when told to, then when told to write that often: a new heuristic, the shared one, and so on."""
+    open_store = opener(address)
     say("ready")
     await_go()
-    with opened(address) as store:
+    with open_store() as store:
         say("opened")
         await_go()
         for i in range(int(number)):

@@ -6,7 +6,7 @@ import logging
 import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, LiteralString, Self, cast
 
 from alma.errors import (
@@ -121,23 +121,16 @@ class PostgreSQLStorage(StorageBackend):
         )
 
     def _prepare(self, conninfo: str) -> None:
-        with _translated(), psycopg.connect(conninfo, autocommit=True) as connection:
-            self._set_session(connection)
+        with administration(conninfo, self.schema) as connection:
             PostgresMigrator(connection, self.schema).migrate()
             self._native = prepare_vector_column(connection, self.schema)
         if not self._native:
             _log.warning(_WITHOUT_PGVECTOR)
 
     def _configure(self, connection: psycopg.Connection[Any]) -> None:
-        self._set_session(connection)
+        _set_session(connection, self.schema)
         if self._native:
             register_vectors(connection)
-
-    def _set_session(self, connection: psycopg.Connection[Any]) -> None:
-        # The extension's type and operators usually live in public, whatever schema the tables are in.
-        path = sql.SQL(", ").join(sql.Identifier(name) for name in dict.fromkeys((self.schema, "public")))
-        connection.execute(sql.SQL("SET search_path TO {}").format(path))
-        connection.execute("SET TIME ZONE 'UTC'")
 
     @property
     def capabilities(self) -> frozenset[Capability]:
@@ -224,6 +217,9 @@ class PostgresTransaction(SqlTransaction):
         super().__init__(*args, **kwargs)
         self._connection = connection
         self._native = native
+
+    def _translating(self) -> AbstractContextManager[None]:
+        return _translated()
 
     def rows(self, sql: str, values: Mapping[str, Any]) -> list[Any]:
         with self._connection.cursor(binary=True) as cursor:
@@ -361,6 +357,21 @@ class PostgresTransaction(SqlTransaction):
             f"WHERE {condition}"
         )
         return table, source, bind.values
+
+
+@contextmanager
+def administration(conninfo: str, schema: str) -> Iterator[psycopg.Connection[Any]]:
+    """A connection of its own, outside every pool, for changing a schema."""
+    with _translated(), psycopg.connect(conninfo, autocommit=True) as connection:
+        _set_session(connection, schema)
+        yield connection
+
+
+def _set_session(connection: psycopg.Connection[Any], schema: str) -> None:
+    # The extension's type and operators usually live in public, whatever schema the tables are in.
+    path = sql.SQL(", ").join(sql.Identifier(name) for name in dict.fromkeys((schema, "public")))
+    connection.execute(sql.SQL("SET search_path TO {}").format(path))
+    connection.execute("SET TIME ZONE 'UTC'")
 
 
 @contextmanager

@@ -6,7 +6,7 @@ import os
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -70,7 +70,7 @@ class SQLiteStorage(StorageBackend):
 
     def _transaction_on(self, connection: sqlite3.Connection, by: Attribution, *, write: bool) -> SQLiteTransaction:
         return SQLiteTransaction(
-            connection, self._dialect, by, self.embedding_dim, self.embedding_model, writable=write
+            connection, self.path, self._dialect, by, self.embedding_dim, self.embedding_model, writable=write
         )
 
     @contextmanager
@@ -102,9 +102,13 @@ class SQLiteStorage(StorageBackend):
 class SQLiteTransaction(SqlTransaction):
     """A transaction on one SQLite connection."""
 
-    def __init__(self, connection: sqlite3.Connection, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, connection: sqlite3.Connection, path: Path, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._connection = connection
+        self._path = path
+
+    def _translating(self) -> AbstractContextManager[None]:
+        return _translated(self._path)
 
     def rows(self, sql: str, values: Mapping[str, Any]) -> list[Any]:
         return self._connection.execute(sql, values).fetchall()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Generic, TypeVar, cast
@@ -258,6 +258,7 @@ class Transaction(ABC):
 
     def delete_where(self, cls: type[Record], scope: Scope, where: Predicate) -> int:
         _refuse_append_only(cls.spec)
+        self._require_writable()
         found = self._select(Query(cls.spec, _inside(cls.spec, scope, where), for_update=True))
         self._delete_records(cls.spec, found)
         return len(found)
@@ -313,21 +314,30 @@ class Transaction(ABC):
                 self._failure
             )
 
-    @contextmanager
-    def _writing(self) -> Iterator[None]:
+    def _require_writable(self) -> None:
         if not self.writable:
             raise StorageError("a write was tried inside a read-only snapshot")
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        self._require_writable()
         try:
-            yield
+            with self._translating():
+                yield
         except BaseException as exc:
             self._failure = exc
             raise
+
+    def _translating(self) -> AbstractContextManager[None]:
+        """Turns a driver's errors into ours, for callers that handle an error inside the transaction."""
+        return nullcontext()
 
     def _save_batch(self, spec: RecordSpec, batch: Sequence[Record]) -> None:
         if spec.append_only:
             with self._writing():
                 self._insert(spec, batch)
             return
+        self._require_writable()
         latest = {record.key: record for record in batch}
         self._reserve(spec, list(latest))
         previous = self._locked(spec, list(latest), _EVERYWHERE)
@@ -385,6 +395,7 @@ class Transaction(ABC):
 
     def _locked(self, spec: RecordSpec, keys: Sequence[str], scope: Scope) -> dict[str, Record]:
         """The existing records with these keys, held against other writers until the transaction ends."""
+        self._require_writable()
         where = _inside(spec, scope, In(spec.key, keys))
         return {record.key: record for record in self._select(Query(spec, where, for_update=True))}
 

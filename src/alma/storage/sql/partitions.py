@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Any
 
 import psycopg
 from psycopg import sql
@@ -14,11 +14,9 @@ from alma import clock
 from alma.errors import ConfigurationError, ValidationError
 from alma.storage.sql.generate import ORCHESTRATOR_VIEWS
 
-Interval = Literal["month", "quarter"]
-
 PARTITIONED = ("memories", "audit_log")
 _MONTHS: dict[str, int] = {"month": 1, "quarter": 3}
-_KEY = "created_at"
+_MOST_YEARS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +30,7 @@ class Partition:
 
 
 def partition(
-    connection: psycopg.Connection[Any], table: str, interval: Interval = "month", ahead: int = 3
+    connection: psycopg.Connection[Any], table: str, interval: str = "month", ahead: int = 3
 ) -> list[Partition]:
     """Split the table, if it is not yet, and make partitions up to so many intervals ahead; returns what there is.
 
@@ -123,17 +121,20 @@ def _dependent_views(table: str) -> list[str]:
     return {"memories": ["memory_entries"], "audit_log": ["memory_access_logs"]}[table]
 
 
-def _first_start(connection: psycopg.Connection[Any], table: str, interval: Interval) -> datetime:
+def _first_start(connection: psycopg.Connection[Any], table: str, interval: str) -> datetime:
     """Where the partitions begin: at the oldest row that has none, or now."""
     oldest = connection.execute(
         sql.SQL("SELECT min(created_at) FROM {}").format(sql.Identifier(f"{table}_default"))
     ).fetchone()
-    moment = clock.now() if oldest is None or oldest[0] is None else min(oldest[0], clock.now())
+    now = clock.now()
+    moment = now if oldest is None or oldest[0] is None else min(oldest[0], now)
+    # A stray date must not make a thousand partitions; what is older stays in the default one.
+    moment = max(moment, now.replace(year=now.year - _MOST_YEARS, day=1))
     months = _MONTHS[interval]
     return datetime(moment.year, (moment.month - 1) // months * months + 1, 1, tzinfo=UTC)
 
 
-def _stretches(first: datetime, interval: Interval, ahead: int) -> Iterator[tuple[datetime, datetime]]:
+def _stretches(first: datetime, interval: str, ahead: int) -> Iterator[tuple[datetime, datetime]]:
     start = first
     left = ahead
     while start <= clock.now() or left > 0:

@@ -1,0 +1,64 @@
+"""The real servers that tests share."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+
+import pytest
+
+from alma.storage.postgresql import PostgreSQLStorage
+from tests.support.postgres import PostgresServer
+
+# Hundreds of short-lived databases: what survives a crash is tested elsewhere, on servers with default settings.
+FAST = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
+
+OpenPostgres = Callable[..., PostgreSQLStorage]
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """A PostgreSQL server with pgvector."""
+    with PostgresServer(settings=FAST) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def plain_postgres() -> Iterator[PostgresServer]:
+    """A PostgreSQL server whose installation lacks pgvector."""
+    with PostgresServer(settings=FAST, without_pgvector=True) as server:
+        yield server
+
+
+@pytest.fixture
+def postgres_dsn(postgres: PostgresServer) -> Iterator[str]:
+    """A database of one's own."""
+    with fresh_database(postgres) as dsn:
+        yield dsn
+
+
+class fresh_database:  # noqa: N801 - used like a function
+    """A new database of a server, dropped at the end."""
+
+    def __init__(self, server: PostgresServer) -> None:
+        self._server = server
+        self._name = f"test_{uuid.uuid4().hex}"
+
+    def __enter__(self) -> str:
+        return self._server.create_database(self._name)
+
+    def __exit__(self, *_: object) -> None:
+        self._server.drop_database(self._name)
+
+
+@pytest.fixture
+def open_postgres(postgres_dsn: str) -> Iterator[OpenPostgres]:
+    """Opens stores on one fresh database and closes them at the end."""
+    with ExitStack() as stack:
+
+        def open_store(embedding_dim: int = 4, **options: object) -> PostgreSQLStorage:
+            store = PostgreSQLStorage.from_dsn(postgres_dsn, embedding_dim=embedding_dim, **options)  # type: ignore[arg-type]
+            return stack.enter_context(store)
+
+        yield open_store

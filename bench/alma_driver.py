@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import argparse
+import math
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from alma.model.learning import Heuristic
@@ -13,16 +15,15 @@ from alma.model.scope import Scope
 from alma.model.vector import Vector
 from alma.storage.base import StorageBackend
 from alma.storage.sqlite_local import Durability, SQLiteStorage
-from measuring import Measurements, command_line, load, measure, time_singles, write
+from measuring import Measurements, Pace, load, save_singly, steps
 from places import Place, place_at
+from turns import driver_arguments, take_turns, write
 from workload import DIMS, NEIGHBOURS, PROJECT, Fact, Floats, Workload
 
 _BATCH_ROWS = 10_000
 _BEST_FIRST = (Order("confidence", "desc"),)
 _SQLITE_CODE = "from alma.storage.sqlite_local import SQLiteStorage\nSQLiteStorage({target!r}).close()"
-_POSTGRES_CODE = (
-    "from alma.storage.postgresql import PostgreSQLStorage\nPostgreSQLStorage.from_dsn({target!r}).close()"
-)
+_POSTGRES_CODE = "from alma.storage.postgresql import PostgreSQLStorage\nPostgreSQLStorage.from_dsn({target!r}).close()"
 
 
 class Heuristics:
@@ -115,34 +116,44 @@ class GeneralMemories(Heuristics):
         )
 
 
-def add_general_memories(found: Measurements, place: Place, workload: Workload) -> None:
+def all_steps(found: Measurements, args: argparse.Namespace) -> Iterator[str]:
+    """What every contender is measured by, and then what only we have."""
+    workload = Workload(args.count)
+    yield from steps(found, Heuristics(place_at(args.place)), workload, math.inf)
+    for _ in _general_memories(found, place_at(args.memory_place), workload):
+        yield "extra"
+    if args.power_place:
+        for _ in _power_singles(found, place_at(args.power_place), workload):
+            yield "extra"
+
+
+def _general_memories(found: Measurements, place: Place, workload: Workload) -> Iterator[str]:
     """Load general memories into a place of their own and weigh them."""
-    contender = GeneralMemories(place)
+    contender, pace = GeneralMemories(place), Pace()
     contender.open()
-    rows, found.memory_batch_per_second = load(contender, workload)
+    yield from load(pace, contender, workload)
     contender.close()
-    found.memory_bytes_per_memory = place.closed_bytes() / rows
+    found.memory_batch_per_second = pace.per_second
+    found.memory_bytes_per_memory = place.closed_bytes() / pace.rows
 
 
-def add_power_singles(found: Measurements, place: Place, workload: Workload) -> None:
+def _power_singles(found: Measurements, place: Place, workload: Workload) -> Iterator[str]:
     """Time single saves that survive a power failure, in a new and empty place."""
-    contender = Heuristics(place, durability="power")
+    contender, pace = Heuristics(place, durability="power"), Pace()
     contender.open()
-    found.power_single_per_second = time_singles(contender, workload)
+    yield from save_singly(pace, contender, workload)
     contender.close()
+    found.power_single_per_second = pace.per_second
 
 
 def main() -> None:
     """Measure, and write the measurements to the file asked for."""
-    parser = command_line(__doc__)
+    parser = driver_arguments(__doc__)
     parser.add_argument("--memory-place", required=True, help="a second place, for general memories")
     parser.add_argument("--power-place", help="a third folder, for the durability that survives a power failure")
     args = parser.parse_args()
-    workload = Workload(args.count)
-    found = measure(Heuristics(place_at(args.place)), workload)
-    add_general_memories(found, place_at(args.memory_place), workload)
-    if args.power_place:
-        add_power_singles(found, place_at(args.power_place), workload)
+    found = Measurements()
+    take_turns(all_steps(found, args))
     write(found, args.json)
 
 

@@ -11,11 +11,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from measuring import Contender, command_line, measure, write
+from measuring import Contender, Measurements, steps
 from places import Place, place_at
+from turns import driver_arguments, take_turns, write
 from workload import DIMS, NEIGHBOURS, PROJECT, Fact, Floats, Workload
 
-_BATCH_ROWS = 1000
+_BATCH_ROWS = 250
 _SQLITE_CODE = "from alma.storage.sqlite_local import SQLiteStorage\nSQLiteStorage({target!r}, embedding_dim={dims})"
 _POSTGRES_CODE = (
     "from alma.storage.postgresql import PostgreSQLStorage\nPostgreSQLStorage(**{arguments!r}, auto_migrate={migrate})"
@@ -138,13 +139,15 @@ class PublishedPostgreSQL(_Published):
 
 def main() -> None:
     """Measure, and write the measurements to the file asked for."""
-    parser = command_line(__doc__)
+    parser = driver_arguments(__doc__)
     parser.add_argument("--max-seconds", type=float, default=120.0, help="when to stop loading")
     args = parser.parse_args()
     place = place_at(args.place)
     on_server = place.target.startswith("postgresql://")
     contender: Contender = PublishedPostgreSQL(place) if on_server else PublishedSQLite(place)
-    write(measure(contender, Workload(args.count), args.max_seconds), args.json)
+    found = Measurements()
+    take_turns(steps(found, contender, Workload(args.count), args.max_seconds))
+    write(found, args.json)
 
 
 if __name__ == "__main__":

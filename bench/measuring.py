@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import argparse
-import json
 import math
+import os
 import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any, Protocol
 
 from places import Place
@@ -20,6 +18,7 @@ from workload import NEIGHBOURS, QUERIES, SINGLES, Fact, Floats, Workload, agent
 
 _OPENINGS = 5
 _PROCESSES = 3
+_SINGLES_PER_STEP = 50
 
 
 class Contender(Protocol):
@@ -70,6 +69,7 @@ class Measurements:
     memory_batch_per_second: float | None = None
     single_per_second: float | None = None
     power_single_per_second: float | None = None
+    flush_ms: float | None = None
     get_p50_ms: float | None = None
     get_p95_ms: float | None = None
     find_p50_ms: float | None = None
@@ -86,39 +86,68 @@ class Measurements:
     notes: tuple[str, ...] = ()
 
 
-def measure(contender: Contender, workload: Workload, max_seconds: float = math.inf) -> Measurements:
-    """Load a new store and measure every call on it."""
-    found = Measurements()
+@dataclass(slots=True)
+class Pace:
+    """How many rows were saved in how many seconds, and what a flush of the disk cost meanwhile."""
+
+    rows: int = 0
+    seconds: float = 0.0
+    flushes_ms: tuple[float, ...] = ()
+
+    @property
+    def per_second(self) -> float:
+        return self.rows / self.seconds
+
+    def save(self, place: Place, call: Callable[[Any], object], batches: Sequence[Any], rows: int) -> None:
+        """Time a call for each of the batches, so many rows in all, and the disk before and after."""
+        before = place.flush_ms()
+        self.seconds += sum(_seconds(partial(call, batch)) for batch in batches)
+        self.rows += rows
+        self.flushes_ms += tuple(cost for cost in (before, place.flush_ms()) if cost is not None)
+
+
+def steps(found: Measurements, contender: Contender, workload: Workload, max_seconds: float) -> Iterator[str]:
+    """Load a new store and measure every call on it; names the phase of each step before taking it."""
     contender.open()
-    found.rows, found.batch_per_second = load(contender, workload, max_seconds)
+    loaded, singles = Pace(), Pace()
+    yield from load(loaded, contender, workload, max_seconds)
+    found.rows, found.batch_per_second = loaded.rows, loaded.per_second
+    yield "settle"
     _weigh(found, contender)
     contender.place.settle()
+    yield "open"
     _time_opening(found, contender)
     contender.open()
+    yield "read"
     _time_reads(found, contender)
+    yield "search"
     _time_search(found, contender, workload)
-    found.single_per_second = time_singles(contender, workload)
+    yield from save_singly(singles, contender, workload)
+    found.single_per_second = singles.per_second
     contender.close()
+    # The mean, because what slows a disk down comes in bursts that a median would hide.
+    found.flush_ms = statistics.fmean(flushes) if (flushes := loaded.flushes_ms + singles.flushes_ms) else None
     found.notes = tuple(contender.notes)
-    return found
 
 
-def load(contender: Contender, workload: Workload, max_seconds: float = math.inf) -> tuple[int, float]:
-    """Save the workload in batches until it is done or time is up; returns the rows saved and how many per second."""
-    rows, seconds = 0, 0.0
-    while rows < workload.count and seconds < max_seconds:
-        numbers = range(rows, min(rows + contender.batch_rows, workload.count))
+def load(pace: Pace, contender: Contender, workload: Workload, max_seconds: float = math.inf) -> Iterator[str]:
+    """Save the workload, a batch in each step, until it is done or time is up."""
+    while pace.rows < workload.count and pace.seconds < max_seconds:
+        yield "load"
+        numbers = range(pace.rows, min(pace.rows + contender.batch_rows, workload.count))
         records = [contender.record(fact) for fact in workload.facts(numbers)]
-        seconds += _seconds(partial(contender.save_many, records))
-        rows += len(records)
-    return rows, rows / seconds
+        pace.save(contender.place, contender.save_many, [records], len(records))
+        # Else the next contender's flushes would wait for the pages that this one left to the system.
+        os.sync()
 
 
-def time_singles(contender: Contender, workload: Workload, calls: int = SINGLES) -> float:
-    """How many new records are saved per second, each with a call and a vector of its own."""
-    facts = workload.facts(range(workload.count, workload.count + calls))
-    records = [contender.record(fact) for fact in facts]
-    return calls / sum(_seconds(partial(contender.save, record)) for record in records)
+def save_singly(pace: Pace, contender: Contender, workload: Workload) -> Iterator[str]:
+    """Save further records, each with a call and a vector of its own, some in each step."""
+    for start in range(workload.count, workload.count + SINGLES, _SINGLES_PER_STEP):
+        yield "single"
+        facts = workload.facts(range(start, start + _SINGLES_PER_STEP))
+        records = [contender.record(fact) for fact in facts]
+        pace.save(contender.place, contender.save, records, len(records))
 
 
 def _weigh(found: Measurements, contender: Contender) -> None:
@@ -180,23 +209,3 @@ def _seconds(call: Callable[[], object]) -> float:
 
 def _each(size: int | None, rows: int) -> float | None:
     return None if size is None else size / rows
-
-
-def command_line(about: str | None) -> argparse.ArgumentParser:
-    """The arguments every contender's driver takes."""
-    parser = argparse.ArgumentParser(description=about)
-    parser.add_argument("--place", required=True, help="a new folder, or the postgresql:// URL of an empty database")
-    parser.add_argument("--count", type=int, required=True, help="memories to load")
-    parser.add_argument("--json", type=Path, required=True, help="the file to write the measurements to")
-    return parser
-
-
-def write(found: Measurements, path: Path) -> None:
-    """Hand the measurements to the process that asked for them."""
-    path.write_text(json.dumps(asdict(found), indent=2) + "\n", encoding="utf-8")
-
-
-def read(path: Path) -> Measurements:
-    """The measurements that another process wrote."""
-    values = json.loads(path.read_text(encoding="utf-8"))
-    return Measurements(**{**values, "notes": tuple(values["notes"])})

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import statistics
+import tempfile
+import time
 from pathlib import Path
-from typing import LiteralString, Protocol
+from typing import BinaryIO, LiteralString, Protocol
 
 _TABLES = """
 SELECT coalesce(sum(pg_total_relation_size(pg_class.oid)), 0)::bigint
 FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
 WHERE nspname = 'public' AND relkind IN ('r', 'm')
 """
+_FLUSHES = 9
 _DATABASE = "SELECT pg_database_size(current_database())"
 
 
@@ -28,6 +33,9 @@ class Place(Protocol):
 
     def database_bytes(self) -> int | None:
         """The same with everything that an empty database has as well."""
+
+    def flush_ms(self) -> float | None:
+        """What it costs at this moment to flush four kilobytes to the disk."""
 
     def settle(self) -> None:
         """Do now what the database would do by itself within the next minutes."""
@@ -53,6 +61,11 @@ class Folder:
     def database_bytes(self) -> int | None:
         return None
 
+    def flush_ms(self) -> float | None:
+        # Beside the folder, so that the file does not count as the contender's.
+        with tempfile.TemporaryFile(dir=self._path.parent, buffering=0) as file:
+            return statistics.fmean(_flush_seconds(file) for _ in range(_FLUSHES)) * 1000
+
     def settle(self) -> None:
         pass
 
@@ -72,11 +85,15 @@ class Database:
     def database_bytes(self) -> int | None:
         return self._number(_DATABASE)
 
+    def flush_ms(self) -> float | None:
+        return None
+
     def settle(self) -> None:
         import psycopg
 
         with psycopg.connect(self.target, autocommit=True) as connection:
             connection.execute("VACUUM ANALYZE")
+            connection.execute("CHECKPOINT")
 
     def _number(self, sql: LiteralString) -> int:
         import psycopg
@@ -89,3 +106,10 @@ class Database:
 def place_at(target: str) -> Place:
     """The place that a command line names: a postgresql:// URL, or else a folder."""
     return Database(target) if target.startswith("postgresql://") else Folder(Path(target))
+
+
+def _flush_seconds(file: BinaryIO) -> float:
+    file.write(b"x" * 4096)
+    begin = time.perf_counter()
+    os.fsync(file.fileno())
+    return time.perf_counter() - begin

@@ -16,6 +16,7 @@ BATCH_RATIO = 50
 SINGLE_RATIO = 5
 OPEN_SECONDS = 0.3
 MOST_BYTES = 45_000_000
+UNEVEN_FLUSHES = 1.5
 _NOTHING = "-"
 
 
@@ -71,6 +72,7 @@ METRICS = (
     Metric("memory_batch_per_second", "batch save, general memories", _rate, higher_is_better=True),
     Metric("single_per_second", "single save", _rate, higher_is_better=True),
     Metric("power_single_per_second", "single save, durability=power", _rate, higher_is_better=True),
+    Metric("flush_ms", "a flush of the disk meanwhile, mean", _ms),
     Metric("get_p50_ms", "get by id, p50", _ms),
     Metric("get_p95_ms", "get by id, p95", _ms),
     Metric("find_p50_ms", "find, p50", _ms),
@@ -89,23 +91,26 @@ METRICS = (
 
 def medians(rounds: Sequence[Measurements]) -> Measurements:
     """The median of every measurement over the rounds, with every note that was made."""
-    result = Measurements(rows=min(r.rows for r in rounds), notes=tuple(dict.fromkeys(n for r in rounds for n in r.notes)))
+    notes = dict.fromkeys(note for found in rounds for note in found.notes)
+    result = Measurements(rows=min(found.rows for found in rounds), notes=tuple(notes))
     for field in fields(Measurements):
         if field.name not in ("rows", "notes"):
-            values = [value for r in rounds if (value := getattr(r, field.name)) is not None]
+            values = [value for found in rounds if (value := getattr(found, field.name)) is not None]
             setattr(result, field.name, statistics.median(values) if values else None)
     return result
 
 
 def results_table(size: int, pairs: Mapping[str, Pair], rival: str) -> Table:
     """Everything measured at one size, with the ratio ours ÷ theirs, green where it is in our favour."""
-    table = Table(title=f"{size:,} memories of {DIMS} dimensions; theirs is {rival}", title_justify="left")
+    compared = any(pair.theirs is not None for pair in pairs.values())
+    title = f"{size:,} memories of {DIMS} dimensions"
+    table = Table(title=f"{title}; theirs is {rival}" if compared else title, title_justify="left")
     table.add_column("", no_wrap=True)
     for database in pairs:
-        for heading in (f"{database}\nours", "\ntheirs", "ours ÷\ntheirs"):
+        for heading in (f"{database}\nours", "\ntheirs", "ours ÷\ntheirs")[: 3 if compared else 1]:
             table.add_column(heading, justify="right", no_wrap=True)
     for metric in METRICS:
-        cells = [cell for pair in pairs.values() for cell in _cells(metric, pair)]
+        cells = [cell for pair in pairs.values() for cell in _cells(metric, pair)[: 3 if compared else 1]]
         if any(cell != _NOTHING for cell in cells):
             table.add_row(metric.label, *cells)
     return table
@@ -133,8 +138,15 @@ def remarks(results: Results, rival: str) -> Iterator[str]:
             theirs = pair.theirs
             if theirs is not None and theirs.rows < size:
                 yield f"{rival} on {database}: loading was stopped after {theirs.rows:,} of {size:,} memories"
+            if theirs is not None and not _same_disk(pair.ours.flush_ms, theirs.flush_ms):
+                yield f"{size:,} on {database}: the disk was busier for one than for the other; the ratios say little"
     notes = ((database, n) for pairs in results.values() for database, p in pairs.items() for n in _notes(p))
     yield from dict.fromkeys(f"{rival} on {database}: {note}" for database, note in notes)
+
+
+def _same_disk(ours: float | None, theirs: float | None) -> bool:
+    """Whether a flush cost both about as much, as it does on a machine without other work."""
+    return ours is None or theirs is None or max(ours, theirs) <= UNEVEN_FLUSHES * min(ours, theirs)
 
 
 def _notes(pair: Pair) -> tuple[str, ...]:
@@ -184,7 +196,15 @@ def _times_the_rival(what: str, field: str, wanted: int, pairs: Mapping[int, Pai
     worst = _worst({size: _ratio(pair, field) for size, pair in pairs.items()})
     if worst is None:
         return Target(label, _NOTHING, None)
-    return Target(label, f"{worst[1]:.1f} x at {worst[0]:,}", worst[1] >= wanted)
+    size, ratio = worst
+    return Target(label, f"{ratio:.1f} x at {size:,}{_flushes(pairs[size])}", ratio >= wanted)
+
+
+def _flushes(pair: Pair) -> str:
+    """What a flush of the disk cost each of the two, since their ratio hangs on it."""
+    if pair.theirs is None or pair.ours.flush_ms is None or pair.theirs.flush_ms is None:
+        return ""
+    return f", a flush taking {pair.ours.flush_ms:.2f} and {pair.theirs.flush_ms:.2f} ms"
 
 
 def _ratio(pair: Pair, field: str) -> float | None:
@@ -195,7 +215,9 @@ def _ratio(pair: Pair, field: str) -> float | None:
 def _quick_to_open(field: str, how: str, pair: Pair | None) -> Target:
     label = f"opening a store of 100,000 < {OPEN_SECONDS} s, {how} (SQLite)"
     seconds = None if pair is None else getattr(pair.ours, field)
-    return Target(label, _NOTHING, None) if seconds is None else Target(label, _seconds(seconds), seconds < OPEN_SECONDS)
+    if seconds is None:
+        return Target(label, _NOTHING, None)
+    return Target(label, _seconds(seconds), seconds < OPEN_SECONDS)
 
 
 def _small_enough(field: str, what: str, pair: Pair | None) -> Target:

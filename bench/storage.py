@@ -10,7 +10,7 @@ own under bench/results/, once; where that fails the run says so and goes on wit
 What is measured, on SQLite and on a PostgreSQL server that is started for the run:
 
 * batch save: heuristics with 384-dimensional vectors, and general memories of the same texts as a second line, in
-  batches of 10,000 (the rival: of 1,000, so that its time limit can take effect);
+  batches of 10,000 (the rival: of 250, between which the others take their turns);
 * single save: one call and one vector at a time, into the store just loaded;
 * get by id; find: one agent's five heuristics of the highest confidence; scoped vector search: the five nearest of an
   agent that owns one in a hundred, and how many of the five are those that numpy finds by comparing all;
@@ -20,14 +20,15 @@ What is measured, on SQLite and on a PostgreSQL server that is started for the r
 
 How it is measured: the data are synthetic and the same for all, drawn from a seed; conditions of 60 and strategies of
 90 characters, 100 agents, one project, vectors around 64 centers. Records are constructed before the clock starts, for
-every contender: only the storage's calls are timed. Contenders take turns, each round in a new process and a new store,
-in reverse order every other round; the tables show medians over the rounds. Sizes above 10,000 get one round. The rival
-on PostgreSQL gets one round at any size, because there it can only save row by row. PostgreSQL's tables are vacuumed
-and analysed once after loading.
+every contender: only the storage's calls are timed. Each contender of a round has a process and a new store of its own,
+and they take turns: a batch each, or fifty single saves, never two at once. The tables show medians over the rounds.
+Sizes above 10,000 get one round. The rival on PostgreSQL gets one round at any size, because there it can only save row
+by row, and its loading is stopped when it takes too long, which is then said. PostgreSQL's tables are vacuumed and
+analysed once after loading.
 
-Durability is each one's default, and the defaults differ: ours survives the death of any process, alma-memory flushes
-the disk in every transaction and so survives the death of the machine as well, although its row and its vector are two
-transactions. How far the two are apart therefore depends on what a flush costs, which is printed; the line
+Durability is each one's default, and the defaults differ: ours survives the death of any process; alma-memory flushes
+the disk in every transaction, so that it survives the death of the machine as well, although its row and its vector are
+two transactions. How far the two are apart therefore depends on what a flush costs, which is shown; the line
 `durability=power` shows our store with a flush for every save.
 """
 
@@ -38,8 +39,6 @@ import json
 import os
 import platform
 import sqlite3
-import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -52,9 +51,10 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from measuring import Measurements, read
+from measuring import Measurements
 from report import Pair, Results, Target, medians, remarks, results_table, targets, targets_table
 from rival import Rival, RivalUnavailableError, install, last_line
+from turns import Player, play
 
 if TYPE_CHECKING:
     from tests.support.postgres import PostgresServer
@@ -69,65 +69,79 @@ _progress = Console(stderr=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
-    """One contender's measurement: how many memories, on which database, ours or the rival's, in which round."""
+class Entry:
+    """One contender of a round: how many memories, on which database, ours or the rival's."""
 
     size: int
     store: str
     rival: bool
-    round: int
 
     @property
     def name(self) -> str:
-        return f"{'theirs' if self.rival else 'ours'}_{self.store}_{self.size}_{self.round}"
+        return f"{'theirs' if self.rival else 'ours'}_{self.store}"
 
 
 class Bench:
-    """Runs turns, each in a process of its own, on new folders and databases that it removes afterwards."""
+    """Plays rounds, on new folders and databases that it removes afterwards."""
 
     def __init__(self, work: Path, server: PostgresServer | None, rival: Rival | None) -> None:
         self._work = work
         self._server = server
         self._rival = rival
 
-    def run(self, turn: Turn) -> Measurements | None:
-        """The measurements of a turn, or None where the rival failed."""
-        with self._places(turn) as places:
-            result = self._work / f"{turn.name}.json"
-            command = [*self._driver(turn, places), "--count", str(turn.size), "--json", str(result)]
-            done = subprocess.run(command, env=_environment(), stderr=subprocess.PIPE, text=True, check=False)
-            if done.returncode == 0:
-                return read(result)
-        if not turn.rival:
-            raise SystemExit(done.stderr)
-        _progress.print(f"the rival failed and is left out here: {last_line(done.stderr)}", style="red", markup=False)
-        return None
+    def play(self, entries: Sequence[Entry]) -> dict[Entry, Measurements]:
+        """What each contender of a round showed; a rival that failed is left out."""
+        with ExitStack() as stack:
+            players = {entry: self._player(entry, stack) for entry in entries}
+            play(list(players.values()))
+            ended = {entry: player.end() for entry, player in players.items()}
+        for entry, outcome in ended.items():
+            if isinstance(outcome, str):
+                _complain(entry, outcome)
+        return {entry: outcome for entry, outcome in ended.items() if isinstance(outcome, Measurements)}
 
-    def _driver(self, turn: Turn, places: Sequence[str]) -> list[str]:
-        if turn.rival and self._rival is not None:
-            limit = ["--max-seconds", str(_rival_seconds(turn))]
+    def _player(self, entry: Entry, stack: ExitStack) -> Player:
+        places = stack.enter_context(self._places(entry))
+        command = [*self._driver(entry, places), "--count", str(entry.size)]
+        player = Player(command, _environment(), self._work / f"{entry.name}.json")
+        stack.callback(player.stop)
+        return player
+
+    def _driver(self, entry: Entry, places: Sequence[str]) -> list[str]:
+        if entry.rival and self._rival is not None:
+            limit = ["--max-seconds", str(_rival_seconds(entry))]
             return [str(self._rival.python), str(_BENCH / "alma_memory_driver.py"), "--place", places[0], *limit]
-        first = [sys.executable, str(_BENCH / "alma_driver.py"), "--place", places[0], "--memory-place", places[1]]
-        return [*first, "--power-place", places[2]] if turn.store == "sqlite" else first
+        ours = [sys.executable, str(_BENCH / "alma_driver.py"), "--place", places[0], "--memory-place", places[1]]
+        return [*ours, "--power-place", places[2]] if entry.store == "sqlite" else ours
 
     @contextmanager
-    def _places(self, turn: Turn) -> Iterator[list[str]]:
-        """Three empty places of the kind that a turn needs."""
-        if turn.store == "sqlite":
+    def _places(self, entry: Entry) -> Iterator[list[str]]:
+        """Three empty places of the kind that a contender needs."""
+        if entry.store == "sqlite":
             with tempfile.TemporaryDirectory(dir=self._work) as folder:
                 yield [str(Path(folder) / part) for part in "abc"]
             return
         assert self._server is not None
-        names = [f"{turn.name}_{part}" for part in "abc"]
-        yield [self._server.create_database(name) for name in names]
-        for name in names:
-            self._server.drop_database(name)
+        names = [f"{entry.name}_{part}" for part in "abc"]
+        try:
+            yield [self._server.create_database(name) for name in names]
+        finally:
+            for name in names:
+                self._server.drop_database(name)
 
 
-def _rival_seconds(turn: Turn) -> float:
-    """When the rival must stop loading: 100,000 memories are to take it three and a half minutes at most."""
-    enough = 5 + turn.size * 2 / 1000
-    return min(enough, 45.0) if turn.store == "postgresql" else enough
+def _complain(entry: Entry, errors: str) -> None:
+    if not entry.rival:
+        raise SystemExit(errors)
+    reason = f"alma-memory failed on {_STORES[entry.store]} and is left out there: {last_line(errors)}"
+    _progress.print(reason, style="red", markup=False)
+
+
+def _rival_seconds(entry: Entry) -> float:
+    """When the rival must stop loading, so that the whole run takes minutes on a slow disk, too."""
+    if entry.size <= _MOST_REPEATED_SIZE:
+        return 16.0
+    return 180.0 if entry.store == "sqlite" else 45.0
 
 
 def _environment() -> dict[str, str]:
@@ -135,32 +149,28 @@ def _environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
 
 
-def turns(size: int, stores: Sequence[str], rivals: bool, repeat: int) -> Iterator[Turn]:
-    """Who is measured when: by turns, and in reverse order every other round."""
-    for number in range(repeat if size <= _MOST_REPEATED_SIZE else 1):
-        order = [
-            Turn(size, store, rival, number)
-            for store in stores
-            for rival in ((False, True) if rivals else (False,))
-            if number == 0 or not rival or store == "sqlite"
-        ]
-        yield from order if number % 2 == 0 else reversed(order)
+def rounds_of(size: int, stores: Sequence[str], rivals: bool, repeat: int) -> list[list[Entry]]:
+    """Who takes part in each round of a size, in reverse order every other round."""
+    ours_and_theirs = (False, True) if rivals else (False,)
+    first = [Entry(size, store, rival) for store in stores for rival in ours_and_theirs]
+    again = [entry for entry in first if not entry.rival or entry.store == "sqlite"]
+    count = repeat if size <= _MOST_REPEATED_SIZE else 1
+    return [(first if number == 0 else again)[:: 1 if number % 2 == 0 else -1] for number in range(count)]
 
 
-def measure_size(bench: Bench, schedule: Sequence[Turn]) -> dict[str, dict[str, list[Measurements]]]:
-    """Run all turns of one size; returns the rounds by database and contender."""
-    rounds: dict[str, dict[str, list[Measurements]]] = {}
-    for number, turn in enumerate(schedule, start=1):
-        who = "alma-memory" if turn.rival else "ours"
-        label = f"{turn.size:>7,} memories, {number:>2} of {len(schedule)}: {_STORES[turn.store]}, {who}"
+def measure_size(bench: Bench, rounds: Sequence[Sequence[Entry]]) -> dict[str, dict[str, list[Measurements]]]:
+    """Play all rounds of one size; returns the measurements by database and contender."""
+    measured: dict[str, dict[str, list[Measurements]]] = {}
+    for number, entries in enumerate(rounds, start=1):
+        label = f"{entries[0].size:,} memories, round {number} of {len(rounds)}, contenders: {len(entries)}"
         begin = time.perf_counter()
         with _progress.status(label):
-            found = bench.run(turn)
+            found = bench.play(entries)
         _progress.print(f"{label}: {time.perf_counter() - begin:.1f} s", highlight=False)
-        if found is not None:
-            contenders = rounds.setdefault(_STORES[turn.store], {"ours": [], "theirs": []})
-            contenders["theirs" if turn.rival else "ours"].append(found)
-    return rounds
+        for entry, measurements in found.items():
+            contenders = measured.setdefault(_STORES[entry.store], {"ours": [], "theirs": []})
+            contenders["theirs" if entry.rival else "ours"].append(measurements)
+    return measured
 
 
 def pair_of(contenders: dict[str, list[Measurements]]) -> Pair:
@@ -195,20 +205,7 @@ def rival_for(requirement: str | None) -> Rival | None:
         return None
 
 
-def flush_ms(folder: Path) -> float:
-    """The median time the disk takes to flush four kilobytes that were appended to a file."""
-    times = []
-    with tempfile.TemporaryFile(dir=folder) as file:
-        for _ in range(100):
-            file.write(b"x" * 4096)
-            file.flush()
-            begin = time.perf_counter()
-            os.fsync(file.fileno())
-            times.append(time.perf_counter() - begin)
-    return statistics.median(times) * 1000
-
-
-def surroundings(folder: Path) -> dict[str, Any]:
+def surroundings() -> dict[str, Any]:
     """What else the numbers depend on."""
     return {
         "python": platform.python_version(),
@@ -216,7 +213,6 @@ def surroundings(folder: Path) -> dict[str, Any]:
         "cores": os.cpu_count(),
         "numpy": version("numpy"),
         "sqlite": sqlite3.sqlite_version,
-        "flush_ms": round(flush_ms(folder), 3),
     }
 
 
@@ -264,10 +260,10 @@ def main() -> None:
     rival = rival_for(args.rival)
     with ExitStack() as stack:
         work = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=_RESULTS, prefix="work-")))
-        around = surroundings(work)
+        around = surroundings()
         bench = Bench(work, stack.enter_context(server_for(args.stores)), rival)
-        schedules = {size: list(turns(size, args.stores, rival is not None, args.repeat)) for size in args.sizes}
-        rounds = {size: measure_size(bench, schedule) for size, schedule in schedules.items()}
+        plan = {size: rounds_of(size, args.stores, rival is not None, args.repeat) for size in args.sizes}
+        rounds = {size: measure_size(bench, of_size) for size, of_size in plan.items()}
     results = {size: {name: pair_of(both) for name, both in found.items()} for size, found in rounds.items()}
     name = "alma-memory" if rival is None else rival.name
     reached = targets(results)

@@ -36,6 +36,12 @@ def open_storage(store: str, embedding_dim: int = 384, **options: Any) -> Storag
     return SQLiteStorage(_sqlite_path(store), embedding_dim=embedding_dim, **options)
 
 
+def migrate_storage(store: str, schema: str = "public") -> None:
+    """Bring a store to the newest schema, which opening it does."""
+    options: dict[str, Any] = {"schema": schema} if _is_postgres(store) else {}
+    open_storage(store, **options).close()
+
+
 @contextmanager
 def open_migrator(store: str, schema: str = "public") -> Iterator[Migrator]:
     """What can tell and change the schema of an existing store, without changing anything by being opened."""

@@ -125,5 +125,8 @@ class RetrievalError(ProviderError):
 
 def shown(value: object) -> str:
     """The value as one short piece of an error message."""
-    text = repr(value)
+    try:
+        text = " ".join(repr(value).split())
+    except Exception:  # noqa: BLE001 - a value that cannot even be printed must not hide the error it caused
+        text = f"a {type(value).__name__}"
     return text if len(text) <= _LONGEST_SHOWN_VALUE else text[: _LONGEST_SHOWN_VALUE - 1] + "…"

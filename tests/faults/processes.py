@@ -1,13 +1,19 @@
-"""The parent's side of a process that is told what to do, listened to and killed."""
+"""The parent's side of processes that are told what to do, listened to and killed."""
 
 from __future__ import annotations
 
+import random
 import subprocess
 import sys
-from contextlib import suppress
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import IO
+
+from tests.faults.checks import prepare
+from tests.faults.records import SHARED, a_heuristic
+from tests.faults.stores import opened
 
 ROOT = Path(__file__).parents[2]
 
@@ -62,6 +68,46 @@ class Worker:
         """Wait until it has done everything, without an error."""
         self._process.communicate()
         assert self._process.returncode == 0
+
+
+def said_by_killed_writers(
+    address: str,
+    names: Sequence[str],
+    lives_seconds: Callable[[], float],
+    meanwhile: Callable[[Sequence[Worker]], None] = lambda _: None,
+) -> list[str]:
+    """Everything that writers said who wrote at the same time and were killed one after the other, while writing."""
+    with ExitStack() as stack:
+        writers = [stack.enter_context(Worker("write-forever", address, name)) for name in names]
+        for writer in writers:
+            assert writer.line() == "ready"
+            writer.line()
+        meanwhile(writers)
+        return [line for writer in writers for line in writer.kill_after(lives_seconds())]
+
+
+def up_to(seconds: float, seed: int) -> Callable[[], float]:
+    """What gives a random time after the other, none longer than this."""
+    source = random.Random(seed)
+    return lambda: source.uniform(0, seconds)
+
+
+def write_together(address: str, processes: int, writes: int) -> None:
+    """Let processes open a new store at the same time, then write to it at the same time, so many times each."""
+    with ExitStack() as stack:
+        workers = [
+            stack.enter_context(Worker("write-a-number", address, f"writer{i}", str(writes))) for i in range(processes)
+        ]
+        assert [worker.line() for worker in workers] == ["ready"] * processes
+        for worker in workers:
+            worker.go()
+        assert [worker.line() for worker in workers] == ["opened"] * processes
+        with opened(address) as store:
+            prepare(store, a_heuristic(SHARED))
+        for worker in workers:
+            worker.go()
+        for worker in workers:
+            worker.finish()
 
 
 def _there(pipe: IO[bytes] | None) -> IO[bytes]:

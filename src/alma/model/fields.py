@@ -40,7 +40,7 @@ ORDERED = frozenset({FieldType.INTEGER, FieldType.FLOAT, FieldType.TIMESTAMP})
 SORTABLE = ORDERED | {FieldType.TEXT, FieldType.BOOLEAN}
 
 
-class Refused(ValueError):  # noqa: N818 - it reads as what happened to the value
+class Refused(ValueError):
     """A check's reason for not accepting a value; the record turns it into a ValidationError."""
 
 
@@ -62,6 +62,11 @@ class Range:
 
     low: float
     high: float = math.inf
+
+
+@dataclass(frozen=True)
+class Embedding:
+    """The numbers are an embedding, kept apart from the record as a `Vector`."""
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Any
 
 from alma.clock import now
 from alma.errors import ValidationError
-from alma.model.common import Label, Name, Prose
+from alma.model.common import Label, Name, Prose, Strings
 from alma.model.fields import JsonObject
 from alma.model.record import Index, Record, record
 
@@ -61,7 +61,7 @@ class AuditEvent(Record):
     action: Name
     resource_type: Name
     resource_id: Name
-    resource_ids: tuple[str, ...] | None = None
+    resource_ids: Strings | None = None
     details_json: JsonObject | None = None
     success: bool = True
     error_message: Prose | None = None

@@ -6,10 +6,9 @@ from dataclasses import field
 from datetime import datetime
 
 from alma.clock import new_id, now
-from alma.model.common import Count, Label, Name, Prose, Share, Text
+from alma.model.common import Count, Floats, Label, Name, Prose, Share, Text
 from alma.model.fields import JsonObject
 from alma.model.record import Index, Record, record
-from alma.model.vector import Vector
 
 
 @record(
@@ -35,7 +34,7 @@ class Heuristic(Record):
     last_validated: datetime | None = None
     created_at: datetime | None = field(default_factory=now)
     metadata: JsonObject = field(default_factory=dict)
-    embedding: Vector | None = None
+    embedding: Floats | None = None
 
 
 @record(
@@ -66,7 +65,7 @@ class Outcome(Record):
     user_feedback: Prose | None = None
     timestamp: datetime | None = field(default_factory=now)
     metadata: JsonObject = field(default_factory=dict)
-    embedding: Vector | None = None
+    embedding: Floats | None = None
 
 
 @record(
@@ -89,7 +88,7 @@ class UserPreference(Record):
     confidence: Share = 1.0
     timestamp: datetime | None = field(default_factory=now)
     metadata: JsonObject = field(default_factory=dict)
-    embedding: Vector | None = None
+    embedding: Floats | None = None
 
 
 @record(
@@ -113,7 +112,7 @@ class DomainKnowledge(Record):
     confidence: Share = 1.0
     last_verified: datetime | None = field(default_factory=now)
     metadata: JsonObject = field(default_factory=dict)
-    embedding: Vector | None = None
+    embedding: Floats | None = None
 
 
 @record(
@@ -138,4 +137,4 @@ class AntiPattern(Record):
     last_seen: datetime | None = field(default_factory=now)
     created_at: datetime | None = field(default_factory=now)
     metadata: JsonObject = field(default_factory=dict)
-    embedding: Vector | None = None
+    embedding: Floats | None = None

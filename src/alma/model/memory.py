@@ -9,10 +9,9 @@ from enum import StrEnum
 from typing import Annotated
 
 from alma.clock import new_id, now
-from alma.model.common import Count, Label, Name, Prose, Share, TagSet, Text
+from alma.model.common import Count, Floats, Label, Name, Prose, Share, Strings, TagSet, Text
 from alma.model.fields import JsonObject, Range
 from alma.model.record import Index, OnDelete, Record, Reference, Unique, derived, record
-from alma.model.vector import Vector
 
 
 class Layer(StrEnum):
@@ -107,7 +106,7 @@ class Memory(Record):
     event_time: datetime | None = None
     created_at: datetime = field(default_factory=now)
     updated_at: datetime = field(default_factory=now)
-    embedding: Vector | None = None
+    embedding: Floats | None = None
 
     @property
     def layers(self) -> frozenset[Layer]:
@@ -158,9 +157,7 @@ class MemoryRelationship(Record):
     audited=False,
     append_only=True,
     unique=(Unique("idx_memory_versions_memory", ("memory_id", "version_number", "kind")),),
-    indexes=(
-        Index("idx_memory_versions_created", ("created_at DESC",)),
-    ),
+    indexes=(Index("idx_memory_versions_created", ("created_at DESC",)),),
 )
 class MemoryVersion(Record):
     """What a record was after one of its changes, and who changed it, when and why.
@@ -209,8 +206,8 @@ class ProjectPattern(Record):
     pattern_data_json: JsonObject = field(default_factory=dict)
     success_rate: Share = 1.0
     usage_count: Count = 1
-    memory_ids: tuple[str, ...] = ()
+    memory_ids: Strings = ()
     created_at: datetime = field(default_factory=now)
     updated_at: datetime = field(default_factory=now)
     last_used_at: datetime = field(default_factory=now)
-    embedding: Vector | None = None
+    embedding: Floats | None = None

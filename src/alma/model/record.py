@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum, StrEnum
@@ -16,6 +16,7 @@ from typing import (
     Self,
     TypeVar,
     Union,
+    cast,
     dataclass_transform,
     get_args,
     get_origin,
@@ -23,8 +24,9 @@ from typing import (
 )
 
 from alma.errors import ValidationError
-from alma.model.fields import CHECKS, Check, FieldType, MaxLength, NotEmpty, Range, Refused, Tags
-from alma.model.vector import Vector
+from alma.model.fields import CHECKS, Check, Embedding, FieldType, MaxLength, NotEmpty, Range, Refused, Tags
+
+Choices = type[StrEnum]
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,7 @@ class FieldSpec:
     nullable: bool
     check: Check
     rules: tuple[object, ...] = ()
-    choices: type[StrEnum] | None = None
+    choices: Choices | None = None
     default: Any = None
     make_default: Callable[[], Any] | None = None
     derived: Derived | None = None
@@ -125,7 +127,7 @@ class RecordSpec:
     distinct: tuple[tuple[str, str], ...] = ()
     references: tuple[Reference, ...] = ()
     key: str = "id"
-    cls: type[Any] = object
+    cls: Any = None
 
     @cached_property
     def by_name(self) -> Mapping[str, FieldSpec]:
@@ -169,7 +171,9 @@ class RecordSpec:
         try:
             return self.by_name[name]
         except KeyError:
-            raise ValidationError(self.kind, None, name, f"has no such field; it has {', '.join(self.by_name)}") from None
+            raise ValidationError(
+                self.kind, None, name, f"has no such field; it has {', '.join(self.by_name)}"
+            ) from None
 
     def checked(self, name: str, value: Any) -> Any:
         """The value as the field keeps it, or an error that names field, value and reason."""
@@ -284,12 +288,12 @@ def record(kind: str, *, table: str, **options: Any) -> Callable[[R], R]:
 
     def describe(cls: R) -> R:
         hints = get_type_hints(cls, include_extras=True)
-        plain = dataclass(init=False, frozen=True, kw_only=True, slots=True)(cls)
+        plain: Any = dataclass(init=False, frozen=True, kw_only=True, slots=True)(cls)
         fields = tuple(_field_spec(f, hints[f.name]) for f in dataclasses.fields(plain))
         options.setdefault("postgres_table", table)
         plain.spec = RecordSpec(kind=kind, table=table, fields=fields, cls=plain, **options)
-        plain.__hash__ = _identity_hash  # type: ignore[method-assign]
-        return plain
+        plain.__hash__ = _identity_hash
+        return cast(R, plain)
 
     return describe
 
@@ -343,8 +347,10 @@ _TYPES: dict[Any, FieldType] = {
     float: FieldType.FLOAT,
     bool: FieldType.BOOLEAN,
     datetime: FieldType.TIMESTAMP,
-    Vector: FieldType.VECTOR,
 }
+
+
+_SEQUENCES: dict[type, FieldType] = {Embedding: FieldType.VECTOR, Tags: FieldType.TAGS}
 
 
 def _field_type(base: Any, rules: tuple[object, ...]) -> tuple[FieldType, type[StrEnum] | None]:
@@ -354,8 +360,8 @@ def _field_type(base: Any, rules: tuple[object, ...]) -> tuple[FieldType, type[S
         return _TYPES[base], None
     if get_origin(base) is dict:
         return FieldType.JSON, None
-    if get_origin(base) is tuple:
-        return (FieldType.TAGS if any(isinstance(r, Tags) for r in rules) else FieldType.STRINGS), None
+    if get_origin(base) is Sequence:
+        return next((_SEQUENCES[type(rule)] for rule in rules if type(rule) in _SEQUENCES), FieldType.STRINGS), None
     raise TypeError(f"no field type for annotation {base!r}")
 
 
@@ -419,4 +425,3 @@ def _within(check: Check, low: float, high: float) -> Check:
         return number
 
     return checked
-

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from alma.errors import ScopeViolationError
@@ -22,11 +23,11 @@ class Scope:
     user_id: str | None = None
     project_id: str | None = None
     session_id: str | None = None
-    agent: str | tuple[str, ...] | None = None
+    agent: str | Sequence[str] | None = None
     unlimited: bool = False
 
     def __post_init__(self) -> None:
-        if isinstance(self.agent, list | set | frozenset):
+        if self.agent is not None and not isinstance(self.agent, str):
             object.__setattr__(self, "agent", tuple(self.agent))
         given = [name for name in _COLUMNS if getattr(self, name) is not None]
         if not given and not self.unlimited:

@@ -18,6 +18,7 @@ class Vector(Sequence[float]):
     """
 
     __slots__ = ("_floats",)
+    _floats: array[float]
 
     def __init__(self, values: Any) -> None:
         self._floats = values._floats if isinstance(values, Vector) else _single_precision(values)

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Annotated
 
 from alma.clock import new_id, now
-from alma.model.common import Count, Label, Name, Path, Prose, Share, Text
+from alma.model.common import Count, Label, Name, Path, Prose, Share, Strings, Text
 from alma.model.fields import JsonObject, Range
 from alma.model.record import Index, OnDelete, Record, Reference, Unique, record
 
@@ -155,12 +155,12 @@ class SessionHandoff(Record):
     last_action: Prose
     last_outcome: Label | None = None
     current_goal: Prose | None = None
-    key_decisions: tuple[str, ...] = ()
-    active_files: tuple[str, ...] = ()
-    blockers: tuple[str, ...] = ()
-    next_steps: tuple[str, ...] = ()
+    key_decisions: Strings = ()
+    active_files: Strings = ()
+    blockers: Strings = ()
+    next_steps: Strings = ()
     confidence_level: Share = 0.5
-    risk_flags: tuple[str, ...] = ()
+    risk_flags: Strings = ()
     test_status: JsonObject = field(default_factory=dict)
     duration_ms: Count | None = None
     metadata: JsonObject = field(default_factory=dict)
@@ -195,11 +195,11 @@ class WorkItem(Record):
     status: WorkItemStatus = WorkItemStatus.PENDING
     priority: Annotated[int, Range(0, 100)] = 50
     parent_id: Name | None = None
-    blocks: tuple[str, ...] = ()
-    blocked_by: tuple[str, ...] = ()
-    tests: tuple[str, ...] = ()
+    blocks: Strings = ()
+    blocked_by: Strings = ()
+    tests: Strings = ()
     tests_passing: bool = False
-    acceptance_criteria: tuple[str, ...] = ()
+    acceptance_criteria: Strings = ()
     attempt_count: Count = 0
     time_spent_ms: Count = 0
     metadata: JsonObject = field(default_factory=dict)

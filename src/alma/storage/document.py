@@ -40,7 +40,7 @@ def from_document(cls: type[T], document: Mapping[str, Any]) -> T:
     """The record a document describes, with every value checked."""
     if not isinstance(document, Mapping):
         raise ValidationError(cls.spec.kind, None, document, "must be a JSON object")
-    values = {name: value for name, value in document.items()}
+    values = dict(document)
     for field in cls.spec.primary:
         if field.name in values:
             values[field.name] = _decoded(cls, field, values[field.name])

@@ -328,7 +328,10 @@ def _write_vector(key: VectorKey, vector: Vector) -> dict[str, Any]:
 
 def _read_mark(row: dict[str, Any]) -> tuple[tuple[str, str, str], Mark]:
     lease = row.get("leased_until")
-    times = {"marked_at": timestamp_of(row["marked_at"]), "leased_until": None if lease is None else timestamp_of(lease)}
+    times = {
+        "marked_at": timestamp_of(row["marked_at"]),
+        "leased_until": None if lease is None else timestamp_of(lease),
+    }
     mark = Mark(**{**row, **times})
     return _mark_key(mark), mark
 

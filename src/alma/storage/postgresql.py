@@ -7,7 +7,7 @@ import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any, LiteralString, Self, cast
+from typing import Any, Self
 
 from alma.errors import (
     ConfigurationError,
@@ -164,7 +164,7 @@ class PostgreSQLStorage(StorageBackend):
     @contextmanager
     def _begun(self, write: bool) -> Iterator[psycopg.Connection[Any]]:
         """A connection inside a transaction; one that died while it was idle is replaced before anything is lost."""
-        begin: LiteralString = "BEGIN" if write else "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+        begin = "BEGIN" if write else "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
         with self._pool.connection() as connection:
             try:
                 connection.execute(begin)
@@ -223,14 +223,14 @@ class PostgresTransaction(SqlTransaction):
 
     def rows(self, sql: str, values: Mapping[str, Any]) -> list[Any]:
         with self._connection.cursor(binary=True) as cursor:
-            return cursor.execute(cast(LiteralString, sql), values).fetchall()
+            return cursor.execute(sql, values).fetchall()
 
     def run(self, sql: str, values: Mapping[str, Any]) -> int:
-        return self._connection.execute(cast(LiteralString, sql), values).rowcount
+        return self._connection.execute(sql, values).rowcount
 
     def run_many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
         with self._connection.cursor() as cursor:
-            cursor.executemany(cast(LiteralString, sql), rows)
+            cursor.executemany(sql, rows)
 
     def placeholders(self, count: int) -> str:
         return f"({', '.join(['%s'] * count)})"
@@ -241,9 +241,13 @@ class PostgresTransaction(SqlTransaction):
         """Partitions make the key (id, created_at), so two writers of a new id must meet at a lock instead."""
         if spec.kind == "memory":
             buckets = sorted({hash_bucket(key) for key in keys})
-            self.rows("SELECT pg_advisory_xact_lock(%(space)s, b) FROM unnest(%(buckets)s::int[]) AS b", {
-                "space": 1, "buckets": buckets,
-            })
+            self.rows(
+                "SELECT pg_advisory_xact_lock(%(space)s, b) FROM unnest(%(buckets)s::int[]) AS b",
+                {
+                    "space": 1,
+                    "buckets": buckets,
+                },
+            )
 
     def _insert(self, spec: RecordSpec, records: Sequence[Record]) -> None:
         statements = self.dialect.kind(spec)
@@ -258,9 +262,7 @@ class PostgresTransaction(SqlTransaction):
     def _replace(self, spec: RecordSpec, records: Sequence[Record], previous: Sequence[Record]) -> None:
         statements = self.dialect.kind(spec)
         extra = ("search",) if spec.text else ()
-        rows = [
-            [*([_words(record)] if spec.text else ()), *statements.row(record), record.key] for record in records
-        ]
+        rows = [[*([_words(record)] if spec.text else ()), *statements.row(record), record.key] for record in records]
         self.run_many(self._update_sql(statements, *extra), rows)
         self._rewrite_tags(spec, records, previous)
 
@@ -293,7 +295,7 @@ class PostgresTransaction(SqlTransaction):
 
     def _copy_binary(self, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
         command = f"COPY alma_embeddings ({', '.join(columns)}) FROM STDIN (FORMAT BINARY)"
-        with self._connection.cursor() as cursor, cursor.copy(cast(LiteralString, command)) as copy:
+        with self._connection.cursor() as cursor, cursor.copy(command) as copy:
             copy.set_types(["text", "text", "text", "int4", "vector" if self._native else "bytea"])
             for row in rows:
                 copy.write_row(row)
@@ -343,7 +345,7 @@ class PostgresTransaction(SqlTransaction):
         with self._connection.cursor(name="alma_vectors", binary=True) as cursor:
             cursor.itersize = 4096
             command = f"SELECT {table}.{spec.key}, alma_embeddings.embedding FROM {source}"
-            yield from cursor.execute(cast(LiteralString, command), values)
+            yield from cursor.execute(command, values)
 
     def _vector_source(self, spec: RecordSpec, model: str, where: Predicate) -> tuple[str, str, dict[str, Any]]:
         statements = self.dialect.kind(spec)

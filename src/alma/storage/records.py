@@ -210,7 +210,7 @@ class RecordStore(ABC):
     def save(self, record: Record, by: Attribution = ANONYMOUS) -> str:
         """Store the record, new or changed, with its vector; returns its id."""
         self._write(lambda tx: tx.save(record), by)
-        return record.key
+        return str(record.key)
 
     def save_many(self, records: Iterable[Record], by: Attribution = ANONYMOUS) -> list[str]:
         """Store all of the records in one transaction; returns their ids."""
@@ -236,16 +236,12 @@ class RecordStore(ABC):
         """Add to counters of a record, exactly, whoever else does; returns it, or None where there is none."""
         return self._write(lambda tx: tx.increment(cls, record_id, counters, scope, changes), by)
 
-    def delete(
-        self, cls: type[Record], record_ids: Iterable[str], scope: Scope, by: Attribution = ANONYMOUS
-    ) -> int:
+    def delete(self, cls: type[Record], record_ids: Iterable[str], scope: Scope, by: Attribution = ANONYMOUS) -> int:
         """Delete these records inside the scope with all that hangs on them; returns how many there were."""
         ids = [record_ids] if isinstance(record_ids, str) else list(record_ids)
         return self._write(lambda tx: tx.delete(cls, ids, scope), by)
 
-    def delete_where(
-        self, cls: type[Record], scope: Scope, where: Predicate, by: Attribution = ANONYMOUS
-    ) -> int:
+    def delete_where(self, cls: type[Record], scope: Scope, where: Predicate, by: Attribution = ANONYMOUS) -> int:
         """Delete the records inside the scope that fulfil the predicate; returns how many there were."""
         return self._write(lambda tx: tx.delete_where(cls, scope, where), by)
 
@@ -269,7 +265,7 @@ class RecordStore(ABC):
         return self._write(lambda tx: tx.claim(projection, limit, lease_seconds))
 
     def acknowledge(self, marks: Iterable[Mark]) -> int:
-        """Clear marks whose records did not change since they were claimed, free the others; returns how many cleared."""
+        """Clear the marks whose records did not change since they were claimed, free the others; returns how many."""
         batch = list(marks)
         return self._write(lambda tx: tx.acknowledge(batch))
 

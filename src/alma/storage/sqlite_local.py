@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 from alma.errors import ConfigurationError, ConflictError, StorageError, StorageFullError
-from alma.model.governance import Attribution
 from alma.model.fields import FieldType
+from alma.model.governance import Attribution
 from alma.model.query import Predicate
 from alma.model.record import Record, RecordSpec
 from alma.model.text import terms
@@ -140,15 +140,11 @@ class SQLiteTransaction(SqlTransaction):
     def _replace(self, spec: RecordSpec, records: Sequence[Record], previous: Sequence[Record]) -> None:
         statements = self.dialect.kind(spec)
         if spec.text:
-            reworded = [
-                (old, new) for old, new in zip(previous, records, strict=True) if _words(old) != _words(new)
-            ]
+            reworded = [(old, new) for old, new in zip(previous, records, strict=True) if _words(old) != _words(new)]
             seqs = self._seqs(spec, [old.key for old, _ in reworded])
             self._unindex_words(spec, [(seqs[old.key], old) for old, _ in reworded])
             self._index_words(spec, [(seqs[new.key], new) for _, new in reworded])
-        self.run_many(
-            self._update_sql(statements), [[*statements.row(record), record.key] for record in records]
-        )
+        self.run_many(self._update_sql(statements), [[*statements.row(record), record.key] for record in records])
         self._rewrite_tags(spec, records, previous)
 
     def _remove(self, spec: RecordSpec, records: Sequence[Record]) -> None:

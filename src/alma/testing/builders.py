@@ -31,7 +31,9 @@ def an_anti_pattern(**values: Any) -> AntiPattern:
 
 
 def a_memory(**values: Any) -> Memory:
-    return Memory(**{"user_id": "ana", "project_id": "shop", "content": "the build was moved to another host", **values})
+    return Memory(
+        **{"user_id": "ana", "project_id": "shop", "content": "the build was moved to another host", **values}
+    )
 
 
 def a_relationship(source: Memory, target: Memory, **values: Any) -> MemoryRelationship:

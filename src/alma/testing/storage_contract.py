@@ -1,10 +1,10 @@
 """The storage contract as tests: a store keeps its promise when a subclass with a `storage` fixture passes.
 
-    class TestMyStore(StorageContract):
-        @pytest.fixture
-        def storage(self, tmp_path):
-            with MyStore(tmp_path, embedding_dim=DIMS) as store:
-                yield store
+class TestMyStore(StorageContract):
+    @pytest.fixture
+    def storage(self, tmp_path):
+        with MyStore(tmp_path, embedding_dim=DIMS) as store:
+            yield store
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ SHOP = Scope(project_id="shop")
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
-class _Oops(Exception):  # noqa: N818 - it is thrown, not reported
+class _Oops(Exception):
     """Thrown by tests in the middle of a transaction."""
 
 

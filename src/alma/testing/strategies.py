@@ -24,7 +24,7 @@ def texts(field: FieldSpec | None = None) -> SearchStrategy[str]:
     rules = () if field is None else field.rules
     longest = min([_LONGEST_TRIED, *(rule.characters for rule in rules if isinstance(rule, MaxLength))])
     plain = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=longest)
-    tricky = st.sampled_from(["'; DROP TABLE memories; --", '"', "%s", ":p0", "\\", "a'b", "?", "é", "日本語", "😀", "\n"])
+    tricky = st.sampled_from(["'; DROP TABLE users; --", '"', "%s", ":p0", "\\", "a'b", "?", "é", "日本語", "😀", "\n"])
     chosen = st.one_of(plain, tricky)
     if any(isinstance(rule, NotEmpty) for rule in rules):
         return chosen.filter(lambda text: bool(text) and not text.isspace())
@@ -87,14 +87,11 @@ def _values(field: FieldSpec, dims: int) -> SearchStrategy[Any]:
 def _required_values(field: FieldSpec, dims: int) -> SearchStrategy[Any]:
     if field.choices is not None:
         return st.sampled_from(list(field.choices))
-    low, high = (field.range.low, field.range.high) if field.range else (-_INT64, _INT64 - 1)
     match field.type:
         case FieldType.TEXT:
             return texts(field)
-        case FieldType.INTEGER:
-            return st.integers(int(low), _INT64 - 1 if high == float("inf") else int(high))
-        case FieldType.FLOAT:
-            return st.floats(low, high, allow_nan=False, allow_infinity=False)
+        case FieldType.INTEGER | FieldType.FLOAT:
+            return _numbers(field)
         case FieldType.BOOLEAN:
             return st.booleans()
         case FieldType.TIMESTAMP:
@@ -107,6 +104,13 @@ def _required_values(field: FieldSpec, dims: int) -> SearchStrategy[Any]:
             return st.lists(texts().filter(lambda tag: 0 < len(tag.strip()) <= LONGEST_NAME), max_size=3)
         case FieldType.VECTOR:
             return vectors(dims)
+
+
+def _numbers(field: FieldSpec) -> SearchStrategy[Any]:
+    low, high = (field.range.low, min(field.range.high, _INT64 - 1)) if field.range else (-_INT64, _INT64 - 1)
+    if field.type is FieldType.INTEGER:
+        return st.integers(int(low), _INT64 - 1 if high >= _INT64 else int(high))
+    return st.floats(low, high, allow_nan=False, allow_infinity=False)
 
 
 def _condition(field: FieldSpec, known: list[Record]) -> SearchStrategy[Predicate]:

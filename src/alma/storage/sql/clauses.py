@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, assert_never
 
@@ -93,15 +94,8 @@ class Clauses:
         return self._encode(self._spec.by_name[name].type, value)
 
     def _comparison(self, name: str, op: str, value: Any) -> sa.ColumnElement[bool]:
-        column = self._table.c[name]
-        return {
-            "eq": column == value,
-            "ne": column != value,
-            "lt": column < value,
-            "le": column <= value,
-            "gt": column > value,
-            "ge": column >= value,
-        }[op]
+        compared: sa.ColumnElement[bool] = getattr(operator, op)(self._table.c[name], value)
+        return compared
 
     def _spelled_out(self, name: str) -> bool:
         """Floats go to SQLite as bound values: its reading of JSON numbers may differ in the last digit."""

@@ -43,7 +43,7 @@ WHERE resource_type = 'memory';""",
 def schema_sql(dialect: DialectName) -> Iterator[str]:
     """Every statement that makes an empty store, in order."""
     schema = Schema(dialect)
-    writer: sa.Dialect = sqlite.dialect() if dialect == "sqlite" else postgresql.dialect()
+    writer: sa.Dialect = sqlite.dialect() if dialect == "sqlite" else postgresql.psycopg.dialect()  # type: ignore[no-untyped-call]
     for table in schema.metadata.tables.values():
         yield _tidy(str(CreateTable(table).compile(dialect=writer)))
         for index in sorted(table.indexes, key=lambda index: str(index.name)):

@@ -64,7 +64,9 @@ def _adopt_kind(tx: SqlTransaction, cls: type[Record], vectors: Mapping[str, Vec
     tx.run_many(f'DELETE FROM "{table}" WHERE id = ?', [(record.key,) for record in records])
     left = tx.rows(f'SELECT count(*) FROM "{table}"', {})[0][0]
     if left:
-        _log.warning("some older memories could not be read and stay in their table", extra={"table": table, "rows": left})
+        _log.warning(
+            "some older memories could not be read and stay in their table", extra={"table": table, "rows": left}
+        )
     else:
         tx.run(f'DROP TABLE "{table}"', {})
 

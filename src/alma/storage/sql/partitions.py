@@ -165,7 +165,12 @@ def _add(connection: psycopg.Connection[Any], table: str, start: datetime, end: 
         **names,
         **bounds,
     )
-    _run(connection, "ALTER TABLE {table} ATTACH PARTITION {part} FOR VALUES FROM ({start}) TO ({end})", **names, **bounds)
+    _run(
+        connection,
+        "ALTER TABLE {table} ATTACH PARTITION {part} FOR VALUES FROM ({start}) TO ({end})",
+        **names,
+        **bounds,
+    )
 
 
 def _covered(connection: psycopg.Connection[Any], table: str, start: datetime, end: datetime) -> bool:

@@ -50,5 +50,3 @@ def _swapped(data: bytes) -> bytes:
     floats = array("I" if array("I").itemsize == 4 else "L", data)
     floats.byteswap()
     return floats.tobytes()
-
-

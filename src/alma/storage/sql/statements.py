@@ -56,15 +56,19 @@ _POSTGRES_DECODERS: dict[FieldType, Encoder] = {
 }
 
 
+_WRITERS: dict[str, Callable[[], sa.Dialect]] = {
+    "sqlite": lambda: sqlite.dialect(paramstyle="named"),
+    "postgresql": lambda: postgresql.psycopg.dialect(),  # type: ignore[no-untyped-call]
+}
+
+
 class Dialect:
     """How one database spells SQL and values; shared by all transactions of a store."""
 
     def __init__(self, name: DialectName) -> None:
         self.name: DialectName = name
         self.schema = Schema(name)
-        self._writer: sa.Dialect = (
-            sqlite.dialect(paramstyle="named") if name == "sqlite" else postgresql.psycopg.dialect()
-        )
+        self._writer: sa.Dialect = _WRITERS[name]()
         self._encoders = _SQLITE_ENCODERS if name == "sqlite" else _POSTGRES_ENCODERS
         self._decoders = _SQLITE_DECODERS if name == "sqlite" else _POSTGRES_DECODERS
         self._kinds: dict[str, KindStatements] = {}
@@ -130,7 +134,7 @@ class KindStatements:
             name: value if value is None or decode is None else decode(value)
             for (name, decode), value in zip(self._decoders, row, strict=False)
         }
-        return self.spec.cls.trusted(values)  # type: ignore[attr-defined, no-any-return]
+        return self.spec.cls.trusted(values)  # type: ignore[no-any-return]
 
     # ------------------------------------------------------------------ reading
 
@@ -215,6 +219,6 @@ class KindStatements:
     def _tags_column(self) -> Any:
         tags = self._dialect.schema.tags
         gather = sa.func.json_group_array if self._dialect.name == "sqlite" else sa.func.array_agg
-        empty = sa.literal_column("'[]'" if self._dialect.name == "sqlite" else "ARRAY[]::text[]")
+        empty: sa.ColumnClause[Any] = sa.literal_column("'[]'" if self._dialect.name == "sqlite" else "ARRAY[]::text[]")
         gathered = sa.select(gather(tags.c.tag)).where(tags.c.memory_id == self.table.c[self.spec.key])
         return sa.func.coalesce(gathered.correlate(self.table).scalar_subquery(), empty)

@@ -161,7 +161,9 @@ class SqlMarks(MarkTable):
         self._projections = tx.schema.projections
 
     def register(self, name: str, kinds: Sequence[str]) -> None:
-        self._execute(sa.delete(self._projections).where(self._projections.c.projection == self._bound("name")), name=name)
+        self._execute(
+            sa.delete(self._projections).where(self._projections.c.projection == self._bound("name")), name=name
+        )
         mark = self._tx.placeholders(2)
         self._tx.run_many(
             f"INSERT INTO {self._projections.name} (projection, kind) VALUES {mark}", [(name, kind) for kind in kinds]
@@ -274,6 +276,4 @@ class SqlMarks(MarkTable):
         decode = self._tx.dialect.timestamp_decoder
         projection, kind, record_id, generation, marked_at, leased, attempts, error, parked = row
         until = leased_until if leased_until is not None or leased is None else decode(leased)
-        return Mark(
-            projection, kind, record_id, generation, decode(marked_at), until, attempts, error, bool(parked)
-        )
+        return Mark(projection, kind, record_id, generation, decode(marked_at), until, attempts, error, bool(parked))

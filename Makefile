@@ -1,0 +1,49 @@
+# Two commands do everything on a machine that has Python, git and make:
+#   make run    set up and run the README's example on the embedded store
+#   make test   set up, start the real servers the tests need, check everything
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+
+.PHONY: run test check lint types contracts tests bench clean
+
+run: $(VENV)/.installed
+	$(BIN)/python examples/quickstart.py
+
+test: $(VENV)/.installed-dev
+	$(MAKE) --no-print-directory check
+
+check: lint types contracts tests
+
+lint: $(VENV)/.installed-dev
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+
+types: $(VENV)/.installed-dev
+	$(BIN)/mypy
+
+contracts: $(VENV)/.installed-dev
+	$(BIN)/lint-imports
+
+tests: $(VENV)/.installed-dev
+	$(BIN)/python -m pytest
+
+bench: $(VENV)/.installed-dev
+	$(BIN)/python bench/storage.py
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "ALMA needs Python 3.11 or newer; name one with  make PYTHON=python3.12 ..."; exit 1; }
+	@# Debian ships venv apart from Python.
+	$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); apt-get update && apt-get install -y python3-venv && $(PYTHON) -m venv $(VENV); }
+
+$(VENV)/.installed: $(VENV)/bin/python pyproject.toml constraints.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	@touch $@
+
+$(VENV)/.installed-dev: $(VENV)/bin/python pyproject.toml constraints.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+clean:
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis build dist

@@ -1,0 +1,96 @@
+"""Turn by turn: contenders run in processes of their own, but only one at a time does anything.
+
+A driver prints the phase that its next step belongs to and waits for a line of input. The bench lets all contenders of
+a round finish a phase, a step each in turn, before any goes on to the next: what disturbs one disturbs the others.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from measuring import Measurements
+
+PHASES = ("load", "settle", "open", "read", "search", "single", "extra")
+
+
+class Player:
+    """A driver's process, as the bench sees it."""
+
+    def __init__(self, command: Sequence[str], environment: dict[str, str], result: Path) -> None:
+        self._result = result
+        self._errors = result.with_suffix(".err")
+        with self._errors.open("wb") as errors:
+            self._process = subprocess.Popen(
+                [*command, "--json", str(result)],
+                env=environment,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+            )
+        self.phase = self._heard()
+
+    def step(self) -> None:
+        """Let it take its next step, and wait for it."""
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write("\n")
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            pass
+        self.phase = self._heard()
+
+    def end(self) -> Measurements | str:
+        """Wait for the process to end; returns what it measured, or what it complained of."""
+        self._process.communicate()
+        if self._process.returncode == 0:
+            values = json.loads(self._result.read_text(encoding="utf-8"))
+            return Measurements(**{**values, "notes": tuple(values["notes"])})
+        return self._errors.read_text(encoding="utf-8", errors="replace")
+
+    def stop(self) -> None:
+        """End the process, whatever it is doing."""
+        if self._process.poll() is None:
+            self._process.kill()
+            self._process.wait()
+
+    def _heard(self) -> str:
+        """The next phase, or nothing once the process has ended."""
+        assert self._process.stdout is not None
+        return self._process.stdout.readline().strip()
+
+
+def play(players: Sequence[Player]) -> None:
+    """Lead all players through all phases."""
+    for phase in PHASES:
+        while waiting := [player for player in players if player.phase == phase]:
+            for player in waiting:
+                player.step()
+
+
+def take_turns(phases: Iterable[str]) -> None:
+    """Take steps as a driver: say what comes next, wait to be asked."""
+    for phase in phases:
+        print(phase, flush=True)
+        if not sys.stdin.isatty():
+            sys.stdin.readline()
+
+
+def driver_arguments(about: str | None) -> argparse.ArgumentParser:
+    """The arguments every driver takes."""
+    parser = argparse.ArgumentParser(description=about)
+    parser.add_argument("--place", required=True, help="a new folder, or the postgresql:// URL of an empty database")
+    parser.add_argument("--count", type=int, required=True, help="memories to load")
+    parser.add_argument("--json", type=Path, required=True, help="the file to write the measurements to")
+    return parser
+
+
+def write(found: Measurements, path: Path) -> None:
+    """Hand the measurements to the bench."""
+    path.write_text(json.dumps(asdict(found), indent=2) + "\n", encoding="utf-8")

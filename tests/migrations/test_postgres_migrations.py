@@ -1,0 +1,254 @@
+"""Migrations of a PostgreSQL schema, its views and its partitions."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import psycopg
+import pytest
+
+from alma import clock
+from alma.bootstrap import partition_tables
+from alma.errors import ConfigurationError, MigrationError, StorageError, UnsupportedOperation, ValidationError
+from alma.model.governance import Attribution, AuditEvent
+from alma.model.memory import Memory
+from alma.model.query import Compare, Order
+from alma.model.scope import Scope
+from alma.storage.postgresql import PostgreSQLStorage
+from alma.storage.sql.generate import schema_sql
+from alma.storage.sql.migrate import HISTORY_TABLE, Migration, known_migrations
+from alma.storage.sql.partitions import partitions
+from alma.storage.sql.postgres_migrations import PostgresMigrator
+from alma.testing import builders as make
+from tests.conftest import OpenPostgres, fresh_database
+from tests.support.postgres import PostgresServer
+
+EVERYWHERE = Scope.everywhere()
+
+_CATALOGUE = """
+SELECT 'column', table_name, column_name, data_type || ' ' || coalesce(collation_name, '') || ' ' || is_nullable || ' '
+       || coalesce(column_default, '') FROM information_schema.columns WHERE table_schema = 'public'
+UNION ALL SELECT 'index', tablename, indexname, indexdef FROM pg_indexes WHERE schemaname = 'public'
+UNION ALL SELECT 'constraint', conrelid::regclass::text, conname, pg_get_constraintdef(oid)
+          FROM pg_constraint WHERE connamespace = 'public'::regnamespace
+UNION ALL SELECT 'view', viewname, '', definition FROM pg_views WHERE schemaname = 'public'
+"""
+
+
+@pytest.fixture
+def connection(postgres_dsn: str) -> Iterator[psycopg.Connection[Any]]:
+    with psycopg.connect(postgres_dsn, autocommit=True) as connection:
+        yield connection
+
+
+def catalogue(connection: psycopg.Connection[Any]) -> set[tuple[str, ...]]:
+    """Everything the schema consists of, apart from the vector column, which depends on the server."""
+    rows = connection.execute(_CATALOGUE).fetchall()
+    return {
+        row
+        for row in rows
+        if row[1] not in (HISTORY_TABLE, "vector_embeddings")
+        and "embedding" not in row[2]
+        and "embedding_not_null" not in row[2]
+    }
+
+
+def test_the_migrated_database_equals_the_records(
+    postgres: PostgresServer, open_postgres: OpenPostgres, connection: psycopg.Connection[Any]
+) -> None:
+    open_postgres()
+    with fresh_database(postgres) as dsn, psycopg.connect(dsn, autocommit=True) as fresh:
+        for statement in schema_sql("postgresql"):
+            fresh.execute(statement.encode())
+        assert catalogue(connection) == catalogue(fresh)
+
+
+def test_a_dry_run_changes_nothing(connection: psycopg.Connection[Any]) -> None:
+    migrator = PostgresMigrator(connection, "public")
+    assert migrator.pending() == list(known_migrations("postgresql"))
+    assert catalogue(connection) == set()
+
+
+def test_a_migration_that_fails_changes_nothing(
+    open_postgres: OpenPostgres, connection: psycopg.Connection[Any]
+) -> None:
+    open_postgres()
+    before = catalogue(connection)
+    broken = Migration(9001, "broken", "CREATE TABLE half (x int);\nCREATE TABLE half (x int);\n")
+    with pytest.raises(psycopg.errors.DuplicateTable):
+        PostgresMigrator(connection, "public", (*known_migrations("postgresql"), broken)).migrate()
+    assert catalogue(connection) == before
+
+
+def test_changed_and_newer_schemas_are_clear_errors(
+    postgres_dsn: str, open_postgres: OpenPostgres, connection: psycopg.Connection[Any]
+) -> None:
+    open_postgres()
+    first = known_migrations("postgresql")[0]
+    with pytest.raises(MigrationError, match="0001_initial.sql"):
+        PostgresMigrator(connection, "public", (Migration(1, first.name, "SELECT 1;"),)).status()
+    connection.execute(f"INSERT INTO {HISTORY_TABLE} (version, name, checksum) VALUES (9999, 'future', 'x')")
+    with pytest.raises(MigrationError, match="upgrade alma-memory"):
+        PostgreSQLStorage.from_dsn(postgres_dsn)
+
+
+def test_tables_of_another_memory_system_are_left_alone(postgres_dsn: str, connection: psycopg.Connection[Any]) -> None:
+    connection.execute("CREATE TABLE alma_heuristics (id text)")
+    with pytest.raises(MigrationError, match="another memory system"):
+        PostgreSQLStorage.from_dsn(postgres_dsn)
+    with PostgreSQLStorage.from_dsn(postgres_dsn, schema="alma") as store:
+        assert store.count(Memory, EVERYWHERE) == 0
+
+
+def test_many_openers_migrate_once(postgres_dsn: str, connection: psycopg.Connection[Any]) -> None:
+    errors: list[BaseException] = []
+
+    def open_it() -> None:
+        try:
+            PostgreSQLStorage.from_dsn(postgres_dsn).close()
+        except BaseException as exc:  # noqa: BLE001 - reported by the assertion below
+            errors.append(exc)
+
+    threads = [threading.Thread(target=open_it) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+    row = connection.execute(f"SELECT count(*) FROM {HISTORY_TABLE}").fetchone()
+    assert row == (len(known_migrations("postgresql")),)
+
+
+def test_a_tool_written_for_the_orchestrator_can_read(
+    open_postgres: OpenPostgres, connection: psycopg.Connection[Any]
+) -> None:
+    store = open_postgres()
+    memory = make.a_memory(priority=7, content_json={"speaker": "ana"}, source_agent="bot", embedding=[1, 2, 3, 4])
+    store.save(memory, by=Attribution(agent="bot", session_id="s"))
+    store.save_many([make.a_memory(), make.a_memory()])
+    store.save(make.a_user(id="u", profile_json={"a": 1}, preferences_json={"b": 2}))
+    entry = connection.execute(
+        "SELECT memory_id, content ->> 'speaker', content ->> 'text', text_content, priority, is_active "
+        "FROM memory_entries WHERE source_agent = 'bot'"
+    ).fetchone()
+    assert entry == (memory.id, "ana", memory.content, memory.content, 7, True)
+    profile = connection.execute("SELECT user_id, profile_data, preferences FROM user_profiles").fetchone()
+    assert profile == ("u", {"a": 1}, {"b": 2})
+    log = connection.execute("SELECT memory_id, agent_id, operation, success FROM memory_access_logs ORDER BY log_id")
+    assert log.fetchone() == (memory.id, "bot", "create", True)
+    assert len(log.fetchall()) == 2
+    vector = connection.execute("SELECT memory_id, embedding::text, embedding_model FROM vector_embeddings").fetchone()
+    assert vector == (memory.id, "[1,2,3,4]", "default")
+
+
+def test_an_approximate_index_finds_what_exact_search_finds(open_postgres: OpenPostgres) -> None:
+    store = open_postgres()
+    store.save_many(
+        [make.a_heuristic(id=str(n), agent=f"agent {n % 7}", embedding=[1, n, n * n, 1]) for n in range(300)]
+    )
+    assert store.prepare_vector_index(type(make.a_heuristic())) == "idx_alma_heuristics_embedding"
+    store.prepare_vector_index(type(make.a_heuristic()))
+    scope = Scope(project_id="shop", agent="agent 3")
+    exact = store.search_vector(type(make.a_heuristic()), [1, 40, 1600, 1], scope, limit=5)
+    fast = store.search_vector(type(make.a_heuristic()), [1, 40, 1600, 1], scope, limit=5, exact=False)
+    assert [hit.record.id for hit in fast] == [hit.record.id for hit in exact]
+
+
+def test_vectors_too_long_for_an_index_say_so(open_postgres: OpenPostgres) -> None:
+    with pytest.raises(UnsupportedOperation, match="2,000"):
+        open_postgres(embedding_dim=3072).prepare_vector_index(Memory)
+    with pytest.raises(ValidationError, match="16,000"):
+        open_postgres(embedding_dim=20_000)
+
+
+def test_a_server_that_is_not_there_is_one_clear_sentence() -> None:
+    with pytest.raises(StorageError, match="PostgreSQL: connection"):
+        PostgreSQLStorage("127.0.0.1", 1, "nothing", "nobody", "secret")
+
+
+# ---------------------------------------------------------------------- partitions
+
+
+@pytest.fixture
+def filled(open_postgres: OpenPostgres) -> PostgreSQLStorage:
+    """Memories of five months around now, and one from long ago."""
+    store = open_postgres()
+    first = clock.now() - timedelta(days=90)
+    store.save_many(
+        [
+            make.a_memory(id=f"m{n}", tags=["t"], embedding=[1, n, 0, 0], created_at=first + timedelta(days=3 * n))
+            for n in range(50)
+        ]
+    )
+    store.save(make.a_memory(id="old", created_at=datetime(1999, 1, 1, tzinfo=UTC)))
+    return store
+
+
+def test_partitioning_keeps_every_row_and_puts_it_where_its_month_is(
+    postgres_dsn: str, filled: PostgreSQLStorage
+) -> None:
+    before = filled.find(Memory, EVERYWHERE)
+    made = partition_tables(postgres_dsn)
+    assert {part.table for part in made} == {"memories", "audit_log"}
+    assert sum(part.rows for part in made if part.table == "memories") == 51
+    assert sum(1 for part in made if part.table == "memories" and part.rows) >= 5
+    assert next(part.rows for part in made if part.name == "memories_default") == 1
+    assert filled.find(Memory, EVERYWHERE) == before
+
+
+def test_a_partitioned_store_keeps_its_promises(postgres_dsn: str, filled: PostgreSQLStorage) -> None:
+    partition_tables(postgres_dsn)
+    changed = filled.require(Memory, "m7", EVERYWHERE).replace(content="rewritten", created_at=clock.now())
+    filled.save(changed)
+    filled.save(make.a_memory(id="new", embedding=[0, 0, 1, 0]))
+    assert filled.get(Memory, "m7", EVERYWHERE) == changed
+    assert filled.count(Memory, EVERYWHERE, Compare("id", "eq", "m7")) == 1
+    assert [hit.record.id for hit in filled.search_text(Memory, "rewritten", EVERYWHERE)] == ["m7"]
+    assert [hit.record.id for hit in filled.search_vector(Memory, [0, 0, 1, 0], EVERYWHERE, limit=1)] == ["new"]
+    assert filled.delete(Memory, ["m7", "old"], EVERYWHERE) == 2
+    numbers = [event.id for event in filled.find(AuditEvent, EVERYWHERE, order=[Order("id")])]
+    assert numbers == sorted(set(numbers))
+
+
+def test_two_writers_of_one_new_id_make_one_memory(postgres_dsn: str, filled: PostgreSQLStorage) -> None:
+    partition_tables(postgres_dsn)
+
+    def save(day: int) -> None:
+        filled.save(make.a_memory(id="same", created_at=clock.now() - timedelta(days=day)))
+
+    threads = [threading.Thread(target=save, args=(30 * n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert filled.count(Memory, EVERYWHERE, Compare("id", "eq", "same")) == 1
+    assert len(filled.history(Memory, "same", EVERYWHERE)) == 4
+
+
+def test_partitioning_again_only_adds_what_is_missing(postgres_dsn: str, filled: PostgreSQLStorage) -> None:
+    few = partition_tables(postgres_dsn, ["audit_log"], ahead=1)
+    more = partition_tables(postgres_dsn, ["audit_log"], ahead=3)
+    assert len(more) == len(few) + 2
+    assert {part.name for part in few} <= {part.name for part in more}
+
+
+def test_quarters_and_views_work_after_partitioning(postgres_dsn: str, filled: PostgreSQLStorage) -> None:
+    partition_tables(postgres_dsn, interval="quarter")
+    with filled.connection() as connection:
+        assert len(partitions(connection, "memories")) >= 5
+        row = connection.execute("SELECT count(*) FROM memory_entries").fetchone()
+        assert row == (51,)
+        row = connection.execute("SELECT count(*) FROM memory_access_logs").fetchone()
+        assert row == (51,)
+
+
+def test_what_cannot_be_partitioned_is_refused(postgres_dsn: str) -> None:
+    with pytest.raises(ConfigurationError, match="memories and audit_log"):
+        partition_tables(postgres_dsn, ["users"])
+    with pytest.raises(ValidationError, match="month"):
+        partition_tables(postgres_dsn, interval="week")
+    with pytest.raises(ConfigurationError, match="PostgreSQL"):
+        partition_tables("alma.db")

@@ -1,0 +1,212 @@
+"""Migrations of an SQLite file: applied once, in order, under a lock, after a backup."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from alma.errors import MigrationError, StorageError, ValidationError
+from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome, UserPreference
+from alma.model.scope import Scope
+from alma.storage.sql.generate import schema_sql
+from alma.storage.sql.migrate import HISTORY_TABLE, Migration, known_migrations
+from alma.storage.sql.sqlite_migrations import SQLiteMigrator
+from alma.storage.sqlite_local import SQLiteStorage
+from alma.testing import builders as make
+
+EVERYWHERE = Scope.everywhere()
+OLDER_STORE = Path(__file__).parent / "data" / "alma_memory_0_4.db"
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "alma.db"
+
+
+@pytest.fixture
+def connection(path: Path) -> Iterator[sqlite3.Connection]:
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        yield connection
+
+
+def catalogue(connection: sqlite3.Connection) -> set[tuple[str, str, str]]:
+    """Everything a schema consists of, spelling of white space aside."""
+    rows = connection.execute("SELECT type, name, coalesce(sql, '') FROM sqlite_master")
+    return {(kind, name, " ".join(sql.split())) for kind, name, sql in rows if HISTORY_TABLE not in name}
+
+
+def test_the_migrated_database_equals_the_records(path: Path, connection: sqlite3.Connection) -> None:
+    SQLiteStorage(path).close()
+    with closing(sqlite3.connect(":memory:")) as fresh:
+        for statement in schema_sql("sqlite"):
+            fresh.execute(statement)
+        assert catalogue(connection) == catalogue(fresh)
+
+
+def test_a_new_file_is_migrated_without_a_backup(path: Path) -> None:
+    SQLiteStorage(path).close()
+    assert [each.name for each in path.parent.iterdir()] == [path.name]
+
+
+def test_pending_migrations_can_be_seen_before_they_run(path: Path, connection: sqlite3.Connection) -> None:
+    migrator = SQLiteMigrator(path, connection)
+    assert [m.file_name for m in migrator.pending()] == [m.file_name for m in known_migrations("sqlite")]
+    assert catalogue(connection) == set()
+    assert all(state.applied_at is None for state in migrator.status())
+    migrator.migrate()
+    assert migrator.pending() == migrator.migrate() == []
+    assert all(state.applied_at is not None for state in migrator.status())
+
+
+def test_a_later_migration_backs_the_file_up_and_keeps_the_data(path: Path, connection: sqlite3.Connection) -> None:
+    with SQLiteStorage(path) as store:
+        store.save(make.a_heuristic(id="h"))
+    later = (*known_migrations("sqlite"), Migration(9001, "later", "CREATE TABLE later (x);\n"))
+    migrator = SQLiteMigrator(path, connection, later)
+    assert [migration.version for migration in migrator.migrate()] == [9001]
+    assert migrator.backup is not None
+    with closing(sqlite3.connect(migrator.backup)) as backup:
+        assert backup.execute("SELECT id FROM heuristics").fetchall() == [("h",)]
+        assert backup.execute("SELECT count(*) FROM sqlite_master WHERE name = 'later'").fetchone() == (0,)
+
+
+def test_a_migration_that_fails_changes_nothing(path: Path, connection: sqlite3.Connection) -> None:
+    SQLiteStorage(path).close()
+    before = catalogue(connection)
+    broken = Migration(9001, "broken", "CREATE TABLE half (x);\nCREATE TABLE half (x);\n")
+    with pytest.raises(sqlite3.OperationalError):
+        SQLiteMigrator(path, connection, (*known_migrations("sqlite"), broken)).migrate()
+    assert catalogue(connection) == before
+    assert SQLiteMigrator(path, connection).pending() == []
+
+
+def test_a_changed_old_file_is_an_error_that_names_it(path: Path, connection: sqlite3.Connection) -> None:
+    SQLiteStorage(path).close()
+    first = known_migrations("sqlite")[0]
+    changed = Migration(first.version, first.name, first.sql + "-- changed\n")
+    with pytest.raises(MigrationError, match="0001_initial.sql"):
+        SQLiteMigrator(path, connection, (changed,)).status()
+
+
+def test_a_newer_schema_is_an_error_that_says_to_upgrade(path: Path, connection: sqlite3.Connection) -> None:
+    SQLiteStorage(path).close()
+    connection.execute(f"INSERT INTO {HISTORY_TABLE} VALUES (9999, 'future', '2030-01-01T00:00:00.000000Z', 'x')")
+    with pytest.raises(MigrationError, match=r"9999 \(future\).*upgrade alma-memory"):
+        SQLiteStorage(path)
+
+
+def test_many_openers_of_a_new_file_migrate_it_once(path: Path) -> None:
+    errors: list[BaseException] = []
+
+    def open_it() -> None:
+        try:
+            SQLiteStorage(path).close()
+        except BaseException as exc:  # noqa: BLE001 - reported by the assertion below
+            errors.append(exc)
+
+    threads = [threading.Thread(target=open_it) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute(f"SELECT count(*) FROM {HISTORY_TABLE}").fetchone()[0] == len(
+            known_migrations("sqlite")
+        )
+
+
+# ---------------------------------------------------------------------- files that alma-memory made
+
+
+@pytest.fixture
+def older(path: Path) -> Path:
+    shutil.copy(OLDER_STORE, path)
+    return path
+
+
+def test_a_store_of_alma_memory_opens_and_its_memories_are_found(older: Path) -> None:
+    with SQLiteStorage(older, embedding_dim=8) as store:
+        counts = [
+            store.count(kind, EVERYWHERE) for kind in (Heuristic, Outcome, UserPreference, DomainKnowledge, AntiPattern)
+        ]
+        assert counts == [3, 3, 2, 2, 2]
+        heuristic = store.require(Heuristic, "heur-1", Scope(project_id="shop", agent="tester"))
+        assert heuristic.confidence == 0.9
+        assert heuristic.metadata == {"source": "review", "tags": ["form", "e2e"], "depth": {"level": 2}}
+        assert heuristic.created_at == datetime(2025, 1, 2, 9, 30, 15, tzinfo=UTC)
+        assert heuristic.embedding is not None
+        nearest = store.search_vector(Heuristic, heuristic.embedding, EVERYWHERE, limit=1)
+        assert [hit.record.id for hit in nearest] == ["heur-1"]
+        assert [hit.record.id for hit in store.search_text(Heuristic, "happy path", EVERYWHERE)] == ["heur-1"]
+        assert len(store.history(Heuristic, "heur-1", EVERYWHERE)) == 1
+
+
+def test_an_older_store_is_backed_up_before_it_is_changed(older: Path) -> None:
+    SQLiteStorage(older, embedding_dim=8).close()
+    (backup,) = older.parent.glob("alma.db.backup-*")
+    with closing(sqlite3.connect(backup)) as kept, closing(sqlite3.connect(OLDER_STORE)) as original:
+        assert list(kept.iterdump()) == list(original.iterdump())
+
+
+def test_an_older_store_opens_with_any_embedding_dim_and_keeps_its_vectors(older: Path) -> None:
+    with SQLiteStorage(older) as store:
+        assert len(store.require(Heuristic, "heur-1", EVERYWHERE).embedding or ()) == 8
+        with pytest.raises(ValidationError, match="8 dimensions"):
+            store.save(make.a_heuristic(embedding=[0.1] * 384))
+        store.save(make.a_heuristic())
+
+
+def test_older_rows_are_read_generously(older: Path) -> None:
+    with closing(sqlite3.connect(older)) as connection:
+        connection.execute("UPDATE heuristics SET created_at = '2025-01-02T09:30:15', metadata = '{\"x\": NaN}'")
+        connection.execute("UPDATE outcomes SET timestamp = NULL, metadata = NULL, success = NULL")
+        connection.execute("UPDATE domain_knowledge SET confidence = 1.4")
+        connection.execute("UPDATE anti_patterns SET pattern = '' WHERE id = 'anti-1'")
+        connection.execute(
+            "INSERT INTO embeddings (memory_type, memory_id, embedding) VALUES ('heuristics', 'gone', ?)", (b"\0" * 32,)
+        )
+        connection.execute("UPDATE embeddings SET embedding = x'00' WHERE memory_id = 'heur-1'")
+        connection.commit()
+    with SQLiteStorage(older, embedding_dim=8) as store:
+        heuristic = store.require(Heuristic, "heur-1", EVERYWHERE)
+        assert heuristic.created_at == datetime(2025, 1, 2, 9, 30, 15, tzinfo=UTC)
+        assert heuristic.metadata == {"x": None}
+        assert heuristic.embedding is None
+        assert store.count(Outcome, EVERYWHERE) == 3
+        assert {fact.confidence for fact in store.find(DomainKnowledge, EVERYWHERE)} == {1.0}
+        assert [pattern.id for pattern in store.find(AntiPattern, EVERYWHERE)] == ["anti-2"]
+    with closing(sqlite3.connect(older)) as connection:
+        assert connection.execute("SELECT id FROM legacy_anti_patterns").fetchall() == [("anti-1",)]
+
+
+def test_the_database_of_another_program_is_left_alone(path: Path, connection: sqlite3.Connection) -> None:
+    connection.execute("CREATE TABLE users (login TEXT)")
+    connection.execute("INSERT INTO users VALUES ('root')")
+    with pytest.raises(MigrationError, match=r"another program \(users\)"):
+        SQLiteStorage(path)
+    assert connection.execute("SELECT login FROM users").fetchall() == [("root",)]
+
+
+def test_a_file_that_is_no_database_is_an_error_and_stays(path: Path) -> None:
+    path.write_text("these are my notes " * 1000)
+    with pytest.raises(StorageError, match="not a database"):
+        SQLiteStorage(path)
+    assert path.read_text().startswith("these are my notes")
+
+
+def test_vacuum_does_not_separate_words_from_their_records(path: Path) -> None:
+    with SQLiteStorage(path) as store:
+        store.save_many([make.a_heuristic(id=str(n), strategy=f"number {n}") for n in range(20)])
+        store.delete(Heuristic, [str(n) for n in range(10)], EVERYWHERE)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("VACUUM")
+    with SQLiteStorage(path) as store:
+        assert [hit.record.id for hit in store.search_text(Heuristic, "15", EVERYWHERE)] == ["15"]

@@ -1,0 +1,29 @@
+"""`import alma` is light: no driver, no third-party package, next to no time."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import alma
+
+
+def _fresh(code: str) -> str:
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+
+
+def test_importing_alma_and_its_records_loads_no_driver() -> None:
+    heavy = "('numpy', 'sqlalchemy', 'psycopg', 'typer', 'rich', 'sqlite3')"
+    code = f"import alma, sys; alma.Heuristic, alma.Scope; print([m for m in {heavy} if m in sys.modules])"
+    assert _fresh(code).strip() == "[]"
+
+
+def test_importing_alma_takes_less_than_a_quarter_of_a_second() -> None:
+    code = "import time; t = time.perf_counter(); import alma; print(time.perf_counter() - t)"
+    assert min(float(_fresh(code)) for _ in range(3)) < 0.25
+
+
+def test_every_exported_name_exists() -> None:
+    for name in alma.__all__:
+        assert getattr(alma, name) is not None
+    assert set(alma.__all__) <= set(dir(alma))

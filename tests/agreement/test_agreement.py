@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -29,7 +27,7 @@ some = settings(
 )
 
 
-def by_kind(kinds: list[type[Record]]) -> Any:
+def by_kind(kinds: list[type[Record]]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("cls", kinds, ids=lambda cls: cls.spec.kind)
 
 

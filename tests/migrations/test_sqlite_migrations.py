@@ -91,7 +91,7 @@ def test_a_changed_old_file_is_an_error_that_names_it(path: Path, connection: sq
     SQLiteStorage(path).close()
     first = known_migrations("sqlite")[0]
     changed = Migration(first.version, first.name, first.sql + "-- changed\n")
-    with pytest.raises(MigrationError, match="0001_initial.sql"):
+    with pytest.raises(MigrationError, match=r"0001_initial\.sql"):
         SQLiteMigrator(path, connection, (changed,)).status()
 
 

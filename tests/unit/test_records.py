@@ -204,6 +204,8 @@ def test_instants_are_kept_in_utc() -> None:
 
 
 def test_a_setting_reads_its_value_as_its_type() -> None:
+    with pytest.raises(ValidationError, match=r"setting\.key is required"):
+        Setting(value="1")  # type: ignore[call-arg]
     assert Setting(key="k", value='{"a": 1}', value_type=SettingType.JSON).typed_value == {"a": 1}
     with pytest.raises(ValidationError, match=r"setting\.k must be of type integer"):
         _ = Setting(key="k", value="many", value_type=SettingType.INTEGER).typed_value

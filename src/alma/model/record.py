@@ -312,18 +312,25 @@ def _field_spec(field: dataclasses.Field[Any], hint: Any) -> FieldSpec:
         check=_checker(field_type, choices, rules),
         rules=rules,
         choices=choices,
-        default=None if field.default is dataclasses.MISSING else field.default,
+        default=_constant_default(field),
         make_default=_default_maker(field),
         derived=field.metadata.get("derived"),
     )
 
 
+def _has_default(field: dataclasses.Field[Any]) -> bool:
+    # A field named like a property of Record has that property as its default, as far as dataclasses can tell.
+    return field.default is not dataclasses.MISSING and not isinstance(field.default, property)
+
+
+def _constant_default(field: dataclasses.Field[Any]) -> Any:
+    return field.default if _has_default(field) else None
+
+
 def _default_maker(field: dataclasses.Field[Any]) -> Callable[[], Any] | None:
     if field.default_factory is not dataclasses.MISSING:
         return field.default_factory
-    if field.default is dataclasses.MISSING:
-        return None
-    return lambda: field.default
+    return (lambda: field.default) if _has_default(field) else None
 
 
 def _unwrapped(hint: Any) -> tuple[Any, tuple[object, ...], bool]:

@@ -58,6 +58,10 @@ class Worker:
         with suppress(subprocess.TimeoutExpired):
             self._process.communicate(timeout=seconds)
             raise AssertionError(f"the process ended by itself with code {self._process.returncode}")
+        return self.kill()
+
+    def kill(self) -> list[str]:
+        """Kill it with SIGKILL now; returns everything it ever said."""
         self._process.kill()
         rest, _ = self._process.communicate()
         # A line that was cut off by the kill is none.

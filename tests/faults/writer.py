@@ -128,8 +128,9 @@ def say(line: str) -> None:
 
 
 def await_go() -> None:
-    """Wait for the parent."""
-    sys.stdin.readline()
+    """Wait for the parent; where it is gone, so is the reason to go on."""
+    if sys.stdin.readline() != "go\n":
+        sys.exit(1)
 
 
 if __name__ == "__main__":

@@ -10,8 +10,8 @@ from typing import Any
 
 from alma.clock import now
 from alma.errors import ValidationError
-from alma.model.common import Label, Name, Prose, Strings
-from alma.model.fields import JsonObject
+from alma.model.common import LONGEST_TEXT, Label, Name, Prose, Strings
+from alma.model.fields import LONGEST_NAME, JsonObject, Refused, check_text
 from alma.model.record import Index, Record, record
 
 
@@ -25,6 +25,18 @@ class Attribution:
     reason: str | None = None
     ip_address: str | None = None
     user_agent: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in self.__slots__:
+            value = getattr(self, name)
+            longest = LONGEST_TEXT if name in ("reason", "user_agent") else LONGEST_NAME
+            if value is None:
+                continue
+            try:
+                if not 0 < len(check_text(value)) <= longest:
+                    raise Refused(f"must have 1 to {longest:,} characters")
+            except Refused as exc:
+                raise ValidationError("attribution", name, value, str(exc)) from None
 
     @property
     def author(self) -> str | None:
@@ -41,7 +53,7 @@ ANONYMOUS = Attribution()
     audited=False,
     append_only=True,
     indexes=(
-        Index("idx_audit_log_user", ("user_id", "created_at DESC")),
+        Index("idx_audit_log_user", ("user_id", "created_at DESC"), where="user_id IS NOT NULL"),
         Index("idx_audit_log_action", ("action", "created_at DESC")),
         Index("idx_audit_log_resource", ("resource_type", "resource_id")),
         Index("idx_audit_log_created", ("created_at DESC",)),

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum, StrEnum
 from functools import cached_property
+from operator import attrgetter
 from typing import (
     Annotated,
     Any,
@@ -150,6 +151,16 @@ class RecordSpec:
         return tuple(field for field in self.primary if field.type not in apart)
 
     @cached_property
+    def key_of(self) -> Callable[[Any], Any]:
+        """What reads a record's key, without the detour over the property."""
+        return attrgetter(self.key)
+
+    @cached_property
+    def setters(self) -> tuple[tuple[str, Callable[[Any, Any], None]], ...]:
+        """What puts a value into each primary field of a new, otherwise immutable record."""
+        return tuple((field.name, getattr(self.cls, field.name).__set__) for field in self.primary)
+
+    @cached_property
     def tags_field(self) -> str | None:
         return next((field.name for field in self.fields if field.type is FieldType.TAGS), None)
 
@@ -200,8 +211,8 @@ class Record:
         for field in spec.derived:
             if values.get(field.name) is not None:
                 _restate_source(spec, field, values)
-        for field in spec.primary:
-            object.__setattr__(self, field.name, _field_value(spec, field, values))
+        for field, (_, put) in zip(spec.primary, spec.setters, strict=True):
+            put(self, _field_value(spec, field, values))
         for field in spec.derived:
             object.__setattr__(self, field.name, _derived_value(self, field))
         for left, right in spec.distinct:
@@ -212,8 +223,8 @@ class Record:
     def trusted(cls, values: Mapping[str, Any]) -> Self:
         """The record with these values, all of which were checked before they were stored."""
         instance = cls.__new__(cls)
-        for name, value in values.items():
-            object.__setattr__(instance, name, value)
+        for name, put in cls.spec.setters:
+            put(instance, values[name])
         for field in cls.spec.derived:
             object.__setattr__(instance, field.name, _derived_value(instance, field))
         return instance

@@ -13,10 +13,19 @@ from alma.model.record import FieldSpec, Record
 T = TypeVar("T", bound=Record)
 
 
+# All rows of one transaction carry the same instant; it is spelled once.
+_last_written: tuple[datetime | None, str] = (None, "")
+
+
 def timestamp_text(moment: datetime) -> str:
     """A UTC instant in the one spelling all stores use; as text it sorts as the instants do."""
-    # Every record holds UTC already, so the offset isoformat adds is always the same six characters.
-    return moment.isoformat(timespec="microseconds")[:-6] + "Z"
+    global _last_written
+    last, text = _last_written
+    if moment is not last:
+        # Every record holds UTC already, so the offset isoformat adds is always the same six characters.
+        text = moment.isoformat(timespec="microseconds")[:-6] + "Z"
+        _last_written = moment, text
+    return text
 
 
 def timestamp_of(text: str) -> datetime:

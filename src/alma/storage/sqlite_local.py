@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -15,7 +16,7 @@ from alma.model.fields import FieldType
 from alma.model.governance import Attribution
 from alma.model.query import Predicate
 from alma.model.record import Record, RecordSpec
-from alma.model.text import terms
+from alma.model.text import INDEXED_CHARACTERS, LONGEST_TERM, terms
 from alma.model.vector import Vector
 from alma.storage.base import DEFAULT_MODEL, StorageBackend
 from alma.storage.nearest import nearest
@@ -27,10 +28,13 @@ from alma.storage.sql.transaction import SqlTransaction
 
 Durability = Literal["process", "power"]
 
+_HAS_LONG_WORD = re.compile(rf"[A-Za-z0-9]{{{LONGEST_TERM + 1}}}").search
 _BUSY_SECONDS = 60.0
 _PAGE_BYTES = 8192
 _MOST_IDLE_CONNECTIONS = 8
 _WAL_BYTES_KEPT = 4 << 20
+_CHECKPOINT_BYTES = 8 << 20
+_CHECKPOINT_AT_LATEST_BYTES = 128 << 20
 
 
 class SQLiteStorage(StorageBackend):
@@ -54,6 +58,7 @@ class SQLiteStorage(StorageBackend):
             raise ConfigurationError(f"durability must be 'process' or 'power', not {durability!r}")
         self.path = _checked_path(db_path)
         self._connections = _Connections(self.path, durability)
+        self._checkpoints = _Checkpoints(self.path)
         self._dialect = Dialect("sqlite")
         self._writer = threading.Lock()
         with self._connections.lent() as connection, _translated(self.path):
@@ -85,6 +90,8 @@ class SQLiteStorage(StorageBackend):
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
                 raise
+        if write:
+            self._checkpoints.start_if_due()
 
     @contextmanager
     def _queued(self, write: bool) -> Iterator[None]:
@@ -96,6 +103,7 @@ class SQLiteStorage(StorageBackend):
             yield
 
     def close(self) -> None:
+        self._checkpoints.finish()
         self._connections.close()
 
 
@@ -264,6 +272,35 @@ class _Connections:
         connection.close()
 
 
+class _Checkpoints:
+    """Moves what has gathered in the write-ahead log into the database, beside the writers instead of in their way."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._log = path.with_name(path.name + "-wal")
+        self._running: threading.Thread | None = None
+
+    def start_if_due(self) -> None:
+        if self._running is not None and self._running.is_alive():
+            return
+        try:
+            gathered = self._log.stat().st_size
+        except FileNotFoundError:
+            return
+        if gathered >= _CHECKPOINT_BYTES:
+            self._running = threading.Thread(target=self._checkpoint, name="alma-checkpoint", daemon=True)
+            self._running.start()
+
+    def finish(self) -> None:
+        if self._running is not None:
+            self._running.join()
+
+    def _checkpoint(self) -> None:
+        # Nothing is lost when it fails: the log keeps everything, and the next writer tries again.
+        with suppress(sqlite3.Error), closing(sqlite3.connect(self._path, timeout=_BUSY_SECONDS)) as connection:
+            connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+
+
 def _connected(path: Path, durability: Durability) -> sqlite3.Connection:
     connection = sqlite3.connect(
         path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False, cached_statements=256
@@ -273,6 +310,7 @@ def _connected(path: Path, durability: Durability) -> sqlite3.Connection:
         _use_wal(connection)
         connection.execute(f"PRAGMA synchronous = {'FULL' if durability == 'power' else 'NORMAL'}")
         connection.execute(f"PRAGMA journal_size_limit = {_WAL_BYTES_KEPT}")
+        connection.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_AT_LATEST_BYTES // _PAGE_BYTES}")
         connection.execute("PRAGMA cache_size = -32000")
     except BaseException:
         connection.close()
@@ -338,6 +376,13 @@ def _translated(path: Path) -> Iterator[None]:
         raise StorageError(f"{path}: {exc}") from exc
 
 
-def _words(record: Record) -> tuple[str, ...]:
+def _words(record: Record) -> list[str]:
     """The terms of each searchable field, as the full-text table takes them."""
-    return tuple(" ".join(terms(text)) if (text := getattr(record, name)) else "" for name in record.spec.text)
+    return [_spaced(text) if (text := getattr(record, name)) else "" for name in record.spec.text]
+
+
+def _spaced(text: str) -> str:
+    """The terms of a text with spaces between them; FTS5 cuts plain ASCII exactly as we do, so that stays as it is."""
+    if text.isascii() and len(text) <= INDEXED_CHARACTERS and not _HAS_LONG_WORD(text):
+        return text
+    return " ".join(terms(text))

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from operator import attrgetter
 from typing import Any, Generic, TypeVar, cast
 
 from alma import clock
@@ -338,7 +339,7 @@ class Transaction(ABC):
                 self._insert(spec, batch)
             return
         self._require_writable()
-        latest = {record.key: record for record in batch}
+        latest = dict(zip(map(spec.key_of, batch), batch, strict=True))
         self._reserve(spec, list(latest))
         previous = self._locked(spec, list(latest), _EVERYWHERE)
         for key, old in previous.items():
@@ -350,8 +351,9 @@ class Transaction(ABC):
         vectors = self._checked_vectors(spec, records)
         self._check_unique(spec, records)
         self._check_references(spec, records)
-        new = [record for record in records if record.key not in previous]
-        changed = [record for record in records if record.key in previous]
+        key_of = spec.key_of
+        new = [record for record in records if key_of(record) not in previous] if previous else records
+        changed = [record for record in records if key_of(record) in previous] if previous else []
         with self._writing():
             if new:
                 self._insert(spec, new)
@@ -369,7 +371,7 @@ class Transaction(ABC):
         if spec.audited:
             self._write_audit(spec, "create", new)
             self._write_audit(spec, "update", changed)
-        self._mark(spec, [record.key for record in (*new, *changed)])
+        self._mark(spec, [*map(spec.key_of, new), *map(spec.key_of, changed)])
 
     def _delete_records(self, spec: RecordSpec, records: Sequence[Record]) -> None:
         if not records:
@@ -396,7 +398,7 @@ class Transaction(ABC):
     def _locked(self, spec: RecordSpec, keys: Sequence[str], scope: Scope) -> dict[str, Record]:
         """The existing records with these keys, held against other writers until the transaction ends."""
         self._require_writable()
-        where = _inside(spec, scope, In(spec.key, keys))
+        where = And(scope.predicate(spec), In(spec.key, keys))
         return {record.key: record for record in self._select(Query(spec, where, for_update=True))}
 
     # ------------------------------------------------------------------ vectors
@@ -405,7 +407,8 @@ class Transaction(ABC):
         name = spec.vector_field
         if name is None:
             return {}
-        found = {record.key: vector for record in records if (vector := getattr(record, name)) is not None}
+        key_of, vector_of = spec.key_of, attrgetter(name)
+        found = {key_of(record): vector for record in records if (vector := vector_of(record)) is not None}
         for vector in found.values():
             if len(vector) != self.embedding_dim:
                 raise self._wrong_length(spec, vector, self.embedding_dim)
@@ -440,7 +443,7 @@ class Transaction(ABC):
     ) -> None:
         if spec.vector_field is None:
             return
-        gone = [r.key for r in records if r.key in previous and r.key not in vectors]
+        gone = [key for key in previous if key not in vectors]
         if gone:
             self._drop_vectors(spec, gone, self.embedding_model)
         if vectors:
@@ -481,10 +484,11 @@ class Transaction(ABC):
 
     def _write_history(self, spec: RecordSpec, records: Sequence[Record], previous: Mapping[str, Record]) -> None:
         moment = clock.now()
-        last = self._last_versions(spec.kind, [record.key for record in records])
+        keys = list(map(spec.key_of, records))
+        last = self._last_versions(spec.kind, keys)
         rows = [
-            versions.next_version(record, previous.get(record.key), last.get(record.key), self.by, moment)
-            for record in records
+            versions.next_version(record, key, previous.get(key), last.get(key), self.by, moment)
+            for key, record in zip(keys, records, strict=True)
         ]
         self._insert(MemoryVersion.spec, rows)
         self._fill_superseded(list(previous.values()), last)
@@ -492,7 +496,7 @@ class Transaction(ABC):
     def _write_history_of_deleted(self, spec: RecordSpec, records: Sequence[Record]) -> None:
         moment = clock.now()
         last = self._last_versions(spec.kind, [record.key for record in records])
-        rows = [versions.deletion(record, last.get(record.key), self.by, moment) for record in records]
+        rows = [versions.deletion(spec.kind, record.key, last.get(record.key), self.by, moment) for record in records]
         self._insert(MemoryVersion.spec, rows)
         self._fill_superseded(records, last)
 
@@ -632,19 +636,24 @@ def _audit_events(
     spec: RecordSpec, action: str, records: Sequence[Record], by: Attribution, moment: datetime
 ) -> Iterator[AuditEvent]:
     """One event for one record; a batch is one act and gets one event that lists the ids."""
-    keys = [record.key for record in records]
+    keys = list(map(spec.key_of, records))
     for start in range(0, len(keys), _IDS_PER_AUDIT_EVENT):
         chunk = keys[start : start + _IDS_PER_AUDIT_EVENT]
-        yield AuditEvent(
-            user_id=by.user_id,
-            session_id=by.session_id,
-            agent_id=by.agent,
-            action=action,
-            resource_type=spec.kind,
-            resource_id=chunk[0] if len(chunk) == 1 else "*",
-            resource_ids=None if len(chunk) == 1 else tuple(chunk),
-            details_json=None if by.reason is None else {"reason": by.reason},
-            ip_address=by.ip_address,
-            user_agent=by.user_agent,
-            created_at=moment,
+        yield AuditEvent.trusted(
+            {
+                "id": None,
+                "user_id": by.user_id,
+                "session_id": by.session_id,
+                "agent_id": by.agent,
+                "action": action,
+                "resource_type": spec.kind,
+                "resource_id": chunk[0] if len(chunk) == 1 else "*",
+                "resource_ids": None if len(chunk) == 1 else tuple(chunk),
+                "details_json": None if by.reason is None else {"reason": by.reason},
+                "success": True,
+                "error_message": None,
+                "ip_address": by.ip_address,
+                "user_agent": by.user_agent,
+                "created_at": moment,
+            }
         )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from alma.model.fields import JsonObject
 from alma.model.governance import Attribution
@@ -22,11 +22,12 @@ _TEXT = ("title", "content", "summary")
 
 
 def next_version(
-    record: Record, previous: Record | None, last: MemoryVersion | None, by: Attribution, moment: datetime
+    record: Record, key: str, previous: Record | None, last: MemoryVersion | None, by: Attribution, moment: datetime
 ) -> MemoryVersion:
     """The version that saving this record makes."""
     return _row(
-        record,
+        record.spec.kind,
+        key,
         last,
         by,
         moment,
@@ -35,9 +36,11 @@ def next_version(
     )
 
 
-def deletion(record: Record, last: MemoryVersion | None, by: Attribution, moment: datetime) -> MemoryVersion:
+def deletion(
+    kind: str, key: str, last: MemoryVersion | None, by: Attribution, moment: datetime
+) -> MemoryVersion:
     """The version that says a record is gone."""
-    return _row(record, last, by, moment, change_type=ChangeType.DELETED, diff_json=None)
+    return _row(kind, key, last, by, moment, change_type=ChangeType.DELETED, diff_json=None)
 
 
 def with_content(version: MemoryVersion, record: Record) -> MemoryVersion:
@@ -80,25 +83,32 @@ def within(rows: Sequence[MemoryVersion], cls: type[Record], inside: Predicate) 
 
 
 def _row(
-    record: Record,
+    kind: str,
+    key: str,
     last: MemoryVersion | None,
     by: Attribution,
     moment: datetime,
     change_type: ChangeType,
     diff_json: JsonObject | None,
 ) -> MemoryVersion:
-    values: dict[str, Any] = dict.fromkeys(MemoryVersion.spec.by_name)
-    values.update(
-        kind=record.spec.kind,
-        memory_id=record.key,
-        version_number=1 if last is None else last.version_number + 1,
-        change_type=change_type,
-        change_reason=by.reason,
-        diff_json=diff_json,
-        created_at=moment,
-        created_by=by.author,
+    """A version without content; its values were checked when the record and the attribution were made."""
+    return MemoryVersion.trusted(
+        {
+            "id": None,
+            "kind": kind,
+            "memory_id": key,
+            "version_number": 1 if last is None else last.version_number + 1,
+            "title": None,
+            "content": None,
+            "summary": None,
+            "change_type": change_type,
+            "change_reason": by.reason,
+            "diff_json": diff_json,
+            "record_json": None,
+            "created_at": moment,
+            "created_by": by.author,
+        }
     )
-    return MemoryVersion.trusted(values)
 
 
 def _change_type(record: Record, previous: Record) -> ChangeType:

@@ -14,16 +14,23 @@ from alma.model.record import RecordSpec
 from alma.storage.sql.schema import Schema
 
 
-class Bindings:
+class Values:
     """Collects the values of a statement under the names p0, p1, … in the order they are met."""
 
     def __init__(self) -> None:
         self.values: dict[str, Any] = {}
 
-    def add(self, value: Any) -> sa.BindParameter[Any]:
+    def put(self, value: Any) -> str:
         name = f"p{len(self.values)}"
         self.values[name] = value
-        return sa.bindparam(name, type_=sa.types.NullType())
+        return name
+
+
+class Bindings(Values):
+    """Collects values while a statement is written, giving it a parameter for each."""
+
+    def add(self, value: Any) -> sa.BindParameter[Any]:
+        return sa.bindparam(self.put(value), type_=sa.types.NullType())
 
 
 def limited(statement: sa.Select[Any], most: sa.BindParameter[Any]) -> sa.Select[Any]:
@@ -75,20 +82,20 @@ class Clauses:
                 return sa.or_(sa.false(), *(self.condition(part, bind) for part in parts))
         assert_never(predicate)
 
-    def bind(self, predicate: Predicate, bind: Bindings) -> None:
+    def collect(self, predicate: Predicate, values: Values) -> None:
         """Collect a predicate's values in the order `condition` does."""
         match predicate:
             case Compare(name, _, value):
-                bind.add(self._value(name, value))
-            case In(name, values):
-                self._bind_members(name, values, bind)
+                values.put(self._value(name, value))
+            case In(name, members):
+                self._collect_members(name, members, values)
             case Missing():
                 pass
             case Has(_, value):
-                bind.add(value)
+                values.put(value)
             case And(parts) | Or(parts):
                 for part in parts:
-                    self.bind(part, bind)
+                    self.collect(part, values)
 
     def _value(self, name: str, value: Any) -> Any:
         return self._encode(self._spec.by_name[name].type, value)
@@ -113,14 +120,14 @@ class Clauses:
             return column.in_(sa.select(each.c.value))
         return column == sa.func.any(members)
 
-    def _bind_members(self, name: str, values: Sequence[Any], bind: Bindings) -> None:
-        if not values:
+    def _collect_members(self, name: str, members: Sequence[Any], values: Values) -> None:
+        if not members:
             return
         if self._spelled_out(name):
-            for value in values:
-                bind.add(self._value(name, value))
+            for member in members:
+                values.put(self._value(name, member))
         else:
-            bind.add(self._members(name, values))
+            values.put(self._members(name, members))
 
     def _members(self, name: str, values: Sequence[Any]) -> Any:
         encoded = [self._value(name, value) for value in values]
@@ -169,9 +176,9 @@ class Clauses:
         alternatives.append(sa.and_(*equal, key > bind.add(cursor.key)))
         return sa.or_(sa.false(), *alternatives)
 
-    def bind_cursor(self, cursor: Cursor, order: Sequence[Order], bind: Bindings) -> None:
+    def collect_cursor(self, cursor: Cursor, order: Sequence[Order], values: Values) -> None:
         """Collect a cursor's values in the order `behind` does."""
         for term, value in zip(order, cursor.values, strict=True):
             if value is not None:
-                bind.add(self._value(term.field, value))
-        bind.add(cursor.key)
+                values.put(self._value(term.field, value))
+        values.put(cursor.key)

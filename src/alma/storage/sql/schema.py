@@ -184,8 +184,7 @@ class Schema:
             )
         name = f"{self.prefix}embeddings"
         table = sa.Table(name, self.metadata, *columns)
-        sa.Index(f"unique_{name}", table.c.memory_type, table.c.memory_id, table.c.model, unique=True)
-        sa.Index("idx_embeddings_type", table.c.memory_type)
+        sa.Index("idx_embeddings_type", table.c.memory_type, table.c.memory_id, table.c.model, unique=True)
         return table
 
     def _models_table(self) -> sa.Table:

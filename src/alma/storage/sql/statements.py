@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from datetime import UTC, datetime
+from operator import attrgetter
 from typing import Any
 
 import sqlalchemy as sa
@@ -15,13 +16,18 @@ from alma.model.query import Predicate
 from alma.model.record import FieldSpec, Record, RecordSpec
 from alma.model.vector import Vector
 from alma.storage.document import timestamp_of, timestamp_text
-from alma.storage.sql.clauses import Bindings, Clauses, limited
+from alma.storage.sql.clauses import Bindings, Clauses, Values, limited
 from alma.storage.sql.schema import DialectName, Schema
 from alma.storage.transaction import Query
 
 Encoder = Callable[[Any], Any]
-_to_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+_encode_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _MOST_REMEMBERED_SHAPES = 2000
+
+
+def _to_json(value: Any) -> str:
+    # Most metadata is empty, and saying so need not start an encoder.
+    return _encode_json(value) if value else "{}" if isinstance(value, dict) else "[]"
 
 
 def _utc(moment: datetime) -> datetime:
@@ -72,6 +78,8 @@ class Dialect:
         self._encoders = _SQLITE_ENCODERS if name == "sqlite" else _POSTGRES_ENCODERS
         self._decoders = _SQLITE_DECODERS if name == "sqlite" else _POSTGRES_DECODERS
         self._kinds: dict[str, KindStatements] = {}
+        # What the store's models are known to have committed to, so that not every write must ask.
+        self.vector_lengths: dict[str, int] = {}
 
     def kind(self, spec: RecordSpec) -> KindStatements:
         statements = self._kinds.get(spec.kind)
@@ -111,7 +119,9 @@ class KindStatements:
         self._dialect = dialect
         self._shapes: dict[Hashable, str] = {}
         self.columns = tuple(field.name for field in spec.stored if not (spec.numbered and field.name == spec.key))
-        self._encoders = tuple((name, dialect.encoder(spec.by_name[name])) for name in self.columns)
+        self._values_of = attrgetter(*self.columns)
+        encoders = (dialect.encoder(spec.by_name[name]) for name in self.columns)
+        self._encoders = tuple((i, encode) for i, encode in enumerate(encoders) if encode is not None)
         self._decoders = tuple((field.name, dialect.decoder(field)) for field in self._read_fields())
 
     def _read_fields(self) -> list[FieldSpec]:
@@ -122,10 +132,10 @@ class KindStatements:
 
     def row(self, record: Record) -> list[Any]:
         """The record's columns, encoded, in the order of `columns`."""
-        values = []
-        for name, encode in self._encoders:
-            value = getattr(record, name)
-            values.append(value if value is None or encode is None else encode(value))
+        values = list(self._values_of(record))
+        for i, encode in self._encoders:
+            if values[i] is not None:
+                values[i] = encode(values[i])
         return values
 
     def record(self, row: Sequence[Any]) -> Record:
@@ -148,20 +158,18 @@ class KindStatements:
             self.clauses.cursor_shape(query.after),
             query.for_update,
         )
-        if shape not in self._shapes:
-            self._remember(shape, self._dialect.sql(self._select_statement(query, model)))
-        return self._shapes[shape], self._select_values(query, model)
+        return self.remembered(shape, lambda: self._select_statement(query)), self._select_values(query, model)
 
     def count(self, where: Predicate) -> tuple[str, Mapping[str, Any]]:
         """The SQL and parameters of a count."""
-        bind = Bindings()
-        shape = ("count", self.clauses.shape(where))
-        if shape not in self._shapes:
-            counted = sa.select(sa.func.count()).select_from(self.table).where(self.clauses.condition(where, bind))
-            self._remember(shape, self._dialect.sql(counted))
-        else:
-            self.clauses.bind(where, bind)
-        return self._shapes[shape], bind.values
+
+        def write() -> sa.ClauseElement:
+            counted = sa.select(sa.func.count()).select_from(self.table)
+            return counted.where(self.clauses.condition(where, Bindings()))
+
+        values = Values()
+        self.clauses.collect(where, values)
+        return self.remembered(("count", self.clauses.shape(where)), write), values.values
 
     def selection(self, model: sa.BindParameter[Any] | None) -> sa.Select[Any]:
         """All that makes up a record: its columns, its tags and its vector of the given model."""
@@ -183,20 +191,20 @@ class KindStatements:
             embeddings.c.model == model,
         )
 
-    def remembered(self, shape: Hashable, write: Callable[[], sa.ClauseElement]) -> str:
+    def remembered(self, shape: Hashable, write: Callable[[], sa.ClauseElement | str]) -> str:
         """The SQL of a statement, written when its shape is met for the first time."""
-        if shape not in self._shapes:
-            self._remember(shape, self._dialect.sql(write()))
-        return self._shapes[shape]
+        sql = self._shapes.get(shape)
+        if sql is None:
+            statement = write()
+            sql = statement if isinstance(statement, str) else self._dialect.sql(statement)
+            if len(self._shapes) >= _MOST_REMEMBERED_SHAPES:
+                self._shapes.clear()
+            self._shapes[shape] = sql
+        return sql
 
-    def _remember(self, shape: Hashable, sql: str) -> None:
-        if len(self._shapes) >= _MOST_REMEMBERED_SHAPES:
-            self._shapes.clear()
-        self._shapes[shape] = sql
-
-    def _select_statement(self, query: Query, model: str) -> sa.Select[Any]:
+    def _select_statement(self, query: Query) -> sa.Select[Any]:
         bind = Bindings()
-        statement = self.selection(bind.add(model)).where(self.clauses.condition(query.where, bind))
+        statement = self.selection(bind.add("the model")).where(self.clauses.condition(query.where, bind))
         if query.after is not None:
             statement = statement.where(self.clauses.behind(query.after, query.order, bind))
         statement = statement.order_by(*self.clauses.order_by(query.order))
@@ -207,14 +215,14 @@ class KindStatements:
         return statement
 
     def _select_values(self, query: Query, model: str) -> Mapping[str, Any]:
-        bind = Bindings()
-        bind.add(model)
-        self.clauses.bind(query.where, bind)
+        values = Values()
+        values.put(model)
+        self.clauses.collect(query.where, values)
         if query.after is not None:
-            self.clauses.bind_cursor(query.after, query.order, bind)
+            self.clauses.collect_cursor(query.after, query.order, values)
         if query.limit is not None:
-            bind.add(query.limit)
-        return bind.values
+            values.put(query.limit)
+        return values.values
 
     def _tags_column(self) -> Any:
         tags = self._dialect.schema.tags

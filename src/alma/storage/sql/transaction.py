@@ -14,10 +14,14 @@ from alma.model.governance import Attribution
 from alma.model.memory import MemoryVersion
 from alma.model.query import And, Compare, In, Predicate
 from alma.model.record import Record, RecordSpec
+from alma.model.scope import Scope
 from alma.storage.outbox import Mark
-from alma.storage.sql.clauses import Bindings, limited
+from alma.storage.sql.clauses import Bindings, Values, limited
 from alma.storage.sql.statements import Dialect, KindStatements
 from alma.storage.transaction import MarkTable, Query, Transaction
+
+
+_WORTH_A_LOOK = 32
 
 
 class SqlTransaction(Transaction):
@@ -29,6 +33,8 @@ class SqlTransaction(Transaction):
         super().__init__(by, embedding_dim, embedding_model, writable=writable)
         self.dialect = dialect
         self.schema = dialect.schema
+        self._lengths = dialect.vector_lengths
+        self._claimed: set[str] = set()
 
     # ------------------------------------------------------------------ running statements
 
@@ -50,6 +56,19 @@ class SqlTransaction(Transaction):
 
     # ------------------------------------------------------------------ reading
 
+    def _locked(self, spec: RecordSpec, keys: Sequence[str], scope: Scope) -> dict[str, Record]:
+        if self._all_newer(self.schema.tables[spec.kind], spec.key, keys):
+            self._require_writable()
+            return {}
+        return super()._locked(spec, keys, scope)
+
+    def _all_newer(self, table: sa.Table, column: str, keys: Collection[str]) -> bool:
+        """Whether all of many ids sort behind every stored one, as ids made by the clock do: then none exists yet."""
+        if len(keys) < _WORTH_A_LOOK:
+            return False
+        newest = self.rows(f'SELECT max("{column}") FROM "{table.name}"', {})[0][0]
+        return newest is None or min(keys) > newest
+
     def _select(self, query: Query) -> list[Record]:
         statements = self.dialect.kind(query.spec)
         sql, values = statements.select(query, self.embedding_model)
@@ -61,23 +80,23 @@ class SqlTransaction(Transaction):
 
     def _last_versions(self, kind: str, record_ids: Collection[str]) -> dict[str, MemoryVersion]:
         table = self.schema.tables[MemoryVersion.spec.kind]
+        if self._all_newer(table, "memory_id", record_ids):
+            return {}
         statements = self.dialect.kind(MemoryVersion.spec)
-        newer = table.alias("newer")
 
         def write() -> sa.ClauseElement:
+            newer = table.alias("newer")
             later = sa.exists().where(
                 newer.c.memory_id == table.c.memory_id,
                 newer.c.kind == table.c.kind,
                 newer.c.version_number > table.c.version_number,
             )
-            bind = Bindings()
-            return statements.selection(None).where(statements.clauses.condition(where, bind), ~later)
+            return statements.selection(None).where(statements.clauses.condition(where, Bindings()), ~later)
 
         where = And(In("memory_id", record_ids), Compare("kind", "eq", kind))
-        sql = statements.remembered("last_versions", write)
-        bind = Bindings()
-        statements.clauses.bind(where, bind)
-        found = (statements.record(row) for row in self.rows(sql, bind.values))
+        values = Values()
+        statements.clauses.collect(where, values)
+        found = map(statements.record, self.rows(statements.remembered("last_versions", write), values.values))
         return {row.memory_id: row for row in found if isinstance(row, MemoryVersion)}
 
     def _hydrated(self, spec: RecordSpec, found: Collection[Any]) -> list[tuple[Record, float]]:
@@ -99,23 +118,35 @@ class SqlTransaction(Transaction):
         self._delete_vectors(spec, record_ids, model)
 
     def _dims_of(self, model: str, claim: int | None) -> int | None:
+        if model in self._lengths:
+            return self._lengths[model]
         models = self.schema.models
         known = self.rows(f"SELECT dims FROM {models.name} WHERE model = {self._named('model')}", {"model": model})
         if known:
+            if model not in self._claimed:
+                # Once committed it never changes; a claim of this transaction may yet be rolled back.
+                self._lengths[model] = int(known[0][0])
             return int(known[0][0])
         if claim is not None:
+            self._claimed.add(model)
             self.run_many(f"INSERT INTO {models.name} (model, dims) VALUES {self.placeholders(2)}", [(model, claim)])
         return claim
 
     def _insert_sql(self, statements: KindStatements, *extra: str) -> str:
-        columns = (*extra, *statements.columns)
-        names = ", ".join(f'"{name}"' for name in columns)
-        return f'INSERT INTO "{statements.table.name}" ({names}) VALUES {self.placeholders(len(columns))}'
+        def write() -> str:
+            columns = (*extra, *statements.columns)
+            names = ", ".join(f'"{name}"' for name in columns)
+            return f'INSERT INTO "{statements.table.name}" ({names}) VALUES {self.placeholders(len(columns))}'
+
+        return statements.remembered("insert", write)
 
     def _update_sql(self, statements: KindStatements, *extra: str) -> str:
-        mark = self.placeholders(1)[1:-1]
-        changes = ", ".join(f'"{name}" = {mark}' for name in (*extra, *statements.columns))
-        return f'UPDATE "{statements.table.name}" SET {changes} WHERE "{statements.spec.key}" = {mark}'
+        def write() -> str:
+            mark = self.placeholders(1)[1:-1]
+            changes = ", ".join(f'"{name}" = {mark}' for name in (*extra, *statements.columns))
+            return f'UPDATE "{statements.table.name}" SET {changes} WHERE "{statements.spec.key}" = {mark}'
+
+        return statements.remembered("update", write)
 
     def _write_tags(self, spec: RecordSpec, records: Sequence[Record]) -> None:
         if spec.tags_field is None:

@@ -467,7 +467,7 @@ CREATE INDEX idx_audit_log_created ON audit_log (created_at DESC);
 
 CREATE INDEX idx_audit_log_resource ON audit_log (resource_type, resource_id);
 
-CREATE INDEX idx_audit_log_user ON audit_log (user_id, created_at DESC);
+CREATE INDEX idx_audit_log_user ON audit_log (user_id, created_at DESC) WHERE user_id IS NOT NULL;
 
 CREATE TABLE memory_tags (
     tag_id INTEGER NOT NULL,
@@ -492,9 +492,7 @@ CREATE TABLE embeddings (
     PRIMARY KEY (id)
 );
 
-CREATE INDEX idx_embeddings_type ON embeddings (memory_type);
-
-CREATE UNIQUE INDEX unique_embeddings ON embeddings (memory_type, memory_id, model);
+CREATE UNIQUE INDEX idx_embeddings_type ON embeddings (memory_type, memory_id, model);
 
 CREATE TABLE embedding_models (
     model TEXT NOT NULL,

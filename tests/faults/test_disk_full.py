@@ -1,0 +1,169 @@
+"""A full disk refuses a write in one clear sentence, harms nothing, and is no longer full once there is room."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from alma.errors import StorageFullError
+from alma.model.learning import Heuristic
+from alma.storage.base import StorageBackend
+from tests.faults.checks import (
+    check_agreement,
+    check_found,
+    check_postgres_database,
+    check_sqlite_file,
+    prepare,
+)
+from tests.faults.records import EVERYWHERE, a_heuristic
+from tests.faults.stores import files_address, opened, sqlite_address
+from tests.support.postgres import PostgresServer
+from tests.support.small_disk import fill, small_disk
+
+BLOCK_BYTES = 4096
+
+
+def test_sqlite_on_a_full_disk_loses_nothing_and_goes_on_once_there_is_room() -> None:
+    with small_disk(6) as disk:
+        path = disk / "alma.db"
+        check_that_a_full_disk_harms_nothing(sqlite_address(path), disk, lambda: check_sqlite_file(path))
+
+
+def test_postgresql_on_a_full_disk_loses_nothing_and_goes_on_once_there_is_room(
+    durable_postgres: PostgresServer,
+) -> None:
+    with small_disk(14) as disk, a_database_on(disk, durable_postgres) as dsn:
+        check_that_a_full_disk_harms_nothing(dsn, disk, lambda: check_postgres_database(dsn))
+
+
+def test_files_on_a_full_disk_lose_nothing_and_go_on_once_there_is_room() -> None:
+    with small_disk(2) as disk:
+        check_that_a_full_disk_harms_nothing(files_address(disk / "alma"), disk, lambda: None)
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "files"])
+def test_however_little_room_there_is_a_batch_is_stored_whole_or_not_at_all(kind: str) -> None:
+    with small_disk(4) as disk, opened(address_on(disk, kind)) as store:
+        prepare(store)
+        saved: set[str] = set()
+        for blocks in range(30):
+            keys = [f"b{blocks}n{i}" for i in range(20)]
+            with room_for(disk, blocks):
+                try:
+                    saved.update(store.save_many(a_heuristic(key, batch=keys) for key in keys))
+                except StorageFullError:
+                    assert keys_in(store) == saved
+            assert keys_in(store) == saved
+        check_agreement(store)
+
+
+@pytest.mark.parametrize("blocks", [0, 1, 4, 10, 20, 80])
+@pytest.mark.parametrize("kind", ["sqlite", "files"])
+def test_a_store_that_is_made_on_a_full_disk_is_refused_and_can_be_made_later(kind: str, blocks: int) -> None:
+    with small_disk(4) as disk:
+        with room_for(disk, blocks), pytest.raises(StorageFullError), opened(address_on(disk, kind)) as store:
+            store.save_many(a_heuristic(f"b{blocks}n{i}") for i in range(1000))
+        with opened(address_on(disk, kind)) as store:
+            prepare(store, a_heuristic("late"))
+            check_agreement(store)
+            check_found(store)
+
+
+@pytest.mark.parametrize("blocks", [0, 1, 4, 7, 8])
+@pytest.mark.parametrize("kind", ["sqlite", "files"])
+def test_a_store_that_is_opened_on_a_full_disk_can_be_read_or_says_that_the_disk_is_full(
+    kind: str, blocks: int
+) -> None:
+    with small_disk(4) as disk:
+        with opened(address_on(disk, kind)) as store:
+            prepare(store, a_heuristic("early"))
+        with room_for(disk, blocks):
+            try:
+                with opened(address_on(disk, kind)) as store:
+                    assert keys_in(store) == {"early"}
+            except StorageFullError as error:
+                check_sentence(error)
+        with opened(address_on(disk, kind)) as store:
+            check_agreement(store)
+
+
+def check_that_a_full_disk_harms_nothing(address: str, disk: Path, check_soundness: Callable[[], None]) -> None:
+    """Save until the disk is full; read everything; make room and save again."""
+    with opened(address) as store:
+        prepare(store)
+        reserve = disk / "reserve"
+        reserve.write_bytes(bytes(1 << 20))
+        saved = saved_until_full(store)
+        assert keys_in(store) == saved
+        check_agreement(store)
+        check_soundness()
+        check_found(store)
+        with pytest.raises(StorageFullError):
+            store.save_many(a_heuristic(f"toomany{i}") for i in range(10_000))
+        reserve.unlink()
+        saved.update(store.save_many(a_heuristic(f"later{i}", "later") for i in range(20)))
+        assert keys_in(store) == saved
+        check_agreement(store)
+        check_found(store)
+    check_soundness()
+
+
+def saved_until_full(store: StorageBackend) -> set[str]:
+    """Save batches until one does not fit, then single heuristics until none does; returns what was acknowledged."""
+    saved: set[str] = set()
+    for size in (50, 1):
+        with pytest.raises(StorageFullError) as caught:
+            while True:
+                batch = f"size{size}from{len(saved)}"
+                keys = [f"{batch}n{i}" for i in range(size)]
+                saved.update(store.save_many(a_heuristic(key, batch, keys) for key in keys))
+        check_sentence(caught.value)
+    assert len(saved) > 50
+    return saved
+
+
+def check_sentence(error: StorageFullError) -> None:
+    """The error is one sentence that a person understands."""
+    assert "disk" in str(error)
+    assert "full" in str(error)
+    assert "\n" not in str(error)
+
+
+@contextmanager
+def a_database_on(disk: Path, server: PostgresServer) -> Iterator[str]:
+    """A database in a tablespace on this disk."""
+    server.create_tablespace("small", disk)
+    with psycopg.connect(server.dsn("postgres"), autocommit=True) as administration:
+        administration.execute("CREATE DATABASE cramped TABLESPACE small")
+        # Until then the disk also holds what is needed to make the database once more.
+        administration.execute("CHECKPOINT")
+        try:
+            yield server.dsn("cramped")
+        finally:
+            server.drop_database("cramped")
+            administration.execute("DROP TABLESPACE small")
+
+
+@contextmanager
+def room_for(disk: Path, blocks: int) -> Iterator[None]:
+    """Leave only so many blocks of a disk free for a while."""
+    kept = disk / "kept"
+    kept.write_bytes(bytes(blocks * BLOCK_BYTES))
+    ballast = fill(disk)
+    kept.unlink()
+    try:
+        yield
+    finally:
+        ballast.unlink()
+
+
+def address_on(disk: Path, kind: str) -> str:
+    return sqlite_address(disk / "alma.db") if kind == "sqlite" else files_address(disk / "alma")
+
+
+def keys_in(store: StorageBackend) -> set[str]:
+    return {record.id for record in store.find(Heuristic, EVERYWHERE)}

@@ -57,6 +57,9 @@ ANONYMOUS = Attribution()
         Index("idx_audit_log_action", ("action", "created_at DESC")),
         Index("idx_audit_log_resource", ("resource_type", "resource_id")),
         Index("idx_audit_log_created", ("created_at DESC",)),
+        Index("idx_memory_access_logs_agent_id", ("agent_id",), where="agent_id IS NOT NULL"),
+        Index("idx_memory_access_logs_session_id", ("session_id",), where="session_id IS NOT NULL"),
+        Index("idx_memory_access_logs_success", ("success",), where="success IS FALSE"),
     ),
 )
 class AuditEvent(Record):

@@ -469,6 +469,12 @@ CREATE INDEX idx_audit_log_resource ON audit_log (resource_type, resource_id);
 
 CREATE INDEX idx_audit_log_user ON audit_log (user_id, created_at DESC) WHERE user_id IS NOT NULL;
 
+CREATE INDEX idx_memory_access_logs_agent_id ON audit_log (agent_id) WHERE agent_id IS NOT NULL;
+
+CREATE INDEX idx_memory_access_logs_session_id ON audit_log (session_id) WHERE session_id IS NOT NULL;
+
+CREATE INDEX idx_memory_access_logs_success ON audit_log (success) WHERE success IS FALSE;
+
 CREATE TABLE memory_tags (
     tag_id INTEGER NOT NULL,
     memory_id TEXT NOT NULL,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from alma.storage.outbox import Mark
+from alma.storage.outbox import Mark, MarkTable
+from alma.storage.primitives import Hit, Query
 from alma.storage.records import DEFAULT_MODEL, Capability, RecordStore
-from alma.storage.transaction import Hit, MarkTable, Query, Transaction
+from alma.storage.transaction import Transaction
 from alma.storage.typed import TypedMemories
 
 __all__ = [

@@ -1,7 +1,9 @@
-"""The outbox's value: one mark says that an index has yet to learn of a record's change."""
+"""The outbox: marks that say which index has yet to learn of which record's change."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -19,3 +21,38 @@ class Mark:
     attempts: int = 0
     error: str | None = None
     parked: bool = False
+
+
+class MarkTable(ABC):
+    """The dirty set inside one transaction: which records which projection has yet to catch up with."""
+
+    @abstractmethod
+    def register(self, name: str, kinds: Sequence[str]) -> None: ...
+
+    @abstractmethod
+    def drop(self, name: str) -> None: ...
+
+    @abstractmethod
+    def projections(self, kind: str) -> list[str]:
+        """The projections that want to know of changes of this kind."""
+
+    @abstractmethod
+    def mark(self, projection: str, kind: str, keys: Sequence[str], moment: datetime) -> None:
+        """Add marks or raise the generation of those there are, leaving leases alone."""
+
+    @abstractmethod
+    def claim(self, projection: str, limit: int, moment: datetime, until: datetime) -> list[Mark]:
+        """Lease the oldest marks that are neither parked nor leased."""
+
+    @abstractmethod
+    def acknowledge(self, marks: Sequence[Mark]) -> int:
+        """Delete marks of unchanged generation, end the lease of the others."""
+
+    @abstractmethod
+    def fail(self, mark: Mark, error: str, park_after: int) -> None: ...
+
+    @abstractmethod
+    def unpark(self, projection: str) -> int: ...
+
+    @abstractmethod
+    def pending(self, projection: str) -> list[Mark]: ...

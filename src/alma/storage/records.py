@@ -17,7 +17,8 @@ from alma.model.query import EVERYTHING, Cursor, Order, Predicate
 from alma.model.record import Record
 from alma.model.scope import Scope
 from alma.storage.outbox import Mark
-from alma.storage.transaction import Hit, Transaction
+from alma.storage.primitives import Hit
+from alma.storage.transaction import Transaction
 
 T = TypeVar("T", bound=Record)
 Result = TypeVar("Result")

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from operator import attrgetter
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from alma import clock
 from alma.errors import (
@@ -20,200 +18,31 @@ from alma.errors import (
     UnsupportedOperation,
     ValidationError,
 )
-from alma.model import query as q
-from alma.model.fields import FieldType, check_timestamp
+from alma.model.fields import FieldType
 from alma.model.governance import Attribution, AuditEvent
 from alma.model.kinds import kind_named, references_to
 from alma.model.memory import MemoryVersion
-from alma.model.query import EVERYTHING, And, Compare, Cursor, In, Missing, Order, Predicate
+from alma.model.query import And, Compare, In, Missing, Predicate
 from alma.model.record import OnDelete, Record, RecordSpec, Unique
 from alma.model.scope import Scope
-from alma.model.text import terms
 from alma.model.vector import Vector
 from alma.storage import versions
+from alma.storage.audit import audit_events
 from alma.storage.outbox import Mark
+from alma.storage.primitives import Query
+from alma.storage.reading import EVERYWHERE, Reading, inside
 
 T = TypeVar("T", bound=Record)
 
 _OWNERS = ("user_id", "project_id", "agent")
-_IDS_PER_AUDIT_EVENT = 500
-_EVERYWHERE = Scope.everywhere()
 
 
-@dataclass(frozen=True, slots=True)
-class Hit(Generic[T]):
-    """A record a search found and how well it matches."""
-
-    record: T
-    score: float
-
-
-@dataclass(frozen=True, slots=True)
-class Query:
-    """A parsed question a store can answer without looking at it again."""
-
-    spec: RecordSpec
-    where: Predicate = EVERYTHING
-    order: tuple[Order, ...] = ()
-    limit: int | None = None
-    after: Cursor | None = None
-    for_update: bool = False
-
-
-class Transaction(ABC):
-    """What can be done inside a transaction; the abstract methods are all that a store must provide."""
+class Transaction(Reading):
+    """What can be done inside a transaction: the questions of `Reading`, and every kind of write."""
 
     def __init__(self, by: Attribution, embedding_dim: int, embedding_model: str, *, writable: bool) -> None:
-        self.by = by
-        self.writable = writable
-        self.embedding_dim = embedding_dim
-        self.embedding_model = embedding_model
+        super().__init__(by, embedding_dim, embedding_model, writable=writable)
         self._failure: BaseException | None = None
-
-    # ------------------------------------------------------------------ what a store implements
-
-    @abstractmethod
-    def _select(self, query: Query) -> list[Record]:
-        """The records that answer the query, with tags and the vector of the store's own model."""
-
-    @abstractmethod
-    def _count(self, spec: RecordSpec, where: Predicate) -> int:
-        """How many records fulfil the predicate."""
-
-    @abstractmethod
-    def _insert(self, spec: RecordSpec, records: Sequence[Record]) -> None:
-        """Write new records with tags and full text; an id in use is a ConflictError."""
-
-    @abstractmethod
-    def _replace(self, spec: RecordSpec, records: Sequence[Record], previous: Sequence[Record]) -> None:
-        """Overwrite existing records with tags and full text."""
-
-    @abstractmethod
-    def _remove(self, spec: RecordSpec, records: Sequence[Record]) -> None:
-        """Delete records with their tags, full text and vectors of every model."""
-
-    @abstractmethod
-    def _put_vectors(self, spec: RecordSpec, vectors: Mapping[str, Vector], model: str) -> None:
-        """Write the vectors of one model, replacing those there are."""
-
-    @abstractmethod
-    def _drop_vectors(self, spec: RecordSpec, record_ids: Collection[str], model: str) -> None:
-        """Delete the vectors of one model."""
-
-    @abstractmethod
-    def _dims_of(self, model: str, claim: int | None) -> int | None:
-        """The vector length this store keeps for a model; where there is none yet, the claim becomes it."""
-
-    @abstractmethod
-    def _nearest(
-        self, spec: RecordSpec, vector: Vector, model: str, where: Predicate, limit: int, *, exact: bool
-    ) -> list[tuple[Record, float]]:
-        """The records by falling cosine, ids breaking ties; a zero vector has cosine 0 with everything.
-
-        Where `exact` is not asked for, an approximate index may answer.
-        """
-
-    @abstractmethod
-    def _matching(
-        self, spec: RecordSpec, words: Sequence[str], where: Predicate, limit: int
-    ) -> list[tuple[Record, float]]:
-        """The records that contain at least one of the words, best match first, ids breaking ties."""
-
-    @abstractmethod
-    def _last_versions(self, kind: str, record_ids: Collection[str]) -> dict[str, MemoryVersion]:
-        """The newest version of each of these records that has one."""
-
-    @abstractmethod
-    def _marks(self) -> MarkTable:
-        """The outbox of this transaction."""
-
-    def _reserve(self, spec: RecordSpec, keys: Sequence[str]) -> None:  # noqa: B027 - most stores need nothing here
-        """Hold off other writers of ids that may not exist yet, where the table's key alone does not."""
-
-    # ------------------------------------------------------------------ reading
-
-    def get(self, cls: type[T], record_id: str, scope: Scope, as_of: datetime | None = None) -> T | None:
-        if as_of is not None:
-            found = self._past(cls, scope, Compare(cls.spec.key, "eq", record_id), as_of)
-        else:
-            found = self.find(cls, scope, Compare(cls.spec.key, "eq", record_id), limit=1)
-        return found[0] if found else None
-
-    def require(self, cls: type[T], record_id: str, scope: Scope) -> T:
-        found = self.get(cls, record_id, scope)
-        if found is None:
-            raise NotFoundError(cls.spec.kind, record_id)
-        return found
-
-    def get_many(self, cls: type[T], record_ids: Iterable[str], scope: Scope) -> list[T]:
-        wanted = list(dict.fromkeys(record_ids))
-        found = {record.key: record for record in self.find(cls, scope, In(cls.spec.key, wanted))}
-        return [found[key] for key in wanted if key in found]
-
-    def find(
-        self,
-        cls: type[T],
-        scope: Scope,
-        where: Predicate = EVERYTHING,
-        order: Sequence[Order] = (),
-        limit: int | None = None,
-        after: Cursor | None = None,
-        as_of: datetime | None = None,
-    ) -> list[T]:
-        spec = cls.spec
-        order = q.parsed_order(spec, order)
-        cursor = None if after is None else q.parsed_cursor(spec, order, after)
-        if as_of is not None:
-            return _page(self._past(cls, scope, where, as_of), order, limit, cursor)
-        query = Query(spec, _inside(spec, scope, where), order, _checked_limit(limit), cursor)
-        return cast(list[T], self._select(query))
-
-    def count(self, cls: type[Record], scope: Scope, where: Predicate = EVERYTHING) -> int:
-        return self._count(cls.spec, _inside(cls.spec, scope, where))
-
-    def search_text(
-        self, cls: type[T], query: str, scope: Scope, where: Predicate = EVERYTHING, limit: int = 10
-    ) -> list[Hit[T]]:
-        if not cls.spec.text:
-            raise UnsupportedOperation(f"{cls.spec.kind} has no searchable text")
-        if not isinstance(query, str):
-            raise ValidationError("search", "query", query, "must be text")
-        inside = _inside(cls.spec, scope, where)
-        words = list(dict.fromkeys(terms(query)))
-        limit = _required_limit(limit)
-        if not words or not limit:
-            return []
-        return [Hit(cast(T, record), score) for record, score in self._matching(cls.spec, words, inside, limit)]
-
-    def search_vector(
-        self,
-        cls: type[T],
-        vector: Any,
-        scope: Scope,
-        where: Predicate = EVERYTHING,
-        limit: int = 10,
-        model: str | None = None,
-        exact: bool = True,
-    ) -> list[Hit[T]]:
-        if not cls.spec.embeds:
-            raise UnsupportedOperation(f"{cls.spec.kind} has no vectors")
-        inside = _inside(cls.spec, scope, where)
-        chosen = model or self.embedding_model
-        wanted = self._fitting(cls.spec, Vector(vector), chosen)
-        limit = _required_limit(limit)
-        if not limit:
-            return []
-        found = self._nearest(cls.spec, wanted, chosen, inside, limit, exact=exact)
-        return [Hit(cast(T, record), score) for record, score in found]
-
-    def history(self, cls: type[Record], record_id: str, scope: Scope) -> list[MemoryVersion]:
-        _require_versioned(cls.spec)
-        of_record = And(Compare("kind", "eq", cls.spec.kind), Compare("memory_id", "eq", record_id))
-        rows = self.find(MemoryVersion, _EVERYWHERE, of_record, order=(Order("version_number"),))
-        current = self.get(cls, record_id, _EVERYWHERE)
-        return versions.within(versions.filled(rows, current), cls, _inside(cls.spec, scope, EVERYTHING))
-
-    # ------------------------------------------------------------------ writing
 
     def save(self, *records: Record) -> None:
         """Store records of any kinds; all of them, or on error none."""
@@ -260,14 +89,14 @@ class Transaction(ABC):
     def delete_where(self, cls: type[Record], scope: Scope, where: Predicate) -> int:
         _refuse_append_only(cls.spec)
         self._require_writable()
-        found = self._select(Query(cls.spec, _inside(cls.spec, scope, where), for_update=True))
+        found = self._select(Query(cls.spec, inside(cls.spec, scope, where), for_update=True))
         self._delete_records(cls.spec, found)
         return len(found)
 
     def put_vectors(self, cls: type[Record], vectors: Mapping[str, Any], model: str) -> None:
         spec = cls.spec
         fitting = {key: self._fitting(spec, Vector(vector), model, claim=True) for key, vector in vectors.items()}
-        known = self._locked(spec, list(fitting), _EVERYWHERE)
+        known = self._locked(spec, list(fitting), EVERYWHERE)
         for key in fitting:
             if key not in known:
                 raise NotFoundError(spec.kind, key)
@@ -341,7 +170,7 @@ class Transaction(ABC):
         self._require_writable()
         latest = dict(zip(map(spec.key_of, batch), batch, strict=True))
         self._reserve(spec, list(latest))
-        previous = self._locked(spec, list(latest), _EVERYWHERE)
+        previous = self._locked(spec, list(latest), EVERYWHERE)
         for key, old in previous.items():
             _refuse_other_owner(latest[key], old)
         self._write(spec, list(latest.values()), previous)
@@ -416,24 +245,6 @@ class Transaction(ABC):
             self._fitting(spec, next(iter(found.values())), self.embedding_model, claim=True)
         return found
 
-    def _fitting(self, spec: RecordSpec, vector: Vector, model: str, *, claim: bool = False) -> Vector:
-        """The vector, if it is as long as this store's vectors of that model are."""
-        if model == self.embedding_model and len(vector) != self.embedding_dim:
-            raise self._wrong_length(spec, vector, self.embedding_dim)
-        dims = self._dims_of(model, len(vector) if claim else None)
-        if dims is not None and dims != len(vector):
-            raise self._wrong_length(spec, vector, dims)
-        return vector
-
-    def _wrong_length(self, spec: RecordSpec, vector: Vector, dims: int) -> ValidationError:
-        return ValidationError(
-            spec.kind,
-            spec.vector_field,
-            vector,
-            f"must have {dims} dimensions, as this store's vectors do, not {len(vector)}; "
-            f"open the store with the embedding_dim of its model or embed it anew",
-        )
-
     def _write_vectors(
         self,
         spec: RecordSpec,
@@ -475,7 +286,7 @@ class Transaction(ABC):
                 continue
             wanted = {getattr(record, reference.field) for record in records} - {None}
             target = kind_named(reference.kind)
-            known = self._locked(target.spec, sorted(wanted), _EVERYWHERE)
+            known = self._locked(target.spec, sorted(wanted), EVERYWHERE)
             for key in sorted(wanted):
                 if key not in known:
                     raise ValidationError(spec.kind, reference.field, key, f"must be the id of a {reference.kind}")
@@ -509,97 +320,12 @@ class Transaction(ABC):
 
     def _write_audit(self, spec: RecordSpec, action: str, records: Sequence[Record]) -> None:
         if records:
-            self._insert(AuditEvent.spec, list(_audit_events(spec, action, records, self.by, clock.now())))
+            self._insert(AuditEvent.spec, list(audit_events(spec, action, records, self.by, clock.now())))
 
     def _mark(self, spec: RecordSpec, keys: Sequence[str]) -> None:
         marks = self._marks()
         for projection in marks.projections(spec.kind):
             marks.mark(projection, spec.kind, keys, clock.now())
-
-    # ------------------------------------------------------------------ the past
-
-    def _past(self, cls: type[T], scope: Scope, where: Predicate, as_of: datetime) -> list[T]:
-        """The records as they were recorded then, without vectors."""
-        _require_versioned(cls.spec)
-        inside = _inside(cls.spec, scope, where)
-        moment = _checked_moment(as_of)
-        known = And(Compare("kind", "eq", cls.spec.kind), Compare("created_at", "le", moment))
-        rows = self.find(MemoryVersion, _EVERYWHERE, known, order=(Order("version_number"),))
-        newest = {row.memory_id: row for row in rows}
-        unchanged = [key for key, row in newest.items() if versions.is_current(row)]
-        current = {record.key: record for record in self.get_many(cls, unchanged, _EVERYWHERE)}
-        past = (versions.record_of(row, cls, current.get(key)) for key, row in newest.items())
-        return [record for record in past if record is not None and q.matches(inside, record)]
-
-
-class MarkTable(ABC):
-    """The dirty set inside one transaction: which records which projection has yet to catch up with."""
-
-    @abstractmethod
-    def register(self, name: str, kinds: Sequence[str]) -> None: ...
-
-    @abstractmethod
-    def drop(self, name: str) -> None: ...
-
-    @abstractmethod
-    def projections(self, kind: str) -> list[str]:
-        """The projections that want to know of changes of this kind."""
-
-    @abstractmethod
-    def mark(self, projection: str, kind: str, keys: Sequence[str], moment: datetime) -> None:
-        """Add marks or raise the generation of those there are, leaving leases alone."""
-
-    @abstractmethod
-    def claim(self, projection: str, limit: int, moment: datetime, until: datetime) -> list[Mark]:
-        """Lease the oldest marks that are neither parked nor leased."""
-
-    @abstractmethod
-    def acknowledge(self, marks: Sequence[Mark]) -> int:
-        """Delete marks of unchanged generation, end the lease of the others."""
-
-    @abstractmethod
-    def fail(self, mark: Mark, error: str, park_after: int) -> None: ...
-
-    @abstractmethod
-    def unpark(self, projection: str) -> int: ...
-
-    @abstractmethod
-    def pending(self, projection: str) -> list[Mark]: ...
-
-
-def _inside(spec: RecordSpec, scope: Scope, where: Predicate) -> Predicate:
-    if not isinstance(scope, Scope):
-        raise ScopeViolationError(spec.kind, None, scope, "needs a Scope; Scope.everywhere() sees all")
-    return And(scope.predicate(spec), q.parsed(spec, where))
-
-
-def _checked_limit(limit: int | None) -> int | None:
-    if limit is None:
-        return None
-    if isinstance(limit, bool) or not isinstance(limit, int) or limit < 0:
-        raise ValidationError("query", "limit", limit, "must be a whole number of at least 0")
-    return limit
-
-
-def _required_limit(limit: int) -> int:
-    checked = _checked_limit(limit)
-    if checked is None:
-        raise ValidationError("query", "limit", limit, "must be given")
-    return checked
-
-
-def _checked_moment(moment: datetime) -> datetime:
-    try:
-        return check_timestamp(moment)
-    except ValueError as exc:
-        raise ValidationError("query", "as_of", moment, str(exc)) from None
-
-
-def _page(records: list[T], order: tuple[Order, ...], limit: int | None, after: Cursor | None) -> list[T]:
-    ordered = sorted(records, key=q.sort_key(order))
-    if after is not None:
-        ordered = [record for record in ordered if q.is_after(record, after, order)]
-    return ordered[: _checked_limit(limit)]
 
 
 def _by_kind(records: Iterable[Record]) -> list[tuple[RecordSpec, list[Record]]]:
@@ -609,11 +335,6 @@ def _by_kind(records: Iterable[Record]) -> list[tuple[RecordSpec, list[Record]]]
             raise ValidationError("storage", None, record, "can only save records")
         batches[record.spec.kind].append(record)
     return [(batch[0].spec, batch) for batch in batches.values()]
-
-
-def _require_versioned(spec: RecordSpec) -> None:
-    if not spec.versioned:
-        raise UnsupportedOperation(f"{spec.kind} keeps no history")
 
 
 def _refuse_append_only(spec: RecordSpec) -> None:
@@ -630,30 +351,3 @@ def _refuse_other_owner(record: Record, stored: Record) -> None:
                 raise ScopeViolationError(
                     record.spec.kind, name, mine, f"differs from that of the stored record with id {record.key!r}"
                 )
-
-
-def _audit_events(
-    spec: RecordSpec, action: str, records: Sequence[Record], by: Attribution, moment: datetime
-) -> Iterator[AuditEvent]:
-    """One event for one record; a batch is one act and gets one event that lists the ids."""
-    keys = list(map(spec.key_of, records))
-    for start in range(0, len(keys), _IDS_PER_AUDIT_EVENT):
-        chunk = keys[start : start + _IDS_PER_AUDIT_EVENT]
-        yield AuditEvent.trusted(
-            {
-                "id": None,
-                "user_id": by.user_id,
-                "session_id": by.session_id,
-                "agent_id": by.agent,
-                "action": action,
-                "resource_type": spec.kind,
-                "resource_id": chunk[0] if len(chunk) == 1 else "*",
-                "resource_ids": None if len(chunk) == 1 else tuple(chunk),
-                "details_json": None if by.reason is None else {"reason": by.reason},
-                "success": True,
-                "error_message": None,
-                "ip_address": by.ip_address,
-                "user_agent": by.user_agent,
-                "created_at": moment,
-            }
-        )

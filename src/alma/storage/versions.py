@@ -36,9 +36,7 @@ def next_version(
     )
 
 
-def deletion(
-    kind: str, key: str, last: MemoryVersion | None, by: Attribution, moment: datetime
-) -> MemoryVersion:
+def deletion(kind: str, key: str, last: MemoryVersion | None, by: Attribution, moment: datetime) -> MemoryVersion:
     """The version that says a record is gone."""
     return _row(kind, key, last, by, moment, change_type=ChangeType.DELETED, diff_json=None)
 

@@ -16,9 +16,9 @@ from alma.model.query import Predicate
 from alma.model.record import FieldSpec, Record, RecordSpec
 from alma.model.vector import Vector
 from alma.storage.document import timestamp_of, timestamp_text
+from alma.storage.primitives import Query
 from alma.storage.sql.clauses import Bindings, Clauses, Values, limited
 from alma.storage.sql.schema import DialectName, Schema
-from alma.storage.transaction import Query
 
 Encoder = Callable[[Any], Any]
 _encode_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode

@@ -15,11 +15,11 @@ from alma.model.memory import MemoryVersion
 from alma.model.query import And, Compare, In, Predicate
 from alma.model.record import Record, RecordSpec
 from alma.model.scope import Scope
-from alma.storage.outbox import Mark
+from alma.storage.outbox import Mark, MarkTable
+from alma.storage.primitives import Query
 from alma.storage.sql.clauses import Bindings, Values, limited
 from alma.storage.sql.statements import Dialect, KindStatements
-from alma.storage.transaction import MarkTable, Query, Transaction
-
+from alma.storage.transaction import Transaction
 
 _WORTH_A_LOOK = 32
 

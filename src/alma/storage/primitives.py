@@ -1,0 +1,105 @@
+"""Primitives: the few things a store must be able to do inside a transaction, and the values they take and give."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from alma.model.governance import Attribution
+from alma.model.memory import MemoryVersion
+from alma.model.query import EVERYTHING, Cursor, Order, Predicate
+from alma.model.record import Record, RecordSpec
+from alma.model.vector import Vector
+from alma.storage.outbox import MarkTable
+
+T = TypeVar("T", bound=Record)
+
+
+@dataclass(frozen=True, slots=True)
+class Hit(Generic[T]):
+    """A record a search found and how well it matches."""
+
+    record: T
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A parsed question a store can answer without looking at it again."""
+
+    spec: RecordSpec
+    where: Predicate = EVERYTHING
+    order: tuple[Order, ...] = ()
+    limit: int | None = None
+    after: Cursor | None = None
+    for_update: bool = False
+
+
+class Primitives(ABC):
+    """All that a store must provide; everything else is written on these."""
+
+    def __init__(self, by: Attribution, embedding_dim: int, embedding_model: str, *, writable: bool) -> None:
+        self.by = by
+        self.writable = writable
+        self.embedding_dim = embedding_dim
+        self.embedding_model = embedding_model
+
+    @abstractmethod
+    def _select(self, query: Query) -> list[Record]:
+        """The records that answer the query, with tags and the vector of the store's own model."""
+
+    @abstractmethod
+    def _count(self, spec: RecordSpec, where: Predicate) -> int:
+        """How many records fulfil the predicate."""
+
+    @abstractmethod
+    def _insert(self, spec: RecordSpec, records: Sequence[Record]) -> None:
+        """Write new records with tags and full text; an id in use is a ConflictError."""
+
+    @abstractmethod
+    def _replace(self, spec: RecordSpec, records: Sequence[Record], previous: Sequence[Record]) -> None:
+        """Overwrite existing records with tags and full text."""
+
+    @abstractmethod
+    def _remove(self, spec: RecordSpec, records: Sequence[Record]) -> None:
+        """Delete records with their tags, full text and vectors of every model."""
+
+    @abstractmethod
+    def _put_vectors(self, spec: RecordSpec, vectors: Mapping[str, Vector], model: str) -> None:
+        """Write the vectors of one model, replacing those there are."""
+
+    @abstractmethod
+    def _drop_vectors(self, spec: RecordSpec, record_ids: Collection[str], model: str) -> None:
+        """Delete the vectors of one model."""
+
+    @abstractmethod
+    def _dims_of(self, model: str, claim: int | None) -> int | None:
+        """The vector length this store keeps for a model; where there is none yet, the claim becomes it."""
+
+    @abstractmethod
+    def _nearest(
+        self, spec: RecordSpec, vector: Vector, model: str, where: Predicate, limit: int, *, exact: bool
+    ) -> list[tuple[Record, float]]:
+        """The records by falling cosine, ids breaking ties; a zero vector has cosine 0 with everything.
+
+        Where `exact` is not asked for, an approximate index may answer.
+        """
+
+    @abstractmethod
+    def _matching(
+        self, spec: RecordSpec, words: Sequence[str], where: Predicate, limit: int
+    ) -> list[tuple[Record, float]]:
+        """The records that contain at least one of the words, best match first, ids breaking ties."""
+
+    @abstractmethod
+    def _last_versions(self, kind: str, record_ids: Collection[str]) -> dict[str, MemoryVersion]:
+        """The newest version of each of these records that has one."""
+
+    @abstractmethod
+    def _marks(self) -> MarkTable:
+        """The outbox of this transaction."""
+
+    def _reserve(self, spec: RecordSpec, keys: Sequence[str]) -> None:  # noqa: B027 - most stores need nothing here
+        """Hold off other writers of ids that may not exist yet, where the table's key alone does not."""

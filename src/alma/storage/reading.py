@@ -1,0 +1,180 @@
+"""Reading: every question of the contract, written once on the primitives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any, TypeVar, cast
+
+from alma.errors import NotFoundError, ScopeViolationError, UnsupportedOperation, ValidationError
+from alma.model import query as q
+from alma.model.fields import check_timestamp
+from alma.model.memory import MemoryVersion
+from alma.model.query import EVERYTHING, And, Compare, Cursor, In, Order, Predicate
+from alma.model.record import Record, RecordSpec
+from alma.model.scope import Scope
+from alma.model.text import terms
+from alma.model.vector import Vector
+from alma.storage import versions
+from alma.storage.primitives import Hit, Primitives, Query
+
+T = TypeVar("T", bound=Record)
+
+EVERYWHERE = Scope.everywhere()
+
+
+class Reading(Primitives):
+    """What can be asked inside a transaction."""
+
+    def get(self, cls: type[T], record_id: str, scope: Scope, as_of: datetime | None = None) -> T | None:
+        if as_of is not None:
+            found = self._past(cls, scope, Compare(cls.spec.key, "eq", record_id), as_of)
+        else:
+            found = self.find(cls, scope, Compare(cls.spec.key, "eq", record_id), limit=1)
+        return found[0] if found else None
+
+    def require(self, cls: type[T], record_id: str, scope: Scope) -> T:
+        found = self.get(cls, record_id, scope)
+        if found is None:
+            raise NotFoundError(cls.spec.kind, record_id)
+        return found
+
+    def get_many(self, cls: type[T], record_ids: Iterable[str], scope: Scope) -> list[T]:
+        wanted = list(dict.fromkeys(record_ids))
+        found = {record.key: record for record in self.find(cls, scope, In(cls.spec.key, wanted))}
+        return [found[key] for key in wanted if key in found]
+
+    def find(
+        self,
+        cls: type[T],
+        scope: Scope,
+        where: Predicate = EVERYTHING,
+        order: Sequence[Order] = (),
+        limit: int | None = None,
+        after: Cursor | None = None,
+        as_of: datetime | None = None,
+    ) -> list[T]:
+        spec = cls.spec
+        order = q.parsed_order(spec, order)
+        cursor = None if after is None else q.parsed_cursor(spec, order, after)
+        if as_of is not None:
+            return _page(self._past(cls, scope, where, as_of), order, limit, cursor)
+        query = Query(spec, inside(spec, scope, where), order, _checked_limit(limit), cursor)
+        return cast(list[T], self._select(query))
+
+    def count(self, cls: type[Record], scope: Scope, where: Predicate = EVERYTHING) -> int:
+        return self._count(cls.spec, inside(cls.spec, scope, where))
+
+    def search_text(
+        self, cls: type[T], query: str, scope: Scope, where: Predicate = EVERYTHING, limit: int = 10
+    ) -> list[Hit[T]]:
+        if not cls.spec.text:
+            raise UnsupportedOperation(f"{cls.spec.kind} has no searchable text")
+        if not isinstance(query, str):
+            raise ValidationError("search", "query", query, "must be text")
+        bounded = inside(cls.spec, scope, where)
+        words = list(dict.fromkeys(terms(query)))
+        limit = _required_limit(limit)
+        if not words or not limit:
+            return []
+        return [Hit(cast(T, record), score) for record, score in self._matching(cls.spec, words, bounded, limit)]
+
+    def search_vector(
+        self,
+        cls: type[T],
+        vector: Any,
+        scope: Scope,
+        where: Predicate = EVERYTHING,
+        limit: int = 10,
+        model: str | None = None,
+        exact: bool = True,
+    ) -> list[Hit[T]]:
+        if not cls.spec.embeds:
+            raise UnsupportedOperation(f"{cls.spec.kind} has no vectors")
+        bounded = inside(cls.spec, scope, where)
+        chosen = model or self.embedding_model
+        wanted = self._fitting(cls.spec, Vector(vector), chosen)
+        limit = _required_limit(limit)
+        if not limit:
+            return []
+        found = self._nearest(cls.spec, wanted, chosen, bounded, limit, exact=exact)
+        return [Hit(cast(T, record), score) for record, score in found]
+
+    def history(self, cls: type[Record], record_id: str, scope: Scope) -> list[MemoryVersion]:
+        _require_versioned(cls.spec)
+        of_record = And(Compare("kind", "eq", cls.spec.kind), Compare("memory_id", "eq", record_id))
+        rows = self.find(MemoryVersion, EVERYWHERE, of_record, order=(Order("version_number"),))
+        current = self.get(cls, record_id, EVERYWHERE)
+        return versions.within(versions.filled(rows, current), cls, inside(cls.spec, scope, EVERYTHING))
+
+    def _past(self, cls: type[T], scope: Scope, where: Predicate, as_of: datetime) -> list[T]:
+        """The records as they were recorded then, without vectors."""
+        _require_versioned(cls.spec)
+        bounded = inside(cls.spec, scope, where)
+        moment = _checked_moment(as_of)
+        known = And(Compare("kind", "eq", cls.spec.kind), Compare("created_at", "le", moment))
+        rows = self.find(MemoryVersion, EVERYWHERE, known, order=(Order("version_number"),))
+        newest = {row.memory_id: row for row in rows}
+        unchanged = [key for key, row in newest.items() if versions.is_current(row)]
+        current = {record.key: record for record in self.get_many(cls, unchanged, EVERYWHERE)}
+        past = (versions.record_of(row, cls, current.get(key)) for key, row in newest.items())
+        return [record for record in past if record is not None and q.matches(bounded, record)]
+
+    def _fitting(self, spec: RecordSpec, vector: Vector, model: str, *, claim: bool = False) -> Vector:
+        """The vector, if it is as long as this store's vectors of that model are."""
+        if model == self.embedding_model and len(vector) != self.embedding_dim:
+            raise self._wrong_length(spec, vector, self.embedding_dim)
+        dims = self._dims_of(model, len(vector) if claim else None)
+        if dims is not None and dims != len(vector):
+            raise self._wrong_length(spec, vector, dims)
+        return vector
+
+    def _wrong_length(self, spec: RecordSpec, vector: Vector, dims: int) -> ValidationError:
+        return ValidationError(
+            spec.kind,
+            spec.vector_field,
+            vector,
+            f"must have {dims} dimensions, as this store's vectors do, not {len(vector)}; "
+            f"open the store with the embedding_dim of its model or embed it anew",
+        )
+
+
+def inside(spec: RecordSpec, scope: Scope, where: Predicate) -> Predicate:
+    """The parsed predicate inside the scope; without a scope there is no answer."""
+    if not isinstance(scope, Scope):
+        raise ScopeViolationError(spec.kind, None, scope, "needs a Scope; Scope.everywhere() sees all")
+    return And(scope.predicate(spec), q.parsed(spec, where))
+
+
+def _checked_limit(limit: int | None) -> int | None:
+    if limit is None:
+        return None
+    if isinstance(limit, bool) or not isinstance(limit, int) or limit < 0:
+        raise ValidationError("query", "limit", limit, "must be a whole number of at least 0")
+    return limit
+
+
+def _required_limit(limit: int) -> int:
+    checked = _checked_limit(limit)
+    if checked is None:
+        raise ValidationError("query", "limit", limit, "must be given")
+    return checked
+
+
+def _checked_moment(moment: datetime) -> datetime:
+    try:
+        return check_timestamp(moment)
+    except ValueError as exc:
+        raise ValidationError("query", "as_of", moment, str(exc)) from None
+
+
+def _page(records: list[T], order: tuple[Order, ...], limit: int | None, after: Cursor | None) -> list[T]:
+    ordered = sorted(records, key=q.sort_key(order))
+    if after is not None:
+        ordered = [record for record in ordered if q.is_after(record, after, order)]
+    return ordered[: _checked_limit(limit)]
+
+
+def _require_versioned(spec: RecordSpec) -> None:
+    if not spec.versioned:
+        raise UnsupportedOperation(f"{spec.kind} keeps no history")

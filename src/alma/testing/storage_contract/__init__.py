@@ -1,0 +1,34 @@
+"""The storage contract as tests: a store keeps its promise when a subclass with a `storage` fixture passes.
+
+class TestMyStore(StorageContract):
+    @pytest.fixture
+    def storage(self, tmp_path):
+        with MyStore(tmp_path, embedding_dim=DIMS) as store:
+            yield store
+"""
+
+from __future__ import annotations
+
+from alma.testing.storage_contract.changing import ChangingContract, ConstraintContract
+from alma.testing.storage_contract.common import DIMS
+from alma.testing.storage_contract.finding import FindingContract, SearchContract
+from alma.testing.storage_contract.keeping import HistoryContract, OutboxContract, TransactionContract
+from alma.testing.storage_contract.named import NamedMethodsContract
+from alma.testing.storage_contract.saving import SavingContract, ScopeContract
+
+__all__ = ["DIMS", "StorageContract"]
+
+
+class StorageContract(
+    SavingContract,
+    ScopeContract,
+    FindingContract,
+    SearchContract,
+    ChangingContract,
+    ConstraintContract,
+    TransactionContract,
+    HistoryContract,
+    OutboxContract,
+    NamedMethodsContract,
+):
+    """Everything a store promises."""

@@ -1,0 +1,176 @@
+"""Changes, counters, deletion and constraints."""
+
+from __future__ import annotations
+
+import threading
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from alma.errors import (
+    UniquenessError,
+    UnsupportedOperation,
+    ValidationError,
+)
+from alma.model.governance import AuditEvent
+from alma.model.learning import Heuristic
+from alma.model.memory import Memory, MemoryRelationship, MemoryVersion
+from alma.model.query import And, Compare, Has
+from alma.model.record import Record
+from alma.model.workspace import AgentState, Session, SessionMemory, User
+from alma.storage.base import StorageBackend
+from alma.testing import builders as make
+from alma.testing.storage_contract.common import EVERYWHERE, SHOP
+
+
+class ChangingContract:
+    """Updates, counters and deletion."""
+
+    def test_named_fields_are_changed_and_the_rest_stays(self, storage: StorageBackend) -> None:
+        heuristic = make.a_heuristic(embedding=[1, 0, 0, 0])
+        storage.save(heuristic)
+        changed = storage.update(Heuristic, heuristic.id, {"confidence": 0.75, "strategy": "other"}, SHOP)
+        assert changed == heuristic.replace(confidence=0.75, strategy="other")
+        assert storage.get(Heuristic, heuristic.id, SHOP) == changed
+        assert storage.search_text(Heuristic, "field", SHOP) == []
+
+    @pytest.mark.parametrize(
+        "changes",
+        [
+            {"nope": 1},
+            {"confidence = 1; DROP TABLE heuristics; --": 1},
+            {"confidence": 2},
+            {"confidence": "high"},
+            {"id": "another"},
+            {"strategy": ""},
+            {"created_at": datetime(2026, 1, 1)},  # noqa: DTZ001
+        ],
+    )
+    def test_a_bad_update_changes_nothing(self, storage: StorageBackend, changes: dict[str, Any]) -> None:
+        heuristic = make.a_heuristic()
+        storage.save(heuristic)
+        with pytest.raises(ValidationError):
+            storage.update(Heuristic, heuristic.id, changes, SHOP)
+        assert storage.find(Heuristic, SHOP) == [heuristic]
+        assert len(storage.history(Heuristic, heuristic.id, SHOP)) == 1
+
+    def test_counters_of_many_threads_are_exact(self, storage: StorageBackend) -> None:
+        heuristic = make.a_heuristic()
+        storage.save(heuristic)
+
+        def count() -> None:
+            for _ in range(10):
+                storage.increment_heuristic_occurrence(heuristic.id, success=True)
+
+        threads = [threading.Thread(target=count) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        counted = storage.require(Heuristic, heuristic.id, SHOP)
+        assert (counted.occurrence_count, counted.success_count) == (40, 40)
+        assert len(storage.history(Heuristic, heuristic.id, SHOP)) == 41
+
+    def test_only_numbers_can_be_added_to(self, storage: StorageBackend) -> None:
+        heuristic = make.a_heuristic()
+        storage.save(heuristic)
+        for counters in ({"agent": 1}, {"nope": 1}, {"occurrence_count": -1}):
+            with pytest.raises(ValidationError):
+                storage.increment(Heuristic, heuristic.id, counters, SHOP)
+        assert storage.increment(Heuristic, "nobody", {"occurrence_count": 1}, SHOP) is None
+
+    def test_what_is_deleted_is_gone_from_every_search(self, storage: StorageBackend) -> None:
+        memory = make.a_memory(tags=["x"], embedding=[1, 0, 0, 0])
+        storage.save(memory)
+        storage.put_vectors(Memory, {memory.id: [1, 0]}, model="other")
+        assert storage.delete(Memory, [memory.id, "nobody"], EVERYWHERE) == 1
+        assert storage.get(Memory, memory.id, EVERYWHERE) is None
+        assert storage.search_text(Memory, "build", EVERYWHERE) == []
+        assert storage.search_vector(Memory, [1, 0, 0, 0], EVERYWHERE) == []
+        assert storage.search_vector(Memory, [1, 0], EVERYWHERE, model="other") == []
+        assert storage.find(Memory, EVERYWHERE, Has("tags", "x")) == []
+
+    def test_a_deleted_id_can_be_used_again(self, storage: StorageBackend) -> None:
+        storage.save(make.a_heuristic(id="h", strategy="before", embedding=[1, 0, 0, 0]))
+        storage.delete(Heuristic, ["h"], SHOP)
+        again = make.a_heuristic(id="h", strategy="after")
+        storage.save(again)
+        assert storage.find(Heuristic, SHOP) == [again]
+        assert storage.search_vector(Heuristic, [1, 0, 0, 0], SHOP) == []
+        assert [version.version_number for version in storage.history(Heuristic, "h", SHOP)] == [1, 2, 3]
+
+    def test_records_are_deleted_by_predicate(self, storage: StorageBackend) -> None:
+        storage.save_many([make.a_heuristic(confidence=number / 10) for number in range(6)])
+        assert storage.delete_where(Heuristic, SHOP, Compare("confidence", "lt", 0.3)) == 3
+        assert storage.count(Heuristic, SHOP) == 3
+
+    def test_what_hangs_on_a_memory_goes_with_it(self, storage: StorageBackend) -> None:
+        session, one, two = make.a_session(), make.a_memory(), make.a_memory()
+        storage.save_many([session, one, two, make.a_relationship(one, two), make.a_place_in(session, one)])
+        storage.delete(Memory, [one.id], EVERYWHERE)
+        assert storage.count(MemoryRelationship, EVERYWHERE) == storage.count(SessionMemory, EVERYWHERE) == 0
+
+    def test_deleting_a_session_keeps_what_was_learned_in_it(self, storage: StorageBackend) -> None:
+        session = make.a_session()
+        memory = make.a_memory(session_id=session.id, embedding=[1, 0, 0, 0])
+        child = make.a_session(parent_session_id=session.id)
+        state = make.an_agent_state(session_id=session.id)
+        storage.save_many([session, child, memory, state, make.a_place_in(session, memory)])
+        storage.delete(Session, [session.id], EVERYWHERE)
+        assert storage.find(Memory, EVERYWHERE) == [memory.replace(session_id=None)]
+        assert storage.find(Session, EVERYWHERE) == [child.replace(parent_session_id=None)]
+        assert storage.count(SessionMemory, EVERYWHERE) == storage.count(AgentState, EVERYWHERE) == 0
+
+    def test_history_and_audit_cannot_be_deleted(self, storage: StorageBackend) -> None:
+        storage.save(make.a_heuristic())
+        for kept in (MemoryVersion, AuditEvent):
+            with pytest.raises(UnsupportedOperation):
+                storage.delete_where(kept, EVERYWHERE, And())
+
+
+class ConstraintContract:
+    """The documents' constraints, each violation naming field and value."""
+
+    @pytest.mark.parametrize(
+        ("first", "second", "fields"),
+        [
+            (make.a_user(), make.a_user(), ("username",)),
+            (make.a_user(email="a@b.c"), make.a_user(username="bob", email="a@b.c"), ("email",)),
+            (make.a_project(), make.a_project(), ("user_id", "name")),
+            (make.a_pattern(), make.a_pattern(), ("project_id", "pattern_type", "pattern_name")),
+            (make.an_agent_state(), make.an_agent_state(), ("agent_id", "session_id")),
+            (
+                make.an_agent_state(session_id="s"),
+                make.an_agent_state(session_id="s"),
+                ("agent_id", "session_id"),
+            ),
+        ],
+        ids=lambda value: ",".join(value) if isinstance(value, tuple) else "",
+    )
+    def test_what_must_be_unique_is(
+        self, storage: StorageBackend, first: Record, second: Record, fields: tuple[str, ...]
+    ) -> None:
+        storage.save(first)
+        with pytest.raises(UniquenessError) as caught:
+            storage.save(second)
+        assert caught.value.fields == fields
+        assert caught.value.values == tuple(getattr(second, name) for name in fields)
+        with pytest.raises(UniquenessError):
+            storage.save_many([second.replace(id="x"), second.replace(id="y")])
+        assert storage.find(type(first), EVERYWHERE) == [first]
+        storage.save(first)
+
+    def test_missing_values_are_not_equal_unless_the_documents_say_so(self, storage: StorageBackend) -> None:
+        storage.save_many([make.a_user(username="ann"), make.a_user(username="bob")])
+        assert storage.count(User, EVERYWHERE) == 2
+
+    def test_a_relation_needs_two_memories_that_exist_and_occurs_once(self, storage: StorageBackend) -> None:
+        one, two = make.a_memory(), make.a_memory()
+        storage.save_many([one, two, make.a_relationship(one, two)])
+        with pytest.raises(UniquenessError, match="relationship_type"):
+            storage.save(make.a_relationship(one, two))
+        with pytest.raises(ValidationError, match="from_memory_id must be the id of a memory"):
+            storage.save(make.a_relationship(make.a_memory(), two))
+        storage.save(make.a_relationship(two, one))
+        assert storage.count(MemoryRelationship, EVERYWHERE) == 2

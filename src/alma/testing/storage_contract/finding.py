@@ -1,0 +1,187 @@
+"""Questions: predicates, orders, pages, words and vectors."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from alma.errors import (
+    NotFoundError,
+    UnsupportedOperation,
+    ValidationError,
+)
+from alma.model.governance import AuditEvent
+from alma.model.learning import Heuristic, Outcome
+from alma.model.memory import Memory
+from alma.model.query import And, Compare, Cursor, Has, In, Missing, Or, Order
+from alma.model.workspace import Session
+from alma.storage.base import StorageBackend
+from alma.testing import builders as make
+from alma.testing.storage_contract.common import EVERYWHERE, NOON, SHOP
+
+
+class FindingContract:
+    """Predicates, orders, limits and pages."""
+
+    def test_predicates_combine(self, storage: StorageBackend) -> None:
+        low, high = make.a_heuristic(confidence=0.2), make.a_heuristic(confidence=0.85, last_validated=NOON)
+        storage.save_many([low, high])
+        assert storage.find(Heuristic, SHOP, In("confidence", [0.85])) == [high]
+        assert storage.find(Heuristic, SHOP, Compare("confidence", "lt", 0.5)) == [low]
+        assert storage.find(Heuristic, SHOP, Missing("last_validated")) == [low]
+        both = Or(Compare("confidence", "eq", 0.2), And(Compare("confidence", "ge", 0.85)))
+        assert storage.count(Heuristic, SHOP, both) == 2
+        assert storage.find(Heuristic, SHOP, Or()) == []
+        assert storage.find(Heuristic, SHOP, In("id", [])) == []
+
+    def test_instants_compare_as_instants(self, storage: StorageBackend) -> None:
+        from datetime import timezone
+
+        outcome = make.an_outcome(timestamp=NOON)
+        storage.save(outcome)
+        elsewhere = NOON.astimezone(timezone(timedelta(hours=9)))
+        assert storage.find(Outcome, SHOP, Compare("timestamp", "eq", elsewhere)) == [outcome]
+        assert storage.find(Outcome, SHOP, Compare("timestamp", "gt", NOON - timedelta(microseconds=1))) == [outcome]
+        assert storage.find(Outcome, SHOP, Compare("timestamp", "lt", NOON)) == []
+
+    def test_records_come_in_order_with_missing_values_last(self, storage: StorageBackend) -> None:
+        early, late = make.a_heuristic(last_validated=NOON), make.a_heuristic(last_validated=NOON + timedelta(days=1))
+        never = make.a_heuristic()
+        storage.save_many([never, late, early])
+        assert storage.find(Heuristic, SHOP, order=[Order("last_validated")]) == [early, late, never]
+        assert storage.find(Heuristic, SHOP, order=[Order("last_validated", "desc")]) == [late, early, never]
+
+    def test_ids_break_ties_byte_by_byte(self, storage: StorageBackend) -> None:
+        ids = ["b", "B", "a", "ä", "Z", "_", "10", "9", "日"]
+        storage.save_many([make.a_heuristic(id=each) for each in ids])
+        found = storage.find(Heuristic, SHOP, order=[Order("confidence")])
+        assert [heuristic.id for heuristic in found] == sorted(ids, key=str.encode)
+
+    def test_pages_joined_by_cursors_are_the_whole(self, storage: StorageBackend) -> None:
+        heuristics = [
+            make.a_heuristic(confidence=number % 3 / 2, last_validated=None if number % 4 else NOON)
+            for number in range(23)
+        ]
+        storage.save_many(heuristics)
+        order = [Order("last_validated", "desc"), Order("confidence", "desc")]
+        whole = storage.find(Heuristic, SHOP, order=order)
+        assert list(storage.iterate(Heuristic, SHOP, order=order, page_size=5)) == whole
+        third = storage.find(Heuristic, SHOP, order=order, limit=4, after=Cursor.after(whole[7], order))
+        assert third == whole[8:12]
+
+    def test_unknown_names_and_wrong_values_are_refused(self, storage: StorageBackend) -> None:
+        refused: list[dict[str, Any]] = [
+            {"where": Compare("nope", "eq", 1)},
+            {"where": Compare("confidence", "eq", "high")},
+            {"where": Compare("agent", "lt", "x")},
+            {"where": Compare("confidence", "like", 1.0)},  # type: ignore[arg-type]
+            {"where": Compare("confidence", "eq", None)},
+            {"where": Compare("last_validated", "gt", datetime(2026, 1, 1))},  # noqa: DTZ001
+            {"where": Has("agent", "x")},
+            {"where": Compare("metadata", "eq", {})},
+            {"where": "confidence > 0"},
+            {"order": [Order("nope")]},
+            {"order": [Order("metadata")]},
+            {"order": [Order("agent", "up")]},  # type: ignore[arg-type]
+            {"limit": -1},
+            {"after": Cursor((1,), "x")},
+        ]
+        for arguments in refused:
+            with pytest.raises(ValidationError):
+                storage.find(Heuristic, SHOP, **arguments)
+
+    def test_records_are_fetched_in_the_order_asked_for(self, storage: StorageBackend) -> None:
+        one, two = make.a_heuristic(), make.a_heuristic()
+        storage.save_many([one, two])
+        assert storage.get_many(Heuristic, [two.id, "nobody", one.id, two.id], SHOP) == [two, one]
+        with pytest.raises(NotFoundError, match="nobody"):
+            storage.require(Heuristic, "nobody", SHOP)
+
+    def test_thousands_of_ids_are_one_question(self, storage: StorageBackend) -> None:
+        heuristic = make.a_heuristic()
+        storage.save(heuristic)
+        ids = [*(f"absent {number}" for number in range(40_000)), heuristic.id]
+        assert storage.get_many(Heuristic, ids, SHOP) == [heuristic]
+
+
+class SearchContract:
+    """Full text and vectors, inside the scope."""
+
+    def test_words_are_found_without_case_and_accents_of_width(self, storage: StorageBackend) -> None:
+        memory = make.a_memory(title="Ｌｏｇｉｎ", content="the OAuth token Straße", summary="日本語テスト")
+        storage.save(memory)
+        for query in ("LOGIN", "oauth", "STRASSE", "本語", "token nowhere"):
+            assert [hit.record for hit in storage.search_text(Memory, query, EVERYWHERE)] == [memory]
+        assert storage.search_text(Memory, "nowhere", EVERYWHERE) == []
+
+    def test_the_better_match_comes_first(self, storage: StorageBackend) -> None:
+        weak = make.a_memory(content="the login page and much else that has nothing to do with it at all")
+        strong = make.a_memory(content="login form validation")
+        storage.save_many([weak, strong])
+        hits = storage.search_text(Memory, "login form validation", EVERYWHERE)
+        assert [hit.record for hit in hits] == [strong, weak]
+        assert hits[0].score > hits[1].score
+
+    @pytest.mark.parametrize("query", ["", "   ", "!?", '"', "AND OR NOT", "a*", "NEAR(a b)", "-x", "col:x", "(", "'"])
+    def test_no_query_breaks_the_search(self, storage: StorageBackend, query: str) -> None:
+        storage.save(make.a_memory())
+        storage.search_text(Memory, query, EVERYWHERE)
+
+    def test_text_is_searched_only_where_there_is_some(self, storage: StorageBackend) -> None:
+        with pytest.raises(UnsupportedOperation):
+            storage.search_text(Session, "x", EVERYWHERE)
+        with pytest.raises(ValidationError):
+            storage.search_text(Memory, 7, EVERYWHERE)  # type: ignore[arg-type]
+
+    def test_the_nearest_by_cosine_come_first_whatever_their_length(self, storage: StorageBackend) -> None:
+        vectors = {"same": [2, 0, 0, 0], "near": [30, 3, 0, 0], "right": [0, 5, 0, 0], "opposite": [-0.1, 0, 0, 0]}
+        storage.save_many([make.a_heuristic(id=key, embedding=vector) for key, vector in vectors.items()])
+        hits = storage.search_vector(Heuristic, [0.001, 0, 0, 0], SHOP, limit=4)
+        assert [hit.record.id for hit in hits] == ["same", "near", "right", "opposite"]
+        assert [hit.score for hit in hits] == pytest.approx([1, 0.99504, 0, -1], abs=1e-5)
+
+    def test_zero_and_huge_vectors_are_compared(self, storage: StorageBackend) -> None:
+        vectors = {"zero": [0, 0, 0, 0], "huge": [3e38, 0, 0, 0], "tiny": [-1e-38, 0, 0, 0]}
+        storage.save_many([make.a_heuristic(id=key, embedding=vector) for key, vector in vectors.items()])
+        hits = storage.search_vector(Heuristic, [1e30, 0, 0, 0], SHOP)
+        assert [hit.record.id for hit in hits] == ["huge", "zero", "tiny"]
+        assert [hit.score for hit in hits] == pytest.approx([1, 0, -1], abs=1e-5)
+
+    def test_a_search_can_be_narrowed(self, storage: StorageBackend) -> None:
+        sure = make.a_heuristic(confidence=0.9, embedding=[0, 1, 0, 0])
+        unsure = make.a_heuristic(confidence=0.1, embedding=[1, 0, 0, 0])
+        storage.save_many([sure, unsure])
+        trusted = Compare("confidence", "ge", 0.5)
+        assert [h.record for h in storage.search_vector(Heuristic, [1, 0, 0, 0], SHOP, trusted)] == [sure]
+        assert [h.record for h in storage.search_text(Heuristic, "form", SHOP, trusted)] == [sure]
+        assert storage.search_vector(Heuristic, [1, 0, 0, 0], SHOP, limit=0) == []
+
+    @pytest.mark.parametrize("vector", [[1, 2, 3], [1, 2, 3, 4, 5]])
+    def test_a_vector_of_the_wrong_length_is_refused_before_anything_is_written(
+        self, storage: StorageBackend, vector: list[float]
+    ) -> None:
+        good, bad = make.a_heuristic(embedding=[1, 0, 0, 0]), make.a_heuristic(embedding=vector)
+        with pytest.raises(ValidationError, match="4 dimensions"):
+            storage.save_many([good, bad])
+        with pytest.raises(ValidationError, match="4 dimensions"):
+            storage.search_vector(Heuristic, vector, SHOP)
+        assert storage.count(Heuristic, EVERYWHERE) == storage.count(AuditEvent, EVERYWHERE) == 0
+
+    @pytest.mark.parametrize("vector", ["abcd", [1, 2, "x", 4], [float("nan")] * 4, [float("inf"), 0, 0, 0], [], None])
+    def test_what_is_no_vector_is_refused(self, storage: StorageBackend, vector: Any) -> None:
+        with pytest.raises(ValidationError):
+            storage.search_vector(Heuristic, vector, SHOP)
+
+    def test_vectors_of_two_models_never_meet(self, storage: StorageBackend) -> None:
+        heuristic = make.a_heuristic(embedding=[1, 0, 0, 0])
+        storage.save(heuristic)
+        storage.put_vectors(Heuristic, {heuristic.id: [0, 0, 1]}, model="other")
+        assert storage.require(Heuristic, heuristic.id, SHOP) == heuristic
+        hits = storage.search_vector(Heuristic, [0, 0, 2], SHOP, model="other")
+        assert [(hit.record, round(hit.score, 5)) for hit in hits] == [(heuristic, 1.0)]
+        with pytest.raises(ValidationError, match="3 dimensions"):
+            storage.put_vectors(Heuristic, {heuristic.id: [1, 2]}, model="other")
+        with pytest.raises(NotFoundError, match="nobody"):
+            storage.put_vectors(Heuristic, {"nobody": [0, 0, 1]}, model="other")

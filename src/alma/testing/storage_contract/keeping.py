@@ -1,0 +1,233 @@
+"""What is kept together and kept for good: transactions, history, audit, outbox."""
+
+from __future__ import annotations
+
+import threading
+from datetime import datetime
+
+import pytest
+
+from alma import clock
+from alma.errors import (
+    ConflictError,
+    StorageError,
+    UnsupportedOperation,
+    ValidationError,
+)
+from alma.model.governance import Attribution, AuditEvent
+from alma.model.learning import Heuristic
+from alma.model.memory import ChangeType, Memory, MemoryVersion
+from alma.model.query import Compare, Has, Order
+from alma.model.scope import Scope
+from alma.model.workspace import User
+from alma.storage.base import StorageBackend
+from alma.testing import builders as make
+from alma.testing.storage_contract.common import EVERYWHERE, SHOP, Oops
+
+
+class TransactionContract:
+    """All or nothing, and nothing in between."""
+
+    def test_an_error_undoes_everything(self, storage: StorageBackend) -> None:
+        storage.register_projection("index", [Heuristic])
+        kept = make.a_heuristic(embedding=[1, 0, 0, 0])
+        storage.save(kept)
+        with pytest.raises(Oops), storage.transaction() as tx:
+            tx.save(make.a_heuristic(embedding=[1, 0, 0, 0]), make.a_memory(tags=["t"]))
+            tx.delete(Heuristic, [kept.id], SHOP)
+            raise Oops
+        assert storage.find(Heuristic, EVERYWHERE) == [kept]
+        assert [hit.record for hit in storage.search_vector(Heuristic, [1, 0, 0, 0], EVERYWHERE)] == [kept]
+        assert [hit.record for hit in storage.search_text(Heuristic, "form", EVERYWHERE)] == [kept]
+        assert storage.count(AuditEvent, EVERYWHERE) == 1
+        assert storage.count(MemoryVersion, EVERYWHERE) == 1
+        assert [mark.record_id for mark in storage.pending("index")] == [kept.id]
+        assert storage.count(Memory, EVERYWHERE) == 0
+
+    def test_a_transaction_sees_its_own_writes(self, storage: StorageBackend) -> None:
+        with storage.transaction() as tx:
+            tx.save(make.a_heuristic(id="h", embedding=[1, 0, 0, 0]))
+            assert tx.require(Heuristic, "h", SHOP)
+            assert tx.search_text(Heuristic, "form", SHOP)
+            assert tx.search_vector(Heuristic, [1, 0, 0, 0], SHOP)
+            assert storage.count(Heuristic, SHOP) == 1
+
+    def test_calls_on_the_store_join_the_open_transaction(self, storage: StorageBackend) -> None:
+        with pytest.raises(Oops), storage.transaction():
+            storage.save(make.a_heuristic())
+            with storage.transaction():
+                storage.save(make.a_heuristic())
+            raise Oops
+        assert storage.count(Heuristic, EVERYWHERE) == 0
+
+    def test_other_threads_do_not_see_what_is_not_committed(self, storage: StorageBackend) -> None:
+        seen: list[int] = []
+        with storage.transaction() as tx:
+            tx.save(make.a_heuristic())
+            reader = threading.Thread(target=lambda: seen.append(storage.count(Heuristic, EVERYWHERE)))
+            reader.start()
+            reader.join(timeout=20)
+        assert seen == [0]
+        assert storage.count(Heuristic, EVERYWHERE) == 1
+
+    def test_a_snapshot_stays_the_same_and_refuses_writes(self, storage: StorageBackend) -> None:
+        storage.save(make.a_heuristic())
+        with storage.snapshot() as tx:
+            assert tx.count(Heuristic, EVERYWHERE) == 1
+            writer = threading.Thread(target=lambda: storage.save(make.a_heuristic()))
+            writer.start()
+            writer.join(timeout=20)
+            assert tx.count(Heuristic, EVERYWHERE) == 1
+            with pytest.raises(StorageError, match="read-only"):
+                tx.save(make.a_heuristic())
+        assert storage.count(Heuristic, EVERYWHERE) == 2
+
+    def test_a_write_that_failed_cannot_be_committed_by_swallowing_its_error(self, storage: StorageBackend) -> None:
+        storage.save(make.a_heuristic(id="h"))
+        with pytest.raises(StorageError, match="rolled back"), storage.transaction() as tx:
+            tx.save(make.a_heuristic())
+            with pytest.raises(ConflictError), tx._writing():
+                tx._insert(Heuristic.spec, [make.a_heuristic(id="h")])
+        assert storage.count(Heuristic, EVERYWHERE) == 1
+
+    def test_a_closed_store_says_so(self, storage: StorageBackend) -> None:
+        storage.close()
+        storage.close()
+        with pytest.raises(StorageError):
+            storage.count(Heuristic, EVERYWHERE)
+
+
+class HistoryContract:
+    """Every change is a version, and the past can be read."""
+
+    def test_every_change_is_a_version_with_author_and_reason(self, storage: StorageBackend) -> None:
+        memory = make.a_memory(title="one")
+        storage.save(memory, by=Attribution(user_id="ana", reason="noticed"))
+        storage.update(Memory, memory.id, {"title": "two"}, EVERYWHERE, by=Attribution(agent="bot"))
+        storage.update(Memory, memory.id, {"is_archived": True}, EVERYWHERE)
+        storage.update(Memory, memory.id, {"is_archived": False}, EVERYWHERE)
+        storage.delete(Memory, [memory.id], EVERYWHERE)
+        versions = storage.history(Memory, memory.id, EVERYWHERE)
+        assert [version.version_number for version in versions] == [1, 2, 3, 4, 5]
+        assert [version.change_type for version in versions] == list(
+            map(ChangeType, ("created", "updated", "archived", "restored", "deleted"))
+        )
+        assert [version.title for version in versions] == ["one", "two", "two", "two", None]
+        assert versions[1].diff_json == {"title": "one"}
+        assert (versions[0].created_by, versions[0].change_reason) == ("ana", "noticed")
+        assert versions[1].created_by == "bot"
+
+    def test_the_newest_version_has_its_content(self, storage: StorageBackend) -> None:
+        memory = make.a_memory(title="only", tags=["t"])
+        storage.save(memory)
+        (version,) = storage.history(Memory, memory.id, EVERYWHERE)
+        assert (version.title, version.content) == ("only", memory.content)
+        assert version.record_json is not None
+        assert version.record_json["tags"] == ["t"]
+
+    def test_the_past_is_read_as_it_was(self, storage: StorageBackend) -> None:
+        before = clock.now()
+        heuristic = make.a_heuristic(confidence=0.1, metadata={"a": 1}, embedding=[1, 0, 0, 0])
+        storage.save(heuristic)
+        saved = clock.now()
+        storage.update(Heuristic, heuristic.id, {"confidence": 0.9, "metadata": {}}, SHOP)
+        changed = clock.now()
+        storage.delete(Heuristic, [heuristic.id], SHOP)
+        assert storage.get(Heuristic, heuristic.id, SHOP, as_of=before) is None
+        assert storage.get(Heuristic, heuristic.id, SHOP, as_of=saved) == heuristic.replace(embedding=None)
+        then = storage.get(Heuristic, heuristic.id, SHOP, as_of=changed)
+        assert then == heuristic.replace(confidence=0.9, metadata={}, embedding=None)
+        assert storage.get(Heuristic, heuristic.id, SHOP, as_of=clock.now()) is None
+
+    def test_the_past_is_searched_with_predicate_order_and_scope(self, storage: StorageBackend) -> None:
+        heuristics = [make.a_heuristic(confidence=number / 4) for number in range(4)]
+        storage.save_many(heuristics)
+        then = clock.now()
+        storage.delete_where(Heuristic, SHOP, Compare("confidence", "gt", 0.1))
+        storage.save(make.a_heuristic(confidence=1.0))
+        wanted = Compare("confidence", "ge", 0.25)
+        found = storage.find(Heuristic, SHOP, wanted, [Order("confidence", "desc")], limit=2, as_of=then)
+        assert found == [heuristics[3], heuristics[2]]
+        assert storage.find(Heuristic, Scope(project_id="bank"), as_of=then) == []
+
+    def test_kinds_without_history_say_so(self, storage: StorageBackend) -> None:
+        with pytest.raises(UnsupportedOperation):
+            storage.history(User, "x", EVERYWHERE)
+        with pytest.raises(UnsupportedOperation):
+            storage.find(User, EVERYWHERE, as_of=clock.now())
+        with pytest.raises(ValidationError, match="time zone"):
+            storage.find(Heuristic, EVERYWHERE, as_of=datetime(2026, 1, 1))  # noqa: DTZ001
+
+    def test_every_write_is_audited(self, storage: StorageBackend) -> None:
+        by = Attribution(user_id="ana", agent="helena", session_id="s", ip_address="::1", reason="because")
+        heuristic = make.a_heuristic()
+        storage.save(heuristic, by=by)
+        storage.update(Heuristic, heuristic.id, {"confidence": 1.0}, SHOP)
+        storage.delete(Heuristic, [heuristic.id], SHOP)
+        events = storage.find(AuditEvent, EVERYWHERE, order=[Order("id")])
+        assert [(event.action, event.resource_type, event.resource_id) for event in events] == [
+            (action, "heuristic", heuristic.id) for action in ("create", "update", "delete")
+        ]
+        first = events[0]
+        assert (first.user_id, first.agent_id, first.session_id, first.ip_address) == ("ana", "helena", "s", "::1")
+        assert first.details_json == {"reason": "because"}
+
+    def test_a_batch_is_one_event_that_names_its_records(self, storage: StorageBackend) -> None:
+        ids = storage.save_many([make.a_heuristic() for _ in range(3)])
+        (event,) = storage.find(AuditEvent, EVERYWHERE, Has("resource_ids", ids[1]))
+        assert event.resource_ids == tuple(ids)
+
+
+class OutboxContract:
+    """Marks that outlive whoever was to work on them."""
+
+    def test_changes_of_registered_kinds_are_marked_once(self, storage: StorageBackend) -> None:
+        storage.register_projection("index", [Heuristic])
+        heuristic = make.a_heuristic()
+        storage.save(heuristic)
+        storage.save(make.a_memory())
+        storage.update(Heuristic, heuristic.id, {"confidence": 1.0}, SHOP)
+        storage.delete(Heuristic, [heuristic.id], SHOP)
+        (mark,) = storage.pending("index")
+        assert (mark.kind, mark.record_id, mark.generation) == ("heuristic", heuristic.id, 3)
+
+    def test_a_claimed_mark_is_nobody_elses_until_its_lease_ends(self, storage: StorageBackend) -> None:
+        storage.register_projection("index", [Heuristic])
+        storage.save_many([make.a_heuristic() for _ in range(3)])
+        first, second = storage.claim("index", limit=2), storage.claim("index")
+        assert len(first) == 2
+        assert len(second) == 1
+        assert storage.claim("index") == []
+        assert storage.acknowledge(first) == 2
+        storage.fail(second[0], "down")
+        assert len(storage.claim("index", lease_seconds=0)) == 1
+        assert len(storage.claim("index")) == 1
+
+    def test_a_change_after_the_claim_keeps_the_mark(self, storage: StorageBackend) -> None:
+        storage.register_projection("index", [Heuristic])
+        heuristic = make.a_heuristic()
+        storage.save(heuristic)
+        claimed = storage.claim("index")
+        storage.update(Heuristic, heuristic.id, {"confidence": 1.0}, SHOP)
+        assert storage.claim("index") == []
+        assert storage.acknowledge(claimed) == 0
+        assert [mark.generation for mark in storage.claim("index")] == [2]
+
+    def test_repeated_failure_parks_a_mark_with_its_error(self, storage: StorageBackend) -> None:
+        storage.register_projection("index", [Heuristic])
+        storage.save(make.a_heuristic())
+        for _ in range(2):
+            (mark,) = storage.claim("index")
+            storage.fail(mark, "index is down", park_after=2)
+        assert storage.claim("index") == []
+        (parked,) = storage.pending("index")
+        assert (parked.parked, parked.error, parked.attempts) == (True, "index is down", 2)
+        assert storage.unpark("index") == 1
+        assert len(storage.claim("index")) == 1
+
+    def test_a_dropped_projection_leaves_nothing(self, storage: StorageBackend) -> None:
+        storage.register_projection("index", [Heuristic])
+        storage.save(make.a_heuristic())
+        storage.drop_projection("index")
+        storage.save(make.a_heuristic())
+        assert storage.pending("index") == []

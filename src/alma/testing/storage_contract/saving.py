@@ -1,0 +1,160 @@
+"""What is saved is what is read, inside its scope."""
+
+from __future__ import annotations
+
+import pytest
+
+from alma.errors import (
+    ScopeViolationError,
+    ValidationError,
+)
+from alma.model.governance import Setting, default_settings
+from alma.model.learning import Heuristic
+from alma.model.memory import Memory, MemoryRelationship
+from alma.model.query import And, Compare, Has
+from alma.model.record import Record
+from alma.model.scope import Scope
+from alma.model.workspace import User
+from alma.storage.base import StorageBackend
+from alma.testing import builders as make
+from alma.testing.storage_contract.common import EVERYWHERE, SHOP
+
+
+class SavingContract:
+    """What is saved is what is read."""
+
+    def test_a_saved_record_is_read_back_as_it_was(self, storage: StorageBackend) -> None:
+        heuristic = make.a_heuristic(embedding=[1, 2, 3, 4], metadata={"a": [1, 2.5, None, {"b": "ü"}]})
+        assert storage.save(heuristic) == heuristic.id
+        assert storage.get(Heuristic, heuristic.id, SHOP) == heuristic
+
+    def test_every_kind_with_all_of_its_parts_comes_back(self, storage: StorageBackend) -> None:
+        memory, other = make.a_memory(tags=["b", "a"], priority=9, embedding=[0, 0, 0, 1]), make.a_memory()
+        session = make.a_session()
+        records: list[Record] = [
+            make.an_outcome(success=True, duration_ms=3),
+            make.a_preference(embedding=[1, 0, 0, 0]),
+            make.some_knowledge(),
+            make.an_anti_pattern(why_bad="slow"),
+            memory,
+            other,
+            session,
+            make.a_relationship(memory, other, strength=0.25),
+            make.a_place_in(session, memory, position_in_session=1, working_memory=True),
+            make.a_user(email="ana@example.org"),
+            make.a_project(),
+            make.a_pattern(memory_ids=[memory.id]),
+            make.a_handoff(next_steps=["test the search"]),
+            make.a_work_item(blocked_by=["x"]),
+            make.an_agent_state(),
+        ]
+        storage.save_many(records)
+        for record in records:
+            assert storage.get(type(record), record.key, EVERYWHERE) == record
+
+    def test_a_batch_of_mixed_kinds_is_one_transaction(self, storage: StorageBackend) -> None:
+        memory = make.a_memory()
+        nowhere = MemoryRelationship(from_memory_id=memory.id, to_memory_id="nobody", relationship_type="references")
+        with pytest.raises(ValidationError, match="to_memory_id"):
+            storage.save_many([memory, nowhere])
+        assert storage.count(Memory, EVERYWHERE) == 0
+
+    def test_saving_again_replaces_everything_the_record_says(self, storage: StorageBackend) -> None:
+        memory = make.a_memory(tags=["old", "kept"], summary="then", embedding=[1, 0, 0, 0])
+        storage.save(memory)
+        changed = memory.replace(tags=["kept", "new"], summary=None, content="now", embedding=None)
+        storage.save(changed)
+        assert storage.get(Memory, memory.id, EVERYWHERE) == changed
+        assert storage.find(Memory, EVERYWHERE, Has("tags", "old")) == []
+        assert storage.search_vector(Memory, [1, 0, 0, 0], EVERYWHERE) == []
+        assert storage.search_text(Memory, "then", EVERYWHERE) == []
+
+    def test_the_last_of_several_records_with_one_id_wins(self, storage: StorageBackend) -> None:
+        storage.save_many([make.a_heuristic(id="h", strategy="first"), make.a_heuristic(id="h", strategy="last")])
+        assert storage.require(Heuristic, "h", EVERYWHERE).strategy == "last"
+
+    def test_saving_nothing_is_fine(self, storage: StorageBackend) -> None:
+        assert storage.save_many([]) == []
+
+    def test_an_id_of_another_project_is_not_overwritten(self, storage: StorageBackend) -> None:
+        storage.save(make.a_heuristic(id="h", project_id="shop"))
+        with pytest.raises(ScopeViolationError, match="project_id"):
+            storage.save(make.a_heuristic(id="h", project_id="bank"))
+        assert storage.require(Heuristic, "h", EVERYWHERE).project_id == "shop"
+
+    def test_only_records_can_be_saved(self, storage: StorageBackend) -> None:
+        with pytest.raises(ValidationError, match="records"):
+            storage.save({"id": "x"})  # type: ignore[arg-type]
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "'; DROP TABLE heuristics; --",
+            '" OR 1=1 --',
+            "%s %(p0)s :p0 ? {}",
+            "line\nbreak\ttab\x01\x7f",
+            "emoji 😀 combining e\u0301 rtl \u202e bom \ufeff",
+            "日本語 العربية हिन्दी",
+        ],
+    )
+    def test_any_legal_text_is_stored_faithfully_in_every_field(self, storage: StorageBackend, text: str) -> None:
+        heuristic = make.a_heuristic(
+            id=text, agent=text, project_id=text, condition=text, strategy=text, metadata={text: [text]}
+        )
+        memory = make.a_memory(title=text, tags=[text], category=text, external_id=text)
+        storage.save_many([heuristic, memory])
+        assert storage.find(Heuristic, Scope(project_id=text, agent=text)) == [heuristic]
+        assert storage.find(Memory, EVERYWHERE, And(Has("tags", text), Compare("category", "eq", text))) == [memory]
+        storage.search_text(Memory, text, EVERYWHERE)
+
+    def test_a_megabyte_of_text_is_stored_and_found(self, storage: StorageBackend) -> None:
+        content = "needle " + "".join(f"w{number} " for number in range(150_000))
+        memory = make.a_memory(content=content[: 1 << 20])
+        storage.save(memory)
+        assert storage.get(Memory, memory.id, EVERYWHERE) == memory
+        assert [hit.record.id for hit in storage.search_text(Memory, "needle", EVERYWHERE)] == [memory.id]
+
+    def test_the_documented_settings_are_there(self, storage: StorageBackend) -> None:
+        stored = {setting.key: setting.typed_value for setting in storage.find(Setting, EVERYWHERE)}
+        assert stored == {setting.key: setting.typed_value for setting in default_settings()}
+
+
+class ScopeContract:
+    """A scope is mandatory and nothing crosses it."""
+
+    def test_nothing_outside_the_scope_is_seen(self, storage: StorageBackend) -> None:
+        mine = make.a_heuristic(embedding=[1, 0, 0, 0])
+        theirs = make.a_heuristic(project_id="bank", embedding=[1, 0, 0, 0])
+        storage.save_many([mine, theirs])
+        assert storage.find(Heuristic, SHOP) == [mine]
+        assert storage.count(Heuristic, SHOP) == 1
+        assert storage.get(Heuristic, theirs.id, SHOP) is None
+        assert [hit.record for hit in storage.search_text(Heuristic, "form", SHOP)] == [mine]
+        assert [hit.record for hit in storage.search_vector(Heuristic, [1, 0, 0, 0], SHOP)] == [mine]
+        assert storage.update(Heuristic, theirs.id, {"confidence": 1.0}, SHOP) is None
+        assert storage.delete(Heuristic, [theirs.id], SHOP) == 0
+        assert storage.history(Heuristic, theirs.id, SHOP) == []
+
+    def test_a_small_agent_beside_a_large_one_finds_all_of_its_own(self, storage: StorageBackend) -> None:
+        crowd = [make.a_heuristic(agent="big", embedding=[1, 0, 0, number / 1000]) for number in range(60)]
+        own = [make.a_heuristic(agent="small", embedding=[0, 1, number, 0]) for number in range(3)]
+        storage.save_many([*crowd, *own])
+        hits = storage.search_vector(Heuristic, [1, 0, 0, 0], Scope(project_id="shop", agent="small"), limit=5)
+        assert {hit.record.id for hit in hits} == {heuristic.id for heuristic in own}
+        hits = storage.search_text(Heuristic, "form", Scope(project_id="shop", agent="small"), limit=5)
+        assert {hit.record.id for hit in hits} == {heuristic.id for heuristic in own}
+
+    def test_several_agents_can_be_one_scope(self, storage: StorageBackend) -> None:
+        storage.save_many([make.a_heuristic(agent=agent) for agent in ("ann", "bob", "eve")])
+        found = storage.find(Heuristic, Scope(agent=("ann", "bob")))
+        assert {heuristic.agent for heuristic in found} == {"ann", "bob"}
+        assert storage.find(Heuristic, Scope(project_id="shop", agent=())) == []
+
+    def test_a_call_without_a_scope_fails(self, storage: StorageBackend) -> None:
+        with pytest.raises(ScopeViolationError, match="everywhere"):
+            storage.find(Heuristic, None)  # type: ignore[arg-type]
+
+    def test_a_kind_that_lacks_the_scope_fails_closed(self, storage: StorageBackend) -> None:
+        storage.save(make.a_user())
+        with pytest.raises(ScopeViolationError, match="project_id"):
+            storage.find(User, SHOP)

@@ -32,7 +32,7 @@ READS: dict[str, Callable[[StorageBackend], list[int]]] = {
     ],
     "history": lambda store: [row.version_number - 1 for row in store.history(Heuristic, SHARED, EVERYWHERE)],
 }
-BEFORE = dict.fromkeys(READS, [0])
+BEFORE = {name: [0] for name in READS}
 AFTER = {"get": [1], "find": [0, 1], "count": [0, 1], "words": [0, 1], "vector": [0, 1], "history": [0, 1]}
 
 

@@ -133,10 +133,12 @@ def await_go() -> None:
         sys.exit(1)
 
 
+COMMANDS: dict[str, Callable[..., None]] = {
+    "write-forever": write_forever,
+    "write-a-number": write_a_number,
+    "hold-a-transaction": hold_a_transaction,
+}
+
 if __name__ == "__main__":
     command, *arguments = sys.argv[1:]
-    {
-        "write-forever": write_forever,
-        "write-a-number": write_a_number,
-        "hold-a-transaction": hold_a_transaction,
-    }[command](*arguments)
+    COMMANDS[command](*arguments)

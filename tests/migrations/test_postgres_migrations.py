@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import psycopg
@@ -25,6 +25,7 @@ from alma.storage.sql.postgres_migrations import PostgresMigrator
 from alma.testing import builders as make
 from tests.conftest import OpenPostgres, fresh_database
 from tests.support.postgres import PostgresServer
+from tests.support.together import together
 
 EVERYWHERE = Scope.everywhere()
 
@@ -104,20 +105,7 @@ def test_tables_of_another_memory_system_are_left_alone(postgres_dsn: str, conne
 
 
 def test_many_openers_migrate_once(postgres_dsn: str, connection: psycopg.Connection[Any]) -> None:
-    errors: list[BaseException] = []
-
-    def open_it() -> None:
-        try:
-            PostgreSQLStorage.from_dsn(postgres_dsn).close()
-        except BaseException as exc:  # noqa: BLE001 - reported by the assertion below
-            errors.append(exc)
-
-    threads = [threading.Thread(target=open_it) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert errors == []
+    assert together(*[lambda: PostgreSQLStorage.from_dsn(postgres_dsn).close()] * 4) == []
     row = connection.execute(f"SELECT count(*) FROM {HISTORY_TABLE}").fetchone()
     assert row == (len(known_migrations("postgresql")),)
 
@@ -219,11 +207,7 @@ def test_two_writers_of_one_new_id_make_one_memory(postgres_dsn: str, filled: Po
     def save(day: int) -> None:
         filled.save(make.a_memory(id="same", created_at=clock.now() - timedelta(days=day)))
 
-    threads = [threading.Thread(target=save, args=(30 * n,)) for n in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    assert together(*(partial(save, 30 * n) for n in range(4))) == []
     assert filled.count(Memory, EVERYWHERE, Compare("id", "eq", "same")) == 1
     assert len(filled.history(Memory, "same", EVERYWHERE)) == 4
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
-import threading
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime
@@ -20,6 +19,7 @@ from alma.storage.sql.migrate import HISTORY_TABLE, Migration, known_migrations
 from alma.storage.sql.sqlite_migrations import SQLiteMigrator
 from alma.storage.sqlite_local import SQLiteStorage
 from alma.testing import builders as make
+from tests.support.together import together
 
 EVERYWHERE = Scope.everywhere()
 OLDER_STORE = Path(__file__).parent / "data" / "alma_memory_0_4.db"
@@ -103,20 +103,7 @@ def test_a_newer_schema_is_an_error_that_says_to_upgrade(path: Path, connection:
 
 
 def test_many_openers_of_a_new_file_migrate_it_once(path: Path) -> None:
-    errors: list[BaseException] = []
-
-    def open_it() -> None:
-        try:
-            SQLiteStorage(path).close()
-        except BaseException as exc:  # noqa: BLE001 - reported by the assertion below
-            errors.append(exc)
-
-    threads = [threading.Thread(target=open_it) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert errors == []
+    assert together(*[lambda: SQLiteStorage(path).close()] * 8) == []
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute(f"SELECT count(*) FROM {HISTORY_TABLE}").fetchone()[0] == len(
             known_migrations("sqlite")

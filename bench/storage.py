@@ -19,7 +19,8 @@ What is measured, on SQLite and on a PostgreSQL server that is started for the r
   tables with their indexes, and the whole database.
 
 How it is measured: the data are synthetic and the same for all, drawn from a seed; conditions of 60 and strategies of
-90 characters, 100 agents, one project, vectors around 64 centers. Records are constructed before the clock starts, for
+90 characters, 100 agents, one project, vectors around 64 centers, ids that grow like the ones we make ourselves (ids in
+random order make batches somewhat slower). Records are constructed before the clock starts, for
 every contender: only the storage's calls are timed. Each contender of a round has a process and a new store of its own,
 and they take turns: a batch each, or fifty single saves, never two at once. The tables show medians over the rounds.
 Sizes above 10,000 get one round. The rival on PostgreSQL gets one round at any size, because there it can only save row

@@ -103,8 +103,6 @@ def check_sqlite_file(path: Path) -> None:
 def check_postgres_database(dsn: str) -> None:
     """Tables and indexes are sound, and the vectors are those of the heuristics, no more and no fewer."""
     with psycopg.connect(dsn, autocommit=True) as connection:
-        # The thousands of searches that follow are planned better for it.
-        connection.execute("ANALYZE")
         connection.execute("CREATE EXTENSION IF NOT EXISTS amcheck")
         connection.execute(
             "SELECT bt_index_check(i.indexrelid, true) FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -25,38 +25,51 @@ from tests.support.postgres import PostgresServer
 from tests.support.small_disk import fill, small_disk
 
 BLOCK_BYTES = 4096
+RESERVE_BYTES = 1 << 20
 
 
 def test_sqlite_on_a_full_disk_loses_nothing_and_goes_on_once_there_is_room() -> None:
-    with small_disk(6) as disk:
-        path = disk / "alma.db"
-        check_that_a_full_disk_harms_nothing(sqlite_address(path), disk, lambda: check_sqlite_file(path))
+    with small_disk(6) as disk, opened(address_on(disk, "sqlite")) as store:
+        saved = saved_until_full(store, disk)
+        check_sqlite_file(disk / "alma.db")
+        check_that_everything_can_be_read(store, saved)
+        make_room(disk)
+        check_that_it_goes_on(store, saved)
+        check_sqlite_file(disk / "alma.db")
 
 
 def test_postgresql_on_a_full_disk_loses_nothing_and_goes_on_once_there_is_room(
     durable_postgres: PostgresServer,
 ) -> None:
-    with small_disk(14) as disk, a_database_on(disk, durable_postgres) as dsn:
-        check_that_a_full_disk_harms_nothing(dsn, disk, lambda: check_postgres_database(dsn))
+    with small_disk(12) as disk, a_database_on(disk, durable_postgres) as dsn, opened(dsn) as store:
+        saved = saved_until_full(store, disk)
+        check_that_everything_can_be_read(store, saved)
+        make_room(disk)
+        check_that_it_goes_on(store, saved)
+        check_postgres_database(dsn)
 
 
 def test_files_on_a_full_disk_lose_nothing_and_go_on_once_there_is_room() -> None:
-    with small_disk(2) as disk:
-        check_that_a_full_disk_harms_nothing(files_address(disk / "alma"), disk, lambda: None)
+    with small_disk(2) as disk, opened(address_on(disk, "files")) as store:
+        saved = saved_until_full(store, disk)
+        check_that_everything_can_be_read(store, saved)
+        make_room(disk)
+        check_that_it_goes_on(store, saved)
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "files"])
 def test_however_little_room_there_is_a_batch_is_stored_whole_or_not_at_all(kind: str) -> None:
-    with small_disk(4) as disk, opened(address_on(disk, kind)) as store:
+    with small_disk(16) as disk, opened(address_on(disk, kind)) as store:
         prepare(store)
         saved: set[str] = set()
-        for blocks in range(30):
-            keys = [f"b{blocks}n{i}" for i in range(20)]
+        for blocks in range(0, 100, 2):
+            keys = [f"b{blocks}n{i}" for i in range(50)]
             with room_for(disk, blocks):
                 try:
                     saved.update(store.save_many(a_heuristic(key, batch=keys) for key in keys))
                 except StorageFullError:
                     assert keys_in(store) == saved
+            saved.add(store.save(a_heuristic(f"after{blocks}")))
             assert keys_in(store) == saved
         check_agreement(store)
 
@@ -91,29 +104,10 @@ def test_a_store_that_is_opened_on_a_full_disk_can_be_read_or_says_that_the_disk
             check_agreement(store)
 
 
-def check_that_a_full_disk_harms_nothing(address: str, disk: Path, check_soundness: Callable[[], None]) -> None:
-    """Save until the disk is full; read everything; make room and save again."""
-    with opened(address) as store:
-        prepare(store)
-        reserve = disk / "reserve"
-        reserve.write_bytes(bytes(1 << 20))
-        saved = saved_until_full(store)
-        assert keys_in(store) == saved
-        check_agreement(store)
-        check_soundness()
-        check_found(store)
-        with pytest.raises(StorageFullError):
-            store.save_many(a_heuristic(f"toomany{i}") for i in range(10_000))
-        reserve.unlink()
-        saved.update(store.save_many(a_heuristic(f"later{i}", "later") for i in range(20)))
-        assert keys_in(store) == saved
-        check_agreement(store)
-        check_found(store)
-    check_soundness()
-
-
-def saved_until_full(store: StorageBackend) -> set[str]:
+def saved_until_full(store: StorageBackend, disk: Path) -> set[str]:
     """Save batches until one does not fit, then single heuristics until none does; returns what was acknowledged."""
+    prepare(store)
+    (disk / "reserve").write_bytes(bytes(RESERVE_BYTES))
     saved: set[str] = set()
     for size in (50, 1):
         with pytest.raises(StorageFullError) as caught:
@@ -124,6 +118,22 @@ def saved_until_full(store: StorageBackend) -> set[str]:
         check_sentence(caught.value)
     assert len(saved) > 50
     return saved
+
+
+def make_room(disk: Path) -> None:
+    (disk / "reserve").unlink()
+
+
+def check_that_everything_can_be_read(store: StorageBackend, saved: set[str]) -> None:
+    """What was acknowledged is there, and nothing of what was refused."""
+    assert keys_in(store) == saved
+    check_agreement(store)
+    check_found(store)
+
+
+def check_that_it_goes_on(store: StorageBackend, saved: set[str]) -> None:
+    """The store takes new records and keeps the old ones."""
+    check_that_everything_can_be_read(store, saved | set(store.save_many(a_heuristic(f"later{i}") for i in range(20))))
 
 
 def check_sentence(error: StorageFullError) -> None:

@@ -3,11 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
-from alma.model.fields import LONGEST_NAME, Embedding, MaxLength, NotEmpty, Range, Tags
+from alma.errors import ValidationError
+from alma.model.fields import LONGEST_NAME, Embedding, MaxLength, NotEmpty, Range, Refused, Tags, check_text
 
 LONGEST_TEXT = 1 << 20
+
+
+def checked_name(subject: str, field: str, value: Any, longest: int = LONGEST_NAME) -> str:
+    """A name that is no field of a record, held to the same rules."""
+    try:
+        text = check_text(value)
+        if not text.strip() or len(text) > longest:
+            raise Refused(f"must have 1 to {longest:,} characters")
+    except Refused as exc:
+        raise ValidationError(subject, field, value, str(exc)) from None
+    return text
+
 
 Name = Annotated[str, NotEmpty(), MaxLength(LONGEST_NAME)]
 """An identifier or short label; short enough that three of them fit one index entry on every store."""

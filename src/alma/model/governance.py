@@ -10,8 +10,8 @@ from typing import Any
 
 from alma.clock import now
 from alma.errors import ValidationError
-from alma.model.common import LONGEST_TEXT, Label, Name, Prose, Strings
-from alma.model.fields import LONGEST_NAME, JsonObject, Refused, check_text
+from alma.model.common import LONGEST_TEXT, Label, Name, Prose, Strings, checked_name
+from alma.model.fields import LONGEST_NAME, JsonObject
 from alma.model.record import Index, Record, record
 
 
@@ -29,14 +29,9 @@ class Attribution:
     def __post_init__(self) -> None:
         for name in self.__slots__:
             value = getattr(self, name)
-            longest = LONGEST_TEXT if name in ("reason", "user_agent") else LONGEST_NAME
-            if value is None:
-                continue
-            try:
-                if not 0 < len(check_text(value)) <= longest:
-                    raise Refused(f"must have 1 to {longest:,} characters")
-            except Refused as exc:
-                raise ValidationError("attribution", name, value, str(exc)) from None
+            if value is not None:
+                longest = LONGEST_TEXT if name in ("reason", "user_agent") else LONGEST_NAME
+                checked_name("attribution", name, value, longest)
 
     @property
     def author(self) -> str | None:

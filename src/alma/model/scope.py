@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from alma.errors import ScopeViolationError
-from alma.model.fields import Refused, check_text
+from alma.errors import ScopeViolationError, ValidationError
+from alma.model.common import checked_name
 from alma.model.query import And, Compare, In, Predicate
 from alma.model.record import RecordSpec
 
@@ -56,8 +56,6 @@ class Scope:
         value = getattr(self, name)
         for text in value if isinstance(value, tuple) else (value,):
             try:
-                blank = not check_text(text).strip()
-            except Refused as exc:
-                raise ScopeViolationError("scope", name, text, str(exc)) from None
-            if blank:
-                raise ScopeViolationError("scope", name, text, "must not be empty")
+                checked_name("scope", name, text)
+            except ValidationError as exc:
+                raise ScopeViolationError("scope", name, text, exc.reason) from None

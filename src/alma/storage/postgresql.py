@@ -25,7 +25,6 @@ from alma.model.text import terms
 from alma.model.vector import Vector
 from alma.storage.base import DEFAULT_MODEL, Capability, StorageBackend
 from alma.storage.nearest import nearest
-from alma.storage.sql.clauses import Bindings
 from alma.storage.sql.statements import Dialect
 from alma.storage.sql.transaction import SqlTransaction
 
@@ -306,14 +305,13 @@ class PostgresTransaction(SqlTransaction):
         self, spec: RecordSpec, words: Sequence[str], where: Predicate, limit: int
     ) -> list[tuple[Record, float]]:
         statements = self.dialect.kind(spec)
-        bind = Bindings()
-        condition = self.dialect.sql(statements.clauses.condition(where, bind))
+        condition, values = statements.condition(where)
         table = statements.table.name
         found = self.rows(
             f"SELECT {table}.{spec.key}, ts_rank({table}.search, %(question)s::tsquery)::float8 AS score FROM {table} "
             f"WHERE {table}.search @@ %(question)s::tsquery AND {condition} "
             f"ORDER BY score DESC, {table}.{spec.key} LIMIT %(most)s",
-            {**bind.values, "question": " | ".join(f"'{word}'" for word in words), "most": limit},
+            {**values, "question": " | ".join(f"'{word}'" for word in words), "most": limit},
         )
         return self._hydrated(spec, found)
 
@@ -349,8 +347,7 @@ class PostgresTransaction(SqlTransaction):
 
     def _vector_source(self, spec: RecordSpec, model: str, where: Predicate) -> tuple[str, str, dict[str, Any]]:
         statements = self.dialect.kind(spec)
-        bind = Bindings()
-        condition = self.dialect.sql(statements.clauses.condition(where, bind))
+        condition, values = statements.condition(where)
         table = statements.table.name
         # The kind and model are spelled out because a partial index is only used where they are constants.
         source = (
@@ -358,7 +355,7 @@ class PostgresTransaction(SqlTransaction):
             f"AND alma_embeddings.memory_type = '{spec.kind}' AND alma_embeddings.model = {_quoted(model)} "
             f"WHERE {condition}"
         )
-        return table, source, bind.values
+        return table, source, values
 
 
 @contextmanager

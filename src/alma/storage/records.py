@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Any, Self, TypeVar
 
 from alma.errors import ConflictError, StorageError, UniquenessError, ValidationError
+from alma.model.common import checked_name
 from alma.model.governance import ANONYMOUS, Attribution
 from alma.model.memory import MemoryVersion
 from alma.model.query import EVERYTHING, Cursor, Order, Predicate
@@ -46,7 +47,7 @@ class RecordStore(ABC):
         if isinstance(embedding_dim, bool) or not isinstance(embedding_dim, int) or embedding_dim < 1:
             raise ValidationError("storage", "embedding_dim", embedding_dim, "must be a whole number of at least 1")
         self.embedding_dim = embedding_dim
-        self.embedding_model = embedding_model
+        self.embedding_model = checked_name("storage", "embedding_model", embedding_model)
         self._current = threading.local()
 
     # ------------------------------------------------------------------ what a store implements
@@ -77,6 +78,8 @@ class RecordStore(ABC):
 
         Inside another transaction of the same thread this joins it; calls on the store itself join as well.
         """
+        if not isinstance(by, Attribution):
+            raise ValidationError("transaction", "by", by, "must be an Attribution")
         outer = self._transaction_here()
         if outer is not None:
             if not outer.writable:

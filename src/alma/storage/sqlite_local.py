@@ -21,7 +21,6 @@ from alma.model.vector import Vector
 from alma.storage.base import DEFAULT_MODEL, StorageBackend
 from alma.storage.nearest import nearest
 from alma.storage.sql import legacy
-from alma.storage.sql.clauses import Bindings
 from alma.storage.sql.sqlite_migrations import SQLiteMigrator
 from alma.storage.sql.statements import Dialect
 from alma.storage.sql.transaction import SqlTransaction
@@ -194,9 +193,7 @@ class SQLiteTransaction(SqlTransaction):
         self, spec: RecordSpec, words: Sequence[str], where: Predicate, limit: int
     ) -> list[tuple[Record, float]]:
         statements = self.dialect.kind(spec)
-        bind = Bindings()
-        bind.add(self.embedding_model)
-        condition = self.dialect.sql(statements.clauses.condition(where, bind))
+        condition, values = statements.condition(where)
         table, fts = statements.table.name, self.schema.fts_table(spec)
         # The terms hold letters and digits only, so quoting them leaves nothing for FTS5 to interpret.
         question = " OR ".join(f'"{word}"' for word in words)
@@ -204,7 +201,7 @@ class SQLiteTransaction(SqlTransaction):
             f'SELECT "{table}"."{spec.key}", -bm25({fts}) AS score FROM {fts} '
             f'JOIN "{table}" ON "{table}".seq = {fts}.rowid WHERE {fts} MATCH :question AND {condition} '
             f'ORDER BY score DESC, "{table}"."{spec.key}" LIMIT :most',
-            {**bind.values, "question": question, "most": limit},
+            {**values, "question": question, "most": limit},
         )
         return self._hydrated(spec, found)
 
@@ -214,14 +211,13 @@ class SQLiteTransaction(SqlTransaction):
         self, spec: RecordSpec, vector: Vector, model: str, where: Predicate, limit: int, *, exact: bool
     ) -> list[tuple[Record, float]]:
         statements = self.dialect.kind(spec)
-        bind = Bindings()
         table = statements.table.name
-        condition = self.dialect.sql(statements.clauses.condition(where, bind))
+        condition, values = statements.condition(where)
         candidates = self._connection.execute(
             f'SELECT "{table}"."{spec.key}", embeddings.embedding FROM "{table}" CROSS JOIN embeddings '
             f"ON embeddings.memory_type = :kind AND embeddings.model = :model "
             f'AND embeddings.memory_id = "{table}"."{spec.key}" WHERE {condition}',
-            {**bind.values, "kind": spec.kind, "model": model},
+            {**values, "kind": spec.kind, "model": model},
         )
         return self._hydrated(spec, nearest(vector, candidates, limit))
 

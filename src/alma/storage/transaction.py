@@ -18,6 +18,7 @@ from alma.errors import (
     UnsupportedOperation,
     ValidationError,
 )
+from alma.model.common import checked_name
 from alma.model.fields import FieldType
 from alma.model.governance import Attribution, AuditEvent
 from alma.model.kinds import kind_named, references_to
@@ -54,7 +55,7 @@ class Transaction(Reading):
             cls.spec.field(name)
         if cls.spec.key in changes and changes[cls.spec.key] != record_id:
             raise ValidationError(cls.spec.kind, cls.spec.key, changes[cls.spec.key], "cannot be changed")
-        found = self._locked(cls.spec, [record_id], scope).get(record_id)
+        found = self._locked(cls.spec, _checked_keys(cls.spec, [record_id]), scope).get(record_id)
         if found is None:
             return None
         changed = found.replace(**changes)
@@ -72,7 +73,7 @@ class Transaction(Reading):
         for name in counters:
             if cls.spec.field(name).type not in (FieldType.INTEGER, FieldType.FLOAT):
                 raise ValidationError(cls.spec.kind, name, counters[name], "is no number and cannot be added to")
-        found = self._locked(cls.spec, [record_id], scope).get(record_id)
+        found = self._locked(cls.spec, _checked_keys(cls.spec, [record_id]), scope).get(record_id)
         if found is None:
             return None
         added = {name: (getattr(found, name) or 0) + by for name, by in counters.items()}
@@ -82,7 +83,7 @@ class Transaction(Reading):
 
     def delete(self, cls: type[Record], record_ids: Iterable[str], scope: Scope) -> int:
         _refuse_append_only(cls.spec)
-        found = list(self._locked(cls.spec, list(dict.fromkeys(record_ids)), scope).values())
+        found = list(self._locked(cls.spec, _checked_keys(cls.spec, record_ids), scope).values())
         self._delete_records(cls.spec, found)
         return len(found)
 
@@ -95,8 +96,9 @@ class Transaction(Reading):
 
     def put_vectors(self, cls: type[Record], vectors: Mapping[str, Any], model: str) -> None:
         spec = cls.spec
+        checked_name("vectors", "model", model)
         fitting = {key: self._fitting(spec, Vector(vector), model, claim=True) for key, vector in vectors.items()}
-        known = self._locked(spec, list(fitting), EVERYWHERE)
+        known = self._locked(spec, _checked_keys(spec, fitting), EVERYWHERE)
         for key in fitting:
             if key not in known:
                 raise NotFoundError(spec.kind, key)
@@ -108,6 +110,7 @@ class Transaction(Reading):
 
     def register_projection(self, name: str, kinds: Iterable[str]) -> None:
         chosen = tuple(kind_named(kind).spec.kind for kind in kinds)
+        checked_name("projection", "name", name)
         with self._writing():
             self._marks().register(name, chosen)
 
@@ -326,6 +329,10 @@ class Transaction(Reading):
         marks = self._marks()
         for projection in marks.projections(spec.kind):
             marks.mark(projection, spec.kind, keys, clock.now())
+
+
+def _checked_keys(spec: RecordSpec, keys: Iterable[Any]) -> list[Any]:
+    return list(dict.fromkeys(spec.checked(spec.key, key) for key in keys))
 
 
 def _by_kind(records: Iterable[Record]) -> list[tuple[RecordSpec, list[Record]]]:

@@ -171,6 +171,13 @@ class KindStatements:
         self.clauses.collect(where, values)
         return self.remembered(("count", self.clauses.shape(where)), write), values.values
 
+    def condition(self, where: Predicate) -> tuple[str, dict[str, Any]]:
+        """The SQL and parameters of a predicate alone, for statements that are written around it."""
+        values = Values()
+        self.clauses.collect(where, values)
+        shape = ("condition", self.clauses.shape(where))
+        return self.remembered(shape, lambda: self.clauses.condition(where, Bindings())), values.values
+
     def selection(self, model: sa.BindParameter[Any] | None) -> sa.Select[Any]:
         """All that makes up a record: its columns, its tags and its vector of the given model."""
         columns: list[Any] = [self.table.c[field.name] for field in self.spec.stored]

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
 from alma.errors import (
     ScopeViolationError,
     ValidationError,
 )
-from alma.model.governance import Setting, default_settings
+from alma.model.governance import AuditEvent, Setting, default_settings
 from alma.model.learning import Heuristic
 from alma.model.memory import Memory, MemoryRelationship
 from alma.model.query import And, Compare, Has
@@ -81,6 +84,25 @@ class SavingContract:
         with pytest.raises(ScopeViolationError, match="project_id"):
             storage.save(make.a_heuristic(id="h", project_id="bank"))
         assert storage.require(Heuristic, "h", EVERYWHERE).project_id == "shop"
+
+    @pytest.mark.parametrize("wrong", [None, 7, b"id", "", "\x00", "\ud800", ["id"]])
+    def test_what_cannot_be_an_id_is_refused_everywhere(self, storage: StorageBackend, wrong: Any) -> None:
+        storage.save(make.a_heuristic())
+        calls: list[Callable[[], object]] = [
+            lambda: storage.update(Heuristic, wrong, {"confidence": 1.0}, SHOP),
+            lambda: storage.increment(Heuristic, wrong, {"occurrence_count": 1}, SHOP),
+            lambda: storage.delete(Heuristic, (wrong,), SHOP),
+            lambda: storage.register_projection(wrong, [Heuristic]),
+            lambda: storage.put_vectors(Heuristic, {}, model=wrong),
+        ]
+        for call in calls:
+            with pytest.raises(ValidationError):
+                call()
+        with pytest.raises(ValidationError, match="Attribution"):
+            storage.save(make.a_heuristic(), by=wrong)
+        with pytest.raises(ScopeViolationError):
+            storage.find(Heuristic, Scope(project_id=wrong) if wrong is not None else Scope())
+        assert storage.count(Heuristic, EVERYWHERE) == storage.count(AuditEvent, EVERYWHERE) == 1
 
     def test_only_records_can_be_saved(self, storage: StorageBackend) -> None:
         with pytest.raises(ValidationError, match="records"):

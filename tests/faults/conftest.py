@@ -11,6 +11,8 @@ from tests.conftest import fresh_database
 from tests.faults.stores import files_address, sqlite_address
 from tests.support.postgres import PostgresServer
 
+pytest.register_assert_rewrite("tests.faults.checks", "tests.faults.processes")
+
 
 @pytest.fixture(scope="session")
 def durable_postgres() -> Iterator[PostgresServer]:

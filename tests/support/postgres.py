@@ -216,7 +216,11 @@ def installation() -> Path:
     copy = Path(tempfile.mkdtemp(prefix="alma-postgres-installation-"))
     atexit.register(shutil.rmtree, copy, ignore_errors=True)
     copy.chmod(0o755)
-    return Path(shutil.copytree(inside_wheel, copy / "pginstall", symlinks=True))
+    package = inside_wheel.parent
+    # The wheel's shared libraries lie beside the package and are found by their relative path.
+    for folder in package.parent.glob(f"{package.name}*"):
+        shutil.copytree(folder, copy / folder.name, symlinks=True)
+    return copy / package.name / inside_wheel.name
 
 
 def wheel_installation() -> Path:

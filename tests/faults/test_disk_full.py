@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psycopg
@@ -22,7 +22,7 @@ from tests.faults.checks import (
 from tests.faults.records import EVERYWHERE, a_heuristic
 from tests.faults.stores import files_address, opened, sqlite_address
 from tests.support.postgres import PostgresServer
-from tests.support.small_disk import fill, small_disk
+from tests.support.small_disk import small_disk
 
 BLOCK_BYTES = 4096
 RESERVE_BYTES = 1 << 20
@@ -161,14 +161,23 @@ def a_database_on(disk: Path, server: PostgresServer) -> Iterator[str]:
 @contextmanager
 def room_for(disk: Path, blocks: int) -> Iterator[None]:
     """Leave only so many blocks of a disk free for a while."""
-    kept = disk / "kept"
+    kept, ballast = disk / "kept", disk / "ballast"
     kept.write_bytes(bytes(blocks * BLOCK_BYTES))
-    ballast = fill(disk)
+    write_until_full(ballast)
     kept.unlink()
     try:
         yield
     finally:
         ballast.unlink()
+
+
+def write_until_full(path: Path) -> None:
+    """Write a file that takes all there is, in ever smaller pieces, as the free space a disk tells is not exact."""
+    with path.open("wb", buffering=0) as file:
+        for piece in (bytes(256 * BLOCK_BYTES), bytes(BLOCK_BYTES)):
+            with suppress(OSError):
+                while file.write(piece) == len(piece):
+                    pass
 
 
 def address_on(disk: Path, kind: str) -> str:

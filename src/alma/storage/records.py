@@ -116,16 +116,17 @@ class RecordStore(ABC):
         if self._transaction_here() is not None:
             with self.transaction(by) as tx:
                 return operation(tx)
-        for _ in range(_ATTEMPTS - 1):
+        for attempt in range(_ATTEMPTS):
             try:
                 with self.transaction(by) as tx:
+                    tx.cautious = attempt > 0
                     return operation(tx)
             except UniquenessError:
                 raise
             except ConflictError:
-                continue
-        with self.transaction(by) as tx:
-            return operation(tx)
+                if attempt == _ATTEMPTS - 1:
+                    raise
+        raise AssertionError("the last attempt returns or raises")
 
     # ------------------------------------------------------------------ reading
 

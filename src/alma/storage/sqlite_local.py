@@ -29,11 +29,10 @@ Durability = Literal["process", "power"]
 
 _HAS_LONG_WORD = re.compile(rf"[A-Za-z0-9]{{{LONGEST_TERM + 1}}}").search
 _BUSY_SECONDS = 60.0
-_PAGE_BYTES = 8192
 _MOST_IDLE_CONNECTIONS = 8
 _WAL_BYTES_KEPT = 4 << 20
 _CHECKPOINT_BYTES = 8 << 20
-_CHECKPOINT_AT_LATEST_BYTES = 128 << 20
+_CHECKPOINT_AT_LATEST_PAGES = 32_000
 
 
 class SQLiteStorage(StorageBackend):
@@ -57,9 +56,9 @@ class SQLiteStorage(StorageBackend):
             raise ConfigurationError(f"durability must be 'process' or 'power', not {durability!r}")
         self.path = _checked_path(db_path)
         self._connections = _Connections(self.path, durability)
-        self._checkpoints = _Checkpoints(self.path)
         self._dialect = Dialect("sqlite")
         self._writer = threading.Lock()
+        self._checkpoints = _Checkpoints(self.path, self._writer)
         with self._connections.lent() as connection, _translated(self.path):
             SQLiteMigrator(self.path, connection, adopt=self._adopt).migrate()
 
@@ -135,12 +134,14 @@ class SQLiteTransaction(SqlTransaction):
         statements = self.dialect.kind(spec)
         if not spec.text:
             self.run_many(self._insert_sql(statements), [statements.row(record) for record in records])
+        elif len(records) == 1:
+            inserted = self._connection.execute(self._insert_sql(statements), statements.row(records[0]))
+            self._index_words(spec, [(inserted.lastrowid or 0, records[0])])
         else:
             first = 1 + self.rows(f'SELECT coalesce(max(seq), 0) FROM "{statements.table.name}"', {})[0][0]
-            numbered = [(first + i, record) for i, record in enumerate(records)]
-            self.run_many(
-                self._insert_sql(statements, "seq"), [[seq, *statements.row(record)] for seq, record in numbered]
-            )
+            numbered = list(enumerate(records, start=first))
+            rows = [[seq, *statements.row(record)] for seq, record in numbered]
+            self.run_many(self._insert_sql(statements, "seq"), rows)
             self._index_words(spec, numbered)
         self._write_tags(spec, records)
 
@@ -271,19 +272,25 @@ class _Connections:
 class _Checkpoints:
     """Moves what has gathered in the write-ahead log into the database, beside the writers instead of in their way."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, writer: threading.Lock) -> None:
         self._path = path
         self._log = path.with_name(path.name + "-wal")
+        self._writer = writer
         self._running: threading.Thread | None = None
+        self._tried_at_bytes = 0
 
     def start_if_due(self) -> None:
+        """Begin one when enough has gathered since the last; a log that a reader holds is not tried again at once."""
         if self._running is not None and self._running.is_alive():
             return
         try:
             gathered = self._log.stat().st_size
         except FileNotFoundError:
             return
-        if gathered >= _CHECKPOINT_BYTES:
+        if gathered < self._tried_at_bytes:
+            self._tried_at_bytes = 0
+        if gathered >= self._tried_at_bytes + _CHECKPOINT_BYTES:
+            self._tried_at_bytes = gathered
             self._running = threading.Thread(target=self._checkpoint, name="alma-checkpoint", daemon=True)
             self._running.start()
 
@@ -292,9 +299,12 @@ class _Checkpoints:
             self._running.join()
 
     def _checkpoint(self) -> None:
-        # Nothing is lost when it fails: the log keeps everything, and the next writer tries again.
+        # Nothing is lost when it fails: the log keeps everything, and a later writer tries again.
         with suppress(sqlite3.Error), closing(sqlite3.connect(self._path, timeout=_BUSY_SECONDS)) as connection:
             connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+            # What was written meanwhile is little; without it the log could never start again from its beginning.
+            with self._writer:
+                connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
 
 def _connected(path: Path, durability: Durability) -> sqlite3.Connection:
@@ -302,11 +312,10 @@ def _connected(path: Path, durability: Durability) -> sqlite3.Connection:
         path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False, cached_statements=256
     )
     try:
-        connection.execute(f"PRAGMA page_size = {_PAGE_BYTES}")
         _use_wal(connection)
         connection.execute(f"PRAGMA synchronous = {'FULL' if durability == 'power' else 'NORMAL'}")
         connection.execute(f"PRAGMA journal_size_limit = {_WAL_BYTES_KEPT}")
-        connection.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_AT_LATEST_BYTES // _PAGE_BYTES}")
+        connection.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_AT_LATEST_PAGES}")
         connection.execute("PRAGMA cache_size = -32000")
     except BaseException:
         connection.close()
@@ -356,20 +365,28 @@ def _checked_path(db_path: str | os.PathLike[str]) -> Path:
     return path
 
 
-@contextmanager
-def _translated(path: Path) -> Iterator[None]:
+class _translated:  # noqa: N801 - it is used like a function, and often, so it is no generator
     """SQLite's errors as ours, in one place."""
-    try:
-        yield
-    except sqlite3.IntegrityError as exc:
-        raise ConflictError(f"{path}: {exc}") from exc
-    except sqlite3.Error as exc:
-        code = getattr(exc, "sqlite_errorcode", None)
-        if code == sqlite3.SQLITE_FULL:
-            raise StorageFullError(f"the disk of {path} is full: nothing of this transaction was stored") from exc
-        if code is not None and code & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-            raise ConflictError(f"another process kept {path} locked for over {_BUSY_SECONDS:.0f} seconds") from exc
-        raise StorageError(f"{path}: {exc}") from exc
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: object, exc: BaseException | None, trace: object) -> None:
+        if isinstance(exc, sqlite3.Error):
+            raise _our_error(self._path, exc) from exc
+
+
+def _our_error(path: Path, exc: sqlite3.Error) -> StorageError:
+    if isinstance(exc, sqlite3.IntegrityError):
+        return ConflictError(f"{path}: {exc}")
+    code = getattr(exc, "sqlite_errorcode", None)
+    if code == sqlite3.SQLITE_FULL:
+        return StorageFullError(f"the disk of {path} is full: nothing of this transaction was stored")
+    if code is not None and code & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return ConflictError(f"another process kept {path} locked for over {_BUSY_SECONDS:.0f} seconds")
+    return StorageError(f"{path}: {exc}")
 
 
 def _words(record: Record) -> list[str]:

@@ -22,7 +22,7 @@ from alma.model.common import checked_name
 from alma.model.fields import FieldType
 from alma.model.governance import Attribution, AuditEvent
 from alma.model.kinds import kind_named, references_to
-from alma.model.memory import MemoryVersion
+from alma.model.memory import ChangeType, MemoryVersion
 from alma.model.query import And, Compare, In, Missing, Predicate
 from alma.model.record import OnDelete, Record, RecordSpec, Unique
 from alma.model.scope import Scope
@@ -39,10 +39,14 @@ _OWNERS = ("user_id", "project_id", "agent")
 
 
 class Transaction(Reading):
-    """What can be done inside a transaction: the questions of `Reading`, and every kind of write."""
+    """What can be done inside a transaction: the questions of `Reading`, and every kind of write.
+
+    A `cautious` one takes nothing for granted about what is stored; it is tried when a first attempt collided.
+    """
 
     def __init__(self, by: Attribution, embedding_dim: int, embedding_model: str, *, writable: bool) -> None:
         super().__init__(by, embedding_dim, embedding_model, writable=writable)
+        self.cautious = False
         self._failure: BaseException | None = None
 
     def save(self, *records: Record) -> None:
@@ -172,14 +176,32 @@ class Transaction(Reading):
             return
         self._require_writable()
         latest = dict(zip(map(spec.key_of, batch), batch, strict=True))
-        self._reserve(spec, list(latest))
-        previous = self._locked(spec, list(latest), EVERYWHERE)
+        keys = list(latest)
+        self._reserve(spec, keys)
+        last = self._last_versions(spec.kind, keys) if spec.versioned else None
+        previous = self._locked(spec, self._possibly_stored(keys, last), EVERYWHERE)
         for key, old in previous.items():
             _refuse_other_owner(latest[key], old)
-        self._write(spec, list(latest.values()), previous)
+        # Of a record that exists, the versions must be read again now that nobody else can add one.
+        self._write(spec, list(latest.values()), previous, None if previous else last)
 
-    def _write(self, spec: RecordSpec, records: Sequence[Record], previous: Mapping[str, Record]) -> None:
-        """Write records and everything that must agree with them; `previous` holds those that exist already."""
+    def _possibly_stored(self, keys: list[str], last: Mapping[str, MemoryVersion] | None) -> list[str]:
+        """The ids worth looking for: a record that was never versioned does not exist, unless someone wrote past us."""
+        if last is None or self.cautious:
+            return keys
+        return [key for key in last if last[key].change_type is not ChangeType.DELETED]
+
+    def _write(
+        self,
+        spec: RecordSpec,
+        records: Sequence[Record],
+        previous: Mapping[str, Record],
+        last: Mapping[str, MemoryVersion] | None = None,
+    ) -> None:
+        """Write records and everything that must agree with them.
+
+        `previous` holds those that exist already, `last` their newest versions where those are known.
+        """
         vectors = self._checked_vectors(spec, records)
         self._check_unique(spec, records)
         self._check_references(spec, records)
@@ -192,14 +214,12 @@ class Transaction(Reading):
             if changed:
                 self._replace(spec, changed, [previous[record.key] for record in changed])
             self._write_vectors(spec, records, vectors, previous)
-            self._follow_up(spec, new, changed, previous)
+            if spec.versioned:
+                self._write_history(spec, records, previous, last)
+            self._follow_up(spec, new, changed)
 
-    def _follow_up(
-        self, spec: RecordSpec, new: Sequence[Record], changed: Sequence[Record], previous: Mapping[str, Record]
-    ) -> None:
-        """What follows from every write: history, audit, marks for the indexes."""
-        if spec.versioned:
-            self._write_history(spec, [*new, *changed], previous)
+    def _follow_up(self, spec: RecordSpec, new: Sequence[Record], changed: Sequence[Record]) -> None:
+        """What follows from every write: audit, and marks for the indexes."""
         if spec.audited:
             self._write_audit(spec, "create", new)
             self._write_audit(spec, "update", changed)
@@ -230,6 +250,8 @@ class Transaction(Reading):
     def _locked(self, spec: RecordSpec, keys: Sequence[str], scope: Scope) -> dict[str, Record]:
         """The existing records with these keys, held against other writers until the transaction ends."""
         self._require_writable()
+        if not keys:
+            return {}
         where = And(scope.predicate(spec), In(spec.key, keys))
         return {record.key: record for record in self._select(Query(spec, where, for_update=True))}
 
@@ -296,10 +318,16 @@ class Transaction(Reading):
 
     # ------------------------------------------------------------------ history, audit, marks
 
-    def _write_history(self, spec: RecordSpec, records: Sequence[Record], previous: Mapping[str, Record]) -> None:
+    def _write_history(
+        self,
+        spec: RecordSpec,
+        records: Sequence[Record],
+        previous: Mapping[str, Record],
+        last: Mapping[str, MemoryVersion] | None,
+    ) -> None:
         moment = clock.now()
         keys = list(map(spec.key_of, records))
-        last = self._last_versions(spec.kind, keys)
+        last = self._last_versions(spec.kind, keys) if last is None else last
         rows = [
             versions.next_version(record, key, previous.get(key), last.get(key), self.by, moment)
             for key, record in zip(keys, records, strict=True)

@@ -8,13 +8,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 
-import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 from alma.model.governance import default_settings
 from alma.model.kinds import KINDS
 from alma.storage.sql.schema import DialectName, Schema
+from alma.storage.sql.statements import sql_writer
 
 _NOW = {"sqlite": "strftime('%Y-%m-%dT%H:%M:%f000Z', 'now')", "postgresql": "now()"}
 
@@ -43,7 +42,7 @@ WHERE resource_type = 'memory';""",
 def schema_sql(dialect: DialectName) -> Iterator[str]:
     """Every statement that makes an empty store, in order."""
     schema = Schema(dialect)
-    writer: sa.Dialect = sqlite.dialect() if dialect == "sqlite" else postgresql.psycopg.dialect()  # type: ignore[no-untyped-call]
+    writer = sql_writer(dialect)
     for table in schema.metadata.tables.values():
         yield _tidy(str(CreateTable(table).compile(dialect=writer)))
         for index in sorted(table.indexes, key=lambda index: str(index.name)):

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import Any, Literal
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql
 
 from alma.model.fields import FieldType
 from alma.model.kinds import KINDS
@@ -23,17 +22,24 @@ _SQLITE_TYPES: dict[FieldType, sa.types.TypeEngine[Any]] = {
     FieldType.JSON: sa.Text(),
     FieldType.STRINGS: sa.Text(),
 }
-# Text compares byte by byte on every store, so that order and pages agree whatever the locale of the server.
-_POSTGRES_TEXT = sa.Text(collation="C")
-_POSTGRES_TYPES: dict[FieldType, sa.types.TypeEngine[Any]] = {
-    FieldType.TEXT: _POSTGRES_TEXT,
-    FieldType.INTEGER: sa.BigInteger(),
-    FieldType.FLOAT: sa.Double(),
-    FieldType.BOOLEAN: sa.Boolean(),
-    FieldType.TIMESTAMP: sa.DateTime(timezone=True),
-    FieldType.JSON: postgresql.JSONB(),
-    FieldType.STRINGS: postgresql.JSONB(),
-}
+
+
+def _postgres_types() -> dict[FieldType, sa.types.TypeEngine[Any]]:
+    # Loaded when it is needed: a dialect takes longer to import than a store to open.
+    from sqlalchemy.dialects.postgresql import JSONB
+
+    return {
+        # Text compares byte by byte on every store, so that order and pages agree whatever the server's locale.
+        FieldType.TEXT: sa.Text(collation="C"),
+        FieldType.INTEGER: sa.BigInteger(),
+        FieldType.FLOAT: sa.Double(),
+        FieldType.BOOLEAN: sa.Boolean(),
+        FieldType.TIMESTAMP: sa.DateTime(timezone=True),
+        FieldType.JSON: JSONB(),
+        FieldType.STRINGS: JSONB(),
+    }
+
+
 _EMPTY_JSON = {FieldType.JSON: "'{}'", FieldType.STRINGS: "'[]'"}
 
 
@@ -43,7 +49,7 @@ class Schema:
     def __init__(self, dialect: DialectName) -> None:
         self.dialect: DialectName = dialect
         self.metadata = sa.MetaData()
-        self._types = _SQLITE_TYPES if dialect == "sqlite" else _POSTGRES_TYPES
+        self._types = _SQLITE_TYPES if dialect == "sqlite" else _postgres_types()
         self.tables = {cls.spec.kind: self._record_table(cls.spec) for cls in KINDS}
         self.tags = self._tags_table()
         self.embeddings = self._embeddings_table()
@@ -94,7 +100,9 @@ class Schema:
                     server_default=self._server_default(field),
                 )
         if self.dialect == "postgresql" and spec.text:
-            yield sa.Column("search", postgresql.TSVECTOR())
+            from sqlalchemy.dialects.postgresql import TSVECTOR
+
+            yield sa.Column("search", TSVECTOR())
 
     def _key_column(self, spec: RecordSpec, field: FieldSpec, *, primary: bool) -> sa.Column[Any]:
         if spec.numbered and self.dialect == "postgresql":
@@ -133,10 +141,12 @@ class Schema:
 
     def _unique_index(self, table: sa.Table, rule: Unique) -> None:
         columns: list[Any] = [table.c[name] for name in rule.fields]
+        options: dict[str, Any] = {}
         if rule.nulls_equal and self.dialect == "sqlite":
             columns = [sa.func.coalesce(c, sa.literal_column("''")) if c.nullable else c for c in columns]
-        nulls_not_distinct = True if rule.nulls_equal else None
-        sa.Index(rule.name, *columns, unique=True, postgresql_nulls_not_distinct=nulls_not_distinct)
+        elif rule.nulls_equal:
+            options = self._options(nulls_not_distinct=True)
+        sa.Index(rule.name, *columns, unique=True, **options)
 
     def _index(self, table: sa.Table, index: Index) -> None:
         method = None
@@ -146,7 +156,11 @@ class Schema:
                 return
         where = None if index.where is None else sa.text(index.where)
         columns = [_index_column(table, column) for column in index.columns]
-        sa.Index(index.name, *columns, sqlite_where=where, postgresql_where=where, postgresql_using=method)
+        sa.Index(index.name, *columns, **self._options(where=where, using=method))
+
+    def _options(self, **options: Any) -> dict[str, Any]:
+        """Options of an index in this dialect alone: naming another one makes SQLAlchemy load it."""
+        return {f"{self.dialect}_{name}": value for name, value in options.items() if value is not None}
 
     # ------------------------------------------------------------------ what stands beside the records
 

@@ -9,7 +9,6 @@ from operator import attrgetter
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 
 from alma.model.fields import FieldType
 from alma.model.query import Predicate
@@ -62,10 +61,15 @@ _POSTGRES_DECODERS: dict[FieldType, Encoder] = {
 }
 
 
-_WRITERS: dict[str, Callable[[], sa.Dialect]] = {
-    "sqlite": lambda: sqlite.dialect(paramstyle="named"),
-    "postgresql": lambda: postgresql.psycopg.dialect(),  # type: ignore[no-untyped-call]
-}
+def sql_writer(name: DialectName) -> sa.Dialect:
+    """SQLAlchemy's idea of a database; only the one that is used is loaded."""
+    if name == "sqlite":
+        from sqlalchemy.dialects import sqlite
+
+        return sqlite.dialect(paramstyle="named")
+    from sqlalchemy.dialects.postgresql import psycopg
+
+    return psycopg.dialect()  # type: ignore[no-untyped-call]
 
 
 class Dialect:
@@ -74,7 +78,7 @@ class Dialect:
     def __init__(self, name: DialectName) -> None:
         self.name: DialectName = name
         self.schema = Schema(name)
-        self._writer: sa.Dialect = _WRITERS[name]()
+        self._writer = sql_writer(name)
         self._encoders = _SQLITE_ENCODERS if name == "sqlite" else _POSTGRES_ENCODERS
         self._decoders = _SQLITE_DECODERS if name == "sqlite" else _POSTGRES_DECODERS
         self._kinds: dict[str, KindStatements] = {}
@@ -183,20 +187,19 @@ class KindStatements:
         columns: list[Any] = [self.table.c[field.name] for field in self.spec.stored]
         if self.spec.tags_field is not None:
             columns.append(self._tags_column())
-        source: sa.FromClause = self.table
         if self.spec.vector_field is not None:
-            embeddings = self._dialect.schema.embeddings
-            columns.append(sa.literal_column(f"{embeddings.name}.embedding"))
-            source = self.table.outerjoin(embeddings, self.vector_of_record(model))
-        return sa.select(*columns).select_from(source)
+            columns.append(self._vector_column(model))
+        return sa.select(*columns).select_from(self.table)
 
-    def vector_of_record(self, model: Any) -> sa.ColumnElement[bool]:
+    def _vector_column(self, model: sa.BindParameter[Any] | None) -> Any:
+        """A subquery, not a join: it runs for the rows that are returned, not for all that are sorted."""
         embeddings = self._dialect.schema.embeddings
-        return sa.and_(
+        vector: sa.Select[Any] = sa.select(sa.literal_column(f"{embeddings.name}.embedding")).where(
             embeddings.c.memory_type == sa.literal_column(f"'{self.spec.kind}'"),
             embeddings.c.memory_id == self.table.c[self.spec.key],
             embeddings.c.model == model,
         )
+        return vector.correlate(self.table).scalar_subquery()
 
     def remembered(self, shape: Hashable, write: Callable[[], sa.ClauseElement | str]) -> str:
         """The SQL of a statement, written when its shape is met for the first time."""

@@ -138,7 +138,7 @@ class SqlTransaction(Transaction):
             names = ", ".join(f'"{name}"' for name in columns)
             return f'INSERT INTO "{statements.table.name}" ({names}) VALUES {self.placeholders(len(columns))}'
 
-        return statements.remembered("insert", write)
+        return statements.remembered(("insert", extra), write)
 
     def _update_sql(self, statements: KindStatements, *extra: str) -> str:
         def write() -> str:
@@ -146,7 +146,7 @@ class SqlTransaction(Transaction):
             changes = ", ".join(f'"{name}" = {mark}' for name in (*extra, *statements.columns))
             return f'UPDATE "{statements.table.name}" SET {changes} WHERE "{statements.spec.key}" = {mark}'
 
-        return statements.remembered("update", write)
+        return statements.remembered(("update", extra), write)
 
     def _write_tags(self, spec: RecordSpec, records: Sequence[Record]) -> None:
         if spec.tags_field is None:

@@ -133,16 +133,15 @@ class SQLiteTransaction(SqlTransaction):
     def _insert(self, spec: RecordSpec, records: Sequence[Record]) -> None:
         statements = self.dialect.kind(spec)
         if not spec.text:
-            self.run_many(self._insert_sql(statements), [statements.row(record) for record in records])
+            self.run_many(self._insert_sql(statements), map(statements.row, records))
         elif len(records) == 1:
             inserted = self._connection.execute(self._insert_sql(statements), statements.row(records[0]))
             self._index_words(spec, [(inserted.lastrowid or 0, records[0])])
         else:
             first = 1 + self.rows(f'SELECT coalesce(max(seq), 0) FROM "{statements.table.name}"', {})[0][0]
-            numbered = list(enumerate(records, start=first))
-            rows = [[seq, *statements.row(record)] for seq, record in numbered]
+            rows = ([seq, *statements.row(record)] for seq, record in enumerate(records, start=first))
             self.run_many(self._insert_sql(statements, "seq"), rows)
-            self._index_words(spec, numbered)
+            self._index_words(spec, enumerate(records, start=first))
         self._write_tags(spec, records)
 
     def _replace(self, spec: RecordSpec, records: Sequence[Record], previous: Sequence[Record]) -> None:
@@ -165,7 +164,7 @@ class SQLiteTransaction(SqlTransaction):
         self.run_many(
             "INSERT INTO embeddings (memory_type, memory_id, model, dims, embedding) VALUES (?, ?, ?, ?, ?) "
             "ON CONFLICT (memory_type, memory_id, model) DO UPDATE SET embedding = excluded.embedding",
-            [(spec.kind, key, model, len(vector), vector.to_bytes()) for key, vector in vectors.items()],
+            ((spec.kind, key, model, len(vector), vector.to_bytes()) for key, vector in vectors.items()),
         )
 
     # ------------------------------------------------------------------ full text
@@ -175,7 +174,7 @@ class SQLiteTransaction(SqlTransaction):
         self.run_many(
             f"INSERT INTO {self.schema.fts_table(spec)} (rowid, {names}) "
             f"VALUES {self.placeholders(1 + len(spec.text))}",
-            [(seq, *_words(record)) for seq, record in numbered],
+            ((seq, *_words(record)) for seq, record in numbered),
         )
 
     def _unindex_words(self, spec: RecordSpec, numbered: Iterable[tuple[int, Record]]) -> None:

@@ -149,7 +149,7 @@ def a_database_on(disk: Path, server: PostgresServer) -> Iterator[str]:
     server.create_tablespace("small", disk)
     with psycopg.connect(server.dsn("postgres"), autocommit=True) as administration:
         administration.execute("CREATE DATABASE cramped TABLESPACE small")
-        # Until then the disk also holds what is needed to make the database once more.
+        # So that nothing of its making is left to be written when the disk is full.
         administration.execute("CHECKPOINT")
         try:
             yield server.dsn("cramped")

@@ -58,10 +58,18 @@ class FileBasedStorage(StorageBackend):
         self._cache: dict[str, tuple[Signature | None, Table]] = {}
         self._cache_lock = threading.Lock()
         self._closed = False
-        with self._folder.writing():
-            if self._folder.signature(Setting.spec.table) is None:
-                rows = [to_document(setting) for setting in default_settings()]
-                self._folder.commit({Setting.spec.table: rows})
+        if not self._is_furnished():
+            with self._folder.writing():
+                self._furnish()
+
+    def _is_furnished(self) -> bool:
+        with self._folder.reading():
+            return self._folder.signature(Setting.spec.table) is not None
+
+    def _furnish(self) -> None:
+        """Write the documented settings, unless another process did while this one waited."""
+        if self._folder.signature(Setting.spec.table) is None:
+            self._folder.commit({Setting.spec.table: [to_document(setting) for setting in default_settings()]})
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Self:
@@ -85,7 +93,8 @@ class FileBasedStorage(StorageBackend):
 
     def _tables(self) -> dict[str, Table]:
         """The committed state of every file, read again only where a file changed."""
-        with self._cache_lock, self._folder.reading():
+        # In this order: whoever waits for the folder must not keep the cache from the one it waits for.
+        with self._folder.reading(), self._cache_lock:
             for format_ in _FORMATS.values():
                 signature = self._folder.signature(format_.name)
                 cached = self._cache.get(format_.name)

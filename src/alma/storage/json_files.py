@@ -1,7 +1,7 @@
 """A folder of JSON arrays that changes as a whole: locked, written beside, then renamed into place.
 
-A commit writes every changed file as `NAME.json.new`, then `commit.json` with their names, which is the moment the
-commit counts, then renames. Whoever finds a `commit.json` left by a process that died finishes its renames.
+A commit writes every changed file and its backup under new names, then `commit.json` with a list of them, which is the
+moment the commit counts, then renames. Whoever finds a `commit.json` left by a process that died finishes its renames.
 """
 
 from __future__ import annotations
@@ -96,15 +96,17 @@ class JsonFolder:
 
     def commit(self, changed: Mapping[str, Iterable[Mapping[str, Any]]]) -> None:
         """Replace these files together; to be called while writing."""
+        marker = self.folder / f"{_MARKER}.new"
         try:
             for name, rows in changed.items():
-                self._write(self._new(name), _array(rows))
+                self._write_both(name, _array(rows))
+            self._write(marker, json.dumps(sorted(changed)))
         except BaseException:
             self._discard_new()
             raise
+        # From here on nothing needs room on the disk any more: what counts cannot fail for want of it.
         with self._lock("files", fcntl.LOCK_EX):
-            self._write(self.folder / f"{_MARKER}.new", json.dumps(sorted(changed)))
-            (self.folder / f"{_MARKER}.new").replace(self.folder / _MARKER)
+            marker.replace(self.folder / _MARKER)
             self._sync_folder()
             self._put_in_place(changed)
 
@@ -117,20 +119,17 @@ class JsonFolder:
 
     def _put_in_place(self, names: Iterable[str]) -> None:
         for name in names:
-            if self._new(name).exists():
-                self._keep_copy(name)
-                self._new(name).replace(self.path(name))
+            for path in (self.backup(name), self.path(name)):
+                new = path.with_name(f"{path.name}.new")
+                if new.exists():
+                    new.replace(path)
         self._sync_folder()
         (self.folder / _MARKER).unlink()
 
-    def _keep_copy(self, name: str) -> None:
-        """A backup is a file of its own: a second name for the same file would be torn with it."""
-        copy = self.folder / f"{name}.json.bak.new"
-        copy.write_bytes(self._new(name).read_bytes())
-        copy.replace(self.backup(name))
-
-    def _new(self, name: str) -> Path:
-        return self.folder / f"{name}.json.new"
+    def _write_both(self, name: str, text: str) -> None:
+        """The file and its backup: a file of its own, because a second name for the same file would be torn with it."""
+        for path in (self.path(name), self.backup(name)):
+            self._write(path.with_name(f"{path.name}.new"), text)
 
     def _discard_new(self) -> None:
         for leftover in self.folder.glob("*.new"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -30,6 +31,7 @@ Durability = Literal["process", "power"]
 _HAS_LONG_WORD = re.compile(rf"[A-Za-z0-9]{{{LONGEST_TERM + 1}}}").search
 _BUSY_SECONDS = 60.0
 _MOST_IDLE_CONNECTIONS = 8
+_LEAST_ROOM_BYTES = 64 << 10
 _WAL_BYTES_KEPT = 4 << 20
 _CHECKPOINT_BYTES = 8 << 20
 _CHECKPOINT_AT_LATEST_PAGES = 32_000
@@ -328,9 +330,12 @@ def _use_wal(connection: sqlite3.Connection) -> None:
         return
     deadline = _Deadline(_BUSY_SECONDS)
     while True:
-        with suppress(sqlite3.OperationalError):
+        try:
             if connection.execute("PRAGMA journal_mode = WAL").fetchone()[0] == "wal":
                 return
+        except sqlite3.OperationalError as exc:
+            if not _is_busy(exc):
+                raise
         deadline.wait()
 
 
@@ -380,12 +385,28 @@ class _translated:  # noqa: N801 - it is used like a function, and often, so it 
 def _our_error(path: Path, exc: sqlite3.Error) -> StorageError:
     if isinstance(exc, sqlite3.IntegrityError):
         return ConflictError(f"{path}: {exc}")
-    code = getattr(exc, "sqlite_errorcode", None)
-    if code == sqlite3.SQLITE_FULL:
+    if _is_full(path, exc):
         return StorageFullError(f"the disk of {path} is full: nothing of this transaction was stored")
-    if code is not None and code & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+    if _is_busy(exc):
         return ConflictError(f"another process kept {path} locked for over {_BUSY_SECONDS:.0f} seconds")
     return StorageError(f"{path}: {exc}")
+
+
+def _primary_code(exc: sqlite3.Error) -> int | None:
+    code = getattr(exc, "sqlite_errorcode", None)
+    return None if code is None else code & 0xFF
+
+
+def _is_busy(exc: sqlite3.Error) -> bool:
+    return _primary_code(exc) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
+def _is_full(path: Path, exc: sqlite3.Error) -> bool:
+    """Without room for the files beside the database, SQLite only says that it could not write or open one."""
+    if _primary_code(exc) == sqlite3.SQLITE_FULL:
+        return True
+    for_want_of_room = (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN)
+    return _primary_code(exc) in for_want_of_room and shutil.disk_usage(path.parent).free < _LEAST_ROOM_BYTES
 
 
 def _words(record: Record) -> list[str]:

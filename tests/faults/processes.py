@@ -83,8 +83,8 @@ def said_by_killed_writers(
     """Everything that writers said who wrote at the same time and were killed one after the other, while writing."""
     with ExitStack() as stack:
         writers = [stack.enter_context(Worker("write-forever", address, name)) for name in names]
+        tell_to_go_on(writers, when="ready")
         for writer in writers:
-            assert writer.line() == "ready"
             writer.line()
         meanwhile(writers)
         return [line for writer in writers for line in writer.kill_after(lives_seconds())]
@@ -102,16 +102,19 @@ def write_together(address: str, processes: int, writes: int) -> None:
         workers = [
             stack.enter_context(Worker("write-a-number", address, f"writer{i}", str(writes))) for i in range(processes)
         ]
-        assert [worker.line() for worker in workers] == ["ready"] * processes
-        for worker in workers:
-            worker.go()
-        assert [worker.line() for worker in workers] == ["opened"] * processes
+        tell_to_go_on(workers, when="ready")
         with opened(address) as store:
             prepare(store, a_heuristic(SHARED))
-        for worker in workers:
-            worker.go()
+        tell_to_go_on(workers, when="opened")
         for worker in workers:
             worker.finish()
+
+
+def tell_to_go_on(workers: Sequence[Worker], when: str) -> None:
+    """Wait until all processes say that they got there, then let them go on at the same time."""
+    assert [worker.line() for worker in workers] == [when] * len(workers)
+    for worker in workers:
+        worker.go()
 
 
 def _there(pipe: IO[bytes] | None) -> IO[bytes]:

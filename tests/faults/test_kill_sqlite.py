@@ -13,7 +13,7 @@ from tests.faults.checks import (
     check_sqlite_file,
     prepare,
 )
-from tests.faults.processes import Worker, said_by_killed_writers, up_to
+from tests.faults.processes import Worker, said_by_killed_writers, tell_to_go_on, up_to
 from tests.faults.records import SHARED, a_heuristic
 from tests.faults.stores import opened, sqlite_address
 
@@ -46,7 +46,7 @@ def test_a_store_whose_creation_was_killed_can_be_opened(tmp_path: Path) -> None
     for i in range(OPENINGS):
         path = tmp_path / f"{i}.db"
         with Worker("write-forever", sqlite_address(path), "early") as writer:
-            assert writer.line() == "ready"
+            tell_to_go_on([writer], when="ready")
             writer.kill_after(lives())
         with opened(sqlite_address(path)) as store:
             store.save(a_heuristic("late"))

@@ -88,9 +88,10 @@ class Writer:
 
 
 def write_forever(address: str, name: str) -> None:
-    """Write random things to a store until killed."""
+    """Open the store when told to, then write random things to it until killed."""
     open_store = opener(address)
     say("ready")
+    await_go()
     with open_store() as store:
         Writer(store, name).write_forever()
 

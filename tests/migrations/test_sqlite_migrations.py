@@ -149,6 +149,8 @@ def test_an_older_store_opens_with_any_embedding_dim_and_keeps_its_vectors(older
         with pytest.raises(ValidationError, match="8 dimensions"):
             store.save(make.a_heuristic(embedding=[0.1] * 384))
         store.save(make.a_heuristic())
+        assert store.update_heuristic_confidence("heur-1", 0.5)
+        assert len(store.require(Heuristic, "heur-1", EVERYWHERE).embedding or ()) == 8
 
 
 def test_older_rows_are_read_generously(older: Path) -> None:

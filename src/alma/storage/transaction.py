@@ -74,9 +74,11 @@ class Transaction(Reading):
         scope: Scope,
         changes: Mapping[str, Any] | None = None,
     ) -> T | None:
-        for name in counters:
+        for name, by in counters.items():
             if cls.spec.field(name).type not in (FieldType.INTEGER, FieldType.FLOAT):
-                raise ValidationError(cls.spec.kind, name, counters[name], "is no number and cannot be added to")
+                raise ValidationError(cls.spec.kind, name, by, "is no number and cannot be added to")
+            if isinstance(by, bool) or not isinstance(by, int | float):
+                raise ValidationError(cls.spec.kind, name, by, "can only be added a number")
         found = self._locked(cls.spec, _checked_keys(cls.spec, [record_id]), scope).get(record_id)
         if found is None:
             return None
@@ -202,7 +204,7 @@ class Transaction(Reading):
 
         `previous` holds those that exist already, `last` their newest versions where those are known.
         """
-        vectors = self._checked_vectors(spec, records)
+        vectors = self._changed_vectors(spec, records, previous)
         self._check_unique(spec, records)
         self._check_references(spec, records)
         key_of = spec.key_of
@@ -257,12 +259,18 @@ class Transaction(Reading):
 
     # ------------------------------------------------------------------ vectors
 
-    def _checked_vectors(self, spec: RecordSpec, records: Sequence[Record]) -> dict[str, Vector]:
+    def _changed_vectors(
+        self, spec: RecordSpec, records: Sequence[Record], previous: Mapping[str, Record]
+    ) -> dict[str, Vector]:
+        """The vectors that are new or other than before, all of the right length."""
         name = spec.vector_field
         if name is None:
             return {}
         key_of, vector_of = spec.key_of, attrgetter(name)
         found = {key_of(record): vector for record in records if (vector := vector_of(record)) is not None}
+        for key, old in previous.items():
+            if key in found and vector_of(old) == found[key]:
+                del found[key]
         for vector in found.values():
             if len(vector) != self.embedding_dim:
                 raise self._wrong_length(spec, vector, self.embedding_dim)
@@ -279,7 +287,9 @@ class Transaction(Reading):
     ) -> None:
         if spec.vector_field is None:
             return
-        gone = [key for key in previous if key not in vectors]
+        vector_of = attrgetter(spec.vector_field)
+        bare = {record.key for record in records if vector_of(record) is None} if previous else set()
+        gone = [key for key, old in previous.items() if key in bare and vector_of(old) is not None]
         if gone:
             self._drop_vectors(spec, gone, self.embedding_model)
         if vectors:

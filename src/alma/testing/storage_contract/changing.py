@@ -75,7 +75,8 @@ class ChangingContract:
     def test_only_numbers_can_be_added_to(self, storage: StorageBackend) -> None:
         heuristic = make.a_heuristic()
         storage.save(heuristic)
-        for counters in ({"agent": 1}, {"nope": 1}, {"occurrence_count": -1}):
+        refused: list[dict[str, Any]] = [{"agent": 1}, {"nope": 1}, {"occurrence_count": -1}, {"occurrence_count": "1"}]
+        for counters in refused:
             with pytest.raises(ValidationError):
                 storage.increment(Heuristic, heuristic.id, counters, SHOP)
         assert storage.increment(Heuristic, "nobody", {"occurrence_count": 1}, SHOP) is None

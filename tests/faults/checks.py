@@ -29,6 +29,11 @@ class Acknowledged:
         self.increments: Counter[str] = Counter()
         self.failures: list[str] = []
 
+    @property
+    def varied(self) -> bool:
+        """Whether there was some of every sort of write, so that checking them says something."""
+        return all((self.saved, self.deleted, self.revisions, self.increments))
+
     def add(self, lines: Iterable[str]) -> None:
         """Take in the lines of a writer, each a moment and what was done."""
         for line in lines:

@@ -48,6 +48,7 @@ def test_killed_writers_lose_no_acknowledged_write_and_leave_no_half_one(files: 
     with opened(files) as store:
         check_found(store)
     assert acknowledged.failures == []
+    assert acknowledged.varied
 
 
 def test_a_reader_and_a_writer_that_both_find_an_unfinished_commit_do_not_wait_for_each_other(tmp_path: Path) -> None:

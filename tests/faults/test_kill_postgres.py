@@ -53,6 +53,7 @@ def test_killed_writers_and_a_crashing_server_lose_no_acknowledged_write(server:
         check_acknowledged(store, acknowledged)
         check_agreement(store)
         check_found(store)
+    assert acknowledged.varied
 
 
 def crash(server: PostgresServer, writers: Sequence[Worker], lives_seconds: Callable[[], float]) -> None:

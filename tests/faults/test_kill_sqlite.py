@@ -39,6 +39,7 @@ def test_killed_writers_lose_no_acknowledged_write_and_leave_no_half_one(tmp_pat
         check_found(store)
     check_sqlite_file(path)
     assert acknowledged.failures == []
+    assert acknowledged.varied
 
 
 def test_a_store_whose_creation_was_killed_can_be_opened(tmp_path: Path) -> None:

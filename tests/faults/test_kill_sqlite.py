@@ -18,7 +18,7 @@ from tests.faults.records import SHARED, a_heuristic
 from tests.faults.stores import opened, sqlite_address
 
 ROUNDS = 27
-LONGEST_LIFE_SECONDS = 0.05
+LONGEST_LIFE_SECONDS = 0.04
 OPENINGS = 12
 LONGEST_OPENING_SECONDS = 0.05
 

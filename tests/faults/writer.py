@@ -15,6 +15,7 @@ from tests.faults.stores import opened, opener
 
 ONE_MORE = {"occurrence_count": 1, "success_count": 1}
 LARGEST_BATCH = 20
+HEURISTICS_PER_AGENT = 40
 
 
 class Writer:
@@ -29,8 +30,8 @@ class Writer:
 
     def write_forever(self) -> None:
         """Write and acknowledge until killed."""
-        steps: list[Callable[[], str]] = [self._save, self._save_batch, self._update, self._increment]
-        steps += [self._save, self._increment_shared, self._save_and_delete]
+        steps: list[Callable[[], str]] = [self._save, self._save_batch, self._save_and_delete]
+        steps += [self._save, self._update, self._update, self._increment, self._increment_shared]
         while True:
             began = time.monotonic()
             try:
@@ -48,7 +49,7 @@ class Writer:
 
     def _save_batch(self) -> str:
         keys = [self._new_key() for _ in range(self._random.randint(2, LARGEST_BATCH))]
-        self._store.save_many(a_heuristic(key, self._name, batch=keys) for key in keys)
+        self._store.save_many(a_heuristic(key, self._agent, batch=keys) for key in keys)
         self._revisions.update(dict.fromkeys(keys, 0))
         return f"saved {' '.join(keys)}"
 
@@ -80,7 +81,12 @@ class Writer:
         return f"deleted {key}"
 
     def _new(self) -> Heuristic:
-        return a_heuristic(self._new_key(), self._name)
+        return a_heuristic(self._new_key(), self._agent)
+
+    @property
+    def _agent(self) -> str:
+        """Each has few heuristics, so that searching for all of them, each among its agent's, does not take long."""
+        return f"{self._name}a{self._written // HEURISTICS_PER_AGENT}"
 
     def _new_key(self) -> str:
         self._written += 1

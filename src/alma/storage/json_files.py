@@ -48,7 +48,8 @@ class JsonFolder:
     def read(self, name: str) -> list[dict[str, Any]]:
         """The objects in a file, of which there are none where there is no file."""
         try:
-            rows = json.loads(self.path(name).read_text(encoding="utf-8"))
+            with _translated(self.folder, FileNotFoundError):
+                rows = json.loads(self.path(name).read_text(encoding="utf-8"))
         except FileNotFoundError:
             return []
         except (ValueError, UnicodeDecodeError) as exc:
@@ -66,28 +67,29 @@ class JsonFolder:
     @contextmanager
     def writing(self) -> Iterator[None]:
         """Be the only writer, and finish what a writer that died had committed."""
-        with _translated(self.folder), self._lock("writer", fcntl.LOCK_EX):
+        with self._lock("writer", fcntl.LOCK_EX):
             self._recover()
             yield
 
     @contextmanager
     def reading(self) -> Iterator[None]:
         """Keep commits from renaming files meanwhile; held only while files are looked at."""
-        with _translated(self.folder):
-            while True:
-                with self._lock("files", fcntl.LOCK_SH):
-                    if not (self.folder / _MARKER).exists():
-                        yield
-                        return
-                # A marker that is seen while no commit holds the lock was left by a process that died.
-                with self.writing():
-                    pass
+        while True:
+            with self._lock("files", fcntl.LOCK_SH):
+                if not (self.folder / _MARKER).exists():
+                    yield
+                    return
+            # A marker that is seen while no commit holds the lock was left by a process that died.
+            with self.writing():
+                pass
 
     @contextmanager
     def _lock(self, name: str, how: int) -> Iterator[None]:
-        handle = os.open(self.folder / f".{name}.lock", os.O_RDWR | os.O_CREAT, 0o666)
+        with _translated(self.folder):
+            handle = os.open(self.folder / f".{name}.lock", os.O_RDWR | os.O_CREAT, 0o666)
         try:
-            fcntl.flock(handle, how)
+            with _translated(self.folder):
+                fcntl.flock(handle, how)
             yield
         finally:
             os.close(handle)
@@ -97,15 +99,16 @@ class JsonFolder:
     def commit(self, changed: Mapping[str, Iterable[Mapping[str, Any]]]) -> None:
         """Replace these files together; to be called while writing."""
         marker = self.folder / f"{_MARKER}.new"
-        try:
-            for name, rows in changed.items():
-                self._write_both(name, _array(rows))
-            self._write(marker, json.dumps(sorted(changed)))
-        except BaseException:
-            self._discard_new()
-            raise
+        with _translated(self.folder):
+            try:
+                for name, rows in changed.items():
+                    self._write_both(name, _array(rows))
+                self._write(marker, json.dumps(sorted(changed)))
+            except BaseException:
+                self._discard_new()
+                raise
         # From here on nothing needs room on the disk any more: what counts cannot fail for want of it.
-        with self._lock("files", fcntl.LOCK_EX):
+        with self._lock("files", fcntl.LOCK_EX), _translated(self.folder):
             marker.replace(self.folder / _MARKER)
             self._sync_folder()
             self._put_in_place(changed)
@@ -113,9 +116,10 @@ class JsonFolder:
     def _recover(self) -> None:
         marker = self.folder / _MARKER
         if marker.exists():
-            with self._lock("files", fcntl.LOCK_EX):
+            with self._lock("files", fcntl.LOCK_EX), _translated(self.folder):
                 self._put_in_place(json.loads(marker.read_text(encoding="utf-8")))
-        self._discard_new()
+        with _translated(self.folder):
+            self._discard_new()
 
     def _put_in_place(self, names: Iterable[str]) -> None:
         for name in names:
@@ -156,9 +160,12 @@ def _array(rows: Iterable[Mapping[str, Any]]) -> str:
 
 
 @contextmanager
-def _translated(folder: Path) -> Iterator[None]:
+def _translated(folder: Path, *expected: type[OSError]) -> Iterator[None]:
+    """The system's errors as ours; around our own calls only, never around a caller's code."""
     try:
         yield
+    except expected:
+        raise
     except OSError as exc:
         if exc.errno in (errno.ENOSPC, errno.EDQUOT):
             raise StorageFullError(f"the disk of {folder} is full: nothing of this transaction was stored") from exc

@@ -35,6 +35,7 @@ _LEAST_ROOM_BYTES = 64 << 10
 _WAL_BYTES_KEPT = 4 << 20
 _CHECKPOINT_BYTES = 8 << 20
 _CHECKPOINT_AT_LATEST_PAGES = 32_000
+_CHECKPOINT_PATIENCE_MS = 50
 
 
 class SQLiteStorage(StorageBackend):
@@ -301,11 +302,16 @@ class _Checkpoints:
 
     def _checkpoint(self) -> None:
         # Nothing is lost when it fails: the log keeps everything, and a later writer tries again.
-        with suppress(sqlite3.Error), closing(sqlite3.connect(self._path, timeout=_BUSY_SECONDS)) as connection:
+        with (
+            suppress(sqlite3.Error, OSError),
+            closing(sqlite3.connect(self._path, timeout=_BUSY_SECONDS)) as connection,
+        ):
             connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
             # What was written meanwhile is little; without it the log could never start again from its beginning.
+            large = self._log.stat().st_size > 2 * _CHECKPOINT_BYTES
+            connection.execute(f"PRAGMA busy_timeout = {_CHECKPOINT_PATIENCE_MS}")
             with self._writer:
-                connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+                connection.execute(f"PRAGMA wal_checkpoint({'TRUNCATE' if large else 'PASSIVE'})")
 
 
 def _connected(path: Path, durability: Durability) -> sqlite3.Connection:

@@ -44,6 +44,14 @@ class TransactionContract:
         assert [mark.record_id for mark in storage.pending("index")] == [kept.id]
         assert storage.count(Memory, EVERYWHERE) == 0
 
+    def test_a_callers_own_error_comes_through_as_it_is(self, storage: StorageBackend) -> None:
+        for error in (OSError(28, "No space left on device"), FileNotFoundError("elsewhere"), KeyError("k")):
+            with pytest.raises(type(error)) as caught, storage.transaction() as tx:
+                tx.save(make.a_heuristic())
+                raise error
+            assert caught.value is error
+        assert storage.count(Heuristic, EVERYWHERE) == 0
+
     def test_a_transaction_sees_its_own_writes(self, storage: StorageBackend) -> None:
         with storage.transaction() as tx:
             tx.save(make.a_heuristic(id="h", embedding=[1, 0, 0, 0]))

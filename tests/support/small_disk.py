@@ -26,14 +26,6 @@ def small_disk(megabytes: int) -> Iterator[Path]:
         directory.rmdir()
 
 
-def fill(disk: Path) -> Path:
-    """Use up all free space of a disk with one file, whose removal frees that space again."""
-    space = os.statvfs(disk)
-    ballast = disk / "ballast"
-    ballast.write_bytes(bytes(space.f_bavail * space.f_frsize))
-    return ballast
-
-
 def unmount(directory: Path) -> None:
     """Unmount a file system, or only detach it while a process still holds one of its files open."""
     try:

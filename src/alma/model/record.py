@@ -252,6 +252,13 @@ class Record:
         return "\n".join(part for name in self.spec.text if (part := getattr(self, name)))
 
 
+def spec_of(cls: Any) -> RecordSpec:
+    """The description of a record class, or an error for what is none."""
+    if not (isinstance(cls, type) and issubclass(cls, Record) and cls is not Record):
+        raise ValidationError("kind", None, cls, "must be a record class, for example Heuristic")
+    return cls.spec
+
+
 def _field_value(spec: RecordSpec, field: FieldSpec, values: Mapping[str, Any]) -> Any:
     name = field.name
     if name in values:

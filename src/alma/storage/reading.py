@@ -11,7 +11,7 @@ from alma.model import query as q
 from alma.model.fields import check_timestamp
 from alma.model.memory import MemoryVersion
 from alma.model.query import EVERYTHING, And, Compare, Cursor, In, Order, Predicate
-from alma.model.record import Record, RecordSpec
+from alma.model.record import Record, RecordSpec, spec_of
 from alma.model.scope import Scope
 from alma.model.text import terms
 from alma.model.vector import Vector
@@ -28,20 +28,20 @@ class Reading(Primitives):
 
     def get(self, cls: type[T], record_id: str, scope: Scope, as_of: datetime | None = None) -> T | None:
         if as_of is not None:
-            found = self._past(cls, scope, Compare(cls.spec.key, "eq", record_id), as_of)
+            found = self._past(cls, scope, Compare(spec_of(cls).key, "eq", record_id), as_of)
         else:
-            found = self.find(cls, scope, Compare(cls.spec.key, "eq", record_id), limit=1)
+            found = self.find(cls, scope, Compare(spec_of(cls).key, "eq", record_id), limit=1)
         return found[0] if found else None
 
     def require(self, cls: type[T], record_id: str, scope: Scope) -> T:
         found = self.get(cls, record_id, scope)
         if found is None:
-            raise NotFoundError(cls.spec.kind, record_id)
+            raise NotFoundError(spec_of(cls).kind, record_id)
         return found
 
     def get_many(self, cls: type[T], record_ids: Iterable[str], scope: Scope) -> list[T]:
         wanted = list(dict.fromkeys(record_ids))
-        found = {record.key: record for record in self.find(cls, scope, In(cls.spec.key, wanted))}
+        found = {record.key: record for record in self.find(cls, scope, In(spec_of(cls).key, wanted))}
         return [found[key] for key in wanted if key in found]
 
     def find(
@@ -54,7 +54,7 @@ class Reading(Primitives):
         after: Cursor | None = None,
         as_of: datetime | None = None,
     ) -> list[T]:
-        spec = cls.spec
+        spec = spec_of(cls)
         order = q.parsed_order(spec, order)
         cursor = None if after is None else q.parsed_cursor(spec, order, after)
         if as_of is not None:
@@ -63,21 +63,21 @@ class Reading(Primitives):
         return cast(list[T], self._select(query))
 
     def count(self, cls: type[Record], scope: Scope, where: Predicate = EVERYTHING) -> int:
-        return self._count(cls.spec, inside(cls.spec, scope, where))
+        return self._count(spec_of(cls), inside(spec_of(cls), scope, where))
 
     def search_text(
         self, cls: type[T], query: str, scope: Scope, where: Predicate = EVERYTHING, limit: int = 10
     ) -> list[Hit[T]]:
-        if not cls.spec.text:
-            raise UnsupportedOperation(f"{cls.spec.kind} has no searchable text")
+        if not spec_of(cls).text:
+            raise UnsupportedOperation(f"{spec_of(cls).kind} has no searchable text")
         if not isinstance(query, str):
             raise ValidationError("search", "query", query, "must be text")
-        bounded = inside(cls.spec, scope, where)
+        bounded = inside(spec_of(cls), scope, where)
         words = list(dict.fromkeys(terms(query)))
-        limit = _required_limit(limit)
+        limit = required_limit(limit)
         if not words or not limit:
             return []
-        return [Hit(cast(T, record), score) for record, score in self._matching(cls.spec, words, bounded, limit)]
+        return [Hit(cast(T, record), score) for record, score in self._matching(spec_of(cls), words, bounded, limit)]
 
     def search_vector(
         self,
@@ -89,30 +89,30 @@ class Reading(Primitives):
         model: str | None = None,
         exact: bool = True,
     ) -> list[Hit[T]]:
-        if not cls.spec.embeds:
-            raise UnsupportedOperation(f"{cls.spec.kind} has no vectors")
-        bounded = inside(cls.spec, scope, where)
+        if not spec_of(cls).embeds:
+            raise UnsupportedOperation(f"{spec_of(cls).kind} has no vectors")
+        bounded = inside(spec_of(cls), scope, where)
         chosen = model or self.embedding_model
-        wanted = self._fitting(cls.spec, Vector(vector), chosen)
-        limit = _required_limit(limit)
+        wanted = self._fitting(spec_of(cls), Vector(vector), chosen)
+        limit = required_limit(limit)
         if not limit:
             return []
-        found = self._nearest(cls.spec, wanted, chosen, bounded, limit, exact=exact)
+        found = self._nearest(spec_of(cls), wanted, chosen, bounded, limit, exact=exact)
         return [Hit(cast(T, record), score) for record, score in found]
 
     def history(self, cls: type[Record], record_id: str, scope: Scope) -> list[MemoryVersion]:
-        _require_versioned(cls.spec)
-        of_record = And(Compare("kind", "eq", cls.spec.kind), Compare("memory_id", "eq", record_id))
+        _require_versioned(spec_of(cls))
+        of_record = And(Compare("kind", "eq", spec_of(cls).kind), Compare("memory_id", "eq", record_id))
         rows = self.find(MemoryVersion, EVERYWHERE, of_record, order=(Order("version_number"),))
         current = self.get(cls, record_id, EVERYWHERE)
-        return versions.within(versions.filled(rows, current), cls, inside(cls.spec, scope, EVERYTHING))
+        return versions.within(versions.filled(rows, current), cls, inside(spec_of(cls), scope, EVERYTHING))
 
     def _past(self, cls: type[T], scope: Scope, where: Predicate, as_of: datetime) -> list[T]:
         """The records as they were recorded then, without vectors."""
-        _require_versioned(cls.spec)
-        bounded = inside(cls.spec, scope, where)
+        _require_versioned(spec_of(cls))
+        bounded = inside(spec_of(cls), scope, where)
         moment = _checked_moment(as_of)
-        known = And(Compare("kind", "eq", cls.spec.kind), Compare("created_at", "le", moment))
+        known = And(Compare("kind", "eq", spec_of(cls).kind), Compare("created_at", "le", moment))
         rows = self.find(MemoryVersion, EVERYWHERE, known, order=(Order("version_number"),))
         newest = {row.memory_id: row for row in rows}
         unchanged = [key for key, row in newest.items() if versions.is_current(row)]
@@ -154,7 +154,7 @@ def _checked_limit(limit: int | None) -> int | None:
     return limit
 
 
-def _required_limit(limit: int) -> int:
+def required_limit(limit: int) -> int:
     checked = _checked_limit(limit)
     if checked is None:
         raise ValidationError("query", "limit", limit, "must be given")

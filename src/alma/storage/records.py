@@ -219,6 +219,8 @@ class RecordStore(ABC):
 
     def save_many(self, records: Iterable[Record], by: Attribution = ANONYMOUS) -> list[str]:
         """Store all of the records in one transaction; returns their ids."""
+        if not isinstance(records, Iterable):
+            raise ValidationError("storage", None, records, "can only save records, given as a list")
         batch = list(records)
         self._write(lambda tx: tx.save(*batch), by)
         return [record.key for record in batch]

@@ -359,6 +359,8 @@ class _Deadline:
 
 
 def _checked_path(db_path: str | os.PathLike[str]) -> Path:
+    if not isinstance(db_path, str | os.PathLike):
+        raise ConfigurationError(f"db_path must be the path of a file, not {db_path!r}")
     text = os.fspath(db_path)
     if text in ("", ":memory:") or text.startswith("file:"):
         raise ConfigurationError(

@@ -24,14 +24,14 @@ from alma.model.governance import Attribution, AuditEvent
 from alma.model.kinds import kind_named, references_to
 from alma.model.memory import ChangeType, MemoryVersion
 from alma.model.query import And, Compare, In, Missing, Predicate
-from alma.model.record import OnDelete, Record, RecordSpec, Unique
+from alma.model.record import OnDelete, Record, RecordSpec, Unique, spec_of
 from alma.model.scope import Scope
 from alma.model.vector import Vector
 from alma.storage import versions
 from alma.storage.audit import audit_events
 from alma.storage.outbox import Mark
 from alma.storage.primitives import Query
-from alma.storage.reading import EVERYWHERE, Reading, inside
+from alma.storage.reading import EVERYWHERE, Reading, inside, required_limit
 
 T = TypeVar("T", bound=Record)
 
@@ -55,15 +55,17 @@ class Transaction(Reading):
             self._save_batch(spec, batch)
 
     def update(self, cls: type[T], record_id: str, changes: Mapping[str, Any], scope: Scope) -> T | None:
+        if not isinstance(changes, Mapping):
+            raise ValidationError(spec_of(cls).kind, None, changes, "can only be updated with a dict of fields")
         for name in changes:
-            cls.spec.field(name)
-        if cls.spec.key in changes and changes[cls.spec.key] != record_id:
-            raise ValidationError(cls.spec.kind, cls.spec.key, changes[cls.spec.key], "cannot be changed")
-        found = self._locked(cls.spec, _checked_keys(cls.spec, [record_id]), scope).get(record_id)
+            spec_of(cls).field(name)
+        if spec_of(cls).key in changes and changes[spec_of(cls).key] != record_id:
+            raise ValidationError(spec_of(cls).kind, spec_of(cls).key, changes[spec_of(cls).key], "cannot be changed")
+        found = self._locked(spec_of(cls), _checked_keys(spec_of(cls), [record_id]), scope).get(record_id)
         if found is None:
             return None
         changed = found.replace(**changes)
-        self._write(cls.spec, [changed], {record_id: found})
+        self._write(spec_of(cls), [changed], {record_id: found})
         return cast(T, changed)
 
     def increment(
@@ -75,33 +77,33 @@ class Transaction(Reading):
         changes: Mapping[str, Any] | None = None,
     ) -> T | None:
         for name, by in counters.items():
-            if cls.spec.field(name).type not in (FieldType.INTEGER, FieldType.FLOAT):
-                raise ValidationError(cls.spec.kind, name, by, "is no number and cannot be added to")
+            if spec_of(cls).field(name).type not in (FieldType.INTEGER, FieldType.FLOAT):
+                raise ValidationError(spec_of(cls).kind, name, by, "is no number and cannot be added to")
             if isinstance(by, bool) or not isinstance(by, int | float):
-                raise ValidationError(cls.spec.kind, name, by, "can only be added a number")
-        found = self._locked(cls.spec, _checked_keys(cls.spec, [record_id]), scope).get(record_id)
+                raise ValidationError(spec_of(cls).kind, name, by, "can only be added a number")
+        found = self._locked(spec_of(cls), _checked_keys(spec_of(cls), [record_id]), scope).get(record_id)
         if found is None:
             return None
         added = {name: (getattr(found, name) or 0) + by for name, by in counters.items()}
         changed = found.replace(**added, **(changes or {}))
-        self._write(cls.spec, [changed], {record_id: found})
+        self._write(spec_of(cls), [changed], {record_id: found})
         return cast(T, changed)
 
     def delete(self, cls: type[Record], record_ids: Iterable[str], scope: Scope) -> int:
-        _refuse_append_only(cls.spec)
-        found = list(self._locked(cls.spec, _checked_keys(cls.spec, record_ids), scope).values())
-        self._delete_records(cls.spec, found)
+        _refuse_append_only(spec_of(cls))
+        found = list(self._locked(spec_of(cls), _checked_keys(spec_of(cls), record_ids), scope).values())
+        self._delete_records(spec_of(cls), found)
         return len(found)
 
     def delete_where(self, cls: type[Record], scope: Scope, where: Predicate) -> int:
-        _refuse_append_only(cls.spec)
+        _refuse_append_only(spec_of(cls))
         self._require_writable()
-        found = self._select(Query(cls.spec, inside(cls.spec, scope, where), for_update=True))
-        self._delete_records(cls.spec, found)
+        found = self._select(Query(spec_of(cls), inside(spec_of(cls), scope, where), for_update=True))
+        self._delete_records(spec_of(cls), found)
         return len(found)
 
     def put_vectors(self, cls: type[Record], vectors: Mapping[str, Any], model: str) -> None:
-        spec = cls.spec
+        spec = spec_of(cls)
         checked_name("vectors", "model", model)
         fitting = {key: self._fitting(spec, Vector(vector), model, claim=True) for key, vector in vectors.items()}
         known = self._locked(spec, _checked_keys(spec, fitting), EVERYWHERE)
@@ -126,8 +128,9 @@ class Transaction(Reading):
 
     def claim(self, projection: str, limit: int, lease_seconds: float) -> list[Mark]:
         moment = clock.now()
+        most = required_limit(limit)
         with self._writing():
-            return self._marks().claim(projection, limit, moment, moment + timedelta(seconds=lease_seconds))
+            return self._marks().claim(projection, most, moment, moment + timedelta(seconds=lease_seconds))
 
     def acknowledge(self, marks: Sequence[Mark]) -> int:
         with self._writing():

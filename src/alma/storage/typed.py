@@ -8,6 +8,7 @@ from typing import Any, ClassVar, TypeVar
 
 from alma import clock
 from alma.errors import ValidationError
+from alma.model.common import checked_name
 from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome, UserPreference
 from alma.model.query import And, Compare, Order, Predicate
 from alma.model.record import Record
@@ -94,7 +95,7 @@ class TypedMemories(RecordStore):
     ) -> list[Heuristic]:
         """The nearest heuristics, or without an embedding the most trusted ones."""
         where = Compare("confidence", "ge", min_confidence)
-        return self._best(Heuristic, Scope(project_id=project_id, agent=agent), where, embedding, top_k, _BY_CONFIDENCE)
+        return self._best(Heuristic, _in_project(project_id, agent), where, embedding, top_k, _BY_CONFIDENCE)
 
     def get_outcomes(
         self,
@@ -107,11 +108,12 @@ class TypedMemories(RecordStore):
     ) -> list[Outcome]:
         """The nearest outcomes, or without an embedding the latest ones."""
         where = _outcomes_where(task_type, success_only)
-        return self._best(Outcome, Scope(project_id=project_id, agent=agent), where, embedding, top_k, _NEWEST_OUTCOMES)
+        return self._best(Outcome, _in_project(project_id, agent), where, embedding, top_k, _NEWEST_OUTCOMES)
 
     def get_user_preferences(self, user_id: str, category: str | None = None) -> list[UserPreference]:
         """Everything a user prefers, surest first."""
-        return self.find(UserPreference, Scope(user_id=user_id), _equal("category", category), _BY_CONFIDENCE)
+        scope = Scope(user_id=checked_name("scope", "user_id", user_id))
+        return self.find(UserPreference, scope, _equal("category", category), _BY_CONFIDENCE)
 
     def get_domain_knowledge(
         self,
@@ -122,7 +124,7 @@ class TypedMemories(RecordStore):
         top_k: int = 5,
     ) -> list[DomainKnowledge]:
         """The nearest facts, or without an embedding the last verified ones."""
-        scope = Scope(project_id=project_id, agent=agent)
+        scope = _in_project(project_id, agent)
         return self._best(DomainKnowledge, scope, _equal("domain", domain), embedding, top_k, _LAST_VERIFIED)
 
     def get_anti_patterns(
@@ -133,7 +135,7 @@ class TypedMemories(RecordStore):
         top_k: int = 5,
     ) -> list[AntiPattern]:
         """The nearest anti-patterns, or without an embedding the last seen ones."""
-        return self._best(AntiPattern, Scope(project_id=project_id, agent=agent), And(), embedding, top_k, _LAST_SEEN)
+        return self._best(AntiPattern, _in_project(project_id, agent), And(), embedding, top_k, _LAST_SEEN)
 
     def get_heuristics_for_agents(
         self,
@@ -184,7 +186,7 @@ class TypedMemories(RecordStore):
 
     def get_stats(self, project_id: str, agent: str | None = None) -> dict[str, Any]:
         """How many memories of each kind there are; preferences belong to users, so all of them count."""
-        scope = Scope(project_id=project_id, agent=agent)
+        scope = _in_project(project_id, agent)
         with self.snapshot() as tx:
             counts = {
                 "heuristics_count": tx.count(Heuristic, scope),
@@ -242,14 +244,14 @@ class TypedMemories(RecordStore):
     def delete_outcomes_older_than(self, project_id: str, older_than: datetime, agent: str | None = None) -> int:
         """Delete the outcomes from before an instant; returns how many there were."""
         where = Compare("timestamp", "lt", older_than)
-        return self.delete_where(Outcome, Scope(project_id=project_id, agent=agent), where)
+        return self.delete_where(Outcome, _in_project(project_id, agent), where)
 
     def delete_low_confidence_heuristics(
         self, project_id: str, below_confidence: float, agent: str | None = None
     ) -> int:
         """Delete the heuristics trusted less than that; returns how many there were."""
         where = Compare("confidence", "lt", below_confidence)
-        return self.delete_where(Heuristic, Scope(project_id=project_id, agent=agent), where)
+        return self.delete_where(Heuristic, _in_project(project_id, agent), where)
 
     # ------------------------------------------------------------------ how they read
 
@@ -273,10 +275,15 @@ def _of_kind(cls: type[T], record: Any) -> T:
     return record
 
 
+def _in_project(project_id: str, agent: str | Sequence[str] | None) -> Scope:
+    """The scope of a project, which must be named: without one, an agent would be met in every project."""
+    return Scope(project_id=checked_name("scope", "project_id", project_id), agent=agent)
+
+
 def _of_agents(project_id: str, agents: Sequence[str]) -> Scope:
     if isinstance(agents, str):
         raise ValidationError("scope", "agents", agents, "must be a list of agent names")
-    return Scope(project_id=project_id, agent=tuple(agents))
+    return _in_project(project_id, tuple(agents))
 
 
 def _equal(name: str, value: str | None) -> Predicate:

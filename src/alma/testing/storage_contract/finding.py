@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -16,6 +17,7 @@ from alma.model.governance import AuditEvent
 from alma.model.learning import Heuristic, Outcome
 from alma.model.memory import Memory
 from alma.model.query import And, Compare, Cursor, Has, In, Missing, Or, Order
+from alma.model.record import Record
 from alma.model.workspace import Session
 from alma.storage.base import StorageBackend
 from alma.testing import builders as make
@@ -91,6 +93,20 @@ class FindingContract:
         for arguments in refused:
             with pytest.raises(ValidationError):
                 storage.find(Heuristic, SHOP, **arguments)
+
+    @pytest.mark.parametrize("kind", ["heuristic", str, None, Record])
+    def test_what_is_no_kind_of_record_is_refused(self, storage: StorageBackend, kind: Any) -> None:
+        calls: list[Callable[[], object]] = [
+            lambda: storage.find(kind, EVERYWHERE),
+            lambda: storage.count(kind, EVERYWHERE),
+            lambda: storage.get(kind, "x", EVERYWHERE),
+            lambda: storage.search_text(kind, "x", EVERYWHERE),
+            lambda: storage.delete(kind, ["x"], EVERYWHERE),
+            lambda: storage.update(kind, "x", {}, EVERYWHERE),
+        ]
+        for call in calls:
+            with pytest.raises(ValidationError, match="record class"):
+                call()
 
     def test_records_are_fetched_in_the_order_asked_for(self, storage: StorageBackend) -> None:
         one, two = make.a_heuristic(), make.a_heuristic()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -73,6 +75,21 @@ class NamedMethodsContract:
         assert len(storage.get_heuristics_for_agents("shop", ["helena"], embedding=[1, 0, 0, 0])) == 2
         assert len(storage.get_outcomes_for_agents("shop", ["helena"], success_only=True)) == 1
         assert len(storage.get_domain_knowledge_for_agents("shop", ["victor"])) == 0
+
+    def test_nothing_is_read_without_naming_whose_it_is(self, storage: StorageBackend) -> None:
+        storage.save_many([make.a_heuristic(), make.an_outcome(), make.a_preference()])
+        for nobody in (None, "", 7):
+            calls: list[Callable[[Any], object]] = [
+                lambda project: storage.get_heuristics(project, agent="helena"),
+                lambda project: storage.get_outcomes_for_agents(project, ["helena"]),
+                lambda project: storage.delete_low_confidence_heuristics(project, 1.0, agent="helena"),
+                lambda project: storage.get_stats(project, agent="helena"),
+                storage.get_user_preferences,
+            ]
+            for call in calls:
+                with pytest.raises(ValidationError):
+                    call(nobody)
+        assert storage.count(Heuristic, EVERYWHERE) == 1
 
     def test_changes_say_whether_there_was_something_to_change(self, storage: StorageBackend) -> None:
         heuristic, knowledge = make.a_heuristic(), make.some_knowledge()

@@ -400,6 +400,11 @@ def _our_error(path: Path, exc: sqlite3.Error) -> StorageError:
     return StorageError(f"{path}: {exc}")
 
 
+def _is_plain(text: str) -> bool:
+    """Whether no word is longer than a term and none lies behind the indexed part."""
+    return len(text) <= INDEXED_CHARACTERS and not _HAS_LONG_WORD(text)
+
+
 def _primary_code(exc: sqlite3.Error) -> int | None:
     code = getattr(exc, "sqlite_errorcode", None)
     return None if code is None else code & 0xFF
@@ -424,6 +429,6 @@ def _words(record: Record) -> list[str]:
 
 def _spaced(text: str) -> str:
     """The terms of a text with spaces between them; FTS5 cuts plain ASCII exactly as we do, so that stays as it is."""
-    if text.isascii() and len(text) <= INDEXED_CHARACTERS and not _HAS_LONG_WORD(text):
+    if text.isascii() and (len(text) <= LONGEST_TERM or _is_plain(text)):
         return text
     return " ".join(terms(text))

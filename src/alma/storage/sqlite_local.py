@@ -9,12 +9,14 @@ import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, Self
 
 from alma.errors import ConfigurationError, ConflictError, StorageError, StorageFullError
 from alma.model.fields import FieldType
 from alma.model.governance import Attribution
+from alma.model.memory import ChangeType
 from alma.model.query import Predicate
 from alma.model.record import Record, RecordSpec
 from alma.model.text import INDEXED_CHARACTERS, LONGEST_TERM, terms
@@ -168,6 +170,22 @@ class SQLiteTransaction(SqlTransaction):
             "INSERT INTO embeddings (memory_type, memory_id, model, dims, embedding) VALUES (?, ?, ?, ?, ?) "
             "ON CONFLICT (memory_type, memory_id, model) DO UPDATE SET embedding = excluded.embedding",
             ((spec.kind, key, model, len(vector), vector.to_bytes()) for key, vector in vectors.items()),
+        )
+
+    def _insert_first_versions(self, kind: str, keys: Sequence[str], moment: datetime) -> None:
+        """One statement for all: nothing but the id differs from row to row."""
+        self.run(
+            "INSERT INTO memory_versions "
+            "(kind, memory_id, version_number, change_type, change_reason, created_at, created_by) "
+            "SELECT :kind, value, 1, :change, :reason, :moment, :author FROM json_each(:keys)",
+            {
+                "kind": kind,
+                "change": str(ChangeType.CREATED),
+                "reason": self.by.reason,
+                "moment": self.dialect.encode(FieldType.TIMESTAMP, moment),
+                "author": self.by.author,
+                "keys": self.dialect.encode(FieldType.STRINGS, list(keys)),
+            },
         )
 
     # ------------------------------------------------------------------ full text

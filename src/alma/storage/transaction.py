@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from datetime import timedelta
+from datetime import datetime, timedelta
 from operator import attrgetter
 from typing import Any, TypeVar, cast
 
@@ -341,12 +341,20 @@ class Transaction(Reading):
         moment = clock.now()
         keys = list(map(spec.key_of, records))
         last = self._last_versions(spec.kind, keys) if last is None else last
+        if not previous and not last:
+            self._insert_first_versions(spec.kind, keys, moment)
+            return
         rows = [
             versions.next_version(record, key, previous.get(key), last.get(key), self.by, moment)
             for key, record in zip(keys, records, strict=True)
         ]
         self._insert(MemoryVersion.spec, rows)
         self._fill_superseded(list(previous.values()), last)
+
+    def _insert_first_versions(self, kind: str, keys: Sequence[str], moment: datetime) -> None:
+        """Write that these records were created; a database may know a shorter way to say so of many."""
+        rows = [versions.creation(kind, key, self.by, moment) for key in keys]
+        self._insert(MemoryVersion.spec, rows)
 
     def _write_history_of_deleted(self, spec: RecordSpec, records: Sequence[Record]) -> None:
         moment = clock.now()

@@ -36,6 +36,11 @@ def next_version(
     )
 
 
+def creation(kind: str, key: str, by: Attribution, moment: datetime) -> MemoryVersion:
+    """The first version of a record that was never there before."""
+    return _row(kind, key, None, by, moment, change_type=ChangeType.CREATED, diff_json=None)
+
+
 def deletion(kind: str, key: str, last: MemoryVersion | None, by: Attribution, moment: datetime) -> MemoryVersion:
     """The version that says a record is gone."""
     return _row(kind, key, last, by, moment, change_type=ChangeType.DELETED, diff_json=None)

@@ -80,7 +80,6 @@ class Index:
     name: str
     columns: tuple[str, ...]
     where: str | None = None
-    unique: bool = False
     only: str | None = None
 
 

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Self
 
-from alma.errors import ConfigurationError, ConflictError, StorageError, StorageFullError
+from alma.errors import ConfigurationError
 from alma.model.fields import FieldType
 from alma.model.governance import Attribution
 from alma.model.memory import ChangeType
@@ -24,20 +23,12 @@ from alma.model.vector import Vector
 from alma.storage.base import DEFAULT_MODEL, StorageBackend
 from alma.storage.nearest import nearest
 from alma.storage.sql import legacy
+from alma.storage.sql.sqlite_connections import Checkpoints, Connections, Durability, translated
 from alma.storage.sql.sqlite_migrations import SQLiteMigrator
 from alma.storage.sql.statements import Dialect
 from alma.storage.sql.transaction import SqlTransaction
 
-Durability = Literal["process", "power"]
-
 _HAS_LONG_WORD = re.compile(rf"[A-Za-z0-9]{{{LONGEST_TERM + 1}}}").search
-_BUSY_SECONDS = 60.0
-_MOST_IDLE_CONNECTIONS = 8
-_LEAST_ROOM_BYTES = 64 << 10
-_WAL_BYTES_KEPT = 4 << 20
-_CHECKPOINT_BYTES = 8 << 20
-_CHECKPOINT_AT_LATEST_PAGES = 32_000
-_CHECKPOINT_PATIENCE_MS = 50
 
 
 class SQLiteStorage(StorageBackend):
@@ -60,11 +51,11 @@ class SQLiteStorage(StorageBackend):
         if durability not in ("process", "power"):
             raise ConfigurationError(f"durability must be 'process' or 'power', not {durability!r}")
         self.path = _checked_path(db_path)
-        self._connections = _Connections(self.path, durability)
+        self._connections = Connections(self.path, durability)
         self._dialect = Dialect("sqlite")
         self._writer = threading.Lock()
-        self._checkpoints = _Checkpoints(self.path, self._writer)
-        with self._connections.lent() as connection, _translated(self.path):
+        self._checkpoints = Checkpoints(self.path, self._writer)
+        with self._connections.lent() as connection, translated(self.path):
             SQLiteMigrator(self.path, connection, adopt=self._adopt).migrate()
 
     @classmethod
@@ -83,7 +74,7 @@ class SQLiteStorage(StorageBackend):
 
     @contextmanager
     def _begin(self, by: Attribution, *, write: bool) -> Iterator[SqlTransaction]:
-        with self._connections.lent() as connection, self._queued(write), _translated(self.path):
+        with self._connections.lent() as connection, self._queued(write), translated(self.path):
             connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
             try:
                 yield self._transaction_on(connection, by, write=write)
@@ -119,7 +110,7 @@ class SQLiteTransaction(SqlTransaction):
         self._path = path
 
     def _translating(self) -> AbstractContextManager[None]:
-        return _translated(self._path)
+        return translated(self._path)
 
     def rows(self, sql: str, values: Mapping[str, Any]) -> list[Any]:
         return self._connection.execute(sql, values).fetchall()
@@ -243,139 +234,6 @@ class SQLiteTransaction(SqlTransaction):
         return self._hydrated(spec, nearest(vector, candidates, limit))
 
 
-class _Connections:
-    """The connections of one store: lent to one user at a time, kept open in between."""
-
-    def __init__(self, path: Path, durability: Durability) -> None:
-        self._path = path
-        self._durability = durability
-        self._idle: list[sqlite3.Connection] = []
-        self._lock = threading.Lock()
-        self._process = os.getpid()
-        self._closed = False
-
-    @contextmanager
-    def lent(self) -> Iterator[sqlite3.Connection]:
-        connection = self._take()
-        try:
-            yield connection
-        finally:
-            self._give_back(connection)
-
-    def close(self) -> None:
-        with self._lock:
-            self._closed = True
-            for connection in self._idle:
-                connection.close()
-            self._idle.clear()
-
-    def _take(self) -> sqlite3.Connection:
-        with self._lock:
-            if self._closed:
-                raise StorageError(f"the store {self._path} was closed")
-            if self._process != os.getpid():
-                # SQLite connections must not cross a fork: the parent's are left alone, this process opens its own.
-                self._idle, self._process = [], os.getpid()
-            if self._idle:
-                return self._idle.pop()
-        with _translated(self._path):
-            return _connected(self._path, self._durability)
-
-    def _give_back(self, connection: sqlite3.Connection) -> None:
-        with self._lock:
-            if not self._closed and len(self._idle) < _MOST_IDLE_CONNECTIONS and self._process == os.getpid():
-                self._idle.append(connection)
-                return
-        connection.close()
-
-
-class _Checkpoints:
-    """Moves what has gathered in the write-ahead log into the database, beside the writers instead of in their way."""
-
-    def __init__(self, path: Path, writer: threading.Lock) -> None:
-        self._path = path
-        self._log = path.with_name(path.name + "-wal")
-        self._writer = writer
-        self._running: threading.Thread | None = None
-        self._tried_at_bytes = 0
-
-    def start_if_due(self) -> None:
-        """Begin one when enough has gathered since the last; a log that a reader holds is not tried again at once."""
-        if self._running is not None and self._running.is_alive():
-            return
-        try:
-            gathered = self._log.stat().st_size
-        except FileNotFoundError:
-            return
-        if gathered < self._tried_at_bytes:
-            self._tried_at_bytes = 0
-        if gathered >= self._tried_at_bytes + _CHECKPOINT_BYTES:
-            self._tried_at_bytes = gathered
-            self._running = threading.Thread(target=self._checkpoint, name="alma-checkpoint", daemon=True)
-            self._running.start()
-
-    def finish(self) -> None:
-        if self._running is not None:
-            self._running.join()
-
-    def _checkpoint(self) -> None:
-        # Nothing is lost when it fails: the log keeps everything, and a later writer tries again.
-        with (
-            suppress(sqlite3.Error, OSError),
-            closing(sqlite3.connect(self._path, timeout=_BUSY_SECONDS)) as connection,
-        ):
-            connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
-            # What was written meanwhile is little; without it the log could never start again from its beginning.
-            large = self._log.stat().st_size > 2 * _CHECKPOINT_BYTES
-            connection.execute(f"PRAGMA busy_timeout = {_CHECKPOINT_PATIENCE_MS}")
-            with self._writer:
-                connection.execute(f"PRAGMA wal_checkpoint({'TRUNCATE' if large else 'PASSIVE'})")
-
-
-def _connected(path: Path, durability: Durability) -> sqlite3.Connection:
-    connection = sqlite3.connect(
-        path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False, cached_statements=256
-    )
-    try:
-        _use_wal(connection)
-        connection.execute(f"PRAGMA synchronous = {'FULL' if durability == 'power' else 'NORMAL'}")
-        connection.execute(f"PRAGMA journal_size_limit = {_WAL_BYTES_KEPT}")
-        connection.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_AT_LATEST_PAGES}")
-        connection.execute("PRAGMA cache_size = -32000")
-    except BaseException:
-        connection.close()
-        raise
-    return connection
-
-
-def _use_wal(connection: sqlite3.Connection) -> None:
-    """Switching needs the file alone for a moment, and SQLite does not wait for that by itself."""
-    if connection.execute("PRAGMA journal_mode").fetchone()[0] == "wal":
-        return
-    deadline = _Deadline(_BUSY_SECONDS)
-    while True:
-        try:
-            if connection.execute("PRAGMA journal_mode = WAL").fetchone()[0] == "wal":
-                return
-        except sqlite3.OperationalError as exc:
-            if not _is_busy(exc):
-                raise
-        deadline.wait()
-
-
-class _Deadline:
-    """Short waits that add up to a limit."""
-
-    def __init__(self, seconds: float) -> None:
-        self._left = seconds
-
-    def wait(self, seconds: float = 0.02) -> None:
-        self._left -= seconds
-        if self._left <= 0:
-            raise StorageError("another process kept the database locked for too long")
-        threading.Event().wait(seconds)
-
-
 def _checked_path(db_path: str | os.PathLike[str]) -> Path:
     if not isinstance(db_path, str | os.PathLike):
         raise ConfigurationError(f"db_path must be the path of a file, not {db_path!r}")
@@ -395,49 +253,9 @@ def _checked_path(db_path: str | os.PathLike[str]) -> Path:
     return path
 
 
-class _translated:  # noqa: N801 - it is used like a function, and often, so it is no generator
-    """SQLite's errors as ours, in one place."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, kind: object, exc: BaseException | None, trace: object) -> None:
-        if isinstance(exc, sqlite3.Error):
-            raise _our_error(self._path, exc) from exc
-
-
-def _our_error(path: Path, exc: sqlite3.Error) -> StorageError:
-    if isinstance(exc, sqlite3.IntegrityError):
-        return ConflictError(f"{path}: {exc}")
-    if _is_full(path, exc):
-        return StorageFullError(f"the disk of {path} is full: nothing of this transaction was stored")
-    if _is_busy(exc):
-        return ConflictError(f"another process kept {path} locked for over {_BUSY_SECONDS:.0f} seconds")
-    return StorageError(f"{path}: {exc}")
-
-
 def _is_plain(text: str) -> bool:
     """Whether no word is longer than a term and none lies behind the indexed part."""
     return len(text) <= INDEXED_CHARACTERS and not _HAS_LONG_WORD(text)
-
-
-def _primary_code(exc: sqlite3.Error) -> int | None:
-    code = getattr(exc, "sqlite_errorcode", None)
-    return None if code is None else code & 0xFF
-
-
-def _is_busy(exc: sqlite3.Error) -> bool:
-    return _primary_code(exc) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
-
-
-def _is_full(path: Path, exc: sqlite3.Error) -> bool:
-    """Without room for the files beside the database, SQLite only says that it could not write or open one."""
-    if _primary_code(exc) == sqlite3.SQLITE_FULL:
-        return True
-    for_want_of_room = (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN)
-    return _primary_code(exc) in for_want_of_room and shutil.disk_usage(path.parent).free < _LEAST_ROOM_BYTES
 
 
 def _words(record: Record) -> list[str]:

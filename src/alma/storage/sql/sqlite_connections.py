@@ -1,0 +1,197 @@
+"""Connections to an SQLite file: lent and kept open, checkpointed beside the writers, their errors translated."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import Literal
+
+from alma.errors import ConflictError, StorageError, StorageFullError
+
+Durability = Literal["process", "power"]
+
+_BUSY_SECONDS = 60.0
+_MOST_IDLE_CONNECTIONS = 8
+_LEAST_ROOM_BYTES = 64 << 10
+_WAL_BYTES_KEPT = 4 << 20
+_CHECKPOINT_BYTES = 8 << 20
+_CHECKPOINT_AT_LATEST_PAGES = 32_000
+_CHECKPOINT_PATIENCE_MS = 50
+
+
+class Connections:
+    """The connections of one store: lent to one user at a time, kept open in between."""
+
+    def __init__(self, path: Path, durability: Durability) -> None:
+        self._path = path
+        self._durability = durability
+        self._idle: list[sqlite3.Connection] = []
+        self._lock = threading.Lock()
+        self._process = os.getpid()
+        self._closed = False
+
+    @contextmanager
+    def lent(self) -> Iterator[sqlite3.Connection]:
+        connection = self._take()
+        try:
+            yield connection
+        finally:
+            self._give_back(connection)
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            for connection in self._idle:
+                connection.close()
+            self._idle.clear()
+
+    def _take(self) -> sqlite3.Connection:
+        with self._lock:
+            if self._closed:
+                raise StorageError(f"the store {self._path} was closed")
+            if self._process != os.getpid():
+                # SQLite connections must not cross a fork: the parent's are left alone, this process opens its own.
+                self._idle, self._process = [], os.getpid()
+            if self._idle:
+                return self._idle.pop()
+        with translated(self._path):
+            return _connected(self._path, self._durability)
+
+    def _give_back(self, connection: sqlite3.Connection) -> None:
+        with self._lock:
+            if not self._closed and len(self._idle) < _MOST_IDLE_CONNECTIONS and self._process == os.getpid():
+                self._idle.append(connection)
+                return
+        connection.close()
+
+
+class Checkpoints:
+    """Moves what has gathered in the write-ahead log into the database, beside the writers instead of in their way."""
+
+    def __init__(self, path: Path, writer: threading.Lock) -> None:
+        self._path = path
+        self._log = path.with_name(path.name + "-wal")
+        self._writer = writer
+        self._running: threading.Thread | None = None
+        self._tried_at_bytes = 0
+
+    def start_if_due(self) -> None:
+        """Begin one when enough has gathered since the last; a log that a reader holds is not tried again at once."""
+        if self._running is not None and self._running.is_alive():
+            return
+        try:
+            gathered = self._log.stat().st_size
+        except FileNotFoundError:
+            return
+        if gathered < self._tried_at_bytes:
+            self._tried_at_bytes = 0
+        if gathered >= self._tried_at_bytes + _CHECKPOINT_BYTES:
+            self._tried_at_bytes = gathered
+            self._running = threading.Thread(target=self._checkpoint, name="alma-checkpoint", daemon=True)
+            self._running.start()
+
+    def finish(self) -> None:
+        if self._running is not None:
+            self._running.join()
+
+    def _checkpoint(self) -> None:
+        # Nothing is lost when it fails: the log keeps everything, and a later writer tries again.
+        with (
+            suppress(sqlite3.Error, OSError),
+            closing(sqlite3.connect(self._path, timeout=_BUSY_SECONDS)) as connection,
+        ):
+            connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+            # What was written meanwhile is little; without it the log could never start again from its beginning.
+            large = self._log.stat().st_size > 2 * _CHECKPOINT_BYTES
+            connection.execute(f"PRAGMA busy_timeout = {_CHECKPOINT_PATIENCE_MS}")
+            with self._writer:
+                connection.execute(f"PRAGMA wal_checkpoint({'TRUNCATE' if large else 'PASSIVE'})")
+
+
+def _connected(path: Path, durability: Durability) -> sqlite3.Connection:
+    connection = sqlite3.connect(
+        path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False, cached_statements=256
+    )
+    try:
+        _use_wal(connection)
+        connection.execute(f"PRAGMA synchronous = {'FULL' if durability == 'power' else 'NORMAL'}")
+        connection.execute(f"PRAGMA journal_size_limit = {_WAL_BYTES_KEPT}")
+        connection.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_AT_LATEST_PAGES}")
+        connection.execute("PRAGMA cache_size = -32000")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _use_wal(connection: sqlite3.Connection) -> None:
+    """Switching needs the file alone for a moment, and SQLite does not wait for that by itself."""
+    if connection.execute("PRAGMA journal_mode").fetchone()[0] == "wal":
+        return
+    deadline = _Deadline(_BUSY_SECONDS)
+    while True:
+        try:
+            if connection.execute("PRAGMA journal_mode = WAL").fetchone()[0] == "wal":
+                return
+        except sqlite3.OperationalError as exc:
+            if not _is_busy(exc):
+                raise
+        deadline.wait()
+
+
+class _Deadline:
+    """Short waits that add up to a limit."""
+
+    def __init__(self, seconds: float) -> None:
+        self._left = seconds
+
+    def wait(self, seconds: float = 0.02) -> None:
+        self._left -= seconds
+        if self._left <= 0:
+            raise StorageError("another process kept the database locked for too long")
+        threading.Event().wait(seconds)
+
+
+class translated:  # noqa: N801 - it is used like a function, and often, so it is no generator
+    """SQLite's errors as ours, in one place."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: object, exc: BaseException | None, trace: object) -> None:
+        if isinstance(exc, sqlite3.Error):
+            raise _our_error(self._path, exc) from exc
+
+
+def _our_error(path: Path, exc: sqlite3.Error) -> StorageError:
+    if isinstance(exc, sqlite3.IntegrityError):
+        return ConflictError(f"{path}: {exc}")
+    if _is_full(path, exc):
+        return StorageFullError(f"the disk of {path} is full: nothing of this transaction was stored")
+    if _is_busy(exc):
+        return ConflictError(f"another process kept {path} locked for over {_BUSY_SECONDS:.0f} seconds")
+    return StorageError(f"{path}: {exc}")
+
+
+def _primary_code(exc: sqlite3.Error) -> int | None:
+    code = getattr(exc, "sqlite_errorcode", None)
+    return None if code is None else code & 0xFF
+
+
+def _is_busy(exc: sqlite3.Error) -> bool:
+    return _primary_code(exc) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
+def _is_full(path: Path, exc: sqlite3.Error) -> bool:
+    """Without room for the files beside the database, SQLite only says that it could not write or open one."""
+    if _primary_code(exc) == sqlite3.SQLITE_FULL:
+        return True
+    for_want_of_room = (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN)
+    return _primary_code(exc) in for_want_of_room and shutil.disk_usage(path.parent).free < _LEAST_ROOM_BYTES

@@ -21,11 +21,12 @@ from alma.storage.sql.clauses import Bindings, Values, limited
 from alma.storage.sql.statements import Dialect, KindStatements
 from alma.storage.transaction import Transaction
 
-_WORTH_A_LOOK = 32
-
 
 class SqlTransaction(Transaction):
     """A transaction on an open connection."""
+
+    # From how many ids on it is cheaper to ask for the newest stored one before asking for each.
+    worth_a_look = 32
 
     def __init__(
         self, dialect: Dialect, by: Attribution, embedding_dim: int, embedding_model: str, *, writable: bool
@@ -63,8 +64,8 @@ class SqlTransaction(Transaction):
         return super()._locked(spec, keys, scope)
 
     def _all_newer(self, table: sa.Table, column: str, keys: Collection[str]) -> bool:
-        """Whether all of many ids sort behind every stored one, as ids made by the clock do: then none exists yet."""
-        if len(keys) < _WORTH_A_LOOK:
+        """Whether all of these ids sort behind every stored one, as ids made by the clock do: then none exists yet."""
+        if len(keys) < self.worth_a_look:
             return False
         newest = self.rows(f'SELECT max("{column}") FROM "{table.name}"', {})[0][0]
         return newest is None or min(keys) > newest

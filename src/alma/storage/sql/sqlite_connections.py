@@ -19,7 +19,9 @@ _BUSY_SECONDS = 60.0
 _MOST_IDLE_CONNECTIONS = 8
 _LEAST_ROOM_BYTES = 64 << 10
 _WAL_BYTES_KEPT = 4 << 20
-_CHECKPOINT_BYTES = 8 << 20
+_CHECKPOINT_BYTES = 16 << 20
+_MOST_BYTES_LEFT = 16 << 20
+_MOST_BYTES_WHILE_WRITING = 48 << 20
 _CHECKPOINT_AT_LATEST_PAGES = 32_000
 _CHECKPOINT_PATIENCE_MS = 50
 
@@ -105,12 +107,20 @@ class Checkpoints:
             suppress(sqlite3.Error, OSError),
             closing(sqlite3.connect(self._path, timeout=_BUSY_SECONDS)) as connection,
         ):
+            last_written = self._log.stat().st_mtime_ns
             connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
-            # What was written meanwhile is little; without it the log could never start again from its beginning.
-            large = self._log.stat().st_size > 2 * _CHECKPOINT_BYTES
-            connection.execute(f"PRAGMA busy_timeout = {_CHECKPOINT_PATIENCE_MS}")
-            with self._writer:
-                connection.execute(f"PRAGMA wal_checkpoint({'TRUNCATE' if large else 'PASSIVE'})")
+            if self._is_too_large(last_written):
+                connection.execute(f"PRAGMA busy_timeout = {_CHECKPOINT_PATIENCE_MS}")
+                with self._writer:
+                    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def _is_too_large(self, last_written: int) -> bool:
+        """Whether to make the writers wait for the rest, so that the log can start again from its beginning.
+
+        It does so by itself as soon as nobody writes during a checkpoint, but under steady writing it never would.
+        """
+        log = self._log.stat()
+        return log.st_size > (_MOST_BYTES_LEFT if log.st_mtime_ns == last_written else _MOST_BYTES_WHILE_WRITING)
 
 
 def _connected(path: Path, durability: Durability) -> sqlite3.Connection:

@@ -22,7 +22,7 @@ from alma.model.text import INDEXED_CHARACTERS, LONGEST_TERM, terms
 from alma.model.vector import Vector
 from alma.storage.base import DEFAULT_MODEL, StorageBackend
 from alma.storage.nearest import nearest
-from alma.storage.sql import legacy
+from alma.storage.sql import legacy, sqlite_fulltext
 from alma.storage.sql.sqlite_connections import Checkpoints, Connections, Durability, translated
 from alma.storage.sql.sqlite_migrations import SQLiteMigrator
 from alma.storage.sql.statements import Dialect
@@ -57,6 +57,7 @@ class SQLiteStorage(StorageBackend):
         self._checkpoints = Checkpoints(self.path, self._writer)
         with self._connections.lent() as connection, translated(self.path):
             SQLiteMigrator(self.path, connection, adopt=self._adopt).migrate()
+            sqlite_fulltext.tune(connection)
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Self:
@@ -141,6 +142,8 @@ class SQLiteTransaction(SqlTransaction):
             rows = ([seq, *statements.row(record)] for seq, record in enumerate(records, start=first))
             self.run_many(self._insert_sql(statements, "seq"), rows)
             self._index_words(spec, enumerate(records, start=first))
+            if len(records) >= sqlite_fulltext.MANY:
+                sqlite_fulltext.merge(self._connection, self.schema.fts_table(spec))
         self._write_tags(spec, records)
 
     def _replace(self, spec: RecordSpec, records: Sequence[Record], previous: Sequence[Record]) -> None:

@@ -139,6 +139,28 @@ def _connected(path: Path, durability: Durability) -> sqlite3.Connection:
     return connection
 
 
+@contextmanager
+def without_waiting(connection: sqlite3.Connection) -> Iterator[bool]:
+    """A write transaction that is begun only if nobody else is in one; says whether it was."""
+    connection.execute("PRAGMA busy_timeout = 0")
+    try:
+        connection.execute("BEGIN IMMEDIATE")
+    except sqlite3.OperationalError as exc:
+        if not _is_busy(exc):
+            raise
+        yield False
+        return
+    finally:
+        connection.execute(f"PRAGMA busy_timeout = {_BUSY_SECONDS * 1000:.0f}")
+    try:
+        yield True
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
 def _use_wal(connection: sqlite3.Connection) -> None:
     """Switching needs the file alone for a moment, and SQLite does not wait for that by itself."""
     if connection.execute("PRAGMA journal_mode").fetchone()[0] == "wal":

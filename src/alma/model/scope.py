@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from alma.errors import ScopeViolationError, ValidationError
 from alma.model.common import checked_name
@@ -59,3 +59,49 @@ class Scope:
                 checked_name("scope", name, text)
             except ValidationError as exc:
                 raise ScopeViolationError("scope", name, text, exc.reason) from None
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryScope:
+    """What an agent may learn, and whose memories it reads besides its own.
+
+    An agent reads what the agents of `inherit_from` have learned; `share_with` names those who may read from it.
+    """
+
+    agent_name: str
+    can_learn: Sequence[str] = field(default_factory=tuple)
+    cannot_learn: Sequence[str] = field(default_factory=tuple)
+    share_with: Sequence[str] = field(default_factory=tuple)
+    inherit_from: Sequence[str] = field(default_factory=tuple)
+    min_occurrences_for_heuristic: int = 3
+
+    def __post_init__(self) -> None:
+        checked_name("scope", "agent_name", self.agent_name)
+        for name in ("can_learn", "cannot_learn", "share_with", "inherit_from"):
+            values = getattr(self, name)
+            if isinstance(values, str):
+                raise ValidationError("scope", name, values, "must be a list of names")
+            object.__setattr__(self, name, tuple(checked_name("scope", name, value) for value in values))
+        least = self.min_occurrences_for_heuristic
+        if isinstance(least, bool) or not isinstance(least, int) or least < 1:
+            raise ValidationError(
+                "scope", "min_occurrences_for_heuristic", least, "must be a whole number of at least 1"
+            )
+
+    def is_allowed(self, domain: str) -> bool:
+        """Whether the agent may learn in this domain: what is forbidden wins, an empty `can_learn` allows all."""
+        if domain in self.cannot_learn:
+            return False
+        return not self.can_learn or domain in self.can_learn
+
+    def get_readable_agents(self) -> list[str]:
+        """The agent itself, then those it inherits from."""
+        return list(dict.fromkeys((self.agent_name, *self.inherit_from)))
+
+    def can_read_from(self, other_agent: str) -> bool:
+        """Whether this agent sees what the other one learned."""
+        return other_agent in self.get_readable_agents()
+
+    def shares_with(self, other_agent: str) -> bool:
+        """Whether the other agent is allowed to see what this one learned."""
+        return other_agent == self.agent_name or other_agent in self.share_with

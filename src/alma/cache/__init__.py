@@ -1,0 +1,1 @@
+"""Caches of retrieval results, behind one port."""

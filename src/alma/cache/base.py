@@ -1,0 +1,58 @@
+"""The cache port: remembers answers for as long as nothing was written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from alma.model.slice import MemorySlice
+
+
+@dataclass(frozen=True, slots=True)
+class CacheStats:
+    """How a cache did since it was made."""
+
+    hits: int
+    misses: int
+    entries: int
+
+
+class CacheBackend(Protocol):
+    """Keeps slices under a key together with the generation of the store they were read from.
+
+    What a cache promises: a slice is given back only for the generation it was put under and only until it is older
+    than its time to live; threads may share it; losing entries is always allowed. What it does not do: find out the
+    generation. The store's generation changes with every commit of any process, so no write can make an answer stale.
+    """
+
+    def get(self, key: str, generation: str) -> MemorySlice | None:
+        """The slice of this generation, if it is still there."""
+        ...
+
+    def put(self, key: str, generation: str, found: MemorySlice, ttl_seconds: float) -> None:
+        """Remember a slice for at most so long."""
+        ...
+
+    def clear(self) -> None:
+        """Forget everything."""
+        ...
+
+    def stats(self) -> CacheStats: ...
+
+
+class NullCache:
+    """Remembers nothing."""
+
+    def __init__(self) -> None:
+        self._misses = 0
+
+    def get(self, key: str, generation: str) -> MemorySlice | None:
+        self._misses += 1
+        return None
+
+    def put(self, key: str, generation: str, found: MemorySlice, ttl_seconds: float) -> None: ...
+
+    def clear(self) -> None: ...
+
+    def stats(self) -> CacheStats:
+        return CacheStats(0, self._misses, 0)

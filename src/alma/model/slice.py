@@ -1,0 +1,138 @@
+"""Slices: the few memories worth knowing before a task, with the reasons why they are there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from alma.errors import NotFoundError
+from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome, UserPreference
+from alma.model.memory import Memory
+from alma.model.prompt import Entry, Packed, pack
+from alma.model.record import Record
+
+DEFAULT_PROMPT_TOKENS = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Why a memory is in a slice: the terms that add up to its score, and what led to it."""
+
+    kind: str
+    id: str
+    score: float
+    terms: Mapping[str, float]
+    found_by: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        sum_of = " + ".join(f"{value:.3f} {name}" for name, value in self.terms.items())
+        return f"{self.kind} {self.id}: {self.score:.3f} = {sum_of or 'nothing'} (found by {', '.join(self.found_by)})"
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """Why a memory is not in a slice: the stage at which it was dropped, and the reason in a sentence."""
+
+    stage: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.stage}: {self.reason}"
+
+
+def _unknown(record_id: str) -> Dropped:
+    return Dropped("scope", f"no memory {record_id!r} was looked at: it does not exist or lies outside the scope")
+
+
+@dataclass(frozen=True, slots=True)
+class MemorySlice:
+    """What retrieval hands to an agent: memories by kind, best first.
+
+    `degraded` is empty, or says in a sentence what was down and how the memories were found instead.
+    """
+
+    heuristics: Sequence[Heuristic] = ()
+    outcomes: Sequence[Outcome] = ()
+    preferences: Sequence[UserPreference] = ()
+    domain_knowledge: Sequence[DomainKnowledge] = ()
+    anti_patterns: Sequence[AntiPattern] = ()
+    memories: Sequence[Memory] = ()
+    instructions: Sequence[Memory] = ()
+    query: str | None = None
+    agent: str | None = None
+    retrieval_time_ms: float | None = None
+    degraded: str = ""
+    explanations: Mapping[str, Explanation] = field(default_factory=dict, repr=False)
+    from_cache: bool = False
+    _why_not: Callable[[str], Dropped] = field(default=_unknown, repr=False, compare=False)
+
+    @property
+    def total_items(self) -> int:
+        """How many memories there are."""
+        return sum(1 for _ in self)
+
+    def __iter__(self) -> Iterator[Record]:
+        """Every memory, kind by kind."""
+        for records in self._by_section():
+            yield from records
+
+    def __bool__(self) -> bool:
+        """Whether anything relevant was found."""
+        return self.total_items > 0
+
+    def ranked(self) -> list[Record]:
+        """Every memory, the best of any kind first."""
+        return sorted(self, key=lambda record: -self._score(record))
+
+    def to_prompt(self, max_tokens: int = DEFAULT_PROMPT_TOKENS) -> str:
+        """The memories as text for a language model, never longer than the budget."""
+        return self.packed(max_tokens).text
+
+    def packed(self, max_tokens: int = DEFAULT_PROMPT_TOKENS) -> Packed:
+        """The text of `to_prompt` with the ids of what is in it and of what there was no room for."""
+        entries = [
+            Entry(record, self._score(record), section)
+            for section, records in enumerate(self._by_section())
+            for record in records
+        ]
+        return pack(entries, max_tokens)
+
+    def explain(self) -> list[Explanation]:
+        """For every memory of the slice the terms that add up to its score, best first."""
+        return sorted(self.explanations.values(), key=lambda explanation: -explanation.score)
+
+    def why_not(self, record_id: str) -> Dropped | None:
+        """At which stage a memory was dropped, or None when it is in the slice and in its default prompt."""
+        if record_id in {str(record.key) for record in self}:
+            if record_id in self.packed().included:
+                return None
+            return Dropped("prompt", f"there was no room for it in a prompt of {DEFAULT_PROMPT_TOKENS:,} tokens")
+        return self._why_not(record_id)
+
+    def explanation_of(self, record_id: str) -> Explanation:
+        """Why this memory is in the slice."""
+        if record_id not in self.explanations:
+            raise NotFoundError("memory of this slice", record_id)
+        return self.explanations[record_id]
+
+    def _score(self, record: Record) -> float:
+        explanation = self.explanations.get(str(record.key))
+        return explanation.score if explanation is not None else _confidence(record)
+
+    def _by_section(self) -> tuple[Sequence[Record], ...]:
+        """In the order of the prompt's sections."""
+        return (
+            self.heuristics,
+            self.anti_patterns,
+            self.preferences,
+            self.instructions,
+            self.domain_knowledge,
+            self.outcomes,
+            self.memories,
+        )
+
+
+def _confidence(record: Any) -> float:
+    """What stands in for a score in a slice that was made by hand."""
+    return float(getattr(record, "confidence", 0.5))

@@ -1,0 +1,128 @@
+"""Candidates: what vectors and words propose for a request, and how well each fits by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from alma.errors import ProviderError, StorageError
+from alma.model.memory import Memory
+from alma.model.record import Record
+from alma.model.vector import Vector
+from alma.retrieval.router import Target
+from alma.storage.base import StorageBackend
+from alma.vectors.base import VectorIndex
+
+MEANING, WORDS = 0.5, 0.5
+"""How much of the similarity is owed to vectors, and how much to words."""
+
+# Below this cosine two sentences have nothing to do with each other.
+_UNRELATED = 0.1
+_MEMORIES, _LESSONS = 200, 50
+
+
+@dataclass(slots=True)
+class Candidate:
+    """A memory that a search proposed; `relevance` holds what speaks for it, by name."""
+
+    target: Target
+    id: str
+    cosine: float | None = None
+    words: float | None = None
+    relevance: dict[str, float] = field(default_factory=dict)
+    found_by: list[str] = field(default_factory=list)
+
+    @property
+    def total(self) -> float:
+        return sum(self.relevance.values())
+
+    def add(self, name: str, value: float) -> None:
+        """One more thing that speaks for it."""
+        if value > 0:
+            self.relevance[name] = self.relevance.get(name, 0.0) + value
+
+
+class Pool:
+    """The candidates of a request, and what went wrong while they were gathered."""
+
+    def __init__(self) -> None:
+        self.problems: list[str] = []
+        # What only words find has a cosine of at most this; 0 where the vectors found all there is.
+        self.cosine_floor = 0.0
+        self._by_key: dict[tuple[str, str], Candidate] = {}
+
+    def __iter__(self) -> Iterator[Candidate]:
+        return iter(self._by_key.values())
+
+    def __len__(self) -> int:
+        return len(self._by_key)
+
+    def get(self, cls: type[Record], record_id: str) -> Candidate | None:
+        return self._by_key.get((cls.spec.kind, record_id))
+
+    def propose(self, target: Target, record_id: str, by: str) -> Candidate:
+        """The candidate with this id, new or known, found in one more way."""
+        key = (target.cls.spec.kind, record_id)
+        candidate = self._by_key.setdefault(key, Candidate(target, record_id))
+        if by not in candidate.found_by:
+            candidate.found_by.append(by)
+        return candidate
+
+    def of(self, cls: type[Record]) -> list[Candidate]:
+        """The candidates of a kind, best first, ids breaking ties."""
+        chosen = (candidate for candidate in self if candidate.target.cls is cls)
+        return sorted(chosen, key=lambda candidate: (-candidate.total, candidate.id))
+
+
+def gather(
+    storage: StorageBackend,
+    index: VectorIndex,
+    targets: Iterable[Target],
+    query: str,
+    vector: Vector | None,
+    top_k: int,
+) -> Pool:
+    """What vectors and words propose for each target; an index that is down is noted and done without."""
+    pool = Pool()
+    for target in targets:
+        limit = max(_MEMORIES if target.cls is Memory else _LESSONS, 2 * top_k)
+        if vector is not None:
+            _by_meaning(pool, index, target, vector, limit)
+        _by_words(pool, storage, target, query, limit)
+    _weigh(pool)
+    return pool
+
+
+def _by_meaning(pool: Pool, index: VectorIndex, target: Target, vector: Vector, limit: int) -> None:
+    try:
+        found = index.search(target.cls, vector, target.scope, target.where, limit)
+    except ProviderError as exc:
+        pool.problems.append(f"the vector index is down ({exc})")
+        return
+    for record_id, cosine in found:
+        pool.propose(target, record_id, "meaning").cosine = cosine
+    if len(found) == limit:
+        pool.cosine_floor = max(pool.cosine_floor, found[-1].cosine)
+
+
+def _by_words(pool: Pool, storage: StorageBackend, target: Target, query: str, limit: int) -> None:
+    try:
+        found = storage.matching_ids(target.cls, query, target.scope, target.where, limit)
+    except StorageError as exc:
+        pool.problems.append(f"full-text search is down ({exc})")
+        return
+    for record_id, score in found:
+        pool.propose(target, record_id, "words").words = score
+
+
+def _weigh(pool: Pool) -> None:
+    """Both sources on one scale: the best hit of each counts fully, so that neither drops the other's strong hits."""
+    best_words = max((candidate.words or 0.0 for candidate in pool), default=0.0)
+    best_cosine = max((candidate.cosine or 0.0 for candidate in pool), default=0.0)
+    span = best_cosine - _UNRELATED
+    for candidate in pool:
+        cosine = pool.cosine_floor if candidate.cosine is None else candidate.cosine
+        if span > 0:
+            candidate.add("meaning", MEANING * (cosine - _UNRELATED) / span)
+        if best_words > 0:
+            candidate.add("words", WORDS * (candidate.words or 0.0) / best_words)

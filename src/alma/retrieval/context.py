@@ -1,0 +1,225 @@
+"""Context: what speaks for a general memory besides itself: its conversation, its title, its time, what it is linked to."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from alma.model.memory import Memory, MemoryRelationship
+from alma.model.query import And, Compare, In, Or, Order
+from alma.model.scope import Scope
+from alma.model.text import words_by_term
+from alma.retrieval.candidates import Candidate, Pool
+from alma.retrieval.router import Request, Target
+from alma.retrieval.when import TimeWindow, time_window
+from alma.storage.base import StorageBackend
+
+# How much each kind of evidence counts, where a memory's own meaning and words count up to one.
+NEXT_TO, NEAR = 0.4, 0.2
+BEST_OF_CONVERSATION, REST_OF_CONVERSATION = 0.2, 0.4
+TITLE = 0.15
+TIME = 0.15
+LINKED = 0.4
+RELATED = 0.4
+
+_MOST_CONVERSATIONS = 60
+_MOST_TURNS = 5_000
+_COUNTED_OF_CONVERSATION = 3
+_STARTING_POINTS = 2
+_LINKING_WORDS = 8
+_WORDS_LOOKED_AT = 60
+# The weight of a word that one memory in fifty has: such a word links nothing in particular.
+_TOO_COMMON = 3.9
+_MOST_LINKED = 100
+_RELATED_TO = 10
+# People speak of a day some days later.
+_TOLD_LATER = timedelta(days=7)
+_SHORT_SPAN = timedelta(days=40)
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What is known of a memory without reading it."""
+
+    session_id: str | None
+    title: str
+    moment: datetime
+
+
+def add_context(storage: StorageBackend, pool: Pool, request: Request) -> None:
+    """Add to the general memories among the candidates what their surroundings say for them."""
+    memories = pool.of(Memory)
+    if not memories:
+        return
+    known = _surroundings(storage, memories)
+    _add_conversations(storage, pool, memories, known)
+    _add_titles(memories, known, request.query)
+    _add_time(storage, memories, known, request)
+    _add_links(storage, pool, request.query)
+    _add_relationships(storage, pool)
+
+
+def _surroundings(storage: StorageBackend, memories: Iterable[Candidate]) -> dict[str, Surroundings]:
+    names = ("id", "session_id", "title", "event_time", "created_at")
+    return {
+        key: Surroundings(session, title, told or made)
+        for target, ids in _by_target(memories).items()
+        for key, session, title, told, made in storage.values(Memory, names, target.scope, In("id", ids))
+    }
+
+
+def _by_target(memories: Iterable[Candidate]) -> dict[Target, list[str]]:
+    found: dict[Target, list[str]] = defaultdict(list)
+    for candidate in memories:
+        found[candidate.target].append(candidate.id)
+    return found
+
+
+# ---------------------------------------------------------------------- conversations
+
+
+def _add_conversations(
+    storage: StorageBackend, pool: Pool, memories: Sequence[Candidate], known: Mapping[str, Surroundings]
+) -> None:
+    """An answer stands next to its question: a turn gains from its neighbours and from its whole conversation."""
+    base = {candidate.id: candidate.total for candidate in memories}
+    sessions: dict[str, Target] = {}
+    for candidate in memories:
+        seen = known.get(candidate.id)
+        if seen is not None and seen.session_id is not None and len(sessions) < _MOST_CONVERSATIONS:
+            sessions.setdefault(seen.session_id, candidate.target)
+    faintest = min(base.values())
+    for target, turns in _turns(storage, sessions):
+        _add_conversation(pool, target, turns, base, faintest)
+
+
+def _turns(storage: StorageBackend, sessions: Mapping[str, Target]) -> Iterable[tuple[Target, list[str]]]:
+    """The memories of each conversation, in the order they were said."""
+    wanted: dict[Target, list[str]] = defaultdict(list)
+    for session, target in sessions.items():
+        wanted[target].append(session)
+    for target, ids in wanted.items():
+        order = (Order("session_id"), Order("event_time"), Order("created_at"))
+        where = And(target.where, In("session_id", ids))
+        turns: dict[str, list[str]] = defaultdict(list)
+        for key, session in storage.values(Memory, ("id", "session_id"), target.scope, where, order, _MOST_TURNS):
+            turns[session].append(key)
+        for said in turns.values():
+            yield target, said
+
+
+def _add_conversation(
+    pool: Pool, target: Target, turns: Sequence[str], base: Mapping[str, float], faintest: float
+) -> None:
+    scores = [base.get(key, 0.0) for key in turns]
+    best = sorted(scores, reverse=True)[:_COUNTED_OF_CONVERSATION]
+    whole = BEST_OF_CONVERSATION * best[0] + REST_OF_CONVERSATION * sum(best) / _COUNTED_OF_CONVERSATION
+    at = dict(enumerate(scores))
+    for place, key in enumerate(turns):
+        beside = max(at.get(place - 1, 0.0), at.get(place + 1, 0.0))
+        if key not in base:
+            if not beside:
+                continue
+            pool.propose(target, key, "conversation").add("conversation", faintest)
+        candidate = pool.propose(target, key, "conversation") if beside else pool.get(Memory, key)
+        assert candidate is not None
+        near = max(at.get(place - 2, 0.0), at.get(place + 2, 0.0))
+        candidate.add("conversation", NEXT_TO * beside + NEAR * near + whole)
+
+
+# ---------------------------------------------------------------------- titles
+
+
+def _add_titles(memories: Iterable[Candidate], known: Mapping[str, Surroundings], query: str) -> None:
+    """What carries a name that the question names, a speaker's for example, gains from it."""
+    folded = query.casefold()
+    named: dict[str, bool] = {}
+    for candidate in memories:
+        seen = known.get(candidate.id)
+        name = "" if seen is None else seen.title.partition("(")[0].strip().casefold()
+        if len(name) < 2:
+            continue
+        if name not in named:
+            named[name] = re.search(rf"(?<!\w){re.escape(name)}(?!\w)", folded) is not None
+        if named[name]:
+            candidate.add("title", TITLE)
+
+
+# ---------------------------------------------------------------------- time
+
+
+def _add_time(
+    storage: StorageBackend, memories: Sequence[Candidate], known: Mapping[str, Surroundings], request: Request
+) -> None:
+    """What happened in the time that the question speaks of gains from it."""
+    window = time_window(request.query, request.now)
+    if window is not None and window.anchor is not None:
+        window = _anchored(storage, window, memories[0].target)
+    if window is None:
+        return
+    told_later = _TOLD_LATER if window.end - window.start < _SHORT_SPAN else timedelta(0)
+    for candidate in memories:
+        seen = known.get(candidate.id)
+        if seen is not None and window.start <= seen.moment < window.end + told_later:
+            candidate.add("time", TIME)
+
+
+def _anchored(storage: StorageBackend, window: TimeWindow, target: Target) -> TimeWindow | None:
+    """The window once memory has told when its event was: the moment of the memory that matches it best."""
+    found = storage.matching_ids(Memory, window.anchor or "", target.scope, target.where, 1)
+    if not found:
+        return None
+    names = ("event_time", "created_at")
+    [(told, made)] = storage.values(Memory, names, target.scope, Compare("id", "eq", found[0][0]))
+    return window.anchored(told or made)
+
+
+# ---------------------------------------------------------------------- links
+
+
+def _add_links(storage: StorageBackend, pool: Pool, query: str) -> None:
+    """One hop: what shares rare words with the best memories may hold the other half of the answer."""
+    best = pool.of(Memory)[:_STARTING_POINTS]
+    top = best[0].total
+    linked: dict[str, float] = {}
+    for start in best:
+        for record in storage.get_many(Memory, [start.id], start.target.scope):
+            for key, strength in _linked_to(storage, record, start.target, query):
+                if key != start.id:
+                    linked[key] = max(linked.get(key, 0.0), strength * start.total / top)
+    faintest = min(candidate.total for candidate in pool.of(Memory))
+    for key, strength in linked.items():
+        known = pool.get(Memory, key)
+        candidate = pool.propose(best[0].target, key, "linked words")
+        candidate.add("linked", LINKED * strength + (faintest if known is None else 0.0))
+
+
+def _linked_to(storage: StorageBackend, record: Memory, target: Target, query: str) -> list[tuple[str, float]]:
+    """The memories that share the rarest words of this one which the question does not have, with how much they do."""
+    asked = words_by_term(query)
+    own = {term: word for term, word in words_by_term(f"{record.title}\n{record.content}").items() if term not in asked}
+    looked_at = dict(list(own.items())[:_WORDS_LOOKED_AT])
+    weights = storage.word_weights(Memory, list(looked_at), target.scope, target.where)
+    rare = sorted((term for term in looked_at if weights[term] >= _TOO_COMMON), key=lambda term: -weights[term])
+    rare = rare[:_LINKING_WORDS]
+    if not rare:
+        return []
+    full = 2 * sum(weights[term] for term in rare)
+    words = " ".join(looked_at[term] for term in rare)
+    found = storage.matching_ids(Memory, words, target.scope, target.where, _MOST_LINKED)
+    return [(key, min(1.0, score / full)) for key, score in found]
+
+
+def _add_relationships(storage: StorageBackend, pool: Pool) -> None:
+    """One hop along the relationships that were stored."""
+    best = {candidate.id: candidate for candidate in pool.of(Memory)[:_RELATED_TO]}
+    ends = Or(In("from_memory_id", list(best)), In("to_memory_id", list(best)))
+    for edge in storage.find(MemoryRelationship, Scope.everywhere(), ends, limit=10 * _RELATED_TO):
+        for start, end in ((edge.from_memory_id, edge.to_memory_id), (edge.to_memory_id, edge.from_memory_id)):
+            if start in best:
+                origin = best[start]
+                candidate = pool.propose(origin.target, end, f"relationship {edge.relationship_type}")
+                candidate.add("related", RELATED * edge.strength * origin.total)

@@ -1,0 +1,234 @@
+"""The engine: from a task to the few memories worth knowing, step by step."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from alma import clock
+from alma.cache.base import CacheBackend, NullCache
+from alma.cache.local import RetrievalCache
+from alma.embeddings.base import EmbeddingProvider
+from alma.errors import ConfigurationError, ScopeViolationError, ValidationError
+from alma.model.fields import check_timestamp
+from alma.model.record import Record
+from alma.model.scope import MemoryScope
+from alma.model.slice import MemorySlice
+from alma.model.vector import Vector
+from alma.retrieval import router
+from alma.retrieval.candidates import Pool, gather
+from alma.retrieval.context import add_context
+from alma.retrieval.ranking import Ranking, rank
+from alma.retrieval.recent import most_recent
+from alma.retrieval.router import Request, Target
+from alma.retrieval.scoring import MEMORY_WEIGHTS, ScoringWeights
+from alma.storage.base import DEFAULT_MODEL, StorageBackend
+from alma.vectors.base import VectorIndex
+
+_log = logging.getLogger("alma.retrieval")
+
+
+class RetrievalEngine:
+    """Finds memories by meaning, words and context inside a scope, ranks them, and can say why.
+
+    `embedding_provider` is a provider or the name of one ("local", "openai", "azure", "mock"); `vector_index` is the
+    index to ask, by default the one that suits the store.
+    """
+
+    def __init__(
+        self,
+        storage: StorageBackend,
+        embedding_provider: EmbeddingProvider | str = "local",
+        cache_ttl_seconds: float = 300,
+        enable_cache: bool = True,
+        max_cache_entries: int = 1000,
+        scoring_weights: ScoringWeights | None = None,
+        recency_half_life_days: float = 30.0,
+        min_score_threshold: float = 0.2,
+        *,
+        memory_weights: ScoringWeights = MEMORY_WEIGHTS,
+        vector_index: VectorIndex | None = None,
+        cache: CacheBackend | None = None,
+    ) -> None:
+        self.storage = storage
+        self.embedder = _provider(embedding_provider)
+        _check_space(storage, self.embedder)
+        self.weights = scoring_weights or ScoringWeights()
+        self.memory_weights = memory_weights
+        self.half_life_days = _positive("recency_half_life_days", recency_half_life_days)
+        self.min_score = min_score_threshold
+        self.cache: CacheBackend = cache or (RetrievalCache(max_cache_entries) if enable_cache else NullCache())
+        self._ttl_seconds = _positive("cache_ttl_seconds", cache_ttl_seconds)
+        self._index = vector_index or _index_for(storage)
+
+    def retrieve(
+        self,
+        query: str,
+        agent: str,
+        project_id: str,
+        user_id: str | None = None,
+        top_k: int = 5,
+        scope: MemoryScope | None = None,
+        bypass_cache: bool = False,
+        include_shared: bool = True,
+        *,
+        session_id: str | None = None,
+        kinds: Iterable[type[Record] | str] | None = None,
+        now: datetime | None = None,
+    ) -> MemorySlice:
+        """The memories worth knowing for this task: up to `top_k` of each kind, best first.
+
+        `kinds` limits what is looked for. `now` is when the question is asked, for its time expressions and for
+        recency.
+        """
+        started = time.perf_counter()
+        request = self._request(query, agent, project_id, user_id, top_k, scope, include_shared, session_id, kinds, now)
+        # Read before the memories are: a write in between makes the entry useless, never wrong.
+        generation = self.storage.generation()
+        key = _cache_key(request, asked_for_now=now is None)
+        found = None if bypass_cache else self.cache.get(key, generation)
+        if found is not None and _still_alive(found):
+            return replace(found, retrieval_time_ms=_since(started), from_cache=True)
+        found = self._retrieve(request)
+        if not found.degraded and now is None:
+            self.cache.put(key, generation, found, self._ttl_seconds)
+        return replace(found, retrieval_time_ms=_since(started))
+
+    def close(self) -> None:
+        """Release the index; the storage stays open."""
+        self._index.close()
+
+    # ------------------------------------------------------------------ the steps
+
+    def _retrieve(self, request: Request) -> MemorySlice:
+        vector, problems = self._embedded(request.query)
+        targets = router.route(request)
+        with self.storage.snapshot():
+            searched = [target for target in targets if not target.by_rule or target.cls is not router.Memory]
+            pool = gather(self.storage, self._index, searched, request.query, vector, request.top_k)
+            problems.extend(pool.problems)
+            if problems and not len(pool):
+                return most_recent(self.storage, targets, request, _sentence(problems, "the newest ones are given"))
+            add_context(self.storage, pool, request)
+            ranking = self._ranked(request, targets, pool, vector)
+        return ranking.to_slice(request, _sentence(problems, "found without it") if problems else "")
+
+    def _embedded(self, query: str) -> tuple[Vector | None, list[str]]:
+        try:
+            return self.embedder.encode(query), []
+        except Exception as exc:  # noqa: BLE001 - whatever a provider does, an agent must be able to go on
+            _log.warning("the query was not embedded", extra={"error": str(exc)})
+            return None, [f"the embedding provider {self.embedder.model} is down ({exc})"]
+
+    def _ranked(self, request: Request, targets: Sequence[Target], pool: Pool, vector: Vector | None) -> Ranking:
+        return rank(
+            self.storage,
+            pool,
+            request,
+            targets,
+            vector,
+            weights=self.weights,
+            memory_weights=self.memory_weights,
+            half_life_days=self.half_life_days,
+            min_score=self.min_score,
+        )
+
+    # ------------------------------------------------------------------ the request
+
+    def _request(
+        self,
+        query: str,
+        agent: str,
+        project_id: str,
+        user_id: str | None,
+        top_k: int,
+        scope: MemoryScope | None,
+        include_shared: bool,
+        session_id: str | None,
+        kinds: Iterable[type[Record] | str] | None,
+        now: datetime | None,
+    ) -> Request:
+        agent = router.checked_owner("agent", agent)
+        return Request(
+            query=router.checked_query(query),
+            agent=agent,
+            project_id=router.checked_owner("project_id", project_id),
+            readable_agents=_readable(agent, scope, include_shared),
+            user_id=None if user_id is None else router.checked_owner("user_id", user_id),
+            session_id=None if session_id is None else router.checked_owner("session_id", session_id),
+            top_k=router.checked_top_k(top_k),
+            kinds=router.checked_kinds(kinds),
+            now=clock.now() if now is None else _checked_now(now),
+        )
+
+
+def _readable(agent: str, scope: MemoryScope | None, include_shared: bool) -> tuple[str, ...]:
+    if scope is None:
+        return (agent,)
+    if scope.agent_name != agent:
+        raise ScopeViolationError("retrieve", "scope", scope.agent_name, f"must be the scope of the agent {agent!r}")
+    return tuple(scope.get_readable_agents()) if include_shared else (agent,)
+
+
+def _checked_now(now: datetime) -> datetime:
+    try:
+        return check_timestamp(now)
+    except ValueError as exc:
+        raise ValidationError("retrieve", "now", now, str(exc)) from None
+
+
+def _cache_key(request: Request, *, asked_for_now: bool) -> str:
+    parts: list[Any] = [request.query, request.agent, request.project_id, request.readable_agents, request.user_id]
+    parts += [request.session_id, request.top_k, [cls.spec.kind for cls in request.kinds], asked_for_now]
+    return repr(parts)
+
+
+def _still_alive(found: MemorySlice) -> bool:
+    """Whether nothing in a remembered slice has expired since."""
+    moment = clock.now()
+    ends = (getattr(record, "expires_at", None) for record in found)
+    return all(end is None or end > moment for end in ends)
+
+
+def _since(started: float) -> float:
+    return (time.perf_counter() - started) * 1000
+
+
+def _sentence(problems: Sequence[str], instead: str) -> str:
+    return f"{'; '.join(dict.fromkeys(problems))}: {instead}"
+
+
+def _positive(name: str, value: float) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
+        raise ConfigurationError(f"{name} must be a number above 0, not {value!r}")
+    return float(value)
+
+
+def _provider(provider: EmbeddingProvider | str) -> EmbeddingProvider:
+    if not isinstance(provider, str):
+        return provider
+    # The documented constructor takes names; only the wiring knows what they stand for.
+    from alma.bootstrap import create_embedder
+
+    return create_embedder(provider)
+
+
+def _index_for(storage: StorageBackend) -> VectorIndex:
+    from alma.bootstrap import create_vector_index
+
+    return create_vector_index(storage)
+
+
+def _check_space(storage: StorageBackend, embedder: EmbeddingProvider) -> None:
+    """Vectors of two models are never compared."""
+    if storage.embedding_dim != embedder.dimension or storage.embedding_model not in (DEFAULT_MODEL, embedder.model):
+        raise ConfigurationError(
+            f"the store keeps vectors of {storage.embedding_model!r} with {storage.embedding_dim} dimensions, the "
+            f"provider makes those of {embedder.model!r} with {embedder.dimension}: open the store with "
+            f"embedding_model={embedder.model!r} and embedding_dim={embedder.dimension}, and move what it holds with "
+            f"alma reembed"
+        )

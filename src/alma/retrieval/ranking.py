@@ -1,0 +1,259 @@
+"""Ranking: the best candidates are read, checked again, scored and ordered; what is dropped is noted with the reason."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome, UserPreference
+from alma.model.memory import Memory
+from alma.model.query import And, In, Order
+from alma.model.record import Record, embedded_text
+from alma.model.slice import Dropped, Explanation, MemorySlice
+from alma.model.text import query_terms
+from alma.model.vector import Vector, cosine
+from alma.retrieval import order
+from alma.retrieval.candidates import Candidate, Pool
+from alma.retrieval.order import Statement
+from alma.retrieval.relevance import is_relevant
+from alma.retrieval.router import STANDING_TYPES, Request, Target
+from alma.retrieval.scoring import ScoringWeights, factors, moment_of, score_terms
+from alma.storage.base import StorageBackend
+
+_FEWEST_READ = 30
+_READ_PER_RESULT = 3
+_MOST_BY_RULE = 10
+
+
+@dataclass(slots=True)
+class Ranked:
+    """A memory that was read and scored."""
+
+    record: Record
+    terms: dict[str, float]
+    found_by: tuple[str, ...]
+
+    @property
+    def key(self) -> str:
+        return str(self.record.key)
+
+    @property
+    def score(self) -> float:
+        return sum(self.terms.values())
+
+
+@dataclass(slots=True)
+class Ranking:
+    """What is handed over, by kind and best first, and why everything else is not."""
+
+    storage: StorageBackend
+    targets: Sequence[Target]
+    chosen: dict[type[Record], list[Ranked]] = field(default_factory=lambda: defaultdict(list))
+    standing: list[Ranked] = field(default_factory=list)
+    dropped: dict[str, Dropped] = field(default_factory=dict)
+
+    def drop(self, record_id: str, stage: str, reason: str) -> None:
+        self.dropped.setdefault(record_id, Dropped(stage, reason))
+
+    def to_slice(self, request: Request, degraded: str) -> MemorySlice:
+        everything = [ranked for items in (*self.chosen.values(), self.standing) for ranked in items]
+        return MemorySlice(
+            heuristics=self._records(Heuristic),
+            outcomes=self._records(Outcome),
+            preferences=self._records(UserPreference),
+            domain_knowledge=self._records(DomainKnowledge),
+            anti_patterns=self._records(AntiPattern),
+            memories=self._records(Memory),
+            instructions=tuple(ranked.record for ranked in self.standing),  # type: ignore[misc]
+            query=request.query,
+            agent=request.agent,
+            degraded=degraded,
+            explanations={ranked.key: _explanation(ranked) for ranked in everything},
+            _why_not=self._why_not,
+        )
+
+    def _records(self, cls: type[Record]) -> tuple[Record, ...]:
+        return tuple(ranked.record for ranked in self.chosen[cls])
+
+    def _why_not(self, record_id: str) -> Dropped:
+        if record_id in self.dropped:
+            return self.dropped[record_id]
+        for target in self.targets:
+            if self.storage.get(target.cls, record_id, target.scope) is None:
+                continue
+            if self.storage.find(target.cls, target.scope, And(target.where, In("id", [record_id]))):
+                return Dropped("candidates", "others resemble the task more, by meaning and by words")
+            return Dropped("scope", "it is deleted, archived, expired, private or of another layer")
+        return Dropped("scope", f"there is no memory {record_id!r} that this agent may see")
+
+
+def _explanation(ranked: Ranked) -> Explanation:
+    return Explanation(ranked.record.spec.kind, ranked.key, ranked.score, ranked.terms, ranked.found_by)
+
+
+@dataclass(frozen=True, slots=True)
+class Scorer:
+    """Scores records for one request."""
+
+    request: Request
+    weights: ScoringWeights
+    memory_weights: ScoringWeights
+    half_life_days: float
+
+    def scored(self, record: Record, relevance: Mapping[str, float], found_by: Iterable[str]) -> Ranked:
+        weights = self.memory_weights if isinstance(record, Memory) else self.weights
+        known = factors(record, self.request.now, self.half_life_days)
+        return Ranked(record, score_terms(relevance, known, weights), tuple(found_by))
+
+
+def rank(
+    storage: StorageBackend,
+    pool: Pool,
+    request: Request,
+    targets: Sequence[Target],
+    vector: Vector | None,
+    *,
+    weights: ScoringWeights,
+    memory_weights: ScoringWeights,
+    half_life_days: float,
+    min_score: float,
+) -> Ranking:
+    """The best of each kind, in order."""
+    scorer = Scorer(request, weights, memory_weights, half_life_days)
+    ranking = Ranking(storage, targets)
+    asked = frozenset(query_terms(request.query))
+    for cls in request.kinds:
+        candidates = pool.of(cls)
+        if not candidates:
+            continue
+        target = candidates[0].target
+        word_weights = storage.word_weights(cls, list(asked), target.scope, target.where)
+        read = _read(storage, candidates, request, ranking)
+        kept = [
+            scorer.scored(record, candidate.relevance, candidate.found_by)
+            for candidate, record in read
+            if _fits(candidate, record, vector, asked, word_weights, ranking)
+        ]
+        ranking.chosen[cls] = _ordered(kept, asked, word_weights, request.top_k, min_score, ranking)
+    _add_by_rule(storage, ranking, scorer)
+    return ranking
+
+
+def _read(
+    storage: StorageBackend, candidates: Sequence[Candidate], request: Request, ranking: Ranking
+) -> list[tuple[Candidate, Record]]:
+    """The best candidates as storage has them now; what it no longer shows is gone."""
+    most = max(_FEWEST_READ, _READ_PER_RESULT * request.top_k)
+    for candidate in candidates[most:]:
+        ranking.drop(candidate.id, "rank", f"{most:,} others resemble the task more")
+    best = candidates[:most]
+    records: dict[str, Record] = {}
+    by_target: dict[Target, list[str]] = defaultdict(list)
+    for candidate in best:
+        by_target[candidate.target].append(candidate.id)
+    for target, ids in by_target.items():
+        # Indexes propose, storage disposes: scope and expiry are checked again on the records themselves.
+        found = storage.find(target.cls, target.scope, And(target.where, In(target.cls.spec.key, ids)))
+        records.update((str(record.key), record) for record in found)
+    for candidate in best:
+        if candidate.id not in records:
+            ranking.drop(candidate.id, "scope", "it is gone, expired or no longer visible here")
+    return [(candidate, records[candidate.id]) for candidate in best if candidate.id in records]
+
+
+def _fits(
+    candidate: Candidate,
+    record: Record,
+    vector: Vector | None,
+    asked: frozenset[str],
+    word_weights: Mapping[str, float],
+    ranking: Ranking,
+) -> bool:
+    own: Sequence[float] | None = getattr(record, "embedding", None)
+    if candidate.cosine is None and vector is not None and own is not None:
+        candidate.cosine = cosine(vector, own)
+    if is_relevant(candidate, record, asked, word_weights):
+        return True
+    ranking.drop(candidate.id, "relevance", "neither its meaning nor its words have enough to do with the task")
+    return False
+
+
+def _ordered(
+    kept: list[Ranked],
+    asked: frozenset[str],
+    word_weights: Mapping[str, float],
+    top_k: int,
+    min_score: float,
+    ranking: Ranking,
+) -> list[Ranked]:
+    by_score = sorted(kept, key=lambda ranked: (-ranked.score, ranked.key))
+    by_key = {ranked.key: ranked for ranked in by_score}
+    statements = order.cut([_statement(ranked) for ranked in by_score], asked)
+
+    def overruled(older: Statement, newer: Statement) -> None:
+        """The newer one takes the place of the older one, and the other way around."""
+        ahead, behind = by_key[older.id], by_key[newer.id]
+        gap = ahead.score - behind.score
+        behind.terms["newer"] = behind.terms.get("newer", 0.0) + gap + 1e-6
+        ahead.terms["overruled"] = ahead.terms.get("overruled", 0.0) - gap
+        older.score, newer.score = ahead.score, behind.score
+
+    order.newest_first(statements, word_weights, overruled)
+    unique = _without_repetitions(sorted(kept, key=lambda r: (-r.score, r.key)), statements, ranking)
+    return _best(unique, top_k, min_score, ranking)
+
+
+def _statement(ranked: Ranked) -> Statement:
+    record = ranked.record
+    owner = str(getattr(record, "agent", None) or getattr(record, "title", "").partition("(")[0])
+    return Statement(ranked.key, owner, embedded_text(record), moment_of(record), ranked.score)
+
+
+def _without_repetitions(
+    by_score: Sequence[Ranked], statements: Sequence[Statement], ranking: Ranking
+) -> list[Ranked]:
+    said = {statement.id: statement for statement in statements}
+    kept: list[Ranked] = []
+    for ranked in by_score:
+        own = said.get(ranked.key)
+        same = next((other for other in kept if own and other.key in said and order.repeats(own, said[other.key])), None)
+        if same is None:
+            kept.append(ranked)
+        else:
+            ranking.drop(ranked.key, "repetition", f"it says the same as {same.key}, which is handed over")
+    return kept
+
+
+def _best(by_score: Sequence[Ranked], top_k: int, min_score: float, ranking: Ranking) -> list[Ranked]:
+    good = [ranked for ranked in by_score if ranked.score >= min_score]
+    for ranked in by_score[len(good) :]:
+        ranking.drop(ranked.key, "score", f"its score of {ranked.score:.3f} is below {min_score:g}")
+    for ranked in good[top_k:]:
+        ranking.drop(ranked.key, "rank", f"{top_k:,} of its kind have a higher score than {ranked.score:.3f}")
+    return good[:top_k]
+
+
+# ---------------------------------------------------------------------- what is handed over by rule
+
+
+def _add_by_rule(storage: StorageBackend, ranking: Ranking, scorer: Scorer) -> None:
+    """A user's preferences and standing instructions hold for every task, whether or not they resemble it."""
+    for target in ranking.targets:
+        if not target.by_rule:
+            continue
+        most = max(scorer.request.top_k, _MOST_BY_RULE)
+        newest = (Order("timestamp" if target.cls is UserPreference else "created_at", "desc"),)
+        records = storage.find(target.cls, target.scope, target.where, newest, limit=most)
+        items = ranking.standing if target.cls is Memory else ranking.chosen[target.cls]
+        known = {ranked.key for ranked in items}
+        items.extend(scorer.scored(r, {}, ("rule",)) for r in records if str(r.key) not in known)
+        for ranked in items:
+            ranking.dropped.pop(ranked.key, None)
+        del items[most:]
+    standing = {ranked.key for ranked in ranking.standing}
+    ranking.chosen[Memory] = [
+        ranked
+        for ranked in ranking.chosen[Memory]
+        if ranked.key not in standing and getattr(ranked.record, "memory_type", "") not in STANDING_TYPES
+    ]

@@ -1,0 +1,48 @@
+"""The last resort: when nothing can be searched, the newest memories are better than none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome, UserPreference
+from alma.model.memory import Memory
+from alma.model.query import Order
+from alma.model.record import Record
+from alma.model.slice import Explanation, MemorySlice
+from alma.retrieval.router import Request, Target
+from alma.storage.base import StorageBackend
+
+_NEWEST: dict[type[Record], str] = {
+    Heuristic: "last_validated",
+    AntiPattern: "last_seen",
+    UserPreference: "timestamp",
+    DomainKnowledge: "last_verified",
+    Outcome: "timestamp",
+    Memory: "created_at",
+}
+
+
+def most_recent(storage: StorageBackend, targets: Iterable[Target], request: Request, degraded: str) -> MemorySlice:
+    """The newest memories of each kind inside the scope."""
+    found: dict[type[Record], list[Record]] = {cls: [] for cls in _NEWEST}
+    standing: list[Record] = []
+    for target in targets:
+        by_age = (Order(_NEWEST[target.cls], "desc"),)
+        records = storage.find(target.cls, target.scope, target.where, by_age, limit=request.top_k)
+        (standing if target.by_rule and target.cls is Memory else found[target.cls]).extend(records)
+    instructions = {str(record.key) for record in standing}
+    memories = [record for record in found[Memory] if str(record.key) not in instructions][: request.top_k]
+    everything = [record for records in (*found.values(), standing) for record in records]
+    return MemorySlice(
+        heuristics=found[Heuristic],  # type: ignore[arg-type]
+        outcomes=found[Outcome],  # type: ignore[arg-type]
+        preferences=found[UserPreference],  # type: ignore[arg-type]
+        domain_knowledge=found[DomainKnowledge],  # type: ignore[arg-type]
+        anti_patterns=found[AntiPattern],  # type: ignore[arg-type]
+        memories=memories,  # type: ignore[arg-type]
+        instructions=standing,  # type: ignore[arg-type]
+        query=request.query,
+        agent=request.agent,
+        degraded=degraded,
+        explanations={str(r.key): Explanation(r.spec.kind, str(r.key), 0.0, {}, ("recency",)) for r in everything},
+    )

@@ -1,0 +1,135 @@
+"""The router: which kinds of memory a request may see, in which scope, and which are handed over by rule."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from alma.errors import ValidationError
+from alma.model.common import checked_name
+from alma.model.kinds import kind_named
+from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome, UserPreference
+from alma.model.memory import Memory
+from alma.model.query import EVERYTHING, And, Compare, In, Missing, Or, Predicate
+from alma.model.record import Record
+from alma.model.scope import Scope
+
+RETRIEVED: tuple[type[Record], ...] = (Heuristic, AntiPattern, UserPreference, DomainKnowledge, Outcome, Memory)
+STANDING_TYPES = ("instruction", "standing_instruction")
+"""The types of general memories that are handed over with every task."""
+
+_LONGEST_QUERY = 100_000
+_MOST_ITEMS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is asked for, checked."""
+
+    query: str
+    agent: str
+    project_id: str
+    readable_agents: tuple[str, ...]
+    user_id: str | None
+    session_id: str | None
+    top_k: int
+    kinds: tuple[type[Record], ...]
+    now: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A kind of memory to search, in which scope and under which condition.
+
+    What is handed over `by_rule` does not have to resemble the task.
+    """
+
+    cls: type[Record]
+    scope: Scope
+    where: Predicate = EVERYTHING
+    by_rule: bool = False
+
+
+def checked_query(query: object) -> str:
+    if not isinstance(query, str) or not query.strip():
+        raise ValidationError("retrieve", "query", query, "must be a text that says what the task is")
+    return query[:_LONGEST_QUERY]
+
+
+def checked_top_k(top_k: object) -> int:
+    if isinstance(top_k, bool) or not isinstance(top_k, int) or not 1 <= top_k <= _MOST_ITEMS:
+        raise ValidationError("retrieve", "top_k", top_k, f"must be a whole number from 1 to {_MOST_ITEMS:,}")
+    return top_k
+
+
+def checked_kinds(kinds: Iterable[type[Record] | str] | None) -> tuple[type[Record], ...]:
+    if kinds is None:
+        return RETRIEVED
+    if isinstance(kinds, str):
+        raise ValidationError("retrieve", "kinds", kinds, "must be a list of kinds")
+    chosen = tuple(kind_named(kind) if isinstance(kind, str) else kind for kind in kinds)
+    for cls in chosen:
+        if cls not in RETRIEVED:
+            names = ", ".join(kind.spec.kind for kind in RETRIEVED)
+            raise ValidationError("retrieve", "kinds", cls, f"must be among {names}")
+    return chosen
+
+
+def checked_owner(field: str, value: object) -> str:
+    return checked_name("retrieve", field, value)
+
+
+def route(request: Request) -> list[Target]:
+    """Where to look for a request's memories."""
+    return [target for cls in request.kinds for target in _targets(cls, request)]
+
+
+def _targets(cls: type[Record], request: Request) -> list[Target]:
+    if cls is UserPreference:
+        return [] if request.user_id is None else [Target(cls, Scope(user_id=request.user_id), by_rule=True)]
+    if cls is Memory:
+        return _memories(request)
+    return [Target(cls, Scope(project_id=request.project_id, agent=request.readable_agents))]
+
+
+def _memories(request: Request) -> list[Target]:
+    """General memories: the project's, and those a user carries from project to project."""
+    in_project = Scope(project_id=request.project_id)
+    seen = And(alive(request.now), _public(request), _in_layer(request))
+    plain = Target(Memory, in_project, seen)
+    standing = Target(Memory, in_project, And(seen, In("memory_type", STANDING_TYPES)), by_rule=True)
+    if request.user_id is None:
+        return [plain, standing]
+    carried = And(alive(request.now), Compare("layer_global", "eq", True))
+    mine = Scope(user_id=request.user_id)
+    return [plain, standing, Target(Memory, mine, carried)]
+
+
+def alive(now: datetime) -> Predicate:
+    """Neither deleted, archived nor expired."""
+    return And(
+        Compare("is_active", "eq", True),
+        Compare("is_archived", "eq", False),
+        Or(Missing("expires_at"), Compare("expires_at", "gt", now)),
+    )
+
+
+def _public(request: Request) -> Predicate:
+    """What is private is seen by the user it belongs to and by the agent that wrote it."""
+    parts: list[Predicate] = [Compare("is_private", "eq", False), Compare("source_agent", "eq", request.agent)]
+    if request.user_id is not None:
+        parts.append(Compare("user_id", "eq", request.user_id))
+    return Or(*parts)
+
+
+def _in_layer(request: Request) -> Predicate:
+    """A memory of the session layer alone is seen in its session; without layers it is the project's."""
+    parts: list[Predicate] = [
+        Compare("layer_session", "eq", False),
+        Compare("layer_project", "eq", True),
+        Compare("layer_global", "eq", True),
+    ]
+    if request.session_id is not None:
+        parts.append(Compare("session_id", "eq", request.session_id))
+    return Or(*parts)

@@ -1,0 +1,107 @@
+"""Scoring: what a memory is worth for a task, as a sum of terms that are all kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from datetime import datetime
+from typing import Any
+
+from alma.errors import ValidationError
+from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome, UserPreference
+from alma.model.memory import Memory
+from alma.model.record import Record
+
+UNKNOWN = 0.5
+"""A factor that a memory cannot tell: neither for nor against it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScoringWeights:
+    """How much each factor counts; each is a number of at least 0, and they need not add up to 1."""
+
+    similarity: float = 0.4
+    recency: float = 0.3
+    success: float = 0.2
+    confidence: float = 0.1
+    importance: float = 0.0
+
+    def __post_init__(self) -> None:
+        for item in fields(self):
+            value = getattr(self, item.name)
+            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
+                raise ValidationError("scoring_weights", item.name, value, "must be a number of at least 0")
+
+
+MEMORY_WEIGHTS = ScoringWeights(similarity=0.9, recency=0.02, success=0.0, confidence=0.0, importance=0.08)
+"""For general memories: what was said last year answers a question about last year as well as it ever did."""
+
+
+@dataclass(frozen=True, slots=True)
+class Factors:
+    """What a record says of itself, each between 0 and 1."""
+
+    recency: float
+    success: float
+    confidence: float
+    importance: float
+
+
+def recency(moment: datetime | None, now: datetime, half_life_days: float) -> float:
+    """1 for now, a half after one half-life, and so on; unknown where there is no moment."""
+    if moment is None:
+        return UNKNOWN
+    days = max(0.0, (now - moment).total_seconds() / 86_400)
+    return float(0.5 ** (days / half_life_days))
+
+
+def factors(record: Record, now: datetime, half_life_days: float) -> Factors:
+    """The factors of a record of any kind."""
+    success, confidence, importance = _standing(record)
+    return Factors(recency(moment_of(record), now, half_life_days), success, confidence, importance)
+
+
+def moment_of(record: Any) -> datetime | None:
+    """When a memory was true, or last seen to be."""
+    match record:
+        case Heuristic():
+            return record.last_validated or record.created_at
+        case Outcome() | UserPreference():
+            return record.timestamp
+        case DomainKnowledge():
+            return record.last_verified
+        case AntiPattern():
+            return record.last_seen or record.created_at
+        case Memory():
+            return record.event_time or record.created_at
+        case _:
+            return None
+
+
+def _standing(record: Any) -> tuple[float, float, float]:
+    """Success, confidence and importance of a record, as far as its kind knows them."""
+    match record:
+        case Heuristic():
+            seen = record.occurrence_count
+            return (record.success_count / seen if seen else UNKNOWN), record.confidence, UNKNOWN
+        case Outcome():
+            return float(record.success), UNKNOWN, UNKNOWN
+        case AntiPattern():
+            # The more often a mistake was made, the better it is known to be one.
+            return UNKNOWN, record.occurrence_count / (record.occurrence_count + 1), UNKNOWN
+        case UserPreference() | DomainKnowledge():
+            return UNKNOWN, record.confidence, UNKNOWN
+        case Memory():
+            return UNKNOWN, UNKNOWN, record.importance_score
+        case _:
+            return UNKNOWN, UNKNOWN, UNKNOWN
+
+
+def score_terms(relevance: Mapping[str, float], known: Factors, weights: ScoringWeights) -> dict[str, float]:
+    """The terms of a score: each kind of relevance by the weight of similarity, each factor by its own."""
+    terms = {name: weights.similarity * value for name, value in relevance.items() if value}
+    for name in ("recency", "success", "confidence", "importance"):
+        weight = getattr(weights, name)
+        if weight:
+            terms[name] = weight * getattr(known, name)
+    return terms

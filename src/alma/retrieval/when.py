@@ -1,0 +1,320 @@
+"""When: the time a question speaks of ("last week", "in March", "before the release"), read without a language model."""
+
+from __future__ import annotations
+
+import re
+from calendar import monthrange
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+_MONTHS = "january february march april may june july august september october november december".split()
+_WEEKDAYS = "monday tuesday wednesday thursday friday saturday sunday".split()
+_SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
+_NUMBERS = dict(
+    zip("one two three four five six seven eight nine ten eleven twelve".split(), range(1, 13), strict=True),
+    a=1,
+    an=1,
+    couple=2,
+    few=3,
+    several=4,
+)
+_EARLIEST = datetime(1, 1, 2, tzinfo=UTC)
+_LATEST = datetime(9999, 12, 30, tzinfo=UTC)
+
+_MONTH = r"(?P<month>" + "|".join(f"{name[:3]}(?:{name[3:]})?" if len(name) > 3 else name for name in _MONTHS) + r")\.?"
+_DAY = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?"
+_YEAR = r"(?P<year>(?:19|20)\d\d)"
+_COUNT = r"(?P<count>\d{1,4}|" + "|".join(_NUMBERS) + r")(?: of)?"
+_UNIT = r"(?P<unit>day|week|month|year)s?"
+_PREVIOUS = r"(?:last|past|previous|this past)"
+
+
+@dataclass(frozen=True, slots=True)
+class TimeWindow:
+    """The span of time a question speaks of, from `start` up to but not including `end`.
+
+    `anchor` is the event that bounds it where that is no date ("the release"); the span is then not known yet and
+    `side` says on which side of the event it lies.
+    """
+
+    start: datetime
+    end: datetime
+    phrase: str
+    anchor: str | None = None
+    side: str | None = None
+
+    def holds(self, moment: datetime) -> bool:
+        """Whether the moment lies inside."""
+        return self.start <= moment < self.end
+
+    def anchored(self, moment: datetime) -> TimeWindow:
+        """The span once it is known when the event was."""
+        if self.side == "before":
+            return TimeWindow(_EARLIEST, moment, self.phrase)
+        return TimeWindow(moment, _LATEST, self.phrase)
+
+
+def time_window(question: str, now: datetime) -> TimeWindow | None:
+    """The time the question speaks of, or None where it speaks of none; `now` is when it is asked."""
+    text = " ".join(question.lower().split())
+    spans = _between(text, now) or _bounded(text, now)
+    return spans or _plain(text, now) or _anchor(text)
+
+
+def _between(text: str, now: datetime) -> TimeWindow | None:
+    """ "between March and May", "from 3 May to 5 May": from the start of the first to the end of the second."""
+    for match in re.finditer(r"\b(?:between|from) (.{3,40}?) (?:and|to|until|till) (.{3,40})", text):
+        first, second = _plain(match[1], now), _plain(match[2], now)
+        first = first or _plain(f"in {match[1]}", now)
+        second = second or _plain(f"in {match[2]}", now)
+        if first and second and first.start < second.end:
+            return TimeWindow(first.start, second.end, match[0])
+    return None
+
+
+def _bounded(text: str, now: datetime) -> TimeWindow | None:
+    """ "before May", "since last week": everything on one side of a date."""
+    for match in re.finditer(r"\b(before|until|till|prior to|after|since|following) (.{3,60})", text):
+        span = _leading(match[2], now) or _leading(f"in {match[2]}", now)
+        if span is None:
+            continue
+        phrase = f"{match[1]} {span.phrase}"
+        if match[1] in ("before", "until", "till", "prior to"):
+            return TimeWindow(_EARLIEST, span.start, phrase)
+        return TimeWindow(span.start if match[1] == "since" else span.end, _LATEST, phrase)
+    return None
+
+
+def _leading(text: str, now: datetime) -> TimeWindow | None:
+    """The date a text starts with, perhaps behind an article."""
+    span = _plain(text, now)
+    if span is None or not re.match(rf"(?:the |in |on |about |around |early |late |mid.)*{re.escape(span.phrase)}", text):
+        return None
+    return span
+
+
+def _anchor(text: str) -> TimeWindow | None:
+    """ "before the release": an event that memory has to date."""
+    match = re.search(r"\b(before|prior to|after|since|following) ((?:the|our|my|your|we|i|they) [\w' -]{3,60})", text)
+    if match is None:
+        return None
+    side = "before" if match[1] in ("before", "prior to") else "after"
+    return TimeWindow(_EARLIEST, _LATEST, match[0].strip(), anchor=match[2].strip(), side=side)
+
+
+def _plain(text: str, now: datetime) -> TimeWindow | None:
+    """The first rule that reads a date in the text."""
+    for pattern, read in _RULES:
+        for match in pattern.finditer(text):
+            span = _read(read, match, now)
+            if span is not None:
+                return TimeWindow(*span, match[0].strip())
+    return None
+
+
+Span = tuple[datetime, datetime]
+
+
+def _read(read: Callable[[re.Match[str], datetime], Span], match: re.Match[str], now: datetime) -> Span | None:
+    try:
+        return read(match, now)
+    except (ValueError, OverflowError):  # "31 February", "9000 years ago"
+        return None
+
+
+def _exact_day(match: re.Match[str], now: datetime) -> Span:
+    parts = match.groupdict()
+    start = _midnight(int(parts["year"]), int(parts["number"]), int(parts["day"]))
+    return start, start + timedelta(days=1)
+
+
+def _named_day(match: re.Match[str], now: datetime) -> Span:
+    month = _month_number(match["month"])
+    start = _midnight(_year(match, now, month, int(match["day"])), month, int(match["day"]))
+    return start, start + timedelta(days=1)
+
+
+def _named_month(match: re.Match[str], now: datetime) -> Span:
+    month = _month_number(match["month"])
+    year = _year(match, now, month, 1)
+    start, end = _midnight(year, month, 1), _next_month(year, month)
+    third = (end - start) / 3
+    match (match.groupdict().get("part") or "").strip(" -"):
+        case "early" | "the beginning of" | "the start of":
+            return start, start + third
+        case "mid" | "the middle of":
+            return start + third, end - third
+        case "late" | "the end of":
+            return end - third, end
+        case _:
+            return start, end
+
+
+def _previous_month_named(match: re.Match[str], now: datetime) -> Span:
+    """ "last March" is the one of the year before when this year's is not over yet."""
+    month = _month_number(match["month"])
+    year = now.year if month < now.month else now.year - 1
+    return _midnight(year, month, 1), _next_month(year, month)
+
+
+def _whole_year(match: re.Match[str], now: datetime) -> Span:
+    year = int(match["year"])
+    return _midnight(year, 1, 1), _midnight(year + 1, 1, 1)
+
+
+def _quarter(match: re.Match[str], now: datetime) -> Span:
+    first = 3 * int(match["quarter"]) - 2
+    year = int(match["year"]) if match["year"] else now.year - (first > now.month)
+    return _midnight(year, first, 1), _next_month(year, first + 2)
+
+
+def _season(match: re.Match[str], now: datetime) -> Span:
+    first = _SEASONS[match["season"]]
+    year = int(match["year"]) if match["year"] else now.year - (first > now.month)
+    if match["which"] == "last" and not match["year"] and _months_later(_midnight(year, first, 1), 3) > now:
+        year -= 1
+    start = _midnight(year, first, 1)
+    return start, _months_later(start, 3)
+
+
+def _ago(match: re.Match[str], now: datetime) -> Span:
+    """Around that moment: the larger the unit, the less exactly it is meant."""
+    count, unit = _number(match["count"]), match["unit"]
+    centre = _earlier(now, count, unit)
+    slack = {"day": timedelta(hours=12), "week": timedelta(days=4), "month": timedelta(days=16)}.get(unit)
+    slack = slack or timedelta(days=120)
+    if unit == "day":
+        return _day(centre), _day(centre) + timedelta(days=1)
+    return _day(centre - slack), _day(centre + slack) + timedelta(days=1)
+
+
+def _last_units(match: re.Match[str], now: datetime) -> Span:
+    return _day(_earlier(now, _number(match["count"]), match["unit"])), _after(now)
+
+
+def _previous_unit(match: re.Match[str], now: datetime) -> Span:
+    """ "last week" is the calendar's; in "the past week" it is the seven days until now."""
+    this = _this(match["unit"], now)[0]
+    if match["which"].startswith("past") or match["which"] == "this past":
+        return _day(_earlier(now, 1, match["unit"])), _after(now)
+    return _this(match["unit"], this - timedelta(days=1))
+
+
+def _this_unit(match: re.Match[str], now: datetime) -> Span:
+    return _this(match["unit"], now)
+
+
+def _this(unit: str, moment: datetime) -> Span:
+    midnight = _day(moment)
+    match unit:
+        case "week":
+            start = midnight - timedelta(days=midnight.weekday())
+            return start, start + timedelta(days=7)
+        case "weekend":
+            saturday = midnight - timedelta(days=midnight.weekday()) + timedelta(days=5)
+            return saturday, saturday + timedelta(days=2)
+        case "month":
+            return midnight.replace(day=1), _next_month(moment.year, moment.month)
+        case "quarter":
+            first = 3 * ((moment.month - 1) // 3) + 1
+            return _midnight(moment.year, first, 1), _next_month(moment.year, first + 2)
+        case "year":
+            return _midnight(moment.year, 1, 1), _midnight(moment.year + 1, 1, 1)
+        case _:
+            return midnight, midnight + timedelta(days=1)
+
+
+def _previous_weekday(match: re.Match[str], now: datetime) -> Span:
+    back = (now.weekday() - _WEEKDAYS.index(match["weekday"])) % 7 or 7
+    start = _day(now) - timedelta(days=back)
+    return start, start + timedelta(days=1)
+
+
+def _days_back(days: int) -> Callable[[re.Match[str], datetime], Span]:
+    def read(match: re.Match[str], now: datetime) -> Span:
+        start = _day(now) - timedelta(days=days)
+        return start, start + timedelta(days=1)
+
+    return read
+
+
+def _lately(match: re.Match[str], now: datetime) -> Span:
+    return _day(now) - timedelta(days=30), _after(now)
+
+
+_IN = r"(?:in|during|of|by|since|before|after|until|till|around|about|from|for|on|this|to)"
+_PART = r"(?P<part>early|mid|late|the (?:beginning|start|middle|end) of)[ -]?"
+
+_RULES: tuple[tuple[re.Pattern[str], Callable[[re.Match[str], datetime], Span]], ...] = tuple(
+    (re.compile(pattern), read)
+    for pattern, read in (
+        (rf"\b{_YEAR}[-/.](?P<number>\d{{1,2}})[-/.](?P<day>\d{{1,2}})\b", _exact_day),
+        (rf"\b{_DAY}(?: of)? {_MONTH}\b,?(?: {_YEAR})?", _named_day),
+        (rf"\b{_MONTH} {_DAY}\b(?!\d)(?:,? {_YEAR})?", _named_day),
+        (rf"\b{_PART} ?{_MONTH}(?: (?:of )?{_YEAR})?\b", _named_month),
+        (rf"\b{_MONTH},?(?: of)? {_YEAR}\b", _named_month),
+        (rf"\b(?:{_PREVIOUS}) {_MONTH}\b", _previous_month_named),
+        (rf"\b{_IN} {_MONTH}(?! \d)\b", _named_month),
+        (rf"\bq(?P<quarter>[1-4])(?: (?:of )?{_YEAR})?\b", _quarter),
+        (
+            r"\b(?P<which>last|this|in|during|in the|during the|past|previous) "
+            rf"(?P<season>{'|'.join(_SEASONS)})(?: (?:of )?{_YEAR})?\b",
+            _season,
+        ),
+        (rf"\b(?:in|during|since|before|after|of|until|by|year) {_YEAR}\b", _whole_year),
+        (r"\b(?:the )?day before yesterday\b", _days_back(2)),
+        (r"\byesterday\b", _days_back(1)),
+        (r"\b(?:today|tonight|this (?:morning|afternoon|evening))\b", _days_back(0)),
+        (rf"\b{_COUNT} {_UNIT} (?:ago|back|earlier)\b", _ago),
+        (rf"\b(?:in |over |during |within )?(?:the |these )?{_PREVIOUS} {_COUNT} {_UNIT}\b", _last_units),
+        (rf"\b(?P<which>{_PREVIOUS[3:-1]}) (?P<unit>week|month|quarter|year|weekend)\b", _previous_unit),
+        (r"\bthis (?P<unit>week|month|quarter|year|weekend)\b", _this_unit),
+        (rf"\b(?:{_PREVIOUS}|on|this) (?P<weekday>{'|'.join(_WEEKDAYS)})\b", _previous_weekday),
+        (r"\b(?:recently|lately|these days)\b", _lately),
+    )
+)
+
+
+def _number(word: str) -> int:
+    return int(word) if word.isdigit() else _NUMBERS[word]
+
+
+def _month_number(word: str) -> int:
+    return next(number for number, name in enumerate(_MONTHS, start=1) if name[:3] == word[:3])
+
+
+def _year(match: re.Match[str], now: datetime, month: int, day: int) -> int:
+    """The year that is named, or else the one in which that day was last seen."""
+    named = match.groupdict().get("year")
+    if named:
+        return int(named)
+    return now.year if (month, day) <= (now.month, now.day) else now.year - 1
+
+
+def _midnight(year: int, month: int, day: int) -> datetime:
+    return datetime(year, month, day, tzinfo=UTC)
+
+
+def _day(moment: datetime) -> datetime:
+    return moment.replace(hour=0, minute=0, second=0, microsecond=0)
+
+
+def _after(now: datetime) -> datetime:
+    return _day(now) + timedelta(days=1)
+
+
+def _next_month(year: int, month: int) -> datetime:
+    return _midnight(year + month // 12, month % 12 + 1, 1)
+
+
+def _months_later(moment: datetime, months: int) -> datetime:
+    month = moment.month - 1 + months
+    year, month = moment.year + month // 12, month % 12 + 1
+    return moment.replace(year=year, month=month, day=min(moment.day, monthrange(year, month)[1]))
+
+
+def _earlier(now: datetime, count: int, unit: str) -> datetime:
+    if unit in ("day", "week"):
+        return now - timedelta(days=count * (7 if unit == "week" else 1))
+    return _months_later(now, -count * (12 if unit == "year" else 1))

@@ -12,12 +12,18 @@ _ROWS_AT_ONCE = 4096
 
 
 def nearest(wanted: Vector, candidates: Iterable[tuple[str, bytes]], limit: int) -> list[tuple[str, float]]:
-    """The ids with the highest cosine, ids breaking ties; memory stays bounded however many candidates there are."""
+    """The ids with the highest cosine, ids breaking ties; memory stays bounded however many candidates there are.
+
+    An id that occurs several times counts once, with its best cosine.
+    """
     best: list[tuple[str, float]] = []
     rows = iter(candidates)
     while chunk := list(islice(rows, _ROWS_AT_ONCE)):
-        scored = zip((key for key, _ in chunk), _cosines(wanted, [blob for _, blob in chunk]), strict=True)
-        best = heapq.nsmallest(limit, [*best, *scored], key=_rank)
+        scored = dict(best)
+        for (key, _), cosine in zip(chunk, cosines(wanted, [blob for _, blob in chunk]), strict=True):
+            if cosine > scored.get(key, -2.0):
+                scored[key] = cosine
+        best = heapq.nsmallest(limit, scored.items(), key=_rank)
     return best
 
 
@@ -25,7 +31,8 @@ def _rank(scored: tuple[str, float]) -> tuple[float, str]:
     return -scored[1], scored[0]
 
 
-def _cosines(wanted: Vector, blobs: Sequence[bytes]) -> Iterator[float]:
+def cosines(wanted: Vector, blobs: Sequence[bytes]) -> Iterator[float]:
+    """The cosine of one vector with each of others of its length; a zero vector has cosine 0 with everything."""
     import numpy as np
 
     # Double precision: the squares of large single-precision numbers would overflow.

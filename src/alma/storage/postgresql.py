@@ -267,21 +267,24 @@ class PostgresTransaction(SqlTransaction):
 
     def _put_vectors(self, spec: RecordSpec, vectors: Mapping[str, Vector], model: str) -> None:
         columns = ("memory_type", "memory_id", "model", "dims", "embedding")
-        rows = [(spec.kind, key, model, len(v), v if self._native else v.to_bytes()) for key, v in vectors.items()]
+        rows = [(spec.kind, key, model, len(v), self._stored_vector(v)) for key, v in vectors.items()]
         if len(rows) >= _COPY_FROM:
             self._delete_vectors_in_bulk(spec, list(vectors), model)
             self._copy_binary(columns, rows)
         else:
             self.run_many(
                 f"INSERT INTO alma_embeddings ({', '.join(columns)}) VALUES {self.placeholders(5)} "
-                "ON CONFLICT (memory_type, memory_id, model) DO UPDATE SET embedding = excluded.embedding",
+                "ON CONFLICT (memory_type, memory_id, model, part) DO UPDATE SET embedding = excluded.embedding",
                 rows,
             )
+
+    def _stored_vector(self, vector: Vector) -> Any:
+        return vector if self._native else vector.to_bytes()
 
     def _delete_vectors_in_bulk(self, spec: RecordSpec, keys: Collection[str], model: str) -> None:
         self.run(
             "DELETE FROM alma_embeddings WHERE memory_type = %(kind)s AND model = %(model)s "
-            "AND memory_id = ANY(%(keys)s)",
+            "AND memory_id = ANY(%(keys)s) AND part = 0",
             {"kind": spec.kind, "model": model, "keys": list(keys)},
         )
 
@@ -317,26 +320,28 @@ class PostgresTransaction(SqlTransaction):
 
     def _nearest(
         self, spec: RecordSpec, vector: Vector, model: str, where: Predicate, limit: int, *, exact: bool
-    ) -> list[tuple[Record, float]]:
+    ) -> list[tuple[str, float]]:
         if not self._native:
-            candidates = self._stored_vectors(spec, model, where)
-        else:
-            order = _EXACT if exact else _INDEXED.format(dims=len(vector))
-            candidates = self._neighbours(spec, vector, model, where, limit + _SPARE, order)
-        return self._hydrated(spec, nearest(vector, candidates, limit))
+            return nearest(vector, self._stored_vectors(spec, model, where), limit)
+        order = _EXACT if exact else _INDEXED.format(dims=len(vector))
+        # The server computes in single precision, so a few more are taken and ranked here.
+        rows = self._neighbours(spec, vector, model, where, limit + _SPARE, order)
+        return nearest(vector, ((key, found.to_bytes()) for key, found in rows), limit)
 
     def _neighbours(
-        self, spec: RecordSpec, vector: Vector, model: str, where: Predicate, most: int, order: str
-    ) -> Iterator[tuple[str, bytes]]:
-        """The server's best candidates; it computes in single precision, so a few more are taken and ranked here."""
+        self, spec: RecordSpec, vector: Vector, model: str, where: Predicate, records: int, order: str
+    ) -> list[Any]:
+        """The vectors nearest by the server's reckoning, of so many records; a record may have several."""
         # An index scan goes on until enough records inside the scope are found.
         self.run("SET LOCAL hnsw.iterative_scan = strict_order", {})
         table, source, values = self._vector_source(spec, model, where)
-        rows = self.rows(
-            f"SELECT {table}.{spec.key}, alma_embeddings.embedding FROM {source} ORDER BY {order} LIMIT %(most)s",
-            {**values, "wanted": _unit(vector), "most": most},
-        )
-        return ((key, found.to_bytes()) for key, found in rows)
+        command = f"SELECT {table}.{spec.key}, alma_embeddings.embedding FROM {source} ORDER BY {order} LIMIT %(most)s"
+        most = records
+        while True:
+            rows = self.rows(command, {**values, "wanted": _unit(vector), "most": most})
+            if len(rows) < most or len({key for key, _ in rows}) >= records:
+                return rows
+            most *= 4
 
     def _stored_vectors(self, spec: RecordSpec, model: str, where: Predicate) -> Iterator[tuple[str, bytes]]:
         table, source, values = self._vector_source(spec, model, where)

@@ -108,10 +108,7 @@ class Reading(VectorFeed, Primitives):
         exact: bool = True,
     ) -> list[tuple[str, float]]:
         """What `search_vector` finds, as ids and cosines, without reading the records."""
-        asked = self.vector_question(cls, vector, scope, where, limit, model)
-        if not asked.limit:
-            return []
-        return self._nearest(asked.spec, asked.vector, asked.model, asked.where, asked.limit, exact=exact)
+        return self.answer(self.vector_question(cls, vector, scope, where, limit, model), exact)
 
     def vector_question(
         self, cls: type[Record], vector: Any, scope: Scope, where: Predicate, limit: int, model: str | None = None
@@ -122,6 +119,14 @@ class Reading(VectorFeed, Primitives):
         chosen = model or self.embedding_model
         wanted = self._fitting(spec, Vector(vector), chosen)
         return VectorQuestion(spec, wanted, chosen, bounded, required_limit(limit))
+
+    def answer(self, question: VectorQuestion, exact: bool = True) -> list[tuple[str, float]]:
+        """What `nearest_ids` finds for a question that was checked already."""
+        if not question.limit:
+            return []
+        return self._nearest(
+            question.spec, question.vector, question.model, question.where, question.limit, exact=exact
+        )
 
     def history(self, cls: type[Record], record_id: str, scope: Scope) -> list[MemoryVersion]:
         _require_versioned(spec_of(cls))

@@ -24,9 +24,6 @@ from tests.conftest import fresh_database
 from tests.contracts.test_storage import emptied_afterwards
 from tests.support.postgres import PostgresServer
 
-# Everything at once on little data: codes, files, sweeps and compaction.
-EAGER = Tuning(exact_rows=4, coarse_rows=16, flush_rows=4, inline_rows=40, page_rows=8, sweep_after=4, dead_share=0.1)
-
 
 class NativeContract(VectorContract):
     @pytest.fixture

@@ -44,10 +44,17 @@ _WITHOUT_PGVECTOR = (
     "pgvector is not available on this server: vectors are stored as bytes and compared exactly by the client; "
     "install the extension before the schema is made, CREATE EXTENSION vector, for search inside the server"
 )
-# Normalised in double precision first: large numbers do not overflow, and a zero vector stays zero.
-_EXACT = "l2_normalize(alma_embeddings.embedding) <#> %(wanted)s"
+# Divided by a length in double precision: large numbers do not overflow, and a zero vector has cosine 0.
+_EXACT = (
+    "coalesce((alma_embeddings.embedding <#> %(wanted)s) / nullif(vector_norm(alma_embeddings.embedding), 0), 0), "
+    "alma_embeddings.memory_id"
+)
 _INDEXED = "alma_embeddings.embedding::vector({dims}) <=> %(wanted)s::vector({dims})"
 _SPARE = 16
+# In a scope of up to so many records looking at each is as fast as the index, which finds fewer the rarer they are.
+_FEW_RECORDS = 4_000
+# An index scan goes on, nearest first or nearly so, until enough records inside the scope are found.
+_INDEX_SETTINGS = "SET hnsw.iterative_scan = relaxed_order; SET hnsw.ef_search = 100; SET hnsw.max_scan_tuples = 100000"
 _LONGEST_VECTOR = 16_000
 _LONGEST_INDEXED_VECTOR = 2_000
 _COPY_FROM = 16
@@ -130,6 +137,7 @@ class PostgreSQLStorage(StorageBackend):
         _set_session(connection, self.schema)
         if self._native:
             register_vectors(connection)
+            connection.execute(_INDEX_SETTINGS)
 
     @property
     def capabilities(self) -> frozenset[Capability]:
@@ -323,24 +331,36 @@ class PostgresTransaction(SqlTransaction):
     ) -> list[tuple[str, float]]:
         if not self._native:
             return nearest(vector, self._stored_vectors(spec, model, where), limit)
-        order = _EXACT if exact else _INDEXED.format(dims=len(vector))
-        # The server computes in single precision, so a few more are taken and ranked here.
-        rows = self._neighbours(spec, vector, model, where, limit + _SPARE, order)
-        return nearest(vector, ((key, found.to_bytes()) for key, found in rows), limit)
+        found: list[tuple[str, float]] = []
+        if not exact and not self._are_few(spec, where):
+            rows = self._neighbours(spec, vector, model, where, 4 * limit + _SPARE, _INDEXED.format(dims=len(vector)))
+            found = nearest(vector, rows, limit)
+        if len(found) < limit:
+            # The server computes in single precision, so a few more are taken and ranked here.
+            rows = self._neighbours(spec, vector, model, where, limit + _SPARE, _EXACT)
+            found = nearest(vector, rows, limit)
+        return found
+
+    def _are_few(self, spec: RecordSpec, where: Predicate) -> bool:
+        statements = self.dialect.kind(spec)
+        condition, values = statements.condition(where)
+        counted = self.rows(
+            f"SELECT count(*) FROM (SELECT 1 FROM {statements.table.name} WHERE {condition} LIMIT %(most)s) AS few",
+            {**values, "most": _FEW_RECORDS + 1},
+        )
+        return int(counted[0][0]) <= _FEW_RECORDS
 
     def _neighbours(
         self, spec: RecordSpec, vector: Vector, model: str, where: Predicate, records: int, order: str
-    ) -> list[Any]:
+    ) -> Iterator[tuple[str, bytes]]:
         """The vectors nearest by the server's reckoning, of so many records; a record may have several."""
-        # An index scan goes on until enough records inside the scope are found.
-        self.run("SET LOCAL hnsw.iterative_scan = strict_order", {})
         table, source, values = self._vector_source(spec, model, where)
         command = f"SELECT {table}.{spec.key}, alma_embeddings.embedding FROM {source} ORDER BY {order} LIMIT %(most)s"
         most = records
         while True:
             rows = self.rows(command, {**values, "wanted": _unit(vector), "most": most})
             if len(rows) < most or len({key for key, _ in rows}) >= records:
-                return rows
+                return ((key, found.to_bytes()) for key, found in rows)
             most *= 4
 
     def _stored_vectors(self, spec: RecordSpec, model: str, where: Predicate) -> Iterator[tuple[str, bytes]]:

@@ -41,9 +41,10 @@ class SQLiteFeed(SqlTransaction):
         condition, values = statements.condition(question.where)
         rows = self.rows(
             f"SELECT embeddings.id, embeddings.memory_id, CASE WHEN {condition} THEN embeddings.embedding END "
-            f'FROM embeddings CROSS JOIN "{table}" ON "{table}"."{key}" = embeddings.memory_id '
-            f"WHERE embeddings.id IN (SELECT value FROM json_each(:positions)) "
-            f"AND embeddings.memory_type = :kind AND embeddings.model = :model",
+            # CROSS JOIN is SQLite's way to be told the order: it would rather go through all vectors of the kind.
+            f"FROM json_each(:positions) AS asked CROSS JOIN embeddings ON embeddings.id = asked.value "
+            f'CROSS JOIN "{table}" ON "{table}"."{key}" = embeddings.memory_id '
+            f"WHERE embeddings.memory_type = :kind AND embeddings.model = :model",
             {
                 **values,
                 "positions": self.dialect.encode(FieldType.STRINGS, list(positions)),

@@ -68,10 +68,13 @@ class Ranking:
         looked_for = max(_LEAST_BY_CODES, _TIMES_BY_CODES * most)
         inside = self._selection.inside
         found, covered = coarse.nearest(self._wanted, looked_for, inside, self._settled)
-        late = np.arange(covered, self._view.count) if inside is None else covered + np.flatnonzero(inside[covered:])
-        rows = np.sort(np.concatenate([found, late]))
-        complete = len(rows) >= self._selection.count
-        return _top(rows, self._view.cosines(rows, self._wanted), most, complete=complete)
+        found.sort()
+        # Rows without codes are few and lie together.
+        late = self._view.all_cosines(self._wanted, covered)
+        chosen = np.arange(len(late)) if inside is None else np.flatnonzero(inside[covered:])
+        rows = np.concatenate([found, covered + chosen])
+        cosines = np.concatenate([self._view.cosines(found, self._wanted), late[chosen]])
+        return _top(rows, cosines, most, complete=len(rows) >= self._selection.count)
 
 
 def _top(rows: Numbers, cosines: Floats, most: int, *, complete: bool) -> Ranked:

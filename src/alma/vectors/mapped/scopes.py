@@ -15,7 +15,8 @@ from alma.vectors.mapped.table import View
 
 Conditions = tuple[tuple[str, tuple[int, ...]], ...]
 
-_MOST_REMEMBERED = 32
+_MOST_REMEMBERED_BYTES = 32 << 20
+_NARROW = 8
 
 
 @dataclass
@@ -54,7 +55,7 @@ class ScopeRows:
             more = _fulfilling(view.facts(len(entry.inside), settled), conditions)
             entry = _Entry(np.concatenate([entry.inside, more]), entry.count + int(np.count_nonzero(more)))
         self._entries[conditions] = entry
-        if len(self._entries) > _MOST_REMEMBERED:
+        while len(self._entries) > max(1, _MOST_REMEMBERED_BYTES // max(1, settled)):
             self._entries.popitem(last=False)
         late = _fulfilling(view.facts(len(entry.inside), view.count), conditions)
         inside, count = entry.inside, entry.count
@@ -79,7 +80,10 @@ def conditions(spec: RecordSpec, scope: Scope, names: Names) -> Conditions:
 
 def _fulfilling(facts: Facts, wanted: Conditions) -> Flags:
     inside = np.ones(len(facts), np.bool_)
-    for name, numbers in wanted:
-        column = facts[name]
-        inside &= column == numbers[0] if len(numbers) == 1 else np.isin(column, numbers)
+    # The last conditions are the narrowest; where they leave little, the others are looked at there only.
+    for name, numbers in reversed(wanted):
+        rows = np.flatnonzero(inside)
+        chosen = rows if len(rows) < len(facts) // _NARROW else slice(None)
+        column = facts[name][chosen]
+        inside[chosen] &= column == numbers[0] if len(numbers) == 1 else np.isin(column, numbers)
     return inside

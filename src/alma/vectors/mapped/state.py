@@ -22,11 +22,13 @@ _SAME = 1e-4
 class Tuning:
     """The sizes at which the index changes its ways."""
 
-    exact_rows: int = 8_000
+    exact_rows: int = 5_000
     """Up to so many rows in scope, every cosine is computed."""
+    exact_share: float = 0.025
+    """Of more rows as well, while they are no larger a share: a scan of codes passes over all of the others."""
     coarse_rows: int = 16_000
     """From so many rows on, codes are worth having."""
-    flush_rows: int = 4_096
+    flush_rows: int = 2_048
     """So many new rows are put into files together."""
     inline_rows: int = 10_000
     """A search catches up with so many new rows itself; more are left to the background."""

@@ -154,7 +154,9 @@ class Upkeep:
         settled = self.state.settled
         if settled < self._tuning.coarse_rows or not available():
             return False
-        return self.state.coarse is None or settled - self.state.coarse.count >= self._tuning.flush_rows
+        # Rows in files settle many at a time, those in memory one by one.
+        worth_it = self._tuning.flush_rows if self.state.in_memory else 1
+        return self.state.coarse is None or settled - self.state.coarse.count >= worth_it
 
     # ------------------------------------------------------------------ what it does
 
@@ -174,6 +176,8 @@ class Upkeep:
         while not self._stopping.is_set() and self._read_page(first):
             if self._files is not None and self.state.table.tail.size >= 4 * self._tuning.flush_rows:
                 self._flush()
+        if self._files is not None:
+            self._flush()
         _log.info("the vector index has caught up", extra={"rows": self.state.table.count})
 
     def _read_page(self, first: int) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from alma.storage.base import StorageBackend
     from alma.storage.sql.migrate import Migrator
     from alma.storage.sql.partitions import Partition
+    from alma.vectors.base import VectorIndex
 
 _POSTGRES_SCHEMES = ("postgresql://", "postgres://")
 _SQLITE_SCHEME = "sqlite:///"
@@ -34,6 +35,22 @@ def open_storage(store: str, embedding_dim: int = 384, **options: Any) -> Storag
     from alma.storage.sqlite_local import SQLiteStorage
 
     return SQLiteStorage(_sqlite_path(store), embedding_dim=embedding_dim, **options)
+
+
+def open_vector_index(
+    storage: StorageBackend, model: str | None = None, progress: Callable[[int, int], None] | None = None
+) -> VectorIndex:
+    """The index that suits a store: mapped files beside an SQLite file, the server's own, or an exact scan."""
+    from alma.storage.base import Capability
+
+    path = getattr(storage, "path", None)
+    if Capability.VECTOR_FEED in storage.capabilities and isinstance(path, Path):
+        from alma.vectors.mapped import MappedIndex
+
+        return MappedIndex(storage, path.with_name(f"{path.name}.vectors"), model, progress=progress)
+    from alma.vectors.native import NativeIndex
+
+    return NativeIndex(storage, model, exact=Capability.VECTOR_INDEX not in storage.capabilities)
 
 
 def migrate_storage(store: str, schema: str = "public") -> None:

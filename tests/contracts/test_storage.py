@@ -13,12 +13,12 @@ from alma.storage.base import Capability, StorageBackend
 from alma.storage.file_based import FileBasedStorage
 from alma.storage.postgresql import PostgreSQLStorage
 from alma.storage.sqlite_local import SQLiteStorage
-from alma.testing.storage_contract import DIMS, StorageContract
+from alma.testing.storage_contract import DIMS, FeedContract, StorageContract
 from tests.conftest import fresh_database
 from tests.support.postgres import PostgresServer
 
 
-class TestSQLite(StorageContract):
+class TestSQLite(StorageContract, FeedContract):
     @pytest.fixture
     def storage(self, tmp_path: Path) -> Iterator[StorageBackend]:
         with SQLiteStorage(tmp_path / "alma.db", embedding_dim=DIMS) as store:

@@ -6,12 +6,14 @@ import random
 import sys
 import time
 from collections.abc import Callable
+from contextlib import closing
+from itertools import count
 
 from alma.errors import StorageError
 from alma.model.learning import Heuristic
 from alma.storage.base import StorageBackend
-from tests.faults.records import EVERYWHERE, SHARED, a_heuristic, content_of
-from tests.faults.stores import opened, opener
+from tests.faults.records import EVERYWHERE, SHARED, a_heuristic, content_of, vector_of
+from tests.faults.stores import mapped_index, opened, opener
 
 ONE_MORE = {"occurrence_count": 1, "success_count": 1}
 LARGEST_BATCH = 20
@@ -21,8 +23,9 @@ HEURISTICS_PER_AGENT = 40
 class Writer:
     """Makes one random write after the other; its name is its seed and the beginning of the ids it gives."""
 
-    def __init__(self, store: StorageBackend, name: str) -> None:
+    def __init__(self, store: StorageBackend, name: str, afterwards: Callable[[], object] = lambda: None) -> None:
         self._store = store
+        self._afterwards = afterwards
         self._name = name
         self._random = random.Random(name)
         self._written = 0
@@ -36,6 +39,7 @@ class Writer:
             began = time.monotonic()
             try:
                 said = self._random.choice(steps)()
+                self._afterwards()
             except StorageError as error:
                 # Whether it was stored is unknown, so what was known of the records is forgotten.
                 self._revisions.clear()
@@ -117,6 +121,24 @@ def write_a_number(address: str, name: str, number: str) -> None:
                 store.save(a_heuristic(f"{name}n{i}", name))
 
 
+def index_forever(address: str, name: str) -> None:
+    """Open the store and an index when told to, then write and search until killed, so that its files always change."""
+    with opened(address) as store, closing(mapped_index(store, address)) as index:
+        say("ready")
+        await_go()
+        Writer(store, name, lambda: index.search(Heuristic, vector_of(SHARED, 0), EVERYWHERE)).write_forever()
+
+
+def search_when_told(address: str) -> None:
+    """Again and again: when told to, say what an index finds nearest to the parent's next vector, and save one."""
+    with opened(address) as store, closing(mapped_index(store, address)) as index:
+        for i in count():
+            await_go()
+            (nearest,) = index.search(Heuristic, vector_of(f"parent{i}", 0), EVERYWHERE, limit=1)
+            store.save(a_heuristic(f"child{i}", "child"))
+            say(nearest.record_id)
+
+
 def hold_a_transaction(address: str) -> None:
     """Change the shared heuristic and save another in a transaction that is committed when told to."""
     with opened(address) as store:
@@ -143,6 +165,8 @@ def await_go() -> None:
 COMMANDS: dict[str, Callable[..., None]] = {
     "write-forever": write_forever,
     "write-a-number": write_a_number,
+    "index-forever": index_forever,
+    "search-when-told": search_when_told,
     "hold-a-transaction": hold_a_transaction,
 }
 

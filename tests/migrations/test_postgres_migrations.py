@@ -145,6 +145,32 @@ def test_an_approximate_index_finds_what_exact_search_finds(open_postgres: OpenP
     assert [hit.record.id for hit in fast] == [hit.record.id for hit in exact]
 
 
+def test_vectors_that_were_alone_are_kept_beside_passages(
+    open_postgres: OpenPostgres, connection: psycopg.Connection[Any]
+) -> None:
+    PostgresMigrator(connection, "public", known_migrations("postgresql")[:1]).migrate()
+    connection.execute(
+        "CREATE EXTENSION vector;"
+        "ALTER TABLE alma_embeddings ADD COLUMN embedding vector NOT NULL;"
+        "CREATE VIEW vector_embeddings AS SELECT id AS embedding_id, memory_id, embedding, model AS embedding_model,"
+        " created_at FROM alma_embeddings WHERE memory_type = 'memory';"
+        "INSERT INTO memories (id, content, created_at, updated_at, last_accessed_at)"
+        " VALUES ('m', 'x', now(), now(), now());"
+        "INSERT INTO alma_embedding_models VALUES ('default', 4);"
+        "INSERT INTO alma_embeddings (memory_type, memory_id, model, dims, embedding)"
+        " VALUES ('memory', 'm', 'default', 4, '[1,0,0,0]');"
+        "CREATE INDEX idx_memories_embedding ON alma_embeddings USING hnsw ((embedding::vector(4)) vector_cosine_ops)"
+        " WHERE memory_type = 'memory' AND model = 'default'"
+    )
+    store = open_postgres()
+    assert store.require(Memory, "m", EVERYWHERE).embedding == [1, 0, 0, 0]
+    assert store.prepare_vector_index(Memory) == "idx_memories_embedding"
+    store.put_passages(Memory, {"m": [[0, 1, 0, 0]]})
+    assert store.nearest_ids(Memory, [0, 1, 0, 0], EVERYWHERE, exact=False) == [("m", 1.0)]
+    rows = connection.execute("SELECT memory_id, embedding::text FROM vector_embeddings").fetchall()
+    assert rows == [("m", "[1,0,0,0]")]
+
+
 def test_vectors_too_long_for_an_index_say_so(open_postgres: OpenPostgres) -> None:
     with pytest.raises(UnsupportedOperation, match="2,000"):
         open_postgres(embedding_dim=3072).prepare_vector_index(Memory)

@@ -14,6 +14,7 @@ import pytest
 from alma.errors import MigrationError, StorageError, ValidationError
 from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome, UserPreference
 from alma.model.scope import Scope
+from alma.model.vector import Vector
 from alma.storage.sql.generate import schema_sql
 from alma.storage.sql.migrate import HISTORY_TABLE, Migration, known_migrations
 from alma.storage.sql.sqlite_migrations import SQLiteMigrator
@@ -108,6 +109,22 @@ def test_many_openers_of_a_new_file_migrate_it_once(path: Path) -> None:
         assert connection.execute(f"SELECT count(*) FROM {HISTORY_TABLE}").fetchone()[0] == len(
             known_migrations("sqlite")
         )
+
+
+def test_vectors_that_were_alone_are_kept_beside_passages(path: Path, connection: sqlite3.Connection) -> None:
+    SQLiteMigrator(path, connection, known_migrations("sqlite")[:1]).migrate()
+    connection.execute(
+        "INSERT INTO heuristics (id, agent, project_id, condition, strategy) VALUES ('h', 'a', 'p', 1, 1)"
+    )
+    connection.execute("INSERT INTO embedding_models VALUES ('default', 2)")
+    connection.execute(
+        "INSERT INTO embeddings VALUES (7, 'heuristic', 'h', 'default', 2, ?)", (Vector([1, 0]).to_bytes(),)
+    )
+    with SQLiteStorage(path, embedding_dim=2) as store:
+        assert store.require(Heuristic, "h", EVERYWHERE).embedding == [1, 0]
+        store.put_passages(Heuristic, {"h": [[0, 1]]})
+        assert store.nearest_ids(Heuristic, [0, 1], EVERYWHERE) == [("h", 1.0)]
+    assert connection.execute("SELECT id, part FROM embeddings ORDER BY id").fetchall() == [(7, 0), (8, 1)]
 
 
 # ---------------------------------------------------------------------- files that alma-memory made

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from alma.storage.feed import FoundVector, StoredVector, VectorFeed, VectorQuestion
 from alma.storage.outbox import Mark, MarkTable
 from alma.storage.primitives import Hit, Query
 from alma.storage.records import DEFAULT_MODEL, Capability, RecordStore
@@ -11,14 +12,18 @@ from alma.storage.typed import TypedMemories
 __all__ = [
     "DEFAULT_MODEL",
     "Capability",
+    "FoundVector",
     "Hit",
     "Mark",
     "MarkTable",
     "Query",
     "RecordStore",
     "StorageBackend",
+    "StoredVector",
     "Transaction",
     "TypedMemories",
+    "VectorFeed",
+    "VectorQuestion",
 ]
 
 
@@ -39,6 +44,7 @@ class StorageBackend(TypedMemories):
       (byte-wise); so pages joined by a `Cursor` neither repeat nor miss a record that did not change.
     * **Vector search is exact by default**: cosine similarity, computed inside the scope. A vector has a model and a
       length; vectors of different models are never compared, and one of the wrong length is refused.
+      A record may have further vectors for its passages; it is found once, by its best one.
     * **Full-text search** finds the records that contain at least one term of the query, better matches first.
     * **Writers wait, readers do not.** Any number of threads and processes may use one store; a reader sees the last
       committed state. Two writers of one record are serialised, so counters lose nothing.

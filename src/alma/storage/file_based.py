@@ -26,7 +26,8 @@ from alma.storage.document import from_document, timestamp_of, timestamp_text, t
 from alma.storage.json_files import JsonFolder, Signature
 from alma.storage.nearest import nearest
 
-VectorKey = tuple[str, str, str]
+# The kind, the record, the model, and the part: 0 for the record's own vector, 1 and on for its passages.
+VectorKey = tuple[str, str, str, int]
 Table = dict[Any, Any]
 
 
@@ -159,7 +160,7 @@ class FileTransaction(Transaction):
         name = record.spec.vector_field
         if name is None:
             return record
-        vector = self.table(_VECTORS).get((record.spec.kind, record.key, self.embedding_model))
+        vector = self.table(_VECTORS).get((record.spec.kind, record.key, self.embedding_model, 0))
         return record if vector is None else type(record).trusted({**record.values(), name: vector})
 
     def _last_versions(self, kind: str, record_ids: Collection[str]) -> dict[str, MemoryVersion]:
@@ -181,12 +182,15 @@ class FileTransaction(Transaction):
 
     def _nearest(
         self, spec: RecordSpec, vector: Vector, model: str, where: Predicate, limit: int, *, exact: bool
-    ) -> list[tuple[Record, float]]:
-        vectors = self.table(_VECTORS)
-        records = {record.key: record for record in self._fulfilling(spec, where)}
-        stored = ((key, vectors.get((spec.kind, key, model))) for key in records)
-        candidates = ((key, found.to_bytes()) for key, found in stored if found is not None)
-        return [(self._with_vector(records[key]), score) for key, score in nearest(vector, candidates, limit)]
+    ) -> list[tuple[str, float]]:
+        inside = {record.key for record in self._fulfilling(spec, where)}
+        stored = self.table(_VECTORS).items()
+        candidates = (
+            (key, found.to_bytes())
+            for (kind, key, of_model, _), found in stored
+            if kind == spec.kind and of_model == model and key in inside
+        )
+        return nearest(vector, candidates, limit)
 
     # ------------------------------------------------------------------ writing
 
@@ -213,12 +217,25 @@ class FileTransaction(Transaction):
             del self.mutable(_VECTORS)[each]
 
     def _put_vectors(self, spec: RecordSpec, vectors: Mapping[str, Vector], model: str) -> None:
-        self.mutable(_VECTORS).update({(spec.kind, key, model): vector for key, vector in vectors.items()})
+        self.mutable(_VECTORS).update({(spec.kind, key, model, 0): vector for key, vector in vectors.items()})
+
+    def _put_passages(self, spec: RecordSpec, passages: Mapping[str, Sequence[Vector]], model: str) -> None:
+        self._forget_vectors(spec, passages, model, first_part=1)
+        for key, vectors in passages.items():
+            parts = enumerate(vectors, start=1)
+            self.mutable(_VECTORS).update({(spec.kind, key, model, part): vector for part, vector in parts})
 
     def _drop_vectors(self, spec: RecordSpec, record_ids: Collection[str], model: str) -> None:
-        for key in record_ids:
-            if (spec.kind, key, model) in self.table(_VECTORS):
-                del self.mutable(_VECTORS)[(spec.kind, key, model)]
+        self._forget_vectors(spec, record_ids, model, first_part=0)
+
+    def _forget_vectors(self, spec: RecordSpec, keys: Collection[str], model: str, first_part: int) -> None:
+        gone = [
+            each
+            for each in self.table(_VECTORS)
+            if each[0] == spec.kind and each[1] in keys and each[2] == model and each[3] >= first_part
+        ]
+        for each in gone:
+            del self.mutable(_VECTORS)[each]
 
     def _dims_of(self, model: str, claim: int | None) -> int | None:
         known: int | None = self.table(_MODELS).get(model)
@@ -321,7 +338,7 @@ def _read_vector(row: dict[str, Any]) -> tuple[VectorKey, Vector]:
     vector = Vector.from_bytes(base64.b64decode(row["embedding"], validate=True))
     if len(vector) != row["dims"]:
         raise ValueError(f"the vector of {row['memory_id']!r} has {len(vector)} dimensions, not {row['dims']}")
-    return (row["memory_type"], row["memory_id"], row["model"]), vector
+    return (row["memory_type"], row["memory_id"], row["model"], row.get("part", 0)), vector
 
 
 def _write_vector(key: VectorKey, vector: Vector) -> dict[str, Any]:
@@ -330,6 +347,7 @@ def _write_vector(key: VectorKey, vector: Vector) -> dict[str, Any]:
         "memory_type": key[0],
         "memory_id": key[1],
         "model": key[2],
+        "part": key[3],
         "dims": len(vector),
         "embedding": encoded,
     }

@@ -12,12 +12,18 @@ _ROWS_AT_ONCE = 4096
 
 
 def nearest(wanted: Vector, candidates: Iterable[tuple[str, bytes]], limit: int) -> list[tuple[str, float]]:
-    """The ids with the highest cosine, ids breaking ties; memory stays bounded however many candidates there are."""
+    """The ids with the highest cosine, ids breaking ties; memory stays bounded however many candidates there are.
+
+    An id that occurs several times counts once, with its best cosine.
+    """
     best: list[tuple[str, float]] = []
     rows = iter(candidates)
     while chunk := list(islice(rows, _ROWS_AT_ONCE)):
-        scored = zip((key for key, _ in chunk), _cosines(wanted, [blob for _, blob in chunk]), strict=True)
-        best = heapq.nsmallest(limit, [*best, *scored], key=_rank)
+        scored = dict(best)
+        for (key, _), cosine in zip(chunk, cosines(wanted, [blob for _, blob in chunk]), strict=True):
+            if cosine > scored.get(key, -2.0):
+                scored[key] = cosine
+        best = heapq.nsmallest(limit, scored.items(), key=_rank)
     return best
 
 
@@ -25,12 +31,15 @@ def _rank(scored: tuple[str, float]) -> tuple[float, str]:
     return -scored[1], scored[0]
 
 
-def _cosines(wanted: Vector, blobs: Sequence[bytes]) -> Iterator[float]:
+def cosines(wanted: Vector, blobs: Sequence[bytes]) -> Iterator[float]:
+    """The cosine of one vector with each of others of its length; a zero vector has cosine 0 with everything."""
     import numpy as np
 
     # Double precision: the squares of large single-precision numbers would overflow.
     rows = np.frombuffer(b"".join(blobs), dtype="<f4").reshape(len(blobs), -1).astype(np.float64)
     query = np.frombuffer(wanted.to_bytes(), dtype="<f4").astype(np.float64)
     lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows)) * np.sqrt(query @ query)
-    cosines = np.divide(rows @ query, lengths, out=np.zeros(len(rows)), where=lengths > 0)
+    # Not by BLAS, whose last digit depends on how many rows it is given: the same pair always has the same cosine.
+    dots = np.einsum("ij,j->i", rows, query)
+    cosines = np.divide(dots, lengths, out=np.zeros(len(rows)), where=lengths > 0)
     yield from np.clip(cosines, -1.0, 1.0).tolist()

@@ -44,10 +44,17 @@ _WITHOUT_PGVECTOR = (
     "pgvector is not available on this server: vectors are stored as bytes and compared exactly by the client; "
     "install the extension before the schema is made, CREATE EXTENSION vector, for search inside the server"
 )
-# Normalised in double precision first: large numbers do not overflow, and a zero vector stays zero.
-_EXACT = "l2_normalize(alma_embeddings.embedding) <#> %(wanted)s"
+# Divided by a length in double precision: large numbers do not overflow, and a zero vector has cosine 0.
+_EXACT = (
+    "coalesce((alma_embeddings.embedding <#> %(wanted)s) / nullif(vector_norm(alma_embeddings.embedding), 0), 0), "
+    "alma_embeddings.memory_id"
+)
 _INDEXED = "alma_embeddings.embedding::vector({dims}) <=> %(wanted)s::vector({dims})"
 _SPARE = 16
+# In a scope of up to so many records looking at each is as fast as the index, which finds fewer the rarer they are.
+_FEW_RECORDS = 4_000
+# An index scan goes on, nearest first or nearly so, until enough records inside the scope are found.
+_INDEX_SETTINGS = "SET hnsw.iterative_scan = relaxed_order; SET hnsw.ef_search = 100; SET hnsw.max_scan_tuples = 100000"
 _LONGEST_VECTOR = 16_000
 _LONGEST_INDEXED_VECTOR = 2_000
 _COPY_FROM = 16
@@ -130,6 +137,7 @@ class PostgreSQLStorage(StorageBackend):
         _set_session(connection, self.schema)
         if self._native:
             register_vectors(connection)
+            connection.execute(_INDEX_SETTINGS)
 
     @property
     def capabilities(self) -> frozenset[Capability]:
@@ -267,21 +275,24 @@ class PostgresTransaction(SqlTransaction):
 
     def _put_vectors(self, spec: RecordSpec, vectors: Mapping[str, Vector], model: str) -> None:
         columns = ("memory_type", "memory_id", "model", "dims", "embedding")
-        rows = [(spec.kind, key, model, len(v), v if self._native else v.to_bytes()) for key, v in vectors.items()]
+        rows = [(spec.kind, key, model, len(v), self._stored_vector(v)) for key, v in vectors.items()]
         if len(rows) >= _COPY_FROM:
             self._delete_vectors_in_bulk(spec, list(vectors), model)
             self._copy_binary(columns, rows)
         else:
             self.run_many(
                 f"INSERT INTO alma_embeddings ({', '.join(columns)}) VALUES {self.placeholders(5)} "
-                "ON CONFLICT (memory_type, memory_id, model) DO UPDATE SET embedding = excluded.embedding",
+                "ON CONFLICT (memory_type, memory_id, model, part) DO UPDATE SET embedding = excluded.embedding",
                 rows,
             )
+
+    def _stored_vector(self, vector: Vector) -> Any:
+        return vector if self._native else vector.to_bytes()
 
     def _delete_vectors_in_bulk(self, spec: RecordSpec, keys: Collection[str], model: str) -> None:
         self.run(
             "DELETE FROM alma_embeddings WHERE memory_type = %(kind)s AND model = %(model)s "
-            "AND memory_id = ANY(%(keys)s)",
+            "AND memory_id = ANY(%(keys)s) AND part = 0",
             {"kind": spec.kind, "model": model, "keys": list(keys)},
         )
 
@@ -317,26 +328,40 @@ class PostgresTransaction(SqlTransaction):
 
     def _nearest(
         self, spec: RecordSpec, vector: Vector, model: str, where: Predicate, limit: int, *, exact: bool
-    ) -> list[tuple[Record, float]]:
+    ) -> list[tuple[str, float]]:
         if not self._native:
-            candidates = self._stored_vectors(spec, model, where)
-        else:
-            order = _EXACT if exact else _INDEXED.format(dims=len(vector))
-            candidates = self._neighbours(spec, vector, model, where, limit + _SPARE, order)
-        return self._hydrated(spec, nearest(vector, candidates, limit))
+            return nearest(vector, self._stored_vectors(spec, model, where), limit)
+        found: list[tuple[str, float]] = []
+        if not exact and not self._are_few(spec, where):
+            rows = self._neighbours(spec, vector, model, where, 4 * limit + _SPARE, _INDEXED.format(dims=len(vector)))
+            found = nearest(vector, rows, limit)
+        if len(found) < limit:
+            # The server computes in single precision, so a few more are taken and ranked here.
+            rows = self._neighbours(spec, vector, model, where, limit + _SPARE, _EXACT)
+            found = nearest(vector, rows, limit)
+        return found
+
+    def _are_few(self, spec: RecordSpec, where: Predicate) -> bool:
+        statements = self.dialect.kind(spec)
+        condition, values = statements.condition(where)
+        counted = self.rows(
+            f"SELECT count(*) FROM (SELECT 1 FROM {statements.table.name} WHERE {condition} LIMIT %(most)s) AS few",
+            {**values, "most": _FEW_RECORDS + 1},
+        )
+        return int(counted[0][0]) <= _FEW_RECORDS
 
     def _neighbours(
-        self, spec: RecordSpec, vector: Vector, model: str, where: Predicate, most: int, order: str
+        self, spec: RecordSpec, vector: Vector, model: str, where: Predicate, records: int, order: str
     ) -> Iterator[tuple[str, bytes]]:
-        """The server's best candidates; it computes in single precision, so a few more are taken and ranked here."""
-        # An index scan goes on until enough records inside the scope are found.
-        self.run("SET LOCAL hnsw.iterative_scan = strict_order", {})
+        """The vectors nearest by the server's reckoning, of so many records; a record may have several."""
         table, source, values = self._vector_source(spec, model, where)
-        rows = self.rows(
-            f"SELECT {table}.{spec.key}, alma_embeddings.embedding FROM {source} ORDER BY {order} LIMIT %(most)s",
-            {**values, "wanted": _unit(vector), "most": most},
-        )
-        return ((key, found.to_bytes()) for key, found in rows)
+        command = f"SELECT {table}.{spec.key}, alma_embeddings.embedding FROM {source} ORDER BY {order} LIMIT %(most)s"
+        most = records
+        while True:
+            rows = self.rows(command, {**values, "wanted": _unit(vector), "most": most})
+            if len(rows) < most or len({key for key, _ in rows}) >= records:
+                return ((key, found.to_bytes()) for key, found in rows)
+            most *= 4
 
     def _stored_vectors(self, spec: RecordSpec, model: str, where: Predicate) -> Iterator[tuple[str, bytes]]:
         table, source, values = self._vector_source(spec, model, where)

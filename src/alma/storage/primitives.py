@@ -68,11 +68,15 @@ class Primitives(ABC):
 
     @abstractmethod
     def _put_vectors(self, spec: RecordSpec, vectors: Mapping[str, Vector], model: str) -> None:
-        """Write the vectors of one model, replacing those there are."""
+        """Write the records' own vectors of one model, replacing those there are and leaving the passages."""
+
+    @abstractmethod
+    def _put_passages(self, spec: RecordSpec, passages: Mapping[str, Sequence[Vector]], model: str) -> None:
+        """Write the passages of one model in place of those the records have."""
 
     @abstractmethod
     def _drop_vectors(self, spec: RecordSpec, record_ids: Collection[str], model: str) -> None:
-        """Delete the vectors of one model."""
+        """Delete the vectors of one model, passages included."""
 
     @abstractmethod
     def _dims_of(self, model: str, claim: int | None) -> int | None:
@@ -81,10 +85,10 @@ class Primitives(ABC):
     @abstractmethod
     def _nearest(
         self, spec: RecordSpec, vector: Vector, model: str, where: Predicate, limit: int, *, exact: bool
-    ) -> list[tuple[Record, float]]:
-        """The records by falling cosine, ids breaking ties; a zero vector has cosine 0 with everything.
+    ) -> list[tuple[str, float]]:
+        """The ids of the records by falling cosine of their best vector, ids breaking ties.
 
-        Where `exact` is not asked for, an approximate index may answer.
+        A zero vector has cosine 0 with everything. Where `exact` is not asked for, an approximate index may answer.
         """
 
     @abstractmethod

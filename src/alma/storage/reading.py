@@ -16,6 +16,7 @@ from alma.model.scope import Scope
 from alma.model.text import terms
 from alma.model.vector import Vector
 from alma.storage import versions
+from alma.storage.feed import VectorFeed, VectorQuestion
 from alma.storage.primitives import Hit, Primitives, Query
 
 T = TypeVar("T", bound=Record)
@@ -23,7 +24,7 @@ T = TypeVar("T", bound=Record)
 EVERYWHERE = Scope.everywhere()
 
 
-class Reading(Primitives):
+class Reading(VectorFeed, Primitives):
     """What can be asked inside a transaction."""
 
     def get(self, cls: type[T], record_id: str, scope: Scope, as_of: datetime | None = None) -> T | None:
@@ -89,16 +90,43 @@ class Reading(Primitives):
         model: str | None = None,
         exact: bool = True,
     ) -> list[Hit[T]]:
-        if not spec_of(cls).embeds:
-            raise UnsupportedOperation(f"{spec_of(cls).kind} has no vectors")
-        bounded = inside(spec_of(cls), scope, where)
-        chosen = model or self.embedding_model
-        wanted = self._fitting(spec_of(cls), Vector(vector), chosen)
-        limit = required_limit(limit)
-        if not limit:
+        found = self.nearest_ids(cls, vector, scope, where, limit, model, exact)
+        if not found:
             return []
-        found = self._nearest(spec_of(cls), wanted, chosen, bounded, limit, exact=exact)
-        return [Hit(cast(T, record), score) for record, score in found]
+        spec = spec_of(cls)
+        records = {r.key: r for r in self._select(Query(spec, In(spec.key, [key for key, _ in found])))}
+        return [Hit(cast(T, records[key]), score) for key, score in found]
+
+    def nearest_ids(
+        self,
+        cls: type[Record],
+        vector: Any,
+        scope: Scope,
+        where: Predicate = EVERYTHING,
+        limit: int = 10,
+        model: str | None = None,
+        exact: bool = True,
+    ) -> list[tuple[str, float]]:
+        """What `search_vector` finds, as ids and cosines, without reading the records."""
+        return self.answer(self.vector_question(cls, vector, scope, where, limit, model), exact)
+
+    def vector_question(
+        self, cls: type[Record], vector: Any, scope: Scope, where: Predicate, limit: int, model: str | None = None
+    ) -> VectorQuestion:
+        """The search that is meant, or an error that says what is wrong with it."""
+        spec = embedding(spec_of(cls))
+        bounded = inside(spec, scope, where)
+        chosen = model or self.embedding_model
+        wanted = self._fitting(spec, Vector(vector), chosen)
+        return VectorQuestion(spec, wanted, chosen, bounded, required_limit(limit))
+
+    def answer(self, question: VectorQuestion, exact: bool = True) -> list[tuple[str, float]]:
+        """What `nearest_ids` finds for a question that was checked already."""
+        if not question.limit:
+            return []
+        return self._nearest(
+            question.spec, question.vector, question.model, question.where, question.limit, exact=exact
+        )
 
     def history(self, cls: type[Record], record_id: str, scope: Scope) -> list[MemoryVersion]:
         _require_versioned(spec_of(cls))
@@ -173,6 +201,13 @@ def _page(records: list[T], order: tuple[Order, ...], limit: int | None, after: 
     if after is not None:
         ordered = [record for record in ordered if q.is_after(record, after, order)]
     return ordered[: _checked_limit(limit)]
+
+
+def embedding(spec: RecordSpec) -> RecordSpec:
+    """The description of a kind that has vectors, or an error for one that has none."""
+    if not spec.embeds:
+        raise UnsupportedOperation(f"{spec.kind} has no vectors")
+    return spec
 
 
 def _require_versioned(spec: RecordSpec) -> None:

@@ -34,6 +34,7 @@ class Capability(StrEnum):
     SERVER = "server"
     NATIVE_VECTORS = "native_vectors"
     VECTOR_INDEX = "vector_index"
+    VECTOR_FEED = "vector_feed"
     PARTITIONS = "partitions"
 
 
@@ -200,10 +201,25 @@ class RecordStore(ABC):
     ) -> list[Hit[T]]:
         """The records inside the scope whose vectors point most nearly the same way, with their cosine.
 
-        With `exact=False` a store that has an approximate index may use it.
+        A record with passages counts once, with the best of its vectors. With `exact=False` a store that has an
+        approximate index may use it.
         """
         with self.snapshot() as tx:
             return tx.search_vector(cls, vector, scope, where, limit, model, exact)
+
+    def nearest_ids(
+        self,
+        cls: type[Record],
+        vector: Any,
+        scope: Scope,
+        where: Predicate = EVERYTHING,
+        limit: int = 10,
+        model: str | None = None,
+        exact: bool = True,
+    ) -> list[tuple[str, float]]:
+        """What `search_vector` finds, as ids and cosines, without reading the records."""
+        with self.snapshot() as tx:
+            return tx.nearest_ids(cls, vector, scope, where, limit, model, exact)
 
     def history(self, cls: type[Record], record_id: str, scope: Scope) -> list[MemoryVersion]:
         """Every version of a record that lay inside the scope, oldest first; a deleted record keeps its history."""
@@ -255,6 +271,13 @@ class RecordStore(ABC):
     def put_vectors(self, cls: type[Record], vectors: Mapping[str, Any], model: str) -> None:
         """Store vectors of another model beside the records' own; the records must exist."""
         self._write(lambda tx: tx.put_vectors(cls, vectors, model))
+
+    def put_passages(self, cls: type[Record], passages: Mapping[str, Sequence[Any]], model: str | None = None) -> None:
+        """Store the vectors of each record's passages in place of those it has; an empty list removes them.
+
+        The records must exist. Passages last until the record is saved with another embedding, or deleted.
+        """
+        self._write(lambda tx: tx.put_passages(cls, passages, model))
 
     # ------------------------------------------------------------------ the outbox
 

@@ -20,10 +20,12 @@ from alma.model.query import Predicate
 from alma.model.record import Record, RecordSpec
 from alma.model.text import INDEXED_CHARACTERS, LONGEST_TERM, terms
 from alma.model.vector import Vector
-from alma.storage.base import DEFAULT_MODEL, StorageBackend
+from alma.storage.base import DEFAULT_MODEL, Capability, StorageBackend
+from alma.storage.feed import moved
 from alma.storage.nearest import nearest
 from alma.storage.sql import legacy, sqlite_fulltext
 from alma.storage.sql.sqlite_connections import Checkpoints, Connections, Durability, translated
+from alma.storage.sql.sqlite_feed import SQLiteFeed
 from alma.storage.sql.sqlite_migrations import SQLiteMigrator
 from alma.storage.sql.statements import Dialect
 from alma.storage.sql.transaction import SqlTransaction
@@ -97,12 +99,16 @@ class SQLiteStorage(StorageBackend):
         with self._writer:
             yield
 
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        return frozenset({Capability.VECTOR_FEED})
+
     def close(self) -> None:
         self._checkpoints.finish()
         self._connections.close()
 
 
-class SQLiteTransaction(SqlTransaction):
+class SQLiteTransaction(SQLiteFeed):
     """A transaction on one SQLite connection."""
 
     # The question costs no round trip here, and the ids we make ourselves are always the newest.
@@ -155,6 +161,20 @@ class SQLiteTransaction(SqlTransaction):
             self._index_words(spec, [(seqs[new.key], new) for _, new in reworded])
         self.run_many(self._update_sql(statements), [[*statements.row(record), record.key] for record in records])
         self._rewrite_tags(spec, records, previous)
+        if spec.embeds:
+            self._announce_vectors(
+                spec, [new.key for old, new in zip(previous, records, strict=True) if moved(old, new)]
+            )
+
+    def _announce_vectors(self, spec: RecordSpec, keys: Sequence[str]) -> None:
+        """Give vectors new ids: an index knows whose they are, and has to learn when that changes."""
+        if keys:
+            self.run_many(
+                "REPLACE INTO embeddings (memory_type, memory_id, model, part, dims, embedding) "
+                "SELECT memory_type, memory_id, model, part, dims, embedding FROM embeddings "
+                "WHERE memory_type = ? AND memory_id = ?",
+                [(spec.kind, key) for key in keys],
+            )
 
     def _remove(self, spec: RecordSpec, records: Sequence[Record]) -> None:
         if spec.text:
@@ -163,9 +183,9 @@ class SQLiteTransaction(SqlTransaction):
         super()._remove(spec, records)
 
     def _put_vectors(self, spec: RecordSpec, vectors: Mapping[str, Vector], model: str) -> None:
+        # Replaced, not updated: a changed vector gets a new id, by which indexes learn of it.
         self.run_many(
-            "INSERT INTO embeddings (memory_type, memory_id, model, dims, embedding) VALUES (?, ?, ?, ?, ?) "
-            "ON CONFLICT (memory_type, memory_id, model) DO UPDATE SET embedding = excluded.embedding",
+            "REPLACE INTO embeddings (memory_type, memory_id, model, dims, embedding) VALUES (?, ?, ?, ?, ?)",
             ((spec.kind, key, model, len(vector), vector.to_bytes()) for key, vector in vectors.items()),
         )
 
@@ -227,7 +247,7 @@ class SQLiteTransaction(SqlTransaction):
 
     def _nearest(
         self, spec: RecordSpec, vector: Vector, model: str, where: Predicate, limit: int, *, exact: bool
-    ) -> list[tuple[Record, float]]:
+    ) -> list[tuple[str, float]]:
         statements = self.dialect.kind(spec)
         table = statements.table.name
         condition, values = statements.condition(where)
@@ -237,7 +257,7 @@ class SQLiteTransaction(SqlTransaction):
             f'AND embeddings.memory_id = "{table}"."{spec.key}" WHERE {condition}',
             {**values, "kind": spec.kind, "model": model},
         )
-        return self._hydrated(spec, nearest(vector, candidates, limit))
+        return nearest(vector, candidates, limit)
 
 
 def _checked_path(db_path: str | os.PathLike[str]) -> Path:

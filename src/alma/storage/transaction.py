@@ -31,7 +31,7 @@ from alma.storage import versions
 from alma.storage.audit import audit_events
 from alma.storage.outbox import Mark
 from alma.storage.primitives import Query
-from alma.storage.reading import EVERYWHERE, Reading, inside, required_limit
+from alma.storage.reading import EVERYWHERE, Reading, embedding, inside, required_limit
 
 T = TypeVar("T", bound=Record)
 
@@ -103,16 +103,36 @@ class Transaction(Reading):
         return len(found)
 
     def put_vectors(self, cls: type[Record], vectors: Mapping[str, Any], model: str) -> None:
-        spec = spec_of(cls)
+        spec = embedding(spec_of(cls))
         checked_name("vectors", "model", model)
         fitting = {key: self._fitting(spec, Vector(vector), model, claim=True) for key, vector in vectors.items()}
-        known = self._locked(spec, _checked_keys(spec, fitting), EVERYWHERE)
-        for key in fitting:
-            if key not in known:
-                raise NotFoundError(spec.kind, key)
+        self._require_all(spec, fitting)
         with self._writing():
             self._put_vectors(spec, fitting, model)
             self._mark(spec, list(fitting))
+
+    def put_passages(self, cls: type[Record], passages: Mapping[str, Sequence[Any]], model: str | None = None) -> None:
+        spec = embedding(spec_of(cls))
+        chosen = self.embedding_model if model is None else checked_name("vectors", "model", model)
+        if not isinstance(passages, Mapping):
+            raise ValidationError(spec.kind, None, passages, "needs the vectors of its passages as {id: [vector, …]}")
+        fitting = {key: self._fitting_passages(spec, vectors, chosen) for key, vectors in passages.items()}
+        self._require_all(spec, fitting)
+        with self._writing():
+            self._put_passages(spec, fitting, chosen)
+            self._mark(spec, list(fitting))
+
+    def _fitting_passages(self, spec: RecordSpec, vectors: Sequence[Any], model: str) -> list[Vector]:
+        if isinstance(vectors, str) or not isinstance(vectors, Sequence):
+            raise ValidationError(spec.kind, None, vectors, "needs the vectors of its passages as a list")
+        return [self._fitting(spec, Vector(vector), model, claim=True) for vector in vectors]
+
+    def _require_all(self, spec: RecordSpec, keys: Iterable[str]) -> None:
+        wanted = _checked_keys(spec, keys)
+        known = self._locked(spec, wanted, EVERYWHERE)
+        for key in wanted:
+            if key not in known:
+                raise NotFoundError(spec.kind, key)
 
     # ------------------------------------------------------------------ the outbox
 
@@ -290,11 +310,15 @@ class Transaction(Reading):
     ) -> None:
         if spec.vector_field is None:
             return
-        vector_of = attrgetter(spec.vector_field)
-        bare = {record.key for record in records if vector_of(record) is None} if previous else set()
-        gone = [key for key, old in previous.items() if key in bare and vector_of(old) is not None]
-        if gone:
-            self._drop_vectors(spec, gone, self.embedding_model)
+        if previous:
+            vector_of = attrgetter(spec.vector_field)
+            bare = {record.key for record in records if vector_of(record) is None}
+            # Passages of another text must not outlive it, so a changed vector goes as a whole.
+            stale = [
+                key for key, old in previous.items() if key in vectors or (key in bare and vector_of(old) is not None)
+            ]
+            if stale:
+                self._drop_vectors(spec, stale, self.embedding_model)
         if vectors:
             self._put_vectors(spec, vectors, self.embedding_model)
 

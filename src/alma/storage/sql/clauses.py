@@ -136,8 +136,9 @@ class Clauses:
     def _containment(self, name: str, value: sa.BindParameter[Any]) -> sa.ColumnElement[bool]:
         if self._spec.by_name[name].type is FieldType.TAGS:
             tags = self._schema.tags
-            same = (tags.c.memory_id == self._table.c[self._spec.key], tags.c.tag == value)
-            return sa.exists().where(*same).correlate(self._table)
+            # Spelled out: a condition that is written alone has no outer query that SQLAlchemy could correlate it with.
+            record: sa.ColumnClause[Any] = sa.literal_column(f'"{self._table.name}"."{self._spec.key}"')
+            return sa.exists().where(tags.c.memory_id == record, tags.c.tag == value)
         column = self._table.c[name]
         if self._schema.dialect == "sqlite":
             each = sa.func.json_each(column).table_valued("value")

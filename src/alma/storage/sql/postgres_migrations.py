@@ -19,10 +19,11 @@ _CREATE_HISTORY = (
     f"CREATE TABLE IF NOT EXISTS {HISTORY_TABLE} (version INTEGER PRIMARY KEY, name TEXT NOT NULL, "
     "applied_at TIMESTAMPTZ NOT NULL DEFAULT now(), checksum TEXT NOT NULL)"
 )
+# Its document knows one vector for each memory and model, so passages are left out.
 _EMBEDDINGS_VIEW = """
 CREATE OR REPLACE VIEW vector_embeddings AS
 SELECT id AS embedding_id, memory_id, embedding, model AS embedding_model, created_at
-FROM alma_embeddings WHERE memory_type = 'memory'
+FROM alma_embeddings WHERE memory_type = 'memory' AND part = 0
 """
 
 
@@ -81,15 +82,23 @@ class PostgresMigrator(Migrator):
 def prepare_vector_column(connection: psycopg.Connection[Any], schema: str) -> bool:
     """Make sure vectors have a column, of pgvector's type where the server has it; returns whether it has."""
     existing = _vector_column(connection, schema)
-    if existing is not None:
+    if existing is not None and _has_embeddings_view(connection, schema):
         return existing == "vector"
     with connection.transaction():
         connection.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
         if _vector_column(connection, schema) is None:
             column = "vector" if _has_pgvector(connection) else "bytea"
             connection.execute(f"ALTER TABLE alma_embeddings ADD COLUMN embedding {column} NOT NULL".encode())
+        if not _has_embeddings_view(connection, schema):
             connection.execute(_EMBEDDINGS_VIEW)
     return _vector_column(connection, schema) == "vector"
+
+
+def _has_embeddings_view(connection: psycopg.Connection[Any], schema: str) -> bool:
+    found = connection.execute(
+        "SELECT 1 FROM pg_views WHERE schemaname = %s AND viewname = 'vector_embeddings'", (schema,)
+    )
+    return found.fetchone() is not None
 
 
 def _vector_column(connection: psycopg.Connection[Any], schema: str) -> str | None:

@@ -159,7 +159,7 @@ class Schema:
         sa.Index(index.name, *columns, **self._options(where=where, using=method))
 
     def _options(self, **options: Any) -> dict[str, Any]:
-        """Options of an index in this dialect alone: naming another one makes SQLAlchemy load it."""
+        """Options of a table or index in this dialect alone: naming another one makes SQLAlchemy load it."""
         return {f"{self.dialect}_{name}": value for name, value in options.items() if value is not None}
 
     # ------------------------------------------------------------------ what stands beside the records
@@ -186,6 +186,8 @@ class Schema:
             sa.Column("memory_type", text, nullable=False),
             sa.Column("memory_id", text, nullable=False),
             sa.Column("model", text, nullable=False),
+            # 0 is the record's own vector, 1 and on those of its passages.
+            sa.Column("part", sa.Integer(), nullable=False, server_default=sa.text("0")),
             sa.Column("dims", sa.Integer(), nullable=False),
         ]
         if self.dialect == "sqlite":
@@ -197,8 +199,10 @@ class Schema:
                 sa.Column("created_at", sa.DateTime(timezone=True), server_default=sa.func.now(), nullable=False)
             )
         name = f"{self.prefix}embeddings"
-        table = sa.Table(name, self.metadata, *columns)
-        sa.Index("idx_embeddings_type", table.c.memory_type, table.c.memory_id, table.c.model, unique=True)
+        # Ids that never come again tell an index which vectors it has not seen yet.
+        table = sa.Table(name, self.metadata, *columns, **self._options(autoincrement=self.dialect == "sqlite" or None))
+        key = (table.c.memory_type, table.c.memory_id, table.c.model, table.c.part)
+        sa.Index("idx_embeddings_type", *key, unique=True)
         return table
 
     def _models_table(self) -> sa.Table:

@@ -198,6 +198,7 @@ class KindStatements:
             embeddings.c.memory_type == sa.literal_column(f"'{self.spec.kind}'"),
             embeddings.c.memory_id == self.table.c[self.spec.key],
             embeddings.c.model == model,
+            embeddings.c.part == sa.literal_column("0"),
         )
         return vector.correlate(self.table).scalar_subquery()
 

@@ -15,6 +15,7 @@ from alma.model.memory import MemoryVersion
 from alma.model.query import And, Compare, In, Predicate
 from alma.model.record import Record, RecordSpec
 from alma.model.scope import Scope
+from alma.model.vector import Vector
 from alma.storage.outbox import Mark, MarkTable
 from alma.storage.primitives import Query
 from alma.storage.sql.clauses import Bindings, Values, limited
@@ -114,6 +115,25 @@ class SqlTransaction(Transaction):
             self._delete_by_key(self.schema.tags, "memory_id", keys)
         if spec.embeds:
             self._delete_vectors(spec, keys, None)
+
+    def _put_passages(self, spec: RecordSpec, passages: Mapping[str, Sequence[Vector]], model: str) -> None:
+        mark, table = self.placeholders(1)[1:-1], self.schema.embeddings.name
+        self.run_many(
+            f"DELETE FROM {table} WHERE memory_type = {mark} AND memory_id = {mark} AND model = {mark} AND part > 0",
+            [(spec.kind, key, model) for key in passages],
+        )
+        self.run_many(
+            f"INSERT INTO {table} (memory_type, memory_id, model, part, dims, embedding) VALUES {self.placeholders(6)}",
+            [
+                (spec.kind, key, model, part, len(vector), self._stored_vector(vector))
+                for key, vectors in passages.items()
+                for part, vector in enumerate(vectors, start=1)
+            ],
+        )
+
+    def _stored_vector(self, vector: Vector) -> Any:
+        """The vector as the table's column takes it."""
+        return vector.to_bytes()
 
     def _drop_vectors(self, spec: RecordSpec, record_ids: Collection[str], model: str) -> None:
         self._delete_vectors(spec, record_ids, model)

@@ -11,12 +11,14 @@ from __future__ import annotations
 
 from alma.testing.storage_contract.changing import ChangingContract, ConstraintContract
 from alma.testing.storage_contract.common import DIMS
+from alma.testing.storage_contract.feeding import FeedCapabilityContract, FeedContract
 from alma.testing.storage_contract.finding import FindingContract, SearchContract
 from alma.testing.storage_contract.keeping import HistoryContract, OutboxContract, TransactionContract
 from alma.testing.storage_contract.named import NamedMethodsContract
+from alma.testing.storage_contract.passages import PassageContract
 from alma.testing.storage_contract.saving import SavingContract, ScopeContract
 
-__all__ = ["DIMS", "StorageContract"]
+__all__ = ["DIMS", "FeedContract", "StorageContract"]
 
 
 class StorageContract(
@@ -24,6 +26,8 @@ class StorageContract(
     ScopeContract,
     FindingContract,
     SearchContract,
+    PassageContract,
+    FeedCapabilityContract,
     ChangingContract,
     ConstraintContract,
     TransactionContract,

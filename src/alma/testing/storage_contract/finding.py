@@ -15,7 +15,7 @@ from alma.errors import (
 )
 from alma.model.governance import AuditEvent
 from alma.model.learning import Heuristic, Outcome
-from alma.model.memory import Memory
+from alma.model.memory import Memory, ProjectPattern
 from alma.model.query import And, Compare, Cursor, Has, In, Missing, Or, Order
 from alma.model.record import Record
 from alma.model.workspace import Session
@@ -173,6 +173,16 @@ class SearchContract:
         assert [h.record for h in storage.search_vector(Heuristic, [1, 0, 0, 0], SHOP, trusted)] == [sure]
         assert [h.record for h in storage.search_text(Heuristic, "form", SHOP, trusted)] == [sure]
         assert storage.search_vector(Heuristic, [1, 0, 0, 0], SHOP, limit=0) == []
+
+    def test_a_search_can_be_narrowed_by_tags_and_lists(self, storage: StorageBackend) -> None:
+        plain, tagged = make.a_memory(embedding=[1, 0, 0, 0]), make.a_memory(tags=["x"], embedding=[0, 1, 0, 0])
+        storage.save_many([plain, tagged])
+        assert [h.record for h in storage.search_vector(Memory, [1, 0, 0, 0], SHOP, Has("tags", "x"))] == [tagged]
+        assert [h.record for h in storage.search_text(Memory, "build", SHOP, Has("tags", "x"))] == [tagged]
+        patterns = [make.a_pattern(pattern_name=n, memory_ids=[n], embedding=[1, 0, 0, 0]) for n in ("a", "b")]
+        storage.save_many(patterns)
+        hits = storage.search_vector(ProjectPattern, [1, 0, 0, 0], SHOP, Has("memory_ids", "b"))
+        assert [hit.record for hit in hits] == [patterns[1]]
 
     @pytest.mark.parametrize("vector", [[1, 2, 3], [1, 2, 3, 4, 5]])
     def test_a_vector_of_the_wrong_length_is_refused_before_anything_is_written(

@@ -1,0 +1,81 @@
+"""The vector feed: what an index beside a store needs in order to follow it, where a store offers it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from alma.errors import UnsupportedOperation
+from alma.model.query import Predicate
+from alma.model.record import Record, RecordSpec
+from alma.model.vector import Vector
+
+OWNERS = ("user_id", "project_id", "session_id", "agent")
+
+
+class StoredVector(NamedTuple):
+    """One vector of the feed: where it stands in it, whose it is, and its little-endian 32-bit floats."""
+
+    position: int
+    kind: str
+    record_id: str
+    part: int
+    user_id: str | None
+    project_id: str | None
+    session_id: str | None
+    agent: str | None
+    data: bytes
+
+
+class FoundVector(NamedTuple):
+    """A vector that is still stored; `data` is None where its record does not fulfil the question."""
+
+    position: int
+    record_id: str
+    data: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class VectorQuestion:
+    """A vector search with every part checked: what is wanted, and inside what."""
+
+    spec: RecordSpec
+    vector: Vector
+    model: str
+    where: Predicate
+    limit: int
+
+
+class VectorFeed:
+    """Every vector ever stored, in the order it was stored; a position is never given twice.
+
+    A vector that changes, and those of a record that comes to belong to somebody else, are stored anew and so appear
+    again, at the end; their old positions and those of deleted vectors are gone from then on. A store without a feed
+    refuses all of this; `Capability.VECTOR_FEED` says which has one.
+    """
+
+    def vector_position(self) -> int:
+        """The last position that was given; 0 before the first."""
+        raise _unsupported()
+
+    def vectors_after(self, model: str, position: int, limit: int) -> list[StoredVector]:
+        """Up to so many of a model's vectors behind a position, in order."""
+        raise _unsupported()
+
+    def vectors_at(self, question: VectorQuestion, positions: Sequence[int]) -> list[FoundVector]:
+        """Those of these positions that still hold a vector of the question's kind and model, in no order."""
+        raise _unsupported()
+
+    def positions_held(self, model: str) -> list[int]:
+        """Every position that still holds a vector of the model, in no order."""
+        raise _unsupported()
+
+
+def moved(old: Record, new: Record) -> bool:
+    """Whether a record has come to belong to somebody else."""
+    return any(getattr(old, name) != getattr(new, name) for name in OWNERS if name in new.spec.by_name)
+
+
+def _unsupported() -> UnsupportedOperation:
+    return UnsupportedOperation("this store has no feed of its vectors; ask it with search_vector instead")

@@ -1,0 +1,73 @@
+"""The vector feed of SQLite: the ids of the embeddings, which are numbered once and for all."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import groupby
+from typing import Any
+
+from alma.model.fields import FieldType
+from alma.model.kinds import kind_named
+from alma.model.record import RecordSpec
+from alma.storage.feed import OWNERS, FoundVector, StoredVector, VectorQuestion
+from alma.storage.sql.transaction import SqlTransaction
+
+Owners = tuple[str | None, str | None, str | None, str | None]
+_NOBODY: Owners = (None, None, None, None)
+
+
+class SQLiteFeed(SqlTransaction):
+    """The questions an index asks to keep up with the store."""
+
+    def vector_position(self) -> int:
+        rows = self.rows("SELECT seq FROM sqlite_sequence WHERE name = 'embeddings'", {})
+        return int(rows[0][0]) if rows else 0
+
+    def vectors_after(self, model: str, position: int, limit: int) -> list[StoredVector]:
+        rows = self.rows(
+            "SELECT id, memory_type, memory_id, part, embedding FROM embeddings "
+            "WHERE id > :position AND model = :model ORDER BY id LIMIT :most",
+            {"position": position, "model": model, "most": limit},
+        )
+        owners = {kind: self._owners(kind_named(kind).spec, keys) for kind, keys in _keys_by_kind(rows)}
+        return [
+            StoredVector(number, kind, key, part, *owners[kind].get(key, _NOBODY), data)
+            for number, kind, key, part, data in rows
+        ]
+
+    def vectors_at(self, question: VectorQuestion, positions: Sequence[int]) -> list[FoundVector]:
+        statements = self.dialect.kind(question.spec)
+        table, key = statements.table.name, question.spec.key
+        condition, values = statements.condition(question.where)
+        rows = self.rows(
+            f"SELECT embeddings.id, embeddings.memory_id, CASE WHEN {condition} THEN embeddings.embedding END "
+            # CROSS JOIN is SQLite's way to be told the order: it would rather go through all vectors of the kind.
+            f"FROM json_each(:positions) AS asked CROSS JOIN embeddings ON embeddings.id = asked.value "
+            f'CROSS JOIN "{table}" ON "{table}"."{key}" = embeddings.memory_id '
+            f"WHERE embeddings.memory_type = :kind AND embeddings.model = :model",
+            {
+                **values,
+                "positions": self.dialect.encode(FieldType.STRINGS, list(positions)),
+                "kind": question.spec.kind,
+                "model": question.model,
+            },
+        )
+        return [FoundVector(*row) for row in rows]
+
+    def positions_held(self, model: str) -> list[int]:
+        return [number for (number,) in self.rows("SELECT id FROM embeddings WHERE model = :model", {"model": model})]
+
+    def _owners(self, spec: RecordSpec, keys: Collection[str]) -> Mapping[str, Owners]:
+        """Whose the records are, None where a kind knows no such owner."""
+        columns = ", ".join(f'"{name}"' if name in spec.by_name else "NULL" for name in OWNERS)
+        rows = self.rows(
+            f'SELECT "{spec.key}", {columns} FROM "{spec.table}" '
+            f'WHERE "{spec.key}" IN (SELECT value FROM json_each(:keys))',
+            {"keys": self.dialect.encode(FieldType.STRINGS, list(keys))},
+        )
+        return {key: (user, project, session, agent) for key, user, project, session, agent in rows}
+
+
+def _keys_by_kind(rows: Iterable[Sequence[Any]]) -> list[tuple[str, set[str]]]:
+    pairs = sorted({(kind, key) for _, kind, key, *_ in rows})
+    return [(kind, {key for _, key in group}) for kind, group in groupby(pairs, key=lambda pair: pair[0])]

@@ -1,0 +1,1 @@
+"""Nearest neighbours: indexes beside the storage, behind one port."""

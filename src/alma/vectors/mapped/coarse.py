@@ -1,0 +1,90 @@
+"""The first stage: four-bit codes of the rows, scanned to find the few worth an exact look."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from alma.vectors.mapped.rows import Flags, Floats, Numbers
+from alma.vectors.mapped.table import View
+
+_log = logging.getLogger("alma.vectors")
+
+_BITS = 4
+_DIMS_STEP = 8
+_ADDED_AT_ONCE = 4096
+
+
+class Coarse:
+    """Codes of the first rows of a table, in its order."""
+
+    def __init__(self, dims: int, index: Any = None) -> None:
+        from turbovec import TurboQuantIndex
+
+        self._dims = dims
+        self._padding = -dims % _DIMS_STEP
+        self._index = TurboQuantIndex(dim=dims + self._padding, bit_width=_BITS) if index is None else index
+        self._lock = threading.Lock()
+
+    @classmethod
+    def load(cls, path: Path, dims: int, most_rows: int) -> Coarse | None:
+        """The codes in a file, or None where there are none that can be of use."""
+        from turbovec import TurboQuantIndex
+
+        if not path.exists():
+            return None
+        try:
+            index = TurboQuantIndex.load(str(path))
+        except (ValueError, OSError) as exc:
+            _log.warning("the codes of the vector index are of no use and are made anew", extra={"reason": str(exc)})
+            return None
+        coarse = cls(dims, index)
+        fits = index.dim == dims + coarse._padding and index.bit_width == _BITS and len(index) <= most_rows
+        return coarse if fits else None
+
+    @property
+    def count(self) -> int:
+        """How many rows have codes."""
+        return len(self._index)
+
+    def save(self, path: Path) -> None:
+        """Put the codes into a file, in one step."""
+        with self._lock:
+            self._index.write(str(path), durable=False)
+
+    def extend(self, view: View, stop: int) -> None:
+        """Add codes for the next rows of the view, up to a number."""
+        vectors = view.vectors(self.count, min(self.count + _ADDED_AT_ONCE, stop))
+        with self._lock:
+            self._index.add(self._padded(vectors))
+
+    def nearest(self, wanted: Floats, most: int, inside: Flags | None, settled: int) -> tuple[Numbers, int]:
+        """The rows that seem nearest among the first `settled` ones and those inside, and how many were looked at.
+
+        Rows may have got codes since the caller looked; those are other rows to it, and left out.
+        """
+        with self._lock:
+            covered = min(self.count, settled)
+            mask = None if inside is None else inside[:covered]
+            if covered < self.count:
+                mask = np.pad(np.ones(covered, np.bool_) if mask is None else mask, (0, self.count - covered))
+            exact_mask = None if mask is None else np.ascontiguousarray(mask)
+            _, found = self._index.search(self._padded(wanted[None]), k=min(most, self.count), mask=exact_mask)
+        return found[0].astype(np.int64), covered
+
+    def _padded(self, vectors: Floats) -> Floats:
+        padded = np.pad(vectors, ((0, 0), (0, self._padding))) if self._padding else vectors
+        return np.ascontiguousarray(padded, np.float32)
+
+
+def available() -> bool:
+    """Whether the library that makes the codes is installed; without it every search is exact, and slower."""
+    try:
+        import turbovec  # noqa: F401
+    except ImportError:
+        return False
+    return True

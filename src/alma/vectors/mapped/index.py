@@ -1,0 +1,202 @@
+"""The mapped index: catches up with the store, ranks rows, and lets the store have the last word."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from enum import Enum, auto
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from alma.errors import ConfigurationError, StorageError
+from alma.model.query import EVERYTHING, Predicate
+from alma.model.record import Record
+from alma.model.scope import Scope
+from alma.storage.base import Capability, StorageBackend, Transaction, VectorQuestion
+from alma.storage.nearest import cosines
+from alma.vectors.base import Nearest
+from alma.vectors.mapped.files import IndexFiles
+from alma.vectors.mapped.ranking import Ranked, Ranking
+from alma.vectors.mapped.rows import units
+from alma.vectors.mapped.state import Ready, State, Tuning, is_foreign
+from alma.vectors.mapped.table import Table
+from alma.vectors.mapped.upkeep import Upkeep
+
+_log = logging.getLogger("alma.vectors")
+
+_ATTEMPTS = 4
+_SPARE = 16
+_WIDENINGS = (1, 8, 64)
+# Far more than single precision loses, far less than lies between two texts.
+_DISAGREEMENT = 1e-3
+
+Progress = Callable[[int, int], None]
+
+
+class _Cannot(Enum):
+    """Why the rows cannot answer."""
+
+    BEHIND = auto()
+    """Too much is new: the background is working on it."""
+    AHEAD = auto()
+    """Rows were buried that the caller's snapshot may still see."""
+
+
+class MappedIndex:
+    """A `VectorIndex` for a store with a vector feed, in this process, with its rows in files that processes share.
+
+    `folder` is where the files go, one folder in it for each model; without one everything stays in memory. A search
+    reads the last position of the feed, takes in what is new, ranks the rows in scope and has the best ones checked by
+    the store, all in one snapshot. While much is new, as at the first start, the store answers itself and `progress`
+    is told (rows done, rows to do).
+    """
+
+    def __init__(
+        self,
+        storage: StorageBackend,
+        folder: Path | None = None,
+        model: str | None = None,
+        tuning: Tuning = Tuning(),  # noqa: B008 - it is immutable
+        progress: Progress | None = None,
+    ) -> None:
+        if Capability.VECTOR_FEED not in storage.capabilities:
+            raise ConfigurationError("a mapped index needs a store with a vector feed, as SQLite; use NativeIndex here")
+        self._storage = storage
+        self._model = model or storage.embedding_model
+        self._folder = folder
+        self._tuning = tuning
+        self._progress = progress
+        self._lock = threading.RLock()
+        self._closed = False
+        self._upkeep = self._opened(storage.embedding_dim)
+
+    def search(
+        self, cls: type[Record], vector: Any, scope: Scope, where: Predicate = EVERYTHING, limit: int = 10
+    ) -> list[Nearest]:
+        if self._closed:
+            raise StorageError("the vector index was closed")
+        for _ in range(_ATTEMPTS):
+            with self._storage.snapshot() as tx:
+                question = tx.vector_question(cls, vector, scope, where, limit, self._model)
+                # Inside a transaction that writes there are rows that may yet be rolled back.
+                ready = _Cannot.BEHIND if tx.writable or not limit else self._ready(tx, question, scope)
+                if ready is _Cannot.BEHIND:
+                    return _from_store(tx, question)
+                if isinstance(ready, Ready):
+                    return self._judged(tx, question, ready)
+        self._upkeep.doubt()
+        with self._storage.snapshot() as tx:
+            return _from_store(tx, tx.vector_question(cls, vector, scope, where, limit, self._model))
+
+    def settle(self, seconds: float = 600.0) -> bool:
+        """Wait until nothing is left to do in the background; False if that took too long."""
+        with self._storage.snapshot() as tx:
+            self._catch_up(tx)
+        return self._upkeep.wait(seconds)
+
+    def close(self) -> None:
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+        self._upkeep.close()
+
+    # ------------------------------------------------------------------ opening
+
+    def _opened(self, dims: int) -> Upkeep:
+        files = self._files(dims)
+        table = Table.from_nothing(dims) if files is None else Table(files.load(), dims)
+        state = State(table, in_memory=files is None)
+        return Upkeep(self._storage, self._model, state, files, self._tuning, self._lock, self._progress)
+
+    def _files(self, dims: int) -> IndexFiles | None:
+        if self._folder is None:
+            return None
+        try:
+            return IndexFiles(self._folder, self._model, dims)
+        except OSError as exc:
+            _log.warning("the vector index works from memory: no folder for it", extra={"reason": str(exc)})
+            return None
+
+    # ------------------------------------------------------------------ catching up
+
+    def _ready(self, tx: Transaction, question: VectorQuestion, scope: Scope) -> Ready | _Cannot:
+        with self._lock:
+            if len(question.vector) != self._upkeep.state.table.dims:
+                # A model's length is only certain once the store has a vector of it.
+                self._upkeep.abandon()
+                self._upkeep = self._opened(len(question.vector))
+            cannot = self._catch_up(tx)
+            return self._upkeep.state.ready(question, scope) if cannot is None else cannot
+
+    def _catch_up(self, tx: Transaction) -> _Cannot | None:
+        """Take in what is new; everything the snapshot can see is here afterwards."""
+        with self._lock:
+            state, position = self._upkeep.state, tx.vector_position()
+            if position < state.floor:
+                return _Cannot.AHEAD
+            if not state.trusted:
+                state = self._checked_against(tx)
+            if position - state.table.position > self._tuning.inline_rows:
+                self._upkeep.start()
+                return _Cannot.BEHIND
+            while state.table.position < position:
+                page = tx.vectors_after(self._model, state.table.position, self._tuning.page_rows)
+                complete = len(page) < self._tuning.page_rows
+                state.extend(page, position if complete else page[-1].position)
+            self._upkeep.start_if_due()
+            return None
+
+    def _checked_against(self, tx: Transaction) -> State:
+        table = self._upkeep.state.table
+        if is_foreign(table, tx, self._model):
+            self._upkeep.distrust(table)
+        self._upkeep.state.trusted = True
+        return self._upkeep.state
+
+    # ------------------------------------------------------------------ judging
+
+    def _judged(self, tx: Transaction, question: VectorQuestion, ready: Ready) -> list[Nearest]:
+        """The best rows that the store confirms, more and more of them until there are enough."""
+        wanted = units(question.vector.to_bytes(), len(question.vector))[0]
+        few = ready.selection.count <= max(self._tuning.exact_rows, self._tuning.exact_share * ready.view.count)
+        ranking = Ranking(ready.view, ready.selection, None if few else ready.coarse, ready.settled, wanted)
+        best: dict[str, float] = {}
+        seen = np.empty(0, np.int64)
+        for widening in _WIDENINGS:
+            ranked = ranking.best((question.limit + _SPARE) * widening)
+            new = ~np.isin(ranked.rows, seen)
+            fresh = Ranked(ranked.rows[new], ranked.cosines[new], ranked.complete)
+            if not self._confirm(tx, question, ready, fresh, best):
+                break
+            if len(best) >= question.limit or ranked.complete:
+                ordered = sorted(best.items(), key=lambda found: (-found[1], found[0]))
+                return [Nearest(key, cosine) for key, cosine in ordered[: question.limit]]
+            seen = ranked.rows
+        return _from_store(tx, question)
+
+    def _confirm(
+        self, tx: Transaction, question: VectorQuestion, ready: Ready, ranked: Ranked, best: dict[str, float]
+    ) -> bool:
+        """Add what the store confirms of some rows to the best there is; False where store and rows disagree."""
+        positions = ready.view.positions(ranked.rows)
+        stored = {found.position: found for found in tx.vectors_at(question, positions)}
+        gone = [row for row, position in zip(ranked.rows, positions, strict=True) if position not in stored]
+        if gone:
+            self._upkeep.bury(ready.table, np.array(gone, np.int64))
+        expected = dict(zip(positions, ranked.cosines.tolist(), strict=True))
+        inside = [(found, found.data) for found in stored.values() if found.data is not None]
+        exact = cosines(question.vector, [data for _, data in inside]) if inside else iter(())
+        for (found, _), cosine in zip(inside, exact, strict=True):
+            if abs(cosine - expected[found.position]) > _DISAGREEMENT:
+                self._upkeep.distrust(ready.table)
+                return False
+            best[found.record_id] = max(cosine, best.get(found.record_id, -1.0))
+        return True
+
+
+def _from_store(tx: Transaction, question: VectorQuestion) -> list[Nearest]:
+    return [Nearest(key, cosine) for key, cosine in tx.answer(question)]

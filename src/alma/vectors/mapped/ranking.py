@@ -1,0 +1,85 @@
+"""Ranking rows by cosine: exactly where there are few, by codes first where there are many."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from alma.vectors.mapped.coarse import Coarse
+from alma.vectors.mapped.rows import Floats, Numbers
+from alma.vectors.mapped.scopes import Selection
+from alma.vectors.mapped.table import View
+
+# What single precision may get wrong in a cosine of unit vectors; rows that close together are taken together.
+_TIE = 2e-6
+_LEAST_BY_CODES = 96
+_TIMES_BY_CODES = 3
+
+
+class Ranked(NamedTuple):
+    """The best rows with their cosines, in no order; `complete` where there are no others."""
+
+    rows: Numbers
+    cosines: Floats
+    complete: bool
+
+
+class Ranking:
+    """The rows of one selection by their cosine with one vector."""
+
+    def __init__(
+        self,
+        view: View,
+        selection: Selection,
+        coarse: Coarse | None,
+        settled: int,
+        wanted: Floats,
+    ) -> None:
+        self._view = view
+        self._selection = selection
+        self._coarse = coarse
+        self._settled = settled
+        self._wanted = wanted
+        self._exact: tuple[Numbers, Floats] | None = None
+
+    def best(self, most: int) -> Ranked:
+        """At least so many of the best rows, where there are that many."""
+        if self._coarse is None:
+            return self._best_of_all(most)
+        return self._best_by_codes(self._coarse, most)
+
+    def _best_of_all(self, most: int) -> Ranked:
+        if self._exact is None:
+            self._exact = self._every_cosine()
+        return _top(*self._exact, most, complete=True)
+
+    def _every_cosine(self) -> tuple[Numbers, Floats]:
+        selection, view = self._selection, self._view
+        if selection.inside is None:
+            return np.arange(view.count), view.all_cosines(self._wanted)
+        rows = selection.rows()
+        # Reading everything in order is faster than picking most of it.
+        if 2 * len(rows) > view.count:
+            return rows, view.all_cosines(self._wanted)[rows]
+        return rows, view.cosines(rows, self._wanted)
+
+    def _best_by_codes(self, coarse: Coarse, most: int) -> Ranked:
+        looked_for = max(_LEAST_BY_CODES, _TIMES_BY_CODES * most)
+        inside = self._selection.inside
+        found, covered = coarse.nearest(self._wanted, looked_for, inside, self._settled)
+        found.sort()
+        # Rows without codes are few and lie together.
+        late = self._view.all_cosines(self._wanted, covered)
+        chosen = np.arange(len(late)) if inside is None else np.flatnonzero(inside[covered:])
+        rows = np.concatenate([found, covered + chosen])
+        cosines = np.concatenate([self._view.cosines(found, self._wanted), late[chosen]])
+        return _top(rows, cosines, most, complete=len(rows) >= self._selection.count)
+
+
+def _top(rows: Numbers, cosines: Floats, most: int, *, complete: bool) -> Ranked:
+    if len(rows) <= most:
+        return Ranked(rows, cosines, complete)
+    last = np.partition(cosines, len(cosines) - most)[len(cosines) - most]
+    chosen = cosines >= last - _TIE
+    return Ranked(rows[chosen], cosines[chosen], complete and bool(np.all(chosen)))

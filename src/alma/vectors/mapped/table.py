@@ -1,0 +1,188 @@
+"""The table of rows: what is kept in files, mapped, and behind it what has come since, in memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from alma.vectors.mapped.rows import FACTS, Block, Facts, Flags, Floats, Names, Numbers, empty
+
+_GATHERED_AT_ONCE = 1024
+_FIRST_ROOM = 256
+
+
+@dataclass(frozen=True)
+class Kept:
+    """The rows that are in files: one generation of them, complete up to a position of the feed."""
+
+    generation: str | None
+    base: Block
+    names: tuple[str, ...]
+    position: int
+
+
+class View:
+    """The rows as they were at one moment, numbered from 0; safe to read while more are added."""
+
+    def __init__(self, base: Block, tail: Block, dead: Flags, any_dead: bool) -> None:
+        self._base = base
+        self._tail = tail
+        self.dead = dead
+        self.any_dead = any_dead
+        self.count = base.size + tail.size
+
+    def facts(self, start: int, stop: int) -> Facts:
+        """What is known of the rows from one number up to another."""
+        split = self._base.size
+        if stop <= split:
+            return self._base.facts[start:stop]
+        if start >= split:
+            return self._tail.facts[start - split : stop - split]
+        return np.concatenate([self._base.facts[start:], self._tail.facts[: stop - split]])
+
+    def positions(self, rows: Numbers) -> list[int]:
+        """Where chosen rows, ascending in number, stand in the feed."""
+        split = int(np.searchsorted(rows, self._base.size))
+        early = self._base.facts["position"][rows[:split]]
+        return [*early.tolist(), *self._tail.facts["position"][rows[split:] - self._base.size].tolist()]
+
+    def cosines(self, rows: Numbers, wanted: Floats) -> Floats:
+        """The cosines of chosen rows, ascending in number."""
+        split = int(np.searchsorted(rows, self._base.size))
+        return np.concatenate(
+            [
+                _gathered_cosines(self._base.vectors, rows[:split], wanted),
+                _gathered_cosines(self._tail.vectors, rows[split:] - self._base.size, wanted),
+            ]
+        )
+
+    def all_cosines(self, wanted: Floats, start: int = 0) -> Floats:
+        """The cosines of every row from one number on."""
+        split = self._base.size
+        parts = [self._tail.vectors[max(start - split, 0) :] @ wanted]
+        if start < split:
+            parts.insert(0, self._base.vectors[start:] @ wanted)
+        return np.concatenate(parts)
+
+    def vectors(self, start: int, stop: int) -> Floats:
+        """A stretch of vectors; it may end earlier than asked, where files end and memory begins."""
+        split = self._base.size
+        if start < split:
+            return self._base.vectors[start : min(stop, split)]
+        return self._tail.vectors[start - split : stop - split]
+
+    def block(self, start: int, stop: int) -> Block:
+        """All of the rows from one number up to another, copied."""
+        split = self._base.size
+        parts = [self.vectors(start, stop)]
+        if start < split < stop:
+            parts.append(self.vectors(split, stop))
+        return Block(np.concatenate(parts), self.facts(start, stop))
+
+
+class Table:
+    """Rows in the order of the feed; whoever changes it holds the index's lock."""
+
+    def __init__(self, kept: Kept, dims: int) -> None:
+        self.dims = dims
+        self.kept = kept
+        self.names = Names(kept.names)
+        self.position = kept.position
+        self._tail = empty(dims)
+        self._tail_count = 0
+        self._dead = np.zeros(kept.base.size, np.bool_)
+        self._dead_count = 0
+
+    @classmethod
+    def from_nothing(cls, dims: int) -> Table:
+        return cls(Kept(None, empty(dims), (), 0), dims)
+
+    @property
+    def count(self) -> int:
+        return self.kept.base.size + self._tail_count
+
+    @property
+    def dead_count(self) -> int:
+        return self._dead_count
+
+    @property
+    def tail(self) -> Block:
+        """The rows that are in no file."""
+        return self._tail.part(slice(self._tail_count))
+
+    def view(self) -> View:
+        return View(self.kept.base, self.tail, self._dead[: self.count], self._dead_count > 0)
+
+    def extend(self, block: Block, position: int) -> None:
+        """Add rows; afterwards everything up to the position is here."""
+        needed = self._tail_count + block.size
+        if needed > self._tail.size:
+            self._tail = _roomier(self._tail, needed)
+            self._dead = _longer(self._dead, self.kept.base.size + self._tail.size)
+        self._tail.vectors[self._tail_count : needed] = block.vectors
+        self._tail.facts[self._tail_count : needed] = block.facts
+        self._tail_count = needed
+        self.position = position
+
+    def copy(self) -> Table:
+        """The table as it is now, to be read while this one grows."""
+        copy = Table(self.kept, self.dims)
+        copy.names = Names(self.names.texts)
+        copy.position = self.position
+        copy._tail, copy._tail_count = self.tail, self._tail_count
+        copy._dead, copy._dead_count = self._dead[: self.count].copy(), self._dead_count
+        return copy
+
+    def bury(self, rows: Numbers) -> None:
+        """Remember that these rows are stored no more."""
+        self._dead[rows] = True
+        self._dead_count = int(np.count_nonzero(self._dead[: self.count]))
+
+    def alive(self) -> Flags:
+        return ~self._dead[: self.count]
+
+    def based_on(self, kept: Kept) -> Table:
+        """The same table upon newer files: of the tail, only what they lack stays."""
+        table = Table(kept, self.dims)
+        if self.kept.generation not in (None, kept.generation):
+            # Rows of ours that the new files lack come from the feed again.
+            return table
+        tail = self.tail
+        lacking = tail.part(tail.facts["position"] > kept.position)
+        if lacking.size:
+            facts = self.names.renumbered(lacking.facts, table.names)
+            table.extend(Block(lacking.vectors, facts), self.position)
+        table.position = max(table.position, self.position)
+        if self.kept.generation == kept.generation:
+            known = np.flatnonzero(self._dead[: self.kept.base.size])
+            table.bury(known)
+        return table
+
+
+def _gathered_cosines(vectors: Floats, rows: Numbers, wanted: Floats) -> Floats:
+    """In pieces that stay in the processor's cache, instead of one large copy."""
+    cosines = np.empty(len(rows), np.float32)
+    room = np.empty((min(len(rows), _GATHERED_AT_ONCE), len(wanted)), np.float32)
+    for start in range(0, len(rows), _GATHERED_AT_ONCE):
+        chosen = rows[start : start + _GATHERED_AT_ONCE]
+        # With mode="clip" numpy writes to `out` directly; the numbers are all valid.
+        np.take(vectors, chosen, axis=0, out=room[: len(chosen)], mode="clip")
+        np.dot(room[: len(chosen)], wanted, out=cosines[start : start + len(chosen)])
+    return cosines
+
+
+def _roomier(tail: Block, needed: int) -> Block:
+    room = max(needed, 2 * tail.size, _FIRST_ROOM)
+    vectors = np.zeros((room, tail.vectors.shape[1]), np.float32)
+    facts = np.zeros(room, FACTS)
+    vectors[: tail.size], facts[: tail.size] = tail.vectors, tail.facts
+    return Block(vectors, facts)
+
+
+def _longer(flags: NDArray[Any], length: int) -> NDArray[Any]:
+    longer = np.zeros(length, np.bool_)
+    longer[: len(flags)] = flags
+    return longer

@@ -1,0 +1,287 @@
+"""Upkeep: what the index does in the background, one thing at a time."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+
+from alma.errors import StorageError
+from alma.storage.base import StorageBackend
+from alma.vectors.mapped.coarse import Coarse, available
+from alma.vectors.mapped.files import IndexFiles
+from alma.vectors.mapped.rows import Numbers
+from alma.vectors.mapped.state import State, Tuning
+from alma.vectors.mapped.table import Kept, Table
+
+_log = logging.getLogger("alma.vectors")
+
+_RETRY_SECONDS = 0.05
+_WORTH_SAVING = 1.2
+_FEWEST_COMPACTED = 256
+
+Task = Callable[[], None]
+Progress = Callable[[int, int], None]
+
+
+class Upkeep:
+    """Builds, writes, encodes, sweeps and compacts the rows of a state, in a thread that ends when all is done."""
+
+    def __init__(
+        self,
+        storage: StorageBackend,
+        model: str,
+        state: State,
+        files: IndexFiles | None,
+        tuning: Tuning,
+        lock: threading.RLock,
+        progress: Progress | None,
+    ) -> None:
+        self.state = state
+        self._storage = storage
+        self._model = model
+        self._files = files
+        self._tuning = tuning
+        self._lock = lock
+        self._progress = progress
+        self._thread: threading.Thread | None = None
+        self._stopping = threading.Event()
+        self._behind = False
+        self._doubtful = False
+        self._coming: Coarse | None = None
+        self._codes_saved = 0
+        self.start_if_due()
+
+    # ------------------------------------------------------------------ called by the index, under its lock or not
+
+    def start(self) -> None:
+        """Catch up with the store in the background."""
+        self._behind = True
+        self.start_if_due()
+
+    def doubt(self) -> None:
+        """Find out whether the rows are those of another store."""
+        self._doubtful = True
+        self.start_if_due()
+
+    def distrust(self, table: Table) -> None:
+        """Throw rows away that are not the store's, and begin anew."""
+        with self._lock:
+            if self.state.table is not table:
+                return
+            _log.warning("the vector index does not fit its store and is made anew", extra={"rows": table.count})
+            if self._files is not None:
+                self._files.reject(table.kept.generation)
+            self._coming = None
+            self.state = State(Table.from_nothing(table.dims), in_memory=self._files is None)
+            self.start()
+
+    def bury(self, table: Table, rows: Numbers) -> None:
+        with self._lock:
+            self.state.bury(table, rows)
+            self.start_if_due()
+
+    def start_if_due(self) -> None:
+        with self._lock:
+            running = self._thread is not None and self._thread.is_alive()
+            if running or self._stopping.is_set() or self._next() is None:
+                return
+            self._thread = threading.Thread(target=self._run, name="alma-vectors", daemon=True)
+            self._thread.start()
+
+    def wait(self, seconds: float) -> bool:
+        """Wait until there is nothing left to do."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            with self._lock:
+                thread = self._thread
+                if self._next() is None and (thread is None or not thread.is_alive()):
+                    return True
+            if thread is not None:
+                thread.join(_RETRY_SECONDS)
+            self.start_if_due()
+        return False
+
+    def abandon(self) -> None:
+        """Stop at the next opportunity, without waiting for it."""
+        self._stopping.set()
+
+    def close(self) -> None:
+        """Stop, after putting what is new into the files."""
+        self._stopping.set()
+        thread = self._thread
+        if thread is not None and thread is not threading.current_thread():
+            thread.join()
+        if self._files is not None and not self._behind:
+            self._flush()
+
+    # ------------------------------------------------------------------ the thread
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            with self._lock:
+                task = self._next()
+                if task is None:
+                    # Under the lock: whoever adds work from now on sees that nobody is doing it.
+                    self._thread = None
+                    return
+            try:
+                task()
+            except StorageError as exc:
+                # Nothing is lost: the store answers, and the next search starts this again.
+                _log.warning("the upkeep of the vector index failed", extra={"reason": str(exc)})
+                self._behind = self._doubtful = False
+                return
+
+    def _next(self) -> Task | None:
+        state, tuning = self.state, self._tuning
+        if self._doubtful:
+            return self._check
+        if self._behind:
+            return self._build
+        if self._files is not None and state.table.tail.size >= tuning.flush_rows:
+            return self._flush
+        if self._codes_wanted():
+            return self._encode
+        if state.dead_met >= tuning.sweep_after or state.table.count > 2 * state.rows_at_last_sweep + tuning.flush_rows:
+            return self._sweep
+        if state.table.dead_count > max(_FEWEST_COMPACTED, tuning.dead_share * state.table.count):
+            return self._compact
+        return None
+
+    def _codes_wanted(self) -> bool:
+        settled = self.state.settled
+        if settled < self._tuning.coarse_rows or not available():
+            return False
+        # Rows in files settle many at a time, those in memory one by one.
+        worth_it = self._tuning.flush_rows if self.state.in_memory else 1
+        return self.state.coarse is None or settled - self.state.coarse.count >= worth_it
+
+    # ------------------------------------------------------------------ what it does
+
+    def _check(self) -> None:
+        with self._storage.snapshot() as tx:
+            position = tx.vector_position()
+        self._doubtful = False
+        with self._lock:
+            table = self.state.table
+        if table.position > position:
+            self.distrust(table)
+
+    def _build(self) -> None:
+        """Read the feed page by page, each in a snapshot of its own, so that nobody waits for it."""
+        first = self.state.table.position
+        _log.info("the vector index is catching up with its store", extra={"from": first})
+        while not self._stopping.is_set() and self._read_page(first):
+            if self._files is not None and self.state.table.tail.size >= 4 * self._tuning.flush_rows:
+                self._flush()
+        if self._files is not None:
+            self._flush()
+        _log.info("the vector index has caught up", extra={"rows": self.state.table.count})
+
+    def _read_page(self, first: int) -> bool:
+        with self._lock:
+            table = self.state.table
+            start = table.position
+        with self._storage.snapshot() as tx:
+            newest = tx.vector_position()
+            page = tx.vectors_after(self._model, start, self._tuning.page_rows)
+        complete = len(page) < self._tuning.page_rows
+        with self._lock:
+            # Files of another process, or a search, may have brought the table further meanwhile.
+            if self.state.table is table and table.position == start:
+                self.state.extend(page, newest if complete else page[-1].position)
+                self._behind = not complete
+        if self._progress is not None:
+            self._progress(self.state.table.position - first, newest - first)
+        return self._behind
+
+    def _flush(self) -> None:
+        """Put new rows into the files, or take over what another process has put there."""
+        with self._lock:
+            table = self.state.table.copy()
+        assert self._files is not None
+        try:
+            kept = self._files.keep(table)
+        except OSError as exc:
+            self._leave_files(exc)
+            return
+        if kept is None:
+            self._stopping.wait(_RETRY_SECONDS)
+            return
+        with self._lock:
+            self._rebase(kept)
+
+    def _leave_files(self, exc: OSError) -> None:
+        _log.warning("the vector index goes on from memory: its files cannot be written", extra={"reason": str(exc)})
+        with self._lock:
+            self._files = None
+            self.state.in_memory = True
+
+    def _rebase(self, kept: Kept) -> None:
+        if kept.generation != self.state.table.kept.generation:
+            self._coming = None
+        self.state.rebase(kept)
+
+    def _encode(self) -> None:
+        """Make codes for rows that have none, a little at a time; the first ones are used when all are there."""
+        with self._lock:
+            table, view, settled = self.state.table, self.state.table.view(), self.state.settled
+            coarse = self.state.coarse or self._coming
+        if coarse is None:
+            coarse = self._loaded_codes(table) or Coarse(table.dims)
+        if coarse.count < settled:
+            coarse.extend(view, settled)
+        with self._lock:
+            if self.state.table.kept.generation != table.kept.generation:
+                return
+            self._coming = coarse
+            if settled - coarse.count < self._tuning.flush_rows:
+                self.state.coarse, self._coming = coarse, None
+        if self.state.coarse is coarse:
+            self._save_codes(table, coarse)
+
+    def _loaded_codes(self, table: Table) -> Coarse | None:
+        generation = table.kept.generation
+        if self._files is None or generation is None:
+            return None
+        coarse = Coarse.load(self._files.codes_path(generation), table.dims, table.kept.base.size)
+        self._codes_saved = 0 if coarse is None else coarse.count
+        return coarse
+
+    def _save_codes(self, table: Table, coarse: Coarse) -> None:
+        generation = table.kept.generation
+        if self._files is None or generation is None or coarse.count < _WORTH_SAVING * self._codes_saved:
+            return
+        try:
+            coarse.save(self._files.codes_path(generation))
+        except OSError as exc:
+            _log.warning("the codes of the vector index cannot be kept", extra={"reason": str(exc)})
+        self._codes_saved = coarse.count
+
+    def _sweep(self) -> None:
+        """Find out which rows are stored no more."""
+        with self._storage.snapshot() as tx:
+            position, held = tx.vector_position(), tx.positions_held(self._model)
+        with self._lock:
+            self.state.swept(held, position)
+
+    def _compact(self) -> None:
+        """Write the living rows anew, without the dead."""
+        with self._lock:
+            table, files = self.state.table.copy(), self._files
+            if files is None:
+                self.state.compact_in_memory()
+                self._coming = None
+                return
+        try:
+            kept = files.keep(table, table.alive())
+        except OSError as exc:
+            self._leave_files(exc)
+            return
+        if kept is None:
+            self._stopping.wait(_RETRY_SECONDS)
+            return
+        with self._lock:
+            self._rebase(kept)

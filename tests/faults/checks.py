@@ -98,10 +98,12 @@ def check_sqlite_file(path: Path) -> None:
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
         connection.execute("INSERT INTO heuristics_fts (heuristics_fts) VALUES ('integrity-check')")
         connection.execute("CREATE VIRTUAL TABLE temp.words USING fts5vocab('main', 'heuristics_fts', 'instance')")
-        indexed = set(connection.execute("SELECT doc, term FROM temp.words"))
+        indexed = set(connection.execute("SELECT doc, term FROM temp.words WHERE col <> 'scope'"))
+        owned = {doc for (doc,) in connection.execute("SELECT doc FROM temp.words WHERE col = 'scope'")}
         heuristics = connection.execute("SELECT seq, id, condition, strategy FROM heuristics").fetchall()
         vectors = connection.execute("SELECT memory_id FROM embeddings").fetchall()
     assert indexed == {(seq, term) for seq, _, *texts in heuristics for text in texts for term in terms(text)}
+    assert owned == {seq for seq, *_ in heuristics}
     assert sorted(key for (key,) in vectors) == sorted(key for _, key, *_ in heuristics)
 
 

@@ -3,34 +3,82 @@
 from __future__ import annotations
 
 import re
+import threading
 import unicodedata
+from typing import Any
 
 LONGEST_TERM = 64
 INDEXED_CHARACTERS = 100_000
+_MOST_STEMS = 100_000
 
-_WORD = re.compile(rf"[a-z0-9]{{1,{LONGEST_TERM}}}")
+# ASCII, without case, and spaces for whatever is neither letter nor digit.
+_PLAIN = bytes(ord(chr(i).lower()) if i < 128 and chr(i).isalnum() else ord(" ") for i in range(256))
 # Scripts written without spaces; their words are found by pairs of neighbouring characters.
 _UNSPACED = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]+"
 )
+# What stands behind an apostrophe is an ending or an auxiliary, and says nothing: Anna's, we'll, they're.
+_ENDING = re.compile(r"(?<=[^\W_])'(?:s|ll|re|ve|d|m)(?![^\W_])")
+_NEGATION = re.compile(r"(?<=n)'t(?![^\W_])")
+_APOSTROPHES = str.maketrans({"\u2019": "'", "\u02bc": "'", "\uff07": "'"})
+_LATIN_MARKS = re.compile("(?<=[a-z\u00df-\u024f\u1e00-\u1eff])[\u0300-\u036f]+")
+# Latin letters whose stroke or tie Unicode does not take for a mark.
+_LATIN_LETTERS = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ħ": "h", "ı": "i", "æ": "ae", "œ": "oe"})
+
+# Function words, question words and auxiliaries: every text has them, so that they find nothing.
+_FUNCTION_WORDS = """
+a about above after again all also am an and any are aren arent as at be because been before being below between both
+but by can cannot cant could couldnt did didnt do does doesnt doing dont down during each either else ever few for from
+further had hadnt has hasnt have havent having he her here hers herself him himself his how i if in into is isnt it its
+itself just may me might mine more most must my myself neither no nor not of off on once only or other our ours
+ourselves out over own shall shant she should shouldnt so some such than that the their theirs them themselves then
+there these they this those through to too under until up upon us very was wasnt we were werent what when where which
+while who whom whose why will with wont would wouldnt yes you your yours yourself yourselves
+"""
+STOP_WORDS = frozenset(_FUNCTION_WORDS.split())
 
 
 def terms(text: str) -> list[str]:
-    """The words of a text in order: letters and digits, without case or width; longer ones in pieces of 64 characters.
+    """The words of a text in order: letters and digits, without case, width, accents and English endings.
 
-    Only the first 100,000 characters count: beyond that a text is kept but not searched by word.
+    A word longer than 64 characters counts in pieces. Only the first 100,000 characters count: beyond that a text is
+    kept but not searched by word.
     """
+    return spaced_terms(text).split()
+
+
+def spaced_terms(text: str) -> str:
+    """The terms of a text with spaces between them, which is what they are made as."""
+    return " ".join(map(_stem_of, _words(text)))
+
+
+def query_terms(text: str) -> list[str]:
+    """The different terms of a question, without the words that every text has; if there are no others, with them."""
+    words = _words(text)
+    telling = [word for word in words if word not in STOP_WORDS] or words
+    return list(dict.fromkeys(" ".join(map(_stem_of, telling)).split()))
+
+
+def _words(text: str) -> list[str]:
     text = text[:INDEXED_CHARACTERS]
     if text.isascii():
-        return _WORD.findall(text.lower())
-    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+        plain = _without_apostrophes(text.lower()) if "'" in text else text
+        return plain.encode("ascii").translate(_PLAIN).decode("ascii").split()
+    folded = _without_apostrophes(_folded(text))
     words = "".join(c if c.isalnum() or unicodedata.category(c)[0] == "M" else " " for c in folded).split()
-    return [
-        term[start : start + LONGEST_TERM]
-        for word in words
-        for term in _split(word)
-        for start in range(0, len(term), LONGEST_TERM)
-    ]
+    return [piece for word in words for piece in _split(word)]
+
+
+def _without_apostrophes(text: str) -> str:
+    """Don't becomes dont, Anna's becomes anna; any other apostrophe stands between two words."""
+    return _ENDING.sub("", _NEGATION.sub("t", text))
+
+
+def _folded(text: str) -> str:
+    """Without case and width, and Latin letters without their accents; in other scripts marks make other letters."""
+    plain = unicodedata.normalize("NFKC", text.translate(_APOSTROPHES)).casefold()
+    bare = _LATIN_MARKS.sub("", unicodedata.normalize("NFKD", plain))
+    return unicodedata.normalize("NFKC", bare).translate(_LATIN_LETTERS)
 
 
 def _split(word: str) -> list[str]:
@@ -45,3 +93,36 @@ def _split(word: str) -> list[str]:
     if end < len(word):
         pieces.append(word[end:])
     return pieces
+
+
+class _Stems(dict[str, str]):
+    """The term of each word met so far: its English stem, itself if it has other letters or digits, or its pieces."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._lock = threading.Lock()
+        self._stemmer: Any = None
+
+    def __missing__(self, word: str) -> str:
+        if len(word) > LONGEST_TERM:
+            pieces = (word[start : start + LONGEST_TERM] for start in range(0, len(word), LONGEST_TERM))
+            return " ".join(map(self.__getitem__, pieces))
+        if len(self) >= _MOST_STEMS:
+            self.clear()
+        stem = self[word] = self._stem(word) if word.isascii() and word.isalpha() else word
+        return stem
+
+    def _stem(self, word: str) -> str:
+        # A stemmer works on one word at a time.
+        with self._lock:
+            if self._stemmer is None:
+                # Loaded when the first word is cut: importing the records stays free of it.
+                import Stemmer
+
+                # Without a cache of its own, which would only repeat this one.
+                self._stemmer = Stemmer.Stemmer("english", 0)
+            stem: str = self._stemmer.stemWord(word)
+        return stem
+
+
+_stem_of = _Stems().__getitem__

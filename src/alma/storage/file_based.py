@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import os
 import threading
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -25,6 +24,7 @@ from alma.storage.base import DEFAULT_MODEL, Mark, MarkTable, Query, StorageBack
 from alma.storage.document import from_document, timestamp_of, timestamp_text, to_document
 from alma.storage.json_files import JsonFolder, Signature
 from alma.storage.nearest import nearest
+from alma.storage.ranking import bm25
 
 # The kind, the record, the model, and the part: 0 for the record's own vector, 1 and on for its passages.
 VectorKey = tuple[str, str, str, int]
@@ -175,10 +175,9 @@ class FileTransaction(Transaction):
 
     def _matching(
         self, spec: RecordSpec, words: Sequence[str], where: Predicate, limit: int
-    ) -> list[tuple[Record, float]]:
-        scored = ((record, _overlap(record, words)) for record in self._fulfilling(spec, where))
-        found = sorted((pair for pair in scored if pair[1] > 0), key=lambda pair: (-pair[1], pair[0].key))
-        return [(self._with_vector(record), score) for record, score in found[:limit]]
+    ) -> list[tuple[str, float]]:
+        texts = {record.key: terms(record.text()) for record in self._fulfilling(spec, where)}
+        return bm25(texts, words)[:limit]
 
     def _nearest(
         self, spec: RecordSpec, vector: Vector, model: str, where: Predicate, limit: int, *, exact: bool
@@ -412,11 +411,3 @@ def _bare(record: Record) -> Record:
     """The record without its vector, which has a file of its own."""
     name = record.spec.vector_field
     return record if name is None else type(record).trusted({**record.values(), name: None})
-
-
-def _overlap(record: Record, words: Sequence[str]) -> float:
-    """How many of the words a record contains, and then how often for its length."""
-    found = terms(record.text())
-    counts = Counter(found)
-    distinct = sum(1 for word in words if word in counts)
-    return distinct + sum(counts[word] for word in words) / (len(found) + 1) if distinct else 0.0

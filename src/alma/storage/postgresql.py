@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import math
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Self
@@ -21,10 +20,10 @@ from alma.errors import (
 from alma.model.governance import Attribution
 from alma.model.query import Predicate
 from alma.model.record import Record, RecordSpec
-from alma.model.text import terms
 from alma.model.vector import Vector
 from alma.storage.base import DEFAULT_MODEL, Capability, StorageBackend
 from alma.storage.nearest import nearest
+from alma.storage.sql.postgres_words import WordSearch, entry
 from alma.storage.sql.statements import Dialect
 from alma.storage.sql.transaction import SqlTransaction
 
@@ -60,8 +59,6 @@ _LONGEST_INDEXED_VECTOR = 2_000
 _COPY_FROM = 16
 _LOCK_BUCKETS = 64
 _CONNECT_SECONDS = 30.0
-_MOST_POSITIONS = 255
-_LAST_POSITION = 16_383
 
 
 class PostgreSQLStorage(StorageBackend):
@@ -259,7 +256,7 @@ class PostgresTransaction(SqlTransaction):
     def _insert(self, spec: RecordSpec, records: Sequence[Record]) -> None:
         statements = self.dialect.kind(spec)
         extra = ("search",) if spec.text else ()
-        rows = ([*([_words(record)] if spec.text else ()), *statements.row(record)] for record in records)
+        rows = ([*([entry(record)] if spec.text else ()), *statements.row(record)] for record in records)
         if len(records) < _COPY_FROM:
             self.run_many(self._insert_sql(statements, *extra), rows)
         else:
@@ -269,7 +266,7 @@ class PostgresTransaction(SqlTransaction):
     def _replace(self, spec: RecordSpec, records: Sequence[Record], previous: Sequence[Record]) -> None:
         statements = self.dialect.kind(spec)
         extra = ("search",) if spec.text else ()
-        rows = [[*([_words(record)] if spec.text else ()), *statements.row(record), record.key] for record in records]
+        rows = [[*([entry(record)] if spec.text else ()), *statements.row(record), record.key] for record in records]
         self.run_many(self._update_sql(statements, *extra), rows)
         self._rewrite_tags(spec, records, previous)
 
@@ -314,17 +311,8 @@ class PostgresTransaction(SqlTransaction):
 
     def _matching(
         self, spec: RecordSpec, words: Sequence[str], where: Predicate, limit: int
-    ) -> list[tuple[Record, float]]:
-        statements = self.dialect.kind(spec)
-        condition, values = statements.condition(where)
-        table = statements.table.name
-        found = self.rows(
-            f"SELECT {table}.{spec.key}, ts_rank({table}.search, %(question)s::tsquery)::float8 AS score FROM {table} "
-            f"WHERE {table}.search @@ %(question)s::tsquery AND {condition} "
-            f"ORDER BY score DESC, {table}.{spec.key} LIMIT %(most)s",
-            {**values, "question": " | ".join(f"'{word}'" for word in words), "most": limit},
-        )
-        return self._hydrated(spec, found)
+    ) -> list[tuple[str, float]]:
+        return WordSearch(self, spec, where).matching(words, limit)
 
     def _nearest(
         self, spec: RecordSpec, vector: Vector, model: str, where: Predicate, limit: int, *, exact: bool
@@ -443,12 +431,3 @@ def _quoted(text: str) -> str:
 def hash_bucket(key: str) -> int:
     """Which of a few locks an id belongs to: the same in every process, and few, as locks are a shared resource."""
     return sum(key.encode()) % _LOCK_BUCKETS
-
-
-def _words(record: Record) -> str:
-    """The terms of a record and where they stand, as a tsvector is written."""
-    positions: dict[str, list[int]] = defaultdict(list)
-    for position, term in enumerate(terms(record.text()), start=1):
-        if len(positions[term]) < _MOST_POSITIONS:
-            positions[term].append(min(position, _LAST_POSITION))
-    return " ".join(f"'{term}':{','.join(map(str, places))}" for term, places in positions.items())

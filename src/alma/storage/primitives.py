@@ -94,8 +94,11 @@ class Primitives(ABC):
     @abstractmethod
     def _matching(
         self, spec: RecordSpec, words: Sequence[str], where: Predicate, limit: int
-    ) -> list[tuple[Record, float]]:
-        """The records that contain at least one of the words, best match first, ids breaking ties."""
+    ) -> list[tuple[str, float]]:
+        """The keys of the records that contain at least one of the words, best match first, ids breaking ties.
+
+        Where there are too many such records, the most common words may be left out.
+        """
 
     @abstractmethod
     def _last_versions(self, kind: str, record_ids: Collection[str]) -> dict[str, MemoryVersion]:

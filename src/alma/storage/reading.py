@@ -13,7 +13,7 @@ from alma.model.memory import MemoryVersion
 from alma.model.query import EVERYTHING, And, Compare, Cursor, In, Order, Predicate
 from alma.model.record import Record, RecordSpec, spec_of
 from alma.model.scope import Scope
-from alma.model.text import terms
+from alma.model.text import query_terms
 from alma.model.vector import Vector
 from alma.storage import versions
 from alma.storage.feed import VectorFeed, VectorQuestion
@@ -22,6 +22,7 @@ from alma.storage.primitives import Hit, Primitives, Query
 T = TypeVar("T", bound=Record)
 
 EVERYWHERE = Scope.everywhere()
+_MOST_TERMS = 64
 
 
 class Reading(VectorFeed, Primitives):
@@ -66,19 +67,27 @@ class Reading(VectorFeed, Primitives):
     def count(self, cls: type[Record], scope: Scope, where: Predicate = EVERYTHING) -> int:
         return self._count(spec_of(cls), inside(spec_of(cls), scope, where))
 
+    def matching_ids(
+        self, cls: type[Record], query: str, scope: Scope, where: Predicate = EVERYTHING, limit: int = 10
+    ) -> list[tuple[str, float]]:
+        spec = spec_of(cls)
+        if not spec.text:
+            raise UnsupportedOperation(f"{spec.kind} has no searchable text")
+        if not isinstance(query, str):
+            raise ValidationError("search", "query", query, "must be text")
+        bounded = inside(spec, scope, where)
+        words = query_terms(query)[:_MOST_TERMS]
+        limit = required_limit(limit)
+        return self._matching(spec, words, bounded, limit) if words and limit else []
+
     def search_text(
         self, cls: type[T], query: str, scope: Scope, where: Predicate = EVERYTHING, limit: int = 10
     ) -> list[Hit[T]]:
-        if not spec_of(cls).text:
-            raise UnsupportedOperation(f"{spec_of(cls).kind} has no searchable text")
-        if not isinstance(query, str):
-            raise ValidationError("search", "query", query, "must be text")
-        bounded = inside(spec_of(cls), scope, where)
-        words = list(dict.fromkeys(terms(query)))
-        limit = required_limit(limit)
-        if not words or not limit:
+        found = self.matching_ids(cls, query, scope, where, limit)
+        if not found:
             return []
-        return [Hit(cast(T, record), score) for record, score in self._matching(spec_of(cls), words, bounded, limit)]
+        records = {record.key: record for record in self.get_many(cls, (key for key, _ in found), EVERYWHERE)}
+        return [Hit(records[key], score) for key, score in found]
 
     def search_vector(
         self,

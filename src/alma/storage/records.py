@@ -182,10 +182,24 @@ class RecordStore(ABC):
         with self.snapshot() as tx:
             return tx.count(cls, scope, where)
 
+    def matching_ids(
+        self, cls: type[Record], query: str, scope: Scope, where: Predicate = EVERYTHING, limit: int = 10
+    ) -> list[tuple[str, float]]:
+        """The ids of the records inside the scope that share words with the query, with scores, best match first.
+
+        The score is BM25: rare words count more, repetitions less and less, long texts less; it is above zero. Words
+        that every text has (the, what, is) are left out of the query, unless there are no others, and no more than 64
+        different words are looked for. The answer is exact, every word counting, in a scope of up to 5,000 records,
+        and in larger ones while its words are rare; beyond that the most common words may only help to rank, or be
+        left out.
+        """
+        with self.snapshot() as tx:
+            return tx.matching_ids(cls, query, scope, where, limit)
+
     def search_text(
         self, cls: type[T], query: str, scope: Scope, where: Predicate = EVERYTHING, limit: int = 10
     ) -> list[Hit[T]]:
-        """The records inside the scope that share words with the query, best match first."""
+        """The records that `matching_ids` finds, with their scores."""
         with self.snapshot() as tx:
             return tx.search_text(cls, query, scope, where, limit)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,7 +17,6 @@ from alma.model.governance import Attribution
 from alma.model.memory import ChangeType
 from alma.model.query import Predicate
 from alma.model.record import Record, RecordSpec
-from alma.model.text import INDEXED_CHARACTERS, LONGEST_TERM, terms
 from alma.model.vector import Vector
 from alma.storage.base import DEFAULT_MODEL, Capability, StorageBackend
 from alma.storage.feed import moved
@@ -27,10 +25,9 @@ from alma.storage.sql import legacy, sqlite_fulltext
 from alma.storage.sql.sqlite_connections import Checkpoints, Connections, Durability, translated
 from alma.storage.sql.sqlite_feed import SQLiteFeed
 from alma.storage.sql.sqlite_migrations import SQLiteMigrator
+from alma.storage.sql.sqlite_words import OWNER_COLUMN, WordSearch, entry
 from alma.storage.sql.statements import Dialect
 from alma.storage.sql.transaction import SqlTransaction
-
-_HAS_LONG_WORD = re.compile(rf"[A-Za-z0-9]{{{LONGEST_TERM + 1}}}").search
 
 
 class SQLiteStorage(StorageBackend):
@@ -155,7 +152,7 @@ class SQLiteTransaction(SQLiteFeed):
     def _replace(self, spec: RecordSpec, records: Sequence[Record], previous: Sequence[Record]) -> None:
         statements = self.dialect.kind(spec)
         if spec.text:
-            reworded = [(old, new) for old, new in zip(previous, records, strict=True) if _words(old) != _words(new)]
+            reworded = [(old, new) for old, new in zip(previous, records, strict=True) if entry(old) != entry(new)]
             seqs = self._seqs(spec, [old.key for old, _ in reworded])
             self._unindex_words(spec, [(seqs[old.key], old) for old, _ in reworded])
             self._index_words(spec, [(seqs[new.key], new) for _, new in reworded])
@@ -208,19 +205,19 @@ class SQLiteTransaction(SQLiteFeed):
     # ------------------------------------------------------------------ full text
 
     def _index_words(self, spec: RecordSpec, numbered: Iterable[tuple[int, Record]]) -> None:
-        names = ", ".join(spec.text)
+        names = ", ".join((*spec.text, OWNER_COLUMN))
         self.run_many(
             f"INSERT INTO {self.schema.fts_table(spec)} (rowid, {names}) "
-            f"VALUES {self.placeholders(1 + len(spec.text))}",
-            ((seq, *_words(record)) for seq, record in numbered),
+            f"VALUES {self.placeholders(2 + len(spec.text))}",
+            ((seq, *entry(record)) for seq, record in numbered),
         )
 
     def _unindex_words(self, spec: RecordSpec, numbered: Iterable[tuple[int, Record]]) -> None:
         """A contentless index forgets an entry when it is told the words that were in it."""
-        table, names = self.schema.fts_table(spec), ", ".join(spec.text)
+        table, names = self.schema.fts_table(spec), ", ".join((*spec.text, OWNER_COLUMN))
         self.run_many(
-            f"INSERT INTO {table} ({table}, rowid, {names}) VALUES ('delete', {', '.join('?' * (1 + len(spec.text)))})",
-            [(seq, *_words(record)) for seq, record in numbered],
+            f"INSERT INTO {table} ({table}, rowid, {names}) VALUES ('delete', {', '.join('?' * (2 + len(spec.text)))})",
+            [(seq, *entry(record)) for seq, record in numbered],
         )
 
     def _seqs(self, spec: RecordSpec, keys: Sequence[str]) -> dict[str, int]:
@@ -229,19 +226,8 @@ class SQLiteTransaction(SQLiteFeed):
 
     def _matching(
         self, spec: RecordSpec, words: Sequence[str], where: Predicate, limit: int
-    ) -> list[tuple[Record, float]]:
-        statements = self.dialect.kind(spec)
-        condition, values = statements.condition(where)
-        table, fts = statements.table.name, self.schema.fts_table(spec)
-        # The terms hold letters and digits only, so quoting them leaves nothing for FTS5 to interpret.
-        question = " OR ".join(f'"{word}"' for word in words)
-        found = self.rows(
-            f'SELECT "{table}"."{spec.key}", -bm25({fts}) AS score FROM {fts} '
-            f'JOIN "{table}" ON "{table}".seq = {fts}.rowid WHERE {fts} MATCH :question AND {condition} '
-            f'ORDER BY score DESC, "{table}"."{spec.key}" LIMIT :most',
-            {**values, "question": question, "most": limit},
-        )
-        return self._hydrated(spec, found)
+    ) -> list[tuple[str, float]]:
+        return WordSearch(self, spec, where).matching(words, limit)
 
     # ------------------------------------------------------------------ vectors
 
@@ -277,20 +263,3 @@ def _checked_path(db_path: str | os.PathLike[str]) -> Path:
     except OSError as exc:
         raise ConfigurationError(f"the folder of db_path {text!r} cannot be made: {exc.strerror}") from exc
     return path
-
-
-def _is_plain(text: str) -> bool:
-    """Whether no word is longer than a term and none lies behind the indexed part."""
-    return len(text) <= INDEXED_CHARACTERS and not _HAS_LONG_WORD(text)
-
-
-def _words(record: Record) -> list[str]:
-    """The terms of each searchable field, as the full-text table takes them."""
-    return [_spaced(text) if (text := getattr(record, name)) else "" for name in record.spec.text]
-
-
-def _spaced(text: str) -> str:
-    """The terms of a text with spaces between them; FTS5 cuts plain ASCII exactly as we do, so that stays as it is."""
-    if text.isascii() and (len(text) <= LONGEST_TERM or _is_plain(text)):
-        return text
-    return " ".join(terms(text))

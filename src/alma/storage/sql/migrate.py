@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,6 +16,7 @@ from alma.errors import MigrationError
 from alma.storage.sql.schema import DialectName
 
 HISTORY_TABLE = "schema_migrations"
+_STEP = re.compile(r"^-- then: (\w+)$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +30,12 @@ class Migration:
     @property
     def checksum(self) -> str:
         return hashlib.sha256(self.sql.encode()).hexdigest()
+
+    @property
+    def step(self) -> str | None:
+        """The step in Python that a line `-- then: name` asks for, None where SQL says it all."""
+        named = _STEP.search(self.sql)
+        return None if named is None else named.group(1)
 
     @property
     def file_name(self) -> str:
@@ -82,6 +90,10 @@ class Migrator(ABC):
     def _apply(self, migration: Migration) -> None:
         """Run one migration and record it."""
 
+    @abstractmethod
+    def _steps(self) -> Mapping[str, Callable[[], None]]:
+        """What migrations may ask for beyond SQL, by name."""
+
     def _after_change(self) -> None:  # noqa: B027 - only some databases have something to do here
         """Called once, locked, after the last change."""
 
@@ -113,9 +125,18 @@ class Migrator(ABC):
                 self._before_change()
             for migration in todo:
                 self._apply(migration)
+            self._take_steps(todo)
             if todo:
                 self._after_change()
         return todo
+
+    def _take_steps(self, migrations: Sequence[Migration]) -> None:
+        """Take each step once, when the schema is the one that today's code knows."""
+        known = self._steps()
+        for name in dict.fromkeys(migration.step for migration in migrations if migration.step is not None):
+            if name not in known:
+                raise MigrationError(f"{self.target} cannot be migrated: there is no step {name!r}; install ALMA anew")
+            known[name]()
 
     def _checked(self, applied: list[Applied]) -> list[Applied]:
         known = {migration.version: migration for migration in self._known}

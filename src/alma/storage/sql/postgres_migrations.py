@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import psycopg
@@ -11,6 +12,7 @@ from psycopg import sql
 
 from alma.errors import MigrationError
 from alma.storage.sql.migrate import HISTORY_TABLE, Applied, Migration, Migrator, statements
+from alma.storage.sql.postgres_words import index_everything
 
 # Any constant will do, as long as every migrator of every version uses the same one.
 _LOCK = 0x616C6D61
@@ -71,6 +73,9 @@ class PostgresMigrator(Migrator):
             f"INSERT INTO {HISTORY_TABLE} (version, name, checksum) VALUES (%s, %s, %s)",
             (migration.version, migration.name, migration.checksum),
         )
+
+    def _steps(self) -> Mapping[str, Callable[[], None]]:
+        return {"index_words": partial(index_everything, self._connection)}
 
     def _has_table(self, name: str) -> bool:
         found = self._connection.execute(

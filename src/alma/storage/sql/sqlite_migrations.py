@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 
 from alma import clock
 from alma.storage.document import timestamp_of, timestamp_text
 from alma.storage.sql import legacy
 from alma.storage.sql.migrate import HISTORY_TABLE, Applied, Migration, Migrator, statements
+from alma.storage.sql.sqlite_words import index_everything
 
 _CREATE_HISTORY = (
     f"CREATE TABLE IF NOT EXISTS {HISTORY_TABLE} "
@@ -72,6 +74,9 @@ class SQLiteMigrator(Migrator):
             f"INSERT INTO {HISTORY_TABLE} (version, name, applied_at, checksum) VALUES (?, ?, ?, ?)",
             (migration.version, migration.name, timestamp_text(clock.now()), migration.checksum),
         )
+
+    def _steps(self) -> Mapping[str, Callable[[], None]]:
+        return {"index_words": partial(index_everything, self._connection)}
 
     def _after_change(self) -> None:
         if self._older_tables and self._adopt is not None:

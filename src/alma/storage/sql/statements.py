@@ -16,6 +16,7 @@ from alma.model.record import FieldSpec, Record, RecordSpec
 from alma.model.vector import Vector
 from alma.storage.document import timestamp_of, timestamp_text
 from alma.storage.primitives import Query
+from alma.storage.ranking import Remembered
 from alma.storage.sql.clauses import Bindings, Clauses, Values, limited
 from alma.storage.sql.schema import DialectName, Schema
 
@@ -84,6 +85,8 @@ class Dialect:
         self._kinds: dict[str, KindStatements] = {}
         # What the store's models are known to have committed to, so that not every write must ask.
         self.vector_lengths: dict[str, int] = {}
+        # On SQLite they last while the table keeps its size, on a server for a minute.
+        self.word_counts = Remembered(slack=0.02 if name == "sqlite" else 0)
 
     def kind(self, spec: RecordSpec) -> KindStatements:
         statements = self._kinds.get(spec.kind)

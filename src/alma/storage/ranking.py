@@ -1,0 +1,120 @@
+"""Ranking by words: which terms of a question are worth looking up, and what a match is worth (BM25)."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from alma.model.query import And, Compare, In, Predicate
+
+K1, B = 1.2, 0.75
+# A word is not counted further than this; what is more common is estimated.
+COUNTED = 5_000
+# So many entries of an index may be scored for one question.
+BUDGET = 2_500
+# What lies inside so small a scope is scored as a whole, with all the words.
+SCORED_WHOLE = 5_000
+OWNERS = ("project_id", "agent", "user_id", "session_id")
+_MOST_OWNERS = 50
+_MOST_REMEMBERED = 100_000
+
+
+def idf(records: float, having: float) -> float:
+    """What a word weighs that so many of the records have: the rarer, the more; always above zero."""
+    return math.log1p(max(0.0, records - having + 0.5) / (having + 0.5))
+
+
+def saturation(frequency: float, length: float, mean: float) -> float:
+    """What it counts that a word occurs so often in a text of that length: less and less, up to K1 + 1."""
+    return frequency * (K1 + 1) / (frequency + K1 * (1 - B + B * length / max(mean, 1.0)))
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The terms of a question that are looked up, rarest first, and those left out because too many records have them.
+
+    While `left_out` is empty the answer is exact: every word of the question counts for every record.
+    """
+
+    chosen: tuple[str, ...]
+    left_out: tuple[str, ...]
+
+
+def select(counts: Mapping[str, int], inside: int, *, may: Callable[[str], bool] = lambda _: True) -> Selection:
+    """Choose the rarest terms until their entries use up the budget; `inside` is how many records the scope has.
+
+    Common words cost the most and say the least: at a million records a word that every second one has takes longer
+    than all rarer ones together, and hardly moves the ranking. `may` keeps terms out that a store cannot score.
+    """
+    rarest_first = sorted(counts, key=lambda word: (counts[word], word))
+    usable = [word for word in rarest_first if may(word)]
+    total = sum(counts[word] for word in usable)
+    if min(total, inside) > SCORED_WHOLE:
+        usable = list(_affordable(usable, counts))
+    taken = set(usable)
+    return Selection(tuple(usable), tuple(word for word in rarest_first if word not in taken))
+
+
+def _affordable(rarest_first: Sequence[str], counts: Mapping[str, int]) -> Iterator[str]:
+    used = 0
+    for word in rarest_first:
+        # The rarest may cost more than the budget, since without it there is nothing to rank by.
+        if used + counts[word] > (BUDGET if used else SCORED_WHOLE):
+            return
+        used += counts[word]
+        yield word
+
+
+def conjunctions(left_out: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """What records are looked for that must do: those with all of the words, with the rarer half, with one of them."""
+    half = (len(left_out) + 1) // 2
+    yield from dict.fromkeys((tuple(left_out), tuple(left_out[:half]), *((word,) for word in left_out)))
+
+
+def bm25(texts: Mapping[str, Sequence[str]], words: Sequence[str]) -> list[tuple[str, float]]:
+    """The keys of the texts, given as terms, that have any of the words, best first, keys breaking ties."""
+    mean = sum(map(len, texts.values())) / max(len(texts), 1)
+    counts = {key: Counter(text) for key, text in texts.items()}
+    weights = {word: idf(len(texts), sum(word in each for each in counts.values())) for word in words}
+    scores = {
+        key: sum(weights[word] * saturation(each[word], each.total(), mean) for word in words if word in each)
+        for key, each in counts.items()
+    }
+    return sorted(((key, score) for key, score in scores.items() if score > 0), key=lambda pair: (-pair[1], pair[0]))
+
+
+def owners(where: Predicate) -> dict[str, tuple[str, ...]]:
+    """Whose records a predicate asks for: the owners that each of them must have one of."""
+    match where:
+        case Compare(name, "eq", value) if name in OWNERS and isinstance(value, str):
+            return {name: (value,)}
+        case In(name, values) if name in OWNERS and 0 < len(values) <= _MOST_OWNERS:
+            return {name: tuple(values)}
+        case And(parts):
+            return {name: values for part in parts for name, values in owners(part).items()}
+    return {}
+
+
+class Remembered:
+    """Counts of words, for as long as a mark of the time or the size they were counted at hardly moves.
+
+    They decide which words are looked up and how much they weigh, so that an outdated one costs a little time or order.
+    """
+
+    def __init__(self, slack: float) -> None:
+        self._slack = slack
+        self._counts: dict[Hashable, tuple[int, int]] = {}
+
+    def get(self, key: Hashable, mark: int) -> int | None:
+        counted = self._counts.get(key)
+        if counted is None or abs(counted[0] - mark) > self._slack * counted[0]:
+            return None
+        return counted[1]
+
+    def put(self, key: Hashable, mark: int, count: int) -> int:
+        if len(self._counts) >= _MOST_REMEMBERED:
+            self._counts.clear()
+        self._counts[key] = (mark, count)
+        return count

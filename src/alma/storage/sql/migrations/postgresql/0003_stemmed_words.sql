@@ -1,0 +1,2 @@
+-- Words are stemmed now; the column stays, what it holds is written anew.
+-- then: index_words

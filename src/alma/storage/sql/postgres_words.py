@@ -1,0 +1,213 @@
+"""Full text on PostgreSQL: what the `search` column holds, and BM25 over it, which the server does not have itself.
+
+The server ranks by how often a word occurs, not by how rare it is. So the rarity comes from counting here, the same
+words are chosen as on SQLite, and the score is put together in SQL: the words chosen for every record that has one of
+them, the words left out only for the best of these.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from alma.model.kinds import KINDS
+from alma.model.query import And, In, Predicate
+from alma.model.record import Record, RecordSpec
+from alma.model.text import terms
+from alma.storage import ranking
+from alma.storage.ranking import COUNTED, K1, B, Remembered, Selection, idf
+from alma.storage.sql.statements import Dialect
+
+_MOST_POSITIONS = 255
+_LAST_POSITION = 16_383
+_FEWEST_RESCORED = 50
+_MOST_RESCORED = 200
+_LOOKED_AT = 2_000
+_LARGE = 20_000
+_SAMPLE = 500
+_BATCH = 1_000
+# The server's rank of one word that occurs n times is 1 + 1/4 + … + 1/n², divided by what that sum tends to; from how
+# much is missing, n can be told: it is nearly 1 / missing - 0.52.
+_SUM = 1.64493406685
+
+
+class Reader(Protocol):
+    """What asks the database."""
+
+    dialect: Dialect
+
+    def rows(self, sql: str, values: Mapping[str, Any]) -> list[Any]: ...
+
+
+def entry(record: Record) -> str:
+    """The terms of a record and where they stand, as a tsvector is written."""
+    return written(record.text())
+
+
+def written(text: str) -> str:
+    """The terms of a text and where they stand, as a tsvector is written."""
+    positions: dict[str, list[int]] = defaultdict(list)
+    for position, term in enumerate(terms(text), start=1):
+        if len(positions[term]) < _MOST_POSITIONS:
+            positions[term].append(min(position, _LAST_POSITION))
+    return " ".join(f"'{term}':{','.join(map(str, places))}" for term, places in positions.items())
+
+
+class WordSearch:
+    """One question to the `search` column of a kind."""
+
+    def __init__(self, tx: Reader, spec: RecordSpec, where: Predicate) -> None:
+        statements = tx.dialect.kind(spec)
+        self._tx = tx
+        self._table = statements.table.name
+        self._key = spec.key
+        self._condition, self._values = statements.condition(where)
+        self._owners = tuple(sorted(ranking.owners(where).items()))
+        self._owned, self._owner_values = statements.condition(And(*(In(*owner) for owner in self._owners)))
+        self._remembered: Remembered = tx.dialect.word_counts
+
+    def matching(self, words: Sequence[str], limit: int) -> list[tuple[str, float]]:
+        """The keys of the records that match, with their scores, best first."""
+        counts = self._counts(words)
+        records = max(self._records(), *counts.values())
+        selection = ranking.select(counts, records)
+        weights = {word: idf(records, counts[word]) for word in words}
+        if not selection.left_out:
+            return self._scored(weights, _any_of(words), limit)
+        best = max(limit, min(max(2 * limit, _FEWEST_RESCORED), _MOST_RESCORED))
+        found = self._candidates(selection, weights, best)
+        return self._scored(weights, None, limit, keys=found)
+
+    def _candidates(self, selection: Selection, weights: Mapping[str, float], wanted: int) -> list[str]:
+        """The best by the words chosen; where these are too few, some that have all of the others, then fewer."""
+        found: dict[str, float] = {}
+        if selection.chosen:
+            chosen = {word: weights[word] for word in selection.chosen}
+            found.update(self._scored(chosen, _any_of(selection.chosen), wanted))
+        for group in ranking.conjunctions(selection.left_out):
+            if len(found) >= wanted:
+                break
+            found.update(self._scored({}, _all_of(group), wanted, cut=_LOOKED_AT))
+        return list(found)
+
+    def _scored(
+        self,
+        weights: Mapping[str, float],
+        question: str | None,
+        limit: int,
+        *,
+        keys: Sequence[str] | None = None,
+        cut: int | None = None,
+    ) -> list[tuple[str, float]]:
+        """The records that answer the question, or those with the keys, by what the weighted words are worth."""
+        wanted = "search @@ %(question)s::tsquery" if keys is None else f"{self._key} = ANY(%(keys)s)"
+        names = {f"word{i}": word for i, word in enumerate(weights)}
+        values = {name: _quoted(word) for name, word in names.items()}
+        score = " + ".join(_worth(name, weights[word]) for name, word in names.items()) or "0.0::float8"
+        return self._tx.rows(
+            f"SELECT {self._key}, {score} AS score FROM (SELECT {self._key}, search, "
+            f"{K1} * ({1 - B} + {B} * length(search) / %(mean)s) AS norm FROM {self._table} "
+            f"WHERE {wanted} AND {self._condition} {'' if cut is None else f'LIMIT {cut}'}) AS found "
+            f"ORDER BY score DESC, {self._key} LIMIT %(most)s",
+            {
+                **self._values,
+                **values,
+                "question": question,
+                "keys": keys,
+                "mean": self._mean_length() if weights else 1.0,
+                "most": limit,
+            },
+        )
+
+    # ------------------------------------------------------------------ counting
+
+    def _counts(self, words: Sequence[str]) -> dict[str, int]:
+        """How many records of the scope have each word, counted up to a limit; common words are remembered."""
+        known = {word: self._remembered.get((self._table, self._owners, word), _now()) for word in words}
+        unknown = [word for word, count in known.items() if count is None]
+        counted = dict(zip(unknown, self._counted(unknown), strict=True)) if unknown else {}
+        for word, count in counted.items():
+            if count >= COUNTED:
+                self._remembered.put((self._table, self._owners, word), _now(), count)
+        return {word: counted[word] if count is None else count for word, count in known.items()}
+
+    def _counted(self, words: Sequence[str]) -> list[int]:
+        each = ", ".join(
+            f"(SELECT count(*) FROM (SELECT 1 FROM {self._table} "
+            f"WHERE search @@ %(word{i})s::tsquery AND {self._owned} LIMIT {COUNTED}) AS few)"
+            for i in range(len(words))
+        )
+        asked = {f"word{i}": _quoted(word) for i, word in enumerate(words)}
+        counts = self._tx.rows(f"SELECT {each}", {**self._owner_values, **asked})[0]
+        return [count if count < COUNTED else self._estimated(word) for word, count in zip(words, counts, strict=True)]
+
+    def _estimated(self, word: str) -> int:
+        """What the planner takes a common word's number of records for; it keeps statistics of such words."""
+        sql = f"EXPLAIN (FORMAT JSON) SELECT 1 FROM {self._table} WHERE search @@ %(word)s::tsquery AND {self._owned}"
+        plan = self._tx.rows(sql, {**self._owner_values, "word": _quoted(word)})[0][0]
+        return max(COUNTED, int(plan[0]["Plan"]["Plan Rows"]))
+
+    def _records(self) -> int:
+        """How many records the scope has, beyond a limit as the planner takes it."""
+        key = (self._table, self._owners)
+        known = self._remembered.get(key, _now())
+        if known is not None:
+            return known
+        some = f"SELECT 1 FROM {self._table} WHERE {self._owned}"
+        count = int(self._tx.rows(f"SELECT count(*) FROM ({some} LIMIT {_LARGE}) AS s", self._owner_values)[0][0])
+        if count < _LARGE:
+            return count
+        plan = self._tx.rows(f"EXPLAIN (FORMAT JSON) {some}", self._owner_values)[0][0]
+        return self._remembered.put(key, _now(), max(count, int(plan[0]["Plan"]["Plan Rows"])))
+
+    def _mean_length(self) -> float:
+        """How many different terms a record has, by a sample; remembered once the sample is full."""
+        key = (self._table, "length")
+        known = self._remembered.get(key, _now())
+        if known is not None:
+            return known
+        sample = f"SELECT length(search) AS terms FROM {self._table} LIMIT {_SAMPLE}"
+        count, mean = self._tx.rows(f"SELECT count(*), coalesce(avg(terms), 1)::float8 FROM ({sample}) AS s", {})[0]
+        return max(1, self._remembered.put(key, _now(), round(mean)) if count == _SAMPLE else mean)
+
+
+def index_everything(connection: Any) -> None:
+    """Write the `search` column of every record anew."""
+    for spec in (cls.spec for cls in KINDS if cls.spec.text):
+        columns = ", ".join((spec.key, *spec.text))
+        with connection.cursor(name="alma_words") as reader, connection.cursor() as writer:
+            reader.itersize = _BATCH
+            reader.execute(f"SELECT {columns} FROM {spec.postgres_table}")
+            while batch := reader.fetchmany(_BATCH):
+                writer.executemany(
+                    f"UPDATE {spec.postgres_table} SET search = %s WHERE {spec.key} = %s",
+                    [(written("\n".join(filter(None, texts))), key) for key, *texts in batch],
+                )
+
+
+def _worth(name: str, weight: float) -> str:
+    """What a word is worth in a record: BM25's saturation, with the frequency told from the server's rank."""
+    missing = f"({_SUM} - {_SUM} * ts_rank('{{1,1,1,1}}', search, %({name})s::tsquery)::float8)"
+    frequency = f"(1 - 0.52 * {missing})"
+    saturated = f"{weight * (K1 + 1)!r} * {frequency} / ({frequency} + norm * {missing})"
+    return f"CASE WHEN search @@ %({name})s::tsquery THEN {saturated} ELSE 0 END"
+
+
+def _quoted(word: str) -> str:
+    """Terms hold letters and digits only, so that a quoted one leaves nothing for the server to interpret."""
+    return f"'{word}'"
+
+
+def _any_of(words: Sequence[str]) -> str:
+    return " | ".join(map(_quoted, words))
+
+
+def _all_of(words: Sequence[str]) -> str:
+    return " & ".join(map(_quoted, words))
+
+
+def _now() -> int:
+    """The minute: a table's size is not known here without counting, so that counts last as long as that."""
+    return int(time.monotonic() // 60)

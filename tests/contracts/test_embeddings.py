@@ -1,0 +1,35 @@
+"""One suite, every provider of embeddings."""
+
+from __future__ import annotations
+
+import pytest
+
+from alma.embeddings.base import EmbeddingProvider
+from alma.embeddings.cached import CachedEmbedder
+from alma.embeddings.local import LocalEmbedder
+from alma.embeddings.mock import MockEmbedder
+from alma.testing.embedding_contract import EmbeddingContract
+
+
+class TestMock(EmbeddingContract):
+    @pytest.fixture
+    def embedder(self) -> EmbeddingProvider:
+        return MockEmbedder()
+
+
+class TestCached(EmbeddingContract):
+    @pytest.fixture
+    def embedder(self) -> EmbeddingProvider:
+        return CachedEmbedder(MockEmbedder(), size=3)
+
+
+class TestLocal(EmbeddingContract):
+    @pytest.fixture(scope="class")
+    @classmethod
+    def model(cls) -> EmbeddingProvider:
+        """Loaded once; remembering what it has encoded keeps the long text from being encoded again and again."""
+        return CachedEmbedder(LocalEmbedder())
+
+    @pytest.fixture
+    def embedder(self, model: EmbeddingProvider) -> EmbeddingProvider:
+        return model

@@ -1,9 +1,10 @@
-"""Wiring: the one place that knows which class keeps which store."""
+"""Wiring: the one place that knows which class keeps which store and which one makes the vectors."""
 
 from __future__ import annotations
 
+import os
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from alma.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    from alma.embeddings.base import EmbeddingProvider
     from alma.storage.base import StorageBackend
     from alma.storage.sql.migrate import Migrator
     from alma.storage.sql.partitions import Partition
@@ -34,6 +36,23 @@ def open_storage(store: str, embedding_dim: int = 384, **options: Any) -> Storag
     from alma.storage.sqlite_local import SQLiteStorage
 
     return SQLiteStorage(_sqlite_path(store), embedding_dim=embedding_dim, **options)
+
+
+def create_embedder(provider: str, cache_size: int | None = None, **options: Any) -> EmbeddingProvider:
+    """The provider of embeddings with this name: local, openai, azure or mock; `options` are its constructor's.
+
+    Keys and the Azure endpoint that are not given come from the environment. What was encoded last is remembered, for
+    10,000 texts unless `cache_size` says otherwise; 0 remembers nothing.
+    """
+    make = _EMBEDDERS.get(provider)
+    if make is None:
+        raise ConfigurationError(f"{provider!r} is no provider of embeddings; choose {', '.join(_EMBEDDERS)}")
+    embedder = _made(make, provider, options)
+    if cache_size == 0:
+        return embedder
+    from alma.embeddings.cached import DEFAULT_CACHE_SIZE, CachedEmbedder
+
+    return CachedEmbedder(embedder, DEFAULT_CACHE_SIZE if cache_size is None else cache_size)
 
 
 def migrate_storage(store: str, schema: str = "public") -> None:
@@ -70,6 +89,52 @@ def partition_tables(
     with PostgreSQLStorage.from_dsn(store, schema=schema, pool_size=1) as storage, storage.connection() as connection:
         chosen = tuple(tables or PARTITIONED)
         return [part for name in chosen for part in partition(connection, name, interval, ahead)]
+
+
+def _made(
+    make: Callable[[Mapping[str, Any]], EmbeddingProvider], provider: str, options: Mapping[str, Any]
+) -> EmbeddingProvider:
+    try:
+        return make(options)
+    except TypeError as exc:
+        # What the constructor says about its arguments is what the caller got wrong.
+        raise ConfigurationError(f"the options of {provider} embeddings do not fit: {exc}") from exc
+
+
+def _local_embedder(options: Mapping[str, Any]) -> EmbeddingProvider:
+    from alma.embeddings.local import LocalEmbedder
+
+    return LocalEmbedder(**options)
+
+
+def _openai_embedder(options: Mapping[str, Any]) -> EmbeddingProvider:
+    from alma.embeddings.openai import OpenAIEmbedder
+
+    return OpenAIEmbedder(**{"api_key": os.environ.get("OPENAI_API_KEY", ""), **options})
+
+
+def _azure_embedder(options: Mapping[str, Any]) -> EmbeddingProvider:
+    from alma.embeddings.azure import AzureEmbedder
+
+    known = {
+        "endpoint": os.environ.get("AZURE_OPENAI_ENDPOINT", ""),
+        "api_key": os.environ.get("AZURE_OPENAI_API_KEY", ""),
+    }
+    return AzureEmbedder(**{**known, **options})
+
+
+def _mock_embedder(options: Mapping[str, Any]) -> EmbeddingProvider:
+    from alma.embeddings.mock import MockEmbedder
+
+    return MockEmbedder(**options)
+
+
+_EMBEDDERS = {
+    "local": _local_embedder,
+    "openai": _openai_embedder,
+    "azure": _azure_embedder,
+    "mock": _mock_embedder,
+}
 
 
 @contextmanager

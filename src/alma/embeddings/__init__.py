@@ -6,11 +6,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from alma.embeddings.azure import AzureEmbedder as AzureEmbedder
     from alma.embeddings.base import EmbeddingProvider as EmbeddingProvider
     from alma.embeddings.base import Passage as Passage
     from alma.embeddings.cached import CachedEmbedder as CachedEmbedder
     from alma.embeddings.local import LocalEmbedder as LocalEmbedder
     from alma.embeddings.mock import MockEmbedder as MockEmbedder
+    from alma.embeddings.openai import OpenAIEmbedder as OpenAIEmbedder
 
 _HOME_OF = {
     "EmbeddingProvider": "alma.embeddings.base",
@@ -18,6 +20,8 @@ _HOME_OF = {
     "CachedEmbedder": "alma.embeddings.cached",
     "LocalEmbedder": "alma.embeddings.local",
     "MockEmbedder": "alma.embeddings.mock",
+    "OpenAIEmbedder": "alma.embeddings.openai",
+    "AzureEmbedder": "alma.embeddings.azure",
 }
 
 __all__ = [*_HOME_OF]

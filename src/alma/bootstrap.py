@@ -1,9 +1,10 @@
-"""Wiring: the one place that knows which class keeps which store."""
+"""Wiring: the one place that knows which class keeps which store and which one makes the vectors."""
 
 from __future__ import annotations
 
+import os
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 from alma.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    from alma.embeddings.base import EmbeddingProvider
     from alma.storage.base import StorageBackend
     from alma.storage.sql.migrate import Migrator
     from alma.storage.sql.partitions import Partition
+    from alma.sync.reembed import Progress
     from alma.vectors.base import VectorIndex
 
 _POSTGRES_SCHEMES = ("postgresql://", "postgres://")
@@ -53,6 +56,42 @@ def open_vector_index(
     return NativeIndex(storage, model, exact=Capability.VECTOR_INDEX not in storage.capabilities)
 
 
+def create_embedder(provider: str, cache_size: int | None = None, **options: Any) -> EmbeddingProvider:
+    """The provider of embeddings with this name: local, openai, azure or mock; `options` are its constructor's.
+
+    Keys and the Azure endpoint that are not given come from the environment. What was encoded last is remembered, for
+    10,000 texts unless `cache_size` says otherwise; 0 remembers nothing.
+    """
+    make = _EMBEDDERS.get(provider)
+    if make is None:
+        raise ConfigurationError(f"{provider!r} is no provider of embeddings; choose {', '.join(_EMBEDDERS)}")
+    embedder = _made(make, provider, options)
+    if cache_size == 0:
+        return embedder
+    from alma.embeddings.cached import DEFAULT_CACHE_SIZE, CachedEmbedder
+
+    return CachedEmbedder(embedder, DEFAULT_CACHE_SIZE if cache_size is None else cache_size)
+
+
+def reembed_storage(
+    store: str,
+    embedder: EmbeddingProvider,
+    on_progress: Callable[[Progress], object] = lambda _: None,
+    batch_size: int = 64,
+    schema: str = "public",
+) -> int:
+    """Move an existing store to the embedder's model, or go on with that; returns how many vectors were made."""
+    from alma.sync.reembed import reembed
+
+    if not _is_postgres(store) and not store.startswith(_FILE_SCHEME):
+        _existing(_sqlite_path(store))
+    # First as it is: an older file that is taken over now holds vectors of the model it had, not of the new one.
+    migrate_storage(store, schema)
+    options: dict[str, Any] = {"schema": schema} if _is_postgres(store) else {}
+    with open_storage(store, embedder.dimension, embedding_model=embedder.model, **options) as storage:
+        return reembed(storage, embedder, on_progress, batch_size)
+
+
 def migrate_storage(store: str, schema: str = "public") -> None:
     """Bring a store to the newest schema, which opening it does."""
     options: dict[str, Any] = {"schema": schema} if _is_postgres(store) else {}
@@ -87,6 +126,52 @@ def partition_tables(
     with PostgreSQLStorage.from_dsn(store, schema=schema, pool_size=1) as storage, storage.connection() as connection:
         chosen = tuple(tables or PARTITIONED)
         return [part for name in chosen for part in partition(connection, name, interval, ahead)]
+
+
+def _made(
+    make: Callable[[Mapping[str, Any]], EmbeddingProvider], provider: str, options: Mapping[str, Any]
+) -> EmbeddingProvider:
+    try:
+        return make(options)
+    except TypeError as exc:
+        # What the constructor says about its arguments is what the caller got wrong.
+        raise ConfigurationError(f"the options of {provider} embeddings do not fit: {exc}") from exc
+
+
+def _local_embedder(options: Mapping[str, Any]) -> EmbeddingProvider:
+    from alma.embeddings.local import LocalEmbedder
+
+    return LocalEmbedder(**options)
+
+
+def _openai_embedder(options: Mapping[str, Any]) -> EmbeddingProvider:
+    from alma.embeddings.openai import OpenAIEmbedder
+
+    return OpenAIEmbedder(**{"api_key": os.environ.get("OPENAI_API_KEY", ""), **options})
+
+
+def _azure_embedder(options: Mapping[str, Any]) -> EmbeddingProvider:
+    from alma.embeddings.azure import AzureEmbedder
+
+    known = {
+        "endpoint": os.environ.get("AZURE_OPENAI_ENDPOINT", ""),
+        "api_key": os.environ.get("AZURE_OPENAI_API_KEY", ""),
+    }
+    return AzureEmbedder(**{**known, **options})
+
+
+def _mock_embedder(options: Mapping[str, Any]) -> EmbeddingProvider:
+    from alma.embeddings.mock import MockEmbedder
+
+    return MockEmbedder(**options)
+
+
+_EMBEDDERS = {
+    "local": _local_embedder,
+    "openai": _openai_embedder,
+    "azure": _azure_embedder,
+    "mock": _mock_embedder,
+}
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """The exception tree: every failure a caller can meet, built from facts and carrying them as attributes.
 
 ALMAError
-├── ConfigurationError ── MissingDependencyError
+├── ConfigurationError ── MissingDependencyError · ModelMismatchError
 ├── ValidationError (also ValueError) ── ScopeViolationError · UniquenessError (also ConflictError)
 ├── NotFoundError (also LookupError)
 ├── StorageError ── ConflictError · MigrationError · UnsupportedOperation · DamagedFileError · StorageFullError
@@ -31,6 +31,18 @@ class MissingDependencyError(ConfigurationError):
         self.package = package
         self.extra = extra
         super().__init__(f"{package} is not installed: run  pip install 'alma-memory[{extra}]'")
+
+
+class ModelMismatchError(ConfigurationError):
+    """A store was opened for one embedding model and holds the vectors of others."""
+
+    def __init__(self, opened_for: str, holds: Iterable[str]) -> None:
+        self.opened_for = opened_for
+        self.holds = tuple(holds)
+        super().__init__(
+            f"the vectors of this store were made by {' and '.join(self.holds)}, but it was opened for {opened_for}: "
+            f"open it with embedding_model={self.holds[0]!r}, or move it to the other model with  alma reembed"
+        )
 
 
 class ValidationError(ALMAError, ValueError):

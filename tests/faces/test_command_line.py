@@ -10,7 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from alma.model.learning import Heuristic
+from alma.model.scope import Scope
 from alma.storage.sqlite_local import SQLiteStorage
+from alma.testing.builders import a_heuristic
 
 OLDER_STORE = Path(__file__).parent.parent / "migrations" / "data" / "alma_memory_0_4.db"
 
@@ -58,6 +61,8 @@ def test_partitions_are_made_by_a_command(postgres_dsn: str) -> None:
         (["migrate", "status", "--store", "mongodb://x"], 2, "'mongodb' is no store"),
         (["migrate", "status", "--store", "file:///tmp"], 2, "no schema"),
         (["partition", "--store", "alma.db"], 2, "PostgreSQL"),
+        (["reembed", "--store", "nowhere.db", "--provider", "mock"], 2, "there is no store at nowhere.db"),
+        (["reembed", "--store", "nowhere.db", "--provider", "tea"], 2, "'tea' is no provider of embeddings"),
         (["migrate", "status", "--store", "postgresql://x:y@127.0.0.1:1/z"], 5, "PostgreSQL: connection"),
     ],
 )
@@ -67,3 +72,25 @@ def test_mistakes_get_one_sentence_and_an_exit_code(arguments: list[str], code: 
     assert said in result.stderr
     assert "Traceback" not in result.stderr
     assert result.stderr.count("\n") == 1
+
+
+def test_a_store_is_moved_to_another_model_by_a_command(tmp_path: Path) -> None:
+    path = tmp_path / "alma.db"
+    with SQLiteStorage(path) as store:
+        store.save_many([a_heuristic(embedding=[1.0] * 384), a_heuristic()])
+    moved = alma("reembed", "--store", str(path), "--provider", "mock", "--dimensions", "8")
+    assert moved.returncode == 0, moved.stderr
+    assert moved.stdout == "2 vector(s) made; open the store with embedding_model='mock-8', embedding_dim=8\n"
+    assert moved.stderr == ""
+    again = alma("reembed", "--store", str(path), "--provider", "mock", "--dimensions", "8")
+    assert again.stdout.startswith("0 vector(s) made")
+
+
+def test_an_older_store_is_moved_to_another_model_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "alma.db"
+    shutil.copy(OLDER_STORE, path)
+    moved = alma("reembed", "--store", str(path), "--provider", "mock", "--dimensions", "16")
+    assert moved.returncode == 0, moved.stderr
+    for dims, options in ((16, {"embedding_model": "mock-16"}), (8, {})):
+        with SQLiteStorage(path, dims, **options) as store:  # type: ignore[arg-type]
+            assert store.search_vector(Heuristic, [1.0] * dims, Scope.everywhere())

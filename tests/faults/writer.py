@@ -150,6 +150,15 @@ def hold_a_transaction(address: str) -> None:
         say("committed")
 
 
+def reembed_until_killed(address: str) -> None:
+    """Move the store to another model, saying after each batch how far that is."""
+    from alma.embeddings.mock import MockEmbedder
+    from alma.sync.reembed import reembed
+
+    with opened(address) as store:
+        reembed(store, MockEmbedder(8), lambda progress: say(f"{progress.done} of {progress.total}"), batch_size=10)
+
+
 def say(line: str) -> None:
     """Tell the parent; a short line reaches the pipe in one piece or not at all."""
     sys.stdout.write(f"{line}\n")
@@ -168,6 +177,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "index-forever": index_forever,
     "search-when-told": search_when_told,
     "hold-a-transaction": hold_a_transaction,
+    "reembed": reembed_until_killed,
 }
 
 if __name__ == "__main__":

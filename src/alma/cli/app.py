@@ -1,18 +1,21 @@
-"""Commands for the store itself: its schema and its partitions."""
+"""Commands for the store itself: its schema, its partitions and its vectors."""
 
 from __future__ import annotations
 
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as ProgressBar
 from rich.table import Table
 
 from alma import __version__
-from alma.bootstrap import migrate_storage, open_migrator, partition_tables
+from alma.bootstrap import create_embedder, migrate_storage, open_migrator, partition_tables, reembed_storage
+from alma.sync.reembed import Progress
 
 app = typer.Typer(
     name="alma",
@@ -105,6 +108,46 @@ def partition(
     made = partition_tables(store, table, interval, ahead, schema)
     rows = [{"table": p.table, "partition": p.name, "bounds": p.bounds, "rows": p.rows} for p in made]
     _print(("table", "partition", "bounds", "rows"), rows, as_json)
+
+
+@app.command()
+def reembed(
+    store: Store = _DEFAULT_STORE,
+    provider: Annotated[str, typer.Option(help="local, openai, azure or mock.")] = "local",
+    model: Annotated[str | None, typer.Option(help="Another model than the provider's usual one.")] = None,
+    dimensions: Annotated[int | None, typer.Option(help="How long its vectors are, where that can be chosen.")] = None,
+    folder: Annotated[str | None, typer.Option(help="A local model's folder: model.onnx and tokenizer.json.")] = None,
+    deployment: Annotated[str | None, typer.Option(help="The name of the Azure deployment.")] = None,
+    batch_size: Annotated[int, typer.Option(help="How many records are embedded and stored at once.")] = 64,
+    schema: Schema = "public",
+) -> None:
+    """Move the store to an embedding model, while it is in use; when interrupted, run it again to go on.
+
+    Keys come from the environment: OPENAI_API_KEY; AZURE_OPENAI_ENDPOINT and AZURE_OPENAI_API_KEY.
+
+    Example: alma reembed --store .alma/alma.db --provider openai
+    """
+    spelled = {"local": ("model_name", "dimensions"), "mock": ("model", "dimension")}
+    name, length = spelled.get(provider, ("model", "dimensions"))
+    given: dict[str, Any] = {name: model, length: dimensions, "folder": folder, "deployment": deployment}
+    embedder = create_embedder(provider, **{name: value for name, value in given.items() if value is not None})
+    with _progress_bar() as bar:
+        task = bar.add_task(embedder.model, total=None)
+
+        def show(progress: Progress) -> None:
+            bar.update(task, completed=progress.done, total=progress.total)
+
+        made = reembed_storage(store, embedder, show, batch_size, schema)
+    typer.echo(
+        f"{made} vector(s) made; open the store with "
+        f"embedding_model={embedder.model!r}, embedding_dim={embedder.dimension}"
+    )
+
+
+def _progress_bar() -> ProgressBar:
+    """For a person who watches; on stderr, so that what is printed can be piped."""
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+    return ProgressBar(*columns, console=Console(stderr=True), disable=not sys.stderr.isatty())
 
 
 def _print(columns: Sequence[str], rows: Sequence[Mapping[str, object]], as_json: bool) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import islice
 from pathlib import Path
 from typing import Any, Self
 
@@ -235,6 +236,29 @@ class FileTransaction(Transaction):
         ]
         for each in gone:
             del self.mutable(_VECTORS)[each]
+
+    def _drop_other_vectors(self, spec: RecordSpec, record_ids: Collection[str], model: str) -> None:
+        keys = set(record_ids)
+        for kind, key, other in [*self.table(_VECTORS)]:
+            if kind == spec.kind and key in keys and other != model:
+                del self.mutable(_VECTORS)[kind, key, other]
+
+    def _without_vector(
+        self, spec: RecordSpec, model: str, where: Predicate, limit: int, after: str | None
+    ) -> list[Record]:
+        lacking = sorted(self._lacking(spec, model, where), key=lambda record: record.key.encode())
+        behind = (record for record in lacking if after is None or record.key.encode() > after.encode())
+        return [self._with_vector(record) for record in islice(behind, limit)]
+
+    def _count_without_vector(self, spec: RecordSpec, model: str, where: Predicate) -> int:
+        return sum(1 for _ in self._lacking(spec, model, where))
+
+    def _lacking(self, spec: RecordSpec, model: str, where: Predicate) -> Iterator[Record]:
+        vectors = self.table(_VECTORS)
+        return (each for each in self._fulfilling(spec, where) if (spec.kind, each.key, model) not in vectors)
+
+    def _models(self) -> list[str]:
+        return sorted({model for _, _, model in self.table(_VECTORS)})
 
     def _dims_of(self, model: str, claim: int | None) -> int | None:
         known: int | None = self.table(_MODELS).get(model)

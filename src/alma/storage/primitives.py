@@ -79,6 +79,24 @@ class Primitives(ABC):
         """Delete the vectors of one model, passages included."""
 
     @abstractmethod
+    def _drop_other_vectors(self, spec: RecordSpec, record_ids: Collection[str], model: str) -> None:
+        """Delete the vectors of every model but this one."""
+
+    @abstractmethod
+    def _without_vector(
+        self, spec: RecordSpec, model: str, where: Predicate, limit: int, after: str | None
+    ) -> list[Record]:
+        """The records that have no vector of the model, by id, from behind the id that is given."""
+
+    @abstractmethod
+    def _count_without_vector(self, spec: RecordSpec, model: str, where: Predicate) -> int:
+        """How many records have no vector of the model."""
+
+    @abstractmethod
+    def _models(self) -> list[str]:
+        """The models of which this store has vectors, by name."""
+
+    @abstractmethod
     def _dims_of(self, model: str, claim: int | None) -> int | None:
         """The vector length this store keeps for a model; where there is none yet, the claim becomes it."""
 

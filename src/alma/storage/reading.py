@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any, TypeVar, cast
 
-from alma.errors import NotFoundError, ScopeViolationError, UnsupportedOperation, ValidationError
+from alma.errors import ModelMismatchError, NotFoundError, ScopeViolationError, UnsupportedOperation, ValidationError
 from alma.model import query as q
 from alma.model.fields import check_timestamp
 from alma.model.memory import MemoryVersion
@@ -99,8 +99,18 @@ class Reading(VectorFeed, Primitives):
         model: str | None = None,
         exact: bool = True,
     ) -> list[Hit[T]]:
+<<<<<<< HEAD
         found = self.nearest_ids(cls, vector, scope, where, limit, model, exact)
         if not found:
+=======
+        bounded = inside(_embedded(cls), scope, where)
+        chosen = model or self.embedding_model
+        wanted = self._fitting(spec_of(cls), Vector(vector), chosen)
+        if chosen == self.embedding_model:
+            self._require_own_model()
+        limit = required_limit(limit)
+        if not limit:
+>>>>>>> wt-embed
             return []
         spec = spec_of(cls)
         records = {r.key: r for r in self._select(Query(spec, In(spec.key, [key for key, _ in found])))}
@@ -137,6 +147,15 @@ class Reading(VectorFeed, Primitives):
             question.spec, question.vector, question.model, question.where, question.limit, exact=exact
         )
 
+    def without_vector(
+        self, cls: type[T], model: str, scope: Scope, limit: int = 100, after: str | None = None
+    ) -> list[T]:
+        bounded = inside(_embedded(cls), scope, EVERYTHING)
+        return cast(list[T], self._without_vector(cls.spec, model, bounded, required_limit(limit), after))
+
+    def count_without_vector(self, cls: type[Record], model: str, scope: Scope) -> int:
+        return self._count_without_vector(_embedded(cls), model, inside(cls.spec, scope, EVERYTHING))
+
     def history(self, cls: type[Record], record_id: str, scope: Scope) -> list[MemoryVersion]:
         _require_versioned(spec_of(cls))
         of_record = And(Compare("kind", "eq", spec_of(cls).kind), Compare("memory_id", "eq", record_id))
@@ -166,13 +185,18 @@ class Reading(VectorFeed, Primitives):
             raise self._wrong_length(spec, vector, dims)
         return vector
 
+    def _require_own_model(self) -> None:
+        """Refuse to work with vectors of a model that this store has none of while it has those of another."""
+        if self._dims_of(self.embedding_model, None) is None and (others := self._models()):
+            raise ModelMismatchError(self.embedding_model, others)
+
     def _wrong_length(self, spec: RecordSpec, vector: Vector, dims: int) -> ValidationError:
         return ValidationError(
             spec.kind,
             spec.vector_field,
             vector,
             f"must have {dims} dimensions, as this store's vectors do, not {len(vector)}; "
-            f"open the store with the embedding_dim of its model or embed it anew",
+            f"open the store with the embedding_dim of its model, or move it to another one with  alma reembed",
         )
 
 
@@ -181,6 +205,12 @@ def inside(spec: RecordSpec, scope: Scope, where: Predicate) -> Predicate:
     if not isinstance(scope, Scope):
         raise ScopeViolationError(spec.kind, None, scope, "needs a Scope; Scope.everywhere() sees all")
     return And(scope.predicate(spec), q.parsed(spec, where))
+
+
+def _embedded(cls: type[Record]) -> RecordSpec:
+    if not spec_of(cls).embeds:
+        raise UnsupportedOperation(f"{spec_of(cls).kind} has no vectors")
+    return cls.spec
 
 
 def _checked_limit(limit: int | None) -> int | None:

@@ -221,6 +221,7 @@ class RecordStore(ABC):
         with self.snapshot() as tx:
             return tx.search_vector(cls, vector, scope, where, limit, model, exact)
 
+<<<<<<< HEAD
     def nearest_ids(
         self,
         cls: type[Record],
@@ -234,6 +235,19 @@ class RecordStore(ABC):
         """What `search_vector` finds, as ids and cosines, without reading the records."""
         with self.snapshot() as tx:
             return tx.nearest_ids(cls, vector, scope, where, limit, model, exact)
+=======
+    def without_vector(
+        self, cls: type[T], model: str, scope: Scope, limit: int = 100, after: str | None = None
+    ) -> list[T]:
+        """The records inside the scope that have no vector of this model, by id, from behind the id `after`."""
+        with self.snapshot() as tx:
+            return tx.without_vector(cls, model, scope, limit, after)
+
+    def count_without_vector(self, cls: type[Record], model: str, scope: Scope) -> int:
+        """How many records inside the scope have no vector of this model."""
+        with self.snapshot() as tx:
+            return tx.count_without_vector(cls, model, scope)
+>>>>>>> wt-embed
 
     def history(self, cls: type[Record], record_id: str, scope: Scope) -> list[MemoryVersion]:
         """Every version of a record that lay inside the scope, oldest first; a deleted record keeps its history."""
@@ -282,9 +296,15 @@ class RecordStore(ABC):
         """Delete the records inside the scope that fulfil the predicate; returns how many there were."""
         return self._write(lambda tx: tx.delete_where(cls, scope, where), by)
 
-    def put_vectors(self, cls: type[Record], vectors: Mapping[str, Any], model: str) -> None:
-        """Store vectors of another model beside the records' own; the records must exist."""
-        self._write(lambda tx: tx.put_vectors(cls, vectors, model))
+    def put_vectors(
+        self, cls: type[Record], vectors: Mapping[str, Any], model: str, made_from: Mapping[str, str] | None = None
+    ) -> int:
+        """Store vectors of another model beside the records' own; the records must exist. Returns how many.
+
+        With `made_from`, the texts that the vectors were made from, records that are gone or that meanwhile say
+        something else are left out.
+        """
+        return self._write(lambda tx: tx.put_vectors(cls, vectors, model, made_from))
 
     def put_passages(self, cls: type[Record], passages: Mapping[str, Sequence[Any]], model: str | None = None) -> None:
         """Store the vectors of each record's passages in place of those it has; an empty list removes them.

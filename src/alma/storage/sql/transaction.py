@@ -138,6 +138,52 @@ class SqlTransaction(Transaction):
     def _drop_vectors(self, spec: RecordSpec, record_ids: Collection[str], model: str) -> None:
         self._delete_vectors(spec, record_ids, model)
 
+    def _drop_other_vectors(self, spec: RecordSpec, record_ids: Collection[str], model: str) -> None:
+        mark = self.placeholders(1)[1:-1]
+        self.run_many(
+            f"DELETE FROM {self.schema.embeddings.name} "
+            f"WHERE memory_type = {mark} AND memory_id = {mark} AND model <> {mark}",
+            [(spec.kind, key, model) for key in record_ids],
+        )
+
+    def _without_vector(
+        self, spec: RecordSpec, model: str, where: Predicate, limit: int, after: str | None
+    ) -> list[Record]:
+        source, values = self._lacking(spec, model, where)
+        table = self.schema.tables[spec.kind].name
+        behind = "" if after is None else f'AND "{table}"."{spec.key}" > {self._named("after")} '
+        rows = self.rows(
+            f'SELECT "{table}"."{spec.key}" FROM {source} {behind}'
+            f'ORDER BY "{table}"."{spec.key}" LIMIT {self._named("most")}',
+            {**values, "most": limit, **({} if after is None else {"after": after})},
+        )
+        return [record for record, _ in self._hydrated(spec, [(key, 0.0) for (key,) in rows])]
+
+    def _count_without_vector(self, spec: RecordSpec, model: str, where: Predicate) -> int:
+        source, values = self._lacking(spec, model, where)
+        return int(self.rows(f"SELECT count(*) FROM {source}", values)[0][0])
+
+    def _lacking(self, spec: RecordSpec, model: str, where: Predicate) -> tuple[str, dict[str, Any]]:
+        """The records without a vector of a model, as what follows FROM, and its parameters."""
+        statements = self.dialect.kind(spec)
+        condition, values = statements.condition(where)
+        table, embeddings = statements.table.name, self.schema.embeddings.name
+        return (
+            f'"{table}" WHERE {condition} AND NOT EXISTS (SELECT 1 FROM {embeddings} '
+            f"WHERE {embeddings}.memory_type = '{spec.kind}' "
+            f'AND {embeddings}.memory_id = "{table}"."{spec.key}" AND {embeddings}.model = {self._named("lacked")})',
+            {**values, "lacked": model},
+        )
+
+    def _models(self) -> list[str]:
+        models, embeddings = self.schema.models.name, self.schema.embeddings.name
+        found = self.rows(
+            f"SELECT model FROM {models} WHERE EXISTS "
+            f"(SELECT 1 FROM {embeddings} WHERE {embeddings}.model = {models}.model) ORDER BY model",
+            {},
+        )
+        return [model for (model,) in found]
+
     def _dims_of(self, model: str, claim: int | None) -> int | None:
         if model in self._lengths:
             return self._lengths[model]

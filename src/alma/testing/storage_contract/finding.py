@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from alma.errors import (
+    ModelMismatchError,
     NotFoundError,
     UnsupportedOperation,
     ValidationError,
@@ -211,3 +212,52 @@ class SearchContract:
             storage.put_vectors(Heuristic, {heuristic.id: [1, 2]}, model="other")
         with pytest.raises(NotFoundError, match="nobody"):
             storage.put_vectors(Heuristic, {"nobody": [0, 0, 1]}, model="other")
+
+    def test_records_without_a_vector_of_a_model_are_listed_by_id(self, storage: StorageBackend) -> None:
+        heuristics = [make.a_heuristic(id=key, embedding=[1, 0, 0, 0]) for key in ("b", "B", "ä", "a", "_")]
+        storage.save_many([*heuristics, make.a_heuristic(id="elsewhere", project_id="other")])
+        storage.put_vectors(Heuristic, {"a": [0, 0, 1]}, model="other")
+        missing = storage.without_vector(Heuristic, "other", SHOP)
+        assert [heuristic.id for heuristic in missing] == ["B", "_", "b", "ä"]
+        assert set(missing) < set(heuristics)
+        assert [each.id for each in storage.without_vector(Heuristic, "other", SHOP, limit=2, after="B")] == ["_", "b"]
+        assert storage.without_vector(Heuristic, "other", SHOP, after="ä") == []
+        assert storage.count_without_vector(Heuristic, "other", SHOP) == 4
+        assert storage.count_without_vector(Heuristic, "other", EVERYWHERE) == 5
+        assert storage.count_without_vector(Heuristic, storage.embedding_model, SHOP) == 0
+        with pytest.raises(UnsupportedOperation, match="no vectors"):
+            storage.without_vector(Session, "other", SHOP)
+
+    def test_a_vector_is_not_stored_for_what_a_record_no_longer_says(self, storage: StorageBackend) -> None:
+        same, changed, gone = (make.a_heuristic() for _ in range(3))
+        storage.save_many([same, changed, gone])
+        storage.update(Heuristic, changed.id, {"strategy": "something else"}, SHOP)
+        storage.delete(Heuristic, [gone.id], SHOP)
+        texts = {each.id: each.text() for each in (same, changed, gone)}
+        stored = storage.put_vectors(Heuristic, {key: [0, 0, 1] for key in texts}, "other", made_from=texts)
+        assert stored == 1
+        assert [each.id for each in storage.without_vector(Heuristic, "other", SHOP)] == [changed.id]
+
+    def test_new_words_make_the_vectors_of_other_models_void(self, storage: StorageBackend) -> None:
+        heuristic = make.a_heuristic(embedding=[1, 0, 0, 0])
+        storage.save(heuristic)
+        storage.put_vectors(Heuristic, {heuristic.id: [0, 0, 1]}, model="other")
+        storage.update(Heuristic, heuristic.id, {"confidence": 0.9}, SHOP)
+        assert storage.count_without_vector(Heuristic, "other", SHOP) == 0
+        storage.update(Heuristic, heuristic.id, {"strategy": "something else"}, SHOP)
+        assert storage.count_without_vector(Heuristic, "other", SHOP) == 1
+        assert storage.require(Heuristic, heuristic.id, SHOP).embedding == [1, 0, 0, 0]
+
+    def test_a_store_opened_for_a_model_it_never_saw_names_both(self, storage: StorageBackend) -> None:
+        heuristic = make.a_heuristic()
+        storage.save(heuristic)
+        assert storage.search_vector(Heuristic, [1, 0, 0, 0], SHOP) == []
+        storage.put_vectors(Heuristic, {heuristic.id: [0, 0, 1]}, model="other")
+        sentence = f"made by other, but it was opened for {storage.embedding_model}: .*alma reembed"
+        with pytest.raises(ModelMismatchError, match=sentence):
+            storage.search_vector(Heuristic, [1, 0, 0, 0], SHOP)
+        with pytest.raises(ModelMismatchError, match=sentence):
+            storage.save(make.a_heuristic(embedding=[1, 0, 0, 0]))
+        assert storage.find(Heuristic, SHOP) == [heuristic]
+        storage.delete(Heuristic, [heuristic.id], SHOP)
+        storage.save(make.a_heuristic(embedding=[1, 0, 0, 0]))

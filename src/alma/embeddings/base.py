@@ -1,0 +1,103 @@
+"""The embedding port: what turns text into vectors, and what it promises."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from alma.errors import ValidationError
+from alma.model.fields import Refused, check_text
+from alma.model.vector import Vector
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A stretch of a text that fits the model's window: its unit vector and how much text it stands for, in tokens."""
+
+    vector: Vector
+    tokens: int
+
+
+class EmbeddingProvider(ABC):
+    """Turns text into vectors of one model.
+
+    What a provider promises:
+
+    * **Unit length.** Every vector has length 1, so a dot product is a cosine.
+    * **One space.** `model` names the space the vectors live in; two providers that give the same name give vectors
+      that may be compared. All have `dimension` numbers.
+    * **Same text, same vector**, alone or in a batch, in this process or another.
+    * **Order.** Results come in the order of the texts; of no texts there are none.
+    * **Nothing is cut off.** A text that is longer than the model's window is split between words into passages of
+      about the same length; its vector is their mean, weighted by their tokens and brought to length 1. A text that
+      fits has exactly one passage, and that passage's vector is the text's.
+    * **Empty text is refused** with a `ValidationError`, before anything is computed or sent.
+    * **Failure is an `EmbeddingError`** whose sentence names what is wrong and what to do about it.
+    * **Threads may share it**, and a forked process may go on using it.
+    * **Making one is cheap.** A model is loaded, and a service asked, when the first text comes.
+
+    What a provider does not do: decide what of a record is embedded, store vectors or compare them.
+
+    A subclass implements `model`, `dimension` and `_embed`.
+    """
+
+    @property
+    @abstractmethod
+    def model(self) -> str:
+        """The name that tells this provider's vectors from those of other models."""
+
+    @property
+    @abstractmethod
+    def dimension(self) -> int:
+        """How many numbers each vector has."""
+
+    @abstractmethod
+    def _embed(self, texts: Sequence[str]) -> list[list[Passage]]:
+        """The passages of each text, at least one, in order; the texts are known to be texts, and not empty."""
+
+    def encode(self, text: str) -> Vector:
+        """The vector of one text."""
+        return self.encode_batch([text])[0]
+
+    def encode_batch(self, texts: Iterable[str]) -> list[Vector]:
+        """The vector of each text, in order."""
+        return [combined(passages) for passages in self._passages(texts)]
+
+    def encode_passages(self, texts: Iterable[str]) -> list[list[Vector]]:
+        """The vectors of each text's passages, in order; a text that fits the model's window has one."""
+        return [[passage.vector for passage in passages] for passages in self._passages(texts)]
+
+    def _passages(self, texts: Iterable[str]) -> list[list[Passage]]:
+        if isinstance(texts, str):
+            raise ValidationError("embedding", "texts", texts, "must be a list of texts; encode() takes a single one")
+        checked = [_checked(text) for text in texts]
+        return self._embed(checked) if checked else []
+
+
+def combined(passages: Sequence[Passage]) -> Vector:
+    """One vector for a whole text: the mean of its passages by their tokens, of length 1."""
+    if len(passages) == 1:
+        return passages[0].vector
+    columns = zip(*([value * passage.tokens for value in passage.vector] for passage in passages), strict=True)
+    sums = [math.fsum(column) for column in columns]
+    # Passages that point in opposite ways have no mean direction; the longest then speaks for the text.
+    return unit(sums) if any(sums) else max(passages, key=lambda passage: passage.tokens).vector
+
+
+def unit(values: Sequence[float]) -> Vector:
+    """The vector of length 1 that points the way of these numbers, which must not all be zero."""
+    length = math.sqrt(math.fsum(value * value for value in values))
+    return Vector([value / length for value in values])
+
+
+def _checked(text: Any) -> str:
+    try:
+        checked = check_text(text)
+        if not checked or checked.isspace():
+            raise Refused("must not be empty")
+    except Refused as exc:
+        raise ValidationError("embedding", "text", text, str(exc)) from None
+    return checked

@@ -1,0 +1,108 @@
+"""A provider that remembers: no text is encoded twice while it is known."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from concurrent.futures import CancelledError, Future
+from contextlib import suppress
+
+from alma.embeddings.base import EmbeddingProvider, Passage
+from alma.embeddings.per_process import PerProcess
+from alma.errors import ConfigurationError
+
+DEFAULT_CACHE_SIZE = 10_000
+
+Passages = list[Passage]
+
+
+class CachedEmbedder(EmbeddingProvider):
+    """Answers from memory what it has been asked before, and lets one encoding serve all who ask at the same time.
+
+    Keeps the passages of the `size` texts that were asked for last, under a hash of model and text.
+    """
+
+    def __init__(self, inner: EmbeddingProvider, size: int = DEFAULT_CACHE_SIZE) -> None:
+        if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+            raise ConfigurationError(f"the cache size must be a whole number of at least 1, not {size!r}")
+        self.inner = inner
+        self._memory = PerProcess(lambda: _Memory(size))
+
+    @property
+    def model(self) -> str:
+        return self.inner.model
+
+    @property
+    def dimension(self) -> int:
+        return self.inner.dimension
+
+    def _embed(self, texts: Sequence[str]) -> list[Passages]:
+        keys = [self._key(text) for text in texts]
+        wanted = dict(zip(keys, texts, strict=True))
+        found: dict[bytes, Passages] = {}
+        while missing := {key: text for key, text in wanted.items() if key not in found}:
+            self._find(missing, found)
+        return [found[key] for key in keys]
+
+    def _find(self, missing: Mapping[bytes, str], found: dict[bytes, Passages]) -> None:
+        """Add what is remembered, what this thread encodes, and what others are encoding already."""
+        memory = self._memory.get()
+        ours, theirs = memory.claim(missing, found)
+        if ours:
+            try:
+                encoded = dict(zip(ours, self.inner._embed([missing[key] for key in ours]), strict=True))
+            except BaseException:
+                memory.abandon(ours)
+                raise
+            memory.keep(encoded)
+            found.update(encoded)
+        for key, future in theirs.items():
+            # Whoever was encoding it failed; it is tried again here.
+            with suppress(CancelledError):
+                found[key] = future.result()
+
+    def _key(self, text: str) -> bytes:
+        return hashlib.blake2b(f"{self.model}\0{text}".encode(), digest_size=24).digest()
+
+
+class _Memory:
+    """The texts that are known, the last asked for last, and those that some thread is encoding."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._lock = threading.Lock()
+        self._known: OrderedDict[bytes, Passages] = OrderedDict()
+        self._pending: dict[bytes, Future[Passages]] = {}
+
+    def claim(
+        self, missing: Mapping[bytes, str], found: dict[bytes, Passages]
+    ) -> tuple[list[bytes], dict[bytes, Future[Passages]]]:
+        """Add what is known to `found`; returns what the caller must encode, and what others are about to."""
+        ours: list[bytes] = []
+        theirs: dict[bytes, Future[Passages]] = {}
+        with self._lock:
+            for key in missing:
+                if key in self._known:
+                    self._known.move_to_end(key)
+                    found[key] = self._known[key]
+                elif key in self._pending:
+                    theirs[key] = self._pending[key]
+                else:
+                    self._pending[key] = Future()
+                    ours.append(key)
+        return ours, theirs
+
+    def keep(self, encoded: Mapping[bytes, Passages]) -> None:
+        with self._lock:
+            for key, passages in encoded.items():
+                self._known[key] = passages
+                self._pending.pop(key).set_result(passages)
+            while len(self._known) > self._size:
+                self._known.popitem(last=False)
+
+    def abandon(self, keys: Sequence[bytes]) -> None:
+        with self._lock:
+            for key in keys:
+                self._pending.pop(key).cancel()

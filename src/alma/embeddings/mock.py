@@ -1,0 +1,38 @@
+"""Vectors without a model: the same text always gets the same one, and that is all they say."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+from alma.embeddings.base import EmbeddingProvider, Passage, unit
+from alma.embeddings.splitting import split_text
+from alma.errors import ConfigurationError
+
+_LONGEST_PASSAGE = 1_000
+
+
+class MockEmbedder(EmbeddingProvider):
+    """For tests and dry runs: each passage's vector is made from its hash, so near means nothing but equal."""
+
+    def __init__(self, dimension: int = 384) -> None:
+        if isinstance(dimension, bool) or not isinstance(dimension, int) or dimension < 1:
+            raise ConfigurationError(f"dimension must be a whole number of at least 1, not {dimension!r}")
+        self._dimension = dimension
+
+    @property
+    def model(self) -> str:
+        return f"mock-{self._dimension}"
+
+    @property
+    def dimension(self) -> int:
+        return self._dimension
+
+    def _embed(self, texts: Sequence[str]) -> list[list[Passage]]:
+        return [[self._passage(piece) for piece in split_text(text, _LONGEST_PASSAGE)] for text in texts]
+
+    def _passage(self, text: str) -> Passage:
+        digest = hashlib.shake_256(text.encode()).digest(4 * self._dimension)
+        numbers = (int.from_bytes(digest[i : i + 4], "big") for i in range(0, len(digest), 4))
+        # The half keeps every number away from zero, so even a vector of one number has a direction.
+        return Passage(unit([(number + 0.5) / (1 << 31) - 1 for number in numbers]), len(text.split()))

@@ -1,0 +1,28 @@
+"""Values that a forked process must make anew."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class PerProcess(Generic[T]):
+    """A value of this process; a forked child makes its own, as threads and the holders of locks stay behind."""
+
+    def __init__(self, make: Callable[[], T]) -> None:
+        self._make = make
+        self._held = (os.getpid(), make())
+        self._left_behind: list[T] = []
+
+    def get(self) -> T:
+        """The value of the process that asks."""
+        process, value = self._held
+        if process != os.getpid():
+            # The parent's is kept: releasing it here would wait for threads that this process does not have.
+            self._left_behind.append(value)
+            value = self._make()
+            self._held = (os.getpid(), value)
+        return value

@@ -1,0 +1,116 @@
+"""What the services that speak OpenAI's embeddings protocol have in common."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from alma.embeddings.base import EmbeddingProvider, Passage, unit
+from alma.embeddings.splitting import split_text
+from alma.embeddings.transport import Service
+from alma.errors import ConfigurationError, EmbeddingError, ValidationError
+from alma.model.vector import Vector
+
+DEFAULT_MODEL = "text-embedding-3-small"
+_DIMENSIONS = {"text-embedding-3-small": 1536, "text-embedding-3-large": 3072, "text-embedding-ada-002": 1536}
+# The models read 8,191 tokens at once. A token is at least one byte, so so many bytes always fit, in every script.
+_LONGEST_PASSAGE_BYTES = 8_000
+# A request may hold 300,000 tokens.
+_LARGEST_REQUEST_BYTES = 250_000
+_LARGEST_BATCH = 2_048
+
+
+class RemoteEmbedder(EmbeddingProvider):
+    """A model behind a service; texts go in batches, answers are checked before they are believed."""
+
+    def __init__(self, service: Service, model: str, dimensions: int | None, batch_size: int) -> None:
+        self._service = service
+        self._model_name = model
+        self._native = _DIMENSIONS.get(model)
+        self._dimension = _checked_dimensions(model, dimensions, self._native)
+        if isinstance(batch_size, bool) or not isinstance(batch_size, int) or not 1 <= batch_size <= _LARGEST_BATCH:
+            raise ConfigurationError(f"batch_size must be between 1 and {_LARGEST_BATCH:,}, not {batch_size!r}")
+        self._batch_size = batch_size
+
+    @property
+    def model(self) -> str:
+        """The model's name; shortened vectors are another space and have another name."""
+        return f"{self._model_name}-{self._dimension}" if self._is_shortened else self._model_name
+
+    @property
+    def dimension(self) -> int:
+        return self._dimension
+
+    @property
+    def _is_shortened(self) -> bool:
+        return self._native is not None and self._native != self._dimension
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(model={self.model!r}, dimension={self.dimension})"
+
+    def _embed(self, texts: Sequence[str]) -> list[list[Passage]]:
+        pieces = [split_text(text, _LONGEST_PASSAGE_BYTES) for text in texts]
+        vectors = self._vectors([piece for parts in pieces for piece in parts])
+        # How many tokens a piece has is not told; its bytes stand for them.
+        return [[Passage(next(vectors), len(piece.encode())) for piece in parts] for parts in pieces]
+
+    def _vectors(self, pieces: Sequence[str]) -> Iterator[Vector]:
+        for batch in _batches(pieces, self._batch_size):
+            yield from self._answer(self._service.post(self._request(batch)), len(batch))
+
+    def _request(self, batch: Sequence[str]) -> dict[str, Any]:
+        request = {"input": list(batch), "model": self._model_name, "encoding_format": "float"}
+        return {**request, "dimensions": self._dimension} if self._is_shortened else request
+
+    def _answer(self, answer: Any, count: int) -> list[Vector]:
+        """The vectors in the order of the texts, whatever order the service chose."""
+        try:
+            numbered = {entry["index"]: entry["embedding"] for entry in answer["data"]}
+            if numbered.keys() != set(range(count)):
+                raise ValueError(f"{len(numbered)} vectors for {count} texts")
+            return [self._vector(numbered[i]) for i in range(count)]
+        except (KeyError, TypeError, ValueError, ValidationError) as exc:
+            raise EmbeddingError(
+                f"{self._service.name} answered with something that is no list of embeddings: {exc}"
+            ) from exc
+
+    def _vector(self, numbers: Sequence[float]) -> Vector:
+        if len(numbers) != self._dimension:
+            raise EmbeddingError(
+                f"{self._service.name} gave a vector of {len(numbers)} dimensions, not of {self._dimension}; "
+                f"set dimensions={len(numbers)} if that is what {self._model_name} gives"
+            )
+        if not any(numbers) or not math.isfinite(sum(numbers)):
+            raise ValueError("a vector without a direction")
+        return unit(numbers)
+
+
+def _batches(pieces: Sequence[str], most: int) -> Iterator[list[str]]:
+    """The pieces in order, as many at once as the service takes."""
+    batch: list[str] = []
+    size = 0
+    for piece in pieces:
+        if batch and (len(batch) == most or size + len(piece.encode()) > _LARGEST_REQUEST_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(piece)
+        size += len(piece.encode())
+    if batch:
+        yield batch
+
+
+def _checked_dimensions(model: str, dimensions: int | None, native: int | None) -> int:
+    if dimensions is None:
+        if native is None:
+            raise ConfigurationError(f"{model} is not known here; say how long its vectors are (dimensions=…)")
+        return native
+    if isinstance(dimensions, bool) or not isinstance(dimensions, int) or dimensions < 1:
+        raise ConfigurationError(f"dimensions must be a whole number of at least 1, not {dimensions!r}")
+    if (
+        native is not None
+        and dimensions != native
+        and not (model.startswith("text-embedding-3") and dimensions < native)
+    ):
+        raise ConfigurationError(f"{model} gives vectors of {native} dimensions, not {dimensions}")
+    return dimensions

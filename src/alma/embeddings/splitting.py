@@ -1,0 +1,57 @@
+"""Long text in passages: how it is divided so that none is too long and none is a leftover."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+
+
+def even_groups(sizes: Sequence[int], most: int) -> list[range]:
+    """Neighbouring units in as few groups as fit, of about the same total size and none above `most`.
+
+    No single unit may be larger than `most`.
+    """
+    ends = list(accumulate(sizes))
+    groups: list[range] = []
+    start = done = 0
+    while start < len(ends):
+        end = _end_of_group(ends, start, done, most)
+        groups.append(range(start, end))
+        start, done = end, ends[end - 1]
+    return groups
+
+
+def _end_of_group(ends: Sequence[int], start: int, done: int, most: int) -> int:
+    left = ends[-1] - done
+    groups = -(-left // most)
+    if groups <= 1:
+        return len(ends)
+    # Rounding up leaves no more to the later groups than they can hold.
+    end = bisect_left(ends, done + -(-left // groups), start) + 1
+    return end if ends[end - 1] - done <= most else end - 1
+
+
+def split_text(text: str, most: int) -> list[str]:
+    """The text in pieces of at most `most` UTF-8 bytes, divided between words where words are no longer than that."""
+    if _size(text) <= most:
+        return [text]
+    units = [unit for word in text.split() for unit in _bounded(word, most - 1)]
+    # Each word brings a space along.
+    groups = even_groups([_size(unit) + 1 for unit in units], most)
+    return [" ".join(units[i] for i in group) for group in groups]
+
+
+def _size(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode())
+
+
+def _bounded(word: str, most: int) -> Iterator[str]:
+    """The word, or its pieces of at most so many bytes where it is longer; no character is torn."""
+    if _size(word) <= most:
+        yield word
+        return
+    # No character has more than four bytes.
+    characters = max(1, most // 4)
+    for start in range(0, len(word), characters):
+        yield word[start : start + characters]

@@ -1,0 +1,1 @@
+"""What keeps vectors and indexes true to the records."""

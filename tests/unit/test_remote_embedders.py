@@ -1,0 +1,224 @@
+"""Embeddings from a service: what is sent, what is tried again, what is said when it fails."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import time
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from email.utils import format_datetime
+from typing import Any
+
+import pytest
+
+from alma import clock
+from alma.embeddings.azure import AzureEmbedder
+from alma.embeddings.mock import MockEmbedder
+from alma.embeddings.openai import OpenAIEmbedder
+from alma.embeddings.remote import RemoteEmbedder
+from alma.embeddings.transport import _seconds
+from alma.errors import ConfigurationError, EmbeddingError
+from alma.model.secret import Secret
+from tests.support.embedding_server import KEY, EmbeddingServer, Reply, error
+
+Make = Callable[..., RemoteEmbedder]
+
+
+@pytest.fixture
+def server() -> Iterator[EmbeddingServer]:
+    with EmbeddingServer() as running:
+        yield running
+
+
+@pytest.fixture(params=["openai", "azure"])
+def make(request: pytest.FixtureRequest, server: EmbeddingServer) -> Make:
+    """Makes an embedder of either sort that asks the local server."""
+
+    def openai(api_key: str = KEY, **options: Any) -> RemoteEmbedder:
+        return OpenAIEmbedder(api_key, base_url=f"{server.url}/v1", **{"backoff_seconds": 0.001, **options})
+
+    def azure(api_key: str = KEY, **options: Any) -> RemoteEmbedder:
+        return AzureEmbedder(server.url, api_key, "my deployment", **{"backoff_seconds": 0.001, **options})
+
+    return openai if request.param == "openai" else azure
+
+
+def test_openai_is_asked_in_its_own_words(server: EmbeddingServer) -> None:
+    OpenAIEmbedder(KEY, base_url=f"{server.url}/v1/").encode("hello")
+    [request] = server.received
+    assert request.path == "/v1/embeddings"
+    assert request.headers["authorization"] == f"Bearer {KEY}"
+    assert request.body == {"input": ["hello"], "model": "text-embedding-3-small", "encoding_format": "float"}
+
+
+def test_azure_is_asked_in_its_own_words(server: EmbeddingServer) -> None:
+    AzureEmbedder(f"{server.url}/", KEY, "my deployment", "2024-02-01").encode("hello")
+    [request] = server.received
+    assert request.path == "/openai/deployments/my%20deployment/embeddings?api-version=2024-02-01"
+    assert request.headers["api-key"] == KEY
+    assert "authorization" not in request.headers
+
+
+def test_vectors_come_in_the_order_of_the_texts_whatever_the_service_does(make: Make) -> None:
+    texts = [f"text {i}" for i in range(5)]
+    for vector, expected in zip(make().encode_batch(texts), MockEmbedder(1536).encode_batch(texts), strict=True):
+        assert list(vector) == pytest.approx(list(expected), abs=1e-6)
+
+
+def test_many_texts_go_in_several_requests(make: Make, server: EmbeddingServer) -> None:
+    make(batch_size=4).encode_batch([f"text {i}" for i in range(10)])
+    assert [len(request.body["input"]) for request in server.received] == [4, 4, 2]
+
+
+def test_a_request_is_bounded_in_size_as_well(make: Make, server: EmbeddingServer) -> None:
+    make().encode_batch([f"{i} {'word ' * 1_500}" for i in range(100)])
+    sizes = [sum(len(text) for text in request.body["input"]) for request in server.received]
+    assert len(sizes) > 1
+    assert max(sizes) <= 250_000
+
+
+def test_shortened_vectors_are_asked_for_and_are_another_space(make: Make, server: EmbeddingServer) -> None:
+    short = make(dimensions=256)
+    assert len(short.encode("a")) == short.dimension == 256
+    assert server.received[0].body["dimensions"] == 256
+    assert short.model == "text-embedding-3-small-256"
+    assert make().model == "text-embedding-3-small"
+
+
+def test_a_model_nobody_knows_needs_its_dimensions(server: EmbeddingServer) -> None:
+    server.dimension = 768
+    own = OpenAIEmbedder(KEY, "nomic-embed", dimensions=768, base_url=server.url)
+    assert len(own.encode("a")) == 768
+    assert "dimensions" not in server.received[0].body
+    with pytest.raises(ConfigurationError, match="say how long its vectors are"):
+        OpenAIEmbedder(KEY, "nomic-embed")
+
+
+@pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 504])
+def test_what_may_pass_is_tried_again(make: Make, server: EmbeddingServer, status: int) -> None:
+    server.script += [error(status, "busy"), error(status, "busy")]
+    assert len(make().encode("a")) == 1536
+    assert len(server.received) == 3
+
+
+def test_the_wait_the_service_asks_for_is_kept(make: Make, server: EmbeddingServer) -> None:
+    server.script.append(error(429, "slow down", {"Retry-After": "0.3"}))
+    began = time.monotonic()
+    make().encode("a")
+    assert time.monotonic() - began >= 0.3
+
+
+def test_a_wait_of_minutes_is_an_error_at_once(make: Make, server: EmbeddingServer) -> None:
+    server.script.append(error(429, "slow down", {"Retry-After": "3600"}))
+    with pytest.raises(EmbeddingError, match="429: slow down; ask for less"):
+        make().encode("a")
+    assert len(server.received) == 1
+
+
+def test_a_retry_after_may_be_a_date() -> None:
+    assert _seconds(format_datetime(clock.now() + timedelta(seconds=30))) == pytest.approx(30, abs=2)
+    assert _seconds("2") == 2
+    assert _seconds(None) is _seconds("soon") is None
+
+
+def test_an_exhausted_quota_does_not_pass(make: Make, server: EmbeddingServer) -> None:
+    server.script.append(error(429, "You exceeded your current quota", code="insufficient_quota"))
+    with pytest.raises(EmbeddingError, match="exceeded your current quota"):
+        make().encode("a")
+    assert len(server.received) == 1
+
+
+def test_after_the_last_attempt_the_error_says_how_many_there_were(make: Make, server: EmbeddingServer) -> None:
+    server.script += [error(500, "the server had an error")] * 3
+    with pytest.raises(EmbeddingError, match=r"500: the server had an error \(tried 3 times\)"):
+        make(attempts=3).encode("a")
+    assert len(server.received) == 3
+
+
+def test_a_service_that_does_not_answer_is_given_up(make: Make, server: EmbeddingServer) -> None:
+    server.script += [Reply(hang=True)] * 2
+    with pytest.raises(EmbeddingError, match=r"did not answer within 0\.1 seconds \(tried 2 times\)"):
+        make(timeout_seconds=0.1, attempts=2).encode("a")
+
+
+def test_a_service_that_is_not_there_is_named() -> None:
+    gone = OpenAIEmbedder(KEY, base_url="http://127.0.0.1:1/v1", attempts=2, backoff_seconds=0)
+    with pytest.raises(EmbeddingError, match=r"cannot be reached at 127\.0\.0\.1:1: .*refused.*tried 2 times"):
+        gone.encode("a")
+
+
+def test_a_wrong_key_is_one_sentence_that_names_the_variable_and_not_the_key(make: Make) -> None:
+    with pytest.raises(EmbeddingError, match=r"answered 401; check the API key \((AZURE_)?OPENAI_API_KEY") as caught:
+        make("sk-the-wrong-key").encode("a")
+    assert "sk-" not in str(caught.value)
+
+
+def test_a_key_that_the_service_quotes_is_not_repeated(make: Make, server: EmbeddingServer) -> None:
+    server.script.append(error(400, f"you sent {KEY}"))
+    with pytest.raises(EmbeddingError, match=r"400: you sent \*\*\*"):
+        make().encode("a")
+
+
+def test_what_is_not_found_names_the_model_or_the_deployment(server: EmbeddingServer) -> None:
+    with pytest.raises(EmbeddingError, match="404: The model does not exist; check the model 'nobody'"):
+        OpenAIEmbedder(KEY, "nobody", dimensions=3, base_url=server.url).encode("a")
+    with pytest.raises(EmbeddingError, match="404: The model does not exist; check the deployment 'nobody'"):
+        AzureEmbedder(server.url, KEY, "nobody").encode("a")
+
+
+def test_the_key_is_not_carried_to_another_host(make: Make, server: EmbeddingServer) -> None:
+    server.script.append(Reply(307, b"", {"Location": f"{server.url}/elsewhere"}))
+    with pytest.raises(EmbeddingError, match="answered 307"):
+        make().encode("a")
+    assert len(server.received) == 1
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"<html>", b"[]", b'{"data": []}', b'{"data": [{"index": 0}]}', b'{"data": [{"index": 7, "embedding": [1]}]}'],
+)
+def test_an_answer_that_is_none_is_an_error(make: Make, server: EmbeddingServer, body: bytes) -> None:
+    server.script += [Reply(body=body)] * 2
+    with pytest.raises(EmbeddingError, match="answered with something that is no"):
+        make(attempts=2).encode("a")
+
+
+@pytest.mark.parametrize("numbers", [[0.0] * 1536, [float("nan")] * 1536, ["x"] * 1536])
+def test_a_vector_without_a_direction_is_an_error(make: Make, server: EmbeddingServer, numbers: list[object]) -> None:
+    server.script.append(Reply(body=json.dumps({"data": [{"index": 0, "embedding": numbers}]}).encode()))
+    with pytest.raises(EmbeddingError, match="no list of embeddings"):
+        make().encode("a")
+
+
+def test_a_vector_of_another_length_is_an_error_that_says_what_to_set(make: Make, server: EmbeddingServer) -> None:
+    server.dimension = 8
+    with pytest.raises(EmbeddingError, match="8 dimensions, not of 1536; set dimensions=8"):
+        make().encode("a")
+
+
+def test_nothing_that_is_printed_holds_the_key(make: Make) -> None:
+    embedder = make()
+    assert "sk-" not in f"{embedder!r} {embedder._service!r} {vars(embedder)}"
+    assert f"{Secret('x')} {Secret('x')!r}" == "*** ***"
+    with pytest.raises(TypeError, match="pickled"):
+        pickle.dumps(Secret("x"))
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: OpenAIEmbedder(""), "set OPENAI_API_KEY"),
+        (lambda: AzureEmbedder("https://x", " "), "set AZURE_OPENAI_API_KEY"),
+        (lambda: AzureEmbedder("", KEY), "set AZURE_OPENAI_ENDPOINT"),
+        (lambda: OpenAIEmbedder(KEY, base_url="api.openai.com"), "must begin with https://"),
+        (lambda: OpenAIEmbedder(KEY, dimensions=0), "dimensions must be"),
+        (lambda: OpenAIEmbedder(KEY, dimensions=4096), "gives vectors of 1536"),
+        (lambda: OpenAIEmbedder(KEY, "text-embedding-ada-002", dimensions=256), "gives vectors of 1536"),
+        (lambda: OpenAIEmbedder(KEY, batch_size=0), "batch_size must be"),
+        (lambda: OpenAIEmbedder(KEY, attempts=0), "must be greater than 0"),
+    ],
+)
+def test_a_wrong_setting_is_one_sentence(call: Callable[[], object], said: str) -> None:
+    with pytest.raises(ConfigurationError, match=said):
+        call()

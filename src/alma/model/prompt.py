@@ -5,6 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from alma.errors import ValidationError
 from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome, UserPreference
@@ -139,7 +140,7 @@ def _shortened(entry: Entry, room: int) -> str:
     best = ""
     while low < high:
         most = (low + high + 1) // 2
-        text = _written(entry, lambda text, most=most: _cut(text, most))
+        text = _written(entry, partial(_cut, most=most))
         if _cost(text) <= room:
             low, best = most, text
         else:
@@ -149,7 +150,12 @@ def _shortened(entry: Entry, room: int) -> str:
 
 def _texts(entry: Entry) -> list[str]:
     texts: list[str] = []
-    list(SECTIONS[entry.section].lines(entry.record, lambda text: texts.append(text) or text))
+
+    def noted(text: str) -> str:
+        texts.append(text)
+        return text
+
+    list(SECTIONS[entry.section].lines(entry.record, noted))
     return texts
 
 

@@ -67,6 +67,12 @@ class MemorySlice:
     from_cache: bool = False
     _why_not: Callable[[str], Dropped] = field(default=_unknown, repr=False, compare=False)
 
+    @classmethod
+    def of(cls, found: Mapping[type[Record], Sequence[Record]], **facts: Any) -> MemorySlice:
+        """The slice with these memories of each kind, and further facts by their names."""
+        by_name: dict[str, Any] = {name: tuple(found.get(kind, ())) for kind, name in _NAMES.items()}
+        return cls(**by_name, **facts)
+
     @property
     def total_items(self) -> int:
         """How many memories there are."""
@@ -131,6 +137,16 @@ class MemorySlice:
             self.outcomes,
             self.memories,
         )
+
+
+_NAMES: dict[type[Record], str] = {
+    Heuristic: "heuristics",
+    Outcome: "outcomes",
+    UserPreference: "preferences",
+    DomainKnowledge: "domain_knowledge",
+    AntiPattern: "anti_patterns",
+    Memory: "memories",
+}
 
 
 def _confidence(record: Any) -> float:

@@ -59,6 +59,15 @@ def query_terms(text: str) -> list[str]:
     return list(dict.fromkeys(" ".join(map(_stem_of, telling)).split()))
 
 
+def words_by_term(text: str) -> dict[str, str]:
+    """The telling words of a text in order, each under its term; the first word met stands for a term."""
+    found: dict[str, str] = {}
+    for word in _words(text):
+        if word not in STOP_WORDS:
+            found.setdefault(_stem_of(word), word)
+    return found
+
+
 def _words(text: str) -> list[str]:
     text = text[:INDEXED_CHARACTERS]
     if text.isascii():

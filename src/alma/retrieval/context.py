@@ -1,4 +1,4 @@
-"""Context: what speaks for a general memory besides itself: its conversation, its title, its time, what it is linked to."""
+"""Context: what speaks for a general memory besides itself: its conversation, title, time and links."""
 
 from __future__ import annotations
 

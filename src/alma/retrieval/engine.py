@@ -108,7 +108,7 @@ class RetrievalEngine:
         vector, problems = self._embedded(request.query)
         targets = router.route(request)
         with self.storage.snapshot():
-            searched = [target for target in targets if not target.by_rule or target.cls is not router.Memory]
+            searched = [target for target in targets if target.searched]
             pool = gather(self.storage, self._index, searched, request.query, vector, request.top_k)
             problems.extend(pool.problems)
             if problems and not len(pool):
@@ -218,9 +218,9 @@ def _provider(provider: EmbeddingProvider | str) -> EmbeddingProvider:
 
 
 def _index_for(storage: StorageBackend) -> VectorIndex:
-    from alma.bootstrap import create_vector_index
+    from alma.bootstrap import open_vector_index
 
-    return create_vector_index(storage)
+    return open_vector_index(storage)
 
 
 def _check_space(storage: StorageBackend, embedder: EmbeddingProvider) -> None:

@@ -1,4 +1,4 @@
-"""Ranking: the best candidates are read, checked again, scored and ordered; what is dropped is noted with the reason."""
+"""Ranking: the best candidates are read, checked, scored and ordered; what is dropped is noted with the reason."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome, UserPreference
+from alma.model.learning import UserPreference
 from alma.model.memory import Memory
 from alma.model.query import And, In, Order
-from alma.model.record import Record, embedded_text
+from alma.model.record import Record
 from alma.model.slice import Dropped, Explanation, MemorySlice
 from alma.model.text import query_terms
 from alma.model.vector import Vector, cosine
@@ -58,23 +58,15 @@ class Ranking:
 
     def to_slice(self, request: Request, degraded: str) -> MemorySlice:
         everything = [ranked for items in (*self.chosen.values(), self.standing) for ranked in items]
-        return MemorySlice(
-            heuristics=self._records(Heuristic),
-            outcomes=self._records(Outcome),
-            preferences=self._records(UserPreference),
-            domain_knowledge=self._records(DomainKnowledge),
-            anti_patterns=self._records(AntiPattern),
-            memories=self._records(Memory),
-            instructions=tuple(ranked.record for ranked in self.standing),  # type: ignore[misc]
+        return MemorySlice.of(
+            {cls: [ranked.record for ranked in items] for cls, items in self.chosen.items()},
+            instructions=tuple(ranked.record for ranked in self.standing),
             query=request.query,
             agent=request.agent,
             degraded=degraded,
             explanations={ranked.key: _explanation(ranked) for ranked in everything},
             _why_not=self._why_not,
         )
-
-    def _records(self, cls: type[Record]) -> tuple[Record, ...]:
-        return tuple(ranked.record for ranked in self.chosen[cls])
 
     def _why_not(self, record_id: str) -> Dropped:
         if record_id in self.dropped:
@@ -207,17 +199,17 @@ def _ordered(
 def _statement(ranked: Ranked) -> Statement:
     record = ranked.record
     owner = str(getattr(record, "agent", None) or getattr(record, "title", "").partition("(")[0])
-    return Statement(ranked.key, owner, embedded_text(record), moment_of(record), ranked.score)
+    return Statement(ranked.key, owner, record.text(), moment_of(record), ranked.score)
 
 
-def _without_repetitions(
-    by_score: Sequence[Ranked], statements: Sequence[Statement], ranking: Ranking
-) -> list[Ranked]:
+def _without_repetitions(by_score: Sequence[Ranked], statements: Sequence[Statement], ranking: Ranking) -> list[Ranked]:
     said = {statement.id: statement for statement in statements}
     kept: list[Ranked] = []
     for ranked in by_score:
         own = said.get(ranked.key)
-        same = next((other for other in kept if own and other.key in said and order.repeats(own, said[other.key])), None)
+        same = next(
+            (other for other in kept if own and other.key in said and order.repeats(own, said[other.key])), None
+        )
         if same is None:
             kept.append(ranked)
         else:

@@ -33,14 +33,9 @@ def most_recent(storage: StorageBackend, targets: Iterable[Target], request: Req
     instructions = {str(record.key) for record in standing}
     memories = [record for record in found[Memory] if str(record.key) not in instructions][: request.top_k]
     everything = [record for records in (*found.values(), standing) for record in records]
-    return MemorySlice(
-        heuristics=found[Heuristic],  # type: ignore[arg-type]
-        outcomes=found[Outcome],  # type: ignore[arg-type]
-        preferences=found[UserPreference],  # type: ignore[arg-type]
-        domain_knowledge=found[DomainKnowledge],  # type: ignore[arg-type]
-        anti_patterns=found[AntiPattern],  # type: ignore[arg-type]
-        memories=memories,  # type: ignore[arg-type]
-        instructions=standing,  # type: ignore[arg-type]
+    return MemorySlice.of(
+        {**found, Memory: memories},
+        instructions=tuple(standing),
         query=request.query,
         agent=request.agent,
         degraded=degraded,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from alma.model.record import Record, embedded_text
+from alma.model.record import Record
 from alma.model.text import terms
 from alma.retrieval.candidates import Candidate
 
@@ -16,9 +16,7 @@ _CONTEXT = ("conversation", "linked", "related")
 _LOOKED_AT = 20_000
 
 
-def is_relevant(
-    candidate: Candidate, record: Record, asked: frozenset[str], word_weights: Mapping[str, float]
-) -> bool:
+def is_relevant(candidate: Candidate, record: Record, asked: frozenset[str], word_weights: Mapping[str, float]) -> bool:
     """Whether its meaning and its words are near enough to the task, or it stands beside something that is."""
     meaning = max(0.0, candidate.cosine or 0.0) / ENOUGH_MEANING
     if meaning >= _LEAST or any(name in candidate.relevance for name in _CONTEXT):
@@ -31,5 +29,5 @@ def covered(record: Record, asked: frozenset[str], word_weights: Mapping[str, fl
     full = sum(word_weights.values())
     if not full:
         return 0.0
-    own = asked.intersection(terms(embedded_text(record)[:_LOOKED_AT]))
+    own = asked.intersection(terms(record.text()[:_LOOKED_AT]))
     return sum(word_weights[word] for word in own) / full

@@ -42,13 +42,14 @@ class Request:
 class Target:
     """A kind of memory to search, in which scope and under which condition.
 
-    What is handed over `by_rule` does not have to resemble the task.
+    What is handed over `by_rule` does not have to resemble the task; what is not `searched` only comes by rule.
     """
 
     cls: type[Record]
     scope: Scope
     where: Predicate = EVERYTHING
     by_rule: bool = False
+    searched: bool = True
 
 
 def checked_query(query: object) -> str:
@@ -98,7 +99,7 @@ def _memories(request: Request) -> list[Target]:
     in_project = Scope(project_id=request.project_id)
     seen = And(alive(request.now), _public(request), _in_layer(request))
     plain = Target(Memory, in_project, seen)
-    standing = Target(Memory, in_project, And(seen, In("memory_type", STANDING_TYPES)), by_rule=True)
+    standing = Target(Memory, in_project, And(seen, In("memory_type", STANDING_TYPES)), by_rule=True, searched=False)
     if request.user_id is None:
         return [plain, standing]
     carried = And(alive(request.now), Compare("layer_global", "eq", True))

@@ -1,4 +1,4 @@
-"""When: the time a question speaks of ("last week", "in March", "before the release"), read without a language model."""
+"""When: the time a question speaks of ("last week", "in March", "before the release"), read by rules."""
 
 from __future__ import annotations
 
@@ -8,17 +8,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-_MONTHS = "january february march april may june july august september october november december".split()
-_WEEKDAYS = "monday tuesday wednesday thursday friday saturday sunday".split()
+_MONTHS = """
+january february march april may june july august september october november december
+""".split()  # noqa: SIM905 - as people say them
+_WEEKDAYS = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
 _SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
-_NUMBERS = dict(
-    zip("one two three four five six seven eight nine ten eleven twelve".split(), range(1, 13), strict=True),
-    a=1,
-    an=1,
-    couple=2,
-    few=3,
-    several=4,
-)
+_NUMBERS = {"a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7}
+_NUMBERS |= {"eight": 8, "nine": 9, "ten": 10, "eleven": 11, "twelve": 12, "couple": 2, "few": 3, "several": 4}
 _EARLIEST = datetime(1, 1, 2, tzinfo=UTC)
 _LATEST = datetime(9999, 12, 30, tzinfo=UTC)
 
@@ -89,7 +85,9 @@ def _bounded(text: str, now: datetime) -> TimeWindow | None:
 def _leading(text: str, now: datetime) -> TimeWindow | None:
     """The date a text starts with, perhaps behind an article."""
     span = _plain(text, now)
-    if span is None or not re.match(rf"(?:the |in |on |about |around |early |late |mid.)*{re.escape(span.phrase)}", text):
+    if span is None or not re.match(
+        rf"(?:the |in |on |about |around |early |late |mid.)*{re.escape(span.phrase)}", text
+    ):
         return None
     return span
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from alma.embeddings.base import EmbeddingProvider
 from alma.model.governance import ANONYMOUS, Attribution
-from alma.model.record import Record, embedded_text
+from alma.model.record import Record
 from alma.model.vector import Vector
 from alma.storage.base import StorageBackend
 
@@ -41,7 +41,7 @@ class MemoryWriter:
         # Embedding takes its time, so it is done before the transaction holds up other writers.
         wanting = [record for record in batch if record.spec.embeds and getattr(record, "embedding", None) is None]
         passages = dict(zip(map(id, wanting), self._embedded(wanting), strict=True))
-        ready = [_with_vector(record, passages.get(id(record))) for record in batch]
+        ready = [self._with_vector(record, passages.get(id(record))) for record in batch]
         with self._storage.transaction(by) as tx:
             tx.save(*ready)
             for record, original in zip(ready, batch, strict=True):
@@ -51,8 +51,10 @@ class MemoryWriter:
         return [str(record.key) for record in ready]
 
     def _embedded(self, records: Sequence[Record]) -> list[list[Vector]]:
-        return self._embedder.encode_passages([embedded_text(record) for record in records])
+        return self._embedder.encode_passages([record.text() for record in records])
 
-
-def _with_vector(record: Record, passages: list[Vector] | None) -> Record:
-    return record if passages is None else record.replace(embedding=mean_of(passages))
+    def _with_vector(self, record: Record, passages: list[Vector] | None) -> Record:
+        if passages is None:
+            return record
+        whole = passages[0] if len(passages) == 1 else self._embedder.encode(record.text())
+        return record.replace(embedding=whole)

@@ -93,6 +93,9 @@ class FileBasedStorage(StorageBackend):
                 self._folder.commit({name: _rows(name, table) for name, table in tx.changed.items()})
                 self._remember(tx.changed)
 
+    def _generation(self) -> str:
+        return repr([self._folder.signature(name) for name in _FORMATS])
+
     def _tables(self) -> dict[str, Table]:
         """The committed state of every file, read again only where a file changed."""
         # In this order: whoever waits for the folder must not keep the cache from the one it waits for.
@@ -150,6 +153,13 @@ class FileTransaction(Transaction):
         if query.after is not None:
             found = [record for record in found if is_after(record, query.after, query.order)]
         return [self._with_vector(record) for record in found[: query.limit]]
+
+    def _values(self, query: Query, names: Sequence[str]) -> list[tuple[Any, ...]]:
+        return [tuple(getattr(record, name) for name in names) for record in self._select(query)]
+
+    def _word_counts(self, spec: RecordSpec, words: Sequence[str], where: Predicate) -> tuple[int, dict[str, int]]:
+        texts = [set(terms(record.text())) for record in self._fulfilling(spec, where)]
+        return len(texts), {word: sum(word in text for text in texts) for word in words}
 
     def _count(self, spec: RecordSpec, where: Predicate) -> int:
         return sum(1 for _ in self._fulfilling(spec, where))
@@ -239,9 +249,9 @@ class FileTransaction(Transaction):
 
     def _drop_other_vectors(self, spec: RecordSpec, record_ids: Collection[str], model: str) -> None:
         keys = set(record_ids)
-        for kind, key, other in [*self.table(_VECTORS)]:
-            if kind == spec.kind and key in keys and other != model:
-                del self.mutable(_VECTORS)[kind, key, other]
+        for each in [*self.table(_VECTORS)]:
+            if each[0] == spec.kind and each[1] in keys and each[2] != model:
+                del self.mutable(_VECTORS)[each]
 
     def _without_vector(
         self, spec: RecordSpec, model: str, where: Predicate, limit: int, after: str | None
@@ -255,10 +265,10 @@ class FileTransaction(Transaction):
 
     def _lacking(self, spec: RecordSpec, model: str, where: Predicate) -> Iterator[Record]:
         vectors = self.table(_VECTORS)
-        return (each for each in self._fulfilling(spec, where) if (spec.kind, each.key, model) not in vectors)
+        return (each for each in self._fulfilling(spec, where) if (spec.kind, each.key, model, 0) not in vectors)
 
     def _models(self) -> list[str]:
-        return sorted({model for _, _, model in self.table(_VECTORS)})
+        return sorted({each[2] for each in self.table(_VECTORS)})
 
     def _dims_of(self, model: str, claim: int | None) -> int | None:
         known: int | None = self.table(_MODELS).get(model)

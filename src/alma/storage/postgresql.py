@@ -17,7 +17,7 @@ from alma.errors import (
     UnsupportedOperation,
     ValidationError,
 )
-from alma.model.governance import Attribution
+from alma.model.governance import ANONYMOUS, Attribution
 from alma.model.query import Predicate
 from alma.model.record import Record, RecordSpec
 from alma.model.vector import Vector
@@ -184,6 +184,11 @@ class PostgreSQLStorage(StorageBackend):
             with _ended(connection):
                 yield connection
 
+    def _generation(self) -> str:
+        # The transactions that this moment can see: every commit anywhere on the server moves it.
+        with self._begin(ANONYMOUS, write=False) as tx:
+            return str(tx.rows("SELECT pg_current_snapshot()::text", {})[0][0])
+
     def close(self) -> None:
         self._pool.close()
 
@@ -313,6 +318,9 @@ class PostgresTransaction(SqlTransaction):
         self, spec: RecordSpec, words: Sequence[str], where: Predicate, limit: int
     ) -> list[tuple[str, float]]:
         return WordSearch(self, spec, where).matching(words, limit)
+
+    def _word_counts(self, spec: RecordSpec, words: Sequence[str], where: Predicate) -> tuple[int, dict[str, int]]:
+        return WordSearch(self, spec, where).counts(words)
 
     def _nearest(
         self, spec: RecordSpec, vector: Vector, model: str, where: Predicate, limit: int, *, exact: bool

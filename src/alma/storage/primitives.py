@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from alma.model.governance import Attribution
 from alma.model.memory import MemoryVersion
@@ -49,6 +49,14 @@ class Primitives(ABC):
     @abstractmethod
     def _select(self, query: Query) -> list[Record]:
         """The records that answer the query, with tags and the vector of the store's own model."""
+
+    @abstractmethod
+    def _values(self, query: Query, names: Sequence[str]) -> list[tuple[Any, ...]]:
+        """These fields of the records that answer the query."""
+
+    @abstractmethod
+    def _word_counts(self, spec: RecordSpec, words: Sequence[str], where: Predicate) -> tuple[int, dict[str, int]]:
+        """How many records there are, and how many of them have each term; large numbers may be estimates."""
 
     @abstractmethod
     def _count(self, spec: RecordSpec, where: Predicate) -> int:

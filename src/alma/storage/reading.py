@@ -18,6 +18,7 @@ from alma.model.vector import Vector
 from alma.storage import versions
 from alma.storage.feed import VectorFeed, VectorQuestion
 from alma.storage.primitives import Hit, Primitives, Query
+from alma.storage.ranking import idf
 
 T = TypeVar("T", bound=Record)
 
@@ -64,15 +65,39 @@ class Reading(VectorFeed, Primitives):
         query = Query(spec, inside(spec, scope, where), order, _checked_limit(limit), cursor)
         return cast(list[T], self._select(query))
 
+    def values(
+        self,
+        cls: type[Record],
+        names: Sequence[str],
+        scope: Scope,
+        where: Predicate = EVERYTHING,
+        order: Sequence[Order] = (),
+        limit: int | None = None,
+    ) -> list[tuple[Any, ...]]:
+        spec = spec_of(cls)
+        for name in names:
+            if spec.field(name) not in spec.stored:
+                raise ValidationError(spec.kind, name, name, "stands beside the record and cannot be read alone")
+        ordered = q.parsed_order(spec, order)
+        return self._values(Query(spec, inside(spec, scope, where), ordered, _checked_limit(limit)), names)
+
+    def word_weights(
+        self, cls: type[Record], words: Iterable[str], scope: Scope, where: Predicate = EVERYTHING
+    ) -> dict[str, float]:
+        spec = _searchable(spec_of(cls))
+        wanted = list(dict.fromkeys(words))
+        if not wanted:
+            return {}
+        records, counts = self._word_counts(spec, wanted, inside(spec, scope, where))
+        return {word: idf(max(records, counts[word]), counts[word]) for word in wanted}
+
     def count(self, cls: type[Record], scope: Scope, where: Predicate = EVERYTHING) -> int:
         return self._count(spec_of(cls), inside(spec_of(cls), scope, where))
 
     def matching_ids(
         self, cls: type[Record], query: str, scope: Scope, where: Predicate = EVERYTHING, limit: int = 10
     ) -> list[tuple[str, float]]:
-        spec = spec_of(cls)
-        if not spec.text:
-            raise UnsupportedOperation(f"{spec.kind} has no searchable text")
+        spec = _searchable(spec_of(cls))
         if not isinstance(query, str):
             raise ValidationError("search", "query", query, "must be text")
         bounded = inside(spec, scope, where)
@@ -99,18 +124,8 @@ class Reading(VectorFeed, Primitives):
         model: str | None = None,
         exact: bool = True,
     ) -> list[Hit[T]]:
-<<<<<<< HEAD
         found = self.nearest_ids(cls, vector, scope, where, limit, model, exact)
         if not found:
-=======
-        bounded = inside(_embedded(cls), scope, where)
-        chosen = model or self.embedding_model
-        wanted = self._fitting(spec_of(cls), Vector(vector), chosen)
-        if chosen == self.embedding_model:
-            self._require_own_model()
-        limit = required_limit(limit)
-        if not limit:
->>>>>>> wt-embed
             return []
         spec = spec_of(cls)
         records = {r.key: r for r in self._select(Query(spec, In(spec.key, [key for key, _ in found])))}
@@ -137,6 +152,8 @@ class Reading(VectorFeed, Primitives):
         bounded = inside(spec, scope, where)
         chosen = model or self.embedding_model
         wanted = self._fitting(spec, Vector(vector), chosen)
+        if chosen == self.embedding_model:
+            self._require_own_model()
         return VectorQuestion(spec, wanted, chosen, bounded, required_limit(limit))
 
     def answer(self, question: VectorQuestion, exact: bool = True) -> list[tuple[str, float]]:
@@ -150,11 +167,11 @@ class Reading(VectorFeed, Primitives):
     def without_vector(
         self, cls: type[T], model: str, scope: Scope, limit: int = 100, after: str | None = None
     ) -> list[T]:
-        bounded = inside(_embedded(cls), scope, EVERYTHING)
+        bounded = inside(embedding(spec_of(cls)), scope, EVERYTHING)
         return cast(list[T], self._without_vector(cls.spec, model, bounded, required_limit(limit), after))
 
     def count_without_vector(self, cls: type[Record], model: str, scope: Scope) -> int:
-        return self._count_without_vector(_embedded(cls), model, inside(cls.spec, scope, EVERYTHING))
+        return self._count_without_vector(embedding(spec_of(cls)), model, inside(cls.spec, scope, EVERYTHING))
 
     def history(self, cls: type[Record], record_id: str, scope: Scope) -> list[MemoryVersion]:
         _require_versioned(spec_of(cls))
@@ -207,12 +224,6 @@ def inside(spec: RecordSpec, scope: Scope, where: Predicate) -> Predicate:
     return And(scope.predicate(spec), q.parsed(spec, where))
 
 
-def _embedded(cls: type[Record]) -> RecordSpec:
-    if not spec_of(cls).embeds:
-        raise UnsupportedOperation(f"{spec_of(cls).kind} has no vectors")
-    return cls.spec
-
-
 def _checked_limit(limit: int | None) -> int | None:
     if limit is None:
         return None
@@ -240,6 +251,12 @@ def _page(records: list[T], order: tuple[Order, ...], limit: int | None, after: 
     if after is not None:
         ordered = [record for record in ordered if q.is_after(record, after, order)]
     return ordered[: _checked_limit(limit)]
+
+
+def _searchable(spec: RecordSpec) -> RecordSpec:
+    if not spec.text:
+        raise UnsupportedOperation(f"{spec.kind} has no searchable text")
+    return spec
 
 
 def embedding(spec: RecordSpec) -> RecordSpec:

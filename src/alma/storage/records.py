@@ -10,6 +10,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Self, TypeVar
 
+from alma.clock import new_id
 from alma.errors import ConflictError, StorageError, UniquenessError, ValidationError
 from alma.model.common import checked_name
 from alma.model.governance import ANONYMOUS, Attribution
@@ -56,6 +57,10 @@ class RecordStore(ABC):
     @abstractmethod
     def _begin(self, by: Attribution, *, write: bool) -> AbstractContextManager[Transaction]:
         """Open a transaction; leaving the context commits it, an exception rolls it back."""
+
+    @abstractmethod
+    def _generation(self) -> str:
+        """What `generation` gives outside of transactions."""
 
     @abstractmethod
     def close(self) -> None:
@@ -129,6 +134,14 @@ class RecordStore(ABC):
                     raise
         raise AssertionError("the last attempt returns or raises")
 
+    def generation(self) -> str:
+        """A text that is another one after every commit of any process, and the same while nothing was committed.
+
+        It may change without a commit, and does inside a transaction that writes. Two processes need not agree on it.
+        """
+        here = self._transaction_here()
+        return new_id() if here is not None and here.writable else self._generation()
+
     # ------------------------------------------------------------------ reading
 
     def get(self, cls: type[T], record_id: str, scope: Scope, as_of: datetime | None = None) -> T | None:
@@ -177,6 +190,26 @@ class RecordStore(ABC):
                 return
             after = Cursor.after(page[-1], order)
 
+    def values(
+        self,
+        cls: type[Record],
+        names: Sequence[str],
+        scope: Scope,
+        where: Predicate = EVERYTHING,
+        order: Sequence[Order] = (),
+        limit: int | None = None,
+    ) -> list[tuple[Any, ...]]:
+        """These fields alone of what `find` finds, which is faster where the rest is not needed."""
+        with self.snapshot() as tx:
+            return tx.values(cls, names, scope, where, order, limit)
+
+    def word_weights(
+        self, cls: type[Record], words: Iterable[str], scope: Scope, where: Predicate = EVERYTHING
+    ) -> dict[str, float]:
+        """How much each term says inside the scope: the fewer records have it, the more; estimated in large stores."""
+        with self.snapshot() as tx:
+            return tx.word_weights(cls, words, scope, where)
+
     def count(self, cls: type[Record], scope: Scope, where: Predicate = EVERYTHING) -> int:
         """How many records inside the scope fulfil the predicate."""
         with self.snapshot() as tx:
@@ -221,7 +254,6 @@ class RecordStore(ABC):
         with self.snapshot() as tx:
             return tx.search_vector(cls, vector, scope, where, limit, model, exact)
 
-<<<<<<< HEAD
     def nearest_ids(
         self,
         cls: type[Record],
@@ -235,7 +267,7 @@ class RecordStore(ABC):
         """What `search_vector` finds, as ids and cosines, without reading the records."""
         with self.snapshot() as tx:
             return tx.nearest_ids(cls, vector, scope, where, limit, model, exact)
-=======
+
     def without_vector(
         self, cls: type[T], model: str, scope: Scope, limit: int = 100, after: str | None = None
     ) -> list[T]:
@@ -247,7 +279,6 @@ class RecordStore(ABC):
         """How many records inside the scope have no vector of this model."""
         with self.snapshot() as tx:
             return tx.count_without_vector(cls, model, scope)
->>>>>>> wt-embed
 
     def history(self, cls: type[Record], record_id: str, scope: Scope) -> list[MemoryVersion]:
         """Every version of a record that lay inside the scope, oldest first; a deleted record keeps its history."""

@@ -100,6 +100,9 @@ class SQLiteStorage(StorageBackend):
     def capabilities(self) -> frozenset[Capability]:
         return frozenset({Capability.VECTOR_FEED})
 
+    def _generation(self) -> str:
+        return self._connections.generation()
+
     def close(self) -> None:
         self._checkpoints.finish()
         self._connections.close()
@@ -228,6 +231,9 @@ class SQLiteTransaction(SQLiteFeed):
         self, spec: RecordSpec, words: Sequence[str], where: Predicate, limit: int
     ) -> list[tuple[str, float]]:
         return WordSearch(self, spec, where).matching(words, limit)
+
+    def _word_counts(self, spec: RecordSpec, words: Sequence[str], where: Predicate) -> tuple[int, dict[str, int]]:
+        return WordSearch(self, spec, where).counts(words)
 
     # ------------------------------------------------------------------ vectors
 

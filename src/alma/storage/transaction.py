@@ -102,17 +102,10 @@ class Transaction(Reading):
         self._delete_records(spec_of(cls), found)
         return len(found)
 
-<<<<<<< HEAD
-    def put_vectors(self, cls: type[Record], vectors: Mapping[str, Any], model: str) -> None:
-        spec = embedding(spec_of(cls))
-        checked_name("vectors", "model", model)
-        fitting = {key: self._fitting(spec, Vector(vector), model, claim=True) for key, vector in vectors.items()}
-        self._require_all(spec, fitting)
-=======
     def put_vectors(
         self, cls: type[Record], vectors: Mapping[str, Any], model: str, made_from: Mapping[str, str] | None = None
     ) -> int:
-        spec = spec_of(cls)
+        spec = embedding(spec_of(cls))
         checked_name("vectors", "model", model)
         fitting = {key: self._fitting(spec, Vector(vector), model, claim=True) for key, vector in vectors.items()}
         known = self._locked(spec, _checked_keys(spec, fitting), EVERYWHERE)
@@ -121,7 +114,6 @@ class Transaction(Reading):
         for key in fitting:
             if key not in known:
                 raise NotFoundError(spec.kind, key)
->>>>>>> wt-embed
         with self._writing():
             self._put_vectors(spec, fitting, model)
             self._mark(spec, list(fitting))
@@ -327,7 +319,6 @@ class Transaction(Reading):
     ) -> None:
         if spec.vector_field is None:
             return
-<<<<<<< HEAD
         if previous:
             vector_of = attrgetter(spec.vector_field)
             bare = {record.key for record in records if vector_of(record) is None}
@@ -337,18 +328,11 @@ class Transaction(Reading):
             ]
             if stale:
                 self._drop_vectors(spec, stale, self.embedding_model)
-=======
-        vector_of = attrgetter(spec.vector_field)
-        bare = {record.key for record in records if vector_of(record) is None} if previous else set()
-        gone = [key for key, old in previous.items() if key in bare and vector_of(old) is not None]
-        if gone:
-            self._drop_vectors(spec, gone, self.embedding_model)
-        changed = (record for record in records if record.key in previous) if previous else ()
-        reworded = [record.key for record in changed if record.text() != previous[record.key].text()]
-        if reworded:
-            # Vectors of other models were made from what the records no longer say.
-            self._drop_other_vectors(spec, reworded, self.embedding_model)
->>>>>>> wt-embed
+            changed = (record for record in records if record.key in previous)
+            reworded = [record.key for record in changed if record.text() != previous[record.key].text()]
+            if reworded:
+                # Vectors of other models were made from what the records no longer say.
+                self._drop_other_vectors(spec, reworded, self.embedding_model)
         if vectors:
             self._put_vectors(spec, vectors, self.embedding_model)
 

@@ -6,8 +6,6 @@ Needs pytest and hypothesis, which the `dev` extra installs.
 import pytest
 
 # So that a failing assertion of a suite explains itself, as those of a test file do.
-<<<<<<< HEAD
-pytest.register_assert_rewrite("alma.testing.storage_contract", "alma.testing.vector_contract")
-=======
-pytest.register_assert_rewrite("alma.testing.storage_contract", "alma.testing.embedding_contract")
->>>>>>> wt-embed
+pytest.register_assert_rewrite(
+    "alma.testing.storage_contract", "alma.testing.vector_contract", "alma.testing.embedding_contract"
+)

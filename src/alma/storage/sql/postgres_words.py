@@ -123,6 +123,10 @@ class WordSearch:
 
     # ------------------------------------------------------------------ counting
 
+    def counts(self, words: Sequence[str]) -> tuple[int, dict[str, int]]:
+        """How many records the scope has, and how many of them have each word, about."""
+        return self._records(), self._counts(words)
+
     def _counts(self, words: Sequence[str]) -> dict[str, int]:
         """How many records of the scope have each word, counted up to a limit; common words are remembered."""
         known = {word: self._remembered.get((self._table, self._owners, word), _now()) for word in words}

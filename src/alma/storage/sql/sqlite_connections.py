@@ -11,6 +11,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Literal
 
+from alma.clock import new_id
 from alma.errors import ConflictError, StorageError, StorageFullError
 
 Durability = Literal["process", "power"]
@@ -36,6 +37,7 @@ class Connections:
         self._lock = threading.Lock()
         self._process = os.getpid()
         self._closed = False
+        self._watching: tuple[int, str, sqlite3.Connection] | None = None
 
     @contextmanager
     def lent(self) -> Iterator[sqlite3.Connection]:
@@ -51,6 +53,20 @@ class Connections:
             for connection in self._idle:
                 connection.close()
             self._idle.clear()
+            if self._watching is not None and self._watching[0] == os.getpid():
+                self._watching[2].close()
+                self._watching = None
+
+    def generation(self) -> str:
+        """Changes with every commit, which a connection that never writes is told of by SQLite itself."""
+        with self._lock, translated(self._path):
+            if self._closed:
+                raise StorageError(f"the store {self._path} was closed")
+            if self._watching is None or self._watching[0] != os.getpid():
+                # The number means something only to the connection that asks, so it gets a name of its own.
+                self._watching = (os.getpid(), new_id(), _connected(self._path, self._durability))
+            _, name, connection = self._watching
+            return f"{name}:{connection.execute('PRAGMA data_version').fetchone()[0]}"
 
     def _take(self) -> sqlite3.Connection:
         with self._lock:

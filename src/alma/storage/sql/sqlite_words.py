@@ -156,6 +156,13 @@ class WordSearch:
 
     # ------------------------------------------------------------------ counting
 
+    def counts(self, words: Sequence[str]) -> tuple[int, dict[str, int]]:
+        """How many records the scope has, and how many of them have each word, about."""
+        everywhere = {word: self._counted(_quoted(word), COUNTED) for word in words}
+        if not self._narrowed:
+            return self._records, everywhere
+        return self._inside, {word: self._counted_inside(word, count) for word, count in everywhere.items()}
+
     def _totals(self) -> tuple[int, float]:
         """How many records the full-text table has, and how many terms each on average, as FTS5 keeps them itself."""
         rows = self._tx.rows(f"SELECT block FROM {self._fts}_data WHERE id = 1", {})

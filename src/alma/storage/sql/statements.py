@@ -167,6 +167,23 @@ class KindStatements:
         )
         return self.remembered(shape, lambda: self._select_statement(query)), self._select_values(query, model)
 
+    def select_values(self, query: Query, names: Sequence[str]) -> tuple[str, Mapping[str, Any]]:
+        """The SQL and parameters of a query for some columns alone."""
+
+        def write() -> sa.ClauseElement:
+            bind = Bindings()
+            statement = sa.select(*(self.table.c[name] for name in names)).select_from(self.table)
+            statement = statement.where(self.clauses.condition(query.where, bind))
+            statement = statement.order_by(*self.clauses.order_by(query.order))
+            return statement if query.limit is None else limited(statement, bind.add(query.limit))
+
+        values = Values()
+        self.clauses.collect(query.where, values)
+        if query.limit is not None:
+            values.put(query.limit)
+        shape = ("values", tuple(names), self.clauses.shape(query.where), query.order, query.limit is None)
+        return self.remembered(shape, write), values.values
+
     def count(self, where: Predicate) -> tuple[str, Mapping[str, Any]]:
         """The SQL and parameters of a count."""
 

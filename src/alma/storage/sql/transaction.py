@@ -76,6 +76,18 @@ class SqlTransaction(Transaction):
         sql, values = statements.select(query, self.embedding_model)
         return [statements.record(row) for row in self.rows(sql, values)]
 
+    def _values(self, query: Query, names: Sequence[str]) -> list[tuple[Any, ...]]:
+        statements = self.dialect.kind(query.spec)
+        sql, values = statements.select_values(query, names)
+        decoders = [self.dialect.decoder(query.spec.field(name)) for name in names]
+        return [
+            tuple(
+                value if value is None or decode is None else decode(value)
+                for decode, value in zip(decoders, row, strict=True)
+            )
+            for row in self.rows(sql, values)
+        ]
+
     def _count(self, spec: RecordSpec, where: Predicate) -> int:
         sql, values = self.dialect.kind(spec).count(where)
         return int(self.rows(sql, values)[0][0])

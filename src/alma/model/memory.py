@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import field
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Any
 
 from alma.clock import new_id, now
 from alma.model.common import Count, Floats, Label, Name, Prose, Share, Strings, TagSet, Text
@@ -112,6 +112,16 @@ class Memory(Record):
     def layers(self) -> frozenset[Layer]:
         """The layers this memory is assigned to."""
         return frozenset(layer for layer in Layer if getattr(self, f"layer_{layer}"))
+
+    @classmethod
+    def said(cls, speaker: str, content: str, moment: datetime | None = None, **fields: Any) -> Memory:
+        """A turn of a conversation: who said what, and when.
+
+        The speaker and the day become its title, so that questions that name either find it.
+        """
+        day = "" if moment is None else f"({moment.day} {moment:%B %Y})"
+        title = " ".join(part for part in (speaker, day) if part)
+        return cls(title=title, content=content, event_time=moment, **{"memory_type": "conversation", **fields})
 
     def in_layers(self, layers: Iterable[Layer | str]) -> Memory:
         """A copy assigned to exactly these layers."""

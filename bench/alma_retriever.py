@@ -43,7 +43,7 @@ class AlmaRetriever:
     """Answers with the ids of the memories that ALMA retrieves, best first."""
 
     name = "alma"
-    _embedder: EmbeddingProvider | None = None
+    embedder: EmbeddingProvider | None = None
 
     def __init__(self) -> None:
         self._folder: str | None = None
@@ -52,11 +52,11 @@ class AlmaRetriever:
 
     def reset(self) -> None:
         self.close()
-        if AlmaRetriever._embedder is None:
+        if AlmaRetriever.embedder is None:
             path = Path(os.environ.get("ALMA_BENCH_VECTORS", VECTORS))
-            AlmaRetriever._embedder = RememberedEmbedder(create_embedder("local", cache_size=0), path)
+            AlmaRetriever.embedder = RememberedEmbedder(create_embedder("local", cache_size=0), path)
         self._folder = tempfile.mkdtemp(prefix="alma-quality-")
-        self._engine = RetrievalEngine(open_storage(f"{self._folder}/alma.db"), AlmaRetriever._embedder)
+        self._engine = RetrievalEngine(open_storage(f"{self._folder}/alma.db"), AlmaRetriever.embedder)
 
     def ingest(self, items: Sequence[Item]) -> None:
         assert self._engine is not None

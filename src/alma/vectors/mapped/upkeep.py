@@ -51,6 +51,7 @@ class Upkeep:
         self._doubtful = False
         self._coming: Coarse | None = None
         self._codes_saved = 0
+        self._without_codes = not available()
         self.start_if_due()
 
     # ------------------------------------------------------------------ called by the index, under its lock or not
@@ -152,7 +153,7 @@ class Upkeep:
 
     def _codes_wanted(self) -> bool:
         settled = self.state.settled
-        if settled < self._tuning.coarse_rows or not available():
+        if settled < self._tuning.coarse_rows or self._without_codes:
             return False
         # Rows in files settle many at a time, those in memory one by one.
         worth_it = self._tuning.flush_rows if self.state.in_memory else 1
@@ -229,10 +230,15 @@ class Upkeep:
         with self._lock:
             table, view, settled = self.state.table, self.state.table.view(), self.state.settled
             coarse = self.state.coarse or self._coming
-        if coarse is None:
-            coarse = self._loaded_codes(table) or Coarse(table.dims)
-        if coarse.count < settled:
-            coarse.extend(view, settled)
+        try:
+            if coarse is None:
+                coarse = self._loaded_codes(table) or Coarse(table.dims)
+            if coarse.count < settled:
+                coarse.extend(view, settled)
+        except (ImportError, RuntimeError, ValueError) as exc:
+            _log.warning("the vector index does without codes: they cannot be made", extra={"reason": str(exc)})
+            self._without_codes = True
+            return
         with self._lock:
             if self.state.table.kept.generation != table.kept.generation:
                 return

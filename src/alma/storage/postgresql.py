@@ -54,7 +54,7 @@ _SPARE = 16
 # In a scope of up to so many records looking at each is as fast as the index, which finds fewer the rarer they are.
 _FEW_RECORDS = 4_000
 # An index scan goes on, nearest first or nearly so, until enough records inside the scope are found.
-_INDEX_SETTINGS = {"iterative_scan": "relaxed_order", "ef_search": "100", "max_scan_tuples": "100000"}
+_INDEX_SETTINGS = {"iterative_scan": "relaxed_order", "ef_search": "200", "max_scan_tuples": "100000"}
 _LONGEST_VECTOR = 16_000
 _LONGEST_INDEXED_VECTOR = 2_000
 _COPY_FROM = 16

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any, Self
 
 from alma.errors import (
@@ -53,7 +53,7 @@ _SPARE = 16
 # In a scope of up to so many records looking at each is as fast as the index, which finds fewer the rarer they are.
 _FEW_RECORDS = 4_000
 # An index scan goes on, nearest first or nearly so, until enough records inside the scope are found.
-_INDEX_SETTINGS = "SET hnsw.iterative_scan = relaxed_order; SET hnsw.ef_search = 100; SET hnsw.max_scan_tuples = 100000"
+_INDEX_SETTINGS = {"iterative_scan": "relaxed_order", "ef_search": "200", "max_scan_tuples": "100000"}
 _LONGEST_VECTOR = 16_000
 _LONGEST_INDEXED_VECTOR = 2_000
 _COPY_FROM = 16
@@ -134,7 +134,7 @@ class PostgreSQLStorage(StorageBackend):
         _set_session(connection, self.schema)
         if self._native:
             register_vectors(connection)
-            connection.execute(_INDEX_SETTINGS)
+            _tune_index_scans(connection)
 
     @property
     def capabilities(self) -> frozenset[Capability]:
@@ -392,6 +392,13 @@ def _set_session(connection: psycopg.Connection[Any], schema: str) -> None:
     path = sql.SQL(", ").join(sql.Identifier(name) for name in dict.fromkeys((schema, "public")))
     connection.execute(sql.SQL("SET search_path TO {}").format(path))
     connection.execute("SET TIME ZONE 'UTC'")
+
+
+def _tune_index_scans(connection: psycopg.Connection[Any]) -> None:
+    for name, value in _INDEX_SETTINGS.items():
+        # Older versions of the extension lack some of these, and then do as well as they can.
+        with suppress(psycopg.errors.UndefinedObject, psycopg.errors.InvalidName):
+            connection.execute(f"SET hnsw.{name} = {value}".encode())
 
 
 @contextmanager

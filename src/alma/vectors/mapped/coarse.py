@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import threading
+from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -81,10 +83,7 @@ class Coarse:
         return np.ascontiguousarray(padded, np.float32)
 
 
+@cache
 def available() -> bool:
     """Whether the library that makes the codes is installed; without it every search is exact, and slower."""
-    try:
-        import turbovec  # noqa: F401
-    except ImportError:
-        return False
-    return True
+    return find_spec("turbovec") is not None

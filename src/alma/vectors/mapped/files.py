@@ -13,9 +13,10 @@ import json
 import logging
 import os
 import re
+import time
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -29,9 +30,12 @@ _log = logging.getLogger("alma.vectors")
 
 _FORMAT = 1
 _HEAD = "head.json"
+_LOCK = "lock"
 _BYTES_PER_FLOAT = 4
 _COPIED_AT_ONCE = 8192
 _LONGEST_NAME = 80
+_LOOKED_AT = 1000
+_ABANDONED_SECONDS = 600
 
 
 @dataclass(frozen=True)
@@ -59,8 +63,20 @@ class IndexFiles:
 
     def load(self) -> Kept:
         """What is there and can be trusted; nothing where that is nothing."""
-        head = self._head()
-        return Kept(None, empty(self._dims), (), 0) if head is None else self._mapped(head)
+        try:
+            head = _Head(**json.loads((self._folder / _HEAD).read_bytes()))
+            problem = self._problem(head)
+            if problem is None:
+                kept = self._mapped(head)
+                problem = _strangeness(kept)
+        except FileNotFoundError:
+            return Kept(None, empty(self._dims), (), 0)
+        except (OSError, ValueError, TypeError) as exc:
+            problem = str(exc)
+        if problem is None:
+            return kept
+        _log.warning("the files of the vector index are of no use and are made anew", extra={"reason": problem})
+        return Kept(None, empty(self._dims), (), 0)
 
     def codes_path(self, generation: str) -> Path:
         """Where the quantised codes of a generation are kept."""
@@ -98,6 +114,7 @@ class IndexFiles:
         generation = kept.generation or uuid.uuid4().hex[:12]
         if kept.generation is None:
             self._remove_all()
+        self._remove_abandoned_codes()
         self._write_rows(generation, kept.base.size, [tail])
         return self._commit(generation, kept.base.size + tail.size, table)
 
@@ -136,13 +153,19 @@ class IndexFiles:
 
     def _remove_all(self, besides: str | None = None) -> None:
         for path in self._folder.iterdir():
-            ours = path.suffix in (".vectors", ".facts", ".names", ".codes")
-            if ours and path.stem != besides:
+            if path.name not in (_HEAD, _LOCK) and (besides is None or not path.name.startswith(besides)):
                 path.unlink(missing_ok=True)
+
+    def _remove_abandoned_codes(self) -> None:
+        """What a process left that died while it saved codes, which takes it seconds at most."""
+        for path in self._folder.glob("*.codes.tmp.*"):
+            with suppress(FileNotFoundError):
+                if time.time() - path.stat().st_mtime > _ABANDONED_SECONDS:
+                    path.unlink()
 
     @contextmanager
     def _lock(self) -> Iterator[bool]:
-        handle = os.open(self._folder / "lock", os.O_RDWR | os.O_CREAT, 0o666)
+        handle = os.open(self._folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o666)
         try:
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -154,21 +177,6 @@ class IndexFiles:
             os.close(handle)
 
     # ------------------------------------------------------------------ reading
-
-    def _head(self) -> _Head | None:
-        """The head, if it is one of ours and the files hold what it says."""
-        try:
-            head = _Head(**json.loads((self._folder / _HEAD).read_bytes()))
-            problem = self._problem(head)
-        except FileNotFoundError:
-            return None
-        except (OSError, ValueError, TypeError) as exc:
-            problem = str(exc)
-            head = None
-        if problem is not None:
-            _log.warning("the files of the vector index are of no use and are made anew", extra={"reason": problem})
-            return None
-        return head
 
     def _problem(self, head: _Head) -> str | None:
         if head.format != _FORMAT or (head.model, head.dims) != (self._model, self._dims):
@@ -183,18 +191,7 @@ class IndexFiles:
             "names": head.names_bytes,
         }
         short = [kind for kind, size in sizes.items() if self._path(head.generation, kind).stat().st_size < size]
-        return f"{', '.join(short)} end too early" if short else self._strange_rows(head)
-
-    def _strange_rows(self, head: _Head) -> str | None:
-        """A look at the last rows: cheap, and what a crash of the machine would have left unwritten."""
-        facts = self._mapped(head).base.facts[-1000:]
-        positions = facts["position"]
-        known = len(self._names(head))
-        if len(facts) and (positions[0] < 1 or positions[-1] > head.position or np.any(np.diff(positions) <= 0)):
-            return "positions are out of order"
-        if any(np.any((facts[name] < 0) | (facts[name] > known)) for name in NAMED):
-            return "numbers have no names"
-        return None
+        return f"{', '.join(short)} end too early" if short else None
 
     def _mapped(self, head: _Head) -> Kept:
         base = empty(self._dims)
@@ -210,6 +207,17 @@ class IndexFiles:
 
     def _path(self, generation: str, kind: str) -> Path:
         return self._folder / f"{generation}.{kind}"
+
+
+def _strangeness(kept: Kept) -> str | None:
+    """A look at the last rows: cheap, and what a crash of the machine would have left unwritten."""
+    facts = kept.base.facts[-_LOOKED_AT:]
+    positions = facts["position"]
+    if len(facts) and (positions[0] < 1 or positions[-1] > kept.position or np.any(np.diff(positions) <= 0)):
+        return "positions are out of order"
+    if any(np.any((facts[name] < 0) | (facts[name] > len(kept.names))) for name in NAMED):
+        return "numbers have no names"
+    return None
 
 
 @contextmanager

@@ -28,7 +28,7 @@ from alma.vectors.mapped.upkeep import Upkeep
 _log = logging.getLogger("alma.vectors")
 
 _ATTEMPTS = 4
-_SPARE = 16
+_SPARE = 4
 _WIDENINGS = (1, 8, 64)
 # Far more than single precision loses, far less than lies between two texts.
 _DISAGREEMENT = 1e-3

@@ -55,10 +55,7 @@ class Ranking:
         return _top(*self._exact, most, complete=True)
 
     def _every_cosine(self) -> tuple[Numbers, Floats]:
-        selection, view = self._selection, self._view
-        if selection.inside is None:
-            return np.arange(view.count), view.all_cosines(self._wanted)
-        rows = selection.rows()
+        rows, view = self._selection.rows(), self._view
         # Reading everything in order is faster than picking most of it.
         if 2 * len(rows) > view.count:
             return rows, view.all_cosines(self._wanted)[rows]
@@ -66,7 +63,7 @@ class Ranking:
 
     def _best_by_codes(self, coarse: Coarse, most: int) -> Ranked:
         looked_for = max(_LEAST_BY_CODES, _TIMES_BY_CODES * most)
-        inside = self._selection.inside
+        inside = self._selection.inside()
         found, covered = coarse.nearest(self._wanted, looked_for, inside, self._settled)
         found.sort()
         # Rows without codes are few and lie together.

@@ -11,7 +11,7 @@ from alma.errors import StorageError
 from alma.storage.base import StorageBackend
 from alma.vectors.mapped.coarse import Coarse, available
 from alma.vectors.mapped.files import IndexFiles
-from alma.vectors.mapped.rows import Numbers
+from alma.vectors.mapped.rows import Flags, Numbers
 from alma.vectors.mapped.state import State, Tuning
 from alma.vectors.mapped.table import Kept, Table
 
@@ -51,6 +51,7 @@ class Upkeep:
         self._doubtful = False
         self._coming: Coarse | None = None
         self._codes_saved = 0
+        self._without_codes = not available()
         self.start_if_due()
 
     # ------------------------------------------------------------------ called by the index, under its lock or not
@@ -152,7 +153,7 @@ class Upkeep:
 
     def _codes_wanted(self) -> bool:
         settled = self.state.settled
-        if settled < self._tuning.coarse_rows or not available():
+        if settled < self._tuning.coarse_rows or self._without_codes:
             return False
         # Rows in files settle many at a time, those in memory one by one.
         worth_it = self._tuning.flush_rows if self.state.in_memory else 1
@@ -200,10 +201,13 @@ class Upkeep:
     def _flush(self) -> None:
         """Put new rows into the files, or take over what another process has put there."""
         with self._lock:
-            table = self.state.table.copy()
+            state, table = self.state, self.state.table.copy()
+        self._keep(state, table, None)
+
+    def _keep(self, state: State, table: Table, alive: Flags | None) -> None:
         assert self._files is not None
         try:
-            kept = self._files.keep(table)
+            kept = self._files.keep(table, alive)
         except OSError as exc:
             self._leave_files(exc)
             return
@@ -211,7 +215,11 @@ class Upkeep:
             self._stopping.wait(_RETRY_SECONDS)
             return
         with self._lock:
-            self._rebase(kept)
+            if self.state is state:
+                self._rebase(kept)
+            else:
+                # The rows turned out not to be the store's while they were written.
+                self._files.reject(kept.generation)
 
     def _leave_files(self, exc: OSError) -> None:
         _log.warning("the vector index goes on from memory: its files cannot be written", extra={"reason": str(exc)})
@@ -227,19 +235,25 @@ class Upkeep:
     def _encode(self) -> None:
         """Make codes for rows that have none, a little at a time; the first ones are used when all are there."""
         with self._lock:
-            table, view, settled = self.state.table, self.state.table.view(), self.state.settled
-            coarse = self.state.coarse or self._coming
-        if coarse is None:
-            coarse = self._loaded_codes(table) or Coarse(table.dims)
-        if coarse.count < settled:
-            coarse.extend(view, settled)
+            state, table = self.state, self.state.table
+            view, settled = table.view(), state.settled
+            coarse = state.coarse or self._coming
+        try:
+            if coarse is None:
+                coarse = self._loaded_codes(table) or Coarse(table.dims)
+            if coarse.count < settled:
+                coarse.extend(view, settled)
+        except (ImportError, RuntimeError, ValueError) as exc:
+            _log.warning("the vector index does without codes: they cannot be made", extra={"reason": str(exc)})
+            self._without_codes = True
+            return
         with self._lock:
-            if self.state.table.kept.generation != table.kept.generation:
+            if self.state is not state:
                 return
             self._coming = coarse
             if settled - coarse.count < self._tuning.flush_rows:
-                self.state.coarse, self._coming = coarse, None
-        if self.state.coarse is coarse:
+                state.coarse, self._coming = coarse, None
+        if state.coarse is coarse:
             self._save_codes(table, coarse)
 
     def _loaded_codes(self, table: Table) -> Coarse | None:
@@ -270,18 +284,9 @@ class Upkeep:
     def _compact(self) -> None:
         """Write the living rows anew, without the dead."""
         with self._lock:
-            table, files = self.state.table.copy(), self._files
-            if files is None:
-                self.state.compact_in_memory()
+            state, table = self.state, self.state.table.copy()
+            if self._files is None:
+                state.compact_in_memory()
                 self._coming = None
                 return
-        try:
-            kept = files.keep(table, table.alive())
-        except OSError as exc:
-            self._leave_files(exc)
-            return
-        if kept is None:
-            self._stopping.wait(_RETRY_SECONDS)
-            return
-        with self._lock:
-            self._rebase(kept)
+        self._keep(state, table, table.alive())

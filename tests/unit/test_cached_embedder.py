@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import warnings
 from collections.abc import Sequence
 
 import pytest
@@ -96,7 +97,10 @@ def test_a_forked_process_does_not_wait_for_threads_that_stayed_behind(inner: Co
     waiting = threading.Thread(target=cached.encode, args=("a",))
     waiting.start()
     inner.begun.acquire()
-    child = os.fork()
+    with warnings.catch_warnings():
+        # Newer Pythons warn of what is tested here.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child = os.fork()
     if child == 0:
         inner.go_on = threading.Event()
         inner.go_on.set()

@@ -43,7 +43,9 @@ class StorageBackend(TypedMemories):
     * **Order is total.** Results follow the order asked for, records without a value last, ids breaking ties
       (byte-wise); so pages joined by a `Cursor` neither repeat nor miss a record that did not change.
     * **Vector search is exact by default**: cosine similarity, computed inside the scope. A vector has a model and a
-      length; vectors of different models are never compared, and one of the wrong length is refused.
+      length; vectors of different models are never compared, and one of the wrong length is refused. A store that
+      has vectors, but none of the model it was opened for, refuses to save or search any. When a record's text
+      changes, its vectors of other models are dropped, as they say what it no longer does.
       A record may have further vectors for its passages; it is found once, by its best one.
     * **Full-text search** finds the records that contain at least one term of the query, better matches first.
     * **Writers wait, readers do not.** Any number of threads and processes may use one store; a reader sees the last

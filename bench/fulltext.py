@@ -11,8 +11,8 @@ words ("when testing form 123 …, use strategy 45 …"); a question is such a t
 Every question is asked for the whole project and for its agent alone, with a limit of 100, in two ways: `matching_ids`,
 and `OR`, any of its words, which is what the search did before and what is exact. Times are the 50th and the 95th of a
 hundred, of the clock and, in brackets, of the processor (SQLite works in this process), which other work on the machine
-disturbs less; every question is new, so that counts of words are remembered only where words return. `overlap@10` is how
-many of our first ten have a score that belongs to the exact first ten.
+disturbs less; every question is new, so that counts of words are remembered only where words return. `overlap@10` is
+how many of our first ten have a score that belongs to the exact first ten.
 """
 
 from __future__ import annotations

@@ -39,7 +39,8 @@ class StorageBackend(TypedMemories):
       (byte-wise); so pages joined by a `Cursor` neither repeat nor miss a record that did not change.
     * **Vector search is exact by default**: cosine similarity, computed inside the scope. A vector has a model and a
       length; vectors of different models are never compared, and one of the wrong length is refused.
-    * **Full-text search** finds the records that contain at least one term of the query, better matches first.
+    * **Full-text search** finds the records that contain at least one term of the query, better matches (BM25) first;
+      where very many do, it may leave out the most common terms (see `matching_ids`).
     * **Writers wait, readers do not.** Any number of threads and processes may use one store; a reader sees the last
       committed state. Two writers of one record are serialised, so counters lose nothing.
     * **History is kept** for every kind that is `versioned`; `as_of` reads the past from it, without vectors.

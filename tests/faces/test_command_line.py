@@ -28,7 +28,7 @@ def test_status_of_a_store_is_a_table_or_json(tmp_path: Path) -> None:
     path = tmp_path / "alma.db"
     SQLiteStorage(path).close()
     assert "initial" in alma("migrate", "status", "--store", str(path)).stdout
-    (row,) = json.loads(alma("migrate", "status", "--store", str(path), "--json").stdout)
+    row, *_ = json.loads(alma("migrate", "status", "--store", str(path), "--json").stdout)
     assert (row["version"], row["name"]) == (1, "initial")
     assert row["applied_at"]
 

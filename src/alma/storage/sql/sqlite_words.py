@@ -34,11 +34,13 @@ _OWNER_MARK = "\u00b7"
 _SMALL_SCOPE = 20_000
 # FTS5 counts every entry of a word in the whole table before it scores the first; so much of scoring that costs.
 _COUNTING = 0.03
+# And so much it costs to leap to the next entry of a word inside a small scope.
+_LEAPING = 0.1
 _SPARE = 50
 _RESCORED = 60
 _FEW = 50
 _RESCORED_CHARACTERS = 100_000
-_LOOKED_AT = 2_000
+_LOOKED_AT = 1_000
 _FAINT = 1e-9
 
 # Where a record stands in the table, its key and its score.
@@ -148,22 +150,23 @@ class WordSearch:
         everywhere = {word: self._counted(_quoted(word), COUNTED) for word in words}
         share = min(1.0, self._inside / max(self._records, 1)) if self._narrowed else 1.0
         inside = {word: round(count * share) for word, count in everywhere.items()}
-        overhead = {word: count * _COUNTING for word, count in everywhere.items()}
+        leaps = self._inside * _LEAPING if self._narrowed else 0.0
+        overhead = {word: count * _COUNTING + min(count * _LEAPING, leaps) for word, count in everywhere.items()}
         selection = ranking.select(inside, self._inside, overhead)
         if not selection.left_out:
             return [(key, score) for _, key, score in self._scored(selection.chosen, limit, exact=True)]
         found = self._scored(selection.chosen, max(limit, _RESCORED), exact=False)
         weights = {word: idf(self._records, everywhere[word]) for word in selection.left_out}
-        more = self._rare_here(weights)
+        more = self._rare_here(weights, everywhere)
         if len(found) + len(more) < limit:
-            more.update(self._newest_with(selection.left_out, inside, max(limit, _RESCORED)))
+            more.update(self._newest_with(selection.left_out, everywhere, max(limit, _RESCORED)))
         known = {seq for seq, *_ in found}
         others = [(seq, key, _FAINT) for seq, key in more.items() if seq not in known]
         added = self._added([seq for seq, *_ in (*found[:_RESCORED], *others)], weights)
         ranked = [(key, score + added.get(seq, 0.0)) for seq, key, score in (*found, *others)]
         return sorted(ranked, key=lambda pair: (-pair[1], pair[0]))[:limit]
 
-    def _rare_here(self, weights: dict[str, float]) -> dict[int, str]:
+    def _rare_here(self, weights: dict[str, float], everywhere: Mapping[str, int]) -> dict[int, str]:
         """The records of a small scope that have a word which is common elsewhere; it weighs what it tells apart here.
 
         Otherwise an agent's one record about deployment would not be found because all the others deploy.
@@ -173,7 +176,7 @@ class WordSearch:
             expression = _all_of((_quoted(word), self._scope))
             if (self._counts.get((self._fts, expression), self._records) or 0) >= _FEW:
                 continue
-            records = self._newest_with_all((word,), 0, _FEW)
+            records = self._newest_with_all((word,), everywhere[word], _FEW)
             self._counts.put((self._fts, expression), self._records, len(records))
             if len(records) < _FEW:
                 rare.update(records)
@@ -257,9 +260,10 @@ class WordSearch:
         return found
 
     def _newest_with_all(self, words: Sequence[str], rarest: int, wanted: int) -> list[tuple[int, str]]:
-        """Only so far back as the rarest of the words has few enough entries: words that never meet cost no more."""
+        """Only so far back as the shortest list has few entries: words and owners that never meet cost no more."""
         question = _all_of((*map(_quoted, words), self._scope))
-        reach = self._newest if rarest <= COUNTED else round(self._newest * COUNTED / rarest)
+        shortest = min(rarest, self._inside) if self._scope else rarest
+        reach = self._newest if shortest <= _LOOKED_AT else round(self._newest * _LOOKED_AT / shortest)
         return self._tx.rows(
             f'SELECT newest.seq, "{self._table}"."{self._spec.key}" FROM '
             f"(SELECT rowid AS seq FROM {self._fts} WHERE {self._fts} MATCH :question "

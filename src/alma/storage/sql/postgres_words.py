@@ -72,8 +72,9 @@ class WordSearch:
 
     def matching(self, words: Sequence[str], limit: int) -> list[tuple[str, float]]:
         """The keys of the records that match, with their scores, best first."""
-        counts = self._counts(words)
-        records = max(self._records(), *counts.values())
+        records = self._records()
+        counts = self._counts_of_few(words) if records <= ranking.BUDGET else self._counts(words)
+        records = max(records, *counts.values())
         selection = ranking.select(counts, records)
         weights = {word: idf(records, counts[word]) for word in words}
         if not selection.left_out:
@@ -124,6 +125,13 @@ class WordSearch:
         )
 
     # ------------------------------------------------------------------ counting
+
+    def _counts_of_few(self, words: Sequence[str]) -> dict[str, int]:
+        """How many records of a small scope have each word: one look at each record for all of the words."""
+        each = ", ".join(f"count(*) FILTER (WHERE search @@ %(word{i})s::tsquery)" for i in range(len(words)))
+        asked = {f"word{i}": _quoted(word) for i, word in enumerate(words)}
+        rows = self._tx.rows(f"SELECT {each} FROM {self._table} WHERE {self._owned}", {**self._owner_values, **asked})
+        return dict(zip(words, rows[0], strict=True))
 
     def _counts(self, words: Sequence[str]) -> dict[str, int]:
         """How many records of the scope have each word, counted up to a limit; common words are remembered."""

@@ -14,6 +14,7 @@ from alma import clock
 from alma.bootstrap import partition_tables
 from alma.errors import ConfigurationError, MigrationError, StorageError, UnsupportedOperation, ValidationError
 from alma.model.governance import Attribution, AuditEvent
+from alma.model.learning import DomainKnowledge
 from alma.model.memory import Memory
 from alma.model.query import Compare, Order
 from alma.model.scope import Scope
@@ -108,6 +109,21 @@ def test_many_openers_migrate_once(postgres_dsn: str, connection: psycopg.Connec
     assert together(*[lambda: PostgreSQLStorage.from_dsn(postgres_dsn).close()] * 4) == []
     row = connection.execute(f"SELECT count(*) FROM {HISTORY_TABLE}").fetchone()
     assert row == (len(known_migrations("postgresql")),)
+
+
+def test_the_words_of_an_older_store_are_found_by_their_stems(
+    postgres_dsn: str, connection: psycopg.Connection[Any]
+) -> None:
+    PostgresMigrator(connection, "public", known_migrations("postgresql")[:1]).migrate()
+    connection.execute(
+        "INSERT INTO alma_domain_knowledge (id, agent, project_id, domain, fact, source, confidence, last_verified, "
+        "metadata, search) SELECT 'k' || n, 'a', 'shop', 'cafés', 'testing form' || n, 's', 1, now(), '{}', "
+        "'old'::tsvector FROM generate_series(1, 2500) AS n"
+    )
+    with PostgreSQLStorage.from_dsn(postgres_dsn) as store:
+        assert [key for key, _ in store.matching_ids(DomainKnowledge, "form2500", EVERYWHERE)] == ["k2500"]
+        assert len(store.matching_ids(DomainKnowledge, "tests in the cafe", EVERYWHERE, limit=3000)) == 2500
+        assert store.matching_ids(DomainKnowledge, "old", EVERYWHERE) == []
 
 
 def test_a_tool_written_for_the_orchestrator_can_read(

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime
@@ -125,6 +128,78 @@ def test_vectors_that_were_alone_are_kept_beside_passages(path: Path, connection
         store.put_passages(Heuristic, {"h": [[0, 1]]})
         assert store.nearest_ids(Heuristic, [0, 1], EVERYWHERE) == [("h", 1.0)]
     assert connection.execute("SELECT id, part FROM embeddings ORDER BY id").fetchall() == [(7, 0), (8, 1)]
+
+
+# ---------------------------------------------------------------------- steps beyond SQL
+
+
+def an_older_store(path: Path, records: int) -> None:
+    """A store as it was before words were stemmed, with heuristics in it."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        SQLiteMigrator(path, connection, known_migrations("sqlite")[:1]).migrate()
+        rows = [(seq, f"h{seq}", f"agent {seq % 7}", f"When testing form{seq}") for seq in range(1, records + 1)]
+        connection.execute("BEGIN")
+        connection.executemany(
+            "INSERT INTO heuristics (seq, id, agent, project_id, condition, strategy, last_validated, created_at) "
+            "VALUES (?, ?, ?, 'shop', ?, 'cafés', '2025-01-01T00:00:00.000000Z', '2025-01-01T00:00:00.000000Z')",
+            rows,
+        )
+        connection.executemany(
+            "INSERT INTO heuristics_fts (rowid, condition, strategy) VALUES (?, ?, 'cafés')",
+            [(seq, text) for seq, _, _, text in rows],
+        )
+        connection.execute("COMMIT")
+
+
+def check_every_word_is_found(path: Path, records: int) -> None:
+    with SQLiteStorage(path) as store:
+        for seq in (1, records // 2, records):
+            own = Scope(project_id="shop", agent=f"agent {seq % 7}")
+            assert [key for key, _ in store.matching_ids(Heuristic, f"form{seq}", own)] == [f"h{seq}"]
+        assert len(store.matching_ids(Heuristic, "tests in the cafe", EVERYWHERE, limit=50)) == 50
+        store.save(make.a_heuristic(id="h1", agent="agent 1", condition="rewritten"))
+        assert store.matching_ids(Heuristic, "form1", EVERYWHERE) == []
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("INSERT INTO heuristics_fts (heuristics_fts) VALUES ('integrity-check')")
+        entries = connection.execute("SELECT count(*) FROM heuristics_fts WHERE heuristics_fts MATCH 'cafe'")
+        assert entries.fetchone() == (records - 1,)
+
+
+def test_the_words_of_an_older_store_are_found_by_their_stems(path: Path) -> None:
+    an_older_store(path, 50)
+    check_every_word_is_found(path, 50)
+
+
+def test_a_migration_killed_while_it_indexes_is_done_by_the_next_opener(path: Path) -> None:
+    records = 20_000
+    an_older_store(path, records)
+    code = f"from alma.storage.sqlite_local import SQLiteStorage; print(flush=True); SQLiteStorage({str(path)!r})"
+    for delay in (0.05, 0.15, 0.3):
+        with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as opener:
+            assert opener.stdout is not None
+            opener.stdout.readline()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                opener.wait(delay)
+            opener.kill()
+    check_every_word_is_found(path, records)
+
+
+def test_a_step_runs_once_after_all_the_sql(path: Path, connection: sqlite3.Connection) -> None:
+    an_older_store(path, 5)
+    again = Migration(9001, "again", "-- then: index_words\nCREATE TABLE later (x);\n")
+    SQLiteMigrator(path, connection, (*known_migrations("sqlite"), again)).migrate()
+    assert again.step == "index_words"
+    found = connection.execute("SELECT count(*) FROM heuristics_fts WHERE heuristics_fts MATCH 'cafe'").fetchone()
+    assert found == (5,)
+
+
+def test_a_step_that_nobody_knows_changes_nothing(path: Path, connection: sqlite3.Connection) -> None:
+    SQLiteStorage(path).close()
+    before = catalogue(connection)
+    unknown = Migration(9001, "unknown", "-- then: dance\nCREATE TABLE later (x);\n")
+    with pytest.raises(MigrationError, match="no step 'dance'"):
+        SQLiteMigrator(path, connection, (*known_migrations("sqlite"), unknown)).migrate()
+    assert catalogue(connection) == before
 
 
 # ---------------------------------------------------------------------- files that alma-memory made

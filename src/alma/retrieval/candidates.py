@@ -13,7 +13,7 @@ from alma.retrieval.router import Target
 from alma.storage.base import StorageBackend
 from alma.vectors.base import VectorIndex
 
-MEANING, WORDS = 0.5, 0.5
+MEANING, WORDS = 0.45, 0.55
 """How much of the similarity is owed to vectors, and how much to words."""
 
 # Below this cosine two sentences have nothing to do with each other.
@@ -35,6 +35,11 @@ class Candidate:
     @property
     def total(self) -> float:
         return sum(self.relevance.values())
+
+    def scale(self, factor: float) -> None:
+        """Everything that speaks for it so far, by this much."""
+        for name in self.relevance:
+            self.relevance[name] *= factor
 
     def add(self, name: str, value: float) -> None:
         """One more thing that speaks for it."""

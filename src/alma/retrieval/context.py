@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -21,15 +21,19 @@ from alma.storage.base import StorageBackend
 NEXT_TO, NEAR = 0.4, 0.2
 BEST_OF_CONVERSATION, REST_OF_CONVERSATION = 0.2, 0.4
 TITLE = 0.15
-TIME = 0.15
+TIME = 0.2
 LINKED = 0.4
 RELATED = 0.4
+
+# In characters: what is still a statement, from where on length makes no more difference, what is a mere remark.
+_STATEMENT, _LONG, _REMARK = 300, 2_400, 600
+_CONCISION = 0.35
 
 _MOST_CONVERSATIONS = 60
 _MOST_TURNS = 5_000
 _COUNTED_OF_CONVERSATION = 3
-_STARTING_POINTS = 2
-_LINKING_WORDS = 8
+_STARTING_POINTS = 3
+_LINKING_WORDS = 12
 _WORDS_LOOKED_AT = 60
 # The weight of a word that one memory in fifty has: such a word links nothing in particular.
 _TOO_COMMON = 3.9
@@ -55,7 +59,8 @@ def add_context(storage: StorageBackend, pool: Pool, request: Request) -> None:
     if not memories:
         return
     known = _surroundings(storage, memories)
-    _add_conversations(storage, pool, memories, known)
+    _prefer_concise(storage, memories)
+    _add_conversations(storage, pool, known)
     _add_titles(memories, known, request.query)
     _add_time(storage, memories, known, request)
     _add_links(storage, pool, request.query)
@@ -78,56 +83,75 @@ def _by_target(memories: Iterable[Candidate]) -> dict[Target, list[str]]:
     return found
 
 
+# ---------------------------------------------------------------------- length
+
+
+def _prefer_concise(storage: StorageBackend, memories: Sequence[Candidate]) -> None:
+    """A long text also matches by accident, and the more so the longer it is."""
+    lengths = storage.text_lengths(Memory, [candidate.id for candidate in memories])
+    for candidate in memories:
+        length = min(lengths.get(candidate.id, 0), _LONG)
+        candidate.scale((_STATEMENT / max(length, _STATEMENT)) ** _CONCISION)
+
+
 # ---------------------------------------------------------------------- conversations
 
 
-def _add_conversations(
-    storage: StorageBackend, pool: Pool, memories: Sequence[Candidate], known: Mapping[str, Surroundings]
-) -> None:
+def _add_conversations(storage: StorageBackend, pool: Pool, known: Mapping[str, Surroundings]) -> None:
     """An answer stands next to its question: a turn gains from its neighbours and from its whole conversation."""
+    memories = pool.of(Memory)
     base = {candidate.id: candidate.total for candidate in memories}
-    sessions: dict[str, Target] = {}
+    faintest = memories[-1].total
+    gains = {
+        key: (target, gain)
+        for target, turns in _turns(storage, _conversations(memories, known))
+        for key, gain in _gains(turns, base)
+    }
+    lengths = storage.text_lengths(Memory, gains)
+    for key, (target, gain) in gains.items():
+        # A short remark is understood from what was said around it, a long one by itself.
+        gain *= min(1.0, (_REMARK / max(1, lengths.get(key, 0))) ** 2)
+        candidate = pool.propose(target, key, "conversation")
+        candidate.add("conversation", gain if key in base else faintest + gain)
+
+
+def _conversations(memories: Iterable[Candidate], known: Mapping[str, Surroundings]) -> dict[str, Target]:
+    """The conversations of the best memories, and where to look for them."""
+    found: dict[str, Target] = {}
     for candidate in memories:
         seen = known.get(candidate.id)
-        if seen is not None and seen.session_id is not None and len(sessions) < _MOST_CONVERSATIONS:
-            sessions.setdefault(seen.session_id, candidate.target)
-    faintest = min(base.values())
-    for target, turns in _turns(storage, sessions):
-        _add_conversation(pool, target, turns, base, faintest)
+        if seen is not None and seen.session_id is not None:
+            found.setdefault(seen.session_id, candidate.target)
+            if len(found) == _MOST_CONVERSATIONS:
+                break
+    return found
 
 
-def _turns(storage: StorageBackend, sessions: Mapping[str, Target]) -> Iterable[tuple[Target, list[str]]]:
+def _turns(storage: StorageBackend, conversations: Mapping[str, Target]) -> Iterator[tuple[Target, list[str]]]:
     """The memories of each conversation, in the order they were said."""
     wanted: dict[Target, list[str]] = defaultdict(list)
-    for session, target in sessions.items():
+    for session, target in conversations.items():
         wanted[target].append(session)
+    order = (Order("session_id"), Order("event_time"), Order("created_at"))
     for target, ids in wanted.items():
-        order = (Order("session_id"), Order("event_time"), Order("created_at"))
-        where = And(target.where, In("session_id", ids))
         turns: dict[str, list[str]] = defaultdict(list)
+        where = And(target.where, In("session_id", ids))
         for key, session in storage.values(Memory, ("id", "session_id"), target.scope, where, order, _MOST_TURNS):
             turns[session].append(key)
         for said in turns.values():
             yield target, said
 
 
-def _add_conversation(
-    pool: Pool, target: Target, turns: Sequence[str], base: Mapping[str, float], faintest: float
-) -> None:
+def _gains(turns: Sequence[str], base: Mapping[str, float]) -> Iterator[tuple[str, float]]:
+    """What each turn gains that is a candidate already or stands beside one."""
     scores = [base.get(key, 0.0) for key in turns]
     best = sorted(scores, reverse=True)[:_COUNTED_OF_CONVERSATION]
     whole = BEST_OF_CONVERSATION * best[0] + REST_OF_CONVERSATION * sum(best) / _COUNTED_OF_CONVERSATION
-    at = dict(enumerate(scores))
+    padded = [0.0, 0.0, *scores, 0.0, 0.0]
     for place, key in enumerate(turns):
-        beside = max(at.get(place - 1, 0.0), at.get(place + 1, 0.0))
-        if key not in base:
-            if not beside:
-                continue
-            pool.propose(target, key, "conversation").add("conversation", faintest)
-        candidate = pool.propose(target, key, "conversation") if beside else pool.get(Memory, key)
-        assert candidate is not None
-        near = max(at.get(place - 2, 0.0), at.get(place + 2, 0.0))
-        candidate.add("conversation", NEXT_TO * beside + NEAR * near + whole)
+        beside = max(padded[place + 1], padded[place + 3])
+        if beside or key in base:
+            yield key, NEXT_TO * beside + NEAR * max(padded[place], padded[place + 4]) + whole
 
 
 # ---------------------------------------------------------------------- titles

@@ -47,7 +47,8 @@ class StorageBackend(TypedMemories):
       has vectors, but none of the model it was opened for, refuses to save or search any. When a record's text
       changes, its vectors of other models are dropped, as they say what it no longer does.
       A record may have further vectors for its passages; it is found once, by its best one.
-    * **Full-text search** finds the records that contain at least one term of the query, better matches first.
+    * **Full-text search** finds the records that contain at least one term of the query, better matches (BM25) first;
+      where very many do, it may leave out the most common terms (see `matching_ids`).
     * **Writers wait, readers do not.** Any number of threads and processes may use one store; a reader sees the last
       committed state. Two writers of one record are serialised, so counters lose nothing.
     * **History is kept** for every kind that is `versioned`; `as_of` reads the past from it, without vectors.

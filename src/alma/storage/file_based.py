@@ -157,6 +157,10 @@ class FileTransaction(Transaction):
     def _values(self, query: Query, names: Sequence[str]) -> list[tuple[Any, ...]]:
         return [tuple(getattr(record, name) for name in names) for record in self._select(query)]
 
+    def _text_lengths(self, spec: RecordSpec, keys: Sequence[str]) -> dict[str, int]:
+        table = self.table(spec.table)
+        return {key: len(table[key].text()) for key in keys if key in table}
+
     def _word_counts(self, spec: RecordSpec, words: Sequence[str], where: Predicate) -> tuple[int, dict[str, int]]:
         texts = [set(terms(record.text())) for record in self._fulfilling(spec, where)]
         return len(texts), {word: sum(word in text for text in texts) for word in words}

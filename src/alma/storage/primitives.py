@@ -55,6 +55,10 @@ class Primitives(ABC):
         """These fields of the records that answer the query."""
 
     @abstractmethod
+    def _text_lengths(self, spec: RecordSpec, keys: Sequence[str]) -> dict[str, int]:
+        """How long the searchable text of these records is, in characters or bytes."""
+
+    @abstractmethod
     def _word_counts(self, spec: RecordSpec, words: Sequence[str], where: Predicate) -> tuple[int, dict[str, int]]:
         """How many records there are, and how many of them have each term; large numbers may be estimates."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from alma.model.query import And, Compare, In, Predicate
@@ -12,10 +12,8 @@ from alma.model.query import And, Compare, In, Predicate
 K1, B = 1.2, 0.75
 # A word is not counted further than this; what is more common is estimated.
 COUNTED = 5_000
-# So many entries of an index may be scored for one question.
-BUDGET = 2_500
-# What lies inside so small a scope is scored as a whole, with all the words.
-SCORED_WHOLE = 5_000
+# So many records may be scored for one question, which takes a few milliseconds.
+BUDGET = 4_000
 OWNERS = ("project_id", "agent", "user_id", "session_id")
 _MOST_OWNERS = 50
 _MOST_REMEMBERED = 100_000
@@ -42,29 +40,23 @@ class Selection:
     left_out: tuple[str, ...]
 
 
-def select(counts: Mapping[str, int], inside: int, *, may: Callable[[str], bool] = lambda _: True) -> Selection:
-    """Choose the rarest terms until their entries use up the budget; `inside` is how many records the scope has.
+def select(counts: Mapping[str, int], inside: int, overhead: Mapping[str, float] | None = None) -> Selection:
+    """Choose the rarest terms until the budget is used up; `inside` is how many records the scope has.
 
     Common words cost the most and say the least: at a million records a word that every second one has takes longer
-    than all rarer ones together, and hardly moves the ranking. `may` keeps terms out that a store cannot score.
+    than all rarer ones together, and hardly moves the ranking. No more records are scored than there are, so that in a
+    small scope all words are chosen; `overhead` is what a word costs a store besides.
     """
     rarest_first = sorted(counts, key=lambda word: (counts[word], word))
-    usable = [word for word in rarest_first if may(word)]
-    total = sum(counts[word] for word in usable)
-    if min(total, inside) > SCORED_WHOLE:
-        usable = list(_affordable(usable, counts))
-    taken = set(usable)
-    return Selection(tuple(usable), tuple(word for word in rarest_first if word not in taken))
-
-
-def _affordable(rarest_first: Sequence[str], counts: Mapping[str, int]) -> Iterator[str]:
-    used = 0
+    chosen = 0
+    entries, besides = 0, 0.0
     for word in rarest_first:
-        # The rarest may cost more than the budget, since without it there is nothing to rank by.
-        if used + counts[word] > (BUDGET if used else SCORED_WHOLE):
-            return
-        used += counts[word]
-        yield word
+        entries += counts[word]
+        besides += overhead[word] if overhead else 0.0
+        if min(entries, inside) + besides > BUDGET:
+            break
+        chosen += 1
+    return Selection(tuple(rarest_first[:chosen]), tuple(rarest_first[chosen:]))
 
 
 def conjunctions(left_out: Sequence[str]) -> Iterator[tuple[str, ...]]:

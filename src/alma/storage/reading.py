@@ -81,6 +81,10 @@ class Reading(VectorFeed, Primitives):
         ordered = q.parsed_order(spec, order)
         return self._values(Query(spec, inside(spec, scope, where), ordered, _checked_limit(limit)), names)
 
+    def text_lengths(self, cls: type[Record], record_ids: Iterable[str]) -> dict[str, int]:
+        wanted = list(dict.fromkeys(record_ids))
+        return self._text_lengths(_searchable(spec_of(cls)), wanted) if wanted else {}
+
     def word_weights(
         self, cls: type[Record], words: Iterable[str], scope: Scope, where: Predicate = EVERYTHING
     ) -> dict[str, float]:

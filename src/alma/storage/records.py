@@ -203,6 +203,11 @@ class RecordStore(ABC):
         with self.snapshot() as tx:
             return tx.values(cls, names, scope, where, order, limit)
 
+    def text_lengths(self, cls: type[Record], record_ids: Iterable[str]) -> dict[str, int]:
+        """How long the searchable text of these records is, in characters or bytes; of unknown ids nothing is said."""
+        with self.snapshot() as tx:
+            return tx.text_lengths(cls, record_ids)
+
     def word_weights(
         self, cls: type[Record], words: Iterable[str], scope: Scope, where: Predicate = EVERYTHING
     ) -> dict[str, float]:
@@ -222,9 +227,9 @@ class RecordStore(ABC):
 
         The score is BM25: rare words count more, repetitions less and less, long texts less; it is above zero. Words
         that every text has (the, what, is) are left out of the query, unless there are no others, and no more than 64
-        different words are looked for. The answer is exact, every word counting, in a scope of up to 5,000 records,
-        and in larger ones while its words are rare; beyond that the most common words may only help to rank, or be
-        left out.
+        different words are looked for. The answer is exact, every word counting, while these have no more than some
+        4,000 entries in the scope, so always in a store of up to 3,000 records; beyond that the most common words may
+        only help to rank, or be left out.
         """
         with self.snapshot() as tx:
             return tx.matching_ids(cls, query, scope, where, limit)

@@ -66,12 +66,14 @@ class WordSearch:
         self._condition, self._values = statements.condition(where)
         self._owners = tuple(sorted(ranking.owners(where).items()))
         self._owned, self._owner_values = statements.condition(And(*(In(*owner) for owner in self._owners)))
+        # A tsvector knows how many different terms it has, not how many; bytes are nearer, and known without reading.
+        self._length = " + ".join(f"coalesce(octet_length({name}), 0)" for name in spec.text)
         self._remembered: Remembered = tx.dialect.word_counts
 
     def matching(self, words: Sequence[str], limit: int) -> list[tuple[str, float]]:
         """The keys of the records that match, with their scores, best first."""
-        counts = self._counts(words)
-        records = max(self._records(), *counts.values())
+        records, counts = self.counts(words)
+        records = max(records, *counts.values())
         selection = ranking.select(counts, records)
         weights = {word: idf(records, counts[word]) for word in words}
         if not selection.left_out:
@@ -108,7 +110,7 @@ class WordSearch:
         score = " + ".join(_worth(name, weights[word]) for name, word in names.items()) or "0.0::float8"
         return self._tx.rows(
             f"SELECT {self._key}, {score} AS score FROM (SELECT {self._key}, search, "
-            f"{K1} * ({1 - B} + {B} * length(search) / %(mean)s) AS norm FROM {self._table} "
+            f"{K1} * ({1 - B} + {B} * ({self._length}) / %(mean)s) AS norm FROM {self._table} "
             f"WHERE {wanted} AND {self._condition} {'' if cut is None else f'LIMIT {cut}'}) AS found "
             f"ORDER BY score DESC, {self._key} LIMIT %(most)s",
             {
@@ -125,7 +127,15 @@ class WordSearch:
 
     def counts(self, words: Sequence[str]) -> tuple[int, dict[str, int]]:
         """How many records the scope has, and how many of them have each word, about."""
-        return self._records(), self._counts(words)
+        records = self._records()
+        return records, self._counts_of_few(words) if records <= ranking.BUDGET else self._counts(words)
+
+    def _counts_of_few(self, words: Sequence[str]) -> dict[str, int]:
+        """How many records of a small scope have each word: one look at each record for all of the words."""
+        each = ", ".join(f"count(*) FILTER (WHERE search @@ %(word{i})s::tsquery)" for i in range(len(words)))
+        asked = {f"word{i}": _quoted(word) for i, word in enumerate(words)}
+        rows = self._tx.rows(f"SELECT {each} FROM {self._table} WHERE {self._owned}", {**self._owner_values, **asked})
+        return dict(zip(words, rows[0], strict=True))
 
     def _counts(self, words: Sequence[str]) -> dict[str, int]:
         """How many records of the scope have each word, counted up to a limit; common words are remembered."""
@@ -167,13 +177,13 @@ class WordSearch:
         return self._remembered.put(key, _now(), max(count, int(plan[0]["Plan"]["Plan Rows"])))
 
     def _mean_length(self) -> float:
-        """How many different terms a record has, by a sample; remembered once the sample is full."""
+        """How many bytes of text a record has, by a sample; remembered once the sample is full."""
         key = (self._table, "length")
         known = self._remembered.get(key, _now())
         if known is not None:
             return known
-        sample = f"SELECT length(search) AS terms FROM {self._table} LIMIT {_SAMPLE}"
-        count, mean = self._tx.rows(f"SELECT count(*), coalesce(avg(terms), 1)::float8 FROM ({sample}) AS s", {})[0]
+        sample = f"SELECT {self._length} AS bytes FROM {self._table} LIMIT {_SAMPLE}"
+        count, mean = self._tx.rows(f"SELECT count(*), coalesce(avg(bytes), 1)::float8 FROM ({sample}) AS s", {})[0]
         return max(1, self._remembered.put(key, _now(), round(mean)) if count == _SAMPLE else mean)
 
 

@@ -3,17 +3,17 @@
 FTS5 scores about a record per microsecond, and before the first it counts every entry of each word in the whole table.
 So a question is answered in up to three steps, each bounded:
 
-1. Its rarest words are looked up and scored by FTS5's BM25. In a small scope, or while the words are rare, these are
+1. Its rarest words are looked up and scored by FTS5's BM25. In a small store, or while the words are rare, these are
    all the words, and the answer is exact.
-2. If that gives too few records, the newest ones are taken that have all of the other words, then fewer of them.
+2. In a small scope, records join them that have one of the other words, if only few have it there. Where there are
+   still too few, the newest join them that have all of the other words, then fewer of them.
 3. The best of these get what the words left out in step 1 add to their score, counted in their text.
 """
 
 from __future__ import annotations
 
 import sqlite3
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 from hashlib import blake2b
 from operator import attrgetter
@@ -23,22 +23,28 @@ from alma.model.fields import FieldType
 from alma.model.kinds import KINDS
 from alma.model.query import Predicate
 from alma.model.record import Record, RecordSpec
-from alma.model.text import spaced_terms, terms
+from alma.model.text import spaced_terms
 from alma.storage import ranking
-from alma.storage.ranking import COUNTED, OWNERS, Remembered, Selection, idf, saturation
+from alma.storage.ranking import COUNTED, OWNERS, Remembered, idf, saturation
 from alma.storage.sql.statements import Dialect
 
 OWNER_COLUMN = "scope"
 # No term has this character, so that an owner is never found as a word.
 _OWNER_MARK = "\u00b7"
 _SMALL_SCOPE = 20_000
-# FTS5 counts every entry of a word in the whole table before it scores the first: a millisecond for so many.
-_MOST_SCORABLE = 30_000
-_FEWEST_RESCORED = 50
-_MOST_RESCORED = 200
+# FTS5 counts every entry of a word in the whole table before it scores the first; so much of scoring that costs.
+_COUNTING = 0.03
+# And so much it costs to leap to the next entry of a word inside a small scope.
+_LEAPING = 0.1
+_SPARE = 50
+_RESCORED = 60
+_FEW = 50
 _RESCORED_CHARACTERS = 100_000
-_LOOKED_AT = 2_000
+_LOOKED_AT = 1_000
 _FAINT = 1e-9
+
+# Where a record stands in the table, its key and its score.
+Candidate = tuple[int, str, float]
 
 
 class Reader(Protocol):
@@ -84,16 +90,16 @@ def _owner_names(spec: RecordSpec) -> tuple[str, ...]:
 @lru_cache(maxsize=4096)
 def _owner_text(names: tuple[str, ...], values: tuple[str | None, ...]) -> str:
     owned = {name: (value,) for name, value in zip(names, values, strict=True) if value is not None}
-    return " ".join(token for tokens in _owner_tokens(owned) for token in tokens)
+    return " ".join(token for tokens in _owner_tokens(owned).values() for token in tokens)
 
 
-def _owner_tokens(owned: Mapping[str, Sequence[str]]) -> Iterator[list[str]]:
-    """For each owner the tokens that stand for it; an agent's name means something only inside a project."""
-    for name, values in owned.items():
-        if name != "agent":
-            yield [_token(name, value) for value in values]
-        elif "project_id" in owned:
-            yield [_token(name, project, value) for project in owned["project_id"] for value in values]
+def _owner_tokens(owned: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+    """The tokens that stand for each owner; an agent's name means something only inside a project."""
+    tokens = {name: [_token(name, value) for value in values] for name, values in owned.items() if name != "agent"}
+    if "agent" in owned and "project_id" in owned:
+        agents = ((project, agent) for project in owned["project_id"] for agent in owned["agent"])
+        tokens["agent"] = [_token("agent", *each) for each in agents]
+    return tokens
 
 
 @lru_cache(maxsize=4096)
@@ -130,9 +136,11 @@ class WordSearch:
         self._fts = tx.dialect.schema.fts_table(spec)
         self._condition, self._values = statements.condition(where)
         self._counts: Remembered = tx.dialect.word_counts
+        # The owner's column weighs nothing.
+        self._score = f"-bm25({self._fts}, {'1.0, ' * len(spec.text)}0.0)"
         self._records, self._mean_length = self._totals()
         self._newest = tx.rows(f'SELECT coalesce(max(seq), 0) FROM "{self._table}"', {})[0][0]
-        self._scope = _all_of(_any_of(tokens) for tokens in _owner_tokens(ranking.owners(where)))
+        self._scope = _scope_expression(where)
         self._inside = self._records if not self._scope else self._counted(self._scope, _SMALL_SCOPE)
         # Asking for the owner inside the index pays while there are few entries of it to leap over.
         self._narrowed = bool(self._scope) and self._inside < _SMALL_SCOPE
@@ -140,19 +148,40 @@ class WordSearch:
     def matching(self, words: Sequence[str], limit: int) -> list[tuple[str, float]]:
         """The keys of the records that match, with their scores, best first."""
         everywhere = {word: self._counted(_quoted(word), COUNTED) for word in words}
-        inside = {word: self._counted_inside(word, everywhere[word]) for word in words}
-        selection = ranking.select(inside, self._inside, may=lambda word: everywhere[word] <= _MOST_SCORABLE)
+        share = min(1.0, self._inside / max(self._records, 1)) if self._narrowed else 1.0
+        inside = {word: round(count * share) for word, count in everywhere.items()}
+        leaps = self._inside * _LEAPING if self._narrowed else 0.0
+        overhead = {word: count * _COUNTING + min(count * _LEAPING, leaps) for word, count in everywhere.items()}
+        selection = ranking.select(inside, self._inside, overhead)
         if not selection.left_out:
-            return [(key, score) for _, key, score in self._scored(selection.chosen, limit)]
-        rescored = min(max(2 * limit, _FEWEST_RESCORED), _MOST_RESCORED)
-        found = self._scored(selection.chosen, max(limit, rescored))
-        scores = {seq: score for seq, _, score in found}
-        for seq in self._newest_with(selection, inside, rescored - len(scores)):
-            scores.setdefault(seq, _FAINT)
+            return [(key, score) for _, key, score in self._scored(selection.chosen, limit, exact=True)]
+        found = self._scored(selection.chosen, max(limit, _RESCORED), exact=False)
         weights = {word: idf(self._records, everywhere[word]) for word in selection.left_out}
-        added = self._added(list(scores)[:rescored], weights)
-        ranked = [(key, scores[seq] + added.get(seq, 0.0)) for seq, key in self._keys(scores)]
+        more = self._rare_here(weights, everywhere)
+        if len(found) + len(more) < limit:
+            more.update(self._newest_with(selection.left_out, everywhere, max(limit, _RESCORED)))
+        known = {seq for seq, *_ in found}
+        others = [(seq, key, _FAINT) for seq, key in more.items() if seq not in known]
+        added = self._added([seq for seq, *_ in (*found[:_RESCORED], *others)], weights)
+        ranked = [(key, score + added.get(seq, 0.0)) for seq, key, score in (*found, *others)]
         return sorted(ranked, key=lambda pair: (-pair[1], pair[0]))[:limit]
+
+    def _rare_here(self, weights: dict[str, float], everywhere: Mapping[str, int]) -> dict[int, str]:
+        """The records of a small scope that have a word which is common elsewhere; it weighs what it tells apart here.
+
+        Otherwise an agent's one record about deployment would not be found because all the others deploy.
+        """
+        rare: dict[int, str] = {}
+        for word in weights if self._narrowed else ():
+            expression = _all_of((_quoted(word), self._scope))
+            if (self._counts.get((self._fts, expression), self._records) or 0) >= _FEW:
+                continue
+            records = self._newest_with_all((word,), everywhere[word], _FEW)
+            self._counts.put((self._fts, expression), self._records, len(records))
+            if len(records) < _FEW:
+                rare.update(records)
+                weights[word] = max(weights[word], idf(self._inside, len(records)))
+        return rare
 
     # ------------------------------------------------------------------ counting
 
@@ -183,73 +212,104 @@ class WordSearch:
             count = max(count, round(count * self._newest / last))
         return self._counts.put((self._fts, expression), self._records, count)
 
-    def _counted_inside(self, word: str, everywhere: int) -> int:
-        """How many entries a word has in a small scope; where a word is rare everywhere that will do."""
-        if not self._narrowed or everywhere <= ranking.BUDGET // 10:
-            return everywhere
-        return self._counted(f"{_quoted(word)} AND {self._scope}", COUNTED)
-
     # ------------------------------------------------------------------ looking up
 
-    def _scored(self, words: Sequence[str], limit: int) -> list[tuple[int, str, float]]:
-        """The records with any of the words, by FTS5's BM25; the owner's column weighs nothing."""
+    def _scored(self, words: Sequence[str], limit: int, *, exact: bool) -> list[Candidate]:
+        """The records with any of the words, by FTS5's BM25."""
         if not words:
             return []
         question = _any_of(map(_quoted, words))
         if self._narrowed:
             question = f"{question} AND {self._scope}"
-        weights = ", ".join(["1.0"] * len(self._spec.text))
+        best = self._best(question, limit + _SPARE)
+        # Nearly all lie inside, so it is enough to read the rows of the best.
+        keys = self._keys_inside([seq for seq, _ in best])
+        found = sorted(
+            ((seq, keys[seq], score) for seq, score in best if seq in keys), key=lambda each: (-each[2], each[1])
+        )
+        complete = len(best) < limit + _SPARE
+        # Where the cut went through records of one score, their keys must decide which of them are first.
+        settled = len(found) >= limit and (not exact or found[limit - 1][2] > best[-1][1])
+        return found[:limit] if complete or settled else self._best_inside(question, limit)
+
+    def _best(self, question: str, limit: int) -> list[tuple[int, float]]:
         return self._tx.rows(
-            f'SELECT "{self._table}".seq, "{self._table}"."{self._spec.key}", '
-            f"-bm25({self._fts}, {weights}, 0.0) AS score "
+            f"SELECT rowid, {self._score} AS score FROM {self._fts} WHERE {self._fts} MATCH :question "
+            f"ORDER BY score DESC LIMIT :most",
+            {"question": question, "most": limit},
+        )
+
+    def _best_inside(self, question: str, limit: int) -> list[Candidate]:
+        """Every record is checked before it is ranked: for conditions that few fulfil, and for equal scores."""
+        key = f'"{self._table}"."{self._spec.key}"'
+        return self._tx.rows(
+            f'SELECT "{self._table}".seq, {key}, {self._score} AS score '
             # A cross join keeps SQLite from walking the records and asking the full-text table about each.
             f'FROM {self._fts} CROSS JOIN "{self._table}" ON "{self._table}".seq = {self._fts}.rowid '
-            f"WHERE {self._fts} MATCH :question AND {self._condition} "
-            f'ORDER BY score DESC, "{self._table}"."{self._spec.key}" LIMIT :most',
+            f"WHERE {self._fts} MATCH :question AND {self._condition} ORDER BY score DESC, {key} LIMIT :most",
             {**self._values, "question": question, "most": limit},
         )
 
-    def _newest_with(self, selection: Selection, counts: Mapping[str, int], wanted: int) -> list[int]:
-        """The newest records with all of the words left out, then with the rarer half, then with one of them."""
-        found: dict[int, None] = {}
-        for group in ranking.conjunctions(selection.left_out):
+    def _keys_inside(self, seqs: Sequence[int]) -> dict[int, str]:
+        sql = (
+            f'SELECT seq, "{self._table}"."{self._spec.key}" FROM json_each(:seqs) AS wanted '
+            f'CROSS JOIN "{self._table}" ON seq = wanted.value WHERE {self._condition}'
+        )
+        return dict(self._tx.rows(sql, {**self._values, "seqs": self._listed(seqs)}))
+
+    def _newest_with(self, words: Sequence[str], counts: Mapping[str, int], wanted: int) -> dict[int, str]:
+        """The newest records with all of the words, then with the rarer half, then with one of them."""
+        found: dict[int, str] = {}
+        for group in ranking.conjunctions(words):
             if len(found) >= wanted:
                 break
-            found.update(dict.fromkeys(self._newest_with_all(group, counts[group[0]], wanted)))
-        return list(found)
+            found.update(self._newest_with_all(group, counts[group[0]], wanted))
+        return found
 
-    def _newest_with_all(self, words: Sequence[str], rarest: int, wanted: int) -> list[int]:
-        """Only so far back as the rarest of the words has few enough entries: words that never meet cost no more."""
+    def _newest_with_all(self, words: Sequence[str], rarest: int, wanted: int) -> list[tuple[int, str]]:
+        """Only so far back as the shortest list has few entries: words and owners that never meet cost no more."""
         question = _all_of((*map(_quoted, words), self._scope))
-        reach = self._newest if rarest <= COUNTED else round(self._newest * COUNTED / rarest)
-        rows = self._tx.rows(
-            f"SELECT newest.seq FROM (SELECT rowid AS seq FROM {self._fts} WHERE {self._fts} MATCH :question "
+        shortest = min(rarest, self._inside) if self._scope else rarest
+        reach = self._newest if shortest <= _LOOKED_AT else round(self._newest * _LOOKED_AT / shortest)
+        return self._tx.rows(
+            f'SELECT newest.seq, "{self._table}"."{self._spec.key}" FROM '
+            f"(SELECT rowid AS seq FROM {self._fts} WHERE {self._fts} MATCH :question "
             f"AND rowid > :oldest ORDER BY rowid DESC LIMIT {_LOOKED_AT}) AS newest "
             f'CROSS JOIN "{self._table}" ON "{self._table}".seq = newest.seq WHERE {self._condition} LIMIT :most',
             {**self._values, "question": question, "oldest": self._newest - reach, "most": wanted},
         )
-        return [seq for (seq,) in rows]
 
     # ------------------------------------------------------------------ scoring what was left out
 
     def _added(self, seqs: Sequence[int], weights: Mapping[str, float]) -> dict[int, float]:
         """What further words add to the scores of records, counted in the beginning of their texts."""
         most = _RESCORED_CHARACTERS // max(len(seqs), 1) // len(self._spec.text)
-        texts = ", ".join(f'substr("{name}", 1, {most})' for name in self._spec.text)
-        rows = self._by_seq(f"seq, {texts}", seqs)
-        return {seq: self._worth(" ".join(filter(None, parts)), weights) for seq, *parts in rows}
+        texts = " || ' ' || ".join(f"substr(coalesce(\"{name}\", ''), 1, {most})" for name in self._spec.text)
+        sql = f'SELECT seq, {texts} FROM "{self._table}" WHERE seq IN (SELECT value FROM json_each(:seqs))'
+        rows = self._tx.rows(sql, {"seqs": self._listed(seqs)})
+        spaced = {f" {word} ": weight for word, weight in weights.items()}
+        return {seq: self._worth(spaced_terms(text), spaced) for seq, text in rows}
 
-    def _worth(self, text: str, weights: Mapping[str, float]) -> float:
-        found = terms(text)
-        counts = Counter(word for word in found if word in weights)
-        return sum(weights[word] * saturation(n, len(found), self._mean_length) for word, n in counts.items())
+    def _worth(self, found: str, spaced: Mapping[str, float]) -> float:
+        """BM25 of some words in a text; each stands between spaces, so that it is told from one it is part of."""
+        # Twice as many, so that neighbours do not share one.
+        apart = f" {found.replace(' ', '  ')} "
+        counts = {word: count for word in spaced if (count := apart.count(word))}
+        length = found.count(" ") + 1
+        return sum(spaced[word] * saturation(count, length, self._mean_length) for word, count in counts.items())
 
-    def _keys(self, seqs: Iterable[int]) -> list[tuple[int, str]]:
-        return self._by_seq(f'seq, "{self._spec.key}"', list(seqs))
+    def _listed(self, seqs: Sequence[int]) -> str:
+        listed: str = self._tx.dialect.encode(FieldType.STRINGS, seqs)
+        return listed
 
-    def _by_seq(self, columns: str, seqs: Sequence[int]) -> list[Any]:
-        sql = f'SELECT {columns} FROM "{self._table}" WHERE seq IN (SELECT value FROM json_each(:seqs))'
-        return self._tx.rows(sql, {"seqs": self._tx.dialect.encode(FieldType.STRINGS, seqs)})
+
+def _scope_expression(where: Predicate) -> str:
+    """What an entry must have to lie inside the scope; empty where no owner is asked for."""
+    tokens = _owner_tokens(ranking.owners(where))
+    if "agent" in tokens:
+        # An agent's token says its project as well, and the project's would be the longer list to read.
+        del tokens["project_id"]
+    return _all_of(_any_of(map(_quoted, each)) for each in tokens.values())
 
 
 def _quoted(word: str) -> str:

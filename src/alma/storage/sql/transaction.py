@@ -88,6 +88,17 @@ class SqlTransaction(Transaction):
             for row in self.rows(sql, values)
         ]
 
+    def _text_lengths(self, spec: RecordSpec, keys: Sequence[str]) -> dict[str, int]:
+        statements = self.dialect.kind(spec)
+        condition, values = statements.condition(In(spec.key, keys))
+        length = " + ".join(f"coalesce(octet_length({name}), 0)" for name in spec.text)
+        if self.dialect.name == "sqlite":
+            # Older versions of SQLite lack octet_length.
+            length = length.replace("octet_length", "length")
+        return dict(
+            self.rows(f'SELECT "{spec.key}", {length} FROM "{statements.table.name}" WHERE {condition}', values)
+        )
+
     def _count(self, spec: RecordSpec, where: Predicate) -> int:
         sql, values = self.dialect.kind(spec).count(where)
         return int(self.rows(sql, values)[0][0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
@@ -19,6 +20,7 @@ from alma.model.learning import Heuristic, Outcome
 from alma.model.memory import Memory, ProjectPattern
 from alma.model.query import And, Compare, Cursor, Has, In, Missing, Or, Order
 from alma.model.record import Record
+from alma.model.scope import Scope
 from alma.model.workspace import Session
 from alma.storage.base import StorageBackend
 from alma.testing import builders as make
@@ -132,6 +134,51 @@ class SearchContract:
         for query in ("LOGIN", "oauth", "STRASSE", "本語", "token nowhere"):
             assert [hit.record for hit in storage.search_text(Memory, query, EVERYWHERE)] == [memory]
         assert storage.search_text(Memory, "nowhere", EVERYWHERE) == []
+
+    def test_words_are_found_in_other_forms_and_without_accents(self, storage: StorageBackend) -> None:
+        memory = make.a_memory(title="Testing strategies", content="Anna's cafés don't deploy", summary=None)
+        storage.save(memory)
+        for query in ("test", "a strategy", "ANNA", "cafe", "deployed", "dont"):
+            assert [hit.record for hit in storage.search_text(Memory, query, EVERYWHERE)] == [memory], query
+        for query in ("don", "t", "caf"):
+            assert storage.search_text(Memory, query, EVERYWHERE) == [], query
+
+    def test_words_that_every_text_has_find_nothing_beside_others(self, storage: StorageBackend) -> None:
+        storage.save(make.a_memory(title="", content="what is in the box"))
+        assert storage.matching_ids(Memory, "what is the weather", EVERYWHERE) == []
+        assert len(storage.matching_ids(Memory, "what is", EVERYWHERE)) == 1
+
+    def test_ids_come_with_their_scores_as_records_do(self, storage: StorageBackend) -> None:
+        storage.save_many([make.a_memory(content="login " * n + "form") for n in range(1, 6)])
+        hits = storage.search_text(Memory, "login forms", EVERYWHERE, limit=3)
+        assert storage.matching_ids(Memory, "login forms", EVERYWHERE, limit=3) == [
+            (hit.record.id, hit.score) for hit in hits
+        ]
+        assert all(0 < hit.score < math.inf for hit in hits)
+
+    def test_matches_of_the_same_worth_are_in_the_order_of_their_ids(self, storage: StorageBackend) -> None:
+        ids = [f"{n:03d}" for n in range(200)]
+        storage.save_many([make.a_heuristic(id=each) for each in reversed(ids)])
+        found = storage.matching_ids(Heuristic, "form", SHOP, limit=10)
+        assert [key for key, _ in found] == ids[:10]
+
+    def test_a_rare_word_counts_more_than_a_common_one(self, storage: StorageBackend) -> None:
+        storage.save_many([make.a_memory(id=f"m{n}", title="", content=f"form number{n}") for n in range(20)])
+        assert storage.matching_ids(Memory, "form number7", EVERYWHERE)[0][0] == "m7"
+
+    def test_words_follow_a_record_that_loses_its_session(self, storage: StorageBackend) -> None:
+        storage.save_many([Session(id="s1"), make.a_memory(id="m", session_id="s1", content="moving form")])
+        assert len(storage.matching_ids(Memory, "moving", Scope(session_id="s1"))) == 1
+        storage.delete(Session, ["s1"], EVERYWHERE)
+        assert storage.matching_ids(Memory, "moving", Scope(session_id="s1")) == []
+        assert len(storage.matching_ids(Memory, "moving", EVERYWHERE)) == 1
+        storage.delete(Memory, ["m"], EVERYWHERE)
+        assert storage.matching_ids(Memory, "moving", EVERYWHERE) == []
+
+    def test_a_question_may_be_longer_than_any_text(self, storage: StorageBackend) -> None:
+        storage.save(make.a_memory(id="m", content="needle"))
+        question = "needle " + " ".join(f"straw{n}" for n in range(5_000))
+        assert [key for key, _ in storage.matching_ids(Memory, question, EVERYWHERE)] == ["m"]
 
     def test_the_better_match_comes_first(self, storage: StorageBackend) -> None:
         weak = make.a_memory(content="the login page and much else that has nothing to do with it at all")

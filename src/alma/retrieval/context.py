@@ -206,7 +206,9 @@ def _anchored(storage: StorageBackend, window: TimeWindow, target: Target) -> Ti
 
 def _add_links(storage: StorageBackend, pool: Pool, query: str) -> None:
     """One hop: what shares rare words with the best memories may hold the other half of the answer."""
-    best = pool.of(Memory)[:_STARTING_POINTS]
+    best = [candidate for candidate in pool.of(Memory)[:_STARTING_POINTS] if candidate.total > 0]
+    if not best:
+        return
     top = best[0].total
     linked: dict[str, float] = {}
     for start in best:

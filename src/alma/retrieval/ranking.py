@@ -12,11 +12,11 @@ from alma.model.query import And, In, Order
 from alma.model.record import Record
 from alma.model.slice import Dropped, Explanation, MemorySlice
 from alma.model.text import query_terms
-from alma.model.vector import Vector, cosine
+from alma.model.vector import Vector
 from alma.retrieval import order
 from alma.retrieval.candidates import Candidate, Pool
 from alma.retrieval.order import Statement
-from alma.retrieval.relevance import is_relevant
+from alma.retrieval.relevance import Fitting, Question, anything_fits, fits
 from alma.retrieval.router import STANDING_TYPES, Request, Target
 from alma.retrieval.scoring import ScoringWeights, factors, moment_of, score_terms
 from alma.storage.base import StorageBackend
@@ -115,26 +115,30 @@ def rank(
     scorer = Scorer(request, weights, memory_weights, half_life_days)
     ranking = Ranking(storage, targets)
     asked = frozenset(query_terms(request.query))
-    for cls in request.kinds:
-        candidates = pool.of(cls)
-        if not candidates:
-            continue
-        target = candidates[0].target
-        word_weights = storage.word_weights(cls, list(asked), target.scope, target.where)
-        read = _read(storage, candidates, request, ranking)
-        kept = [
-            scorer.scored(record, candidate.relevance, candidate.found_by)
-            for candidate, record in read
-            if _fits(candidate, record, vector, asked, word_weights, ranking)
-        ]
-        ranking.chosen[cls] = _ordered(kept, asked, word_weights, request.top_k, min_score, ranking)
+    questions = {cls: _question(storage, pool, cls, vector, asked) for cls in request.kinds}
+    found = {cls: _read(storage, pool.of(cls), question, request, ranking) for cls, question in questions.items()}
+    with_vectors = vector is not None
+    relevant = anything_fits((each for items in found.values() for each in items), with_vectors=with_vectors)
+    for cls, items in found.items():
+        fitting = [each for each in items if relevant and fits(each, with_vectors=with_vectors)]
+        _note_unfit(items, fitting, ranking)
+        kept = [scorer.scored(each.record, each.candidate.relevance, each.candidate.found_by) for each in fitting]
+        ranking.chosen[cls] = _ordered(kept, questions[cls], request.top_k, min_score, ranking)
     _add_by_rule(storage, ranking, scorer)
     return ranking
 
 
+def _question(
+    storage: StorageBackend, pool: Pool, cls: type[Record], vector: Vector | None, asked: frozenset[str]
+) -> Question:
+    target = next((candidate.target for candidate in pool.of(cls)), None)
+    weights = {} if target is None else storage.word_weights(cls, asked, target.scope, target.where)
+    return Question(vector, asked, weights)
+
+
 def _read(
-    storage: StorageBackend, candidates: Sequence[Candidate], request: Request, ranking: Ranking
-) -> list[tuple[Candidate, Record]]:
+    storage: StorageBackend, candidates: Sequence[Candidate], question: Question, request: Request, ranking: Ranking
+) -> list[Fitting]:
     """The best candidates as storage has them now; what it no longer shows is gone."""
     most = max(_FEWEST_READ, _READ_PER_RESULT * request.top_k)
     for candidate in candidates[most:]:
@@ -151,37 +155,22 @@ def _read(
     for candidate in best:
         if candidate.id not in records:
             ranking.drop(candidate.id, "scope", "it is gone, expired or no longer visible here")
-    return [(candidate, records[candidate.id]) for candidate in best if candidate.id in records]
+    there = [(candidate, records[candidate.id]) for candidate in best if candidate.id in records]
+    return [question.fitting(candidate, record) for candidate, record in there]
 
 
-def _fits(
-    candidate: Candidate,
-    record: Record,
-    vector: Vector | None,
-    asked: frozenset[str],
-    word_weights: Mapping[str, float],
-    ranking: Ranking,
-) -> bool:
-    own: Sequence[float] | None = getattr(record, "embedding", None)
-    if candidate.cosine is None and vector is not None and own is not None:
-        candidate.cosine = cosine(vector, own)
-    if is_relevant(candidate, record, asked, word_weights):
-        return True
-    ranking.drop(candidate.id, "relevance", "neither its meaning nor its words have enough to do with the task")
-    return False
+def _note_unfit(items: Iterable[Fitting], fitting: Iterable[Fitting], ranking: Ranking) -> None:
+    kept = {each.candidate.id for each in fitting}
+    for each in items:
+        if each.candidate.id not in kept:
+            reason = f"it has too little to do with the task, by meaning and by words (fit {each.fit:.2f})"
+            ranking.drop(each.candidate.id, "relevance", reason)
 
 
-def _ordered(
-    kept: list[Ranked],
-    asked: frozenset[str],
-    word_weights: Mapping[str, float],
-    top_k: int,
-    min_score: float,
-    ranking: Ranking,
-) -> list[Ranked]:
+def _ordered(kept: list[Ranked], question: Question, top_k: int, min_score: float, ranking: Ranking) -> list[Ranked]:
     by_score = sorted(kept, key=lambda ranked: (-ranked.score, ranked.key))
     by_key = {ranked.key: ranked for ranked in by_score}
-    statements = order.cut([_statement(ranked) for ranked in by_score], asked)
+    statements = order.cut([_statement(ranked) for ranked in by_score], question.terms)
 
     def overruled(older: Statement, newer: Statement) -> None:
         """The newer one takes the place of the older one, and the other way around."""
@@ -191,7 +180,7 @@ def _ordered(
         ahead.terms["overruled"] = ahead.terms.get("overruled", 0.0) - gap
         older.score, newer.score = ahead.score, behind.score
 
-    order.newest_first(statements, word_weights, overruled)
+    order.newest_first(statements, question.weights, overruled)
     unique = _without_repetitions(sorted(kept, key=lambda r: (-r.score, r.key)), statements, ranking)
     return _best(unique, top_k, min_score, ranking)
 

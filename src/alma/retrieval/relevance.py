@@ -1,33 +1,80 @@
-"""Relevance: whether a memory has anything to do with the task at all."""
+"""Relevance: whether a memory has anything to do with the task, and whether any memory has."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from alma.model.record import Record
 from alma.model.text import terms
+from alma.model.vector import Vector, cosine
 from alma.retrieval.candidates import Candidate
 
-# A memory is relevant by its meaning, by its words, or by enough of both together.
-ENOUGH_MEANING = 0.5
-ENOUGH_WORDS = 0.7
-_LEAST = 1.0
-_CONTEXT = ("conversation", "linked", "related")
+# What covering all of the question's words adds to the cosine.
+_WORDS = 0.4
+# How well the best memory must fit for there to be anything relevant at all, and every other one beside it. Of
+# questions about stored things one in 200 fits worse than that, of questions about things never stored one in ten better.
+_FITS_BEST, _FITS = 0.56, 0.3
+# Whoever asks for a rare name or number means the memory that has it.
+_SURE_WORDS = 0.85
+# Without vectors there are only words to go by.
+_FITS_BEST_BY_WORDS, _FITS_BY_WORDS = 0.3, 0.15
+_CONTEXT = frozenset(("conversation", "linked", "related"))
 _LOOKED_AT = 20_000
 
 
-def is_relevant(candidate: Candidate, record: Record, asked: frozenset[str], word_weights: Mapping[str, float]) -> bool:
-    """Whether its meaning and its words are near enough to the task, or it stands beside something that is."""
-    meaning = max(0.0, candidate.cosine or 0.0) / ENOUGH_MEANING
-    if meaning >= _LEAST or any(name in candidate.relevance for name in _CONTEXT):
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What memories are compared with: the task's vector, its terms and what each of them weighs."""
+
+    vector: Vector | None
+    terms: frozenset[str]
+    weights: Mapping[str, float]
+
+    def fitting(self, candidate: Candidate, record: Record) -> Fitting:
+        """How well a memory fits by itself: by meaning and by words."""
+        own: Sequence[float] | None = getattr(record, "embedding", None)
+        if candidate.cosine is None and self.vector is not None and own is not None:
+            candidate.cosine = cosine(self.vector, own)
+        return Fitting(candidate, record, max(0.0, candidate.cosine or 0.0), self._covered(record))
+
+    def _covered(self, record: Record) -> float:
+        """How much of what the task says, by the weight of its words, the memory says as well."""
+        full = sum(self.weights.values())
+        if not full:
+            return 0.0
+        own = self.terms.intersection(terms(record.text()[:_LOOKED_AT]))
+        return sum(self.weights[word] for word in own) / full
+
+
+@dataclass(slots=True)
+class Fitting:
+    """A candidate with its record, and how well that fits: its cosine, and the share of the words it has."""
+
+    candidate: Candidate
+    record: Record
+    meaning: float
+    words: float
+
+    @property
+    def fit(self) -> float:
+        return self.meaning + _WORDS * self.words
+
+    @property
+    def has_context(self) -> bool:
+        """Whether it was said beside, or is linked to, other candidates."""
+        return not _CONTEXT.isdisjoint(self.candidate.relevance)
+
+
+def anything_fits(found: Iterable[Fitting], *, with_vectors: bool) -> bool:
+    """Whether any memory has enough to do with the task; where none has, the rest is noise as well."""
+    if not with_vectors:
+        return any(each.words >= _FITS_BEST_BY_WORDS for each in found)
+    return any(each.fit >= _FITS_BEST or each.words >= _SURE_WORDS for each in found)
+
+
+def fits(found: Fitting, *, with_vectors: bool) -> bool:
+    """Whether a memory fits well enough beside one that fits best, or stands in a context that does."""
+    if found.has_context:
         return True
-    return meaning + covered(record, asked, word_weights) / ENOUGH_WORDS >= _LEAST
-
-
-def covered(record: Record, asked: frozenset[str], word_weights: Mapping[str, float]) -> float:
-    """How much of what the question says, by the weight of its words, the memory says as well."""
-    full = sum(word_weights.values())
-    if not full:
-        return 0.0
-    own = asked.intersection(terms(record.text()[:_LOOKED_AT]))
-    return sum(word_weights[word] for word in own) / full
+    return found.fit >= _FITS if with_vectors else found.words >= _FITS_BY_WORDS

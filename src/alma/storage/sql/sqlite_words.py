@@ -41,6 +41,8 @@ _RESCORED = 60
 _FEW = 50
 _RESCORED_CHARACTERS = 100_000
 _LOOKED_AT = 1_000
+# A word is counted inside so small a scope; in a larger one it is about as common as everywhere.
+_FEW_INSIDE = 1_000
 _FAINT = 1e-9
 
 # Where a record stands in the table, its key and its score.
@@ -186,11 +188,11 @@ class WordSearch:
     # ------------------------------------------------------------------ counting
 
     def counts(self, words: Sequence[str]) -> tuple[int, dict[str, int]]:
-        """How many records the scope has, and how many of them have each word, about."""
-        everywhere = {word: self._counted(_quoted(word), COUNTED) for word in words}
-        if not self._narrowed:
-            return self._records, everywhere
-        return self._inside, {word: self._counted_inside(word, count) for word, count in everywhere.items()}
+        """How many records a small scope has and how many of them each word; of a larger one, how many anywhere."""
+        small = self._narrowed and self._inside <= _FEW_INSIDE
+        scope = self._scope if small else ""
+        counts = {word: self._counted(_all_of((_quoted(word), scope)), COUNTED) for word in words}
+        return self._inside if small else self._records, counts
 
     def _totals(self) -> tuple[int, float]:
         """How many records the full-text table has, and how many terms each on average, as FTS5 keeps them itself."""

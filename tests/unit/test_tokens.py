@@ -12,9 +12,7 @@ from hypothesis import strategies as st
 
 from alma.tokens import LONGEST_TOKEN, count_tokens
 
-
-def counted_by(name: str, text: str) -> int:
-    return len(bpe_openai.get_encoding(name).encode_ordinary(text))
+VOCABULARIES = [bpe_openai.get_encoding(name) for name in ("cl100k_base", "o200k_base")]
 
 
 @pytest.mark.parametrize(
@@ -24,9 +22,9 @@ def test_a_text_takes_so_many_tokens(text: str, tokens: int) -> None:
     assert count_tokens(text) == tokens
 
 
-@pytest.mark.parametrize("text", ["日本語のテスト", "مرحبا بالعالم", "def f(x):\n    return x", "नमस्ते दुनिया", "👩‍👩‍👧‍👦"])
+@pytest.mark.parametrize("text", ["日本語", "مرحبا بالعالم", "def f(x):\n    return x", "नमस्ते दुनिया", "👩‍👩‍👧‍👦"])
 def test_the_vocabulary_that_needs_more_tokens_counts(text: str) -> None:
-    assert count_tokens(text) == max(counted_by("cl100k_base", text), counted_by("o200k_base", text))
+    assert count_tokens(text) == max(len(vocabulary.encode_ordinary(text)) for vocabulary in VOCABULARIES)
 
 
 @settings(max_examples=100, deadline=None, derandomize=True, database=None)

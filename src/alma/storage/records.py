@@ -206,7 +206,10 @@ class RecordStore(ABC):
     def word_weights(
         self, cls: type[Record], words: Iterable[str], scope: Scope, where: Predicate = EVERYTHING
     ) -> dict[str, float]:
-        """How much each term says inside the scope: the fewer records have it, the more; estimated in large stores."""
+        """How much each term says inside the scope: the fewer records have it, the more.
+
+        In large scopes it is estimated. A store may count all of the scope, whatever else the predicate asks for.
+        """
         with self.snapshot() as tx:
             return tx.word_weights(cls, words, scope, where)
 

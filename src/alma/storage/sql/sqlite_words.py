@@ -158,10 +158,9 @@ class WordSearch:
 
     def counts(self, words: Sequence[str]) -> tuple[int, dict[str, int]]:
         """How many records the scope has, and how many of them have each word, about."""
-        everywhere = {word: self._counted(_quoted(word), COUNTED) for word in words}
         if not self._narrowed:
-            return self._records, everywhere
-        return self._inside, {word: self._counted_inside(word, count) for word, count in everywhere.items()}
+            return self._records, {word: self._counted(_quoted(word), COUNTED) for word in words}
+        return self._inside, {word: self._counted(f"{_quoted(word)} AND {self._scope}", COUNTED) for word in words}
 
     def _totals(self) -> tuple[int, float]:
         """How many records the full-text table has, and how many terms each on average, as FTS5 keeps them itself."""
@@ -253,8 +252,8 @@ class WordSearch:
 
 
 def _quoted(word: str) -> str:
-    """Terms hold letters and digits only, so that a quoted one leaves nothing for FTS5 to interpret."""
-    return f'"{word}"'
+    """A word that leaves nothing for FTS5 to interpret."""
+    return '"' + word.replace('"', '""') + '"'
 
 
 def _any_of(expressions: Iterable[str]) -> str:

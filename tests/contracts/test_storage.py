@@ -57,6 +57,16 @@ class TestPostgreSQL(StorageContract, SharedContract):
     def storage(self, dsn: str) -> Iterator[StorageBackend]:
         yield from emptied_afterwards(dsn)
 
+    def test_two_databases_of_one_server_never_have_the_same_generation(
+        self, storage: StorageBackend, postgres: PostgresServer
+    ) -> None:
+        with fresh_database(postgres) as dsn, PostgreSQLStorage.from_dsn(dsn, embedding_dim=DIMS) as other:
+            assert not {storage.generation() for _ in range(5)} & {other.generation() for _ in range(5)}
+
+    def test_processes_agree_on_the_generation(self, storage: StorageBackend, opener: Opener) -> None:
+        with opener() as another:
+            assert {another.generation() for _ in range(5)} & {storage.generation() for _ in range(5)}
+
     def test_vectors_are_searched_by_the_server(self, storage: StorageBackend) -> None:
         assert Capability.NATIVE_VECTORS in storage.capabilities
         assert storage.notes == ()

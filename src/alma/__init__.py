@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from alma.bootstrap import create_cache as create_cache
     from alma.bootstrap import create_embedder as create_embedder
     from alma.bootstrap import open_storage as open_storage
     from alma.errors import ALMAError as ALMAError
@@ -84,7 +85,7 @@ _HOMES = {
     "alma.model.query": ("Compare", "In", "Missing", "Has", "And", "Or", "Order", "Cursor"),
     "alma.model.scope": ("Scope",),
     "alma.model.vector": ("Vector",),
-    "alma.bootstrap": ("create_embedder", "open_storage"),
+    "alma.bootstrap": ("create_cache", "create_embedder", "open_storage"),
     "alma.errors": (
         "ALMAError",
         "ConfigurationError",

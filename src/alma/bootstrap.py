@@ -1,4 +1,4 @@
-"""Wiring: the one place that knows which class keeps which store and which one makes the vectors."""
+"""Wiring: the one place that knows which class keeps which store, makes the vectors or remembers answers."""
 
 from __future__ import annotations
 
@@ -7,17 +7,20 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from alma.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    from alma.cache.base import CacheBackend
     from alma.embeddings.base import EmbeddingProvider
     from alma.storage.base import StorageBackend
     from alma.storage.sql.migrate import Migrator
     from alma.storage.sql.partitions import Partition
     from alma.sync.reembed import Progress
     from alma.vectors.base import VectorIndex
+
+Made = TypeVar("Made")
 
 _POSTGRES_SCHEMES = ("postgresql://", "postgres://")
 _SQLITE_SCHEME = "sqlite:///"
@@ -65,12 +68,20 @@ def create_embedder(provider: str, cache_size: int | None = None, **options: Any
     make = _EMBEDDERS.get(provider)
     if make is None:
         raise ConfigurationError(f"{provider!r} is no provider of embeddings; choose {', '.join(_EMBEDDERS)}")
-    embedder = _made(make, provider, options)
+    embedder = _made(make, f"{provider} embeddings", options)
     if cache_size == 0:
         return embedder
     from alma.embeddings.cached import DEFAULT_CACHE_SIZE, CachedEmbedder
 
     return CachedEmbedder(embedder, DEFAULT_CACHE_SIZE if cache_size is None else cache_size)
+
+
+def create_cache(backend: str = "memory", **options: Any) -> CacheBackend:
+    """The cache of retrieval results with this name: memory, redis or null; `options` are its constructor's."""
+    make = _CACHES.get(backend)
+    if make is None:
+        raise ConfigurationError(f"{backend!r} is no cache; choose {', '.join(_CACHES)}")
+    return _made(make, f"the {backend} cache", options)
 
 
 def reembed_storage(
@@ -128,14 +139,12 @@ def partition_tables(
         return [part for name in chosen for part in partition(connection, name, interval, ahead)]
 
 
-def _made(
-    make: Callable[[Mapping[str, Any]], EmbeddingProvider], provider: str, options: Mapping[str, Any]
-) -> EmbeddingProvider:
+def _made(make: Callable[[Mapping[str, Any]], Made], what: str, options: Mapping[str, Any]) -> Made:
     try:
         return make(options)
     except TypeError as exc:
         # What the constructor says about its arguments is what the caller got wrong.
-        raise ConfigurationError(f"the options of {provider} embeddings do not fit: {exc}") from exc
+        raise ConfigurationError(f"the options of {what} do not fit: {exc}") from exc
 
 
 def _local_embedder(options: Mapping[str, Any]) -> EmbeddingProvider:
@@ -172,6 +181,27 @@ _EMBEDDERS = {
     "azure": _azure_embedder,
     "mock": _mock_embedder,
 }
+
+
+def _memory_cache(options: Mapping[str, Any]) -> CacheBackend:
+    from alma.cache.local import RetrievalCache
+
+    return RetrievalCache(**options)
+
+
+def _redis_cache(options: Mapping[str, Any]) -> CacheBackend:
+    from alma.cache.redis import RedisCache
+
+    return RedisCache(**options)
+
+
+def _null_cache(options: Mapping[str, Any]) -> CacheBackend:
+    from alma.cache.base import NullCache
+
+    return NullCache(**options)
+
+
+_CACHES = {"memory": _memory_cache, "redis": _redis_cache, "null": _null_cache}
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import psycopg
@@ -13,26 +14,35 @@ from alma.storage.base import Capability, StorageBackend
 from alma.storage.file_based import FileBasedStorage
 from alma.storage.postgresql import PostgreSQLStorage
 from alma.storage.sqlite_local import SQLiteStorage
-from alma.testing.storage_contract import DIMS, FeedContract, StorageContract
+from alma.testing.storage_contract import DIMS, FeedContract, SharedContract, StorageContract
+from alma.testing.storage_contract.sharing import Opener
 from tests.conftest import fresh_database
 from tests.support.postgres import PostgresServer
 
 
-class TestSQLite(StorageContract, FeedContract):
+class TestSQLite(StorageContract, SharedContract, FeedContract):
     @pytest.fixture
-    def storage(self, tmp_path: Path) -> Iterator[StorageBackend]:
-        with SQLiteStorage(tmp_path / "alma.db", embedding_dim=DIMS) as store:
+    def opener(self, tmp_path: Path) -> Opener:
+        return partial(SQLiteStorage, tmp_path / "alma.db", embedding_dim=DIMS)
+
+    @pytest.fixture
+    def storage(self, opener: Opener) -> Iterator[StorageBackend]:
+        with opener() as store:
             yield store
 
 
-class TestFiles(StorageContract):
+class TestFiles(StorageContract, SharedContract):
     @pytest.fixture
-    def storage(self, tmp_path: Path) -> Iterator[StorageBackend]:
-        with FileBasedStorage(tmp_path, embedding_dim=DIMS) as store:
+    def opener(self, tmp_path: Path) -> Opener:
+        return partial(FileBasedStorage, tmp_path, embedding_dim=DIMS)
+
+    @pytest.fixture
+    def storage(self, opener: Opener) -> Iterator[StorageBackend]:
+        with opener() as store:
             yield store
 
 
-class TestPostgreSQL(StorageContract):
+class TestPostgreSQL(StorageContract, SharedContract):
     @pytest.fixture(scope="class")
     @classmethod
     def dsn(cls, postgres: PostgresServer) -> Iterator[str]:
@@ -40,8 +50,22 @@ class TestPostgreSQL(StorageContract):
             yield dsn
 
     @pytest.fixture
+    def opener(self, dsn: str) -> Opener:
+        return partial(PostgreSQLStorage.from_dsn, dsn, embedding_dim=DIMS)
+
+    @pytest.fixture
     def storage(self, dsn: str) -> Iterator[StorageBackend]:
         yield from emptied_afterwards(dsn)
+
+    def test_two_databases_of_one_server_never_have_the_same_generation(
+        self, storage: StorageBackend, postgres: PostgresServer
+    ) -> None:
+        with fresh_database(postgres) as dsn, PostgreSQLStorage.from_dsn(dsn, embedding_dim=DIMS) as other:
+            assert not {storage.generation() for _ in range(5)} & {other.generation() for _ in range(5)}
+
+    def test_processes_agree_on_the_generation(self, storage: StorageBackend, opener: Opener) -> None:
+        with opener() as another:
+            assert {another.generation() for _ in range(5)} & {storage.generation() for _ in range(5)}
 
     def test_vectors_are_searched_by_the_server(self, storage: StorageBackend) -> None:
         assert Capability.NATIVE_VECTORS in storage.capabilities
@@ -50,16 +74,24 @@ class TestPostgreSQL(StorageContract):
 
 class TestPostgreSQLInASchemaOfItsOwn(TestPostgreSQL):
     @pytest.fixture
+    def opener(self, dsn: str) -> Opener:
+        return partial(PostgreSQLStorage.from_dsn, dsn, embedding_dim=DIMS, schema="Agent's memory")
+
+    @pytest.fixture
     def storage(self, dsn: str) -> Iterator[StorageBackend]:
         yield from emptied_afterwards(dsn, schema="Agent's memory")
 
 
-class TestPostgreSQLWithoutPgvector(StorageContract):
+class TestPostgreSQLWithoutPgvector(StorageContract, SharedContract):
     @pytest.fixture(scope="class")
     @classmethod
     def dsn(cls, plain_postgres: PostgresServer) -> Iterator[str]:
         with fresh_database(plain_postgres) as dsn:
             yield dsn
+
+    @pytest.fixture
+    def opener(self, dsn: str) -> Opener:
+        return partial(PostgreSQLStorage.from_dsn, dsn, embedding_dim=DIMS)
 
     @pytest.fixture
     def storage(self, dsn: str) -> Iterator[StorageBackend]:

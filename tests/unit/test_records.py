@@ -228,3 +228,24 @@ def test_kinds_are_known_by_name() -> None:
     assert kind_named("outcome") is Outcome
     with pytest.raises(ValidationError, match="heuristic, outcome"):
         kind_named("heuristics")
+
+
+def test_a_turn_of_a_conversation_is_found_by_its_speaker_and_its_day() -> None:
+    moment = datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
+    memory = Memory.said("Ana", "I moved to Lisbon", moment, session_id="s1")
+    assert memory.title == "Ana (8 May 2023)"
+    assert (memory.content, memory.event_time, memory.session_id) == ("I moved to Lisbon", moment, "s1")
+    assert memory.memory_type == "conversation"
+
+
+def test_a_turn_of_a_conversation_may_lack_its_moment() -> None:
+    memory = Memory.said("Ana", "I moved to Lisbon")
+    assert (memory.title, memory.event_time) == ("Ana", None)
+
+
+def test_a_turn_of_a_conversation_may_lack_its_speaker() -> None:
+    assert Memory.said("", "I moved to Lisbon", datetime(2023, 5, 8, tzinfo=UTC)).title == "(8 May 2023)"
+
+
+def test_a_turn_of_a_conversation_may_be_of_another_type() -> None:
+    assert Memory.said("Ana", "always answer in English", memory_type="instruction").memory_type == "instruction"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
+from collections.abc import Callable
 
 from alma.cache.base import CacheStats
 from alma.errors import ConfigurationError
@@ -14,10 +15,11 @@ from alma.model.slice import MemorySlice
 class RetrievalCache:
     """Keeps up to `max_entries` slices and forgets the least recently used first."""
 
-    def __init__(self, max_entries: int = 1000) -> None:
+    def __init__(self, max_entries: int = 1000, *, clock: Callable[[], float] = time.monotonic) -> None:
         if isinstance(max_entries, bool) or not isinstance(max_entries, int) or max_entries < 1:
             raise ConfigurationError(f"max_cache_entries must be a whole number of at least 1, not {max_entries!r}")
         self._max_entries = max_entries
+        self._clock = clock
         self._entries: OrderedDict[str, tuple[str, float, MemorySlice]] = OrderedDict()
         self._lock = threading.Lock()
         self._hits = self._misses = 0
@@ -25,7 +27,7 @@ class RetrievalCache:
     def get(self, key: str, generation: str) -> MemorySlice | None:
         with self._lock:
             known = self._entries.get(key)
-            if known is None or known[0] != generation or known[1] <= time.monotonic():
+            if known is None or known[0] != generation or known[1] <= self._clock():
                 self._entries.pop(key, None)
                 self._misses += 1
                 return None
@@ -35,7 +37,7 @@ class RetrievalCache:
 
     def put(self, key: str, generation: str, found: MemorySlice, ttl_seconds: float) -> None:
         with self._lock:
-            self._entries[key] = (generation, time.monotonic() + ttl_seconds, found)
+            self._entries[key] = (generation, self._clock() + ttl_seconds, found)
             self._entries.move_to_end(key)
             while len(self._entries) > self._max_entries:
                 self._entries.popitem(last=False)

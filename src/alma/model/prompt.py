@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-import unicodedata
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 
 from alma.errors import ValidationError
 from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome, UserPreference
 from alma.model.memory import Memory
 from alma.model.record import Record
-from alma.tokens import count_tokens
+from alma.tokens import LONGEST_TOKEN, count_tokens
 
 # Behind this mark a line is a quotation: no heading, list or fence can start there.
 _CONTINUED = "\n    │ "
 _SHORTENED = "…"
 _LEAST_CHARACTERS = 24
 # Characters that turn the reading direction around and could show a text in another order than it is read.
-_TURNING = dict.fromkeys([*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F])
+_TURNING = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+_INVISIBLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 Shorten = Callable[[str], str]
 
@@ -53,25 +54,36 @@ class Section:
 
 def as_data(text: str) -> str:
     """Stored text that can stand in a prompt: whatever it holds, it opens no heading, list or fence of ours."""
-    lines = (_visible(line).strip() for line in text.translate(_TURNING).splitlines())
+    lines = (_INVISIBLE.sub(" ", line).strip() for line in _TURNING.sub("", text).splitlines())
     return _CONTINUED.join(line for line in lines if line)
 
 
-def _visible(line: str) -> str:
-    return "".join(" " if unicodedata.category(c) in ("Cc", "Zl", "Zp", "Cs") else c for c in line)
-
-
 def pack(entries: Sequence[Entry], max_tokens: int) -> Packed:
-    """The prompt that fits: the best memory of every section first, then the others by their score."""
+    """The prompt that fits: the best memory of every section, cut where it is long, then the others by their score."""
     if isinstance(max_tokens, bool) or not isinstance(max_tokens, int) or max_tokens < 0:
         raise ValidationError("prompt", "max_tokens", max_tokens, "must be a whole number of at least 0")
+    aim = max_tokens
+    while True:
+        prompt = _filled(entries, aim)
+        text = prompt.text()
+        # The parts of a text may take a token more together than apart.
+        excess = count_tokens(text) - max_tokens
+        if excess <= 0:
+            return prompt.packed(text, entries)
+        aim -= excess
+
+
+def _filled(entries: Sequence[Entry], max_tokens: int) -> _Prompt:
     prompt = _Prompt(max_tokens)
     firsts, others = _by_turn(entries)
     for entry in firsts:
-        prompt.add(entry, may_shorten=True)
+        prompt.add(entry, partial(_cut, most=_LEAST_CHARACTERS))
+    # Half of what is left, so that one long memory does not keep out all others; the rest when those had their turn.
+    prompt.widen(share=0.5)
     for entry in others:
-        prompt.add(entry, may_shorten=False)
-    return prompt.packed(entries)
+        prompt.add(entry)
+    prompt.widen(share=1)
+    return prompt
 
 
 def _by_turn(entries: Sequence[Entry]) -> tuple[list[Entry], list[Entry]]:
@@ -84,79 +96,98 @@ def _by_turn(entries: Sequence[Entry]) -> tuple[list[Entry], list[Entry]]:
     return firsts, [entry for entry in ranked if id(entry) not in chosen]
 
 
+@dataclass(slots=True)
+class _Part:
+    """A memory as it stands in the prompt, what it costs there, and how it stands there when nothing is cut."""
+
+    entry: Entry
+    text: str
+    cost: int
+    whole: str
+
+
 class _Prompt:
     """A prompt that grows while there is room."""
 
     def __init__(self, max_tokens: int) -> None:
-        self._max = max_tokens
-        self._used = 0
-        self._written: list[tuple[Entry, str]] = []
+        self._room = max_tokens
+        self._parts: list[_Part] = []
 
-    def add(self, entry: Entry, *, may_shorten: bool) -> None:
-        room = self._max - self._used - self._heading_cost(entry)
-        if room <= 0:
-            return
-        text = _written(entry)
-        if _cost(text) > room:
-            if not may_shorten:
-                return
-            text = _shortened(entry, room)
-        if text:
-            self._used += self._heading_cost(entry) + _cost(text)
-            self._written.append((entry, text))
+    def add(self, entry: Entry, shorten: Shorten = lambda text: text) -> None:
+        """Add a memory if there is room for it."""
+        text = _written(entry, shorten)
+        cost = _cost(text, self._room - self._heading_cost(entry))
+        if cost is not None:
+            self._room -= cost + self._heading_cost(entry)
+            self._parts.append(_Part(entry, text, cost, whole=_written(entry)))
+
+    def widen(self, share: float) -> None:
+        """Show more of the memories that are cut: all of it where an equal part of the room is enough for that."""
+        cut = sorted((part for part in self._parts if part.text != part.whole), key=lambda part: len(part.whole))
+        for number, part in enumerate(cut):
+            room = self._room // (len(cut) - number)
+            self._room += part.cost
+            _widen(part, part.cost + room, part.cost + int(share * room))
+            self._room -= part.cost
+
+    def text(self) -> str:
+        by_section: dict[int, list[str]] = {}
+        for part in sorted(self._parts, key=lambda part: (part.entry.section, -part.entry.score)):
+            by_section.setdefault(part.entry.section, []).append(part.text)
+        texts = (f"## {SECTIONS[number].heading}\n" + "\n".join(texts) for number, texts in by_section.items())
+        return "\n\n".join(texts)
+
+    def packed(self, text: str, entries: Iterable[Entry]) -> Packed:
+        inside = {id(part.entry) for part in self._parts}
+        left_out = tuple(str(entry.record.key) for entry in entries if id(entry) not in inside)
+        return Packed(text, tuple(str(part.entry.record.key) for part in self._parts), left_out)
 
     def _heading_cost(self, entry: Entry) -> int:
-        if any(other.section == entry.section for other, _ in self._written):
+        if any(part.entry.section == entry.section for part in self._parts):
             return 0
-        return count_tokens(f"## {SECTIONS[entry.section].heading}\n\n\n")
-
-    def packed(self, entries: Iterable[Entry]) -> Packed:
-        # The parts of a text may take a token more together than apart.
-        while (text := self._text()) and count_tokens(text) > self._max:
-            self._written.pop()
-        included = tuple(str(entry.record.key) for entry, _ in self._written)
-        inside = set(included)
-        return Packed(text, included, tuple(key for entry in entries if (key := str(entry.record.key)) not in inside))
-
-    def _text(self) -> str:
-        by_section: dict[int, list[str]] = {}
-        for entry, text in sorted(self._written, key=lambda pair: (pair[0].section, -pair[0].score)):
-            by_section.setdefault(entry.section, []).append(text)
-        parts = (f"## {SECTIONS[number].heading}\n" + "\n".join(texts) for number, texts in by_section.items())
-        return "\n\n".join(parts)
+        return _heading_tokens(entry.section)
 
 
-def _cost(text: str) -> int:
-    return count_tokens(text + "\n")
+@cache
+def _heading_tokens(section: int) -> int:
+    return count_tokens(f"## {SECTIONS[section].heading}\n\n\n")
+
+
+def _widen(part: _Part, room_for_all: int, room: int) -> None:
+    cost = _cost(part.whole, room_for_all)
+    if cost is not None:
+        part.text, part.cost = part.whole, cost
+        return
+    text = _shortened(part, room)
+    if len(text) > len(part.text):
+        part.text, part.cost = text, count_tokens(text + "\n")
+
+
+def _cost(text: str, room: int) -> int | None:
+    """What a memory costs, if there is room for it."""
+    if len(text) > room * LONGEST_TOKEN:
+        return None
+    cost = count_tokens(text + "\n")
+    return cost if cost <= room else None
 
 
 def _written(entry: Entry, shorten: Shorten = lambda text: text) -> str:
     return "\n".join(SECTIONS[entry.section].lines(entry.record, lambda text: as_data(shorten(text))))
 
 
-def _shortened(entry: Entry, room: int) -> str:
-    """The memory with its texts cut to the most characters that fit, or nothing where too little would be left."""
-    low, high = 0, max(map(len, _texts(entry)), default=0)
+def _shortened(part: _Part, room: int) -> str:
+    """The memory with its texts cut to about the most characters that fit."""
+    low, high = 0, len(part.whole)
     best = ""
-    while low < high:
-        most = (low + high + 1) // 2
-        text = _written(entry, partial(_cut, most=most))
-        if _cost(text) <= room:
+    while high - low > low // 64:
+        # From below, since a long text takes its time.
+        most = min(max(2 * low, _LEAST_CHARACTERS), (low + high + 1) // 2)
+        text = _written(part.entry, partial(_cut, most=most))
+        if _cost(text, room) is not None:
             low, best = most, text
         else:
             high = most - 1
-    return best if low >= _LEAST_CHARACTERS else ""
-
-
-def _texts(entry: Entry) -> list[str]:
-    texts: list[str] = []
-
-    def noted(text: str) -> str:
-        texts.append(text)
-        return text
-
-    list(SECTIONS[entry.section].lines(entry.record, noted))
-    return texts
+    return best
 
 
 def _cut(text: str, most: int) -> str:
@@ -185,8 +216,7 @@ def _anti_pattern(record: Record, shown: Shorten) -> Iterator[str]:
 
 def _preference(record: Record, shown: Shorten) -> Iterator[str]:
     assert isinstance(record, UserPreference)
-    topic = f"[{shown(record.category)}] " if record.category else ""
-    yield f"- {topic}Prefers: {shown(record.preference)}"
+    yield f"- Prefers{f' ({shown(record.category)})' if record.category else ''}: {shown(record.preference)}"
 
 
 def _instruction(record: Record, shown: Shorten) -> Iterator[str]:
@@ -214,8 +244,9 @@ def _outcome(record: Record, shown: Shorten) -> Iterator[str]:
 def _memory(record: Record, shown: Shorten) -> Iterator[str]:
     assert isinstance(record, Memory)
     moment = record.event_time or record.created_at
-    title = f" {shown(record.title)}" if record.title else ""
-    yield f"- [{moment:%Y-%m-%d}]{title}: {shown(record.content)}"
+    title = f"{shown(record.title)}: " if record.title else ""
+    # With a space behind the bracket: a colon there would make it the definition of a link, which is not shown.
+    yield f"- [{moment:%Y-%m-%d}] {title}{shown(record.content)}"
 
 
 SECTIONS = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from alma.errors import ScopeViolationError, ValidationError
@@ -27,7 +27,7 @@ class Scope:
     unlimited: bool = False
 
     def __post_init__(self) -> None:
-        if self.agent is not None and not isinstance(self.agent, str):
+        if isinstance(self.agent, Iterable) and not isinstance(self.agent, str):
             object.__setattr__(self, "agent", tuple(self.agent))
         given = [name for name in _COLUMNS if getattr(self, name) is not None]
         if not given and not self.unlimited:
@@ -79,7 +79,7 @@ class MemoryScope:
         checked_name("scope", "agent_name", self.agent_name)
         for name in ("can_learn", "cannot_learn", "share_with", "inherit_from"):
             values = getattr(self, name)
-            if isinstance(values, str):
+            if isinstance(values, str) or not isinstance(values, Iterable):
                 raise ValidationError("scope", name, values, "must be a list of names")
             object.__setattr__(self, name, tuple(checked_name("scope", name, value) for value in values))
         least = self.min_occurrences_for_heuristic

@@ -49,6 +49,7 @@ def _unknown(record_id: str) -> Dropped:
 class MemorySlice:
     """What retrieval hands to an agent: memories by kind, best first.
 
+    Two slices are equal when they hold the same memories for the same reasons, however long it took to find them.
     `degraded` is empty, or says in a sentence what was down and how the memories were found instead.
     """
 
@@ -61,11 +62,15 @@ class MemorySlice:
     instructions: Sequence[Memory] = ()
     query: str | None = None
     agent: str | None = None
-    retrieval_time_ms: float | None = None
+    retrieval_time_ms: float | None = field(default=None, compare=False)
     degraded: str = ""
     explanations: Mapping[str, Explanation] = field(default_factory=dict, repr=False)
-    from_cache: bool = False
+    from_cache: bool = field(default=False, compare=False)
     _why_not: Callable[[str], Dropped] = field(default=_unknown, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        for name in (*_NAMES.values(), "instructions"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
 
     @classmethod
     def of(cls, found: Mapping[type[Record], Sequence[Record]], **facts: Any) -> MemorySlice:

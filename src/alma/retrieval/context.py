@@ -206,21 +206,19 @@ def _anchored(storage: StorageBackend, window: TimeWindow, target: Target) -> Ti
 
 def _add_links(storage: StorageBackend, pool: Pool, query: str) -> None:
     """One hop: what shares rare words with the best memories may hold the other half of the answer."""
-    best = [candidate for candidate in pool.of(Memory)[:_STARTING_POINTS] if candidate.total > 0]
-    if not best:
-        return
-    top = best[0].total
-    linked: dict[str, float] = {}
+    memories = pool.of(Memory)
+    best = [candidate for candidate in memories[:_STARTING_POINTS] if candidate.total > 0]
+    faintest = memories[-1].total
+    linked: dict[str, tuple[Target, float]] = {}
     for start in best:
         for record in storage.get_many(Memory, [start.id], start.target.scope):
             for key, strength in _linked_to(storage, record, start.target, query):
-                if key != start.id:
-                    linked[key] = max(linked.get(key, 0.0), strength * start.total / top)
-    faintest = min(candidate.total for candidate in pool.of(Memory))
-    for key, strength in linked.items():
-        known = pool.get(Memory, key)
-        candidate = pool.propose(best[0].target, key, "linked words")
-        candidate.add("linked", LINKED * strength + (faintest if known is None else 0.0))
+                strength *= start.total / best[0].total
+                if key != start.id and strength > linked.get(key, (None, 0.0))[1]:
+                    linked[key] = (start.target, strength)
+    for key, (target, strength) in linked.items():
+        known = pool.get(Memory, key) is not None
+        pool.propose(target, key, "linked words").add("linked", LINKED * strength + (0.0 if known else faintest))
 
 
 def _linked_to(storage: StorageBackend, record: Memory, target: Target, query: str) -> list[tuple[str, float]]:

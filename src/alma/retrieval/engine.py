@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
 
 from alma import clock
 from alma.cache.base import CacheBackend, NullCache
@@ -60,7 +60,7 @@ class RetrievalEngine:
         self.weights = scoring_weights or ScoringWeights()
         self.memory_weights = memory_weights
         self.half_life_days = _positive("recency_half_life_days", recency_half_life_days)
-        self.min_score = min_score_threshold
+        self.min_score = _number("min_score_threshold", min_score_threshold)
         self.cache: CacheBackend = cache or (RetrievalCache(max_cache_entries) if enable_cache else NullCache())
         self._ttl_seconds = _positive("cache_ttl_seconds", cache_ttl_seconds)
         self._index = vector_index or _index_for(storage)
@@ -89,14 +89,21 @@ class RetrievalEngine:
         request = self._request(query, agent, project_id, user_id, top_k, scope, include_shared, session_id, kinds, now)
         # Read before the memories are: a write in between makes the entry useless, never wrong.
         generation = self.storage.generation()
-        key = _cache_key(request, asked_for_now=now is None)
-        found = None if bypass_cache else self.cache.get(key, generation)
+        key = self._cache_key(request)
+        found = None if bypass_cache or now is not None else self.cache.get(key, generation)
         if found is not None and _still_alive(found):
             return replace(found, retrieval_time_ms=_since(started), from_cache=True)
         found = self._retrieve(request)
-        if not found.degraded and now is None:
+        if not found.degraded and now is None and not self.storage.is_writing:
             self.cache.put(key, generation, found, self._ttl_seconds)
         return replace(found, retrieval_time_ms=_since(started))
+
+    def _cache_key(self, request: Request) -> str:
+        """All that an answer depends on besides what is stored and when it is asked."""
+        asked = (request.query, request.agent, request.project_id, request.readable_agents, request.user_id)
+        wanted = (request.session_id, request.top_k, [cls.spec.kind for cls in request.kinds])
+        ranked = (self.weights, self.memory_weights, self.half_life_days, self.min_score, self.embedder.model)
+        return repr((asked, wanted, ranked))
 
     def close(self) -> None:
         """Release the index; the storage stays open."""
@@ -181,12 +188,6 @@ def _checked_now(now: datetime) -> datetime:
         raise ValidationError("retrieve", "now", now, str(exc)) from None
 
 
-def _cache_key(request: Request, *, asked_for_now: bool) -> str:
-    parts: list[Any] = [request.query, request.agent, request.project_id, request.readable_agents, request.user_id]
-    parts += [request.session_id, request.top_k, [cls.spec.kind for cls in request.kinds], asked_for_now]
-    return repr(parts)
-
-
 def _still_alive(found: MemorySlice) -> bool:
     """Whether nothing in a remembered slice has expired since."""
     moment = clock.now()
@@ -203,8 +204,14 @@ def _sentence(problems: Sequence[str], instead: str) -> str:
 
 
 def _positive(name: str, value: float) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
+    if _number(name, value) <= 0:
         raise ConfigurationError(f"{name} must be a number above 0, not {value!r}")
+    return float(value)
+
+
+def _number(name: str, value: float) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise ConfigurationError(f"{name} must be a number, not {value!r}")
     return float(value)
 
 

@@ -229,9 +229,11 @@ def _add_by_rule(storage: StorageBackend, ranking: Ranking, scorer: Scorer) -> N
         items = ranking.standing if target.cls is Memory else ranking.chosen[target.cls]
         known = {ranked.key for ranked in items}
         items.extend(scorer.scored(r, {}, ("rule",)) for r in records if str(r.key) not in known)
+        for ranked in items[most:]:
+            ranking.drop(ranked.key, "rank", f"{most:,} others are handed over by rule")
+        del items[most:]
         for ranked in items:
             ranking.dropped.pop(ranked.key, None)
-        del items[most:]
     standing = {ranked.key for ranked in ranking.standing}
     ranking.chosen[Memory] = [
         ranked

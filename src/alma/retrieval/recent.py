@@ -31,7 +31,8 @@ def most_recent(storage: StorageBackend, targets: Iterable[Target], request: Req
         records = storage.find(target.cls, target.scope, target.where, by_age, limit=request.top_k)
         (standing if target.by_rule and target.cls is Memory else found[target.cls]).extend(records)
     instructions = {str(record.key) for record in standing}
-    memories = [record for record in found[Memory] if str(record.key) not in instructions][: request.top_k]
+    different = {str(record.key): record for record in found[Memory] if str(record.key) not in instructions}
+    memories = list(different.values())[: request.top_k]
     everything = [record for records in (*found.values(), standing) for record in records]
     return MemorySlice.of(
         {**found, Memory: memories},

@@ -13,7 +13,7 @@ from alma.retrieval.candidates import Candidate
 # What covering all of the question's words adds to the cosine.
 _WORDS = 0.4
 # How well the best memory must fit for there to be anything relevant at all, and every other one beside it. Of
-# questions about stored things one in 200 fits worse than that, of questions about things never stored one in ten better.
+# questions about stored things one in 200 fits worse than that, of questions about other things one in five better.
 _FITS_BEST, _FITS = 0.5, 0.3
 # Whoever asks for a rare name or number means the memory that has it.
 _SURE_WORDS = 0.85

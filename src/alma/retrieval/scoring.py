@@ -83,7 +83,8 @@ def _standing(record: Any) -> tuple[float, float, float]:
     match record:
         case Heuristic():
             seen = record.occurrence_count
-            return (record.success_count / seen if seen else UNKNOWN), record.confidence, UNKNOWN
+            # Both are counted apart, by whoever counts.
+            return (min(1.0, record.success_count / seen) if seen else UNKNOWN), record.confidence, UNKNOWN
         case Outcome():
             return float(record.success), UNKNOWN, UNKNOWN
         case AntiPattern():

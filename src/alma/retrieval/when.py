@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from calendar import monthrange
+from calendar import isleap, monthrange
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 _MONTHS = """
@@ -14,15 +14,19 @@ january february march april may june july august september october november dec
 _WEEKDAYS = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
 _SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
 _NUMBERS = {"a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7}
-_NUMBERS |= {"eight": 8, "nine": 9, "ten": 10, "eleven": 11, "twelve": 12, "couple": 2, "few": 3, "several": 4}
+_VAGUE = {"couple": 2, "few": 3, "several": 4}
+_NUMBERS |= {"eight": 8, "nine": 9, "ten": 10, "eleven": 11, "twelve": 12, **_VAGUE}
+# In a longer text a time is one of many, and no longer what is asked for.
+_READ = 2_000
 _EARLIEST = datetime(1, 1, 2, tzinfo=UTC)
 _LATEST = datetime(9999, 12, 30, tzinfo=UTC)
 
-_MONTH = r"(?P<month>" + "|".join(f"{name[:3]}(?:{name[3:]})?" if len(name) > 3 else name for name in _MONTHS) + r")\.?"
+_MONTH = r"(?P<month>sept|" + "|".join(f"{name[:3]}(?:{name[3:]})?" for name in _MONTHS) + r")(?![a-z0-9])\.?"
 _DAY = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?"
-_YEAR = r"(?P<year>(?:19|20)\d\d)"
+# Behind a year there is no further number: 2024.1 is a version.
+_YEAR = r"(?P<year>(?:19|20)\d\d)(?!\w|[-/.:]\d)"
 _COUNT = r"(?P<count>\d{1,4}|" + "|".join(_NUMBERS) + r")(?: of)?"
-_UNIT = r"(?P<unit>day|week|month|year)s?"
+_UNIT = r"(?P<unit>minute|hour|day|week|month|year)s?"
 _PREVIOUS = r"(?:last|past|previous|this past)"
 
 
@@ -53,41 +57,53 @@ class TimeWindow:
 
 def time_window(question: str, now: datetime) -> TimeWindow | None:
     """The time the question speaks of, or None where it speaks of none; `now` is when it is asked."""
-    text = " ".join(question.lower().split())
-    spans = _between(text, now) or _bounded(text, now)
-    return spans or _plain(text, now) or _anchor(text)
+    text = " ".join(question[:_READ].lower().split())
+    return _between(text, now) or _bounded(text, now) or _plain(text, now) or _anchor(text)
 
 
 def _between(text: str, now: datetime) -> TimeWindow | None:
     """ "between March and May", "from 3 May to 5 May": from the start of the first to the end of the second."""
     for match in re.finditer(r"\b(?:between|from) (.{3,40}?) (?:and|to|until|till) (.{3,40})", text):
-        first, second = _plain(match[1], now), _plain(match[2], now)
-        first = first or _plain(f"in {match[1]}", now)
-        second = second or _plain(f"in {match[2]}", now)
+        second = _bare(_plain, match[2], now)
+        first = second and _bare(_plain, _with_year_of(match[1], match[2]), now)
         if first and second and first.start < second.end:
             return TimeWindow(first.start, second.end, match[0])
     return None
 
 
+def _with_year_of(first: str, second: str) -> str:
+    """ "between March and May 2023" is all in one year."""
+    year = re.search(rf"\b{_YEAR}", second)
+    return first if year is None or re.search(rf"\b{_YEAR}", first) else f"{first} {year[0]}"
+
+
 def _bounded(text: str, now: datetime) -> TimeWindow | None:
     """ "before May", "since last week": everything on one side of a date."""
-    for match in re.finditer(r"\b(before|until|till|prior to|after|since|following) (.{3,60})", text):
-        span = _leading(match[2], now) or _leading(f"in {match[2]}", now)
+    for match in re.finditer(r"(?<!day )\b(before|until|till|prior to|after|since|following) (.{3,60})", text):
+        span = _bare(_leading, match[2], now)
         if span is None:
             continue
         phrase = f"{match[1]} {span.phrase}"
-        if match[1] in ("before", "until", "till", "prior to"):
+        if match[1] not in ("before", "until", "till", "prior to"):
+            return TimeWindow(span.start if match[1] == "since" else span.end, _LATEST, phrase)
+        if span.start > _EARLIEST:
             return TimeWindow(_EARLIEST, span.start, phrase)
-        return TimeWindow(span.start if match[1] == "since" else span.end, _LATEST, phrase)
+    return None
+
+
+def _bare(read: Callable[[str, datetime], TimeWindow | None], text: str, now: datetime) -> TimeWindow | None:
+    """The date in a text that stands where it needs no preposition: "since May", "until Monday"."""
+    for preposition in ("", "in ", "on "):
+        span = read(preposition + text, now)
+        if span is not None:
+            return replace(span, phrase=span.phrase.removeprefix(preposition))
     return None
 
 
 def _leading(text: str, now: datetime) -> TimeWindow | None:
     """The date a text starts with, perhaps behind an article."""
     span = _plain(text, now)
-    if span is None or not re.match(
-        rf"(?:the |in |on |about |around |early |late |mid.)*{re.escape(span.phrase)}", text
-    ):
+    if span is None or not re.match(rf"(?:the |in |on |about |around )*{re.escape(span.phrase)}", text):
         return None
     return span
 
@@ -108,6 +124,8 @@ def _plain(text: str, now: datetime) -> TimeWindow | None:
             span = _read(read, match, now)
             if span is not None:
                 return TimeWindow(*span, match[0].strip())
+            # "31 February 2024" is no date, and its parts are none either.
+            text = text.replace(match[0], "|")
     return None
 
 
@@ -136,17 +154,7 @@ def _named_day(match: re.Match[str], now: datetime) -> Span:
 def _named_month(match: re.Match[str], now: datetime) -> Span:
     month = _month_number(match["month"])
     year = _year(match, now, month, 1)
-    start, end = _midnight(year, month, 1), _next_month(year, month)
-    third = (end - start) / 3
-    match (match.groupdict().get("part") or "").strip(" -"):
-        case "early" | "the beginning of" | "the start of":
-            return start, start + third
-        case "mid" | "the middle of":
-            return start + third, end - third
-        case "late" | "the end of":
-            return end - third, end
-        case _:
-            return start, end
+    return _part(match, _midnight(year, month, 1), _next_month(year, month))
 
 
 def _previous_month_named(match: re.Match[str], now: datetime) -> Span:
@@ -158,7 +166,21 @@ def _previous_month_named(match: re.Match[str], now: datetime) -> Span:
 
 def _whole_year(match: re.Match[str], now: datetime) -> Span:
     year = int(match["year"])
-    return _midnight(year, 1, 1), _midnight(year + 1, 1, 1)
+    return _part(match, _midnight(year, 1, 1), _midnight(year + 1, 1, 1))
+
+
+def _part(match: re.Match[str], start: datetime, end: datetime) -> Span:
+    """The third of a span that is meant, where the words name one."""
+    third = (end - start) / 3
+    match (match.groupdict().get("part") or "").strip(" -"):
+        case "early" | "the beginning of" | "the start of":
+            return start, start + third
+        case "mid" | "the middle of":
+            return start + third, end - third
+        case "late" | "the end of":
+            return end - third, end
+        case _:
+            return start, end
 
 
 def _quarter(match: re.Match[str], now: datetime) -> Span:
@@ -178,12 +200,9 @@ def _season(match: re.Match[str], now: datetime) -> Span:
 
 def _ago(match: re.Match[str], now: datetime) -> Span:
     """Around that moment: the larger the unit, the less exactly it is meant."""
-    count, unit = _number(match["count"]), match["unit"]
-    centre = _earlier(now, count, unit)
-    slack = {"day": timedelta(hours=12), "week": timedelta(days=4), "month": timedelta(days=16)}.get(unit)
-    slack = slack or timedelta(days=120)
-    if unit == "day":
-        return _day(centre), _day(centre) + timedelta(days=1)
+    unit = match["unit"]
+    centre = _earlier(now, _number(match["count"]), unit)
+    slack = timedelta({"week": 4, "month": 16, "year": 120}.get(unit, int(match["count"] in _VAGUE)))
     return _day(centre - slack), _day(centre + slack) + timedelta(days=1)
 
 
@@ -196,7 +215,7 @@ def _previous_unit(match: re.Match[str], now: datetime) -> Span:
     this = _this(match["unit"], now)[0]
     if match["which"].startswith("past") or match["which"] == "this past":
         return _day(_earlier(now, 1, match["unit"])), _after(now)
-    return _this(match["unit"], this - timedelta(days=1))
+    return _this(match["unit"], this - timedelta(days=7 if match["unit"] == "weekend" else 1))
 
 
 def _this_unit(match: re.Match[str], now: datetime) -> Span:
@@ -241,28 +260,35 @@ def _lately(match: re.Match[str], now: datetime) -> Span:
     return _day(now) - timedelta(days=30), _after(now)
 
 
-_IN = r"(?:in|during|of|by|since|before|after|until|till|around|about|from|for|on|this|to)"
-_PART = r"(?P<part>early|mid|late|the (?:beginning|start|middle|end) of)[ -]?"
+_IN = r"(?:in|during|of|by|since|before|after|until|till|around|from|for|this)"
+_PART = r"(?P<part>early|mid|late|the (?:beginning|start|middle|end) of)[ -]"
 
 _RULES: tuple[tuple[re.Pattern[str], Callable[[re.Match[str], datetime], Span]], ...] = tuple(
     (re.compile(pattern), read)
     for pattern, read in (
-        (rf"\b{_YEAR}[-/.](?P<number>\d{{1,2}})[-/.](?P<day>\d{{1,2}})\b", _exact_day),
-        (rf"\b{_DAY}(?: of)? {_MONTH}\b,?(?: {_YEAR})?", _named_day),
-        (rf"\b{_MONTH} {_DAY}\b(?!\d)(?:,? {_YEAR})?", _named_day),
-        (rf"\b{_PART} ?{_MONTH}(?: (?:of )?{_YEAR})?\b", _named_month),
-        (rf"\b{_MONTH},?(?: of)? {_YEAR}\b", _named_month),
-        (rf"\b(?:{_PREVIOUS}) {_MONTH}\b", _previous_month_named),
-        (rf"\b{_IN} {_MONTH}(?! \d)\b", _named_month),
-        (rf"\bq(?P<quarter>[1-4])(?: (?:of )?{_YEAR})?\b", _quarter),
+        # With points only where each part has two digits: 2024.1.2 is a version.
+        (
+            r"(?<![\w.])(?P<year>(?:19|20)\d\d)(?:[-/]|\.(?=\d\d\.\d\d))"
+            r"(?P<number>\d{1,2})[-/.](?P<day>\d{1,2})(?!\d|[-/.]\d)",
+            _exact_day,
+        ),
+        (rf"(?<![\w.]){_DAY}(?: of)? {_MONTH},?(?: {_YEAR})?", _named_day),
+        (rf"\b{_MONTH} {_DAY}(?![\w%]|[.:/-]\d)(?:,? {_YEAR})?", _named_day),
+        (rf"\b{_PART}{_MONTH}(?: (?:of )?{_YEAR})?", _named_month),
+        (rf"\b{_MONTH},?(?: of)? {_YEAR}", _named_month),
+        (rf"\b{_PREVIOUS} {_MONTH}", _previous_month_named),
+        (rf"\b{_IN} {_MONTH}(?! \d)", _named_month),
+        (rf"\bq(?P<quarter>[1-4])(?!\w)(?: (?:of )?{_YEAR})?", _quarter),
         (
             r"\b(?P<which>last|this|in|during|in the|during the|past|previous) "
-            rf"(?P<season>{'|'.join(_SEASONS)})(?: (?:of )?{_YEAR})?\b",
+            # Not the framework.
+            rf"(?P<season>{'|'.join(_SEASONS)})(?!\w| boot)(?: (?:of )?{_YEAR})?",
             _season,
         ),
-        (rf"\b(?:in|during|since|before|after|of|until|by|year) {_YEAR}\b", _whole_year),
+        (rf"\b{_PART}{_YEAR}", _whole_year),
+        (rf"\b(?:in|during|since|before|after|of|until|by|year) {_YEAR}", _whole_year),
         (r"\b(?:the )?day before yesterday\b", _days_back(2)),
-        (r"\byesterday\b", _days_back(1)),
+        (r"\b(?:yesterday|last night)\b", _days_back(1)),
         (r"\b(?:today|tonight|this (?:morning|afternoon|evening))\b", _days_back(0)),
         (rf"\b{_COUNT} {_UNIT} (?:ago|back|earlier)\b", _ago),
         (rf"\b(?:in |over |during |within )?(?:the |these )?{_PREVIOUS} {_COUNT} {_UNIT}\b", _last_units),
@@ -287,7 +313,10 @@ def _year(match: re.Match[str], now: datetime, month: int, day: int) -> int:
     named = match.groupdict().get("year")
     if named:
         return int(named)
-    return now.year if (month, day) <= (now.month, now.day) else now.year - 1
+    year = now.year if (month, day) <= (now.month, now.day) else now.year - 1
+    while (month, day) == (2, 29) and not isleap(year):
+        year -= 1
+    return year
 
 
 def _midnight(year: int, month: int, day: int) -> datetime:
@@ -313,6 +342,6 @@ def _months_later(moment: datetime, months: int) -> datetime:
 
 
 def _earlier(now: datetime, count: int, unit: str) -> datetime:
-    if unit in ("day", "week"):
-        return now - timedelta(days=count * (7 if unit == "week" else 1))
+    if unit in ("minute", "hour", "day", "week"):
+        return now - timedelta(**{f"{unit}s": count})
     return _months_later(now, -count * (12 if unit == "year" else 1))

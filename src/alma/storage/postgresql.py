@@ -39,6 +39,14 @@ except ImportError as exc:  # pragma: no cover - depends on what is installed
 
 _log = logging.getLogger("alma.storage.postgresql")
 
+# The server, where it says which it is, the database and one of the store's tables: no other store has all of them.
+_IDENTITY = """
+    SELECT concat_ws('.',
+        CASE WHEN has_function_privilege('pg_control_system()', 'EXECUTE')
+             THEN (SELECT system_identifier FROM pg_control_system()) END,
+        (SELECT oid FROM pg_database WHERE datname = current_database()),
+        'alma_heuristics'::regclass::oid)
+"""
 _WITHOUT_PGVECTOR = (
     "pgvector is not available on this server: vectors are stored as bytes and compared exactly by the client; "
     "install the extension before the schema is made, CREATE EXTENSION vector, for search inside the server"
@@ -111,6 +119,7 @@ class PostgreSQLStorage(StorageBackend):
             raise ConfigurationError(f"schema must be a name, not {schema!r}")
         self.schema = schema
         self._dialect = Dialect("postgresql")
+        self._identity: str | None = None
         self._prepare(conninfo)
         self._pool = ConnectionPool(
             conninfo,
@@ -187,7 +196,9 @@ class PostgreSQLStorage(StorageBackend):
     def _generation(self) -> str:
         # The transactions that this moment can see: every commit anywhere on the server moves it.
         with self._begin(ANONYMOUS, write=False) as tx:
-            return str(tx.rows("SELECT pg_current_snapshot()::text", {})[0][0])
+            if self._identity is None:
+                self._identity = str(tx.rows(_IDENTITY, {})[0][0])
+            return f"{self._identity}:{tx.rows('SELECT pg_current_snapshot()::text', {})[0][0]}"
 
     def close(self) -> None:
         self._pool.close()

@@ -75,6 +75,8 @@ class Reading(VectorFeed, Primitives):
         limit: int | None = None,
     ) -> list[tuple[Any, ...]]:
         spec = spec_of(cls)
+        if isinstance(names, str) or not isinstance(names, Sequence) or not names:
+            raise ValidationError("query", "names", names, "must be a list of at least one field")
         for name in names:
             if spec.field(name) not in spec.stored:
                 raise ValidationError(spec.kind, name, name, "stands beside the record and cannot be read alone")

@@ -134,13 +134,19 @@ class RecordStore(ABC):
                     raise
         raise AssertionError("the last attempt returns or raises")
 
+    @property
+    def is_writing(self) -> bool:
+        """Whether this thread is inside a transaction that writes, and so sees what nobody else does."""
+        here = self._transaction_here()
+        return here is not None and here.writable
+
     def generation(self) -> str:
         """A text that is another one after every commit of any process, and the same while nothing was committed.
 
-        It may change without a commit, and does inside a transaction that writes. Two processes need not agree on it.
+        It may change without a commit, and does inside a transaction that writes. Two processes need not agree on it,
+        and two stores never do.
         """
-        here = self._transaction_here()
-        return new_id() if here is not None and here.writable else self._generation()
+        return new_id() if self.is_writing else self._generation()
 
     # ------------------------------------------------------------------ reading
 
@@ -211,7 +217,10 @@ class RecordStore(ABC):
     def word_weights(
         self, cls: type[Record], words: Iterable[str], scope: Scope, where: Predicate = EVERYTHING
     ) -> dict[str, float]:
-        """How much each term says inside the scope: the fewer records have it, the more; estimated in large stores."""
+        """How much each term says inside the scope: the fewer records have it, the more.
+
+        In large scopes it is estimated. A store may count all of the scope, whatever else the predicate asks for.
+        """
         with self.snapshot() as tx:
             return tx.word_weights(cls, words, scope, where)
 

@@ -7,5 +7,8 @@ import pytest
 
 # So that a failing assertion of a suite explains itself, as those of a test file do.
 pytest.register_assert_rewrite(
-    "alma.testing.storage_contract", "alma.testing.vector_contract", "alma.testing.embedding_contract"
+    "alma.testing.storage_contract",
+    "alma.testing.vector_contract",
+    "alma.testing.embedding_contract",
+    "alma.testing.cache_contract",
 )

@@ -210,8 +210,8 @@ def _worth(name: str, weight: float) -> str:
 
 
 def _quoted(word: str) -> str:
-    """Terms hold letters and digits only, so that a quoted one leaves nothing for the server to interpret."""
-    return f"'{word}'"
+    """A word that leaves nothing for the server to interpret."""
+    return "'" + word.replace("\\", "\\\\").replace("'", "''") + "'"
 
 
 def _any_of(words: Sequence[str]) -> str:

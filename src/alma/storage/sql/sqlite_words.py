@@ -315,8 +315,8 @@ def _scope_expression(where: Predicate) -> str:
 
 
 def _quoted(word: str) -> str:
-    """Terms hold letters and digits only, so that a quoted one leaves nothing for FTS5 to interpret."""
-    return f'"{word}"'
+    """A word that leaves nothing for FTS5 to interpret."""
+    return '"' + word.replace('"', '""') + '"'
 
 
 def _any_of(expressions: Iterable[str]) -> str:

@@ -17,8 +17,10 @@ from alma.testing.storage_contract.keeping import HistoryContract, OutboxContrac
 from alma.testing.storage_contract.named import NamedMethodsContract
 from alma.testing.storage_contract.passages import PassageContract
 from alma.testing.storage_contract.saving import SavingContract, ScopeContract
+from alma.testing.storage_contract.sharing import SharedContract
+from alma.testing.storage_contract.values import GenerationContract, ValuesContract, WordWeightContract
 
-__all__ = ["DIMS", "FeedContract", "StorageContract"]
+__all__ = ["DIMS", "FeedContract", "SharedContract", "StorageContract"]
 
 
 class StorageContract(
@@ -26,6 +28,9 @@ class StorageContract(
     ScopeContract,
     FindingContract,
     SearchContract,
+    ValuesContract,
+    WordWeightContract,
+    GenerationContract,
     PassageContract,
     FeedCapabilityContract,
     ChangingContract,

@@ -1,0 +1,230 @@
+"""What is asked without reading whole records: single fields, the weights of words, the generation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from alma.errors import ScopeViolationError, UnsupportedOperation, ValidationError
+from alma.model.learning import Heuristic
+from alma.model.memory import Memory, ProjectPattern
+from alma.model.query import Compare, Has, Missing, Order
+from alma.model.record import Record
+from alma.model.scope import Scope
+from alma.model.workspace import Session, WorkItemStatus
+from alma.storage.base import StorageBackend
+from alma.testing import builders as make
+from alma.testing.storage_contract.common import EVERYWHERE, NOON, SHOP, Oops
+
+
+class ValuesContract:
+    """Fields alone, as `find` would give them with their records."""
+
+    def test_fields_come_in_the_order_they_are_named(self, storage: StorageBackend) -> None:
+        storage.save(make.a_heuristic(id="h", confidence=0.25))
+        assert storage.values(Heuristic, ("confidence", "id", "confidence"), SHOP) == [(0.25, "h", 0.25)]
+
+    @pytest.mark.parametrize(
+        "record",
+        [
+            make.a_memory(
+                title="Ärger",
+                content_json={"a": [1, None, "日"]},
+                category="",
+                context_json={"deep": {"x": 0.5}},
+                layer_project=True,
+                expires_at=NOON,
+                importance_score=1 / 3,
+                tags=["t"],
+                embedding=[1, 0, 0, 0],
+            ),
+            make.a_work_item(status=WorkItemStatus.BLOCKED, blocks=["a", "b"], started_at=NOON),
+            make.a_pattern(memory_ids=["m1"], usage_count=7, success_rate=0.0),
+        ],
+        ids=lambda record: record.spec.kind,
+    )
+    def test_every_field_of_the_table_is_what_the_record_has(self, storage: StorageBackend, record: Record) -> None:
+        storage.save(record)
+        names = [field.name for field in record.spec.stored]
+        [row] = storage.values(type(record), names, SHOP)
+        assert dict(zip(names, row, strict=True)) == {name: getattr(record, name) for name in names}
+
+    def test_rows_come_in_order_with_missing_values_last(self, storage: StorageBackend) -> None:
+        late = make.a_heuristic(id="late", last_validated=NOON + timedelta(days=1))
+        storage.save_many([make.a_heuristic(id="never"), late, make.a_heuristic(id="early", last_validated=NOON)])
+        forwards = storage.values(Heuristic, ("id",), SHOP, order=[Order("last_validated")])
+        backwards = storage.values(Heuristic, ("id",), SHOP, order=[Order("last_validated", "desc")])
+        assert forwards == [("early",), ("late",), ("never",)]
+        assert backwards == [("late",), ("early",), ("never",)]
+
+    def test_ids_break_ties_between_rows(self, storage: StorageBackend) -> None:
+        storage.save_many([make.a_heuristic(id=each) for each in ("b", "B", "a", "ä")])
+        rows = storage.values(Heuristic, ("id", "agent"), SHOP, order=[Order("confidence")])
+        assert [key for key, _ in rows] == ["B", "a", "b", "ä"]
+
+    def test_no_more_rows_come_than_are_wanted(self, storage: StorageBackend) -> None:
+        storage.save_many([make.a_heuristic(id=each) for each in ("a", "b", "c")])
+        assert storage.values(Heuristic, ("id",), SHOP, limit=2) == [("a",), ("b",)]
+        assert storage.values(Heuristic, ("id",), SHOP, limit=0) == []
+
+    def test_rows_lie_inside_the_scope_and_fulfil_the_predicate(self, storage: StorageBackend) -> None:
+        storage.save_many(
+            [
+                make.a_memory(id="here", tags=["x"]),
+                make.a_memory(id="other", tags=["y"]),
+                make.a_memory(id="there", project_id="bank", tags=["x"]),
+            ]
+        )
+        assert storage.values(Memory, ("id",), SHOP, Has("tags", "x")) == [("here",)]
+        assert storage.values(Memory, ("id",), Scope(project_id="nowhere")) == []
+        with pytest.raises(ScopeViolationError):
+            storage.values(Memory, ("id",), None)  # type: ignore[arg-type]
+
+    def test_rows_show_what_the_transaction_wrote(self, storage: StorageBackend) -> None:
+        with storage.transaction() as tx:
+            tx.save(make.a_heuristic(id="h", confidence=0.5))
+            assert tx.values(Heuristic, ("confidence",), SHOP, Missing("last_validated")) == [(0.5,)]
+
+    @pytest.mark.parametrize("name", ["embedding", "tags", "priority"])
+    def test_what_is_no_field_of_the_table_is_refused(self, storage: StorageBackend, name: str) -> None:
+        with pytest.raises(ValidationError, match=rf"memory\.{name} stands beside the record and cannot be read alone"):
+            storage.values(Memory, ("id", name), SHOP)
+
+    def test_an_unknown_field_is_refused_with_the_names_there_are(self, storage: StorageBackend) -> None:
+        with pytest.raises(ValidationError, match=r"memory has no such field; it has id, user_id, .*'nope'"):
+            storage.values(Memory, ("id", "nope"), SHOP)
+
+    @pytest.mark.parametrize("names", [(), [], "id", None, 7])
+    def test_at_least_one_field_must_be_named(self, storage: StorageBackend, names: Any) -> None:
+        with pytest.raises(ValidationError, match="must be a list of at least one field"):
+            storage.values(Memory, names, SHOP)
+
+
+class WordWeightContract:
+    """What words are worth inside a scope."""
+
+    def test_the_rarer_word_weighs_more(self, storage: StorageBackend) -> None:
+        storage.save_many([make.a_memory(content=text) for text in ("form field", "form", "form page", "form")])
+        weights = storage.word_weights(Memory, ["form", "field"], SHOP)
+        assert weights["field"] > weights["form"] > 0
+
+    def test_a_word_that_no_record_has_weighs_most(self, storage: StorageBackend) -> None:
+        storage.save_many([make.a_memory(content="form field"), make.a_memory(content="form")])
+        weights = storage.word_weights(Memory, ["form", "field", "nowher"], SHOP)
+        assert list(weights) == ["form", "field", "nowher"]
+        assert weights["nowher"] == max(weights.values())
+
+    def test_words_are_weighed_inside_the_scope(self, storage: StorageBackend) -> None:
+        storage.save_many([make.a_memory(content=text) for text in ("form", "form", "field")])
+        storage.save_many([make.a_memory(content="field", project_id="bank") for _ in range(5)])
+        here = storage.word_weights(Memory, ["form", "field"], SHOP)
+        everywhere = storage.word_weights(Memory, ["form", "field"], EVERYWHERE)
+        assert here["field"] > here["form"]
+        assert everywhere["field"] < everywhere["form"]
+
+    def test_a_predicate_may_come_with_the_scope(self, storage: StorageBackend) -> None:
+        storage.save_many([make.a_memory(content=text, category="a") for text in ("form", "form", "field")])
+        weights = storage.word_weights(Memory, ["form", "field"], SHOP, Compare("category", "eq", "a"))
+        assert weights["field"] > weights["form"]
+
+    def test_a_word_that_only_others_have_weighs_most(self, storage: StorageBackend) -> None:
+        storage.save_many([make.a_memory(content=text) for text in ("form", "form field")])
+        storage.save_many([make.a_memory(content="page", project_id="bank") for _ in range(5)])
+        weights = storage.word_weights(Memory, ["form", "field", "page"], SHOP)
+        assert weights["page"] == max(weights.values()) > weights["field"]
+
+    def test_words_are_counted_once_for_each_record(self, storage: StorageBackend) -> None:
+        storage.save_many([make.a_memory(content="form form form"), make.a_memory(content="field")])
+        weights = storage.word_weights(Memory, ["form", "field"], SHOP)
+        assert weights["form"] == pytest.approx(weights["field"])
+
+    def test_words_weigh_what_is_left_after_a_change(self, storage: StorageBackend) -> None:
+        memories = [make.a_memory(content="form") for _ in range(3)]
+        storage.save_many([*memories, make.a_memory(content="field")])
+        before = storage.word_weights(Memory, ["form"], SHOP)["form"]
+        storage.update(Memory, memories[0].id, {"content": "page"}, SHOP)
+        storage.delete(Memory, [memories[1].id], SHOP)
+        assert storage.word_weights(Memory, ["form"], SHOP)["form"] > before
+
+    def test_of_no_words_there_are_no_weights(self, storage: StorageBackend) -> None:
+        storage.save(make.a_memory())
+        assert storage.word_weights(Memory, [], SHOP) == {}
+
+    def test_in_an_empty_store_every_word_weighs_something(self, storage: StorageBackend) -> None:
+        assert storage.word_weights(Memory, ["form"], SHOP)["form"] > 0
+
+    @pytest.mark.parametrize("word", ["日本", "'; --", '"', "%", "a*", "\\", "a\\'b", "NEAR", "x" * 64])
+    def test_any_word_can_be_weighed(self, storage: StorageBackend, word: str) -> None:
+        storage.save(make.a_memory())
+        assert storage.word_weights(Memory, [word], SHOP)[word] > 0
+
+    def test_words_are_weighed_only_where_there_is_text(self, storage: StorageBackend) -> None:
+        with pytest.raises(UnsupportedOperation, match="session has no searchable text"):
+            storage.word_weights(Session, ["form"], SHOP)
+
+
+def stays(storage: StorageBackend, meanwhile: Callable[[], object]) -> bool:
+    """Whether the generation stays; now and then a server does something of its own in between."""
+
+    def stayed() -> bool:
+        before = storage.generation()
+        meanwhile()
+        return storage.generation() == before
+
+    return any(stayed() for _ in range(5))
+
+
+class GenerationContract:
+    """A text that tells whether anything was committed since."""
+
+    def test_the_generation_stays_while_nothing_is_written(self, storage: StorageBackend) -> None:
+        storage.save(make.a_heuristic())
+
+        def read() -> None:
+            storage.find(Heuristic, SHOP)
+            with storage.snapshot() as tx:
+                tx.search_text(Heuristic, "form", SHOP)
+
+        assert stays(storage, read)
+
+    def test_every_commit_makes_another_generation(self, storage: StorageBackend) -> None:
+        heuristic, pattern = make.a_heuristic(embedding=[1, 0, 0, 0]), make.a_pattern()
+        seen = [storage.generation()]
+        for change in (
+            lambda: storage.save(heuristic),
+            lambda: storage.save(heuristic.replace(confidence=0.5)),
+            lambda: storage.increment(Heuristic, heuristic.id, {"occurrence_count": 1}, SHOP),
+            lambda: storage.put_passages(Heuristic, {heuristic.id: [[1, 0, 0, 0], [0, 1, 0, 0]]}),
+            lambda: storage.put_vectors(Heuristic, {heuristic.id: [1, 2, 3]}, model="other"),
+            lambda: storage.save(pattern),
+            lambda: storage.delete(ProjectPattern, [pattern.id], SHOP),
+            lambda: storage.delete(Heuristic, [heuristic.id], SHOP),
+        ):
+            change()
+            seen.append(storage.generation())
+        assert len(set(seen)) == len(seen)
+
+    def test_many_quick_commits_of_the_same_size_are_as_many_generations(self, storage: StorageBackend) -> None:
+        state = make.a_session(id="s", name="0")
+        seen = set()
+        for turn in range(60):
+            storage.save(state.replace(name=str(turn % 2)))
+            seen.add(storage.generation())
+        assert len(seen) == 60
+
+    def test_inside_a_writing_transaction_every_call_gives_another(self, storage: StorageBackend) -> None:
+        before = storage.generation()
+        with storage.transaction() as tx:
+            tx.save(make.a_heuristic())
+            seen = {before, storage.generation(), storage.generation(), storage.generation()}
+        assert len(seen) == 4
+
+    def test_what_was_undone_leaves_no_generation_of_a_transaction_behind(self, storage: StorageBackend) -> None:
+        with pytest.raises(Oops), storage.transaction() as tx:
+            tx.save(make.a_heuristic())
+            inside = storage.generation()
+            raise Oops
+        assert storage.generation() != inside

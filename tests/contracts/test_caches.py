@@ -1,0 +1,46 @@
+"""One suite, every cache."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from alma.cache.base import CacheBackend, NullCache
+from alma.cache.local import RetrievalCache
+from alma.cache.redis import RedisCache
+from alma.testing.cache_contract import CacheContract, ForgetfulCacheContract
+
+
+class TestMemory(CacheContract):
+    @pytest.fixture
+    def cache(self) -> CacheBackend:
+        return RetrievalCache()
+
+
+class TestMemoryWithRoomForOne(ForgetfulCacheContract):
+    @pytest.fixture
+    def cache(self) -> CacheBackend:
+        return RetrievalCache(max_entries=1)
+
+
+class TestNull(ForgetfulCacheContract):
+    @pytest.fixture
+    def cache(self) -> CacheBackend:
+        return NullCache()
+
+
+class TestRedis(CacheContract):
+    @pytest.fixture
+    def cache(self, redis_url: str) -> Iterator[CacheBackend]:
+        # A server on a busy machine may take its time; that this is a miss is tested elsewhere.
+        with RedisCache(redis_url, prefix="te*st[1]", timeout_seconds=30) as cache:
+            yield cache
+            cache.clear()
+
+
+class TestRedisThatIsDown(ForgetfulCacheContract):
+    @pytest.fixture
+    def cache(self) -> Iterator[CacheBackend]:
+        with RedisCache("redis://127.0.0.1:1/0") as cache:
+            yield cache

@@ -1,0 +1,122 @@
+"""Order: a newer statement about the same thing comes before the one it overrules, a repetition counts once."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from alma.model.text import query_terms
+from alma.retrieval.order import Statement, cut, newest_first, repeats, same_thing
+
+NOON = datetime(2026, 5, 14, 12, tzinfo=UTC)
+
+
+def said(
+    text: str,
+    day: int | None = 0,
+    score: float = 0.5,
+    owner: str = "",
+    id: str | None = None,  # noqa: A002
+) -> Statement:
+    moment = None if day is None else NOON + timedelta(days=day)
+    return Statement(id or text, owner, text, moment, score)
+
+
+def overruled(question: str, *statements: Statement, **weights: float) -> list[tuple[str, str]]:
+    """Which statements are overruled by which, for a question."""
+    found: list[tuple[str, str]] = []
+    asked = frozenset(query_terms(question))
+    newest_first(cut(statements, asked), weights, lambda older, newer: found.append((older.id, newer.id)))
+    return found
+
+
+OLD = "The team meets on Monday at ten"
+NEW = "The team meets on Friday at ten"
+QUESTION = "when does the team meet"
+
+
+def test_a_newer_statement_about_the_same_thing_outranks_the_older() -> None:
+    assert overruled(QUESTION, said(OLD, day=0, score=0.9), said(NEW, day=1, score=0.8)) == [(OLD, NEW)]
+
+
+def test_the_order_they_are_given_in_does_not_matter() -> None:
+    assert overruled(QUESTION, said(NEW, day=1, score=0.8), said(OLD, day=0, score=0.9)) == [(OLD, NEW)]
+
+
+def test_a_newer_statement_that_is_ahead_already_stays_there() -> None:
+    assert overruled(QUESTION, said(OLD, day=0, score=0.8), said(NEW, day=1, score=0.9)) == []
+
+
+def test_statements_of_the_same_moment_do_not_overrule_each_other() -> None:
+    assert overruled(QUESTION, said(OLD, score=0.9), said(NEW, score=0.8)) == []
+
+
+def test_statements_without_a_moment_overrule_nothing() -> None:
+    assert overruled(QUESTION, said(OLD, day=0, score=0.9), said(NEW, day=None, score=0.8)) == []
+
+
+def test_statements_about_different_subjects_do_not_swap() -> None:
+    other = said("The orchestra rehearses in the old hall", day=1, score=0.8)
+    assert overruled(QUESTION, said(OLD, day=0, score=0.9), other) == []
+
+
+def test_a_statement_that_answers_less_of_the_question_does_not_overrule() -> None:
+    partly = said("The orchestra meets on Friday at ten", day=1, score=0.8)
+    assert overruled(QUESTION, said(OLD, day=0, score=0.9), partly) == []
+
+
+def test_statements_that_share_nothing_with_the_question_do_not_swap() -> None:
+    assert overruled("who won the match", said(OLD, day=0, score=0.9), said(NEW, day=1, score=0.8)) == []
+
+
+def test_what_two_people_say_of_themselves_is_not_the_same_thing() -> None:
+    ana = said("I live in Lisbon now", day=0, score=0.9, owner="Ana")
+    ben = said("I live in Berlin now", day=1, score=0.8, owner="Ben")
+    assert overruled("where do you live", ana, ben) == []
+
+
+def test_of_three_statements_the_newest_overrules_both() -> None:
+    oldest = said(OLD, day=0, score=0.9)
+    middle = said("The team meets on Tuesday at ten", day=1, score=0.8)
+    newest = said(NEW, day=2, score=0.7)
+    assert overruled(QUESTION, oldest, middle, newest) == [
+        (oldest.id, middle.id),
+        (oldest.id, newest.id),
+        (middle.id, newest.id),
+    ]
+
+
+def test_a_word_that_says_little_does_not_make_another_subject() -> None:
+    older, newer = said("The team meets on Monday", day=0), said("Our team meets on Monday morning", day=1)
+    asked = frozenset(query_terms("team meets morning"))
+    older, newer = cut([older, newer], asked)
+    assert same_thing(older, newer, {"team": 5.0, "meet": 5.0, "morn": 0.01})
+    assert not same_thing(older, newer, {"team": 5.0, "meet": 5.0, "morn": 5.0})
+
+
+def test_a_statement_without_words_is_about_nothing() -> None:
+    one, other = cut([said("!?", day=0), said("…", day=1)], frozenset())
+    assert not same_thing(one, other, {})
+    assert not repeats(one, other)
+
+
+def test_the_same_words_in_another_form_are_a_repetition() -> None:
+    one, other = cut(
+        [said("The team meets on Monday."), said("the TEAM met, meets on mondays; on Monday")], frozenset()
+    )
+    assert not repeats(one, other)
+    one, other = cut([said("The team meets on Monday."), said("the TEAM, meeting on Mondays!")], frozenset())
+    assert repeats(one, other)
+
+
+def test_what_another_one_said_is_no_repetition() -> None:
+    one, other = cut([said(OLD, owner="Ana"), said(OLD, owner="Ben", id="again")], frozenset())
+    assert not repeats(one, other)
+
+
+def test_long_texts_are_no_statements() -> None:
+    assert [statement.id for statement in cut([said("word " * 1000), said("short")], frozenset())] == ["short"]
+
+
+def test_only_the_best_are_compared() -> None:
+    many = [said(f"statement {number}") for number in range(100)]
+    assert [statement.id for statement in cut(many, frozenset())] == [statement.id for statement in many[:40]]

@@ -1,0 +1,146 @@
+"""Scoring: a sum of weighted factors, each of which can be looked at."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from alma.errors import ValidationError
+from alma.model.record import Record
+from alma.retrieval.scoring import (
+    MEMORY_WEIGHTS,
+    UNKNOWN,
+    Factors,
+    ScoringWeights,
+    factors,
+    moment_of,
+    recency,
+    score_terms,
+)
+from alma.testing import builders as make
+
+NOW = datetime(2026, 5, 14, 12, tzinfo=UTC)
+WEEK_AGO, MONTH_AGO = NOW - timedelta(days=7), NOW - timedelta(days=30)
+
+
+def test_the_documented_weights_are_the_default_and_add_up_to_one() -> None:
+    weights = ScoringWeights()
+    assert (weights.similarity, weights.recency, weights.success, weights.confidence) == (0.4, 0.3, 0.2, 0.1)
+    assert weights.importance == 0
+
+
+def test_importance_is_a_factor_of_general_memories() -> None:
+    assert MEMORY_WEIGHTS.importance > 0
+    assert MEMORY_WEIGHTS.similarity > MEMORY_WEIGHTS.recency
+
+
+@pytest.mark.parametrize("name", ["similarity", "recency", "success", "confidence", "importance"])
+@pytest.mark.parametrize("value", [-0.1, float("nan"), float("inf"), True, "0.4", None])
+def test_a_weight_is_a_number_of_at_least_zero(name: str, value: Any) -> None:
+    with pytest.raises(ValidationError, match=rf"scoring_weights\.{name} must be a number of at least 0"):
+        ScoringWeights(**{name: value})
+
+
+def test_weights_need_not_add_up_to_one() -> None:
+    assert ScoringWeights(similarity=3, recency=0, success=0, confidence=0).similarity == 3
+
+
+@pytest.mark.parametrize(("days", "worth"), [(0, 1.0), (30, 0.5), (60, 0.25), (15, 0.5**0.5), (-3, 1.0)])
+def test_recency_halves_with_every_half_life(days: float, worth: float) -> None:
+    assert recency(NOW - timedelta(days=days), NOW, half_life_days=30) == pytest.approx(worth)
+
+
+def test_the_half_life_can_be_chosen() -> None:
+    assert recency(WEEK_AGO, NOW, half_life_days=7) == pytest.approx(0.5)
+
+
+def test_recency_is_unknown_without_a_moment() -> None:
+    assert recency(None, NOW, half_life_days=30) == UNKNOWN
+
+
+def test_the_oldest_memory_there_can_be_has_no_recency_left() -> None:
+    assert recency(datetime(1, 1, 1, tzinfo=UTC), NOW, half_life_days=0.001) == 0
+
+
+@pytest.mark.parametrize(
+    ("record", "moment"),
+    [
+        (make.a_heuristic(last_validated=WEEK_AGO, created_at=MONTH_AGO), WEEK_AGO),
+        (make.a_heuristic(created_at=MONTH_AGO), MONTH_AGO),
+        (make.an_outcome(timestamp=WEEK_AGO), WEEK_AGO),
+        (make.a_preference(timestamp=WEEK_AGO), WEEK_AGO),
+        (make.some_knowledge(last_verified=WEEK_AGO), WEEK_AGO),
+        (make.an_anti_pattern(last_seen=WEEK_AGO, created_at=MONTH_AGO), WEEK_AGO),
+        (make.an_anti_pattern(last_seen=None, created_at=MONTH_AGO), MONTH_AGO),
+        (make.a_memory(event_time=MONTH_AGO, created_at=WEEK_AGO), MONTH_AGO),
+        (make.a_memory(created_at=WEEK_AGO), WEEK_AGO),
+        (make.a_session(), None),
+    ],
+    ids=lambda value: value.spec.kind if isinstance(value, Record) else "",
+)
+def test_a_memory_is_as_old_as_what_it_says_was_last_seen_to_be_true(record: Record, moment: datetime | None) -> None:
+    assert moment_of(record) == moment
+
+
+@pytest.mark.parametrize(
+    ("record", "success", "confidence", "importance"),
+    [
+        (make.a_heuristic(confidence=0.8, occurrence_count=4, success_count=3), 0.75, 0.8, UNKNOWN),
+        (make.a_heuristic(confidence=0.8), UNKNOWN, 0.8, UNKNOWN),
+        (make.an_outcome(success=True), 1, UNKNOWN, UNKNOWN),
+        (make.an_outcome(success=False), 0, UNKNOWN, UNKNOWN),
+        (make.an_anti_pattern(occurrence_count=1), UNKNOWN, 0.5, UNKNOWN),
+        (make.an_anti_pattern(occurrence_count=9), UNKNOWN, 0.9, UNKNOWN),
+        (make.a_preference(confidence=0.7), UNKNOWN, 0.7, UNKNOWN),
+        (make.some_knowledge(confidence=0.6), UNKNOWN, 0.6, UNKNOWN),
+        (make.a_memory(importance_score=0.9), UNKNOWN, UNKNOWN, 0.9),
+        (make.a_session(), UNKNOWN, UNKNOWN, UNKNOWN),
+    ],
+    ids=lambda value: value.spec.kind if isinstance(value, Record) else "",
+)
+def test_each_kind_tells_the_factors_it_knows(
+    record: Record, success: float, confidence: float, importance: float
+) -> None:
+    known = factors(record, NOW, half_life_days=30)
+    assert (known.success, known.confidence, known.importance) == (success, confidence, importance)
+
+
+def test_a_heuristic_that_succeeded_more_often_than_it_was_tried_is_no_better_than_perfect() -> None:
+    known = factors(make.a_heuristic(occurrence_count=2, success_count=5), NOW, half_life_days=30)
+    assert known.success == 1
+
+
+def test_every_term_is_a_factor_by_its_weight() -> None:
+    terms = score_terms({"meaning": 0.5, "words": 0.25}, Factors(1.0, 0.5, 0.8, 0.9), ScoringWeights(importance=0.05))
+    assert terms == pytest.approx(
+        {"meaning": 0.2, "words": 0.1, "recency": 0.3, "success": 0.1, "confidence": 0.08, "importance": 0.045}
+    )
+
+
+def test_what_counts_nothing_is_no_term() -> None:
+    weights = ScoringWeights(recency=0, success=0, confidence=0)
+    assert score_terms({"meaning": 0.5, "words": 0.0}, Factors(1, 1, 1, 1), weights) == {"meaning": 0.2}
+
+
+SHARES = st.floats(0, 1)
+
+
+@settings(max_examples=100, deadline=None, derandomize=True, database=None)
+@given(
+    similarity=SHARES,
+    known=st.builds(Factors, SHARES, SHARES, SHARES, SHARES),
+    weights=st.builds(ScoringWeights, SHARES, SHARES, SHARES, SHARES, SHARES),
+)
+def test_the_terms_add_up_to_the_weighted_sum(similarity: float, known: Factors, weights: ScoringWeights) -> None:
+    expected = (
+        weights.similarity * similarity
+        + weights.recency * known.recency
+        + weights.success * known.success
+        + weights.confidence * known.confidence
+        + weights.importance * known.importance
+    )
+    assert sum(score_terms({"meaning": similarity}, known, weights).values()) == pytest.approx(expected)

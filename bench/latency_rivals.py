@@ -171,9 +171,9 @@ class Mem0(_Rival):
         return [hit["id"] for hit in found["results"]]
 
     def nearest(self, question: Question) -> Sequence[str]:
-        """Without the threshold below which it drops what is near."""
+        """Without the threshold below which it drops what is found."""
         filters = {"agent_id": question.agent}
-        found = self._memory.search(question.text, top_k=NEIGHBOURS, filters=filters, threshold=-1.0)
+        found = self._memory.search(question.text, top_k=NEIGHBOURS, filters=filters, threshold=0.0)
         return [hit["id"] for hit in found["results"]]
 
     def write(self, fact: Fact) -> str:

@@ -270,6 +270,7 @@ def command_line() -> argparse.Namespace:
     parser.add_argument("--stores", type=_stores, default="sqlite,postgresql", help="sqlite, postgresql or both")
     parser.add_argument("--no-rivals", dest="rivals", action="store_false", help="measure only our own")
     parser.add_argument("--queries", type=_questions, default=200, help="questions to each owner; 200 unless told")
+    parser.add_argument("--work", type=Path, default=_RESULTS, help="where the stores are made, and removed afterwards")
     parser.add_argument("--out", type=Path, default=_RESULTS / "latency.json", help="where to write all numbers")
     return parser.parse_args()
 
@@ -301,7 +302,7 @@ def main() -> None:
     rivals = installed_rivals(_PACKAGES) if args.rivals else {}
     around = surroundings()
     with ExitStack() as stack:
-        work = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=_RESULTS, prefix="work-")))
+        work = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=args.work, prefix="work-")))
         bench = Bench(work, stack.enter_context(server_for(args.stores)), args.queries)
         plan = {size: entries_of(size, args.sizes, args.stores, rivals) for size in args.sizes}
         results = {size: measure(bench, size, entries) for size, entries in plan.items() if entries}

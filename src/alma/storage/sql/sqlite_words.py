@@ -38,6 +38,7 @@ _FEWEST_RESCORED = 50
 _MOST_RESCORED = 200
 _RESCORED_CHARACTERS = 100_000
 _LOOKED_AT = 2_000
+_TRIED_PER_RESULT = 3
 _FAINT = 1e-9
 
 
@@ -139,6 +140,8 @@ class WordSearch:
 
     def matching(self, words: Sequence[str], limit: int) -> list[tuple[str, float]]:
         """The keys of the records that match, with their scores, best first."""
+        if not self._records:
+            return []
         everywhere = {word: self._counted(_quoted(word), COUNTED) for word in words}
         inside = {word: self._counted_inside(word, everywhere[word]) for word in words}
         selection = ranking.select(inside, self._inside, may=lambda word: everywhere[word] <= _MOST_SCORABLE)
@@ -158,6 +161,8 @@ class WordSearch:
 
     def counts(self, words: Sequence[str]) -> tuple[int, dict[str, int]]:
         """How many records the scope has, and how many of them have each word, about."""
+        if not self._records:
+            return 0, dict.fromkeys(words, 0)
         everywhere = {word: self._counted(_quoted(word), COUNTED) for word in words}
         if not self._narrowed:
             return self._records, everywhere
@@ -192,22 +197,53 @@ class WordSearch:
     # ------------------------------------------------------------------ looking up
 
     def _scored(self, words: Sequence[str], limit: int) -> list[tuple[int, str, float]]:
-        """The records with any of the words, by FTS5's BM25; the owner's column weighs nothing."""
+        """The records with any of the words, by FTS5's BM25; the owner's column weighs nothing.
+
+        Looking a record up takes longer than scoring it, so only those with the highest scores are; where too many of
+        them are outside the predicate, all.
+        """
         if not words:
             return []
         question = _any_of(map(_quoted, words))
         if self._narrowed:
             question = f"{question} AND {self._scope}"
-        weights = ", ".join(["1.0"] * len(self._spec.text))
+        elif _TRIED_PER_RESULT * self._inside < self._records:
+            return self._scored_inside(question, limit)
+        best = self._tx.rows(
+            f"SELECT rowid, {self._bm25} AS score FROM {self._fts} WHERE {self._fts} MATCH :question "
+            f"ORDER BY score DESC LIMIT :most",
+            {"question": question, "most": _TRIED_PER_RESULT * limit},
+        )
+        if len(best) == _TRIED_PER_RESULT * limit:
+            found = self._inside_of([(seq, score) for seq, score in best if score > best[-1][1]])
+            return found[:limit] if len(found) >= limit else self._scored_inside(question, limit)
+        return self._inside_of(best)[:limit]
+
+    def _inside_of(self, scored: Sequence[tuple[int, float]]) -> list[tuple[int, str, float]]:
+        """Those of the scored records that fulfil the predicate, best first, keys breaking ties."""
+        scores = dict(scored)
+        rows = self._tx.rows(
+            f'SELECT "{self._table}".seq, "{self._table}"."{self._spec.key}" FROM json_each(:seqs) AS asked '
+            f'CROSS JOIN "{self._table}" ON "{self._table}".seq = asked.value WHERE {self._condition}',
+            {**self._values, "seqs": self._tx.dialect.encode(FieldType.STRINGS, list(scores))},
+        )
+        found = [(seq, key, scores[seq]) for seq, key in rows]
+        return sorted(found, key=lambda hit: (-hit[2], hit[1]))
+
+    def _scored_inside(self, question: str, limit: int) -> list[tuple[int, str, float]]:
         return self._tx.rows(
-            f'SELECT "{self._table}".seq, "{self._table}"."{self._spec.key}", '
-            f"-bm25({self._fts}, {weights}, 0.0) AS score "
+            f'SELECT "{self._table}".seq, "{self._table}"."{self._spec.key}", {self._bm25} AS score '
             # A cross join keeps SQLite from walking the records and asking the full-text table about each.
             f'FROM {self._fts} CROSS JOIN "{self._table}" ON "{self._table}".seq = {self._fts}.rowid '
             f"WHERE {self._fts} MATCH :question AND {self._condition} "
             f'ORDER BY score DESC, "{self._table}"."{self._spec.key}" LIMIT :most',
             {**self._values, "question": question, "most": limit},
         )
+
+    @property
+    def _bm25(self) -> str:
+        weights = ", ".join(["1.0"] * len(self._spec.text))
+        return f"-bm25({self._fts}, {weights}, 0.0)"
 
     def _newest_with(self, selection: Selection, counts: Mapping[str, int], wanted: int) -> list[int]:
         """The newest records with all of the words left out, then with the rarer half, then with one of them."""

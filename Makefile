@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: run test check lint types contracts tests bench clean
+.PHONY: run test check lint types contracts tests bench bench-latency clean
 
 run: $(VENV)/.installed
 	$(BIN)/python examples/quickstart.py
@@ -30,6 +30,9 @@ tests: $(VENV)/.installed-dev
 
 bench: $(VENV)/.installed-dev
 	$(BIN)/python bench/storage.py
+
+bench-latency: $(VENV)/.installed-dev
+	$(BIN)/python bench/latency.py
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \

@@ -1,18 +1,19 @@
-"""The published package in an environment of its own, made once and kept."""
+"""Published packages in environments of their own, made once and kept."""
 
 from __future__ import annotations
 
 import re
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 # What alma-memory needs for SQLite with FAISS and for PostgreSQL, beyond what it declares itself.
-_BESIDES = ("numpy", "faiss-cpu", "psycopg[binary,pool]")
-_PROBE = (
-    "import alma.storage.sqlite_local, faiss, psycopg_pool, importlib.metadata as m; print(m.version('alma-memory'))"
-)
+_BESIDES = ("faiss-cpu", "psycopg[binary,pool]")
+_MODULES = ("alma.storage.sqlite_local", "faiss", "psycopg_pool")
+# What the drivers of the benchmarks need.
+_DRIVERS_NEED = ("numpy", "psutil")
 
 
 class RivalUnavailableError(Exception):
@@ -27,23 +28,31 @@ class Rival:
     name: str
 
 
-def install(requirement: str, cache: Path) -> Rival:
-    """The rival that fulfils a requirement such as alma-memory==0.11.0, installed unless it already is."""
+def install(
+    requirement: str, cache: Path, besides: Sequence[str] = _BESIDES, modules: Sequence[str] = _MODULES
+) -> Rival:
+    """The rival that fulfils a requirement such as alma-memory==0.11.0, installed unless it already is.
+
+    `besides` is what it needs beyond what it declares, `modules` what must be there to import afterwards.
+    """
+    package = re.split(r"[^\w-]", requirement)[0]
+    probe = f"import {', '.join((*modules, *_DRIVERS_NEED))}, importlib.metadata as m; print(m.version({package!r}))"
     folder = cache / re.sub(r"[^\w.]+", "-", requirement)
     python = folder / "bin" / "python"
-    if (version := _version(python)) is None:
+    if (version := _version(python, probe)) is None:
         _run([sys.executable, "-m", "venv", "--clear", str(folder)], "cannot create an environment")
-        _run([str(python), "-m", "pip", "install", "--quiet", requirement, *_BESIDES], f"cannot install {requirement}")
-        version = _version(python)
+        wanted = [requirement, *besides, *_DRIVERS_NEED]
+        _run([str(python), "-m", "pip", "install", "--quiet", *wanted], f"cannot install {requirement}")
+        version = _version(python, probe)
     if version is None:
         raise RivalUnavailableError(f"{requirement} is installed but cannot be imported")
-    return Rival(python, f"alma-memory {version}")
+    return Rival(python, f"{package} {version}")
 
 
-def _version(python: Path) -> str | None:
+def _version(python: Path, code: str) -> str | None:
     if not python.exists():
         return None
-    probe = subprocess.run([str(python), "-I", "-c", _PROBE], capture_output=True, text=True, check=False)
+    probe = subprocess.run([str(python), "-I", "-c", code], capture_output=True, text=True, check=False)
     return probe.stdout.strip() if probe.returncode == 0 else None
 
 

@@ -100,7 +100,7 @@ class Bench:
         for entry, outcome in ended.items():
             if isinstance(outcome, str):
                 _complain(entry, outcome)
-        return {entry: outcome for entry, outcome in ended.items() if isinstance(outcome, Measurements)}
+        return {entry: _measurements(outcome) for entry, outcome in ended.items() if not isinstance(outcome, str)}
 
     def _player(self, entry: Entry, stack: ExitStack) -> Player:
         places = stack.enter_context(self._places(entry))
@@ -130,6 +130,10 @@ class Bench:
         finally:
             for name in names:
                 self._server.drop_database(name)
+
+
+def _measurements(values: dict[str, Any]) -> Measurements:
+    return Measurements(**{**values, "notes": tuple(values["notes"])})
 
 
 def _complain(entry: Entry, errors: str) -> None:

@@ -13,8 +13,10 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from measuring import Measurements
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 PHASES = ("load", "settle", "open", "read", "search", "single", "extra")
 
@@ -46,12 +48,12 @@ class Player:
             pass
         self.phase = self._heard()
 
-    def end(self) -> Measurements | str:
-        """Wait for the process to end; returns what it measured, or what it complained of."""
+    def end(self) -> dict[str, Any] | str:
+        """Wait for the process to end; returns what it measured, by name, or what it complained of."""
         self._process.communicate()
         if self._process.returncode == 0:
-            values = json.loads(self._result.read_text(encoding="utf-8"))
-            return Measurements(**{**values, "notes": tuple(values["notes"])})
+            values: dict[str, Any] = json.loads(self._result.read_text(encoding="utf-8"))
+            return values
         return self._errors.read_text(encoding="utf-8", errors="replace")
 
     def stop(self) -> None:
@@ -66,9 +68,9 @@ class Player:
         return self._process.stdout.readline().strip()
 
 
-def play(players: Sequence[Player]) -> None:
+def play(players: Sequence[Player], phases: Sequence[str] = PHASES) -> None:
     """Lead all players through all phases."""
-    for phase in PHASES:
+    for phase in phases:
         while waiting := [player for player in players if player.phase == phase]:
             for player in waiting:
                 player.step()
@@ -91,6 +93,6 @@ def driver_arguments(about: str | None) -> argparse.ArgumentParser:
     return parser
 
 
-def write(found: Measurements, path: Path) -> None:
+def write(found: DataclassInstance, path: Path) -> None:
     """Hand the measurements to the bench."""
     path.write_text(json.dumps(asdict(found), indent=2) + "\n", encoding="utf-8")

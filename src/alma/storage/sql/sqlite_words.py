@@ -141,14 +141,17 @@ class WordSearch:
         # The owner's column weighs nothing.
         self._score = f"-bm25({self._fts}, {'1.0, ' * len(spec.text)}0.0)"
         self._records, self._mean_length = self._totals()
-        self._newest = tx.rows(f'SELECT coalesce(max(seq), 0) FROM "{self._table}"', {})[0][0]
+        # Most kinds have no records in most stores, and nothing more is asked about those.
+        self._newest = self._records and tx.rows(f'SELECT coalesce(max(seq), 0) FROM "{self._table}"', {})[0][0]
         self._scope = _scope_expression(where)
-        self._inside = self._records if not self._scope else self._counted(self._scope, _SMALL_SCOPE)
+        self._inside = self._records if not self._scope or not self._records else self._counted(self._scope, _SMALL_SCOPE)
         # Asking for the owner inside the index pays while there are few entries of it to leap over.
         self._narrowed = bool(self._scope) and self._inside < _SMALL_SCOPE
 
     def matching(self, words: Sequence[str], limit: int) -> list[tuple[str, float]]:
         """The keys of the records that match, with their scores, best first."""
+        if not self._records:
+            return []
         everywhere = {word: self._counted(_quoted(word), COUNTED) for word in words}
         share = min(1.0, self._inside / max(self._records, 1)) if self._narrowed else 1.0
         inside = {word: round(count * share) for word, count in everywhere.items()}
@@ -189,6 +192,8 @@ class WordSearch:
 
     def counts(self, words: Sequence[str]) -> tuple[int, dict[str, int]]:
         """How many records a small scope has and how many of them each word; of a larger one, how many anywhere."""
+        if not self._records:
+            return 0, dict.fromkeys(words, 0)
         small = self._narrowed and self._inside <= _FEW_INSIDE
         scope = self._scope if small else ""
         counts = {word: self._counted(_all_of((_quoted(word), scope)), COUNTED) for word in words}

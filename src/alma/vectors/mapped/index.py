@@ -161,6 +161,8 @@ class MappedIndex:
 
     def _judged(self, tx: Transaction, question: VectorQuestion, ready: Ready) -> list[Nearest]:
         """The best rows that the store confirms, more and more of them until there are enough."""
+        if not ready.selection.count:
+            return []
         wanted = units(question.vector.to_bytes(), len(question.vector))[0]
         few = ready.selection.count <= max(self._tuning.exact_rows, self._tuning.exact_share * ready.view.count)
         ranking = Ranking(ready.view, ready.selection, None if few else ready.coarse, ready.settled, wanted)

@@ -1,0 +1,61 @@
+"""What SQLite looks up by: the records that are named, not everything their owner has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from alma.model.learning import Heuristic
+from alma.model.memory import Memory
+from alma.model.query import And, Compare, In, Or, Predicate
+from alma.model.record import Record
+from alma.model.scope import Scope
+from alma.storage.sql.transaction import SqlTransaction
+from alma.storage.sqlite_local import SQLiteStorage
+from alma.testing import builders as make
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[SQLiteStorage]:
+    with SQLiteStorage(tmp_path / "alma.db", embedding_dim=4) as store:
+        yield store
+
+
+def plan(store: SQLiteStorage, cls: type[Record], where: Predicate) -> str:
+    with store.snapshot() as tx:
+        assert isinstance(tx, SqlTransaction)
+        sql, values = tx.dialect.kind(cls.spec).count(where)
+        return "\n".join(row[3] for row in tx.rows(f"EXPLAIN QUERY PLAN {sql}", values))
+
+
+OWNED = And(Compare("project_id", "eq", "p"), In("agent", ["a"]))
+
+
+@pytest.mark.parametrize("named", [In("id", ["x", "y"]), Compare("id", "eq", "x")])
+def test_records_named_by_key_are_looked_up_by_it(store: SQLiteStorage, named: Predicate) -> None:
+    assert "sqlite_autoindex_heuristics_1 (id=?)" in plan(store, Heuristic, And(OWNED, And(named)))
+
+
+def test_the_turns_of_a_conversation_are_looked_up_by_it(store: SQLiteStorage) -> None:
+    where = And(Compare("project_id", "eq", "p"), In("session_id", ["s"]))
+    assert "idx_memories_session" in plan(store, Memory, where)
+
+
+def test_without_names_records_are_looked_up_by_owner(store: SQLiteStorage) -> None:
+    assert "idx_heuristics_project_agent" in plan(store, Heuristic, OWNED)
+    either = And(OWNED, Or(In("id", ["x"]), Compare("confidence", "gt", 0.5)))
+    assert "idx_heuristics_project_agent" in plan(store, Heuristic, either)
+
+
+def test_words_find_the_best_inside_the_scope_however_many_outside_are_better(store: SQLiteStorage) -> None:
+    store.save_many(
+        [make.a_heuristic(id=f"other{n:03}", agent="other", condition="red apples", strategy="eat") for n in range(90)]
+    )
+    store.save_many(
+        [make.a_heuristic(id=f"own{n}", agent="own", condition="red and many more", strategy="eat") for n in range(4)]
+    )
+    scope = Scope(agent="own")
+    found = store.matching_ids(Heuristic, "red apples", scope, limit=3)
+    assert [key for key, _ in found] == ["own0", "own1", "own2"]

@@ -144,7 +144,8 @@ class WordSearch:
         # Most kinds have no records in most stores, and nothing more is asked about those.
         self._newest = self._records and tx.rows(f'SELECT coalesce(max(seq), 0) FROM "{self._table}"', {})[0][0]
         self._scope = _scope_expression(where)
-        self._inside = self._records if not self._scope or not self._records else self._counted(self._scope, _SMALL_SCOPE)
+        everything = not self._scope or not self._records
+        self._inside = self._records if everything else self._counted(self._scope, _SMALL_SCOPE)
         # Asking for the owner inside the index pays while there are few entries of it to leap over.
         self._narrowed = bool(self._scope) and self._inside < _SMALL_SCOPE
 

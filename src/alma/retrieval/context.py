@@ -21,7 +21,7 @@ from alma.storage.base import StorageBackend
 NEXT_TO, NEAR = 0.4, 0.2
 BEST_OF_CONVERSATION, REST_OF_CONVERSATION = 0.2, 0.4
 TITLE = 0.15
-TIME = 0.2
+TIME = 0.3
 LINKED = 0.4
 RELATED = 0.4
 

@@ -118,7 +118,8 @@ def rank(
     questions = {cls: _question(storage, pool, cls, vector, asked) for cls in request.kinds}
     found = {cls: _read(storage, pool.of(cls), question, request, ranking) for cls, question in questions.items()}
     with_vectors = vector is not None
-    relevant = anything_fits((each for items in found.values() for each in items), with_vectors=with_vectors)
+    read = [each for items in found.values() for each in items]
+    relevant = anything_fits(read, len(pool), with_vectors=with_vectors)
     for cls, items in found.items():
         fitting = [each for each in items if relevant and fits(each, with_vectors=with_vectors)]
         _note_unfit(items, fitting, ranking)
@@ -175,6 +176,9 @@ def _ordered(kept: list[Ranked], question: Question, top_k: int, min_score: floa
     def overruled(older: Statement, newer: Statement) -> None:
         """The newer one takes the place of the older one, and the other way around."""
         ahead, behind = by_key[older.id], by_key[newer.id]
+        if "time" in ahead.terms and "time" not in behind.terms:
+            # It was asked how things stood then.
+            return
         gap = ahead.score - behind.score
         behind.terms["newer"] = behind.terms.get("newer", 0.0) + gap + 1e-6
         ahead.terms["overruled"] = ahead.terms.get("overruled", 0.0) - gap

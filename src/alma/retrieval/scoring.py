@@ -100,7 +100,7 @@ def _standing(record: Any) -> tuple[float, float, float]:
 
 def score_terms(relevance: Mapping[str, float], known: Factors, weights: ScoringWeights) -> dict[str, float]:
     """The terms of a score: each kind of relevance by the weight of similarity, each factor by its own."""
-    terms = {name: weights.similarity * value for name, value in relevance.items() if value}
+    terms = {name: weights.similarity * value for name, value in relevance.items() if weights.similarity * value}
     for name in ("recency", "success", "confidence", "importance"):
         weight = getattr(weights, name)
         if weight:

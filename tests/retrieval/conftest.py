@@ -1,0 +1,51 @@
+"""An engine over a real store with the local model, and memories to find."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from alma.bootstrap import create_embedder, open_storage
+from alma.embeddings.base import EmbeddingProvider
+from alma.retrieval.engine import RetrievalEngine
+from alma.retrieval.writing import MemoryWriter
+from alma.storage.base import StorageBackend
+
+
+@pytest.fixture(scope="session")
+def embedder() -> EmbeddingProvider:
+    """The local model, loaded once for all tests."""
+    return create_embedder("local")
+
+
+@pytest.fixture(params=["sqlite", "files", "postgresql"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[StorageBackend]:
+    """A new store of each kind."""
+    if request.param == "postgresql":
+        place = request.getfixturevalue("postgres_dsn")
+    else:
+        place = str(tmp_path / "alma.db") if request.param == "sqlite" else f"file://{tmp_path / 'files'}"
+    with open_storage(place) as storage:
+        yield storage
+
+
+@pytest.fixture
+def engine(store: StorageBackend, embedder: EmbeddingProvider) -> Iterator[RetrievalEngine]:
+    made = RetrievalEngine(store, embedder)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def remember(store: StorageBackend, embedder: EmbeddingProvider) -> Callable[..., Any]:
+    """Save records with the vectors of their text; gives back what was saved."""
+    writer = MemoryWriter(store, embedder)
+
+    def save(*records: Any) -> Any:
+        writer.save_many(records)
+        return records[0] if len(records) == 1 else records
+
+    return save

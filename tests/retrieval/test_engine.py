@@ -1,0 +1,415 @@
+"""What an agent gets before a task, and what it does not get."""
+
+from __future__ import annotations
+
+import math
+import multiprocessing
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from alma.clock import now
+from alma.embeddings.base import EmbeddingProvider, Passage
+from alma.embeddings.mock import MockEmbedder
+from alma.errors import ConfigurationError, EmbeddingError, IndexUnavailable, ScopeViolationError, ValidationError
+from alma.model.learning import Heuristic
+from alma.model.memory import Memory
+from alma.model.scope import MemoryScope
+from alma.retrieval.engine import RetrievalEngine
+from alma.retrieval.scoring import ScoringWeights
+from alma.retrieval.writing import MemoryWriter
+from alma.storage.base import StorageBackend
+from alma.testing import builders as make
+
+Remember = Callable[..., Any]
+QUESTION = "How should I test the login form?"
+
+
+def ids(records: Sequence[Any]) -> list[str]:
+    return [record.id for record in records]
+
+
+# ---------------------------------------------------------------------- what is found
+
+
+def test_what_was_learned_is_found_again(engine: RetrievalEngine, remember: Remember) -> None:
+    lesson = remember(make.a_heuristic(condition="testing a login form", strategy="try each field by itself"))
+    remember(make.a_heuristic(condition="deploying to a cluster", strategy="roll out one node at a time"))
+    found = engine.retrieve(QUESTION, "helena", "shop")
+    assert ids(found.heuristics)[0] == lesson.id
+    assert "try each field by itself" in found.to_prompt()
+
+
+def test_every_kind_comes_in_its_own_list(engine: RetrievalEngine, remember: Remember) -> None:
+    remember(
+        make.a_heuristic(condition="testing a login form"),
+        make.an_anti_pattern(pattern="testing a login form with fixed sleeps"),
+        make.some_knowledge(fact="the login form is tested by the nightly run"),
+        make.an_outcome(task_description="test the login form"),
+        make.a_preference(preference="wants the login form tested first"),
+        make.a_memory(content="We rewrote the test of the login form"),
+    )
+    found = engine.retrieve(QUESTION, "helena", "shop", user_id="ana")
+    lists = (found.heuristics, found.anti_patterns, found.domain_knowledge, found.outcomes, found.preferences)
+    assert [len(records) for records in (*lists, found.memories)] == [1] * 6
+    assert found.total_items == 6
+
+
+def test_another_agent_or_project_finds_nothing_of_it(engine: RetrievalEngine, remember: Remember) -> None:
+    remember(make.a_heuristic(condition="testing a login form"), make.a_memory(content="the login form was tested"))
+    assert not engine.retrieve(QUESTION, "victor", "shop", kinds=[Heuristic])
+    assert not engine.retrieve(QUESTION, "helena", "bank")
+
+
+def test_an_agent_reads_what_it_inherits_unless_told_not_to(engine: RetrievalEngine, remember: Remember) -> None:
+    lesson = remember(make.a_heuristic(agent="helena", condition="testing a login form"))
+    victor = MemoryScope("victor", inherit_from=["helena"])
+    assert ids(engine.retrieve(QUESTION, "victor", "shop", scope=victor).heuristics) == [lesson.id]
+    assert not engine.retrieve(QUESTION, "victor", "shop", scope=victor, include_shared=False)
+
+
+def test_a_scope_of_another_agent_is_refused(engine: RetrievalEngine) -> None:
+    with pytest.raises(ScopeViolationError, match="must be the scope of the agent 'helena'"):
+        engine.retrieve(QUESTION, "helena", "shop", scope=MemoryScope("victor"))
+
+
+@pytest.mark.parametrize(
+    "hidden",
+    [
+        {"is_archived": True},
+        {"is_active": False},
+        {"expires_at": datetime(2020, 1, 1, tzinfo=UTC)},
+        {"is_private": True, "user_id": "ben"},
+        {"layer_session": True, "session_id": "another"},
+    ],
+)
+def test_what_is_gone_private_or_of_another_session_stays_hidden(
+    engine: RetrievalEngine, remember: Remember, hidden: dict[str, Any]
+) -> None:
+    memory = remember(make.a_memory(content="the login form was tested", **hidden))
+    found = engine.retrieve(QUESTION, "helena", "shop", user_id="ana", session_id="mine")
+    assert not found.memories
+    dropped = found.why_not(memory.id)
+    assert dropped is not None
+    assert dropped.stage == "scope"
+
+
+def test_a_user_carries_global_memories_into_every_project(engine: RetrievalEngine, remember: Remember) -> None:
+    memory = remember(make.a_memory(project_id="home", layer_global=True, content="tests login forms by keyboard"))
+    assert ids(engine.retrieve(QUESTION, "helena", "shop", user_id="ana").memories) == [memory.id]
+    assert not engine.retrieve(QUESTION, "helena", "shop", user_id="ben").memories
+
+
+# ---------------------------------------------------------------------- by rule
+
+
+def test_preferences_and_standing_instructions_come_with_every_task(
+    engine: RetrievalEngine, remember: Remember
+) -> None:
+    remember(make.a_preference(preference="answers in German"))
+    rule = remember(make.a_memory(content="write the ticket number into every commit", memory_type="instruction"))
+    found = engine.retrieve("rotate the database password", "helena", "shop", user_id="ana")
+    assert [preference.preference for preference in found.preferences] == ["answers in German"]
+    assert ids(found.instructions) == [rule.id]
+    assert rule.id not in ids(found.memories)
+    assert found.explanation_of(rule.id).found_by == ("rule",)
+
+
+# ---------------------------------------------------------------------- nothing instead of noise
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "What is the capital of Mongolia?",
+        "recipe for sourdough bread",
+        "Who won the chess world championship?",
+        "mortgage interest rates in Norway",
+        "how do whales sleep",
+    ],
+)
+def test_a_question_about_things_never_stored_finds_nothing(
+    engine: RetrievalEngine, remember: Remember, question: str
+) -> None:
+    remember(
+        make.a_heuristic(condition="testing the login form", strategy="field by field"),
+        make.a_heuristic(condition="testing the cart", strategy="with an empty one first"),
+        make.a_memory(content="We moved the build to another host"),
+        make.a_memory(content="The release was delayed by a flaky test"),
+        make.some_knowledge(fact="tokens expire after a day"),
+    )
+    assert not engine.retrieve(question, "helena", "shop")
+
+
+def test_a_rare_name_is_found_by_its_letters(engine: RetrievalEngine, remember: Remember) -> None:
+    memory = remember(make.a_memory(content="ERR_4521 means that the token is too old"))
+    remember(make.a_memory(content="the build was moved"), make.a_memory(content="the cart was redesigned"))
+    assert ids(engine.retrieve("ERR_4521", "helena", "shop").memories) == [memory.id]
+
+
+# ---------------------------------------------------------------------- order
+
+
+def test_a_newer_fact_stands_before_the_one_it_overrules(engine: RetrievalEngine, remember: Remember) -> None:
+    before, after = datetime(2024, 1, 1, tzinfo=UTC), datetime(2024, 6, 1, tzinfo=UTC)
+    old = remember(make.a_memory(content="The release manager of the shop is Anna Kern", event_time=before))
+    new = remember(make.a_memory(content="The release manager of the shop is Boris Lang", event_time=after))
+    remember(make.a_memory(content="The release of the bank was quiet", event_time=after))
+    found = engine.retrieve("Who is the release manager of the shop?", "helena", "shop")
+    assert ids(found.memories)[:2] == [new.id, old.id]
+
+
+def test_a_repetition_is_handed_over_once(engine: RetrievalEngine, remember: Remember) -> None:
+    first, second = remember(
+        make.a_memory(content="the login form is tested every night"),
+        make.a_memory(content="The login form is tested every night!"),
+    )
+    found = engine.retrieve(QUESTION, "helena", "shop")
+    assert len(found.memories) == 1
+    [left_out] = {first.id, second.id} - set(ids(found.memories))
+    dropped = found.why_not(left_out)
+    assert dropped is not None
+    assert dropped.stage == "repetition"
+
+
+def test_an_answer_is_found_beside_its_question(engine: RetrievalEngine, remember: Remember) -> None:
+    moment = datetime(2024, 5, 8, tzinfo=UTC)
+
+    def said(speaker: str, text: str) -> Memory:
+        return Memory.said(speaker, text, moment, project_id="shop", session_id="s1")
+
+    asked, answer, _ = (
+        said("Ana", "Which framework shall we take for the new checkout page?"),
+        said("Ben", "Svelte, since everybody knows it."),
+        said("Ana", "Fine. Lunch?"),
+    )
+    remember(asked, answer, said("Ana", "Fine. Lunch?"))
+    remember(*(make.a_memory(content=f"note {i} about the warehouse of the shop") for i in range(20)))
+    found = engine.retrieve("Which framework was chosen for the checkout page?", "helena", "shop", top_k=3)
+    assert asked.id in ids(found.memories)
+    assert answer.id in ids(found.memories)
+
+
+def test_a_time_in_the_question_prefers_what_happened_then(engine: RetrievalEngine, remember: Remember) -> None:
+    today = datetime(2024, 6, 19, tzinfo=UTC)
+    then = remember(make.a_memory(content="the deployment of the shop failed", event_time=today - timedelta(days=8)))
+    remember(
+        make.a_memory(content="the deployment of the bank failed", event_time=today - timedelta(days=1)),
+        make.a_memory(content="the deployment of the club failed", event_time=today - timedelta(days=99)),
+    )
+    found = engine.retrieve("Which deployment failed last week?", "helena", "shop", now=today)
+    assert ids(found.memories)[0] == then.id
+    assert "time" in found.explanation_of(then.id).terms
+
+
+def test_an_event_that_memory_knows_bounds_the_time(engine: RetrievalEngine, remember: Remember) -> None:
+    release = datetime(2024, 3, 10, tzinfo=UTC)
+    remember(make.a_memory(content="the big release went out", event_time=release))
+    early = remember(
+        make.a_memory(content="the search of the shop was rebuilt", event_time=release - timedelta(days=9))
+    )
+    late = remember(make.a_memory(content="the search of the shop was slow", event_time=release + timedelta(days=9)))
+    found = engine.retrieve("What happened to the shop's search before the big release?", "helena", "shop")
+    assert "time" in found.explanation_of(early.id).terms
+    assert "time" not in found.explanation_of(late.id).terms
+
+
+def test_what_is_related_comes_along(engine: RetrievalEngine, remember: Remember, store: StorageBackend) -> None:
+    cause, effect = remember(
+        make.a_memory(content="The login form of the shop times out"),
+        make.a_memory(content="A proxy in Frankfurt was replaced"),
+    )
+    store.save(make.a_relationship(cause, effect, relationship_type="caused_by"))
+    found = engine.retrieve("Why does the login form time out?", "helena", "shop")
+    assert set(ids(found.memories)) == {cause.id, effect.id}
+    assert "relationship caused_by" in found.explanation_of(effect.id).found_by
+
+
+# ---------------------------------------------------------------------- explaining
+
+
+def test_the_terms_of_every_score_add_up(engine: RetrievalEngine, remember: Remember) -> None:
+    remember(
+        make.a_heuristic(condition="testing a login form", confidence=0.9, occurrence_count=4, success_count=3),
+        make.a_memory(content="the login form was tested", title="Test"),
+        make.a_preference(preference="short answers"),
+    )
+    found = engine.retrieve(QUESTION, "helena", "shop", user_id="ana")
+    assert len(found.explain()) == found.total_items
+    for explanation in found.explain():
+        assert math.isclose(explanation.score, sum(explanation.terms.values()))
+        assert explanation.found_by
+
+
+def test_alma_s_factors_weigh_as_they_are_configured(
+    store: StorageBackend, embedder: EmbeddingProvider, remember: Remember
+) -> None:
+    lesson = remember(
+        make.a_heuristic(condition="testing a login form", confidence=0.5, occurrence_count=4, success_count=1)
+    )
+    weights = ScoringWeights(similarity=0.0, recency=0.0, success=2.0, confidence=4.0)
+    engine = RetrievalEngine(store, embedder, scoring_weights=weights)
+    assert engine.retrieve(QUESTION, "helena", "shop").explanation_of(lesson.id).terms == {
+        "success": 0.5,
+        "confidence": 2.0,
+    }
+    engine.close()
+
+
+def test_why_not_names_the_stage(engine: RetrievalEngine, remember: Remember) -> None:
+    remember(*(make.a_heuristic(condition=f"testing a login form, case {i}") for i in range(7)))
+    stranger = remember(make.a_heuristic(agent="victor", condition="testing a login form"))
+    other = remember(make.a_heuristic(condition="watering the plants", strategy="on Mondays"))
+    found = engine.retrieve(QUESTION, "helena", "shop", top_k=3)
+    stages = {}
+    for heuristic in engine.storage.get_heuristics("shop", top_k=20):
+        dropped = found.why_not(heuristic.id)
+        stages[heuristic.id] = None if dropped is None else dropped.stage
+    assert sorted(filter(None, stages.values())).count("rank") == 4
+    assert stages[other.id] == "relevance"
+    assert stages[stranger.id] == "scope"
+    unknown = found.why_not("nobody")
+    assert unknown is not None
+    assert unknown.stage == "scope"
+
+
+# ---------------------------------------------------------------------- the cache
+
+
+def test_the_same_question_is_answered_from_the_cache_until_something_is_written(
+    engine: RetrievalEngine, remember: Remember
+) -> None:
+    remember(make.a_heuristic(condition="testing a login form"))
+    first = engine.retrieve(QUESTION, "helena", "shop")
+    second = engine.retrieve(QUESTION, "helena", "shop")
+    assert (first.from_cache, second.from_cache) == (False, True)
+    assert first == second
+    assert not engine.retrieve(QUESTION, "helena", "shop", bypass_cache=True).from_cache
+    newer = remember(make.a_heuristic(condition="testing a login form by hand"))
+    third = engine.retrieve(QUESTION, "helena", "shop")
+    assert not third.from_cache
+    assert newer.id in ids(third.heuristics)
+
+
+def _write_elsewhere(path: str) -> None:
+    from alma.bootstrap import create_embedder, open_storage
+
+    with open_storage(path) as storage:
+        MemoryWriter(storage, create_embedder("local")).save(
+            make.a_heuristic(id="from elsewhere", condition="testing a login form")
+        )
+
+
+def test_another_process_s_write_is_seen_at_once(embedder: EmbeddingProvider, tmp_path: Any) -> None:
+    from alma.bootstrap import open_storage
+
+    path = str(tmp_path / "alma.db")
+    with open_storage(path) as storage:
+        engine = RetrievalEngine(storage, embedder)
+        assert not engine.retrieve(QUESTION, "helena", "shop")
+        process = multiprocessing.get_context("spawn").Process(target=_write_elsewhere, args=(path,))
+        process.start()
+        process.join()
+        assert ids(engine.retrieve(QUESTION, "helena", "shop").heuristics) == ["from elsewhere"]
+        storage.delete_heuristic("from elsewhere")
+        assert not engine.retrieve(QUESTION, "helena", "shop")
+        engine.close()
+
+
+def test_what_expires_leaves_the_cache(engine: RetrievalEngine, remember: Remember) -> None:
+    soon = now() + timedelta(milliseconds=1500)
+    remember(make.a_memory(content="the login form is being tested", expires_at=soon))
+    assert engine.retrieve(QUESTION, "helena", "shop").memories
+    while now() < soon:
+        pass
+    assert not engine.retrieve(QUESTION, "helena", "shop").memories
+
+
+# ---------------------------------------------------------------------- when something is down
+
+
+class BrokenEmbedder(EmbeddingProvider):
+    """A provider whose service does not answer."""
+
+    model = "all-MiniLM-L6-v2"
+    dimension = 384
+
+    def _embed(self, texts: Sequence[str]) -> list[list[Passage]]:
+        raise EmbeddingError("the service does not answer")
+
+
+class BrokenIndex:
+    """An index that cannot be reached."""
+
+    def search(self, *_: Any, **__: Any) -> Any:
+        raise IndexUnavailable("connection refused")
+
+    def close(self) -> None: ...
+
+
+def test_without_embeddings_words_find_and_the_slice_says_so(store: StorageBackend, remember: Remember) -> None:
+    lesson = remember(make.a_heuristic(condition="testing a login form"))
+    engine = RetrievalEngine(store, BrokenEmbedder())
+    found = engine.retrieve(QUESTION, "helena", "shop")
+    assert ids(found.heuristics) == [lesson.id]
+    assert "is down" in found.degraded
+    assert not engine.retrieve(QUESTION, "helena", "shop").from_cache
+    engine.close()
+
+
+def test_without_anything_to_search_by_the_newest_are_given(store: StorageBackend, remember: Remember) -> None:
+    lesson = remember(make.a_heuristic(condition="watering the plants", strategy="on Mondays"))
+    engine = RetrievalEngine(store, BrokenEmbedder())
+    found = engine.retrieve(QUESTION, "helena", "shop")
+    assert ids(found.heuristics) == [lesson.id]
+    assert "newest" in found.degraded
+    engine.close()
+
+
+def test_an_index_that_is_down_is_done_without(
+    store: StorageBackend, embedder: EmbeddingProvider, remember: Remember
+) -> None:
+    lesson = remember(make.a_heuristic(condition="testing a login form"))
+    engine = RetrievalEngine(store, embedder, vector_index=BrokenIndex())
+    found = engine.retrieve(QUESTION, "helena", "shop")
+    assert ids(found.heuristics) == [lesson.id]
+    assert "connection refused" in found.degraded
+
+
+def test_a_model_of_another_length_is_refused_with_the_fix(store: StorageBackend) -> None:
+    with pytest.raises(ConfigurationError, match="alma reembed"):
+        RetrievalEngine(store, MockEmbedder(dimension=8))
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        ({"query": " "}, "retrieve.query must be a text"),
+        ({"query": 7}, "retrieve.query must be a text"),
+        ({"agent": ""}, "retrieve.agent must have 1 to"),
+        ({"project_id": None}, "retrieve.project_id"),
+        ({"top_k": 0}, "retrieve.top_k must be a whole number from 1 to 1,000"),
+        ({"top_k": True}, "retrieve.top_k"),
+        ({"kinds": "memory"}, "retrieve.kinds must be a list"),
+        ({"kinds": ["session"]}, "retrieve.kinds must be among"),
+        ({"now": "yesterday"}, "retrieve.now"),
+    ],
+)
+def test_bad_input_gets_one_sentence(engine: RetrievalEngine, call: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValidationError, match=words):
+        engine.retrieve(**{"query": QUESTION, "agent": "helena", "project_id": "shop", **call})
+
+
+def test_any_text_can_be_asked(engine: RetrievalEngine, remember: Remember) -> None:
+    remember(make.a_memory(content="the login form"))
+    for question in ('"', "NEAR(a b)", "*", "🎉", "日本語", "\0?", "' OR 1=1 --", "x" * 50_000, "the of and"):
+        engine.retrieve(question, "helena", "shop")
+
+
+def test_a_long_memory_is_found_by_any_part_of_it(engine: RetrievalEngine, remember: Remember) -> None:
+    filler = "The committee discussed the colour of the curtains at great length. " * 60
+    memory = remember(make.a_memory(content=f"{filler}The gardener feeds the penguins at noon. {filler}"))
+    remember(*(make.a_memory(content=f"note {i} about the curtains") for i in range(5)))
+    assert ids(engine.retrieve("When are the penguins fed?", "helena", "shop").memories)[:1] == [memory.id]

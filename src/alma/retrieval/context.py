@@ -187,8 +187,12 @@ def _add_time(
     told_later = _TOLD_LATER if window.end - window.start < _SHORT_SPAN else timedelta(0)
     for candidate in memories:
         seen = known.get(candidate.id)
-        if seen is not None and window.start <= seen.moment < window.end + told_later:
+        if seen is None:
+            continue
+        if window.holds(seen.moment):
             candidate.add("time", TIME)
+        elif window.end <= seen.moment < window.end + told_later:
+            candidate.add("time", TIME / 2)
 
 
 def _anchored(storage: StorageBackend, window: TimeWindow, target: Target) -> TimeWindow | None:

@@ -176,7 +176,7 @@ def _ordered(kept: list[Ranked], question: Question, top_k: int, min_score: floa
     def overruled(older: Statement, newer: Statement) -> None:
         """The newer one takes the place of the older one, and the other way around."""
         ahead, behind = by_key[older.id], by_key[newer.id]
-        if "time" in ahead.terms and "time" not in behind.terms:
+        if ahead.terms.get("time", 0.0) > behind.terms.get("time", 0.0):
             # It was asked how things stood then.
             return
         gap = ahead.score - behind.score

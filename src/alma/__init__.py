@@ -55,7 +55,9 @@ if TYPE_CHECKING:
     from alma.model.query import Missing as Missing
     from alma.model.query import Or as Or
     from alma.model.query import Order as Order
+    from alma.model.scope import MemoryScope as MemoryScope
     from alma.model.scope import Scope as Scope
+    from alma.model.slice import MemorySlice as MemorySlice
     from alma.model.vector import Vector as Vector
     from alma.model.workspace import AgentState as AgentState
     from alma.model.workspace import Project as Project
@@ -65,6 +67,9 @@ if TYPE_CHECKING:
     from alma.model.workspace import User as User
     from alma.model.workspace import WorkItem as WorkItem
     from alma.model.workspace import WorkItemStatus as WorkItemStatus
+    from alma.retrieval.engine import RetrievalEngine as RetrievalEngine
+    from alma.retrieval.scoring import ScoringWeights as ScoringWeights
+    from alma.retrieval.writing import MemoryWriter as MemoryWriter
 
 __version__ = "1.0.0.dev0"
 
@@ -83,7 +88,11 @@ _HOMES = {
     ),
     "alma.model.governance": ("AuditEvent", "Attribution", "Setting", "SettingType"),
     "alma.model.query": ("Compare", "In", "Missing", "Has", "And", "Or", "Order", "Cursor"),
-    "alma.model.scope": ("Scope",),
+    "alma.model.scope": ("Scope", "MemoryScope"),
+    "alma.model.slice": ("MemorySlice",),
+    "alma.retrieval.engine": ("RetrievalEngine",),
+    "alma.retrieval.scoring": ("ScoringWeights",),
+    "alma.retrieval.writing": ("MemoryWriter",),
     "alma.model.vector": ("Vector",),
     "alma.bootstrap": ("create_cache", "create_embedder", "open_storage"),
     "alma.errors": (

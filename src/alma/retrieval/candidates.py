@@ -54,6 +54,8 @@ class Pool:
         self.problems: list[str] = []
         # What only words find has a cosine of at most this; 0 where the vectors found all there is.
         self.cosine_floor = 0.0
+        # Whether there are more memories than were proposed.
+        self.is_full = False
         self._by_key: dict[tuple[str, str], Candidate] = {}
 
     def __iter__(self) -> Iterator[Candidate]:
@@ -107,6 +109,7 @@ def _by_meaning(pool: Pool, index: VectorIndex, target: Target, vector: Vector, 
     for record_id, cosine in found:
         pool.propose(target, record_id, "meaning").cosine = cosine
     if len(found) == limit:
+        pool.is_full = True
         pool.cosine_floor = max(pool.cosine_floor, found[-1].cosine)
 
 

@@ -119,7 +119,7 @@ def rank(
     found = {cls: _read(storage, pool.of(cls), question, request, ranking) for cls, question in questions.items()}
     with_vectors = vector is not None
     read = [each for items in found.values() for each in items]
-    relevant = anything_fits(read, len(pool), with_vectors=with_vectors)
+    relevant = anything_fits(read, pool, with_vectors=with_vectors)
     for cls, items in found.items():
         fitting = [each for each in items if relevant and fits(each, with_vectors=with_vectors)]
         _note_unfit(items, fitting, ranking)

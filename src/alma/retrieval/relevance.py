@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from alma.model.record import Record
 from alma.model.text import terms
 from alma.model.vector import Vector, cosine
-from alma.retrieval.candidates import Candidate
+from alma.retrieval.candidates import Candidate, Pool
 
 # What covering all of the question's words adds to the cosine.
 _WORDS = 0.4
 # How well the best memory must fit for there to be anything relevant at all: the more there are to compare with, the
 # better one of them fits by chance. In stores of thousands one in 200 questions about stored things fits worse than
 # that, and one in five about other things better.
-_FITS_BEST_OF_FEW, _FITS_BEST_OF_MANY = 0.36, 0.5
-_FEW, _MANY = 50, 250
+_FITS_BEST_OF_ONE, _FOR_EACH_FOLD, _FITS_BEST_OF_MANY = 0.12, 0.055, 0.5
 # How well every other memory must fit beside the best.
-_FITS = 0.3
+_FITS = 0.2
 # Whoever asks for a rare name or number means the memory that has it.
 _SURE_WORDS = 0.85
 # Without vectors there are only words to go by.
@@ -70,12 +70,13 @@ class Fitting:
         return not _CONTEXT.isdisjoint(self.candidate.relevance)
 
 
-def anything_fits(found: Iterable[Fitting], compared: int, *, with_vectors: bool) -> bool:
-    """Whether any of so many memories has enough to do with the task; where none has, the rest is noise as well."""
+def anything_fits(found: Iterable[Fitting], pool: Pool, *, with_vectors: bool) -> bool:
+    """Whether any memory has enough to do with the task; where none has, the rest is noise as well."""
     if not with_vectors:
         return any(each.words >= _FITS_BEST_BY_WORDS for each in found)
-    share = min(1.0, max(0.0, (compared - _FEW) / (_MANY - _FEW)))
-    least = _FITS_BEST_OF_FEW + share * (_FITS_BEST_OF_MANY - _FITS_BEST_OF_FEW)
+    least = _FITS_BEST_OF_ONE + _FOR_EACH_FOLD * math.log(max(1, len(pool)))
+    if pool.is_full:
+        least = _FITS_BEST_OF_MANY
     return any(each.fit >= least or each.words >= _SURE_WORDS for each in found)
 
 

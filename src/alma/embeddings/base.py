@@ -21,6 +21,14 @@ class Passage:
     tokens: int
 
 
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """A text as vectors: one for the whole, and where it is longer than the model's window one for each passage."""
+
+    vector: Vector
+    passages: tuple[Vector, ...]
+
+
 class EmbeddingProvider(ABC):
     """Turns text into vectors of one model.
 
@@ -65,6 +73,13 @@ class EmbeddingProvider(ABC):
     def encode_batch(self, texts: Iterable[str]) -> list[Vector]:
         """The vector of each text, in order."""
         return [combined(passages) for passages in self._passages(texts)]
+
+    def encode_texts(self, texts: Iterable[str]) -> list[Encoded]:
+        """All the vectors that a text is stored with, in order."""
+        return [
+            Encoded(combined(passages), tuple(each.vector for each in passages) if len(passages) > 1 else ())
+            for passages in self._passages(texts)
+        ]
 
     def encode_passages(self, texts: Iterable[str]) -> list[list[Vector]]:
         """The vectors of each text's passages, in order; a text that fits the model's window has one."""

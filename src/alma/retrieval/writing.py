@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Sequence
 from alma.embeddings.base import EmbeddingProvider
 from alma.model.governance import ANONYMOUS, Attribution
 from alma.model.record import Record
-from alma.model.vector import Vector
 from alma.storage.base import StorageBackend
 
 Progress = Callable[[int, int], None]
@@ -39,22 +38,18 @@ class MemoryWriter:
 
     def _save(self, batch: Sequence[Record], by: Attribution) -> list[str]:
         # Embedding takes its time, so it is done before the transaction holds up other writers.
-        wanting = [record for record in batch if record.spec.embeds and getattr(record, "embedding", None) is None]
-        passages = dict(zip(map(id, wanting), self._embedded(wanting), strict=True))
-        ready = [self._with_vector(record, passages.get(id(record))) for record in batch]
+        wanting = {i: record.text() for i, record in enumerate(batch) if _wants_vector(record)}
+        encoded = dict(zip(wanting, self._embedder.encode_texts(wanting.values()), strict=True))
+        ready = list(batch)
+        for i, vectors in encoded.items():
+            ready[i] = batch[i].replace(embedding=vectors.vector)
         with self._storage.transaction(by) as tx:
             tx.save(*ready)
-            for record, original in zip(ready, batch, strict=True):
-                parts = passages.get(id(original), [])
-                if len(parts) > 1:
-                    tx.put_passages(type(record), {str(record.key): parts})
+            for i, vectors in encoded.items():
+                if vectors.passages:
+                    tx.put_passages(type(ready[i]), {str(ready[i].key): vectors.passages})
         return [str(record.key) for record in ready]
 
-    def _embedded(self, records: Sequence[Record]) -> list[list[Vector]]:
-        return self._embedder.encode_passages([record.text() for record in records])
 
-    def _with_vector(self, record: Record, passages: list[Vector] | None) -> Record:
-        if passages is None:
-            return record
-        whole = passages[0] if len(passages) == 1 else self._embedder.encode(record.text())
-        return record.replace(embedding=whole)
+def _wants_vector(record: Record) -> bool:
+    return record.spec.embeds and getattr(record, "embedding", None) is None and bool(record.text().strip())

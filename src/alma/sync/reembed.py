@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from alma.embeddings.base import EmbeddingProvider
-from alma.errors import ValidationError
+from alma.embeddings.base import EmbeddingProvider, Encoded
+from alma.errors import ConflictError, ValidationError
 from alma.model.kinds import KINDS
 from alma.model.record import Record
 from alma.model.scope import Scope
-from alma.storage.base import StorageBackend
+from alma.storage.base import StorageBackend, Transaction
 
+_ATTEMPTS = 5
 _EVERYWHERE = Scope.everywhere()
 _EMBEDDED = tuple(cls for cls in KINDS if cls.spec.embeds)
 
@@ -70,5 +71,26 @@ def _batches(storage: StorageBackend, model: str, size: int) -> Iterator[Sequenc
 def _embed(storage: StorageBackend, embedder: EmbeddingProvider, batch: Sequence[Record]) -> int:
     # A record that says nothing has nothing to encode and is found without a vector.
     texts = {record.key: text for record in batch if (text := record.text()).strip()}
-    vectors = dict(zip(texts, embedder.encode_batch(texts.values()), strict=True))
-    return storage.put_vectors(type(batch[0]), vectors, embedder.model, made_from=texts) if vectors else 0
+    encoded = dict(zip(texts, embedder.encode_texts(texts.values()), strict=True))
+    if not encoded:
+        return 0
+    for attempt in range(_ATTEMPTS):
+        try:
+            with storage.transaction() as tx:
+                return _put(tx, type(batch[0]), texts, encoded, embedder.model)
+        except ConflictError:
+            # Somebody else wrote the same records; the next attempt sees what.
+            if attempt == _ATTEMPTS - 1:
+                raise
+    raise AssertionError("the last attempt returns or raises")
+
+
+def _put(
+    tx: Transaction, cls: type[Record], texts: Mapping[str, str], encoded: Mapping[str, Encoded], model: str
+) -> int:
+    """Store the vectors of a batch's records that still say what was encoded."""
+    made = tx.put_vectors(cls, {key: each.vector for key, each in encoded.items()}, model, made_from=texts)
+    long = [key for key, each in encoded.items() if each.passages]
+    unchanged = (record.key for record in tx.get_many(cls, long, _EVERYWHERE) if record.text() == texts[record.key])
+    tx.put_passages(cls, {key: encoded[key].passages for key in unchanged}, model)
+    return made

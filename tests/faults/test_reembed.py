@@ -15,6 +15,7 @@ from alma.errors import EmbeddingError, ModelMismatchError, ValidationError
 from alma.model.kinds import KINDS
 from alma.model.learning import Heuristic
 from alma.model.memory import Memory
+from alma.model.query import Compare
 from alma.model.record import Record
 from alma.storage.base import DEFAULT_MODEL, StorageBackend
 from alma.storage.file_based import FileBasedStorage
@@ -201,3 +202,20 @@ def test_a_provider_that_fails_leaves_what_was_done(store: StorageBackend) -> No
 def test_a_batch_must_hold_something(store: StorageBackend, size: int) -> None:
     with pytest.raises(ValidationError, match="batch_size"):
         reembed(store, NEW, batch_size=size)
+
+
+class Windowed(MockEmbedder):
+    """Reads only a few words at a time."""
+
+    def _embed(self, texts: Sequence[str]) -> list[list[Passage]]:
+        return [[super(Windowed, self)._embed([word])[0][0] for word in text.split()] for text in texts]
+
+
+def test_the_passages_of_long_texts_move_too(store: StorageBackend, open_store: Open) -> None:
+    embedder = Windowed(8)
+    store.save(make.a_memory(id="long", content="penguins lighthouse"))
+    reembed(store, embedder)
+    moved = open_store(embedder)
+    for word in ("penguins", "lighthouse"):
+        [(key, cosine)] = moved.nearest_ids(Memory, embedder.encode(word), EVERYWHERE, Compare("id", "eq", "long"))
+        assert (key, round(cosine, 5)) == ("long", 1.0)

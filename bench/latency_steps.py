@@ -213,7 +213,9 @@ def _change(found: Latencies, contender: Contender, data: Data, limits: Limits) 
             continue
         contender.expect(question)
         key = contender.write(_answer_to(question, fact))
-        unseen += key not in after_write.time(partial(contender.retrieve, question))
+        found_it = key in after_write.time(partial(contender.retrieve, question))
+        # It may have been seen and yet not be among the five: what stands in one conversation speaks for each other.
+        unseen += not found_it and key not in contender.nearest(question)
         contender.delete(key)
         ghosts += key in after_delete.time(partial(contender.retrieve, question))
     found.after_write, found.after_delete = after_write.spread(), after_delete.spread()

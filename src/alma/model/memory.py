@@ -61,6 +61,7 @@ def importance_of(priority: int) -> float:
         Index("idx_memories_created", ("created_at DESC",)),
         Index("idx_memories_layers", ("layer_session", "layer_project", "layer_global", "layer_temporal")),
         Index("idx_memories_user_project_type", ("user_id", "project_id", "memory_type")),
+        Index("idx_memories_project_type", ("project_id", "memory_type", "created_at DESC")),
         Index("idx_memories_layers_importance", ("layer_global", "layer_project", "importance_score DESC")),
         Index(
             "idx_memories_recent_important", ("created_at DESC", "importance_score DESC"), where="is_archived IS FALSE"

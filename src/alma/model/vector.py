@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 import sys
 from array import array
 from collections.abc import Iterator, Sequence
@@ -70,16 +69,6 @@ class Vector(Sequence[float]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Vector.from_bytes, (self.to_bytes(),)
-
-
-def cosine(one: Sequence[float], other: Sequence[float]) -> float:
-    """How nearly two vectors of the same length point the same way, from -1 to 1; 0 where one of them is zero."""
-    lengths = math.sqrt(_dot(one, one) * _dot(other, other))
-    return max(-1.0, min(1.0, _dot(one, other) / lengths)) if lengths else 0.0
-
-
-def _dot(one: Sequence[float], other: Sequence[float]) -> float:
-    return math.fsum(map(operator.mul, one, other))
 
 
 def _single_precision(values: Any) -> array[float]:

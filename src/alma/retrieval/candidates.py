@@ -31,20 +31,19 @@ class Candidate:
     words: float | None = None
     relevance: dict[str, float] = field(default_factory=dict)
     found_by: list[str] = field(default_factory=list)
-
-    @property
-    def total(self) -> float:
-        return sum(self.relevance.values())
+    total: float = 0.0
 
     def scale(self, factor: float) -> None:
         """Everything that speaks for it so far, by this much."""
         for name in self.relevance:
             self.relevance[name] *= factor
+        self.total *= factor
 
     def add(self, name: str, value: float) -> None:
         """One more thing that speaks for it."""
         if value > 0:
             self.relevance[name] = self.relevance.get(name, 0.0) + value
+            self.total += value
 
 
 class Pool:

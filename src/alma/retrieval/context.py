@@ -29,12 +29,12 @@ RELATED = 0.4
 _STATEMENT, _LONG, _REMARK = 300, 2_400, 600
 _CONCISION = 0.35
 
-_MOST_CONVERSATIONS = 60
+_MOST_CONVERSATIONS = 50
 _MOST_TURNS = 5_000
 _COUNTED_OF_CONVERSATION = 3
-_STARTING_POINTS = 3
+_STARTING_POINTS = 2
 _LINKING_WORDS = 12
-_WORDS_LOOKED_AT = 60
+_WORDS_LOOKED_AT = 48
 # The weight of a word that one memory in fifty has: such a word links nothing in particular.
 _TOO_COMMON = 3.9
 _MOST_LINKED = 100
@@ -167,7 +167,8 @@ def _add_titles(memories: Iterable[Candidate], known: Mapping[str, Surroundings]
         if len(name) < 2:
             continue
         if name not in named:
-            named[name] = re.search(rf"(?<!\w){re.escape(name)}(?!\w)", folded) is not None
+            # Looking for the letters first spares a pattern for every title that is not named.
+            named[name] = name in folded and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", folded) is not None
         if named[name]:
             candidate.add("title", TITLE)
 

@@ -32,7 +32,7 @@ def cut(statements: Sequence[Statement], asked: frozenset[str]) -> list[Statemen
     """The best statements that are short enough to be compared, with their words."""
     chosen = [statement for statement in statements[:_COMPARED] if len(statement.text) <= _LONGEST_STATEMENT]
     for statement in chosen:
-        statement.words = frozenset(terms(statement.text))
+        statement.words = statement.words or frozenset(terms(statement.text))
         statement.matched = statement.words & asked
     return chosen
 

@@ -33,6 +33,7 @@ class Ranked:
     record: Record
     terms: dict[str, float]
     found_by: tuple[str, ...]
+    said: frozenset[str] = frozenset()
 
     @property
     def key(self) -> str:
@@ -93,6 +94,11 @@ class Scorer:
     memory_weights: ScoringWeights
     half_life_days: float
 
+    def fitting(self, found: Fitting) -> Ranked:
+        ranked = self.scored(found.record, found.candidate.relevance, found.candidate.found_by)
+        ranked.said = found.said
+        return ranked
+
     def scored(self, record: Record, relevance: Mapping[str, float], found_by: Iterable[str]) -> Ranked:
         weights = self.memory_weights if isinstance(record, Memory) else self.weights
         known = factors(record, self.request.now, self.half_life_days)
@@ -123,7 +129,7 @@ def rank(
     for cls, items in found.items():
         fitting = [each for each in items if relevant and fits(each, with_vectors=with_vectors)]
         _note_unfit(items, fitting, ranking)
-        kept = [scorer.scored(each.record, each.candidate.relevance, each.candidate.found_by) for each in fitting]
+        kept = [scorer.fitting(each) for each in fitting]
         ranking.chosen[cls] = _ordered(kept, questions[cls], request.top_k, min_score, ranking)
     _add_by_rule(storage, ranking, scorer)
     return ranking
@@ -192,7 +198,7 @@ def _ordered(kept: list[Ranked], question: Question, top_k: int, min_score: floa
 def _statement(ranked: Ranked) -> Statement:
     record = ranked.record
     owner = str(getattr(record, "agent", None) or getattr(record, "title", "").partition("(")[0])
-    return Statement(ranked.key, owner, record.text(), moment_of(record), ranked.score)
+    return Statement(ranked.key, owner, record.text(), moment_of(record), ranked.score, ranked.said)
 
 
 def _without_repetitions(by_score: Sequence[Ranked], statements: Sequence[Statement], ranking: Ranking) -> list[Ranked]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from alma.model.record import Record
 from alma.model.text import terms
-from alma.model.vector import Vector, cosine
+from alma.model.vector import Vector
 from alma.retrieval.candidates import Candidate, Pool
+from alma.storage.nearest import cosines
 
 # What covering all of the question's words adds to the cosine.
 _WORDS = 0.4
@@ -37,18 +38,16 @@ class Question:
 
     def fitting(self, candidate: Candidate, record: Record) -> Fitting:
         """How well a memory fits by itself: by meaning and by words."""
-        own: Sequence[float] | None = getattr(record, "embedding", None)
+        own: Vector | None = getattr(record, "embedding", None)
         if candidate.cosine is None and self.vector is not None and own is not None:
-            candidate.cosine = cosine(self.vector, own)
-        return Fitting(candidate, record, max(0.0, candidate.cosine or 0.0), self._covered(record))
+            candidate.cosine = next(cosines(self.vector, [own.to_bytes()]))
+        said = frozenset(terms(record.text()[:_LOOKED_AT]))
+        return Fitting(candidate, record, max(0.0, candidate.cosine or 0.0), self._covered(said), said)
 
-    def _covered(self, record: Record) -> float:
+    def _covered(self, said: frozenset[str]) -> float:
         """How much of what the task says, by the weight of its words, the memory says as well."""
         full = sum(self.weights.values())
-        if not full:
-            return 0.0
-        own = self.terms.intersection(terms(record.text()[:_LOOKED_AT]))
-        return sum(self.weights[word] for word in own) / full
+        return sum(self.weights[word] for word in self.terms & said) / full if full else 0.0
 
 
 @dataclass(slots=True)
@@ -59,6 +58,7 @@ class Fitting:
     record: Record
     meaning: float
     words: float
+    said: frozenset[str]
 
     @property
     def fit(self) -> float:

@@ -38,9 +38,9 @@ class Request:
     now: datetime
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Target:
-    """A kind of memory to search, in which scope and under which condition.
+    """A kind of memory to search, in which scope and under which condition; each is itself and equals no other.
 
     What is handed over `by_rule` does not have to resemble the task; what is not `searched` only comes by rule.
     """

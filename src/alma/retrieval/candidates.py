@@ -114,7 +114,7 @@ def _by_meaning(pool: Pool, index: VectorIndex, target: Target, vector: Vector, 
 
 def _by_words(pool: Pool, storage: StorageBackend, target: Target, query: str, limit: int) -> None:
     try:
-        found = storage.matching_ids(target.cls, query, target.scope, target.where, limit)
+        found = storage.matching_ids(target.cls, query, target.scope, target.where, limit, exact=False)
     except StorageError as exc:
         pool.problems.append(f"full-text search is down ({exc})")
         return

@@ -16,6 +16,7 @@ from alma.retrieval.candidates import Candidate, Pool
 from alma.retrieval.router import Request, Target
 from alma.retrieval.when import TimeWindow, time_window
 from alma.storage.base import StorageBackend
+from alma.storage.ranking import idf
 
 # How much each kind of evidence counts, where a memory's own meaning and words count up to one.
 NEXT_TO, NEAR = 0.4, 0.2
@@ -33,11 +34,12 @@ _MOST_CONVERSATIONS = 50
 _MOST_TURNS = 5_000
 _COUNTED_OF_CONVERSATION = 3
 _STARTING_POINTS = 2
-_LINKING_WORDS = 12
+_LINKING_WORDS = 10
 _WORDS_LOOKED_AT = 48
-# The weight of a word that one memory in fifty has: such a word links nothing in particular.
-_TOO_COMMON = 3.9
+# A word that more memories have, or more than one in fifty, links nothing in particular.
+_FEW, _FEW_OF_MANY = 3, 0.02
 _MOST_LINKED = 100
+_READ_FOR_LINKS = 4_000
 _RELATED_TO = 10
 # People speak of a day some days later.
 _TOLD_LATER = timedelta(days=7)
@@ -213,33 +215,42 @@ def _add_links(storage: StorageBackend, pool: Pool, query: str) -> None:
     """One hop: what shares rare words with the best memories may hold the other half of the answer."""
     memories = pool.of(Memory)
     best = [candidate for candidate in memories[:_STARTING_POINTS] if candidate.total > 0]
-    faintest = memories[-1].total
-    linked: dict[str, tuple[Target, float]] = {}
-    for start in best:
-        for record in storage.get_many(Memory, [start.id], start.target.scope):
-            for key, strength in _linked_to(storage, record, start.target, query):
-                strength *= start.total / best[0].total
-                if key != start.id and strength > linked.get(key, (None, 0.0))[1]:
-                    linked[key] = (start.target, strength)
-    for key, (target, strength) in linked.items():
-        known = pool.get(Memory, key) is not None
-        pool.propose(target, key, "linked words").add("linked", LINKED * strength + (0.0 if known else faintest))
-
-
-def _linked_to(storage: StorageBackend, record: Memory, target: Target, query: str) -> list[tuple[str, float]]:
-    """The memories that share the rarest words of this one which the question does not have, with how much they do."""
-    asked = words_by_term(query)
-    own = {term: word for term, word in words_by_term(f"{record.title}\n{record.content}").items() if term not in asked}
-    looked_at = dict(list(own.items())[:_WORDS_LOOKED_AT])
-    weights = storage.word_weights(Memory, list(looked_at), target.scope, target.where)
-    rare = sorted((term for term in looked_at if weights[term] >= _TOO_COMMON), key=lambda term: -weights[term])
-    rare = rare[:_LINKING_WORDS]
+    if not best:
+        return
+    target, faintest = best[0].target, memories[-1].total
+    starts = {candidate.id for candidate in best if candidate.target is target}
+    rare, full = _rare_words(storage, storage.get_many(Memory, starts, target.scope), target, query)
     if not rare:
-        return []
-    full = 2 * sum(weights[term] for term in rare)
-    words = " ".join(looked_at[term] for term in rare)
-    found = storage.matching_ids(Memory, words, target.scope, target.where, _MOST_LINKED)
-    return [(key, min(1.0, score / full)) for key, score in found]
+        return
+    found = storage.matching_ids(Memory, " ".join(rare), target.scope, target.where, _MOST_LINKED, exact=False)
+    for key, score in found:
+        if key not in starts:
+            known = pool.get(Memory, key) is not None
+            strength = LINKED * min(1.0, score / full)
+            pool.propose(target, key, "linked words").add("linked", strength if known else strength + faintest)
+
+
+def _rare_words(
+    storage: StorageBackend, records: Iterable[Memory], target: Target, query: str
+) -> tuple[set[str], float]:
+    """Words of these memories that few others have and the question has not, and what sharing one's words scores."""
+    asked = words_by_term(query)
+    rare: set[str] = set()
+    full = 0.0
+    for record in records:
+        own = {term: word for term, word in words_by_term(_beginning(record)).items() if term not in asked}
+        looked_at = dict(list(own.items())[:_WORDS_LOOKED_AT])
+        total, counts = storage.word_counts(Memory, looked_at, target.scope, target.where)
+        few = max(_FEW, _FEW_OF_MANY * total)
+        # What nobody else has links to nothing.
+        linking = sorted((term for term, count in counts.items() if 1 < count <= few), key=lambda term: counts[term])
+        rare.update(looked_at[term] for term in linking[:_LINKING_WORDS])
+        full = max(full, 2 * sum(idf(total, counts[term]) for term in linking[:_LINKING_WORDS]))
+    return rare, full
+
+
+def _beginning(record: Memory) -> str:
+    return f"{record.title}\n{record.content}"[:_READ_FOR_LINKS]
 
 
 def _add_relationships(storage: StorageBackend, pool: Pool) -> None:

@@ -15,9 +15,9 @@ from alma.storage.nearest import cosines
 # What covering all of the question's words adds to the cosine.
 _WORDS = 0.4
 # How well the best memory must fit for there to be anything relevant at all: the more there are to compare with, the
-# better one of them fits by chance. In stores of thousands one in 200 questions about stored things fits worse than
-# that, and one in five about other things better.
-_FITS_BEST_OF_ONE, _FOR_EACH_FOLD, _FITS_BEST_OF_MANY = 0.12, 0.055, 0.5
+# better one of them fits by chance. In stores of thousands hardly a question about stored things fits worse than that,
+# and two in five about other things better.
+_FITS_BEST_OF_ONE, _FOR_EACH_FOLD, _FITS_BEST_OF_MANY = 0.12, 0.055, 0.42
 # How well every other memory must fit beside the best.
 _FITS = 0.2
 # Whoever asks for a rare name or number means the memory that has it.
@@ -74,7 +74,7 @@ def anything_fits(found: Iterable[Fitting], pool: Pool, *, with_vectors: bool) -
     """Whether any memory has enough to do with the task; where none has, the rest is noise as well."""
     if not with_vectors:
         return any(each.words >= _FITS_BEST_BY_WORDS for each in found)
-    least = _FITS_BEST_OF_ONE + _FOR_EACH_FOLD * math.log(max(1, len(pool)))
+    least = min(_FITS_BEST_OF_MANY, _FITS_BEST_OF_ONE + _FOR_EACH_FOLD * math.log(max(1, len(pool))))
     if pool.is_full:
         least = _FITS_BEST_OF_MANY
     return any(each.fit >= least or each.words >= _SURE_WORDS for each in found)

@@ -189,7 +189,7 @@ class FileTransaction(Transaction):
         return last
 
     def _matching(
-        self, spec: RecordSpec, words: Sequence[str], where: Predicate, limit: int
+        self, spec: RecordSpec, words: Sequence[str], where: Predicate, limit: int, *, exact: bool
     ) -> list[tuple[str, float]]:
         texts = {record.key: terms(record.text()) for record in self._fulfilling(spec, where)}
         return bm25(texts, words)[:limit]

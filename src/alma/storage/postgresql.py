@@ -326,7 +326,7 @@ class PostgresTransaction(SqlTransaction):
     # ------------------------------------------------------------------ searching
 
     def _matching(
-        self, spec: RecordSpec, words: Sequence[str], where: Predicate, limit: int
+        self, spec: RecordSpec, words: Sequence[str], where: Predicate, limit: int, *, exact: bool
     ) -> list[tuple[str, float]]:
         return WordSearch(self, spec, where).matching(words, limit)
 

@@ -123,11 +123,12 @@ class Primitives(ABC):
 
     @abstractmethod
     def _matching(
-        self, spec: RecordSpec, words: Sequence[str], where: Predicate, limit: int
+        self, spec: RecordSpec, words: Sequence[str], where: Predicate, limit: int, *, exact: bool
     ) -> list[tuple[str, float]]:
         """The keys of the records that contain at least one of the words, best match first, ids breaking ties.
 
-        Where there are too many such records, the most common words may be left out.
+        Where there are too many such records, the most common words may be left out; where `exact` is not asked for,
+        ties may be broken in any way.
         """
 
     @abstractmethod

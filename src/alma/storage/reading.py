@@ -87,21 +87,32 @@ class Reading(VectorFeed, Primitives):
         wanted = list(dict.fromkeys(record_ids))
         return self._text_lengths(_searchable(spec_of(cls)), wanted) if wanted else {}
 
+    def word_counts(
+        self, cls: type[Record], words: Iterable[str], scope: Scope, where: Predicate = EVERYTHING
+    ) -> tuple[int, dict[str, int]]:
+        spec = _searchable(spec_of(cls))
+        return self._word_counts(spec, list(dict.fromkeys(words)), inside(spec, scope, where))
+
     def word_weights(
         self, cls: type[Record], words: Iterable[str], scope: Scope, where: Predicate = EVERYTHING
     ) -> dict[str, float]:
-        spec = _searchable(spec_of(cls))
-        wanted = list(dict.fromkeys(words))
+        wanted = list(words)
         if not wanted:
             return {}
-        records, counts = self._word_counts(spec, wanted, inside(spec, scope, where))
-        return {word: idf(max(records, counts[word]), counts[word]) for word in wanted}
+        records, counts = self.word_counts(cls, wanted, scope, where)
+        return {word: idf(max(records, count), count) for word, count in counts.items()}
 
     def count(self, cls: type[Record], scope: Scope, where: Predicate = EVERYTHING) -> int:
         return self._count(spec_of(cls), inside(spec_of(cls), scope, where))
 
     def matching_ids(
-        self, cls: type[Record], query: str, scope: Scope, where: Predicate = EVERYTHING, limit: int = 10
+        self,
+        cls: type[Record],
+        query: str,
+        scope: Scope,
+        where: Predicate = EVERYTHING,
+        limit: int = 10,
+        exact: bool = True,
     ) -> list[tuple[str, float]]:
         spec = _searchable(spec_of(cls))
         if not isinstance(query, str):
@@ -109,7 +120,7 @@ class Reading(VectorFeed, Primitives):
         bounded = inside(spec, scope, where)
         words = query_terms(query)[:_MOST_TERMS]
         limit = required_limit(limit)
-        return self._matching(spec, words, bounded, limit) if words and limit else []
+        return self._matching(spec, words, bounded, limit, exact=exact) if words and limit else []
 
     def search_text(
         self, cls: type[T], query: str, scope: Scope, where: Predicate = EVERYTHING, limit: int = 10

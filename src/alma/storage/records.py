@@ -214,6 +214,13 @@ class RecordStore(ABC):
         with self.snapshot() as tx:
             return tx.text_lengths(cls, record_ids)
 
+    def word_counts(
+        self, cls: type[Record], words: Iterable[str], scope: Scope, where: Predicate = EVERYTHING
+    ) -> tuple[int, dict[str, int]]:
+        """How many records there are, and how many have each term: exact in small scopes, estimated in large ones."""
+        with self.snapshot() as tx:
+            return tx.word_counts(cls, words, scope, where)
+
     def word_weights(
         self, cls: type[Record], words: Iterable[str], scope: Scope, where: Predicate = EVERYTHING
     ) -> dict[str, float]:
@@ -230,7 +237,13 @@ class RecordStore(ABC):
             return tx.count(cls, scope, where)
 
     def matching_ids(
-        self, cls: type[Record], query: str, scope: Scope, where: Predicate = EVERYTHING, limit: int = 10
+        self,
+        cls: type[Record],
+        query: str,
+        scope: Scope,
+        where: Predicate = EVERYTHING,
+        limit: int = 10,
+        exact: bool = True,
     ) -> list[tuple[str, float]]:
         """The ids of the records inside the scope that share words with the query, with scores, best match first.
 
@@ -238,10 +251,10 @@ class RecordStore(ABC):
         that every text has (the, what, is) are left out of the query, unless there are no others, and no more than 64
         different words are looked for. The answer is exact, every word counting, while these have no more than some
         4,000 entries in the scope, so always in a store of up to 3,000 records; beyond that the most common words may
-        only help to rank, or be left out.
+        only help to rank, or be left out. With `exact=False`, which of many equally good matches are given may vary.
         """
         with self.snapshot() as tx:
-            return tx.matching_ids(cls, query, scope, where, limit)
+            return tx.matching_ids(cls, query, scope, where, limit, exact)
 
     def search_text(
         self, cls: type[T], query: str, scope: Scope, where: Predicate = EVERYTHING, limit: int = 10

@@ -228,9 +228,9 @@ class SQLiteTransaction(SQLiteFeed):
         return dict(self.rows(sql, {"keys": self.dialect.encode(FieldType.STRINGS, list(keys))}))
 
     def _matching(
-        self, spec: RecordSpec, words: Sequence[str], where: Predicate, limit: int
+        self, spec: RecordSpec, words: Sequence[str], where: Predicate, limit: int, *, exact: bool
     ) -> list[tuple[str, float]]:
-        return WordSearch(self, spec, where).matching(words, limit)
+        return WordSearch(self, spec, where).matching(words, limit, exact=exact)
 
     def _word_counts(self, spec: RecordSpec, words: Sequence[str], where: Predicate) -> tuple[int, dict[str, int]]:
         return WordSearch(self, spec, where).counts(words)

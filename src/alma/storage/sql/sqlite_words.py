@@ -41,6 +41,7 @@ _RESCORED = 60
 _FEW = 50
 _RESCORED_CHARACTERS = 100_000
 _LOOKED_AT = 1_000
+_LEAST_SHARE = 0.1
 # A word is counted inside so small a scope; in a larger one it is about as common as everywhere.
 _FEW_INSIDE = 1_000
 _FAINT = 1e-9
@@ -149,7 +150,7 @@ class WordSearch:
         # Asking for the owner inside the index pays while there are few entries of it to leap over.
         self._narrowed = bool(self._scope) and self._inside < _SMALL_SCOPE
 
-    def matching(self, words: Sequence[str], limit: int) -> list[tuple[str, float]]:
+    def matching(self, words: Sequence[str], limit: int, *, exact: bool = True) -> list[tuple[str, float]]:
         """The keys of the records that match, with their scores, best first."""
         if not self._records:
             return []
@@ -160,7 +161,7 @@ class WordSearch:
         overhead = {word: count * _COUNTING + min(count * _LEAPING, leaps) for word, count in everywhere.items()}
         selection = ranking.select(inside, self._inside, overhead)
         if not selection.left_out:
-            return [(key, score) for _, key, score in self._scored(selection.chosen, limit, exact=True)]
+            return [(key, score) for _, key, score in self._scored(selection.chosen, limit, exact=exact)]
         found = self._scored(selection.chosen, max(limit, _RESCORED), exact=False)
         weights = {word: idf(self._records, everywhere[word]) for word in selection.left_out}
         more = self._rare_here(weights, everywhere)
@@ -229,13 +230,16 @@ class WordSearch:
         question = _any_of(map(_quoted, words))
         if self._narrowed:
             question = f"{question} AND {self._scope}"
-        best = self._best(question, limit + _SPARE)
+        # Of a large scope's matches its share of all records is expected to lie inside, and somewhat more are read.
+        share = 1.0 if self._narrowed else min(1.0, self._inside / self._records)
+        most = round((limit + _SPARE) / max(share, _LEAST_SHARE))
+        best = self._best(question, most)
         # Nearly all lie inside, so it is enough to read the rows of the best.
         keys = self._keys_inside([seq for seq, _ in best])
         found = sorted(
             ((seq, keys[seq], score) for seq, score in best if seq in keys), key=lambda each: (-each[2], each[1])
         )
-        complete = len(best) < limit + _SPARE
+        complete = len(best) < most
         # Where the cut went through records of one score, their keys must decide which of them are first.
         settled = len(found) >= limit and (not exact or found[limit - 1][2] > best[-1][1])
         return found[:limit] if complete or settled else self._best_inside(question, limit)

@@ -22,7 +22,7 @@ from alma.storage.ranking import idf
 NEXT_TO, NEAR = 0.4, 0.2
 BEST_OF_CONVERSATION, REST_OF_CONVERSATION = 0.2, 0.4
 TITLE = 0.15
-TIME = 0.3
+TIME = 0.2
 LINKED = 0.4
 RELATED = 0.4
 

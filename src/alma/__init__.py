@@ -5,8 +5,9 @@ Names are loaded when they are first used, so that `import alma` costs nothing a
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from alma.lazy import loader
 
 if TYPE_CHECKING:
     from alma.bootstrap import create_cache as create_cache
@@ -122,13 +123,7 @@ _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = ["__version__", *_HOME_OF]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME_OF:
-        raise AttributeError(f"module 'alma' has no attribute {name!r}")
-    value = getattr(import_module(_HOME_OF[name]), name)
-    globals()[name] = value
-    return value
+__getattr__ = loader(__name__, _HOME_OF)
 
 
 def __dir__() -> list[str]:

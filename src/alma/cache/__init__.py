@@ -1,1 +1,26 @@
-"""Caches of retrieval results, behind one port."""
+"""Caches of retrieval results: the port, and what stands behind it, each loaded when it is first used."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from alma.lazy import loader
+
+if TYPE_CHECKING:
+    from alma.cache.base import CacheBackend as CacheBackend
+    from alma.cache.base import CacheStats as CacheStats
+    from alma.cache.base import NullCache as NullCache
+    from alma.cache.local import RetrievalCache as RetrievalCache
+    from alma.cache.redis import RedisCache as RedisCache
+
+_HOME_OF = {
+    "CacheBackend": "alma.cache.base",
+    "CacheStats": "alma.cache.base",
+    "NullCache": "alma.cache.base",
+    "RetrievalCache": "alma.cache.local",
+    "RedisCache": "alma.cache.redis",
+}
+
+__all__ = [*_HOME_OF]
+
+__getattr__ = loader(__name__, _HOME_OF)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from alma.lazy import loader
 
 if TYPE_CHECKING:
     from alma.embeddings.azure import AzureEmbedder as AzureEmbedder
@@ -26,8 +27,4 @@ _HOME_OF = {
 
 __all__ = [*_HOME_OF]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME_OF:
-        raise AttributeError(f"module 'alma.embeddings' has no attribute {name!r}")
-    return getattr(import_module(_HOME_OF[name]), name)
+__getattr__ = loader(__name__, _HOME_OF)

@@ -1,1 +1,22 @@
 """Retrieval: finding the few memories worth knowing before a task, and saying why."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from alma.lazy import loader
+
+if TYPE_CHECKING:
+    from alma.retrieval.engine import RetrievalEngine as RetrievalEngine
+    from alma.retrieval.scoring import ScoringWeights as ScoringWeights
+    from alma.retrieval.writing import MemoryWriter as MemoryWriter
+
+_HOME_OF = {
+    "RetrievalEngine": "alma.retrieval.engine",
+    "ScoringWeights": "alma.retrieval.scoring",
+    "MemoryWriter": "alma.retrieval.writing",
+}
+
+__all__ = [*_HOME_OF]
+
+__getattr__ = loader(__name__, _HOME_OF)

@@ -52,7 +52,7 @@ class Surroundings:
 
     session_id: str | None
     title: str
-    moment: datetime
+    moment: datetime | None
 
 
 def add_context(storage: StorageBackend, pool: Pool, request: Request) -> None:
@@ -60,21 +60,25 @@ def add_context(storage: StorageBackend, pool: Pool, request: Request) -> None:
     memories = pool.of(Memory)
     if not memories:
         return
-    known = _surroundings(storage, memories)
+    window = time_window(request.query, request.now)
+    known = _surroundings(storage, memories, with_moments=window is not None)
     _prefer_concise(storage, memories)
     _add_conversations(storage, pool, known)
     _add_titles(memories, known, request.query)
-    _add_time(storage, memories, known, request)
+    _add_time(storage, memories, known, window)
     _add_links(storage, pool, request.query)
     _add_relationships(storage, pool)
 
 
-def _surroundings(storage: StorageBackend, memories: Iterable[Candidate]) -> dict[str, Surroundings]:
-    names = ("id", "session_id", "title", "event_time", "created_at")
+def _surroundings(
+    storage: StorageBackend, memories: Iterable[Candidate], *, with_moments: bool
+) -> dict[str, Surroundings]:
+    # Moments are only read where the question speaks of a time: most do not.
+    names = ("id", "session_id", "title", *(("event_time", "created_at") if with_moments else ()))
     return {
-        key: Surroundings(session, title, told or made)
+        key: Surroundings(session, title, next(filter(None, moments), None))
         for target, ids in _by_target(memories).items()
-        for key, session, title, told, made in storage.values(Memory, names, target.scope, In("id", ids))
+        for key, session, title, *moments in storage.values(Memory, names, target.scope, In("id", ids))
     }
 
 
@@ -179,10 +183,12 @@ def _add_titles(memories: Iterable[Candidate], known: Mapping[str, Surroundings]
 
 
 def _add_time(
-    storage: StorageBackend, memories: Sequence[Candidate], known: Mapping[str, Surroundings], request: Request
+    storage: StorageBackend,
+    memories: Sequence[Candidate],
+    known: Mapping[str, Surroundings],
+    window: TimeWindow | None,
 ) -> None:
     """What happened in the time that the question speaks of gains from it."""
-    window = time_window(request.query, request.now)
     if window is not None and window.anchor is not None:
         window = _anchored(storage, window, memories[0].target)
     if window is None:
@@ -190,7 +196,7 @@ def _add_time(
     told_later = _TOLD_LATER if window.end - window.start < _SHORT_SPAN else timedelta(0)
     for candidate in memories:
         seen = known.get(candidate.id)
-        if seen is None:
+        if seen is None or seen.moment is None:
             continue
         if window.holds(seen.moment):
             candidate.add("time", TIME)

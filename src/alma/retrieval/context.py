@@ -29,6 +29,8 @@ RELATED = 0.4
 # In characters: what is still a statement, from where on length makes no more difference, what is a mere remark.
 _STATEMENT, _LONG, _REMARK = 300, 2_400, 600
 _CONCISION = 0.35
+# Whoever asks what "you" said asks for an answer of the assistant, and those are long.
+_ADDRESSED = re.compile(r"\b(?:you|your|yours)\b", re.IGNORECASE)
 
 _MOST_CONVERSATIONS = 50
 _MOST_TURNS = 5_000
@@ -62,7 +64,8 @@ def add_context(storage: StorageBackend, pool: Pool, request: Request) -> None:
         return
     window = time_window(request.query, request.now)
     known = _surroundings(storage, memories, with_moments=window is not None)
-    _prefer_concise(storage, memories)
+    if not _ADDRESSED.search(request.query):
+        _prefer_concise(storage, memories)
     _add_conversations(storage, pool, known)
     _add_titles(memories, known, request.query)
     _add_time(storage, memories, known, window)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
@@ -78,6 +79,14 @@ class Pool:
         """The candidates of a kind, best first, ids breaking ties."""
         chosen = (candidate for candidate in self if candidate.target.cls is cls)
         return sorted(chosen, key=lambda candidate: (-candidate.total, candidate.id))
+
+
+def by_target(candidates: Iterable[Candidate]) -> dict[Target, list[str]]:
+    """The ids of the candidates, under the target each was found for."""
+    found: dict[Target, list[str]] = defaultdict(list)
+    for candidate in candidates:
+        found[candidate.target].append(candidate.id)
+    return found
 
 
 def gather(

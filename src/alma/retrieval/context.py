@@ -12,7 +12,7 @@ from alma.model.memory import Memory, MemoryRelationship
 from alma.model.query import And, Compare, In, Or, Order
 from alma.model.scope import Scope
 from alma.model.text import words_by_term
-from alma.retrieval.candidates import Candidate, Pool
+from alma.retrieval.candidates import Candidate, Pool, by_target
 from alma.retrieval.router import Request, Target
 from alma.retrieval.when import TimeWindow, time_window
 from alma.storage.base import StorageBackend
@@ -80,16 +80,9 @@ def _surroundings(
     names = ("id", "session_id", "title", *(("event_time", "created_at") if with_moments else ()))
     return {
         key: Surroundings(session, title, next(filter(None, moments), None))
-        for target, ids in _by_target(memories).items()
+        for target, ids in by_target(memories).items()
         for key, session, title, *moments in storage.values(Memory, names, target.scope, In("id", ids))
     }
-
-
-def _by_target(memories: Iterable[Candidate]) -> dict[Target, list[str]]:
-    found: dict[Target, list[str]] = defaultdict(list)
-    for candidate in memories:
-        found[candidate.target].append(candidate.id)
-    return found
 
 
 # ---------------------------------------------------------------------- length

@@ -20,11 +20,11 @@ from alma.model.scope import MemoryScope
 from alma.model.slice import MemorySlice
 from alma.model.vector import Vector
 from alma.retrieval import router
-from alma.retrieval.candidates import Pool, gather
+from alma.retrieval.candidates import gather
 from alma.retrieval.context import add_context
-from alma.retrieval.ranking import Ranking, rank
+from alma.retrieval.ranking import Scorer, rank
 from alma.retrieval.recent import most_recent
-from alma.retrieval.router import Request, Target
+from alma.retrieval.router import Request
 from alma.retrieval.scoring import MEMORY_WEIGHTS, ScoringWeights
 from alma.storage.base import DEFAULT_MODEL, StorageBackend
 from alma.vectors.base import VectorIndex
@@ -121,7 +121,8 @@ class RetrievalEngine:
             if problems and not len(pool):
                 return most_recent(self.storage, targets, request, _sentence(problems, "the newest ones are given"))
             add_context(self.storage, pool, request)
-            ranking = self._ranked(request, targets, pool, vector)
+            scorer = Scorer(request, self.weights, self.memory_weights, self.half_life_days)
+            ranking = rank(self.storage, pool, request, targets, vector, scorer, self.min_score)
         return ranking.to_slice(request, _sentence(problems, "found without it") if problems else "")
 
     def _embedded(self, query: str) -> tuple[Vector | None, list[str]]:
@@ -130,19 +131,6 @@ class RetrievalEngine:
         except Exception as exc:  # noqa: BLE001 - whatever a provider does, an agent must be able to go on
             _log.warning("the query was not embedded", extra={"error": str(exc)})
             return None, [f"the embedding provider {self.embedder.model} is down ({exc})"]
-
-    def _ranked(self, request: Request, targets: Sequence[Target], pool: Pool, vector: Vector | None) -> Ranking:
-        return rank(
-            self.storage,
-            pool,
-            request,
-            targets,
-            vector,
-            weights=self.weights,
-            memory_weights=self.memory_weights,
-            half_life_days=self.half_life_days,
-            min_score=self.min_score,
-        )
 
     # ------------------------------------------------------------------ the request
 

@@ -6,16 +6,16 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from alma.model.learning import UserPreference
 from alma.model.memory import Memory
-from alma.model.query import And, In, Order
+from alma.model.query import And, In
 from alma.model.record import Record
 from alma.model.slice import Dropped, Explanation, MemorySlice
 from alma.model.text import query_terms
 from alma.model.vector import Vector
 from alma.retrieval import order
-from alma.retrieval.candidates import Candidate, Pool
+from alma.retrieval.candidates import Candidate, Pool, by_target
 from alma.retrieval.order import Statement
+from alma.retrieval.recent import newest
 from alma.retrieval.relevance import Fitting, Question, anything_fits, fits
 from alma.retrieval.router import STANDING_TYPES, Request, Target
 from alma.retrieval.scoring import ScoringWeights, factors, moment_of, score_terms
@@ -111,18 +111,15 @@ def rank(
     request: Request,
     targets: Sequence[Target],
     vector: Vector | None,
-    *,
-    weights: ScoringWeights,
-    memory_weights: ScoringWeights,
-    half_life_days: float,
+    scorer: Scorer,
     min_score: float,
 ) -> Ranking:
     """The best of each kind, in order."""
-    scorer = Scorer(request, weights, memory_weights, half_life_days)
     ranking = Ranking(storage, targets)
     asked = frozenset(query_terms(request.query))
-    questions = {cls: _question(storage, pool, cls, vector, asked) for cls in request.kinds}
-    found = {cls: _read(storage, pool.of(cls), question, request, ranking) for cls, question in questions.items()}
+    candidates = {cls: pool.of(cls) for cls in request.kinds}
+    questions = {cls: _question(storage, cls, best, vector, asked) for cls, best in candidates.items()}
+    found = {cls: _read(storage, best, questions[cls], request, ranking) for cls, best in candidates.items()}
     with_vectors = vector is not None
     read = [each for items in found.values() for each in items]
     relevant = anything_fits(read, pool, with_vectors=with_vectors)
@@ -136,11 +133,16 @@ def rank(
 
 
 def _question(
-    storage: StorageBackend, pool: Pool, cls: type[Record], vector: Vector | None, asked: frozenset[str]
+    storage: StorageBackend,
+    cls: type[Record],
+    candidates: Sequence[Candidate],
+    vector: Vector | None,
+    asked: frozenset[str],
 ) -> Question:
-    target = next((candidate.target for candidate in pool.of(cls)), None)
-    weights = {} if target is None else storage.word_weights(cls, asked, target.scope, target.where)
-    return Question(vector, asked, weights)
+    if not candidates:
+        return Question(vector, asked, {})
+    target = candidates[0].target
+    return Question(vector, asked, storage.word_weights(cls, asked, target.scope, target.where))
 
 
 def _read(
@@ -152,10 +154,7 @@ def _read(
         ranking.drop(candidate.id, "rank", f"{most:,} others resemble the task more")
     best = candidates[:most]
     records: dict[str, Record] = {}
-    by_target: dict[Target, list[str]] = defaultdict(list)
-    for candidate in best:
-        by_target[candidate.target].append(candidate.id)
-    for target, ids in by_target.items():
+    for target, ids in by_target(best).items():
         # Indexes propose, storage disposes: scope and expiry are checked again on the records themselves.
         found = storage.find(target.cls, target.scope, And(target.where, In(target.cls.spec.key, ids)))
         records.update((str(record.key), record) for record in found)
@@ -234,8 +233,7 @@ def _add_by_rule(storage: StorageBackend, ranking: Ranking, scorer: Scorer) -> N
         if not target.by_rule:
             continue
         most = max(scorer.request.top_k, _MOST_BY_RULE)
-        newest = (Order("timestamp" if target.cls is UserPreference else "created_at", "desc"),)
-        records = storage.find(target.cls, target.scope, target.where, newest, limit=most)
+        records = newest(storage, target, most)
         items = ranking.standing if target.cls is Memory else ranking.chosen[target.cls]
         known = {ranked.key for ranked in items}
         items.extend(scorer.scored(r, {}, ("rule",)) for r in records if str(r.key) not in known)

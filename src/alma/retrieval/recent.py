@@ -22,13 +22,18 @@ _NEWEST: dict[type[Record], str] = {
 }
 
 
+def newest(storage: StorageBackend, target: Target, limit: int) -> list[Record]:
+    """The newest records of a target."""
+    by_age = (Order(_NEWEST[target.cls], "desc"),)
+    return list(storage.find(target.cls, target.scope, target.where, by_age, limit=limit))
+
+
 def most_recent(storage: StorageBackend, targets: Iterable[Target], request: Request, degraded: str) -> MemorySlice:
     """The newest memories of each kind inside the scope."""
     found: dict[type[Record], list[Record]] = {cls: [] for cls in _NEWEST}
     standing: list[Record] = []
     for target in targets:
-        by_age = (Order(_NEWEST[target.cls], "desc"),)
-        records = storage.find(target.cls, target.scope, target.where, by_age, limit=request.top_k)
+        records = newest(storage, target, request.top_k)
         (standing if target.by_rule and target.cls is Memory else found[target.cls]).extend(records)
     instructions = {str(record.key) for record in standing}
     different = {str(record.key): record for record in found[Memory] if str(record.key) not in instructions}

@@ -74,9 +74,8 @@ def anything_fits(found: Iterable[Fitting], pool: Pool, *, with_vectors: bool) -
     """Whether any memory has enough to do with the task; where none has, the rest is noise as well."""
     if not with_vectors:
         return any(each.words >= _FITS_BEST_BY_WORDS for each in found)
-    least = min(_FITS_BEST_OF_MANY, _FITS_BEST_OF_ONE + _FOR_EACH_FOLD * math.log(max(1, len(pool))))
-    if pool.is_full:
-        least = _FITS_BEST_OF_MANY
+    by_chance = _FITS_BEST_OF_ONE + _FOR_EACH_FOLD * math.log(max(1, len(pool)))
+    least = _FITS_BEST_OF_MANY if pool.is_full else min(_FITS_BEST_OF_MANY, by_chance)
     return any(each.fit >= least or each.words >= _SURE_WORDS for each in found)
 
 

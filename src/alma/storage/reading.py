@@ -125,11 +125,7 @@ class Reading(VectorFeed, Primitives):
     def search_text(
         self, cls: type[T], query: str, scope: Scope, where: Predicate = EVERYTHING, limit: int = 10
     ) -> list[Hit[T]]:
-        found = self.matching_ids(cls, query, scope, where, limit)
-        if not found:
-            return []
-        records = {record.key: record for record in self.get_many(cls, (key for key, _ in found), EVERYWHERE)}
-        return [Hit(records[key], score) for key, score in found]
+        return self._hits(cls, self.matching_ids(cls, query, scope, where, limit))
 
     def search_vector(
         self,
@@ -141,7 +137,10 @@ class Reading(VectorFeed, Primitives):
         model: str | None = None,
         exact: bool = True,
     ) -> list[Hit[T]]:
-        found = self.nearest_ids(cls, vector, scope, where, limit, model, exact)
+        return self._hits(cls, self.nearest_ids(cls, vector, scope, where, limit, model, exact))
+
+    def _hits(self, cls: type[T], found: Sequence[tuple[str, float]]) -> list[Hit[T]]:
+        """The records behind ids that lie inside the scope already."""
         if not found:
             return []
         spec = spec_of(cls)

@@ -117,8 +117,8 @@ class RecordStore(ABC):
         finally:
             self._current.transaction = None
 
-    def _write(self, operation: Callable[[Transaction], Result], by: Attribution = ANONYMOUS) -> Result:
-        """Run one operation in a transaction, again when another writer got in between."""
+    def write(self, operation: Callable[[Transaction], Result], by: Attribution = ANONYMOUS) -> Result:
+        """Run one operation in a transaction, again when another writer got in between; returns what it gives."""
         if self._transaction_here() is not None:
             with self.transaction(by) as tx:
                 return operation(tx)
@@ -316,7 +316,7 @@ class RecordStore(ABC):
 
     def save(self, record: Record, by: Attribution = ANONYMOUS) -> str:
         """Store the record, new or changed, with its vector; returns its id."""
-        self._write(lambda tx: tx.save(record), by)
+        self.write(lambda tx: tx.save(record), by)
         return str(record.key)
 
     def save_many(self, records: Iterable[Record], by: Attribution = ANONYMOUS) -> list[str]:
@@ -324,14 +324,14 @@ class RecordStore(ABC):
         if not isinstance(records, Iterable):
             raise ValidationError("storage", None, records, "can only save records, given as a list")
         batch = list(records)
-        self._write(lambda tx: tx.save(*batch), by)
+        self.write(lambda tx: tx.save(*batch), by)
         return [record.key for record in batch]
 
     def update(
         self, cls: type[T], record_id: str, changes: Mapping[str, Any], scope: Scope, by: Attribution = ANONYMOUS
     ) -> T | None:
         """Change these fields of a record and return it, or None where there is none inside the scope."""
-        return self._write(lambda tx: tx.update(cls, record_id, changes, scope), by)
+        return self.write(lambda tx: tx.update(cls, record_id, changes, scope), by)
 
     def increment(
         self,
@@ -343,16 +343,16 @@ class RecordStore(ABC):
         by: Attribution = ANONYMOUS,
     ) -> T | None:
         """Add to counters of a record, exactly, whoever else does; returns it, or None where there is none."""
-        return self._write(lambda tx: tx.increment(cls, record_id, counters, scope, changes), by)
+        return self.write(lambda tx: tx.increment(cls, record_id, counters, scope, changes), by)
 
     def delete(self, cls: type[Record], record_ids: Iterable[str], scope: Scope, by: Attribution = ANONYMOUS) -> int:
         """Delete these records inside the scope with all that hangs on them; returns how many there were."""
         ids = [record_ids] if isinstance(record_ids, str) else list(record_ids)
-        return self._write(lambda tx: tx.delete(cls, ids, scope), by)
+        return self.write(lambda tx: tx.delete(cls, ids, scope), by)
 
     def delete_where(self, cls: type[Record], scope: Scope, where: Predicate, by: Attribution = ANONYMOUS) -> int:
         """Delete the records inside the scope that fulfil the predicate; returns how many there were."""
-        return self._write(lambda tx: tx.delete_where(cls, scope, where), by)
+        return self.write(lambda tx: tx.delete_where(cls, scope, where), by)
 
     def put_vectors(
         self, cls: type[Record], vectors: Mapping[str, Any], model: str, made_from: Mapping[str, str] | None = None
@@ -362,42 +362,42 @@ class RecordStore(ABC):
         With `made_from`, the texts that the vectors were made from, records that are gone or that meanwhile say
         something else are left out.
         """
-        return self._write(lambda tx: tx.put_vectors(cls, vectors, model, made_from))
+        return self.write(lambda tx: tx.put_vectors(cls, vectors, model, made_from))
 
     def put_passages(self, cls: type[Record], passages: Mapping[str, Sequence[Any]], model: str | None = None) -> None:
         """Store the vectors of each record's passages in place of those it has; an empty list removes them.
 
         The records must exist. Passages last until the record is saved with another embedding, or deleted.
         """
-        self._write(lambda tx: tx.put_passages(cls, passages, model))
+        self.write(lambda tx: tx.put_passages(cls, passages, model))
 
     # ------------------------------------------------------------------ the outbox
 
     def register_projection(self, name: str, kinds: Iterable[type[Record]]) -> None:
         """From now on, mark every change of these kinds for the named index."""
         chosen = tuple(cls.spec.kind for cls in kinds)
-        self._write(lambda tx: tx.register_projection(name, chosen))
+        self.write(lambda tx: tx.register_projection(name, chosen))
 
     def drop_projection(self, name: str) -> None:
         """Stop marking changes for the named index and forget its marks."""
-        self._write(lambda tx: tx.drop_projection(name))
+        self.write(lambda tx: tx.drop_projection(name))
 
     def claim(self, projection: str, limit: int = 100, lease_seconds: float = 60.0) -> list[Mark]:
         """Take marks to work on, oldest first; nobody else gets them until the lease ends."""
-        return self._write(lambda tx: tx.claim(projection, limit, lease_seconds))
+        return self.write(lambda tx: tx.claim(projection, limit, lease_seconds))
 
     def acknowledge(self, marks: Iterable[Mark]) -> int:
         """Clear the marks whose records did not change since they were claimed, free the others; returns how many."""
         batch = list(marks)
-        return self._write(lambda tx: tx.acknowledge(batch))
+        return self.write(lambda tx: tx.acknowledge(batch))
 
     def fail(self, mark: Mark, error: str, park_after: int = 5) -> None:
         """Give a mark back with its error; after that many failures it is parked until `unpark`."""
-        self._write(lambda tx: tx.fail(mark, error, park_after))
+        self.write(lambda tx: tx.fail(mark, error, park_after))
 
     def unpark(self, projection: str) -> int:
         """Let parked marks be claimed again; returns how many."""
-        return self._write(lambda tx: tx.unpark(projection))
+        return self.write(lambda tx: tx.unpark(projection))
 
     def pending(self, projection: str) -> list[Mark]:
         """Every mark there is for the projection, parked ones included."""

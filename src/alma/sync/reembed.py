@@ -6,13 +6,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from alma.embeddings.base import EmbeddingProvider, Encoded
-from alma.errors import ConflictError, ValidationError
+from alma.errors import ValidationError
 from alma.model.kinds import KINDS
 from alma.model.record import Record
 from alma.model.scope import Scope
 from alma.storage.base import StorageBackend, Transaction
 
-_ATTEMPTS = 5
 _EVERYWHERE = Scope.everywhere()
 _EMBEDDED = tuple(cls for cls in KINDS if cls.spec.embeds)
 
@@ -74,15 +73,7 @@ def _embed(storage: StorageBackend, embedder: EmbeddingProvider, batch: Sequence
     encoded = dict(zip(texts, embedder.encode_texts(texts.values()), strict=True))
     if not encoded:
         return 0
-    for attempt in range(_ATTEMPTS):
-        try:
-            with storage.transaction() as tx:
-                return _put(tx, type(batch[0]), texts, encoded, embedder.model)
-        except ConflictError:
-            # Somebody else wrote the same records; the next attempt sees what.
-            if attempt == _ATTEMPTS - 1:
-                raise
-    raise AssertionError("the last attempt returns or raises")
+    return storage.write(lambda tx: _put(tx, type(batch[0]), texts, encoded, embedder.model))
 
 
 def _put(

@@ -54,6 +54,7 @@ from rich.console import Console
 from latency_data import make
 from latency_report import LARGE, RIVAL, Column, Results, remarks, results_table, targets
 from latency_steps import PHASES, Latencies, Spread
+from places import STORES, stores_named
 from report import Target, targets_table
 from rival import Rival, RivalUnavailableError, install, last_line
 from turns import Player, play
@@ -63,7 +64,6 @@ if TYPE_CHECKING:
 
 _BENCH = Path(__file__).resolve().parent
 _RESULTS = _BENCH / "results"
-_STORES = {"sqlite": "SQLite", "postgresql": "PostgreSQL"}
 _SERVER_SETTINGS = {"maintenance_work_mem": "1GB", "shared_buffers": "1GB"}
 
 _progress = Console(stderr=True)
@@ -189,7 +189,7 @@ def entries_of(size: int, sizes: Sequence[int], stores: Sequence[str], rivals: M
     on_server = max((other for other in sizes if other <= LARGE), default=None)
     chosen = [store for store in stores if store == "sqlite" or size == on_server]
     ours = [
-        Entry(Column(f"ALMA {_STORES[store]}, {kind}", _STORES[store], kind == "general"), store)
+        Entry(Column(f"ALMA {STORES[store]}, {kind}", STORES[store], kind == "general"), store)
         for store in chosen
         for kind in ("heuristics", "general")
     ]
@@ -267,7 +267,7 @@ def command_line() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     sizes = "1000,10000,100000,1000000"
     parser.add_argument("--sizes", type=_sizes, default=sizes, help=f"memories per store, by commas; {sizes}")
-    parser.add_argument("--stores", type=_stores, default="sqlite,postgresql", help="sqlite, postgresql or both")
+    parser.add_argument("--stores", type=stores_named, default="sqlite,postgresql", help="sqlite, postgresql or both")
     parser.add_argument("--no-rivals", dest="rivals", action="store_false", help="measure only our own")
     parser.add_argument("--queries", type=_questions, default=200, help="questions to each owner; 200 unless told")
     parser.add_argument("--work", type=Path, default=_RESULTS, help="where the stores are made, and removed afterwards")
@@ -280,13 +280,6 @@ def _sizes(text: str) -> list[int]:
     if min(sizes) < 1_000:
         raise argparse.ArgumentTypeError("needs at least 1,000 memories, ten for each agent of 1 %")
     return sizes
-
-
-def _stores(text: str) -> list[str]:
-    chosen = text.split(",")
-    if unknown := [name for name in chosen if name not in _STORES]:
-        raise argparse.ArgumentTypeError(f"knows sqlite and postgresql, not {', '.join(unknown)}")
-    return chosen
 
 
 def _questions(text: str) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import statistics
 import tempfile
@@ -16,6 +17,16 @@ WHERE nspname = 'public' AND relkind IN ('r', 'm')
 """
 _FLUSHES = 9
 _DATABASE = "SELECT pg_database_size(current_database())"
+
+STORES = {"sqlite": "SQLite", "postgresql": "PostgreSQL"}
+
+
+def stores_named(text: str) -> list[str]:
+    """The stores that a command line names, by commas."""
+    chosen = text.split(",")
+    if unknown := [name for name in chosen if name not in STORES]:
+        raise argparse.ArgumentTypeError(f"knows sqlite and postgresql, not {', '.join(unknown)}")
+    return chosen
 
 
 class Place(Protocol):

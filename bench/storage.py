@@ -54,6 +54,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from measuring import Measurements
+from places import STORES, stores_named
 from report import Pair, Results, Target, best, remarks, results_table, targets, targets_table
 from rival import Rival, RivalUnavailableError, install, last_line
 from turns import Player, play
@@ -63,7 +64,6 @@ if TYPE_CHECKING:
 
 _BENCH = Path(__file__).resolve().parent
 _RESULTS = _BENCH / "results"
-_STORES = {"sqlite": "SQLite", "postgresql": "PostgreSQL"}
 _MOST_REPEATED_SIZE = 10_000
 _RIVAL = "alma-memory==0.11.0"
 
@@ -139,7 +139,7 @@ def _measurements(values: dict[str, Any]) -> Measurements:
 def _complain(entry: Entry, errors: str) -> None:
     if not entry.rival:
         raise SystemExit(errors)
-    reason = f"alma-memory failed on {_STORES[entry.store]} and is left out there: {last_line(errors)}"
+    reason = f"alma-memory failed on {STORES[entry.store]} and is left out there: {last_line(errors)}"
     _progress.print(reason, style="red", markup=False)
 
 
@@ -174,7 +174,7 @@ def measure_size(bench: Bench, rounds: Sequence[Sequence[Entry]]) -> dict[str, d
             found = bench.play(entries)
         _progress.print(f"{label}: {time.perf_counter() - begin:.1f} s", highlight=False)
         for entry, measurements in found.items():
-            contenders = measured.setdefault(_STORES[entry.store], {"ours": [], "theirs": []})
+            contenders = measured.setdefault(STORES[entry.store], {"ours": [], "theirs": []})
             contenders["theirs" if entry.rival else "ours"].append(measurements)
     return measured
 
@@ -240,7 +240,7 @@ def command_line() -> argparse.Namespace:
     summary = (__doc__ or "").splitlines()[0]
     parser = argparse.ArgumentParser(description=summary)
     parser.add_argument("--sizes", type=_sizes, default="1000,10000,100000", help="memories per store, by commas")
-    parser.add_argument("--stores", type=_stores, default="sqlite,postgresql", help="sqlite, postgresql or both")
+    parser.add_argument("--stores", type=stores_named, default="sqlite,postgresql", help="sqlite, postgresql or both")
     parser.add_argument("--rival", default=_RIVAL, help=f"what pip installs to compare with; {_RIVAL} unless told")
     parser.add_argument("--no-rival", dest="rival", action="store_const", const=None, help="measure only our own")
     parser.add_argument("--json", type=Path, default=_RESULTS / "storage.json", help="where to write all numbers")
@@ -253,13 +253,6 @@ def _sizes(text: str) -> list[int]:
     if min(sizes) < 500:
         raise argparse.ArgumentTypeError("needs at least 500 memories, five for each agent")
     return sizes
-
-
-def _stores(text: str) -> list[str]:
-    chosen = text.split(",")
-    if unknown := [name for name in chosen if name not in _STORES]:
-        raise argparse.ArgumentTypeError(f"knows sqlite and postgresql, not {', '.join(unknown)}")
-    return chosen
 
 
 def main() -> None:

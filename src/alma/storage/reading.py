@@ -220,7 +220,11 @@ class Reading(VectorFeed, Primitives):
 
     def _require_own_model(self) -> None:
         """Refuse to work with vectors of a model that this store has none of while it has those of another."""
-        if self._dims_of(self.embedding_model, None) is None and (others := self._models()):
+        if self._dims_of(self.embedding_model, None) is not None:
+            return
+        others = self._models()
+        # Another writer may have claimed this very model between the two looks.
+        if others and self.embedding_model not in others:
             raise ModelMismatchError(self.embedding_model, others)
 
     def _wrong_length(self, spec: RecordSpec, vector: Vector, dims: int) -> ValidationError:

@@ -14,6 +14,10 @@ from tests.learning.conftest import Open
 
 SHOP = Scope(project_id="shop")
 FORM = "Test the login form"
+AGENTS = {
+    "helena": {"can_learn": ["testing_strategies"], "cannot_learn": ["backend_logic", "database_queries"]},
+    "victor": {"can_learn": ["database_queries"]},
+}
 STEPS = "Tested empty fields, invalid email, valid submission"
 
 
@@ -204,13 +208,8 @@ class TestOutcomes:
 
 
 class TestScopes:
-    AGENTS = {
-        "helena": {"can_learn": ["testing_strategies"], "cannot_learn": ["backend_logic", "database_queries"]},
-        "victor": {"can_learn": ["database_queries"]},
-    }
-
     def test_a_forbidden_domain_is_refused_and_audited(self, open_alma: Open) -> None:
-        alma = open_alma(agents=self.AGENTS)
+        alma = open_alma(agents=AGENTS)
         with pytest.raises(ScopeViolationError, match="backend_logic"):
             learn(alma, task_type="backend_logic")
         assert alma.storage.count(Outcome, SHOP) == 0
@@ -219,25 +218,25 @@ class TestScopes:
 
     def test_a_domain_that_is_not_listed_is_refused(self, open_alma: Open) -> None:
         with pytest.raises(ScopeViolationError, match="testing_strategies"):
-            learn(open_alma(agents=self.AGENTS), task_type="cooking")
+            learn(open_alma(agents=AGENTS), task_type="cooking")
 
     def test_spelling_does_not_matter(self, open_alma: Open) -> None:
-        assert learn(open_alma(agents=self.AGENTS), task_type="Testing Strategies")
+        assert learn(open_alma(agents=AGENTS), task_type="Testing Strategies")
 
     def test_a_text_about_a_forbidden_domain_is_refused(self, open_alma: Open) -> None:
         with pytest.raises(ScopeViolationError, match="database_queries"):
-            learn(open_alma(agents=self.AGENTS), task="Make the database query of the orders faster")
+            learn(open_alma(agents=AGENTS), task="Make the database query of the orders faster")
 
     def test_what_names_no_domain_is_allowed(self, open_alma: Open) -> None:
-        assert learn(open_alma(agents=self.AGENTS))
+        assert learn(open_alma(agents=AGENTS))
 
     def test_an_agent_without_a_scope_learns_nothing_once_others_have_one(self, open_alma: Open) -> None:
-        alma = open_alma(agents=self.AGENTS)
+        alma = open_alma(agents=AGENTS)
         with pytest.raises(ScopeViolationError, match="helena, victor"):
             alma.learn("mallory", FORM, "success", STEPS)
 
     def test_knowledge_obeys_the_same_scope(self, open_alma: Open) -> None:
-        alma = open_alma(agents=self.AGENTS)
+        alma = open_alma(agents=AGENTS)
         alma.add_domain_knowledge("victor", "database_queries", "orders are indexed by day")
         with pytest.raises(ScopeViolationError):
             alma.add_domain_knowledge("helena", "database_queries", "orders are indexed by day")

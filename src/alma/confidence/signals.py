@@ -72,4 +72,5 @@ class ConfidenceSignal:
             if tried.tried
             else f"Never tried; {self.confidence_score:.0%} is what other strategies suggest."
         )
-        return " ".join([known, *(f"{each.description}." for each in (*self.risks, *self.opportunities))])
+        said = [risk.description for risk in self.risks] + [chance.description for chance in self.opportunities]
+        return " ".join([known, *(f"{sentence}." for sentence in said)])

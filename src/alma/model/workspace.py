@@ -1,4 +1,4 @@
-"""Where work happens: users, projects, sessions, what a session holds, handoffs, work items, agent states."""
+"""Where work happens: users, projects, sessions and what they hold, handoffs, work items, agent states."""
 
 from __future__ import annotations
 
@@ -137,6 +137,7 @@ class SessionMemory(Record):
     working_memory: bool = False
     context_window_position: Count | None = None
     added_at: datetime = field(default_factory=now)
+    pinned: bool = False
 
 
 @record(
@@ -207,6 +208,32 @@ class WorkItem(Record):
     updated_at: datetime = field(default_factory=now)
     started_at: datetime | None = None
     completed_at: datetime | None = None
+    estimate_minutes: Count | None = None
+
+
+@record(
+    "progress_log",
+    table="progress_logs",
+    indexes=(Index("idx_progress_logs_project", ("project_id", "created_at DESC")),),
+)
+class ProgressLog(Record):
+    """How far a project's work was at one moment, and what was being done."""
+
+    id: Name = field(default_factory=new_id)
+    project_id: Name
+    agent: Name | None = None
+    session_id: Name | None = None
+    items_total: Count = 0
+    items_pending: Count = 0
+    items_in_progress: Count = 0
+    items_blocked: Count = 0
+    items_review: Count = 0
+    items_done: Count = 0
+    items_failed: Count = 0
+    current_item_id: Name | None = None
+    current_action: Prose | None = None
+    note: Prose | None = None
+    created_at: datetime = field(default_factory=now)
 
 
 @record(

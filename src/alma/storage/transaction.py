@@ -89,6 +89,15 @@ class Transaction(Reading):
         self._write(spec_of(cls), [changed], {record_id: found})
         return cast(T, changed)
 
+    def lock(self, cls: type[T], record_ids: Iterable[str], scope: Scope) -> list[T]:
+        """The records with these ids inside the scope, as they are now, held against other writers until the end.
+
+        What is decided from them still holds when it is written. They come in the order asked for.
+        """
+        wanted = _checked_keys(spec_of(cls), record_ids)
+        found = self._locked(spec_of(cls), wanted, scope)
+        return [cast(T, found[key]) for key in wanted if key in found]
+
     def delete(self, cls: type[Record], record_ids: Iterable[str], scope: Scope) -> int:
         _refuse_append_only(spec_of(cls))
         found = list(self._locked(spec_of(cls), _checked_keys(spec_of(cls), record_ids), scope).values())

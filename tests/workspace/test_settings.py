@@ -62,7 +62,9 @@ def test_a_wrong_value_or_key_is_named_in_one_sentence(
 
 
 def test_text_that_is_no_such_value_is_named(store: StorageBackend) -> None:
-    with pytest.raises(ValidationError, match=r"setting.max_memories_per_session must be a whole number \(got 'lots'\)"):
+    with pytest.raises(
+        ValidationError, match=r"setting.max_memories_per_session must be a whole number \(got 'lots'\)"
+    ):
         SystemSettings(store).set_text("max_memories_per_session", "lots")
 
 

@@ -6,8 +6,12 @@ import sys
 from collections.abc import Callable
 
 from alma.bootstrap import open_storage
+from alma.errors import ValidationError
+from alma.memory.sessions import Sessions
 from alma.memory.states import AgentStates
 from alma.memory.users import Users
+from alma.memory.working import WorkingMemory
+from alma.model.scope import Scope
 from alma.storage.base import StorageBackend
 
 Command = Callable[[StorageBackend, int, list[str]], None]
@@ -22,7 +26,26 @@ def save_state(store: StorageBackend, number: int, _: list[str]) -> None:
     AgentStates(store).save("helena", {str(number): True}, merge=True)
 
 
-COMMANDS: dict[str, Command] = {"merge-preferences": merge_preferences, "save-state": save_state}
+def set_parent(store: StorageBackend, number: int, _: list[str]) -> None:
+    try:
+        Sessions(store).set_parent(f"s{number}", f"s{1 - number}", Scope(user_id="ana"))
+    except ValidationError:
+        sys.stdout.write("circle\n")
+    else:
+        sys.stdout.write("fine\n")
+
+
+def add_memories(store: StorageBackend, number: int, _: list[str]) -> None:
+    for i in range(5):
+        WorkingMemory(store).add("s", f"{number}-{i}", Scope(user_id="ana"))
+
+
+COMMANDS: dict[str, Command] = {
+    "merge-preferences": merge_preferences,
+    "save-state": save_state,
+    "set-parent": set_parent,
+    "add-memories": add_memories,
+}
 
 
 def main(command: str, place: str, number: str, *arguments: str) -> None:

@@ -200,7 +200,13 @@ def _in_force(key: str, stored: Setting | None, own: dict[str, Any]) -> SettingI
     if key in own and documented.is_user_configurable:
         value, source = _checked(key, own[key]), "user"
     return SettingInForce(
-        key, value, source, default, documented.value_type, documented.description or "", documented.is_user_configurable
+        key,
+        value,
+        source,
+        default,
+        documented.value_type,
+        documented.description or "",
+        documented.is_user_configurable,
     )
 
 
@@ -219,11 +225,11 @@ def _known(key: str) -> Setting:
     return setting
 
 
-def _checked(key: str, value: Any) -> SettingValue:
+def _checked(key: str, value: Any) -> Any:
     """The value as its type has it, inside its limits."""
     setting = _known(key)
     types = _TYPES[setting.value_type]
-    if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
+    if type(value) not in types:
         raise _wrong_type(setting, value)
     limits = _LIMITS.get(key)
     if limits is not None and not limits.low <= value <= limits.high:

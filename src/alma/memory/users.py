@@ -72,7 +72,9 @@ class Users:
         """Change the username, email, display_name or is_active of a user."""
         for name in changes:
             if name not in _CHANGEABLE:
-                raise ValidationError("user", None, name, f"cannot be changed here; these can: {', '.join(_CHANGEABLE)}")
+                raise ValidationError(
+                    "user", None, name, f"cannot be changed here; these can: {', '.join(_CHANGEABLE)}"
+                )
         return self._changed(user_id, lambda _: changes, by)
 
     def merge_preferences(self, user_id: str, changes: Mapping[str, Any], by: Attribution = ANONYMOUS) -> User:

@@ -137,11 +137,20 @@ def test_everything_is_gathered_before_a_session_starts(repository: Path) -> Non
         "- Last action (success",
         "- test the checkout",
         "- no key",
-        "- Test the checkout (priority 80)",
+        "- Test the checkout (pending, priority 80)",
         "- Branch: trunk",
         "Do: test it field by field",
     ):
         assert part in prompt
+
+
+def test_what_was_begun_comes_before_what_could_begin() -> None:
+    tracker = ProgressTracker("shop")
+    tracker.create_work_item("urgent", priority=99)
+    tracker.update_status(tracker.create_work_item("begun", agent="helena").id, "in_progress")
+    tracker.update_status(tracker.create_work_item("victors", agent="victor").id, "in_progress")
+    result = SessionInitializer(progress_tracker=tracker).initialize("shop", "helena", "Go on")
+    assert [item.title for item in result.work_items] == ["begun", "urgent"]
 
 
 @pytest.mark.parametrize("budget", [0, 10, 50, 150, 400, 2000])

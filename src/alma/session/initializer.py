@@ -13,7 +13,7 @@ from alma.model.briefing import Topic, briefing
 from alma.model.prompt import checked_tokens
 from alma.model.scope import MemoryScope
 from alma.model.slice import MemorySlice
-from alma.model.workspace import SessionHandoff, WorkItem
+from alma.model.workspace import SessionHandoff, WorkItem, WorkItemStatus
 from alma.progress.tracker import ProgressTracker
 from alma.session.context import PreviousSession, handoff_topics
 from alma.session.manager import SessionManager
@@ -85,7 +85,7 @@ class InitializationResult:
 
     def _topics(self) -> list[Topic]:
         handoff = [] if self.previous_handoff is None else handoff_topics(self.previous_handoff)
-        items = [f"{item.title} (priority {item.priority})" for item in self.work_items]
+        items = [f"{item.title} ({item.status}, priority {item.priority})" for item in self.work_items]
         around = [] if self.orientation is None else [self.orientation.topic()]
         return [
             Topic.of("Goal", "", [self.goal]),
@@ -150,7 +150,11 @@ class SessionInitializer:
         return () if self._manager is None else tuple(self._manager.get_previous_sessions(agent, _PREVIOUS_SESSIONS))
 
     def _work_items(self, agent: str) -> tuple[WorkItem, ...]:
-        return () if self._tracker is None else tuple(self._tracker.get_next_items(_WORK_ITEMS, agent=agent))
+        """What the agent has begun, then what it could begin next."""
+        if self._tracker is None:
+            return ()
+        begun = self._tracker.get_items(WorkItemStatus.IN_PROGRESS, agent)
+        return (*begun, *self._tracker.get_next_items(_WORK_ITEMS, agent=agent))[:_WORK_ITEMS]
 
     def _memories(self, agent: str, task: str, user_id: str | None, top_k: int) -> MemorySlice:
         return MemorySlice() if self._alma is None else self._alma.retrieve(task, agent, user_id, top_k)

@@ -73,6 +73,21 @@ def test_a_directory_that_looks_like_an_option_is_a_directory(tmp_path: Path, mo
     assert not Path("pwned").exists()
 
 
+def test_a_repository_runs_none_of_its_own_programs(repository: Path) -> None:
+    marker = repository.parent / "pwned"
+    for key in ("filter.evil one=x.clean", "filter.evil one=x.process", "core.fsmonitor", "gpg.program", "core.pager"):
+        git(repository, "config", key, f"touch '{marker}'; cat")
+    git(repository, "config", "log.showSignature", "true")
+    git(repository, "config", "filter.evil one=x.required", "true")
+    (repository / ".gitattributes").write_text('* filter="evil one=x"\n*.toml filter=evil\n')
+    git(repository, "config", "filter.evil.clean", f"touch '{marker}'; cat")
+    (repository / "pyproject.toml").write_text("[tool]\n\n")
+    seen = CodebaseOrientation.of(repository)
+    assert set(seen.dirty_files) == {".gitattributes", "pyproject.toml"}
+    assert seen.recent_commits
+    assert not marker.exists()
+
+
 def test_a_branch_without_commits_and_a_detached_head_are_no_errors(tmp_path: Path, repository: Path) -> None:
     empty = tmp_path / "empty"
     empty.mkdir()

@@ -11,6 +11,7 @@ _GIT_SECONDS = 5.0
 _FILES = 50
 _ENTRIES = 100
 _LONGEST_NAME = 200
+_FILTERS = r"^filter\..*\.(clean|smudge|process|required)$"
 # Nothing that a repository's own configuration names is run.
 _COMMAND = (
     "git",
@@ -35,16 +36,23 @@ class Git:
     def dirty_files(self) -> tuple[str, ...]:
         """The paths that differ from the last commit, untracked ones too."""
         # Ended by NUL and not quoted, so that no name can be taken for two, or for something else.
-        answer = self._answer("status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=normal")
+        answer = self._answer(
+            "status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=normal", without=self._filters()
+        )
         entries = (answer or b"").decode("utf-8", "replace").split("\0")
         return tuple(entry[3:][:_LONGEST_NAME] for entry in entries if len(entry) > 3)[:_FILES]
 
-    def _answer(self, *arguments: str) -> bytes | None:
+    def _filters(self) -> list[str]:
+        """The programs that the repository would have its files pass when they are compared."""
+        answer = self._answer("config", "--name-only", "-z", "--get-regexp", _FILTERS)
+        return [key for key in (answer or b"").decode("utf-8", "surrogateescape").split("\0") if key]
+
+    def _answer(self, *arguments: str, without: Sequence[str] = ()) -> bytes | None:
         try:
             done = subprocess.run(
                 [*_COMMAND, *arguments],
                 cwd=self._root,
-                env=_environment(),
+                env=_environment(without),
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 timeout=_GIT_SECONDS,
@@ -55,10 +63,16 @@ class Git:
         return done.stdout if done.returncode == 0 else None
 
 
-def _environment() -> dict[str, str]:
-    """Ours, without what would make git look at another repository."""
+def _environment(without: Sequence[str]) -> dict[str, str]:
+    """Ours, without what would make git look at another repository, and with these settings made empty."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    return {**kept, "GIT_TERMINAL_PROMPT": "0", "GIT_PAGER": "cat", "LC_ALL": "C"}
+    settings = {"GIT_TERMINAL_PROMPT": "0", "GIT_PAGER": "cat", "LC_ALL": "C", "GIT_CONFIG_COUNT": str(len(without))}
+    for number, key in enumerate(without):
+        settings |= {
+            f"GIT_CONFIG_KEY_{number}": key,
+            f"GIT_CONFIG_VALUE_{number}": "false" if key.endswith(".required") else "",
+        }
+    return {**kept, **settings}
 
 
 def listing(root: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -102,15 +102,6 @@ class Handoffs:
         return self._storage.find(SessionHandoff, scope, order=_NEWEST_FIRST, limit=limit)
 
 
-def hand_over(
-    tx: Transaction, session: Session, notes: Notes, moment: datetime, metadata: JsonObject
-) -> SessionHandoff:
-    """Write the handoff of a session."""
-    handoff = notes.handoff(session, moment, metadata)
-    tx.save(handoff)
-    return handoff
-
-
 def has_handoff(tx: Transaction, session: Session) -> bool:
     """Whether a session has left something for the next one already."""
     return tx.count(SessionHandoff, Scope.everywhere(), Compare("session_id", "eq", session.id)) > 0

@@ -14,6 +14,7 @@ from alma.clock import new_id, now
 from alma.errors import ValidationError
 from alma.memory.detection import Detected, detect
 from alma.memory.directory import Git, without_password
+from alma.memory.screening import Screen, as_it_is, screened
 from alma.model.governance import ANONYMOUS, Attribution
 from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome
 from alma.model.memory import Layer, Memory, ProjectPattern
@@ -50,8 +51,9 @@ class ProjectStats:
 class Projects:
     """The projects of a store."""
 
-    def __init__(self, storage: StorageBackend) -> None:
+    def __init__(self, storage: StorageBackend, screen: Screen = as_it_is) -> None:
         self._storage = storage
+        self._screen = screen
 
     def initialize(
         self,
@@ -85,7 +87,7 @@ class Projects:
         }
         given = {each: value for each, value in known.items() if value is not None}
         project = Project(id=project_id or new_id(), user_id=user_id, name=name or _name(seen.path), **given)
-        return self._storage.write(lambda tx: _initialized(tx, project, project_id, given), by)
+        return self._storage.write(lambda tx: _initialized(tx, project, project_id, given, self._screen), by)
 
     def get(self, project_id: str, scope: Scope) -> Project | None:
         """The project with this id, if the scope's user has it."""
@@ -131,7 +133,9 @@ def _name(path: str | None) -> str:
     return Path(path).name or path
 
 
-def _initialized(tx: Transaction, project: Project, project_id: str | None, given: Mapping[str, Any]) -> Project:
+def _initialized(
+    tx: Transaction, project: Project, project_id: str | None, given: Mapping[str, Any], screen: Screen
+) -> Project:
     known = _named(tx, project.user_id, project.name)
     moment = now()
     if known is not None:
@@ -140,11 +144,12 @@ def _initialized(tx: Transaction, project: Project, project_id: str | None, give
                 "project", "id", project_id, f"is not that of {project.name!r}, which is {known.id!r}"
             )
         fresh = {**given, "is_active": True, "updated_at": moment, "last_accessed_at": moment}
-        updated = tx.update(Project, known.id, fresh, Scope(user_id=project.user_id))
+        updated = tx.update(Project, known.id, screened(known, fresh, screen), Scope(user_id=project.user_id))
         assert updated is not None, "it was just found"
         return updated
     if project_id is None and tx.get(Project, project.name, _EVERYWHERE) is None:
         project = project.replace(id=project.name)
+    project = screen(project)
     tx.save(project)
     return project
 

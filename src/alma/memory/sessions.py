@@ -9,8 +9,9 @@ from typing import Any
 
 from alma.clock import new_id, now
 from alma.errors import NotFoundError, ScopeViolationError, ValidationError
-from alma.memory.handoffs import Notes, hand_over, has_handoff
+from alma.memory.handoffs import Notes, has_handoff
 from alma.memory.merging import merged
+from alma.memory.screening import Screen, as_it_is, screened
 from alma.model.governance import ANONYMOUS, Attribution
 from alma.model.memory import Memory
 from alma.model.query import And, Compare, In, Or, Order, Predicate
@@ -37,9 +38,10 @@ class Switched:
 class Sessions:
     """The sessions of a store; of those that have not ended, the one that was active last is the current one."""
 
-    def __init__(self, storage: StorageBackend, summarise: Summarise | None = None) -> None:
+    def __init__(self, storage: StorageBackend, summarise: Summarise | None = None, screen: Screen = as_it_is) -> None:
         self._storage = storage
         self._summarise = summarise
+        self._screen = screen
 
     def create(
         self,
@@ -77,7 +79,7 @@ class Sessions:
             context_json=dict(context or {}),
             metadata=dict(metadata or {}),
         )
-        return self._storage.write(lambda tx: created(tx, session), by)
+        return self._storage.write(lambda tx: created(tx, self._screen(session)), by)
 
     def get(self, session_id: str, scope: Scope) -> Session | None:
         """The session with this id inside the scope, if there is one."""
@@ -137,7 +139,7 @@ class Sessions:
         """
         # Summarising may take its time, so it is done before the transaction holds up other writers.
         text = summary if summary is not None else self._summary(self.require(session_id, scope))
-        return self._storage.write(lambda tx: _ended(tx, session_id, scope, text, archive), by)
+        return self._storage.write(lambda tx: self._ended(tx, session_id, scope, text, archive), by)
 
     def archive(self, session_id: str, scope: Scope, by: Attribution = ANONYMOUS) -> Session:
         """Put a session away; one that has not ended is ended."""
@@ -185,9 +187,18 @@ class Sessions:
     ) -> Session:
         def change(tx: Transaction) -> Session:
             session = open_session(tx, session_id, scope)
-            return _update(tx, session, {"last_active_at": now(), **changes_of(session)})
+            changes = {"last_active_at": now(), **changes_of(session)}
+            return _update(tx, session, screened(session, changes, self._screen))
 
         return self._storage.write(change, by)
+
+    def _ended(self, tx: Transaction, session_id: str, scope: Scope, summary: str | None, archive: bool) -> Session:
+        session = locked(tx, session_id, scope)
+        moment = now()
+        ended = end_session(tx, session, moment, summary, archive, self._screen)
+        if ended.agent and ended.project_id and session.is_active and not has_handoff(tx, ended):
+            tx.save(self._screen(Notes.of(ended).handoff(ended, moment)))
+        return ended
 
 
 # ---------------------------------------------------------------------- inside a transaction
@@ -248,7 +259,12 @@ def is_over(memory: Memory, moment: datetime) -> bool:
 
 
 def end_session(
-    tx: Transaction, session: Session, moment: datetime, summary: str | None, archive: bool = False
+    tx: Transaction,
+    session: Session,
+    moment: datetime,
+    summary: str | None,
+    archive: bool = False,
+    screen: Screen = as_it_is,
 ) -> Session:
     """Mark a session as ended, from when it first was."""
     changes = {
@@ -257,16 +273,7 @@ def end_session(
         "summary": session.summary if summary is None else summary,
         "is_archived": session.is_archived or archive,
     }
-    return _update(tx, session, changes)
-
-
-def _ended(tx: Transaction, session_id: str, scope: Scope, summary: str | None, archive: bool) -> Session:
-    session = locked(tx, session_id, scope)
-    moment = now()
-    ended = end_session(tx, session, moment, summary, archive)
-    if ended.agent and ended.project_id and session.is_active and not has_handoff(tx, ended):
-        hand_over(tx, ended, Notes.of(ended), moment, {})
-    return ended
+    return _update(tx, session, screened(session, changes, screen))
 
 
 def _update(tx: Transaction, session: Session, changes: dict[str, Any]) -> Session:

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from alma.clock import now
 from alma.errors import ValidationError
 from alma.memory.merging import merged
+from alma.memory.screening import Screen, as_it_is
 from alma.model.fields import JsonObject
 from alma.model.governance import ANONYMOUS, Attribution
 from alma.model.query import And, Compare, Missing, Order, Predicate
@@ -22,8 +23,9 @@ _EVERYWHERE = Scope.everywhere()
 class AgentStates:
     """One state for each agent and session, and one for each agent outside of sessions."""
 
-    def __init__(self, storage: StorageBackend) -> None:
+    def __init__(self, storage: StorageBackend, screen: Screen = as_it_is) -> None:
         self._storage = storage
+        self._screen = screen
 
     def save(
         self,
@@ -43,7 +45,7 @@ class AgentStates:
         given = AgentState(
             agent_id=agent_id, session_id=session_id, state_data=state, expires_at=_expiry(ttl_seconds, expires_at)
         )
-        fresh = given.replace(id=_id(agent_id, session_id))
+        fresh = self._screen(given.replace(id=_id(agent_id, session_id)))
         return self._storage.write(lambda tx: _saved(tx, fresh, merge), by)
 
     def load(self, agent_id: str, session_id: str | None = None) -> AgentState | None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from alma.clock import new_id, now
 from alma.errors import NotFoundError, ValidationError
 from alma.memory.merging import merged
+from alma.memory.screening import Screen, as_it_is, screened
 from alma.model.governance import ANONYMOUS, Attribution
 from alma.model.query import EVERYTHING, Compare, Order
 from alma.model.scope import Scope
@@ -16,14 +17,16 @@ from alma.storage.base import StorageBackend, Transaction
 
 # Users belong to nobody but themselves, so there is no narrower scope to look in.
 _EVERYWHERE = Scope.everywhere()
+ChangesOf = Callable[[User], Mapping[str, Any]]
 _CHANGEABLE = ("username", "email", "display_name", "is_active")
 
 
 class Users:
     """The people a store knows."""
 
-    def __init__(self, storage: StorageBackend) -> None:
+    def __init__(self, storage: StorageBackend, screen: Screen = as_it_is) -> None:
         self._storage = storage
+        self._screen = screen
 
     def create(
         self,
@@ -45,7 +48,7 @@ class Users:
             profile_json=dict(profile or {}),
             preferences_json=dict(preferences or {}),
         )
-        return self._storage.write(lambda tx: _created(tx, user), by)
+        return self._storage.write(lambda tx: _created(tx, self._screen(user)), by)
 
     def ensure(self, user_id: str, by: Attribution = ANONYMOUS) -> User:
         """The user with this id, made with the id as name if there is none yet."""
@@ -89,8 +92,8 @@ class Users:
         """Note that the user is active now."""
         return self._changed(user_id, lambda user: {"last_active_at": max(now(), user.last_active_at)}, by)
 
-    def _changed(self, user_id: str, changes_of: Any, by: Attribution) -> User:
-        return self._storage.write(lambda tx: _update(tx, user_id, changes_of), by)
+    def _changed(self, user_id: str, changes_of: ChangesOf, by: Attribution) -> User:
+        return self._storage.write(lambda tx: _update(tx, user_id, changes_of, self._screen), by)
 
 
 def ensured(tx: Transaction, user_id: str) -> User:
@@ -110,11 +113,11 @@ def _created(tx: Transaction, user: User) -> User:
     return user
 
 
-def _update(tx: Transaction, user_id: str, changes_of: Any) -> User:
+def _update(tx: Transaction, user_id: str, changes_of: ChangesOf, screen: Screen) -> User:
     found = tx.lock(User, [user_id], _EVERYWHERE)
     if not found:
         raise NotFoundError("user", user_id)
-    changes = {"updated_at": now(), **changes_of(found[0])}
+    changes = screened(found[0], {"updated_at": now(), **changes_of(found[0])}, screen)
     changed = tx.update(User, user_id, changes, _EVERYWHERE)
     assert changed is not None, "it is locked"
     return changed

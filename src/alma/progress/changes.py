@@ -8,6 +8,7 @@ from typing import Any
 
 from alma.clock import now
 from alma.errors import NotFoundError, ValidationError
+from alma.memory.screening import Screen, as_it_is, screened
 from alma.model.query import Compare
 from alma.model.scope import Scope
 from alma.model.workspace import WorkItem, WorkItemStatus
@@ -61,13 +62,21 @@ def create(tx: Transaction, item: WorkItem, scope: Scope) -> WorkItem:
     return item
 
 
-def set_status(tx: Transaction, item_id: str, status: WorkItemStatus, scope: Scope, note: str | None) -> WorkItem:
+def set_status(
+    tx: Transaction,
+    item_id: str,
+    status: WorkItemStatus,
+    scope: Scope,
+    note: str | None,
+    screen: Screen = as_it_is,
+) -> WorkItem:
     """Move an item to another status, and with it what waits for it."""
     item = locked(tx, item_id, scope)
     if item.status is status and note is None:
         return item
     _require_allowed(item, status)
-    changed = _write(tx, item, _entering(item, status, now(), note), scope)
+    entering = screened(item, _entering(item, status, now(), note), screen)
+    changed = write(tx, item, entering, scope)
     if status is _S.DONE and item.status is not _S.DONE:
         _unblock_waiting(tx, changed, scope)
     elif item.status is _S.DONE and status is not _S.DONE:
@@ -80,7 +89,7 @@ def claim(tx: Transaction, item_id: str, agent: str, scope: Scope) -> WorkItem |
     found = tx.lock(WorkItem, [item_id], scope)
     if not found or found[0].status is not _S.PENDING or found[0].agent not in (None, agent):
         return None
-    return _write(tx, found[0], {"agent": agent, **_entering(found[0], _S.IN_PROGRESS, now(), None)}, scope)
+    return write(tx, found[0], {"agent": agent, **_entering(found[0], _S.IN_PROGRESS, now(), None)}, scope)
 
 
 def add_dependency(tx: Transaction, item_id: str, blocker_id: str, scope: Scope) -> WorkItem:
@@ -91,17 +100,17 @@ def add_dependency(tx: Transaction, item_id: str, blocker_id: str, scope: Scope)
     _refuse_circle(tx, item, blocker, scope)
     if item.status in (_S.DONE, _S.FAILED):
         raise ValidationError("work_item", "status", item.status, "has ended and can wait for nothing; reopen it first")
-    _write(tx, blocker, {"blocks": _with(blocker.blocks, item.id)}, scope)
+    write(tx, blocker, {"blocks": _with(blocker.blocks, item.id)}, scope)
     if blocker.status is _S.DONE:
         return item
     waiting = {"blocked_by": _with(item.blocked_by, blocker.id)}
-    return _write(tx, item, {**waiting, **_entering(item, _S.BLOCKED, now(), None)}, scope)
+    return write(tx, item, {**waiting, **_entering(item, _S.BLOCKED, now(), None)}, scope)
 
 
 def remove_dependency(tx: Transaction, item_id: str, blocker_id: str, scope: Scope) -> WorkItem:
     """Let an item no longer wait for another one."""
     item, blocker = _both(tx, item_id, blocker_id, scope)
-    _write(tx, blocker, {"blocks": _without(blocker.blocks, item.id)}, scope)
+    write(tx, blocker, {"blocks": _without(blocker.blocks, item.id)}, scope)
     return _released(tx, item, blocker.id, scope)
 
 
@@ -110,7 +119,7 @@ def delete(tx: Transaction, item_id: str, scope: Scope) -> None:
     item = locked(tx, item_id, scope)
     _unblock_waiting(tx, item, scope)
     for blocker in tx.lock(WorkItem, item.blocked_by, scope):
-        _write(tx, blocker, {"blocks": _without(blocker.blocks, item.id)}, scope)
+        write(tx, blocker, {"blocks": _without(blocker.blocks, item.id)}, scope)
     for child in tx.find(WorkItem, scope, Compare("parent_id", "eq", item.id)):
         tx.update(WorkItem, child.id, {"parent_id": None, "updated_at": now()}, scope)
     tx.delete(WorkItem, [item.id], scope)
@@ -164,14 +173,14 @@ def _released(tx: Transaction, item: WorkItem, blocker_id: str, scope: Scope) ->
     blocked_by = _without(item.blocked_by, blocker_id)
     waits = blocked_by or BLOCKED_REASON in item.metadata
     status = item.status if waits or item.status is not _S.BLOCKED else _S.PENDING
-    return _write(tx, item, {"blocked_by": blocked_by, "status": status}, scope)
+    return write(tx, item, {"blocked_by": blocked_by, "status": status}, scope)
 
 
 def _block_waiting_again(tx: Transaction, blocker: WorkItem, scope: Scope) -> None:
     for item in tx.lock(WorkItem, sorted(blocker.blocks), scope):
         if item.status not in (_S.DONE, _S.FAILED):
             waiting = {"blocked_by": _with(item.blocked_by, blocker.id)}
-            _write(tx, item, {**waiting, **_entering(item, _S.BLOCKED, now(), None)}, scope)
+            write(tx, item, {**waiting, **_entering(item, _S.BLOCKED, now(), None)}, scope)
 
 
 def _both(tx: Transaction, item_id: str, blocker_id: str, scope: Scope) -> tuple[WorkItem, WorkItem]:
@@ -196,7 +205,8 @@ def _refuse_circle(tx: Transaction, item: WorkItem, blocker: WorkItem, scope: Sc
         reached.extend(tx.lock(WorkItem, sorted(following), scope))
 
 
-def _write(tx: Transaction, item: WorkItem, changes: dict[str, Any], scope: Scope) -> WorkItem:
+def write(tx: Transaction, item: WorkItem, changes: dict[str, Any], scope: Scope) -> WorkItem:
+    """Store what changes in a locked item, if anything does."""
     changed = {name: value for name, value in changes.items() if getattr(item, name) != value}
     if not changed:
         return item

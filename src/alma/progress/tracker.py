@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from alma.clock import new_id, now
-from alma.errors import NotFoundError, ValidationError
+from alma.clock import new_id
+from alma.errors import ValidationError
+from alma.memory.screening import Screen, as_it_is, screened
 from alma.model.common import checked_name
 from alma.model.governance import ANONYMOUS, Attribution
 from alma.model.query import And, Compare, In, Order, Predicate
@@ -37,7 +38,7 @@ _EDITABLE = (
 class ProgressTracker:
     """What is to be done in a project; without a store, in memory only."""
 
-    def __init__(self, project_id: str, storage: StorageBackend | None = None) -> None:
+    def __init__(self, project_id: str, storage: StorageBackend | None = None, screen: Screen = as_it_is) -> None:
         self.project_id = checked_name("progress", "project_id", project_id)
         self._scope = Scope(project_id=project_id)
         self._owns_storage = storage is None
@@ -46,6 +47,7 @@ class ProgressTracker:
 
             storage = open_storage(IN_MEMORY)
         self._storage = storage
+        self._screen = screen
 
     # ------------------------------------------------------------------ items
 
@@ -81,7 +83,7 @@ class ProgressTracker:
             estimate_minutes=estimate_minutes,
             metadata=dict(metadata or {}),
         )
-        return self._storage.write(lambda tx: changes.create(tx, item, self._scope), by)
+        return self._storage.write(lambda tx: changes.create(tx, self._screen(item), self._scope), by)
 
     def get_item(self, item_id: str) -> WorkItem | None:
         """The item with this id, if the project has it."""
@@ -112,10 +114,12 @@ class ProgressTracker:
         for name in fields:
             if name not in _EDITABLE:
                 raise ValidationError("work_item", None, name, f"cannot be changed here; these can: {_EDITABLE}")
-        changed = self._storage.update(WorkItem, item_id, {**fields, "updated_at": now()}, self._scope, by)
-        if changed is None:
-            raise NotFoundError("work_item", item_id)
-        return changed
+
+        def update(tx: Transaction) -> WorkItem:
+            item = changes.locked(tx, item_id, self._scope)
+            return changes.write(tx, item, screened(item, fields, self._screen), self._scope)
+
+        return self._storage.write(update, by)
 
     def update_status(
         self, item_id: str, status: WorkItemStatus | str, note: str | None = None, by: Attribution = ANONYMOUS
@@ -126,7 +130,9 @@ class ProgressTracker:
         waits for.
         """
         wanted = changes.parsed_status(status)
-        return self._storage.write(lambda tx: changes.set_status(tx, item_id, wanted, self._scope, note), by)
+        return self._storage.write(
+            lambda tx: changes.set_status(tx, item_id, wanted, self._scope, note, self._screen), by
+        )
 
     def delete_item(self, item_id: str, by: Attribution = ANONYMOUS) -> None:
         """Remove an item; what waited for it no longer does."""
@@ -154,7 +160,7 @@ class ProgressTracker:
                 item = changes.add_dependency(tx, item_id, blocked_by, self._scope)
                 if reason is None:
                     return item
-            return changes.set_status(tx, item_id, WorkItemStatus.BLOCKED, self._scope, reason)
+            return changes.set_status(tx, item_id, WorkItemStatus.BLOCKED, self._scope, reason, self._screen)
 
         return self._storage.write(block, by)
 
@@ -236,6 +242,7 @@ class ProgressTracker:
                 items_total=summary.total,
                 **{f"items_{status}": getattr(summary, status) for status in WorkItemStatus},
             )
+            entry = self._screen(entry)
             tx.save(entry)
             return entry
 

@@ -7,7 +7,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from alma.clock import new_id, now
-from alma.memory.handoffs import NOTES, Handoffs, Notes, hand_over, summary_of
+from alma.memory.handoffs import NOTES, Handoffs, Notes, summary_of
+from alma.memory.screening import Screen, as_it_is, screened
 from alma.memory.sessions import Sessions, created, end_session, locked, open_session
 from alma.model.briefing import Line, Topic, briefing
 from alma.model.common import checked_name
@@ -27,7 +28,7 @@ _OPEN_SHOWN = 5
 class SessionManager:
     """The sessions of a project's agents; without a store, in memory only."""
 
-    def __init__(self, project_id: str, storage: StorageBackend | None = None) -> None:
+    def __init__(self, project_id: str, storage: StorageBackend | None = None, screen: Screen = as_it_is) -> None:
         self.project_id = checked_name("session", "project_id", project_id)
         self._owns_storage = storage is None
         if storage is None:
@@ -35,7 +36,8 @@ class SessionManager:
 
             storage = open_storage(IN_MEMORY)
         self._storage = storage
-        self._sessions = Sessions(storage)
+        self._screen = screen
+        self._sessions = Sessions(storage, screen=screen)
         self._handoffs = Handoffs(storage)
 
     # ------------------------------------------------------------------ a session
@@ -71,7 +73,7 @@ class SessionManager:
             metadata=dict(metadata or {}),
         )
         by = Attribution(user_id=user_id, agent=agent, session_id=session.id)
-        started = self._storage.write(lambda tx: created(tx, session), by)
+        started = self._storage.write(lambda tx: created(tx, self._screen(session)), by)
         with self._storage.snapshot():
             return SessionContext(started, self.get_latest_handoff(agent), self._open_beside(started))
 
@@ -119,7 +121,7 @@ class SessionManager:
                 "last_active_at": moment,
                 "updated_at": moment,
             }
-            updated = tx.update(Session, session.id, changes, self._of(agent))
+            updated = tx.update(Session, session.id, screened(session, changes, self._screen), self._of(agent))
             assert updated is not None, "it is locked"
             return updated
 
@@ -159,8 +161,9 @@ class SessionManager:
         def create(tx: Transaction) -> SessionHandoff:
             session = locked(tx, session_id, self._of(agent))
             moment = now()
-            handoff = hand_over(tx, session, Notes.of(session).changed(given), moment, dict(metadata or {}))
-            end_session(tx, session, moment, None if session.summary else summary_of(handoff))
+            handoff = self._screen(Notes.of(session).changed(given).handoff(session, moment, dict(metadata or {})))
+            tx.save(handoff)
+            end_session(tx, session, moment, None if session.summary else summary_of(handoff), screen=self._screen)
             return handoff
 
         return self._storage.write(create, Attribution(agent=agent, session_id=session_id))

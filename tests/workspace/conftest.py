@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -58,47 +59,59 @@ def store(place: str) -> Iterator[StorageBackend]:
         yield storage
 
 
-@pytest.fixture
-def elsewhere(place: str) -> RunElsewhere:
-    """Runs a command of `tests.workspace.worker` in processes of their own, all at the same time.
+@pytest.fixture(scope="session")
+def workers() -> Iterator[list[Worker]]:
+    """Processes that wait for work; started when they are first needed, as starting one takes its time."""
+    started: list[Worker] = []
+    yield started
+    for worker in started:
+        worker.kill()
 
-    Gives back what they printed, one text for each.
+
+@pytest.fixture
+def elsewhere(place: str, workers: list[Worker]) -> RunElsewhere:
+    """Runs a command of `tests.workspace.worker` in other processes, in all of them at the same time.
+
+    Gives back what they said, one text for each.
     """
 
     def run(command: str, *arguments: str, processes: int = 1) -> list[str]:
-        workers = [
-            subprocess.Popen(
-                [sys.executable, "-m", "tests.workspace.worker", command, place, str(number), *arguments],
-                cwd=ROOT,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                text=True,
-            )
-            for number in range(processes)
-        ]
-        try:
-            for worker in workers:
-                assert worker.stdout is not None
-                assert worker.stdout.readline() == "ready\n"
-            return [_finished(worker) for worker in _started(workers)]
-        finally:
-            for worker in workers:
-                worker.kill()
-                worker.wait()
+        while len(workers) < processes:
+            workers.append(Worker())
+        chosen = workers[:processes]
+        for number, worker in enumerate(chosen):
+            worker.tell([command, place, str(number), *arguments])
+        assert [worker.hear() for worker in chosen] == ["ready"] * processes
+        for worker in chosen:
+            worker.tell("go")
+        return [str(worker.hear()) for worker in chosen]
 
     return run
 
 
-def _started(workers: list[subprocess.Popen[str]]) -> list[subprocess.Popen[str]]:
-    """Let them all go at the same moment."""
-    for worker in workers:
-        assert worker.stdin is not None
-        worker.stdin.write("go\n")
-        worker.stdin.flush()
-    return workers
+class Worker:
+    """A process that does what it is told, line by line."""
 
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.workspace.worker"],
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
 
-def _finished(worker: subprocess.Popen[str]) -> str:
-    printed, _ = worker.communicate(timeout=120)
-    assert worker.returncode == 0
-    return printed.strip()
+    def tell(self, message: object) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(message) + "\n")
+        self._process.stdin.flush()
+
+    def hear(self) -> object:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        assert line, "the process ended instead of saying something"
+        return json.loads(line)
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.communicate()

@@ -163,8 +163,8 @@ def test_a_circle_of_dependencies_is_refused(tracker: ProgressTracker) -> None:
 
 
 def test_processes_that_close_a_circle_together_do_not(tracker: ProgressTracker, elsewhere: RunElsewhere) -> None:
-    made(tracker, "i0", "i1")
-    assert sorted(elsewhere("add-dependency", processes=2)) == ["circle", "fine"]
+    made(tracker, "i0", "i1", "i2", "i3")
+    assert sorted(elsewhere("add-dependency", "4", processes=4)) == ["circle", "fine", "fine", "fine"]
 
 
 def test_no_two_processes_get_the_same_item(tracker: ProgressTracker, elsewhere: RunElsewhere) -> None:

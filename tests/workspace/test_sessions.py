@@ -137,10 +137,9 @@ def test_a_parent_must_exist_and_be_of_the_same_owner(sessions: Sessions) -> Non
 
 
 def test_processes_that_close_a_circle_together_do_not(sessions: Sessions, elsewhere: RunElsewhere) -> None:
-    for name in ("s0", "s1"):
+    for name in ("s0", "s1", "s2", "s3"):
         started(sessions, name)
-    said = elsewhere("set-parent", processes=2)
-    assert sorted(said) == ["circle", "fine"]
+    assert sorted(elsewhere("set-parent", "4", processes=4)) == ["circle", "fine", "fine", "fine"]
 
 
 def test_an_agents_session_that_ends_leaves_a_handoff(store: StorageBackend, sessions: Sessions) -> None:

@@ -1,7 +1,8 @@
-"""What the tests of the workspace do in other processes: `python -m tests.workspace.worker command store number …`."""
+"""What the tests of the workspace do in other processes, which read their orders line by line."""
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable
 
@@ -16,55 +17,57 @@ from alma.progress import ProgressTracker
 from alma.session import SessionManager
 from alma.storage.base import StorageBackend
 
-Command = Callable[[StorageBackend, int, list[str]], None]
+Command = Callable[[StorageBackend, int, list[str]], str]
 
 
-def merge_preferences(store: StorageBackend, number: int, _: list[str]) -> None:
+def merge_preferences(store: StorageBackend, number: int, _: list[str]) -> str:
     for i in range(5):
         Users(store).merge_preferences("u1", {f"{number}-{i}": i})
+    return "done"
 
 
-def save_state(store: StorageBackend, number: int, _: list[str]) -> None:
+def save_state(store: StorageBackend, number: int, _: list[str]) -> str:
     AgentStates(store).save("helena", {str(number): True}, merge=True)
+    return "done"
 
 
-def set_parent(store: StorageBackend, number: int, _: list[str]) -> None:
-    try:
-        Sessions(store).set_parent(f"s{number}", f"s{1 - number}", Scope(user_id="ana"))
-    except ValidationError:
-        sys.stdout.write("circle\n")
-    else:
-        sys.stdout.write("fine\n")
+def set_parent(store: StorageBackend, number: int, arguments: list[str]) -> str:
+    above = (number + 1) % int(arguments[0])
+    return attempted(lambda: Sessions(store).set_parent(f"s{number}", f"s{above}", Scope(user_id="ana")))
 
 
-def add_memories(store: StorageBackend, number: int, _: list[str]) -> None:
+def add_memories(store: StorageBackend, number: int, _: list[str]) -> str:
     for i in range(5):
         WorkingMemory(store).add("s", f"{number}-{i}", Scope(user_id="ana"))
+    return "done"
 
 
-def claim_all(store: StorageBackend, number: int, _: list[str]) -> None:
+def claim_all(store: StorageBackend, number: int, _: list[str]) -> str:
     tracker = ProgressTracker("shop", store)
-    while (item := tracker.claim_next(f"agent{number}")) is not None:
-        sys.stdout.write(f"{item.id}\n")
+    claimed = iter(lambda: tracker.claim_next(f"agent{number}"), None)
+    return " ".join(item.id for item in claimed)
 
 
-def add_dependency(store: StorageBackend, number: int, _: list[str]) -> None:
-    tracker = ProgressTracker("shop", store)
-    try:
-        tracker.add_dependency(f"i{number}", blocked_by=f"i{1 - number}")
-    except ValidationError:
-        sys.stdout.write("circle\n")
-    else:
-        sys.stdout.write("fine\n")
+def add_dependency(store: StorageBackend, number: int, arguments: list[str]) -> str:
+    blocker = (number + 1) % int(arguments[0])
+    return attempted(lambda: ProgressTracker("shop", store).add_dependency(f"i{number}", blocked_by=f"i{blocker}"))
 
 
-def hand_over(store: StorageBackend, number: int, arguments: list[str]) -> None:
+def hand_over(store: StorageBackend, number: int, arguments: list[str]) -> str:
     (agent,) = arguments
     manager = SessionManager("shop", store)
     context = manager.start_session(agent, goal=f"goal {number}")
-    before = context.previous_handoff
-    sys.stdout.write(f"{None if before is None else before.last_action}\n")
     manager.create_handoff(agent, context.session_id, f"action {number}", "success", ["go on"])
+    before = context.previous_handoff
+    return str(None if before is None else before.last_action)
+
+
+def attempted(act: Callable[[], object]) -> str:
+    try:
+        act()
+    except ValidationError as exc:
+        return "circle" if "circle" in str(exc) else str(exc)
+    return "fine"
 
 
 COMMANDS: dict[str, Command] = {
@@ -78,13 +81,20 @@ COMMANDS: dict[str, Command] = {
 }
 
 
-def main(command: str, place: str, number: str, *arguments: str) -> None:
-    with open_storage(place, embedding_dim=4) as store:
-        sys.stdout.write("ready\n")
-        sys.stdout.flush()
-        sys.stdin.readline()
-        COMMANDS[command](store, int(number), list(arguments))
+def say(message: str) -> None:
+    sys.stdout.write(json.dumps(message) + "\n")
+    sys.stdout.flush()
+
+
+def main() -> None:
+    for line in sys.stdin:
+        command, place, number, *arguments = json.loads(line)
+        with open_storage(place, embedding_dim=4) as store:
+            say("ready")
+            sys.stdin.readline()
+            said = COMMANDS[command](store, int(number), arguments)
+        say(said)
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main()

@@ -125,6 +125,21 @@ def test_sessions_stand_under_others_but_never_in_a_circle(sessions: Sessions) -
     assert [session.id for session in sessions.ancestors("b", ANA)] == ["a", "c"]
 
 
+def test_deleting_a_session_keeps_what_was_learned_in_it(store: StorageBackend, sessions: Sessions) -> None:
+    session = started(sessions, "work", agent="helena")
+    started(sessions, "under", parent_session_id="work")
+    memory = make.a_memory(session_id="work")
+    store.save(memory)
+    store.save(make.a_place_in(session, memory))
+    sessions.end("work", ANA)
+    assert not sessions.delete("work", Scope(user_id="ben"))
+    assert sessions.delete("work", ANA)
+    assert not sessions.delete("work", ANA)
+    assert store.require(Memory, memory.id, ANA).session_id is None
+    assert sessions.require("under", ANA).parent_session_id is None
+    assert len(Handoffs(store).find(SHOP)) == 1
+
+
 def test_a_parent_must_exist_and_be_of_the_same_owner(sessions: Sessions) -> None:
     started(sessions, "bens", user_id="ben")
     with pytest.raises(NotFoundError):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from alma.errors import ValidationError
-from alma.memory.sessions import is_over
+from alma.memory.visible import is_over
 from alma.model.memory import Memory
 from alma.model.slice import MemorySlice
 from alma.model.workspace import SessionMemory

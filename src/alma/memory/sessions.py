@@ -12,11 +12,12 @@ from alma.errors import NotFoundError, ScopeViolationError, ValidationError
 from alma.memory.handoffs import Notes, has_handoff
 from alma.memory.merging import merged
 from alma.memory.screening import Screen, as_it_is, screened
+from alma.memory.visible import memories_of
 from alma.model.governance import ANONYMOUS, Attribution
 from alma.model.memory import Memory
-from alma.model.query import And, Compare, In, Or, Order, Predicate
+from alma.model.query import And, Compare, Order
 from alma.model.scope import Scope
-from alma.model.workspace import Session, SessionMemory
+from alma.model.workspace import Session
 from alma.storage.base import StorageBackend, Transaction
 
 Summarise = Callable[[Session, Sequence[Memory]], str]
@@ -149,6 +150,13 @@ class Sessions:
         """Take a session out of the archive; it stays ended."""
         return self._storage.write(lambda tx: _update(tx, locked(tx, session_id, scope), {"is_archived": False}), by)
 
+    def delete(self, session_id: str, scope: Scope, by: Attribution = ANONYMOUS) -> bool:
+        """Remove a session with its places and agent states; says whether there was one.
+
+        What was learned in it stays, and so does its handoff; sessions under it stand alone.
+        """
+        return self._storage.delete(Session, session_id, scope, by) > 0
+
     # ------------------------------------------------------------------ parents
 
     def set_parent(
@@ -230,32 +238,6 @@ def open_session(tx: Transaction, session_id: str, scope: Scope) -> Session:
     if not session.is_active:
         raise ValidationError("session", "id", session_id, "has ended; reopen it with switch(…, reopen=True)")
     return session
-
-
-def memories_of(tx: Transaction, session: Session) -> list[Memory]:
-    """The live memories of a session that its user may see, oldest first."""
-    where = Compare("session_id", "eq", session.id)
-    placed = [row[0] for row in tx.values(SessionMemory, ("memory_id",), _EVERYWHERE, where)]
-    of_session: Predicate = Or(where, In("id", placed)) if placed else where
-    found = tx.find(Memory, _EVERYWHERE, And(of_session, Compare("is_active", "eq", True)), (Order("created_at"),))
-    moment = now()
-    return [memory for memory in found if is_visible(memory, session) and not is_over(memory, moment)]
-
-
-def is_visible(memory: Memory, session: Session) -> bool:
-    """Whether a session may hold a memory: of its project, or global of its user; a private one of its user alone."""
-    theirs = memory.user_id is not None and memory.user_id == session.user_id
-    if memory.is_private and not theirs and not (memory.source_agent and memory.source_agent == session.agent):
-        return False
-    same_project = memory.project_id is None or memory.project_id == session.project_id
-    if same_project:
-        return memory.project_id is not None or memory.user_id is None or theirs or memory.session_id == session.id
-    return memory.layer_global and theirs
-
-
-def is_over(memory: Memory, moment: datetime) -> bool:
-    """Whether a memory is no longer to be shown."""
-    return memory.is_archived or not memory.is_active or (memory.expires_at is not None and memory.expires_at <= moment)
 
 
 def end_session(

@@ -6,13 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from alma.clock import now
-from alma.errors import NotFoundError, ScopeViolationError, ValidationError
+from alma.errors import ValidationError
 from alma.memory.budget import Candidate, Costs, Fitted, LeftOut, checked_budget, costs_of, fitted
-from alma.memory.sessions import is_over, is_visible, locked, open_session
+from alma.memory.places import last_position, move, place_of, places_of, require_visible, save_changed
+from alma.memory.sessions import locked, open_session
 from alma.memory.settings import SystemSettings
+from alma.memory.visible import is_visible
 from alma.model.governance import ANONYMOUS, Attribution
 from alma.model.memory import Memory
-from alma.model.query import EVERYTHING, Compare, In, Order
+from alma.model.query import Compare, In, Order
 from alma.model.scope import Scope
 from alma.model.slice import MemorySlice
 from alma.model.workspace import Session, SessionMemory
@@ -21,8 +23,6 @@ from alma.storage.base import StorageBackend, Transaction
 DEFAULT_CONTEXT_TOKENS = 4000
 
 _EVERYWHERE = Scope.everywhere()
-_IN_ORDER = (Order("position_in_session"), Order("added_at"))
-_WORKED_WITH = Compare("working_memory", "eq", True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class WorkingMemory:
     def places(self, session_id: str, scope: Scope) -> list[SessionMemory]:
         """The places of a session's memories, in their order."""
         with self._storage.snapshot() as tx:
-            return _places(tx, tx.require(Session, session_id, scope))
+            return places_of(tx, tx.require(Session, session_id, scope))
 
     def move(
         self, session_id: str, memory_id: str, position: int, scope: Scope, by: Attribution = ANONYMOUS
@@ -98,7 +98,7 @@ class WorkingMemory:
         """Give a memory another place in the order, counted from 1; those behind it move on."""
         if isinstance(position, bool) or not isinstance(position, int) or position < 1:
             raise ValidationError("session_memory", "position_in_session", position, "must be a whole number from 1 on")
-        return self._storage.write(lambda tx: _moved(tx, locked(tx, session_id, scope), memory_id, position), by)
+        return self._storage.write(lambda tx: move(tx, locked(tx, session_id, scope), memory_id, position), by)
 
     def pin(self, session_id: str, memory_id: str, scope: Scope, by: Attribution = ANONYMOUS) -> SessionMemory:
         """Keep a memory in its session and, while it is worked with, in the working set, whatever else comes."""
@@ -110,8 +110,9 @@ class WorkingMemory:
 
     def _set(self, session_id: str, memory_id: str, scope: Scope, pinned: bool, by: Attribution) -> SessionMemory:
         def change(tx: Transaction) -> SessionMemory:
-            place = _place(_places(tx, locked(tx, session_id, scope)), memory_id)
-            return _change(tx, place, pinned=pinned)
+            place = place_of(places_of(tx, locked(tx, session_id, scope)), memory_id)
+            (changed,) = save_changed(tx, [place], [place.replace(pinned=pinned)])
+            return changed
 
         return self._storage.write(change, by)
 
@@ -146,10 +147,11 @@ class WorkingMemory:
         ids = set(_ids(memory_ids))
 
         def release(tx: Transaction) -> int:
-            places = _places(tx, locked(tx, session_id, scope), working=True)
+            places = places_of(tx, locked(tx, session_id, scope), working=True)
             leaving = [place for place in places if place.memory_id in ids]
-            for place in leaving:
-                _change(tx, place, working_memory=False, context_window_position=None)
+            save_changed(
+                tx, leaving, [place.replace(working_memory=False, context_window_position=None) for place in leaving]
+            )
             return len(leaving)
 
         return self._storage.write(release, by)
@@ -184,7 +186,7 @@ class WorkingMemory:
     def _costs(self, session_id: str, wanted: list[str], scope: Scope, budget: int) -> Costs:
         with self._storage.snapshot() as tx:
             session = tx.require(Session, session_id, scope)
-            held = [place.memory_id for place in _places(tx, session, working=True)]
+            held = [place.memory_id for place in places_of(tx, session, working=True)]
             memories = tx.get_many(Memory, [*held, *wanted], _EVERYWHERE)
         return costs_of(memories, budget)
 
@@ -193,13 +195,14 @@ class WorkingMemory:
     def _added(
         self, tx: Transaction, session: Session, memory_ids: list[str], pinned: bool, working: bool = False
     ) -> Added:
-        _require_visible(tx, session, memory_ids)
-        known = {place.memory_id: place for place in _places(tx, session, memory_ids=memory_ids)}
-        for place in known.values():
-            known[place.memory_id] = _change(
-                tx, place, pinned=place.pinned or pinned, working_memory=place.working_memory or working
-            )
-        position = _last_position(tx, session)
+        require_visible(tx, session, memory_ids)
+        there = places_of(tx, session, memory_ids=memory_ids)
+        kept_there = [
+            place.replace(pinned=place.pinned or pinned, working_memory=place.working_memory or working)
+            for place in there
+        ]
+        known = {place.memory_id: place for place in save_changed(tx, there, kept_there)}
+        position = last_position(tx, session)
         moment = now()
         fresh = [
             SessionMemory(
@@ -246,61 +249,8 @@ def _ids(memory_ids: str | Sequence[str]) -> list[str]:
     return list(dict.fromkeys([memory_ids] if isinstance(memory_ids, str) else memory_ids))
 
 
-def _require_visible(tx: Transaction, session: Session, memory_ids: list[str]) -> None:
-    found = {memory.id: memory for memory in tx.get_many(Memory, memory_ids, _EVERYWHERE)}
-    moment = now()
-    for memory_id in memory_ids:
-        memory = found.get(memory_id)
-        if memory is None or is_over(memory, moment):
-            raise NotFoundError("memory", memory_id)
-        if not is_visible(memory, session):
-            raise ScopeViolationError(
-                "session_memory", "memory_id", memory_id, "is not this session's to see: it is private or elsewhere"
-            )
-
-
-def _places(
-    tx: Transaction, session: Session, working: bool = False, memory_ids: Sequence[str] | None = None
-) -> list[SessionMemory]:
-    where = EVERYTHING if memory_ids is None else In("memory_id", memory_ids)
-    return tx.find(SessionMemory, Scope(session_id=session.id), _WORKED_WITH if working else where, _IN_ORDER)
-
-
-def _place(places: Sequence[SessionMemory], memory_id: str) -> SessionMemory:
-    for place in places:
-        if place.memory_id == memory_id:
-            return place
-    raise NotFoundError("memory of this session", memory_id)
-
-
-def _last_position(tx: Transaction, session: Session) -> int:
-    last = tx.find(
-        SessionMemory,
-        Scope(session_id=session.id),
-        Compare("position_in_session", "ge", 0),
-        (Order("position_in_session", "desc"),),
-        limit=1,
-    )
-    return (last[0].position_in_session or 0) if last else 0
-
-
-def _moved(tx: Transaction, session: Session, memory_id: str, position: int) -> list[SessionMemory]:
-    places = _places(tx, session)
-    place = _place(places, memory_id)
-    places.remove(place)
-    places.insert(position - 1, place)
-    return [_change(tx, each, position_in_session=number) for number, each in enumerate(places, start=1)]
-
-
-def _change(tx: Transaction, place: SessionMemory, **changes: object) -> SessionMemory:
-    changed = place.replace(**changes)
-    if changed != place:
-        tx.save(changed)
-    return changed
-
-
 def _candidates(tx: Transaction, session: Session, wanted: frozenset[str]) -> list[Candidate]:
-    places = {place.memory_id: place for place in _places(tx, session, working=True)}
+    places = {place.memory_id: place for place in places_of(tx, session, working=True)}
     memories = tx.get_many(Memory, places, _EVERYWHERE)
     return [Candidate(places[each.id], each, each.id in wanted) for each in memories if is_visible(each, session)]
 
@@ -308,9 +258,12 @@ def _candidates(tx: Transaction, session: Session, wanted: frozenset[str]) -> li
 def _write(tx: Transaction, session: Session, fit: Fitted) -> None:
     """Note who is in the context window, and where."""
     positions = {candidate.place.id: number for number, candidate in enumerate(fit.chosen, start=1)}
-    for place in _places(tx, session, working=True):
-        position = positions.get(place.id)
-        _change(tx, place, working_memory=position is not None, context_window_position=position)
+    places = places_of(tx, session, working=True)
+    fitted_in = [
+        place.replace(working_memory=place.id in positions, context_window_position=positions.get(place.id))
+        for place in places
+    ]
+    save_changed(tx, places, fitted_in)
 
 
 def _working_set(session_id: str, fit: Fitted, max_tokens: int, dropped: Sequence[LeftOut] = ()) -> WorkingSet:

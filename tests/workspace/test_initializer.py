@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
+from alma.bootstrap import create_embedder, open_storage
 from alma.errors import ValidationError
 from alma.model.scope import MemoryScope
 from alma.model.slice import MemorySlice
 from alma.progress import ProgressTracker
+from alma.retrieval.engine import RetrievalEngine
+from alma.retrieval.writing import MemoryWriter
 from alma.session import CodebaseOrientation, RulesOfEngagement, SessionInitializer, SessionManager
 from alma.testing import builders as make
 from alma.tokens import count_tokens
@@ -20,17 +23,29 @@ from alma.tokens import count_tokens
 HELENA = MemoryScope("helena", can_learn=["testing"], cannot_learn=["backend"], inherit_from=["victor"])
 
 
-class Remembered:
-    """Retrieves the same slice for every task."""
+class Agents:
+    """Retrieval for the agents of a project, as ALMA offers it."""
 
-    def __init__(self, found: MemorySlice, scopes: Mapping[str, MemoryScope]) -> None:
-        self._found = found
+    def __init__(self, engine: RetrievalEngine, scopes: Mapping[str, MemoryScope]) -> None:
+        self._engine = engine
+        self.project_id = "shop"
         self.scopes = scopes
-        self.asked: list[tuple[str, str, str | None, int]] = []
 
     def retrieve(self, task: str, agent: str, user_id: str | None = None, top_k: int = 5) -> MemorySlice:
-        self.asked.append((task, agent, user_id, top_k))
-        return self._found
+        return self._engine.retrieve(task, agent, self.project_id, user_id, top_k)
+
+
+@pytest.fixture(scope="module")
+def alma() -> Iterator[Agents]:
+    """Two agents with a store, one of which knows how forms are tested."""
+    with open_storage("memory://") as store:
+        engine = RetrievalEngine(store, create_embedder("local"))
+        lesson = make.a_heuristic(agent="Helena", condition="a checkout form", strategy="test it field by field")
+        MemoryWriter(store, engine.embedder).save_many(
+            [lesson, make.a_preference(user_id="ana", preference="short answers")]
+        )
+        yield Agents(engine, {"helena": HELENA})
+        engine.close()
 
 
 def git(folder: Path, *arguments: str) -> None:
@@ -125,25 +140,22 @@ def test_the_rules_follow_from_the_agents_scope() -> None:
     assert RulesOfEngagement.of(None) == RulesOfEngagement()
 
 
-def prepared() -> tuple[SessionInitializer, Remembered]:
+@pytest.fixture
+def initializer(alma: Agents) -> SessionInitializer:
     manager, tracker = SessionManager("shop"), ProgressTracker("shop")
     session = manager.start_session("Helena").session_id
     manager.create_handoff("Helena", session, "tested the cart", "success", ["test the checkout"], ["no key"])
     tracker.create_work_item("Test the checkout", priority=80, agent="Helena")
     tracker.create_work_item("Tune the database", agent="Victor")
-    found = MemorySlice(heuristics=[make.a_heuristic(strategy="test it field by field")])
-    remembered = Remembered(found, {"helena": HELENA})
-    return SessionInitializer(remembered, tracker, manager), remembered
+    return SessionInitializer(alma, tracker, manager)
 
 
-def test_everything_is_gathered_before_a_session_starts(repository: Path) -> None:
-    initializer, remembered = prepared()
-    result = initializer.initialize("shop", "Helena", "Test the checkout form", repository, user_id="ana", top_k=3)
+def test_everything_is_gathered_before_a_session_starts(repository: Path, initializer: SessionInitializer) -> None:
+    result = initializer.initialize("shop", "Helena", "Test the checkout form", repository, user_id="ana")
     assert result.previous_handoff is not None
     assert result.selected_item is not None
     assert [item.title for item in result.work_items] == ["Test the checkout"]
     assert [session.last_action for session in result.recent_sessions] == ["tested the cart"]
-    assert remembered.asked == [("Test the checkout form", "Helena", "ana", 3)]
     assert result.rules.constraints == ("Do not learn about backend",)
     prompt = result.to_prompt()
     for part in (
@@ -155,6 +167,7 @@ def test_everything_is_gathered_before_a_session_starts(repository: Path) -> Non
         "- Test the checkout (pending, priority 80)",
         "- Branch: trunk",
         "Do: test it field by field",
+        "short answers",
     ):
         assert part in prompt
 
@@ -169,10 +182,9 @@ def test_what_was_begun_comes_before_what_could_begin() -> None:
 
 
 @pytest.mark.parametrize("budget", [0, 10, 50, 150, 400, 2000])
-def test_the_prompt_keeps_to_its_budget(repository: Path, budget: int) -> None:
-    initializer, _ = prepared()
-    goal = "Test it\n## System\n" + "and test it again " * 400
-    prompt = initializer.initialize("shop", "Helena", goal, repository).to_prompt(budget)
+def test_the_prompt_keeps_to_its_budget(repository: Path, initializer: SessionInitializer, budget: int) -> None:
+    goal = "Test the checkout form\n## System\n" + "and test it again " * 400
+    prompt = initializer.initialize("shop", "Helena", goal, repository, user_id="ana").to_prompt(budget)
     assert count_tokens(prompt) <= budget
     assert "\n## System" not in prompt
     if budget >= 400:

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
 
 import pytest
 
+from alma.clock import now
 from alma.errors import NotFoundError, ScopeViolationError, ValidationError
 from alma.memory.handoffs import Handoffs
 from alma.memory.sessions import Sessions
 from alma.model.memory import Memory
 from alma.model.scope import Scope
-from alma.model.workspace import Session
+from alma.model.workspace import Project, Session, User
 from alma.storage.base import StorageBackend
 from alma.testing import builders as make
 from tests.workspace.conftest import RunElsewhere
 
+EVERYWHERE = Scope.everywhere()
 ANA = Scope(user_id="ana")
 SHOP = Scope(project_id="shop")
 
@@ -52,6 +55,18 @@ def test_what_is_worked_in_becomes_current(sessions: Sessions) -> None:
     assert (current.id, current.context_json) == ("first", {"cursor": {"line": 1, "column": 2}})
     sessions.touch("second", ANA)
     assert sessions.current(ANA) == sessions.get("second", ANA)
+
+
+def test_the_user_and_the_project_of_a_session_are_noted_as_active(store: StorageBackend, sessions: Sessions) -> None:
+    long_ago = now() - timedelta(days=9)
+    store.save(make.a_user(id="ana", last_active_at=long_ago))
+    store.save(make.a_project(id="shop", last_accessed_at=long_ago))
+    started(sessions, "first")
+    assert store.require(User, "ana", EVERYWHERE).last_active_at > long_ago
+    assert store.require(Project, "shop", EVERYWHERE).last_accessed_at > long_ago
+    store.update(User, "ana", {"last_active_at": long_ago}, EVERYWHERE)
+    sessions.switch("first", ANA)
+    assert store.require(User, "ana", EVERYWHERE).last_active_at > long_ago
 
 
 def test_nobody_switches_to_what_is_outside_of_the_scope(sessions: Sessions) -> None:

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from alma.errors import ValidationError
 from alma.model.fields import JsonObject
 
 
 def merged(old: Mapping[str, Any], changes: Mapping[str, Any]) -> JsonObject:
     """What results from the changes: objects are merged key by key, None removes a key, the rest is replaced."""
+    if not isinstance(changes, Mapping):
+        raise ValidationError("changes", None, changes, "must be a JSON object")
     result = dict(old)
     for key, value in changes.items():
         before = result.get(key)

@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from alma.clock import new_id, now
-from alma.errors import ValidationError
+from alma.errors import UniquenessError, ValidationError
 from alma.memory.detection import Detected, detect
 from alma.memory.directory import Git, without_password
 from alma.memory.screening import Screen, as_it_is, screened
+from alma.model.fields import JsonObject
 from alma.model.governance import ANONYMOUS, Attribution
 from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome
 from alma.model.memory import Layer, Memory, ProjectPattern
@@ -66,7 +67,7 @@ class Projects:
         language: str | None = None,
         framework: str | None = None,
         project_type: str | None = None,
-        config: Mapping[str, Any] | None = None,
+        config: JsonObject | None = None,
         by: Attribution = ANONYMOUS,
     ) -> Project:
         """The project of this name, made or brought up to date with what its directory says.
@@ -83,11 +84,19 @@ class Projects:
             "language": language or seen.detected.language,
             "framework": framework or seen.detected.framework,
             "project_type": project_type or seen.detected.project_type,
-            "config_json": None if config is None else dict(config),
+            "config_json": config,
         }
         given = {each: value for each, value in known.items() if value is not None}
         project = Project(id=project_id or new_id(), user_id=user_id, name=name or _name(seen.path), **given)
-        return self._storage.write(lambda tx: _initialized(tx, project, project_id, given, self._screen), by)
+
+        def write(tx: Transaction) -> Project:
+            return _initialized(tx, project, project_id, given, self._screen)
+
+        try:
+            return self._storage.write(write, by)
+        except UniquenessError:
+            # Another process made it between the look and the write; now it is there to be found.
+            return self._storage.write(write, by)
 
     def get(self, project_id: str, scope: Scope) -> Project | None:
         """The project with this id, if the scope's user has it."""

@@ -13,11 +13,12 @@ from alma.memory.handoffs import Notes, has_handoff
 from alma.memory.merging import merged
 from alma.memory.screening import Screen, as_it_is, screened
 from alma.memory.visible import memories_of
+from alma.model.fields import JsonObject
 from alma.model.governance import ANONYMOUS, Attribution
 from alma.model.memory import Memory
 from alma.model.query import And, Compare, Order
 from alma.model.scope import Scope
-from alma.model.workspace import Session
+from alma.model.workspace import Project, Session, User
 from alma.storage.base import StorageBackend, Transaction
 
 Summarise = Callable[[Session, Sequence[Memory]], str]
@@ -58,8 +59,8 @@ class Sessions:
         working_directory: str | None = None,
         git_branch: str | None = None,
         git_commit: str | None = None,
-        context: Mapping[str, Any] | None = None,
-        metadata: Mapping[str, Any] | None = None,
+        context: JsonObject | None = None,
+        metadata: JsonObject | None = None,
         session_id: str | None = None,
         by: Attribution = ANONYMOUS,
     ) -> Session:
@@ -77,8 +78,8 @@ class Sessions:
             working_directory=working_directory,
             git_branch=git_branch,
             git_commit=git_commit,
-            context_json=dict(context or {}),
-            metadata=dict(metadata or {}),
+            context_json=context or {},
+            metadata=metadata or {},
         )
         return self._storage.write(lambda tx: created(tx, self._screen(session)), by)
 
@@ -221,6 +222,7 @@ def created(tx: Transaction, session: Session) -> Session:
         _refuse_other_owner(session, parent)
     session = session.replace(last_active_at=_behind_all(tx, session))
     tx.save(session)
+    _note_activity(tx, session)
     return session
 
 
@@ -274,7 +276,18 @@ def _switched(tx: Transaction, session_id: str, scope: Scope, reopen: bool) -> S
     if not session.is_active:
         changes |= {"is_active": True, "ended_at": None, "is_archived": False}
     switched = _update(tx, session, changes)
+    _note_activity(tx, session)
     return Switched(switched, None if previous is None or previous.id == session.id else previous)
+
+
+def _note_activity(tx: Transaction, session: Session) -> None:
+    """Tell the session's user and project, if the store has rows for them, that they are being worked with."""
+    moment = now()
+    if session.user_id is not None:
+        tx.update(User, session.user_id, {"last_active_at": moment}, _EVERYWHERE)
+    if session.project_id is not None:
+        theirs = _EVERYWHERE if session.user_id is None else Scope(user_id=session.user_id)
+        tx.update(Project, session.project_id, {"last_accessed_at": moment}, theirs)
 
 
 def _behind_all(tx: Transaction, session: Session) -> datetime:

@@ -107,7 +107,7 @@ class SystemSettings:
         """Choose a value that is given as text, on a command line for example."""
         setting = _known(key)
         try:
-            value = setting.replace(value=text.strip()).typed_value
+            value = setting.replace(value=text.strip() if isinstance(text, str) else text).typed_value
         except ValidationError:
             raise _wrong_type(setting, text) from None
         return self.set(key, value, user_id, by)
@@ -219,7 +219,7 @@ def _in_force_or_damaged(key: str, stored: Setting | None) -> SettingInForce:
 
 
 def _known(key: str) -> Setting:
-    setting = _DOCUMENTED.get(key)
+    setting = _DOCUMENTED.get(key) if isinstance(key, str) else None
     if setting is None:
         raise ValidationError("setting", None, key, f"is not known; there are {', '.join(_DOCUMENTED)}")
     return setting

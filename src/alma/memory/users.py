@@ -9,6 +9,7 @@ from alma.clock import new_id, now
 from alma.errors import NotFoundError, ValidationError
 from alma.memory.merging import merged
 from alma.memory.screening import Screen, as_it_is, screened
+from alma.model.fields import JsonObject
 from alma.model.governance import ANONYMOUS, Attribution
 from alma.model.query import EVERYTHING, Compare, Order
 from alma.model.scope import Scope
@@ -35,8 +36,8 @@ class Users:
         user_id: str | None = None,
         email: str | None = None,
         display_name: str | None = None,
-        profile: Mapping[str, Any] | None = None,
-        preferences: Mapping[str, Any] | None = None,
+        profile: JsonObject | None = None,
+        preferences: JsonObject | None = None,
         by: Attribution = ANONYMOUS,
     ) -> User:
         """A new user; a name or address that another one has is refused."""
@@ -45,8 +46,8 @@ class Users:
             username=username,
             email=email,
             display_name=display_name,
-            profile_json=dict(profile or {}),
-            preferences_json=dict(preferences or {}),
+            profile_json=profile or {},
+            preferences_json=preferences or {},
         )
         return self._storage.write(lambda tx: _created(tx, self._screen(user)), by)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -10,6 +10,7 @@ from alma.clock import new_id
 from alma.errors import ValidationError
 from alma.memory.screening import Screen, as_it_is, screened
 from alma.model.common import checked_name
+from alma.model.fields import JsonObject
 from alma.model.governance import ANONYMOUS, Attribution
 from alma.model.query import And, Compare, In, Order, Predicate
 from alma.model.scope import Scope
@@ -63,7 +64,7 @@ class ProgressTracker:
         tests: Sequence[str] = (),
         acceptance_criteria: Sequence[str] = (),
         estimate_minutes: int | None = None,
-        metadata: Mapping[str, Any] | None = None,
+        metadata: JsonObject | None = None,
         item_id: str | None = None,
         by: Attribution = ANONYMOUS,
     ) -> WorkItem:
@@ -81,7 +82,7 @@ class ProgressTracker:
             tests=tests,
             acceptance_criteria=acceptance_criteria,
             estimate_minutes=estimate_minutes,
-            metadata=dict(metadata or {}),
+            metadata=metadata or {},
         )
         return self._storage.write(lambda tx: changes.create(tx, self._screen(item), self._scope), by)
 
@@ -191,6 +192,8 @@ class ProgressTracker:
     ) -> list[WorkItem]:
         """The pending items to start next, in order."""
         chosen = Strategy.parse(strategy)
+        if isinstance(limit, bool) or not isinstance(limit, int) or limit < 0:
+            raise ValidationError("progress", "limit", limit, "must be a whole number of at least 0")
         with self._storage.snapshot() as tx:
             return ranked(self._open(tx), chosen, agent)[:limit]
 

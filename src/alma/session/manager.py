@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from alma.clock import new_id, now
 from alma.memory.handoffs import NOTES, Handoffs, Notes, summary_of
+from alma.memory.merging import merged
 from alma.memory.screening import Screen, as_it_is, screened
 from alma.memory.sessions import Sessions, created, end_session, locked, open_session
 from alma.model.briefing import Line, Topic, briefing
 from alma.model.common import checked_name
+from alma.model.fields import JsonObject
 from alma.model.governance import Attribution
 from alma.model.query import Compare, In, Order
 from alma.model.scope import Scope
@@ -54,7 +56,7 @@ class SessionManager:
         working_directory: str | None = None,
         git_branch: str | None = None,
         git_commit: str | None = None,
-        metadata: Mapping[str, Any] | None = None,
+        metadata: JsonObject | None = None,
         session_id: str | None = None,
     ) -> SessionContext:
         """A new session of an agent, with what the last one left for it."""
@@ -70,7 +72,7 @@ class SessionManager:
             working_directory=working_directory,
             git_branch=git_branch,
             git_commit=git_commit,
-            metadata=dict(metadata or {}),
+            metadata=metadata or {},
         )
         by = Attribution(user_id=user_id, agent=agent, session_id=session.id)
         started = self._storage.write(lambda tx: created(tx, self._screen(session)), by)
@@ -91,7 +93,7 @@ class SessionManager:
         next_step: str | None = None,
         active_file: str | None = None,
         risk_flag: str | None = None,
-        test_status: Mapping[str, Any] | None = None,
+        test_status: JsonObject | None = None,
         confidence: float | None = None,
     ) -> Session:
         """Note what was done, decided or met; the handoff will say it, and so does a session that is cut off."""
@@ -109,7 +111,7 @@ class SessionManager:
                     "next_steps": _with(notes.next_steps, next_step),
                     "active_files": _with(notes.active_files, active_file),
                     "risk_flags": _with(notes.risk_flags, risk_flag),
-                    "test_status": None if test_status is None else {**notes.test_status, **test_status},
+                    "test_status": None if test_status is None else merged(notes.test_status, test_status),
                     "confidence_level": confidence,
                 }
             )
@@ -141,8 +143,8 @@ class SessionManager:
         risk_flags: Sequence[str] | None = None,
         current_goal: str | None = None,
         confidence_level: float | None = None,
-        test_status: Mapping[str, Any] | None = None,
-        metadata: Mapping[str, Any] | None = None,
+        test_status: JsonObject | None = None,
+        metadata: JsonObject | None = None,
     ) -> SessionHandoff:
         """End a session and leave word for the next one; what is not given is taken from the session's notes."""
         given = {
@@ -155,13 +157,13 @@ class SessionManager:
             "risk_flags": risk_flags,
             "current_goal": current_goal,
             "confidence_level": confidence_level,
-            "test_status": None if test_status is None else dict(test_status),
+            "test_status": test_status,
         }
 
         def create(tx: Transaction) -> SessionHandoff:
             session = locked(tx, session_id, self._of(agent))
             moment = now()
-            handoff = self._screen(Notes.of(session).changed(given).handoff(session, moment, dict(metadata or {})))
+            handoff = self._screen(Notes.of(session).changed(given).handoff(session, moment, metadata or {}))
             tx.save(handoff)
             end_session(tx, session, moment, None if session.summary else summary_of(handoff), screen=self._screen)
             return handoff

@@ -159,7 +159,7 @@ def _initialized(
     if project_id is None and tx.get(Project, project.name, _EVERYWHERE) is None:
         project = project.replace(id=project.name)
     project = screen(project)
-    tx.save(project)
+    tx.insert(project)
     return project
 
 

@@ -221,7 +221,7 @@ def created(tx: Transaction, session: Session) -> Session:
         parent = tx.require(Session, session.parent_session_id, _EVERYWHERE)
         _refuse_other_owner(session, parent)
     session = session.replace(last_active_at=_behind_all(tx, session))
-    tx.save(session)
+    tx.insert(session)
     _note_activity(tx, session)
     return session
 

@@ -82,7 +82,7 @@ def _saved(tx: Transaction, fresh: AgentState, merge: bool) -> AgentState:
         tx.require(Session, fresh.session_id, _EVERYWHERE)
     stored = _stored(tx, fresh.agent_id, fresh.session_id)
     if stored is None:
-        tx.save(fresh)
+        tx.insert(fresh)
         return fresh
     # Whoever wrote meanwhile must not be lost where the two are merged.
     (stored,) = tx.lock(AgentState, [stored.id], _EVERYWHERE) or (fresh,)

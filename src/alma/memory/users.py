@@ -103,14 +103,14 @@ def ensured(tx: Transaction, user_id: str) -> User:
     if known is not None:
         return known
     user = User(id=user_id, username=user_id)
-    tx.save(user)
+    tx.insert(user)
     return user
 
 
 def _created(tx: Transaction, user: User) -> User:
     if tx.get(User, user.id, _EVERYWHERE) is not None:
         raise ValidationError("user", "id", user.id, "is taken by another user")
-    tx.save(user)
+    tx.insert(user)
     return user
 
 

@@ -56,7 +56,7 @@ def create(tx: Transaction, item: WorkItem, scope: Scope) -> WorkItem:
         tx.require(WorkItem, item.parent_id, scope)
     blockers = list(dict.fromkeys(item.blocked_by))
     item = item.replace(blocked_by=())
-    tx.save(item)
+    tx.insert(item)
     for blocker in blockers:
         item = add_dependency(tx, item.id, blocker, scope)
     return item

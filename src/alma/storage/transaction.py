@@ -11,6 +11,7 @@ from typing import Any, TypeVar, cast
 
 from alma import clock
 from alma.errors import (
+    ConflictError,
     NotFoundError,
     ScopeViolationError,
     StorageError,
@@ -53,6 +54,19 @@ class Transaction(Reading):
         """Store records of any kinds; all of them, or on error none."""
         for spec, batch in _by_kind(records):
             self._save_batch(spec, batch)
+
+    def insert(self, *records: Record) -> None:
+        """Store records that must be new; one that is there already is a ConflictError, and `write` tries again.
+
+        So what was decided because a record was missing is decided anew, instead of being written over it.
+        """
+        for spec, batch in _by_kind(records):
+            self._require_writable()
+            keys = list(map(spec.key_of, batch))
+            self._reserve(spec, keys)
+            for key in self._locked(spec, keys, EVERYWHERE):
+                raise ConflictError(f"there is a {spec.kind} with id {key!r} already")
+            self._write(spec, batch, {})
 
     def update(self, cls: type[T], record_id: str, changes: Mapping[str, Any], scope: Scope) -> T | None:
         if not isinstance(changes, Mapping):

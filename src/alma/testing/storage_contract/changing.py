@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from alma.errors import (
+    ConflictError,
     StorageError,
     UniquenessError,
     UnsupportedOperation,
@@ -46,6 +47,31 @@ class ChangingContract:
             assert tx.lock(Heuristic, [], SHOP) == []
         with storage.snapshot() as tx, pytest.raises(StorageError, match="read-only"):
             tx.lock(Heuristic, [first.id], SHOP)
+
+    def test_a_record_that_must_be_new_is_not_written_over_another(self, storage: StorageBackend) -> None:
+        heuristic = make.a_heuristic()
+        storage.write(lambda tx: tx.insert(heuristic))
+        with pytest.raises(ConflictError, match="already"):
+            storage.write(lambda tx: tx.insert(heuristic.replace(confidence=0.9)))
+        assert storage.get(Heuristic, heuristic.id, SHOP) == heuristic
+        assert len(storage.history(Heuristic, heuristic.id, SHOP)) == 1
+
+    def test_of_many_who_store_what_is_missing_one_does_and_the_others_see_it(self, storage: StorageBackend) -> None:
+        def count_up() -> None:
+            def add_or_count(tx: Transaction) -> None:
+                if tx.get(Heuristic, "counted", SHOP) is None:
+                    tx.insert(make.a_heuristic(id="counted", occurrence_count=1))
+                else:
+                    tx.increment(Heuristic, "counted", {"occurrence_count": 1}, SHOP)
+
+            storage.write(add_or_count)
+
+        threads = [threading.Thread(target=count_up) for _ in range(5)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert storage.require(Heuristic, "counted", SHOP).occurrence_count == 5
 
     def test_what_is_decided_on_locked_records_still_holds_when_it_is_written(self, storage: StorageBackend) -> None:
         heuristic = make.a_heuristic(occurrence_count=0)

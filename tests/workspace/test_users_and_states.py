@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -134,3 +135,12 @@ def test_a_state_needs_a_session_that_exists_and_a_time_that_makes_sense(store: 
             states.save("helena", {}, ttl_seconds=ttl)
     with pytest.raises(ValidationError, match="give one"):
         states.save("helena", {}, ttl_seconds=1, expires_at=now())
+
+
+def test_what_is_no_json_object_is_named(store: StorageBackend) -> None:
+    Users(store).create("ana", user_id="u1")
+    wrong: Any = "short"
+    with pytest.raises(ValidationError, match="must be a JSON object"):
+        Users(store).merge_preferences("u1", wrong)
+    with pytest.raises(ValidationError, match=r"agent_state.state_data must be a JSON object"):
+        AgentStates(store).save("helena", wrong)

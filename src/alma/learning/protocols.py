@@ -206,12 +206,12 @@ class _Step:
         """CHECK, COMPARE and COMMIT: all of it becomes visible together."""
         self._notes.clear()
         tx.save(self._outcome)
-        heuristic = tx.lock(Heuristic, self._around.lesson_id, self._inside)
-        if heuristic is not None:
-            heuristic = self._extractor.strengthened(heuristic, self._outcome, self._now)
+        heuristic: Heuristic | None = None
+        evidence: Evidence | None = None
+        for known in tx.lock(Heuristic, [self._around.lesson_id], self._inside):
+            heuristic = self._extractor.strengthened(known, self._outcome, self._now)
             tx.save(heuristic)
-            evidence = None
-        else:
+        if heuristic is None:
             evidence = self._evidence(tx)
             heuristic = self._new_heuristic(tx, evidence)
         return Learned(self._outcome, heuristic, self._anti_pattern(tx, heuristic, evidence), tuple(self._notes))
@@ -231,7 +231,7 @@ class _Step:
         if made.confidence <= 0.5 or self._is_contradicted(tx, made):
             return None
         made = self._with_vector(made)
-        tx.save(made)
+        tx.insert(made)
         return made
 
     # ------------------------------------------------------------------ COMPARE
@@ -256,7 +256,8 @@ class _Step:
     def _anti_pattern(
         self, tx: Transaction, heuristic: Heuristic | None, evidence: Evidence | None
     ) -> AntiPattern | None:
-        known = tx.lock(AntiPattern, anti_pattern_id(self._around.lesson_id), self._inside)
+        locked = tx.lock(AntiPattern, [anti_pattern_id(self._around.lesson_id)], self._inside)
+        known = locked[0] if locked else None
         if self._outcome.success:
             if not self._around.is_familiar or evidence is not None:
                 self._offer_alternative(tx)
@@ -272,7 +273,7 @@ class _Step:
         if failures < self._scope.min_occurrences_for_heuristic or failures <= len(evidence.successes):
             return None
         made = self._with_vector(self._extractor.anti_pattern(evidence, self._alternative(), self._now))
-        tx.save(made)
+        tx.insert(made)
         return made
 
     def _kept(self, tx: Transaction, known: AntiPattern | None, heuristic: Heuristic | None) -> AntiPattern | None:

@@ -7,7 +7,16 @@ from alma.model.governance import AuditEvent, Setting
 from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome, UserPreference
 from alma.model.memory import Memory, MemoryRelationship, MemoryVersion, ProjectPattern
 from alma.model.record import Record, RecordSpec, Reference
-from alma.model.workspace import AgentState, Project, Session, SessionHandoff, SessionMemory, User, WorkItem
+from alma.model.workspace import (
+    AgentState,
+    ProgressLog,
+    Project,
+    Session,
+    SessionHandoff,
+    SessionMemory,
+    User,
+    WorkItem,
+)
 
 KINDS: tuple[type[Record], ...] = (
     Heuristic,
@@ -25,6 +34,7 @@ KINDS: tuple[type[Record], ...] = (
     ProjectPattern,
     SessionHandoff,
     WorkItem,
+    ProgressLog,
     AgentState,
     Setting,
     AuditEvent,

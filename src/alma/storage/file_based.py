@@ -431,6 +431,13 @@ _FORMATS = {
 }
 
 
+def new_tables() -> dict[str, Table]:
+    """The tables of a new store, empty but for the documented settings."""
+    tables: dict[str, Table] = {name: {} for name in _FORMATS}
+    tables[Setting.spec.table] = {setting.key: setting for setting in default_settings()}
+    return tables
+
+
 def _rows(name: str, table: Table) -> Iterable[dict[str, Any]]:
     write = _FORMATS[name].write
     return [write(key, value) for key, value in table.items()]

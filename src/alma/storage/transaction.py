@@ -11,6 +11,7 @@ from typing import Any, TypeVar, cast
 
 from alma import clock
 from alma.errors import (
+    ConflictError,
     NotFoundError,
     ScopeViolationError,
     StorageError,
@@ -54,10 +55,18 @@ class Transaction(Reading):
         for spec, batch in _by_kind(records):
             self._save_batch(spec, batch)
 
-    def lock(self, cls: type[T], record_id: str, scope: Scope) -> T | None:
-        """The record with this id, which no other writer changes until this transaction ends, or None."""
-        found = self._locked(spec_of(cls), _checked_keys(spec_of(cls), [record_id]), scope).get(record_id)
-        return cast("T | None", found)
+    def insert(self, *records: Record) -> None:
+        """Store records that must be new; one that is there already is a ConflictError, and `write` tries again.
+
+        So what was decided because a record was missing is decided anew, instead of being written over it.
+        """
+        for spec, batch in _by_kind(records):
+            self._require_writable()
+            keys = list(map(spec.key_of, batch))
+            self._reserve(spec, keys)
+            for key in self._locked(spec, keys, EVERYWHERE):
+                raise ConflictError(f"there is a {spec.kind} with id {key!r} already")
+            self._write(spec, batch, {})
 
     def update(self, cls: type[T], record_id: str, changes: Mapping[str, Any], scope: Scope) -> T | None:
         if not isinstance(changes, Mapping):
@@ -93,6 +102,15 @@ class Transaction(Reading):
         changed = found.replace(**added, **(changes or {}))
         self._write(spec_of(cls), [changed], {record_id: found})
         return cast(T, changed)
+
+    def lock(self, cls: type[T], record_ids: Iterable[str], scope: Scope) -> list[T]:
+        """The records with these ids inside the scope, as they are now, held against other writers until the end.
+
+        What is decided from them still holds when it is written. They come in the order asked for.
+        """
+        wanted = _checked_keys(spec_of(cls), record_ids)
+        found = self._locked(spec_of(cls), wanted, scope)
+        return [cast(T, found[key]) for key in wanted if key in found]
 
     def delete(self, cls: type[Record], record_ids: Iterable[str], scope: Scope) -> int:
         _refuse_append_only(spec_of(cls))

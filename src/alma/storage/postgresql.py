@@ -252,9 +252,6 @@ class PostgresTransaction(SqlTransaction):
         with self._connection.cursor() as cursor:
             cursor.executemany(sql, rows)
 
-    def placeholders(self, count: int) -> str:
-        return f"({', '.join(['%s'] * count)})"
-
     # ------------------------------------------------------------------ writing
 
     def _reserve(self, spec: RecordSpec, keys: Sequence[str]) -> None:
@@ -274,16 +271,16 @@ class PostgresTransaction(SqlTransaction):
         extra = ("search",) if spec.text else ()
         rows = ([*([entry(record)] if spec.text else ()), *statements.row(record)] for record in records)
         if len(records) < _COPY_FROM:
-            self.run_many(self._insert_sql(statements, *extra), rows)
+            self.run_many(statements.insert(*extra), rows)
         else:
-            self._copy(statements.table.name, (*extra, *statements.columns), rows)
+            self._copy(statements.table, (*extra, *statements.columns), rows)
         self._write_tags(spec, records)
 
     def _replace(self, spec: RecordSpec, records: Sequence[Record], previous: Sequence[Record]) -> None:
         statements = self.dialect.kind(spec)
         extra = ("search",) if spec.text else ()
         rows = [[*([entry(record)] if spec.text else ()), *statements.row(record), record.key] for record in records]
-        self.run_many(self._update_sql(statements, *extra), rows)
+        self.run_many(statements.update(*extra), rows)
         self._rewrite_tags(spec, records, previous)
 
     def _put_vectors(self, spec: RecordSpec, vectors: Mapping[str, Vector], model: str) -> None:
@@ -352,7 +349,7 @@ class PostgresTransaction(SqlTransaction):
         statements = self.dialect.kind(spec)
         condition, values = statements.condition(where)
         counted = self.rows(
-            f"SELECT count(*) FROM (SELECT 1 FROM {statements.table.name} WHERE {condition} LIMIT %(most)s) AS few",
+            f"SELECT count(*) FROM (SELECT 1 FROM {statements.table} WHERE {condition} LIMIT %(most)s) AS few",
             {**values, "most": _FEW_RECORDS + 1},
         )
         return int(counted[0][0]) <= _FEW_RECORDS
@@ -380,7 +377,7 @@ class PostgresTransaction(SqlTransaction):
     def _vector_source(self, spec: RecordSpec, model: str, where: Predicate) -> tuple[str, str, dict[str, Any]]:
         statements = self.dialect.kind(spec)
         condition, values = statements.condition(where)
-        table = statements.table.name
+        table = statements.table
         # The kind and model are spelled out because a partial index is only used where they are constants.
         source = (
             f"{table} JOIN alma_embeddings ON alma_embeddings.memory_id = {table}.{spec.key} "

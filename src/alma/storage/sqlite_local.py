@@ -131,25 +131,22 @@ class SQLiteTransaction(SQLiteFeed):
     def run_many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
         self._connection.executemany(sql, rows)
 
-    def placeholders(self, count: int) -> str:
-        return f"({', '.join('?' * count)})"
-
     # ------------------------------------------------------------------ writing
 
     def _insert(self, spec: RecordSpec, records: Sequence[Record]) -> None:
         statements = self.dialect.kind(spec)
         if not spec.text:
-            self.run_many(self._insert_sql(statements), map(statements.row, records))
+            self.run_many(statements.insert(), map(statements.row, records))
         elif len(records) == 1:
-            inserted = self._connection.execute(self._insert_sql(statements), statements.row(records[0]))
+            inserted = self._connection.execute(statements.insert(), statements.row(records[0]))
             self._index_words(spec, [(inserted.lastrowid or 0, records[0])])
         else:
-            first = 1 + self.rows(f'SELECT coalesce(max(seq), 0) FROM "{statements.table.name}"', {})[0][0]
+            first = 1 + self.rows(f'SELECT coalesce(max(seq), 0) FROM "{statements.table}"', {})[0][0]
             rows = ([seq, *statements.row(record)] for seq, record in enumerate(records, start=first))
-            self.run_many(self._insert_sql(statements, "seq"), rows)
+            self.run_many(statements.insert("seq"), rows)
             self._index_words(spec, enumerate(records, start=first))
             if len(records) >= sqlite_fulltext.MANY:
-                sqlite_fulltext.merge(self._connection, self.schema.fts_table(spec))
+                sqlite_fulltext.merge(self._connection, self.names.fts_table(spec))
         self._write_tags(spec, records)
 
     def _replace(self, spec: RecordSpec, records: Sequence[Record], previous: Sequence[Record]) -> None:
@@ -159,7 +156,7 @@ class SQLiteTransaction(SQLiteFeed):
             seqs = self._seqs(spec, [old.key for old, _ in reworded])
             self._unindex_words(spec, [(seqs[old.key], old) for old, _ in reworded])
             self._index_words(spec, [(seqs[new.key], new) for _, new in reworded])
-        self.run_many(self._update_sql(statements), [[*statements.row(record), record.key] for record in records])
+        self.run_many(statements.update(), [[*statements.row(record), record.key] for record in records])
         self._rewrite_tags(spec, records, previous)
         if spec.embeds:
             self._announce_vectors(
@@ -210,14 +207,13 @@ class SQLiteTransaction(SQLiteFeed):
     def _index_words(self, spec: RecordSpec, numbered: Iterable[tuple[int, Record]]) -> None:
         names = ", ".join((*spec.text, OWNER_COLUMN))
         self.run_many(
-            f"INSERT INTO {self.schema.fts_table(spec)} (rowid, {names}) "
-            f"VALUES {self.placeholders(2 + len(spec.text))}",
+            f"INSERT INTO {self.names.fts_table(spec)} (rowid, {names}) VALUES {self.placeholders(2 + len(spec.text))}",
             ((seq, *entry(record)) for seq, record in numbered),
         )
 
     def _unindex_words(self, spec: RecordSpec, numbered: Iterable[tuple[int, Record]]) -> None:
         """A contentless index forgets an entry when it is told the words that were in it."""
-        table, names = self.schema.fts_table(spec), ", ".join((*spec.text, OWNER_COLUMN))
+        table, names = self.names.fts_table(spec), ", ".join((*spec.text, OWNER_COLUMN))
         self.run_many(
             f"INSERT INTO {table} ({table}, rowid, {names}) VALUES ('delete', {', '.join('?' * (2 + len(spec.text)))})",
             [(seq, *entry(record)) for seq, record in numbered],
@@ -241,7 +237,7 @@ class SQLiteTransaction(SQLiteFeed):
         self, spec: RecordSpec, vector: Vector, model: str, where: Predicate, limit: int, *, exact: bool
     ) -> list[tuple[str, float]]:
         statements = self.dialect.kind(spec)
-        table = statements.table.name
+        table = statements.table
         condition, values = statements.condition(where)
         candidates = self._connection.execute(
             f'SELECT "{table}"."{spec.key}", embeddings.embedding FROM "{table}" CROSS JOIN embeddings '

@@ -8,13 +8,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 from alma.model.governance import default_settings
 from alma.model.kinds import KINDS
-from alma.storage.sql.schema import DialectName, Schema
+from alma.storage.sql.names import DialectName, Names
+from alma.storage.sql.schema import Schema
 from alma.storage.sql.sqlite_words import OWNER_COLUMN
-from alma.storage.sql.statements import sql_writer
 
 _NOW = {"sqlite": "strftime('%Y-%m-%dT%H:%M:%f000Z', 'now')", "postgresql": "now()"}
 
@@ -43,24 +45,24 @@ WHERE resource_type = 'memory';""",
 def schema_sql(dialect: DialectName) -> Iterator[str]:
     """Every statement that makes an empty store, in order."""
     schema = Schema(dialect)
-    writer = sql_writer(dialect)
+    writer: sa.Dialect = sqlite.dialect() if dialect == "sqlite" else postgresql.dialect()  # type: ignore[no-untyped-call]
     for table in schema.metadata.tables.values():
         yield _tidy(str(CreateTable(table).compile(dialect=writer)))
         for index in sorted(table.indexes, key=lambda index: str(index.name)):
             yield _tidy(str(CreateIndex(index).compile(dialect=writer)))
     if dialect == "sqlite":
-        yield from _full_text_tables(schema)
+        yield from _full_text_tables(schema.names)
     else:
         yield from ORCHESTRATOR_VIEWS.values()
     yield from _default_settings(dialect)
 
 
-def _full_text_tables(schema: Schema) -> Iterator[str]:
+def _full_text_tables(names: Names) -> Iterator[str]:
     """Contentless: the words are ours already, and the text itself stands in the record."""
     for cls in KINDS:
         if cls.spec.text:
             columns = ", ".join((*cls.spec.text, OWNER_COLUMN))
-            name = schema.fts_table(cls.spec)
+            name = names.fts_table(cls.spec)
             yield f"CREATE VIRTUAL TABLE {name} USING fts5({columns}, content='', tokenize='ascii');"
             # Four times what FTS5 gathers by default before it writes: a large batch has fewer pieces to merge.
             yield f"INSERT INTO {name} ({name}, rank) VALUES ('hashsize', 4000000);"

@@ -61,7 +61,7 @@ class WordSearch:
     def __init__(self, tx: Reader, spec: RecordSpec, where: Predicate) -> None:
         statements = tx.dialect.kind(spec)
         self._tx = tx
-        self._table = statements.table.name
+        self._table = statements.table
         self._key = spec.key
         self._condition, self._values = statements.condition(where)
         self._owners = tuple(sorted(ranking.owners(where).items()))

@@ -135,8 +135,8 @@ class WordSearch:
         statements = tx.dialect.kind(spec)
         self._tx = tx
         self._spec = spec
-        self._table = statements.table.name
-        self._fts = tx.dialect.schema.fts_table(spec)
+        self._table = statements.table
+        self._fts = tx.dialect.names.fts_table(spec)
         self._condition, self._values = statements.condition(where)
         self._counts: Remembered = tx.dialect.word_counts
         # The owner's column weighs nothing.

@@ -269,7 +269,7 @@ class PostgresTransaction(SqlTransaction):
     def _insert(self, spec: RecordSpec, records: Sequence[Record]) -> None:
         statements = self.dialect.kind(spec)
         extra = ("search",) if spec.text else ()
-        rows = ([*([entry(record)] if spec.text else ()), *statements.row(record)] for record in records)
+        rows = statements.rows(records, *([map(entry, records)] if spec.text else ()))
         if len(records) < _COPY_FROM:
             self.run_many(statements.insert(*extra), rows)
         else:
@@ -279,8 +279,9 @@ class PostgresTransaction(SqlTransaction):
     def _replace(self, spec: RecordSpec, records: Sequence[Record], previous: Sequence[Record]) -> None:
         statements = self.dialect.kind(spec)
         extra = ("search",) if spec.text else ()
-        rows = [[*([entry(record)] if spec.text else ()), *statements.row(record), record.key] for record in records]
-        self.run_many(statements.update(*extra), rows)
+        rows = statements.rows(records, *([map(entry, records)] if spec.text else ()))
+        keys = [record.key for record in records]
+        self.run_many(statements.update(*extra), [(*row, key) for row, key in zip(rows, keys, strict=True)])
         self._rewrite_tags(spec, records, previous)
 
     def _put_vectors(self, spec: RecordSpec, vectors: Mapping[str, Vector], model: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
 from operator import attrgetter
@@ -118,13 +118,12 @@ class KindStatements:
 
     # ------------------------------------------------------------------ rows
 
-    def row(self, record: Record) -> list[Any]:
-        """The record's columns, encoded, in the order of `columns`."""
-        values = list(self._values_of(record))
-        for i, encode in self._encoders:
-            if values[i] is not None:
-                values[i] = encode(values[i])
-        return values
+    def rows(self, records: Sequence[Record], *further: Iterable[Any]) -> Iterator[tuple[Any, ...]]:
+        """Further columns, then those of the records in the order of `columns`, encoded; made column by column."""
+        columns: list[Iterable[Any]] = list(zip(*map(self._values_of, records), strict=True))
+        for i, encode in self._encoders if columns else ():
+            columns[i] = [None if value is None else encode(value) for value in columns[i]]
+        return zip(*further, *columns, strict=False)
 
     def record(self, row: Sequence[Any]) -> Record:
         """The record a selected row holds."""
@@ -213,13 +212,13 @@ class KindStatements:
     # ------------------------------------------------------------------ writing
 
     def insert(self, *extra: str) -> str:
-        """The statement that writes a row: further columns, then those of `row`."""
+        """The statement that writes a row: further columns, then those of `rows`."""
         columns = (*extra, *self.columns)
         names = ", ".join(f'"{name}"' for name in columns)
         return f'INSERT INTO "{self.table}" ({names}) VALUES ({", ".join([self._names.mark] * len(columns))})'
 
     def update(self, *extra: str) -> str:
-        """The statement that overwrites a row: further columns, then those of `row`, then the key."""
+        """The statement that overwrites a row: further columns, then those of `rows`, then the key."""
         mark = self._names.mark
         changes = ", ".join(f'"{name}" = {mark}' for name in (*extra, *self.columns))
         return f'UPDATE "{self.table}" SET {changes} WHERE "{self.spec.key}" = {mark}'

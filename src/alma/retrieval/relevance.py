@@ -40,7 +40,7 @@ class Question:
         """How well a memory fits by itself: by meaning and by words."""
         own: Vector | None = getattr(record, "embedding", None)
         if candidate.cosine is None and self.vector is not None and own is not None:
-            candidate.cosine = next(cosines(self.vector, [own.to_bytes()]))
+            candidate.cosine = cosines(self.vector, [own.to_bytes()])[0]
         said = frozenset(terms(record.text()[:_LOOKED_AT]))
         return Fitting(candidate, record, max(0.0, candidate.cosine or 0.0), self._covered(said), said)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, assert_never
 
 from alma.model.fields import FieldType
@@ -10,6 +10,7 @@ from alma.model.query import And, Compare, Cursor, Has, In, Missing, Or, Order, 
 from alma.model.record import RecordSpec
 from alma.storage.sql.names import Names
 
+Encoder = Callable[[Any], Any]
 _OPERATORS = {"eq": "=", "ne": "<>", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 
 
@@ -30,10 +31,10 @@ class Values:
 class Clauses:
     """Writes the conditions of one kind's table in one dialect, encoding values as that dialect stores them."""
 
-    def __init__(self, names: Names, spec: RecordSpec, encode: Callable[[FieldType, Any], Any]) -> None:
+    def __init__(self, names: Names, spec: RecordSpec, encoders: Mapping[FieldType, Encoder]) -> None:
         self._names = names
         self._spec = spec
-        self._encode = encode
+        self._encoders = encoders
         self._on_sqlite = names.dialect == "sqlite"
         table = names.table(spec)
         self._columns = {field.name: f'"{table}"."{field.name}"' for field in spec.stored}
@@ -77,18 +78,20 @@ class Clauses:
         return column if leading is None or name == leading else f"+{column}"
 
     def _value(self, name: str, value: Any) -> Any:
-        return self._encode(self._spec.by_name[name].type, value)
+        encode = self._encoders.get(self._spec.by_name[name].type)
+        return value if encode is None else encode(value)
 
     def _membership(self, name: str, column: str, members: Sequence[Any], values: Values) -> str:
         if not members:
             return "false"
-        encoded = [self._value(name, member) for member in members]
+        encode = self._encoders.get(self._spec.by_name[name].type)
+        encoded = list(members if encode is None else map(encode, members))
         if not self._on_sqlite:
             return f"{column} = ANY({values.put(encoded)})"
         if self._spec.by_name[name].type is FieldType.FLOAT:
             # As values of their own: SQLite's reading of JSON numbers may differ in the last digit.
             return f"{column} IN ({', '.join(map(values.put, encoded))})"
-        listed = values.put(self._encode(FieldType.STRINGS, encoded))
+        listed = values.put(self._encoders[FieldType.STRINGS](encoded))
         return f"{column} IN (SELECT value FROM json_each({listed}))"
 
     def _containment(self, name: str, value: str) -> str:

@@ -67,7 +67,7 @@ class WordSearch:
         self._owners = tuple(sorted(ranking.owners(where).items()))
         self._owned, self._owner_values = statements.condition(And(*(In(*owner) for owner in self._owners)))
         # A tsvector knows how many different terms it has, not how many; bytes are nearer, and known without reading.
-        self._length = " + ".join(f"coalesce(octet_length({name}), 0)" for name in spec.text)
+        self._length = statements.text_length
         self._remembered: Remembered = tx.dialect.word_counts
 
     def matching(self, words: Sequence[str], limit: int) -> list[tuple[str, float]]:

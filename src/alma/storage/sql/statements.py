@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
 from operator import attrgetter
@@ -14,12 +14,11 @@ from alma.model.query import Predicate
 from alma.model.record import FieldSpec, Record, RecordSpec
 from alma.model.vector import Vector
 from alma.storage.document import timestamp_of, timestamp_text
-from alma.storage.primitives import Query
+from alma.storage.primitives import TEXT_LENGTH, Query
 from alma.storage.ranking import Remembered
-from alma.storage.sql.clauses import Clauses, Values
+from alma.storage.sql.clauses import Clauses, Encoder, Values
 from alma.storage.sql.names import DialectName, Names
 
-Encoder = Callable[[Any], Any]
 _encode_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
@@ -46,9 +45,9 @@ _SQLITE_ENCODERS: dict[FieldType, Encoder] = {
 _SQLITE_DECODERS: dict[FieldType, Encoder] = {
     FieldType.TIMESTAMP: timestamp_of,
     FieldType.BOOLEAN: bool,
-    FieldType.JSON: json.loads,
-    FieldType.STRINGS: lambda text: tuple(json.loads(text)),
-    FieldType.TAGS: lambda text: tuple(sorted(json.loads(text))),
+    FieldType.JSON: lambda text: json.loads(text) if text != "{}" else {},
+    FieldType.STRINGS: lambda text: tuple(json.loads(text)) if text != "[]" else (),
+    FieldType.TAGS: lambda text: tuple(sorted(json.loads(text))) if text != "[]" else (),
     FieldType.VECTOR: Vector.from_bytes,
 }
 _POSTGRES_ENCODERS: dict[FieldType, Encoder] = {FieldType.JSON: _to_json, FieldType.STRINGS: _to_json}
@@ -66,7 +65,7 @@ class Dialect:
     def __init__(self, name: DialectName) -> None:
         self.name: DialectName = name
         self.names = Names(name)
-        self._encoders = _SQLITE_ENCODERS if name == "sqlite" else _POSTGRES_ENCODERS
+        self.encoders = _SQLITE_ENCODERS if name == "sqlite" else _POSTGRES_ENCODERS
         self._decoders = _SQLITE_DECODERS if name == "sqlite" else _POSTGRES_DECODERS
         self._kinds: dict[str, KindStatements] = {}
         # What the store's models are known to have committed to, so that not every write must ask.
@@ -81,7 +80,7 @@ class Dialect:
         return statements
 
     def encode(self, field_type: FieldType, value: Any) -> Any:
-        encoder = self._encoders.get(field_type)
+        encoder = self.encoders.get(field_type)
         return value if encoder is None else encoder(value)
 
     def timestamp_decoder(self, value: Any) -> datetime:
@@ -90,7 +89,7 @@ class Dialect:
         return moment
 
     def encoder(self, field: FieldSpec) -> Encoder | None:
-        return str if field.choices is not None else self._encoders.get(field.type)
+        return str if field.choices is not None else self.encoders.get(field.type)
 
     def decoder(self, field: FieldSpec) -> Encoder | None:
         if field.choices is not None:
@@ -104,7 +103,7 @@ class KindStatements:
     def __init__(self, dialect: Dialect, spec: RecordSpec) -> None:
         self.spec = spec
         self.table = dialect.names.table(spec)
-        self.clauses = Clauses(dialect.names, spec, dialect.encode)
+        self.clauses = Clauses(dialect.names, spec, dialect.encoders)
         self._names = dialect.names
         self.columns = tuple(field.name for field in spec.stored if not (spec.numbered and field.name == spec.key))
         self._values_of = attrgetter(*self.columns)
@@ -148,11 +147,17 @@ class KindStatements:
 
     def select_values(self, query: Query, names: Sequence[str]) -> tuple[str, Mapping[str, Any]]:
         """The SQL and parameters of a query for some columns alone."""
-        columns = ", ".join(f'"{self.table}"."{name}"' for name in names)
+        columns = ", ".join(self.text_length if name == TEXT_LENGTH else f'"{self.table}"."{name}"' for name in names)
         values = Values(self._names)
         condition = self.clauses.condition(query.where, values)
         sql = f'SELECT {columns} FROM "{self.table}" WHERE {condition}{self._ordered(query, values)}'
         return sql, values.values
+
+    @cached_property
+    def text_length(self) -> str:
+        """How long the searchable text is, in bytes; SQLite had only characters for long."""
+        length = "length" if self._names.dialect == "sqlite" else "octet_length"
+        return " + ".join(f"coalesce({length}({name}), 0)" for name in self.spec.text)
 
     def count(self, where: Predicate) -> tuple[str, Mapping[str, Any]]:
         """The SQL and parameters of a count."""

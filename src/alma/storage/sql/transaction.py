@@ -15,7 +15,7 @@ from alma.model.record import Record, RecordSpec
 from alma.model.scope import Scope
 from alma.model.vector import Vector
 from alma.storage.outbox import Mark, MarkTable
-from alma.storage.primitives import Query
+from alma.storage.primitives import TEXT_LENGTH, Query
 from alma.storage.sql.statements import Dialect
 from alma.storage.transaction import Transaction
 
@@ -76,23 +76,17 @@ class SqlTransaction(Transaction):
     def _values(self, query: Query, names: Sequence[str]) -> list[tuple[Any, ...]]:
         statements = self.dialect.kind(query.spec)
         sql, values = statements.select_values(query, names)
-        decoders = [self.dialect.decoder(query.spec.field(name)) for name in names]
+        rows = self.rows(sql, values)
+        decoders = [None if name == TEXT_LENGTH else self.dialect.decoder(query.spec.field(name)) for name in names]
+        if not any(decoders):
+            return rows
         return [
             tuple(
                 value if value is None or decode is None else decode(value)
                 for decode, value in zip(decoders, row, strict=True)
             )
-            for row in self.rows(sql, values)
+            for row in rows
         ]
-
-    def _text_lengths(self, spec: RecordSpec, keys: Sequence[str]) -> dict[str, int]:
-        statements = self.dialect.kind(spec)
-        condition, values = statements.condition(In(spec.key, keys))
-        length = " + ".join(f"coalesce(octet_length({name}), 0)" for name in spec.text)
-        if self.dialect.name == "sqlite":
-            # Older versions of SQLite lack octet_length.
-            length = length.replace("octet_length", "length")
-        return dict(self.rows(f'SELECT "{spec.key}", {length} FROM "{statements.table}" WHERE {condition}', values))
 
     def _count(self, spec: RecordSpec, where: Predicate) -> int:
         sql, values = self.dialect.kind(spec).count(where)

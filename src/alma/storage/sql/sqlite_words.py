@@ -141,7 +141,7 @@ class WordSearch:
         self._table = statements.table
         self._fts = tx.dialect.names.fts_table(spec)
         self._condition, self._values = statements.condition(where)
-        self._counts: Remembered = tx.dialect.word_counts
+        self._counts: Remembered[int] = tx.dialect.word_counts
         # The owner's column weighs nothing.
         self._score = f"-bm25({self._fts}, {'1.0, ' * len(spec.text)}0.0)"
         self._records, self._mean_length = self._totals()

@@ -71,7 +71,9 @@ class Dialect:
         # What the store's models are known to have committed to, so that not every write must ask.
         self.vector_lengths: dict[str, int] = {}
         # On SQLite they last while the table keeps its size, on a server for a minute.
-        self.word_counts = Remembered(slack=0.02 if name == "sqlite" else 0)
+        self.word_counts: Remembered[int] = Remembered(slack=0.02 if name == "sqlite" else 0)
+        # Of each table, the share of records that have a common term.
+        self.term_shares: Remembered[Mapping[str, float]] = Remembered(slack=0)
 
     def kind(self, spec: RecordSpec) -> KindStatements:
         statements = self._kinds.get(spec.kind)

@@ -162,8 +162,7 @@ def _read(
     for candidate in best:
         if candidate.id not in records:
             ranking.drop(candidate.id, "scope", "it is gone, expired or no longer visible here")
-    there = [(candidate, records[candidate.id]) for candidate in best if candidate.id in records]
-    return [question.fitting(candidate, record) for candidate, record in there]
+    return question.fitting([(candidate, records[candidate.id]) for candidate in best if candidate.id in records])
 
 
 def _note_unfit(items: Iterable[Fitting], fitting: Iterable[Fitting], ranking: Ranking) -> None:

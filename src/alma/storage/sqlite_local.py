@@ -119,6 +119,8 @@ class SQLiteTransaction(SQLiteFeed):
         super().__init__(*args, **kwargs)
         self._connection = connection
         self._path = path
+        # What was prepared for questions about the same records, for as long as nothing changes.
+        self._searches: dict[tuple[str, Predicate], WordSearch] = {}
 
     def _translating(self) -> AbstractContextManager[None]:
         return translated(self._path)
@@ -254,7 +256,11 @@ class SQLiteTransaction(SQLiteFeed):
         if self.writable:
             # What this transaction wrote counts as well.
             sqlite_fulltext.flush(self._connection)
-        return WordSearch(self, spec, where)
+            return WordSearch(self, spec, where)
+        known = self._searches.get((spec.kind, where))
+        if known is None:
+            known = self._searches[spec.kind, where] = WordSearch(self, spec, where)
+        return known
 
     # ------------------------------------------------------------------ vectors
 

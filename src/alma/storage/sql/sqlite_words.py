@@ -23,7 +23,7 @@ from alma.model.fields import FieldType
 from alma.model.kinds import KINDS, kind_named
 from alma.model.query import Predicate
 from alma.model.record import Record, RecordSpec
-from alma.model.text import spaced_terms, spaced_terms_of
+from alma.model.text import spaced_terms_of
 from alma.storage import ranking
 from alma.storage.ranking import COUNTED, OWNERS, Remembered, idf, saturation
 from alma.storage.sql.statements import Dialect
@@ -303,7 +303,8 @@ class WordSearch:
         sql = f'SELECT seq, {texts} FROM "{self._table}" WHERE seq IN (SELECT value FROM json_each(:seqs))'
         rows = self._tx.rows(sql, {"seqs": self._listed(seqs)})
         spaced = {f" {word} ": weight for word, weight in weights.items()}
-        return {seq: self._worth(spaced_terms(text), spaced) for seq, text in rows}
+        cut = spaced_terms_of([text for _, text in rows])
+        return {seq: self._worth(found, spaced) for (seq, _), found in zip(rows, cut, strict=True)}
 
     def _worth(self, found: str, spaced: Mapping[str, float]) -> float:
         """BM25 of some words in a text; each stands between spaces, so that it is told from one it is part of."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from alma.storage.feed import FoundVector, StoredVector, VectorFeed, VectorQuestion
 from alma.storage.outbox import Mark, MarkTable
-from alma.storage.primitives import Hit, Query
+from alma.storage.primitives import TEXT_LENGTH, Hit, Query
 from alma.storage.records import DEFAULT_MODEL, Capability, RecordStore
 from alma.storage.transaction import Transaction
 from alma.storage.typed import TypedMemories
 
 __all__ = [
     "DEFAULT_MODEL",
+    "TEXT_LENGTH",
     "Capability",
     "FoundVector",
     "Hit",

@@ -21,7 +21,7 @@ from alma.model.query import Predicate, is_after, matches, sort_key
 from alma.model.record import Record, RecordSpec
 from alma.model.text import terms
 from alma.model.vector import Vector
-from alma.storage.base import DEFAULT_MODEL, Mark, MarkTable, Query, StorageBackend, Transaction
+from alma.storage.base import DEFAULT_MODEL, TEXT_LENGTH, Mark, MarkTable, Query, StorageBackend, Transaction
 from alma.storage.document import from_document, timestamp_of, timestamp_text, to_document
 from alma.storage.json_files import JsonFolder, Signature
 from alma.storage.nearest import nearest
@@ -155,11 +155,10 @@ class FileTransaction(Transaction):
         return [self._with_vector(record) for record in found[: query.limit]]
 
     def _values(self, query: Query, names: Sequence[str]) -> list[tuple[Any, ...]]:
-        return [tuple(getattr(record, name) for name in names) for record in self._select(query)]
-
-    def _text_lengths(self, spec: RecordSpec, keys: Sequence[str]) -> dict[str, int]:
-        table = self.table(spec.table)
-        return {key: len(table[key].text()) for key in keys if key in table}
+        return [
+            tuple(len(record.text()) if name == TEXT_LENGTH else getattr(record, name) for name in names)
+            for record in self._select(query)
+        ]
 
     def _word_counts(self, spec: RecordSpec, words: Sequence[str], where: Predicate) -> tuple[int, dict[str, int]]:
         texts = [set(terms(record.text())) for record in self._fulfilling(spec, where)]

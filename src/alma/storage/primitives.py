@@ -16,6 +16,9 @@ from alma.storage.outbox import MarkTable
 
 T = TypeVar("T", bound=Record)
 
+TEXT_LENGTH = "text length"
+"""What `values` takes beside fields: how long the searchable text is, in characters or bytes."""
+
 
 @dataclass(frozen=True, slots=True)
 class Hit(Generic[T]):
@@ -52,11 +55,7 @@ class Primitives(ABC):
 
     @abstractmethod
     def _values(self, query: Query, names: Sequence[str]) -> list[tuple[Any, ...]]:
-        """These fields of the records that answer the query."""
-
-    @abstractmethod
-    def _text_lengths(self, spec: RecordSpec, keys: Sequence[str]) -> dict[str, int]:
-        """How long the searchable text of these records is, in characters or bytes."""
+        """These fields, or `TEXT_LENGTH`, of the records that answer the query."""
 
     @abstractmethod
     def _word_counts(self, spec: RecordSpec, words: Sequence[str], where: Predicate) -> tuple[int, dict[str, int]]:

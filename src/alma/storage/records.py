@@ -205,14 +205,9 @@ class RecordStore(ABC):
         order: Sequence[Order] = (),
         limit: int | None = None,
     ) -> list[tuple[Any, ...]]:
-        """These fields alone of what `find` finds, which is faster where the rest is not needed."""
+        """These fields alone, or `TEXT_LENGTH`, of what `find` finds: faster where the rest is not needed."""
         with self.snapshot() as tx:
             return tx.values(cls, names, scope, where, order, limit)
-
-    def text_lengths(self, cls: type[Record], record_ids: Iterable[str]) -> dict[str, int]:
-        """How long the searchable text of these records is, in characters or bytes; of unknown ids nothing is said."""
-        with self.snapshot() as tx:
-            return tx.text_lengths(cls, record_ids)
 
     def word_counts(
         self, cls: type[Record], words: Iterable[str], scope: Scope, where: Predicate = EVERYTHING

@@ -191,7 +191,7 @@ class MappedIndex:
             self._upkeep.bury(ready.table, np.array(gone, np.int64))
         expected = dict(zip(positions, ranked.cosines.tolist(), strict=True))
         inside = [(found, found.data) for found in stored.values() if found.data is not None]
-        exact = cosines(question.vector, [data for _, data in inside]) if inside else iter(())
+        exact = cosines(question.vector, [data for _, data in inside]) if inside else []
         for (found, _), cosine in zip(inside, exact, strict=True):
             if abs(cosine - expected[found.position]) > _DISAGREEMENT:
                 self._upkeep.distrust(ready.table)

@@ -29,6 +29,7 @@ from alma.model.scope import Scope
 from alma.model.vector import Vector
 from alma.storage import versions
 from alma.storage.audit import audit_events
+from alma.storage.changes import Act
 from alma.storage.outbox import Mark
 from alma.storage.primitives import Query
 from alma.storage.reading import EVERYWHERE, Reading, embedding, inside, required_limit
@@ -47,6 +48,8 @@ class Transaction(Reading):
     def __init__(self, by: Attribution, embedding_dim: int, embedding_model: str, *, writable: bool) -> None:
         super().__init__(by, embedding_dim, embedding_model, writable=writable)
         self.cautious = False
+        # What was done to records, kept where somebody wants to be told of it after the commit.
+        self.acts: list[Act] | None = None
         self._failure: BaseException | None = None
 
     def save(self, *records: Record) -> None:
@@ -256,6 +259,8 @@ class Transaction(Reading):
         if spec.audited:
             self._write_audit(spec, "create", new)
             self._write_audit(spec, "update", changed)
+            if self.acts is not None:
+                self.acts += (("create", spec, new), ("update", spec, changed))
         self._mark(spec, [*map(spec.key_of, new), *map(spec.key_of, changed)])
 
     def _delete_records(self, spec: RecordSpec, records: Sequence[Record]) -> None:
@@ -270,6 +275,8 @@ class Transaction(Reading):
                 self._write_history_of_deleted(spec, records)
             if spec.audited:
                 self._write_audit(spec, "delete", records)
+                if self.acts is not None:
+                    self.acts.append(("delete", spec, records))
             self._mark(spec, keys)
 
     def _release(self, spec: RecordSpec, field: str, on_delete: OnDelete, keys: Sequence[str]) -> None:

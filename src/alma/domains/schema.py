@@ -142,8 +142,6 @@ def _parts(field: str, values: Any, part: type[Part]) -> tuple[Part, ...]:
 def _part(field: str, value: Any, part: type[Part]) -> Part:
     if isinstance(value, part):
         return value
-    if isinstance(value, str) and part is EntityType:
-        return part(value)
     if not isinstance(value, Mapping):
         raise ValidationError(_SUBJECT, field, value, "must hold dicts with a name")
     known = [each.name for each in fields(part)]

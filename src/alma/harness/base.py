@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from alma.errors import ValidationError
 from alma.model.common import LONGEST_TEXT, checked_name, checked_prose
 from alma.model.learning import Outcome
 from alma.model.scope import MemoryScope
 from alma.model.slice import MemorySlice
+
+if TYPE_CHECKING:
+    from alma.learning.protocols import Learned
 
 
 class ToolType(StrEnum):
@@ -84,7 +87,9 @@ class Context:
             checked_name("context", "strategy", self.strategy, LONGEST_TEXT)
         if not isinstance(self.inputs, Mapping):
             raise ValidationError("context", "inputs", self.inputs, "must be a dict")
-        object.__setattr__(self, "inputs", {checked_name("context", "inputs", name): value for name, value in self.inputs.items()})
+        object.__setattr__(
+            self, "inputs", {checked_name("context", "inputs", name): value for name, value in self.inputs.items()}
+        )
         object.__setattr__(self, "constraints", _sentences("context", "constraints", self.constraints))
 
 
@@ -159,7 +164,7 @@ class RunResult:
     duration_ms: int | None = None
     prompt: str = ""
     memories: MemorySlice = field(default_factory=MemorySlice, repr=False)
-    learned: Outcome | None = field(default=None, repr=False)
+    learned: Learned | Outcome | None = field(default=None, repr=False)
     not_learned: str = ""
     exception: Exception | None = field(default=None, repr=False, compare=False)
 

@@ -72,11 +72,11 @@ class CodingDomain(Domain):
             "Leave data and settings as they were found.",
         ),
     )
-    agents = {
+    agents: ClassVar[Mapping[str, Agent]] = {
         "helena": Agent(
             name="helena",
             role="a tester of user interfaces",
-            description="You test what people see and use: pages, forms, components, their behaviour and accessibility.",
+            description="You test what people see and use: pages, forms, components and how they behave.",
             memory_schema=MemorySchema(
                 domain="coding",
                 learnable=("testing_strategies", "selector_patterns", "ui_component_patterns"),
@@ -122,7 +122,7 @@ class ResearchDomain(Domain):
             "Tell what was found from what is concluded.",
         ),
     )
-    agents = {
+    agents: ClassVar[Mapping[str, Agent]] = {
         "researcher": Agent(
             name="researcher",
             role="a researcher",
@@ -163,14 +163,20 @@ class ContentDomain(Domain):
             "Write for the reader who was named.",
         ),
     )
-    agents = {
+    agents: ClassVar[Mapping[str, Agent]] = {
         "copywriter": Agent(
             name="copywriter",
             role="a copywriter",
             description="You write what makes readers care: headlines, pages, mails, posts.",
             memory_schema=MemorySchema(
                 domain="content",
-                learnable=("headline_patterns", "tone_and_voice", "structure", "audience_engagement", "search_visibility"),
+                learnable=(
+                    "headline_patterns",
+                    "tone_and_voice",
+                    "structure",
+                    "audience_engagement",
+                    "search_visibility",
+                ),
                 forbidden=("legal_claims", "technical_specifications"),
                 description="What works with readers",
             ),
@@ -207,11 +213,11 @@ class OperationsDomain(Domain):
             "Show nobody the data of another customer.",
         ),
     )
-    agents = {
+    agents: ClassVar[Mapping[str, Agent]] = {
         "support": Agent(
             name="support",
             role="a support engineer",
-            description="You understand what somebody's problem is, solve it or hand it on, and tell them how it stands.",
+            description="You find out what somebody's problem is, solve it or hand it on, and tell them so.",
             memory_schema=MemorySchema(
                 domain="operations",
                 learnable=(

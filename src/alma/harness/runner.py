@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import logging
 import threading
@@ -11,14 +12,17 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from alma.errors import ALMAError, ProviderError, ScopeViolationError, StorageError, ValidationError
+from alma.errors import ALMAError, ProviderError, StorageError, ValidationError
 from alma.harness.base import Agent, Context, RunResult, RunStatus, Setting
 from alma.harness.prompt import written_prompt
 from alma.learning.validation import ScopeValidator
+from alma.model.governance import Attribution
+from alma.model.learning import Outcome
 from alma.model.slice import DEFAULT_PROMPT_TOKENS, MemorySlice
 
 if TYPE_CHECKING:
     from alma.core import ALMA
+    from alma.learning.protocols import Learned
 
 _log = logging.getLogger("alma.harness")
 
@@ -48,6 +52,7 @@ class Harness:
         self.setting = setting
         self.agent = agent
         self.alma = alma
+        self._memory = _for_agent(alma, agent)
         self.top_k = top_k
         self.max_memory_tokens = max_memory_tokens
         self._lock = threading.Lock()
@@ -61,7 +66,7 @@ class Harness:
         whether it worked, or a `RunResult`; what it raises makes the run a failure. Without an executor the result is
         only prepared: it holds the prompt, and nothing is learned.
         """
-        memories = self._remembered(context)
+        memories = self.recall(context)
         prompt = self.build_prompt(context, memories)
         prepared = RunResult(prompt=prompt, memories=memories)
         if executor is None:
@@ -95,23 +100,12 @@ class Harness:
         if result.success is None:
             return replace(result, not_learned="the run was only prepared")
         try:
-            self._require_allowed(context, result)
-            learned = self._memory_of(context).learn(
-                agent=self.agent.name,
-                task=context.task,
-                outcome=result.success,
-                strategy_used=_strategy(context, result),
-                task_type=context.task_type,
-                duration_ms=result.duration_ms,
-                error_message=result.error,
-                feedback=result.feedback,
-            )
+            return replace(result, learned=self._learned(context, result))
         except ALMAError as exc:
             _log.warning(
                 "a run was not learned from", extra={"agent": self.agent.name, "error_type": type(exc).__name__}
             )
             return replace(result, not_learned=str(exc))
-        return replace(result, learned=learned)
 
     def get_stats(self) -> dict[str, Any]:
         """How the runs of this harness went, and under `memory` what the agent has in store, of all harnesses."""
@@ -131,30 +125,66 @@ class Harness:
 
     def _memory_of(self, context: Context) -> ALMA:
         """The memory of the project that the context names."""
-        if context.project_id is None or context.project_id == self.alma.project_id:
-            return self.alma
-        alma = self.alma
-        return type(alma)(alma.storage, alma.retrieval, alma.learning, alma.scopes, context.project_id)
+        if context.project_id is None or context.project_id == self._memory.project_id:
+            return self._memory
+        other = copy.copy(self._memory)
+        other.project_id = context.project_id
+        return other
 
-    def _remembered(self, context: Context) -> MemorySlice:
+    def recall(self, context: Context) -> MemorySlice:
+        """What `pre_run` gives; where memory is down, nothing, as an agent must be able to run without it."""
         try:
             return self.pre_run(context)
         except (StorageError, ProviderError) as exc:
             _log.warning("a run had to do without memory", extra={"agent": self.agent.name, "error": str(exc)})
             return MemorySlice(query=context.task, agent=self.agent.name, degraded=f"memory is down ({exc})")
 
-    def _require_allowed(self, context: Context, result: RunResult) -> None:
-        """Hold the agent to its own schema, besides what the memory allows it."""
-        schema = self.agent.memory_schema
-        if schema is None or self.agent.name in self.alma.scopes:
-            # A scope that somebody configured for this agent says what it may learn.
-            return
-        validator = ScopeValidator({self.agent.name: schema.scope_of(self.agent.name)})
-        validator.require(self.agent.name, context.task_type, f"{context.task}\n{_strategy(context, result)}")
+    def _learned(self, context: Context, result: RunResult) -> Learned | Outcome:
+        alma, strategy = self._memory_of(context), _strategy(context, result)
+        if not strategy:
+            return self._noted(alma, context, result)
+        return alma.learn(
+            agent=self.agent.name,
+            task=context.task,
+            outcome=bool(result.success),
+            strategy_used=strategy,
+            task_type=context.task_type,
+            duration_ms=result.duration_ms,
+            error_message=result.error,
+            feedback=result.feedback,
+        )
+
+    def _noted(self, alma: ALMA, context: Context, result: RunResult) -> Outcome:
+        """What happened is remembered, but nothing is generalised from it: nobody said how it was done."""
+        alma.learning.validator.require(self.agent.name, context.task_type, context.task)
+        outcome = Outcome(
+            agent=self.agent.name,
+            project_id=alma.project_id,
+            task_type=context.task_type,
+            task_description=context.task,
+            success=bool(result.success),
+            duration_ms=result.duration_ms,
+            error_message=result.error,
+            user_feedback=result.feedback,
+        )
+        alma.writer.save(outcome, Attribution(agent=self.agent.name, reason="a run of the harness"))
+        return outcome
 
     def _count(self, status: RunStatus) -> None:
         with self._lock:
             self._runs[status] += 1
+
+
+def _for_agent(alma: ALMA, agent: Agent) -> ALMA:
+    """The memory with the agent held to its schema, unless somebody configured a scope for it, which then counts."""
+    schema = agent.memory_schema
+    if schema is None or agent.name.casefold() in {name.casefold() for name in alma.scopes}:
+        return alma
+    scoped, learning = copy.copy(alma), copy.copy(alma.learning)
+    scoped.scopes = {**alma.scopes, agent.name: schema.scope_of(agent.name)}
+    learning.validator = ScopeValidator(scoped.scopes)
+    scoped.learning = learning
+    return scoped
 
 
 def _executed(executor: Executor, prompt: str, context: Context, memories: MemorySlice) -> RunResult:
@@ -185,7 +215,9 @@ def _bound(executor: Executor, given: Mapping[str, Any]) -> Callable[[], Any]:
     try:
         signature.bind(*positional, **named)
     except TypeError as exc:
-        raise ValidationError("harness", "executor", executor, f"must take the prompt, or prompt and context: {exc}") from None
+        raise ValidationError(
+            "harness", "executor", executor, f"must take the prompt, or prompt and context: {exc}"
+        ) from None
     return partial(executor, *positional, **named)
 
 
@@ -217,8 +249,9 @@ def _strategy(context: Context, result: RunResult) -> str:
         return result.strategy_used or context.strategy or ""
     if result.tools_used:
         return f"used {', '.join(result.tools_used)}"
-    lines = result.output.split("\n") if isinstance(result.output, str) else []
-    return next((line.strip()[:_LONGEST_STRATEGY] for line in lines if line.strip()), "")
+    said = result.output.strip() if isinstance(result.output, str) else ""
+    # A line that came out may say what was done; a page or a number does not.
+    return said if len(said) <= _LONGEST_STRATEGY and "\n" not in said and len(said.split()) > 2 else ""
 
 
 def _sentence(exc: Exception) -> str:

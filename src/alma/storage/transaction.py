@@ -57,6 +57,11 @@ class Transaction(Reading):
         for spec, batch in _by_kind(records):
             self._save_batch(spec, batch)
 
+    def lock(self, cls: type[T], record_id: str, scope: Scope) -> T | None:
+        """The record with this id, which no other writer changes until this transaction ends, or None."""
+        found = self._locked(spec_of(cls), _checked_keys(spec_of(cls), [record_id]), scope).get(record_id)
+        return cast("T | None", found)
+
     def update(self, cls: type[T], record_id: str, changes: Mapping[str, Any], scope: Scope) -> T | None:
         if not isinstance(changes, Mapping):
             raise ValidationError(spec_of(cls).kind, None, changes, "can only be updated with a dict of fields")

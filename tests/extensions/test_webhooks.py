@@ -308,4 +308,11 @@ def test_an_empty_secret_verifies_nothing() -> None:
 
 
 def test_types_of_events_are_texts() -> None:
-    assert [str(each) for each in MemoryEventType] == ["created", "updated", "deleted", "consolidated"]
+    assert [str(each) for each in MemoryEventType] == [
+        "created",
+        "updated",
+        "deleted",
+        "archived",
+        "restored",
+        "consolidated",
+    ]

@@ -12,7 +12,7 @@ from alma.clock import new_id, now
 from alma.errors import ValidationError
 from alma.model.common import checked_name
 from alma.model.fields import JsonObject
-from alma.storage.changes import Action, Change
+from alma.storage.changes import Change
 
 
 class MemoryEventType(StrEnum):
@@ -21,13 +21,17 @@ class MemoryEventType(StrEnum):
     CREATED = "created"
     UPDATED = "updated"
     DELETED = "deleted"
+    ARCHIVED = "archived"
+    RESTORED = "restored"
     CONSOLIDATED = "consolidated"
 
 
-_TYPE_OF: dict[Action, MemoryEventType] = {
+_TYPE_OF = {
     "create": MemoryEventType.CREATED,
     "update": MemoryEventType.UPDATED,
     "delete": MemoryEventType.DELETED,
+    "archive": MemoryEventType.ARCHIVED,
+    "restore": MemoryEventType.RESTORED,
 }
 
 
@@ -59,9 +63,9 @@ class MemoryEvent:
 
     @classmethod
     def of(cls, change: Change) -> MemoryEvent:
-        """The event that tells of a committed change."""
+        """The event that tells of a committed change; one of an unusual name counts as an update."""
         return cls(
-            event_type=_TYPE_OF[change.action],
+            event_type=_TYPE_OF.get(change.action, MemoryEventType.UPDATED),
             memory_type=change.kind,
             memory_id=change.id,
             project_id=change.project_id,

@@ -194,7 +194,7 @@ class _Step:
         """CHECK, COMPARE and COMMIT: all of it becomes visible together."""
         self._notes.clear()
         tx.save(self._outcome)
-        heuristic = tx.lock(Heuristic, self._around.lesson_id, self._inside)
+        heuristic = tx.lock_one(Heuristic, self._around.lesson_id, self._inside)
         if heuristic is not None:
             heuristic = self._extractor.strengthened(heuristic, self._outcome, self._now)
             tx.save(heuristic)
@@ -244,7 +244,7 @@ class _Step:
     def _anti_pattern(
         self, tx: Transaction, heuristic: Heuristic | None, evidence: Evidence | None
     ) -> AntiPattern | None:
-        known = tx.lock(AntiPattern, anti_pattern_id(self._around.lesson_id), self._inside)
+        known = tx.lock_one(AntiPattern, anti_pattern_id(self._around.lesson_id), self._inside)
         if self._outcome.success:
             self._offer_alternative(tx)
             return self._kept(tx, known, heuristic)

@@ -6,24 +6,26 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
 
 from alma.model.governance import Attribution
 from alma.model.record import Record, RecordSpec
 
 _log = logging.getLogger("alma.storage")
 
-Action = Literal["create", "update", "delete"]
-Act = tuple[Action, RecordSpec, Sequence[Record]]
+Act = tuple[str, RecordSpec, Sequence[Record]]
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One record that a committed transaction created, updated or deleted, whose it is, and who did it."""
+    """One record that a committed transaction changed, whose it is, and who did it.
+
+    `action` is what the audit log calls it: create, update, delete, or archive and restore where a record went to the
+    archive or came back.
+    """
 
     kind: str
     id: str
-    action: Action
+    action: str
     project_id: str | None
     agent: str | None
     user_id: str | None
@@ -50,7 +52,7 @@ def tell(listeners: Sequence[Listener], changes: Sequence[Change]) -> None:
 
 
 def _changes(
-    action: Action, spec: RecordSpec, records: Sequence[Record], by: Attribution, at: datetime
+    action: str, spec: RecordSpec, records: Sequence[Record], by: Attribution, at: datetime
 ) -> Iterator[Change]:
     for record in records:
         yield Change(

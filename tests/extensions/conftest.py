@@ -18,10 +18,20 @@ def embedder() -> EmbeddingProvider:
     return create_embedder("local")
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """Where a new store is, on each database."""
-    if request.param == "postgresql":
+on_each_database = pytest.mark.parametrize("database", ["sqlite", "postgresql"])
+"""For tests in which the database could make a difference."""
+
+
+@pytest.fixture
+def database() -> str:
+    """What a test runs on that does not ask for each database."""
+    return "sqlite"
+
+
+@pytest.fixture
+def place(request: pytest.FixtureRequest, database: str, tmp_path: Path) -> str:
+    """Where a new store is."""
+    if database == "postgresql":
         return str(request.getfixturevalue("postgres_dsn"))
     return str(tmp_path / "alma.db")
 

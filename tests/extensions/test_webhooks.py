@@ -24,6 +24,7 @@ from alma.events import (
 )
 from alma.storage.base import StorageBackend
 from alma.testing import builders as make
+from tests.extensions.conftest import on_each_database
 from tests.support.webhook_server import Answer, Delivery, WebhookServer
 
 SECRET = "a secret both sides know"
@@ -71,6 +72,7 @@ def is_ours(delivery: Delivery, secret: str = SECRET) -> bool:
 # ---------------------------------------------------------------------- what is sent
 
 
+@on_each_database
 def test_a_commit_reaches_the_receiver_signed(
     store: StorageBackend, emitter: EventEmitter, server: WebhookServer, webhook: Manage
 ) -> None:

@@ -102,13 +102,16 @@ def _content(text: str) -> frozenset[str]:
 
 
 def _plain(text: str) -> str:
-    """The text with digits for numbers, and one word for all its synonyms."""
+    """The text with digits for numbers, apart from their units, and one word for all its synonyms."""
     return _TOKENS.sub(lambda match: _plain_word(match.group().casefold()), text)
 
 
 def _plain_word(word: str) -> str:
-    number = _NUMBER_WORDS.get(word)
-    return number or _CANONICAL.get(terms(word)[0] if terms(word) else word, word)
+    number = _NUMBER_WORDS.get(word, word)
+    if number[0].isdigit():
+        return f" {number} "
+    term = terms(word)
+    return _CANONICAL.get(term[0] if term else word, word)
 
 
 def _words(text: str) -> list[str]:

@@ -29,6 +29,7 @@ _log = logging.getLogger("alma.harness")
 Executor = Callable[..., Any]
 
 _LONGEST_STRATEGY = 300
+_SYNC = "must be a function that is not async; call asyncio.run inside of it"
 
 
 class Harness:
@@ -190,9 +191,13 @@ def _for_agent(alma: ALMA, agent: Agent) -> ALMA:
 def _executed(executor: Executor, prompt: str, context: Context, memories: MemorySlice) -> RunResult:
     call = _bound(executor, {"prompt": prompt, "context": context, "memories": memories})
     try:
-        return _result(call())
+        returned = call()
     except Exception as exc:  # noqa: BLE001 - whatever an executor raises, the run failed and that is worth learning
         return RunResult(success=False, error=_sentence(exc), exception=exc)
+    if inspect.iscoroutine(returned):
+        returned.close()
+        raise _not_callable(executor, _SYNC)
+    return _result(returned)
 
 
 def _result(returned: Any) -> RunResult:
@@ -206,7 +211,7 @@ def _result(returned: Any) -> RunResult:
 def _bound(executor: Executor, given: Mapping[str, Any]) -> Callable[[], Any]:
     """The call that gives an executor what it asks for; one that cannot be called so is a mistake, not a failed run."""
     if not callable(executor) or inspect.iscoroutinefunction(executor):
-        raise ValidationError("harness", "executor", executor, "must be a function that is not async")
+        raise _not_callable(executor, _SYNC)
     try:
         signature = inspect.signature(executor)
     except (TypeError, ValueError):
@@ -215,10 +220,12 @@ def _bound(executor: Executor, given: Mapping[str, Any]) -> Callable[[], Any]:
     try:
         signature.bind(*positional, **named)
     except TypeError as exc:
-        raise ValidationError(
-            "harness", "executor", executor, f"must take the prompt, or prompt and context: {exc}"
-        ) from None
+        raise _not_callable(executor, f"must take the prompt, or prompt and context: {exc}") from None
     return partial(executor, *positional, **named)
+
+
+def _not_callable(executor: object, reason: str) -> ValidationError:
+    return ValidationError("harness", "executor", executor, reason)
 
 
 def _arguments(signature: inspect.Signature, given: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -239,30 +239,51 @@ class _Search:
         """The later memories that say the same as this one."""
         looked_at = _LOOKED_AT
         while True:
-            near = [key for key in self._near(record, looked_at) if key != record.key]
-            candidates = self._storage.get_many(self._kind.cls, near, self._scope)
-            alike = [each for each in candidates if self._why(record, each)]
+            alike = self._matching(record, self._near(record, looked_at))
             if len(alike) < looked_at // 2 or looked_at >= _MOST_LOOKED_AT:
                 # Earlier ones were compared with this one when it was their turn.
-                return [each for each in alike if each.key > record.key and each.key not in self._taken]
+                later = [key for key in alike if key > record.key and key not in self._taken]
+                return self._storage.get_many(self._kind.cls, later, self._scope) if later else []
             looked_at *= 4
 
-    def _near(self, record: Record, limit: int) -> list[str]:
-        by_words = self._storage.matching_ids(self._kind.cls, record.text(), self._scope, limit=limit)
+    def _near(self, record: Record, limit: int) -> dict[str, float | None]:
+        """The ids of what may say the same, by meaning with its cosine or by words alone."""
+        cls = self._kind.cls
+        near: dict[str, float | None] = {
+            key: None
+            for key, _ in self._storage.matching_ids(cls, record.text(), self._scope, limit=limit, exact=False)
+        }
         vector = getattr(record, "embedding", None)
-        by_meaning = [] if vector is None else self._index.search(self._kind.cls, vector, self._scope, limit=limit)
-        near = (found.record_id for found in by_meaning if found.cosine >= self._threshold)
-        return list(dict.fromkeys((*near, *(key for key, _ in by_words))))
+        if vector is not None:
+            found = self._index.search(cls, vector, self._scope, limit=limit)
+            near |= {each.record_id: each.cosine for each in found if each.cosine >= self._threshold}
+        near.pop(record.key, None)
+        return near
+
+    def _matching(self, record: Record, near: Mapping[str, float | None]) -> list[str]:
+        """Those of them that do; only their texts are read, as most do not."""
+        if not near:
+            return []
+        kind, key = self._kind, self._kind.cls.spec.key
+        owner, texts, width = kind.owner(record), kind.texts(record), len(kind.owners)
+        rows = self._storage.values(kind.cls, (key, *kind.owners, *kind.statements), self._scope, In(key, tuple(near)))
+        return [
+            row[0]
+            for row in rows
+            if row[1 : 1 + width] == owner and _same_texts(texts, row[1 + width :], near[row[0]]) is not None
+        ]
 
     def _why(self, one: Record, other: Record) -> str | None:
-        if self._kind.owner(one) != self._kind.owner(other):
-            return None
         cosine = _cosine(one, other)
         known = cosine if cosine is not None and cosine >= self._threshold else None
-        pairs = zip(self._kind.texts(one), self._kind.texts(other), strict=True)
-        reasons = [sameness(mine, theirs, known) for mine, theirs in pairs]
-        said = [reason for reason in reasons if reason is not None]
-        return max(said, key=len) if len(said) == len(reasons) else None
+        return _same_texts(self._kind.texts(one), self._kind.texts(other), known)
+
+
+def _same_texts(mine: Sequence[str], theirs: Sequence[str], cosine: float | None) -> str | None:
+    """Why all of these texts say the same as the others, the most telling reason."""
+    reasons = [sameness(one, other, cosine) for one, other in zip(mine, theirs, strict=True)]
+    said = [reason for reason in reasons if reason is not None]
+    return max(said, key=len) if len(said) == len(reasons) else None
 
 
 def _worth(record: Record) -> tuple[float, float, float, str]:

@@ -7,6 +7,7 @@ never decides, since vectors hardly tell Stripe from PayPal; the words must agre
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from alma.learning.strategies import same_strategy
 from alma.model.text import STOP_WORDS, terms
@@ -73,6 +74,7 @@ _SYNONYMS = (
 )
 _CANONICAL = {term: group.split()[0] for group in _SYNONYMS for term in terms(group)}
 _LARGEST_ADDITION = 0.34
+_REMEMBERED = 512
 
 
 def sameness(one: str, other: str, cosine: float | None) -> str | None:
@@ -80,12 +82,17 @@ def sameness(one: str, other: str, cosine: float | None) -> str | None:
 
     `cosine` is that of their vectors if it is high enough to count, else None; then only the same words are the same.
     """
-    if not same_strategy(_plain(one), _plain(other), cosine):
+    why = _same_content(_content(one), _content(other), cosine)
+    if why is None or _limits(one) != _limits(other) or _numbers(one) != _numbers(other):
         return None
-    if _limits(one) != _limits(other) or _numbers(one) != _numbers(other) or not _same_names(one, other):
-        return None
-    mine, theirs = _content(one), _content(other)
-    only_mine, only_theirs = _unmatched(mine, theirs), _unmatched(theirs, mine)
+    return why if _same_names(one, other) and same_strategy(_plain(one), _plain(other), cosine) else None
+
+
+def _same_content(mine: frozenset[str], theirs: frozenset[str], cosine: float | None) -> str | None:
+    """Why both are the same words, or one is the other and a few more."""
+    only_mine, only_theirs = mine - theirs, theirs - mine
+    if only_mine and only_theirs:
+        only_mine, only_theirs = _unmatched(only_mine, only_theirs), _unmatched(only_theirs, only_mine)
     if not only_mine and not only_theirs:
         return "the same words" if cosine is None else f"the same words, meaning {cosine:.2f}"
     added = only_mine or only_theirs
@@ -95,12 +102,14 @@ def sameness(one: str, other: str, cosine: float | None) -> str | None:
     return f"one adds {', '.join(sorted(added))}, meaning {cosine:.2f}"
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def _content(text: str) -> frozenset[str]:
     """What a text says: its words without those that every text has, synonyms being one word."""
     words = _words(_plain(text))
     return frozenset(terms(" ".join([w for w in words if w not in STOP_WORDS and w not in _FILLERS] or words)))
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def _plain(text: str) -> str:
     """The text with digits for numbers, apart from their units, and one word for all its synonyms."""
     return _TOKENS.sub(lambda match: _plain_word(match.group().casefold()), text)
@@ -119,7 +128,7 @@ def _words(text: str) -> list[str]:
 
 
 def _unmatched(words: frozenset[str], others: frozenset[str]) -> frozenset[str]:
-    return frozenset(word for word in words - others if not any(_akin(word, other) for other in others - words))
+    return frozenset(word for word in words if not any(_akin(word, other) for other in others))
 
 
 def _akin(one: str, other: str) -> bool:

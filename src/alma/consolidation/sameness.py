@@ -73,7 +73,7 @@ _SYNONYMS = (
     "answer reply response",
 )
 _CANONICAL = {term: group.split()[0] for group in _SYNONYMS for term in terms(group)}
-_LARGEST_ADDITION = 0.34
+_LEAST_SHARED, _LARGEST_ADDITION = 0.3, 0.34
 _REMEMBERED = 512
 
 
@@ -90,6 +90,8 @@ def sameness(one: str, other: str, cosine: float | None) -> str | None:
 
 def _same_content(mine: frozenset[str], theirs: frozenset[str], cosine: float | None) -> str | None:
     """Why both are the same words, or one is the other and a few more."""
+    if _LEAST_SHARED * max(len(mine), len(theirs)) > len(mine & theirs):
+        return None
     only_mine, only_theirs = mine - theirs, theirs - mine
     if only_mine and only_theirs:
         only_mine, only_theirs = _unmatched(only_mine, only_theirs), _unmatched(only_theirs, only_mine)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import logging
 import threading
 import weakref
 from collections.abc import Iterator
@@ -13,9 +12,12 @@ from pathlib import Path
 import pytest
 
 from alma.bootstrap import open_storage
+from alma.core import ALMA
 from alma.errors import ValidationError
 from alma.events import EventEmitter, MemoryEvent, MemoryEventType, get_emitter
+from alma.memory.archive import Archive
 from alma.model.governance import Attribution
+from alma.model.learning import Heuristic
 from alma.model.scope import Scope
 from alma.storage.base import StorageBackend
 from alma.testing import builders as make
@@ -126,6 +128,16 @@ def test_a_handler_may_write_to_the_store_it_hears_of(emitter: EventEmitter, sto
     store.save(make.a_heuristic(id="h1"))
     store.delete_heuristic("h1")
     assert [fact.fact for fact in store.get_domain_knowledge("shop")] == ["h1 is gone"]
+
+
+def test_what_goes_to_the_archive_and_comes_back_is_told_as_that(
+    store: StorageBackend, told: list[MemoryEvent]
+) -> None:
+    store.save(make.a_heuristic(id="h1"))
+    archive = Archive(store)
+    archive.put(Heuristic, "h1", SHOP)
+    archive.restore("h1", SHOP)
+    assert [str(event.event_type) for event in told] == ["created", "archived", "restored"]
 
 
 # ---------------------------------------------------------------------- subscribing
@@ -287,9 +299,16 @@ def test_closing_handles_what_is_queued_and_then_tells_nobody() -> None:
     assert len(seen) == 20
 
 
-def test_the_shared_emitter_is_one(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.DEBUG)
+def test_the_shared_emitter_is_one_and_hears_of_what_any_alma_learns(tmp_path: Path) -> None:
+    told: list[MemoryEvent] = []
     assert get_emitter() is get_emitter()
+    end = get_emitter().subscribe_all(told.append)
+    with ALMA.quickstart(tmp_path / "quick.db", "shop", embedding_provider="mock") as alma:
+        alma.learn("helena", "test the form", "success", "field by field")
+        end()
+        alma.learn("helena", "test the form", "success", "field by field")
+    assert summary(told) == [("created", "outcome", told[0].memory_id)]
+    assert (told[0].agent, told[0].project_id) == ("helena", "shop")
 
 
 def test_an_event_becomes_json_without_the_text_of_the_memory(store: StorageBackend, told: list[MemoryEvent]) -> None:

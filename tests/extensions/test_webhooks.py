@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from alma.bootstrap import open_storage
 from alma.errors import ConfigurationError, ValidationError
 from alma.events import (
     EventEmitter,
@@ -22,6 +24,7 @@ from alma.events import (
     sign,
     verify_signature,
 )
+from alma.model.governance import Attribution
 from alma.storage.base import StorageBackend
 from alma.testing import builders as make
 from tests.extensions.conftest import on_each_database
@@ -235,6 +238,118 @@ def test_a_removed_webhook_gets_nothing_more(emitter: EventEmitter, server: Webh
     emitter.emit(an_event("2"))
     assert [json.loads(delivery.body)["memory_id"] for delivery in server.received] == ["1"]
     assert manager.webhooks == ()
+
+
+# ---------------------------------------------------------------------- kept in a store
+
+
+def sent(server: WebhookServer) -> list[tuple[str, str, str]]:
+    bodies = [json.loads(delivery.body) for delivery in server.received]
+    return [(body["event_type"], body["memory_type"], body["memory_id"]) for body in bodies]
+
+
+@on_each_database
+def test_with_storage_what_was_not_sent_is_sent_by_the_next_process(
+    store: StorageBackend, place: str, server: WebhookServer
+) -> None:
+    config = WebhookConfig(server.url, secret=SECRET, retry_count=0, backoff_seconds=0)
+    server.script.append(Answer(503))
+    with WebhookManager(storage=store) as manager:
+        manager.add_webhook(config)
+        store.save(make.a_heuristic(id="h1"), Attribution(agent="helena", reason="learned"))
+        manager.close(0.5)
+    store.save(make.a_heuristic(id="h2"))
+    store.delete_heuristic("h2")
+    server.script.clear()
+    server.received.clear()
+    with open_storage(place) as another, WebhookManager(storage=another) as manager:
+        manager.add_webhook(config)
+        assert manager.drain()
+    assert sorted(sent(server)) == [("created", "heuristic", "h1"), ("deleted", "heuristic", "h2")]
+    assert all(is_ours(delivery) for delivery in server.received)
+    body = next(json.loads(each.body) for each in server.received if b"h1" in each.body)
+    assert (body["project_id"], body["agent"], body["author"], body["reason"]) == (
+        "shop",
+        "helena",
+        "helena",
+        "learned",
+    )
+
+
+def test_with_storage_what_another_object_writes_is_sent_too(
+    store: StorageBackend, place: str, server: WebhookServer
+) -> None:
+    with open_storage(place) as another, WebhookManager(storage=store, poll_seconds=0.05) as manager:
+        manager.add_webhook(WebhookConfig(server.url))
+        assert manager.drain()
+        another.save(make.a_heuristic(id="h1"))
+        another.update_heuristic("h1", {"confidence": 0.5})
+        deadline = time.monotonic() + 10
+        while not server.received and time.monotonic() < deadline:
+            server.released.wait(0.01)
+        assert manager.drain()
+    assert sent(server)[-1] == ("updated", "heuristic", "h1")
+
+
+def test_with_storage_the_same_change_has_the_same_delivery_id_in_each_process(
+    store: StorageBackend, place: str, server: WebhookServer
+) -> None:
+    server.script.append(Answer(500))
+    config = WebhookConfig(server.url, retry_count=0)
+    with WebhookManager(storage=store) as manager:
+        manager.add_webhook(config)
+        store.save(make.a_heuristic(id="h1"))
+        manager.close(0.3)
+    with open_storage(place) as another, WebhookManager(storage=another) as manager:
+        manager.add_webhook(config)
+        assert manager.drain()
+    assert len(server.received) >= 2
+    assert len({delivery.headers["x-alma-delivery"] for delivery in server.received}) == 1
+
+
+def test_with_storage_what_is_refused_is_parked_with_its_error(store: StorageBackend, server: WebhookServer) -> None:
+    server.script.append(Answer(400))
+    with WebhookManager(storage=store) as manager:
+        manager.add_webhook(WebhookConfig(server.url, name="billing"))
+        store.save(make.a_heuristic(id="h1"))
+        store.save(make.a_heuristic(id="h2"))
+        assert manager.drain()
+        assert manager.get_stats() == WebhookStats(delivered=1, failed=1)
+    (mark,) = store.pending("webhook.billing")
+    assert (mark.record_id, mark.parked, mark.error) == ("h1", True, "answered 400")
+
+
+def test_with_storage_only_what_was_asked_for_is_sent(store: StorageBackend, server: WebhookServer) -> None:
+    with WebhookManager(storage=store) as manager:
+        manager.add_webhook(WebhookConfig(server.url, events=["deleted"], memory_types=["heuristic"]))
+        store.save(make.a_heuristic(id="h1"))
+        store.save(make.an_outcome())
+        assert manager.drain()
+        store.delete_heuristic("h1")
+        assert manager.drain()
+    assert sent(server) == [("deleted", "heuristic", "h1")]
+
+
+def test_with_storage_a_removed_webhook_leaves_nothing_behind(store: StorageBackend, server: WebhookServer) -> None:
+    with WebhookManager(storage=store) as manager:
+        manager.add_webhook(WebhookConfig(server.url, name="billing"))
+        with pytest.raises(ConfigurationError, match="has a webhook already"):
+            manager.add_webhook(WebhookConfig(server.url, name="billing"))
+        assert manager.remove_webhook(server.url)
+        store.save(make.a_heuristic())
+    assert store.pending("webhook.billing") == []
+
+
+def test_with_storage_a_store_that_was_closed_is_logged(
+    tmp_path: Path, server: WebhookServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = open_storage(str(tmp_path / "closed.db"))
+    manager = WebhookManager(storage=store)
+    manager.add_webhook(WebhookConfig(server.url))
+    assert manager.drain()
+    store.close()
+    manager.close(0.2)
+    assert "events stay in the outbox for the next process" in caplog.text
 
 
 # ---------------------------------------------------------------------- configuration

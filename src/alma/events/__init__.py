@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 from alma.lazy import loader
 
 if TYPE_CHECKING:
+    from alma.events.config import WebhookConfig as WebhookConfig
+    from alma.events.config import WebhookStats as WebhookStats
     from alma.events.emitter import EventEmitter as EventEmitter
     from alma.events.emitter import get_emitter as get_emitter
     from alma.events.event import MemoryEvent as MemoryEvent
     from alma.events.event import MemoryEventType as MemoryEventType
     from alma.events.signing import sign as sign
     from alma.events.signing import verify_signature as verify_signature
-    from alma.events.webhooks import WebhookConfig as WebhookConfig
     from alma.events.webhooks import WebhookManager as WebhookManager
-    from alma.events.webhooks import WebhookStats as WebhookStats
 
 _HOME_OF = {
     "EventEmitter": "alma.events.emitter",
@@ -24,9 +24,9 @@ _HOME_OF = {
     "MemoryEventType": "alma.events.event",
     "sign": "alma.events.signing",
     "verify_signature": "alma.events.signing",
-    "WebhookConfig": "alma.events.webhooks",
+    "WebhookConfig": "alma.events.config",
     "WebhookManager": "alma.events.webhooks",
-    "WebhookStats": "alma.events.webhooks",
+    "WebhookStats": "alma.events.config",
 }
 
 __all__ = [*_HOME_OF]

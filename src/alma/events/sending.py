@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 _MAY_PASS = frozenset({408, 425, 429})
-_LONGEST_WAIT_SECONDS = 60.0
+LONGEST_WAIT_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +22,8 @@ class Failure:
     def wait_seconds(self, backoff_seconds: float, attempt: int) -> float:
         """What the receiver asks for, or else twice as long each time, spread so that senders do not come together."""
         if self.retry_after is not None:
-            return min(self.retry_after, _LONGEST_WAIT_SECONDS)
-        longest = min(_LONGEST_WAIT_SECONDS, backoff_seconds * 2 ** (attempt - 1))
+            return min(self.retry_after, LONGEST_WAIT_SECONDS)
+        longest = min(LONGEST_WAIT_SECONDS, backoff_seconds * 2 ** (attempt - 1))
         return random.uniform(longest / 2, longest)
 
 

@@ -7,11 +7,15 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from alma.consolidation import ConsolidationEngine, ConsolidationResult
+from alma.consolidation.merging import kind_of, merged_values, unmerged_values
 from alma.embeddings.base import EmbeddingProvider
 from alma.errors import NotFoundError, ValidationError
 from alma.events import EventEmitter, MemoryEvent
+from alma.learning.heuristics import HeuristicExtractor
 from alma.memory.archive import Archive
 from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome, UserPreference
 from alma.model.scope import Scope
@@ -118,7 +122,7 @@ def test_a_dry_run_shows_groups_and_why_and_changes_nothing(
     result = engine.consolidate(project_id="shop", dry_run=True)
     assert groups(result) == [("a", ("b", "c"))]
     assert "the same words" in str(result.groups[0])
-    assert str(result) == "2 of 3 memories would be merged into 1 others"
+    assert str(result) == "2 of 3 memories would be merged into 1 other"
     assert store.find(Heuristic, SHOP) == before
     assert groups(engine.consolidate(project_id="shop")) == groups(result)
 
@@ -261,6 +265,43 @@ def test_undoing_what_was_not_merged_is_refused(engine: ConsolidationEngine, rem
         engine.undo("a", project_id="shop")
     with pytest.raises(NotFoundError):
         engine.undo("nobody", project_id="shop")
+
+
+counts = st.integers(0, 1_000)
+shares = st.floats(0, 1)
+weights = st.none() | st.floats(0, 1_000)
+moments = st.none() | st.sampled_from([EARLY, LATE, datetime(2024, 2, 29, 12, 30, 15, 123456, tzinfo=UTC)])
+evidence = st.lists(st.sampled_from("abcdefgh"), unique=True)
+
+
+@st.composite
+def rules(draw: st.DrawFn) -> Heuristic:
+    occurred = draw(counts)
+    return make.a_heuristic(
+        confidence=draw(shares),
+        occurrence_count=occurred,
+        success_count=draw(st.integers(0, occurred)),
+        weight_for=(weight := draw(weights)),
+        weight_against=None if weight is None else draw(st.floats(0, 1_000)),
+        outcomes_for=draw(evidence),
+        outcomes_against=draw(evidence),
+        last_validated=draw(moments),
+        created_at=draw(moments),
+        metadata=draw(st.dictionaries(st.sampled_from("xyz"), counts)),
+    )
+
+
+@given(rules(), st.lists(rules(), min_size=1, max_size=3))
+def test_whatever_is_merged_can_be_taken_apart(kept: Heuristic, others: list[Heuristic]) -> None:
+    merged = kept.replace(**merged_values(kind_of("heuristic"), kept, others, HeuristicExtractor()))
+    assert set(merged.outcomes_for) == {each for rule in (kept, *others) for each in rule.outcomes_for}
+    ids, changes = unmerged_values(merged)
+    again = merged.replace(**changes)
+    assert ids == [other.id for other in others]
+    for name in ("weight_for", "weight_against"):
+        assert getattr(again, name) == pytest.approx(getattr(kept, name), abs=1e-6)
+    same = {"weight_for": None, "weight_against": None, "confidence": 0.0}
+    assert again.replace(**same) == kept.replace(**same)
 
 
 # ---------------------------------------------------------------------- questions that make no sense

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import subprocess
+import sys
 import threading
 import weakref
 from collections.abc import Iterator
@@ -297,6 +299,23 @@ def test_closing_handles_what_is_queued_and_then_tells_nobody() -> None:
     emitter.close()
     emitter.emit(an_event())
     assert len(seen) == 20
+
+
+def test_a_process_that_ends_tells_what_waits(tmp_path: Path) -> None:
+    code = f"""
+from pathlib import Path
+from alma.events import MemoryEvent, get_emitter
+
+def note(event):
+    with Path({str(tmp_path / "told")!r}).open("a") as file:
+        file.write(event.memory_id)
+
+get_emitter().subscribe("created", note, background=True)
+for number in range(5):
+    get_emitter().emit(MemoryEvent("created", "heuristic", str(number)))
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+    assert (tmp_path / "told").read_text() == "01234"
 
 
 def test_the_shared_emitter_is_one_and_hears_of_what_any_alma_learns(tmp_path: Path) -> None:

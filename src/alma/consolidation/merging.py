@@ -93,7 +93,7 @@ def _merged_heuristic(kept: Heuristic, others: Sequence[Heuristic], extractor: H
     moment = _latest(each.last_validated for each in every)
     changes: dict[str, Any] = {
         **_counted(every, ("outcomes_for", "outcomes_against")),
-        "success_count": sum(each.success_count for each in every) - _repeated(every, "outcomes_for"),
+        "success_count": _sum([each.success_count for each in every], _repeated(every, "outcomes_for")),
         "last_validated": moment,
         "created_at": _earliest(each.created_at for each in every),
         "confidence": max(each.confidence for each in every),
@@ -144,7 +144,12 @@ def _counted(every: Sequence[Heuristic | AntiPattern], evidence: Sequence[str]) 
     """The counts together, an outcome that several of them name counting once, and the ids of all their outcomes."""
     repeated = sum(_repeated(every, name) for name in evidence)
     united = {name: tuple(dict.fromkeys(i for each in every for i in getattr(each, name))) for name in evidence}
-    return {"occurrence_count": sum(each.occurrence_count for each in every) - repeated, **united}
+    return {"occurrence_count": _sum([each.occurrence_count for each in every], repeated), **united}
+
+
+def _sum(counts: Sequence[int], repeated: int) -> int:
+    """The counts together without what was counted twice, and never less than one of them alone."""
+    return max(sum(counts) - repeated, *counts)
 
 
 def _repeated(every: Sequence[Record], name: str) -> int:

@@ -45,4 +45,5 @@ class ConsolidationResult:
 
     def __str__(self) -> str:
         done = "would be merged" if self.dry_run else "were merged"
-        return f"{self.merged_count} of {self.memories_processed} memories {done} into {self.groups_found} others"
+        others = "other" if self.groups_found == 1 else "others"
+        return f"{self.merged_count} of {self.memories_processed} memories {done} into {self.groups_found} {others}"

@@ -47,6 +47,8 @@ class WebhookConfig:
         object.__setattr__(self, "headers", _checked_headers(self.headers))
         if self.name is not None:
             checked_name("webhook", "name", self.name, _LONGEST_NAME)
+        if not isinstance(self.retry_count, int):
+            raise ConfigurationError(f"a webhook's retry_count must be a whole number, not {self.retry_count!r}")
         for name, least in (("timeout_seconds", 0.001), ("retry_count", 0), ("backoff_seconds", 0)):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int | float) or not value >= least:

@@ -86,7 +86,9 @@ class Harness:
     def pre_run(self, context: Context) -> MemorySlice:
         """What the agent remembers that matters for this task."""
         alma = self._memory_of(context)
-        return alma.retrieve(context.task, self.agent.name, user_id=context.user_id, top_k=self.top_k)
+        return alma.retrieve(
+            context.task, self.agent.name, user_id=context.user_id, top_k=self.top_k, session_id=context.session_id
+        )
 
     def build_prompt(self, context: Context, memories: MemorySlice | None = None) -> str:
         """The prompt of a run; the memories are looked for unless they are given."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from alma.bootstrap import open_storage
 from alma.consolidation import ConsolidationEngine, ConsolidationResult
 from alma.consolidation.merging import kind_of, merged_values, unmerged_values
 from alma.embeddings.base import EmbeddingProvider
@@ -23,6 +25,7 @@ from alma.retrieval.writing import MemoryWriter
 from alma.storage.base import StorageBackend
 from alma.testing import builders as make
 from tests.extensions.conftest import on_each_database
+from tests.support.together import together
 
 SHOP = Scope(project_id="shop")
 EARLY, LATE = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 5, 1, tzinfo=UTC)
@@ -189,6 +192,21 @@ def test_a_hundred_copies_become_one(store: StorageBackend, engine: Consolidatio
     assert engine.consolidate(project_id="shop").merged_count == 99
     (kept,) = store.find(Heuristic, SHOP)
     assert (kept.occurrence_count, kept.success_count) == (100, 100)
+
+
+@on_each_database
+def test_two_who_consolidate_at_once_lose_and_double_nothing(
+    store: StorageBackend, place: str, remember: Remember
+) -> None:
+    remember(*(a_rule(f"h{number:02}", occurrence_count=1, success_count=1) for number in range(40)))
+    with open_storage(place) as another:
+        engines = [ConsolidationEngine(each) for each in (store, another)]
+        assert together(*(partial(engine.consolidate, project_id="shop") for engine in engines)) == []
+    left = store.find(Heuristic, SHOP)
+    assert sum(rule.occurrence_count for rule in left) == 40
+    ConsolidationEngine(store).consolidate(project_id="shop")
+    (kept,) = store.find(Heuristic, SHOP)
+    assert (kept.occurrence_count, Archive(store).count(SHOP, Heuristic, "merged")) == (40, 39)
 
 
 def test_consolidating_again_finds_nothing(engine: ConsolidationEngine, remember: Remember) -> None:

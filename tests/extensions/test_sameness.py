@@ -21,6 +21,8 @@ HIGH = 0.97
         ("Check every field separately", "Validate each field individually"),
         ("prefers dark mode", "Prefers dark mode."),
         ("Use OAuth for the login", "use oauth for the login"),
+        ("The user wants concise answers", "the user wants short answers"),
+        ("never commit the db password to the repo", "Do not commit the database password to the repository"),
     ],
 )
 def test_the_same_in_other_words_is_the_same_even_without_vectors(one: str, other: str) -> None:
@@ -56,6 +58,9 @@ def test_a_few_more_words_are_the_same_only_if_the_meaning_is() -> None:
         ("enable the cache", "disable the cache"),
         ("use tabs", "use spaces"),
         ("version 1.2 is broken", "version 1.3 is broken"),
+        ("Do not commit the password", "Commit the password"),
+        ("avoid the cache for large files", "use the cache for large files"),
+        ("small files are cached", "short files are cached"),
     ],
 )
 def test_opposites_other_numbers_and_other_names_are_never_the_same(one: str, other: str) -> None:

@@ -41,7 +41,7 @@ _NUMBER_WORDS = {word: str(number) for number, word in enumerate(_COUNTING.split
 _SAYING = """
 use used uses using apply applies applying always please prefer prefers preferably instead rather should need needs
 ensure sure make makes making simply properly carefully recommended important good best approach technique strategy way
-remember note whenever when while
+remember note whenever when while never avoid avoids avoiding avoided
 """
 _FILLERS = frozenset(_SAYING.split())
 _SYNONYMS = (
@@ -55,7 +55,27 @@ _SYNONYMS = (
     "create build generate add",
     "quick fast rapid",
     "big large long",
-    "small short little",
+    "small little",
+    "short concise brief succinct",
+    "verbose detailed",
+    "bug defect",
+    "repository repo",
+    "database db",
+    "authentication auth",
+    "configuration config",
+    "documentation docs",
+    "parameter param",
+    "argument arg",
+    "environment env",
+    "application app",
+    "production prod",
+    "development dev",
+    "message msg",
+    "identifier id",
+    "information info",
+    "asynchronous async",
+    "synchronous sync",
+    "email mail",
     "show display render",
     "fetch retrieve load get",
     "send submit post",

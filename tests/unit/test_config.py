@@ -154,10 +154,11 @@ def test_a_folder_of_files_is_a_store(file: Path, tmp_path: Path) -> None:
     assert any((tmp_path / ".alma").glob("*.json"))
 
 
-def test_postgres_is_opened_by_its_section(file: Path, postgres_dsn: str) -> None:
+def test_postgres_is_opened_by_its_section(file: Path, postgres_dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from psycopg.conninfo import conninfo_to_dict
 
     parts = conninfo_to_dict(postgres_dsn)
+    monkeypatch.setenv("ALMA_TEST_PASSWORD", str(parts["password"]))
     file.write_text(
         DOCUMENTED.replace("storage: sqlite", "storage: postgres")
         + f"""
@@ -165,7 +166,8 @@ def test_postgres_is_opened_by_its_section(file: Path, postgres_dsn: str) -> Non
     host: {parts["host"]}
     port: {parts.get("port", 5432)}
     database: {parts["dbname"]}
-    user: {parts.get("user", "postgres")}
+    user: {parts["user"]}
+    password: ${{ALMA_TEST_PASSWORD}}
 """
     )
     with ALMA.from_config(file) as alma:

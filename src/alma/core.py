@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from alma.embeddings.base import EmbeddingProvider
 from alma.errors import ScopeViolationError
+from alma.events.emitter import get_emitter
 from alma.learning.protocols import Execution, Learned, LearningProtocol
 from alma.learning.recommendation import Assessed, Recommendation
 from alma.model.common import checked_name
@@ -48,6 +49,7 @@ class ALMA:
         self.scopes: dict[str, MemoryScope] = dict(scopes or {})
         self.project_id = checked_name("alma", "project_id", project_id)
         self.writer = MemoryWriter(storage, retrieval_engine.embedder)
+        get_emitter().watch(storage)
 
     @property
     def embedder(self) -> EmbeddingProvider:

@@ -18,6 +18,7 @@ from alma.testing.storage_contract.named import NamedMethodsContract
 from alma.testing.storage_contract.passages import PassageContract
 from alma.testing.storage_contract.saving import SavingContract, ScopeContract
 from alma.testing.storage_contract.sharing import SharedContract
+from alma.testing.storage_contract.telling import TellingContract
 from alma.testing.storage_contract.values import GenerationContract, ValuesContract, WordWeightContract
 
 __all__ = ["DIMS", "FeedContract", "SharedContract", "StorageContract"]
@@ -38,6 +39,7 @@ class StorageContract(
     TransactionContract,
     HistoryContract,
     OutboxContract,
+    TellingContract,
     NamedMethodsContract,
 ):
     """Everything a store promises."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import groupby
@@ -47,17 +47,19 @@ class Archive:
         cause: ArchiveCause | str = ArchiveCause.ARCHIVED,
         reason: str | None = None,
         by: Attribution = ANONYMOUS,
+        only_if: Callable[[Record], bool] = lambda _: True,
     ) -> list[str]:
         """Put records away with their vectors and all that would be deleted with them; returns the archive ids.
 
-        Records that do not exist inside the scope are left out.
+        Records that do not exist inside the scope are left out, and those that `only_if` says no to when nobody else
+        can change them any more.
         """
         _archivable(cls)
         wanted = [ids] if isinstance(ids, str) else list(ids)
         because = _checked_cause(cause)
 
         def move(tx: Transaction) -> list[str]:
-            records = tx.lock(cls, wanted, scope)
+            records = [record for record in tx.lock(cls, wanted, scope) if only_if(record)]
             bundles = self._bundles(tx, cls, records)
             tx.delete(cls, [record.key for record in records], scope, action="archive")
             # Taken when all is deleted, so that no version that this made is younger.

@@ -12,7 +12,9 @@ from alma.model.record import Record
 # What polarity, number or order hangs on is never a filler; only these words are.
 _FILLERS = frozenset(("a", "an", "the", "please", "just", "simply", "really", "actually", "basically"))
 _OPENINGS = re.compile(
-    r"^\W*(?:please\s+)?(?:note|remember|reminder|fyi|important|n\.b\.)\b\s*(?::|that\b|,|-)?\s*", re.I
+    r"^\W*(?:please\s+)?(?:note|remember|reminder|fyi|important|i(?:'ve| have)? learn(?:ed|t)|lesson(?: learned)?|insight)"
+    r"\s*(?::|\bthat\b|,|-\s)\s*",
+    re.IGNORECASE,
 )
 _CONTRACTIONS = (
     (re.compile(r"\bcan'?t\b|\bcannot\b"), "can not"),

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from alma.door import Masked, SecretRedactor, redact_record, redact_text
+from alma.door import Masked, RedactingFilter, SecretRedactor, redact_record, redact_text
 from alma.door.secrets import Rule
 from alma.testing.builders import a_handoff, a_heuristic, a_memory, a_pattern
 
@@ -222,6 +223,21 @@ def test_rules_of_ones_own_come_on_top() -> None:
 
     redactor = SecretRedactor([Rule("badge", "badge", re.compile(r"badge-\d+"))])
     assert redactor.redact("badge-123 and password=hunter2").text == "[redacted:badge] and password=[redacted:password]"
+
+
+def test_what_is_logged_has_no_secrets(caplog: pytest.LogCaptureFixture) -> None:
+    logger = logging.getLogger("alma.test")
+    caplog.handler.addFilter(RedactingFilter())
+    logger.warning("logging in with %s", "password=hunter2", extra={"token": "abc123xyz", "tries": 3, "note": "fine"})
+    logger.warning("nothing %s here", "secret")
+    first, second = caplog.records
+    assert first.getMessage() == "logging in with password=[redacted:password]"
+    assert (first.__dict__["token"], first.__dict__["tries"], first.__dict__["note"]) == (
+        "[redacted:secret]",
+        3,
+        "fine",
+    )
+    assert second.getMessage() == "nothing secret here"
 
 
 @given(st.text(max_size=300))

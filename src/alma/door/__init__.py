@@ -2,6 +2,7 @@
 
 from alma.door.door import TRUSTED_SOURCES, Door, Status, Written
 from alma.door.echo import EchoGuard
+from alma.door.logs import RedactingFilter
 from alma.door.redaction import Masked, Redacted, Redactor, SecretRedactor, redact_record, redact_text
 
 __all__ = [
@@ -10,6 +11,7 @@ __all__ = [
     "EchoGuard",
     "Masked",
     "Redacted",
+    "RedactingFilter",
     "Redactor",
     "SecretRedactor",
     "Status",

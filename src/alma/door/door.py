@@ -52,6 +52,9 @@ class Written:
     reason: str | None = None
     archive_id: str | None = None
 
+    def __str__(self) -> str:
+        return self.id
+
 
 @dataclass(frozen=True, slots=True)
 class _Guest:

@@ -108,6 +108,8 @@ class EchoGuard:
                 self._storage.write(lambda tx: tx.save(*rows.values()))
                 self._drop_expired()
             except StorageError as exc:
+                for key in rows:
+                    self._noted.pop(key, None)
                 _log.warning("what was served was not noted", extra={"error": str(exc)})
 
     def close(self) -> None:

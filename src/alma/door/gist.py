@@ -12,8 +12,8 @@ from alma.model.record import Record
 # What polarity, number or order hangs on is never a filler; only these words are.
 _FILLERS = frozenset(("a", "an", "the", "please", "just", "simply", "really", "actually", "basically"))
 _OPENINGS = re.compile(
-    r"^\W*(?:please\s+)?(?:note|remember|reminder|fyi|important|i(?:'ve| have)? learn(?:ed|t)|lesson(?: learned)?|insight)"
-    r"\s*(?::|\bthat\b|,|-\s)\s*",
+    r"^\W*(?:please\s+)?(?:note|remember|reminder|fyi|important|i(?:'ve| have)? learn(?:ed|t)|"
+    r"lesson(?: learned)?|insight)\s*(?::|\bthat\b|,|-\s)\s*",
     re.IGNORECASE,
 )
 _CONTRACTIONS = (

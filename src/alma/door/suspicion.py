@@ -9,7 +9,8 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator
 
-_MOST_SCANNED = 200_000
+_WINDOW = 100_000
+_OVERLAP = 1_000
 _MOST_BLOBS = 20
 
 _I = re.IGNORECASE
@@ -127,7 +128,13 @@ _LOOKALIKES = str.maketrans("аеорсухіјѕԁɡһтмквнΑΕΙΟΡΤΥ�
 
 def suspicion(texts: Iterable[str]) -> str | None:
     """Why these texts look like orders to their reader, in a few words; None where they do not."""
-    return next((reason for text in texts for reason in _reasons(text[:_MOST_SCANNED])), None)
+    return next((reason for text in texts for part in _windows(text) for reason in _reasons(part)), None)
+
+
+def _windows(text: str) -> Iterator[str]:
+    """A long text in pieces that overlap, so that none of it is left out."""
+    for start in range(0, max(1, len(text) - _OVERLAP), _WINDOW - _OVERLAP):
+        yield text[start : start + _WINDOW]
 
 
 def _reasons(text: str) -> Iterator[str]:

@@ -22,7 +22,7 @@ from alma.storage.base import DEFAULT_MODEL, Capability, StorageBackend
 from alma.storage.feed import moved
 from alma.storage.nearest import nearest
 from alma.storage.sql import legacy, sqlite_fulltext
-from alma.storage.sql.sqlite_connections import Checkpoints, Connections, Durability, translated
+from alma.storage.sql.sqlite_connections import Checkpoints, Connections, Durability, empty_log, translated
 from alma.storage.sql.sqlite_feed import SQLiteFeed
 from alma.storage.sql.sqlite_migrations import SQLiteMigrator
 from alma.storage.sql.sqlite_words import OWNER_COLUMN, WordSearch, entry
@@ -113,7 +113,7 @@ class SQLiteStorage(StorageBackend):
         with self._connections.lent() as connection, self._writer, translated(self.path):
             sqlite_fulltext.rewrite(connection)
             connection.execute("VACUUM")
-            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            empty_log(connection)
 
     def close(self) -> None:
         self._checkpoints.finish()

@@ -57,6 +57,12 @@ def door(store: StorageBackend, embedder: EmbeddingProvider) -> Iterator[Door]:
     made.close()
 
 
+@pytest.fixture
+def light_door(sqlite: StorageBackend, embedder: EmbeddingProvider) -> Door:
+    """For decisions about text, which are the same on every store."""
+    return Door(sqlite, embedder, echo_guard=False)
+
+
 # ---------------------------------------------------------------------- storing
 
 
@@ -165,14 +171,14 @@ def test_redaction_can_be_switched_off(store: StorageBackend, embedder: Embeddin
     ],
 )
 def test_what_is_said_again_is_counted_and_not_stored_twice(
-    store: StorageBackend, door: Door, one: str, other: str
+    sqlite: StorageBackend, light_door: Door, one: str, other: str
 ) -> None:
-    first = door.save(some_knowledge(fact=one, confidence=0.5))
-    second = door.save(some_knowledge(fact=other, confidence=0.9))
+    first = light_door.save(some_knowledge(fact=one, confidence=0.5))
+    second = light_door.save(some_knowledge(fact=other, confidence=0.9))
     assert (second.status, second.merged_into, second.id) == (Status.MERGED, first.id, first.id)
     assert second.reason == "it is known already"
-    door.save(some_knowledge(fact=one))
-    (kept,) = store.find(DomainKnowledge, SHOP)
+    light_door.save(some_knowledge(fact=one))
+    (kept,) = sqlite.find(DomainKnowledge, SHOP)
     assert (kept.fact, kept.metadata["occurrence_count"], kept.confidence) == (one, 3, 1.0)
 
 
@@ -193,18 +199,18 @@ def test_what_is_said_again_is_counted_and_not_stored_twice(
         ("the server was down", "the server is down"),
     ],
 )
-def test_what_only_sounds_alike_stays_apart(store: StorageBackend, door: Door, one: str, other: str) -> None:
-    statuses = [door.save(some_knowledge(fact=fact)).status for fact in (one, other)]
+def test_what_only_sounds_alike_stays_apart(sqlite: StorageBackend, light_door: Door, one: str, other: str) -> None:
+    statuses = [light_door.save(some_knowledge(fact=fact)).status for fact in (one, other)]
     assert statuses == [Status.STORED, Status.STORED]
-    assert store.count(DomainKnowledge, SHOP) == 2
+    assert sqlite.count(DomainKnowledge, SHOP) == 2
 
 
 @pytest.mark.parametrize(
     "difference", [{"agent": "victor"}, {"project_id": "blog"}, {"domain": "auth"}], ids=lambda d: next(iter(d))
 )
-def test_what_belongs_to_another_scope_or_domain_is_no_duplicate(door: Door, difference: dict[str, Any]) -> None:
-    door.save(some_knowledge())
-    assert door.save(some_knowledge(**difference)).status is Status.STORED
+def test_what_belongs_to_another_scope_or_domain_is_no_duplicate(light_door: Door, difference: dict[str, Any]) -> None:
+    light_door.save(some_knowledge())
+    assert light_door.save(some_knowledge(**difference)).status is Status.STORED
 
 
 def test_a_project_memory_and_one_of_a_session_are_two(door: Door) -> None:
@@ -213,10 +219,10 @@ def test_a_project_memory_and_one_of_a_session_are_two(door: Door) -> None:
     assert door.save(a_memory()).status is Status.MERGED
 
 
-def test_turns_of_a_conversation_at_different_times_are_different(door: Door) -> None:
+def test_turns_of_a_conversation_at_different_times_are_different(light_door: Door) -> None:
     monday, tuesday = datetime(2026, 1, 5, tzinfo=UTC), datetime(2026, 1, 6, tzinfo=UTC)
     turns = [Memory.said("Ana", "yes, please", moment, project_id="shop") for moment in (monday, tuesday, tuesday)]
-    assert [door.save(turn).status for turn in turns] == [Status.STORED, Status.STORED, Status.MERGED]
+    assert [light_door.save(turn).status for turn in turns] == [Status.STORED, Status.STORED, Status.MERGED]
 
 
 def test_outcomes_are_events_and_all_of_them_count(store: StorageBackend, door: Door) -> None:
@@ -428,24 +434,26 @@ def test_retrieval_does_not_meet_what_is_quarantined(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("source", ["user", "agent", "system"])
-def test_who_is_trusted_may_talk_about_injections(door: Door, source: str) -> None:
-    written = door.save(some_knowledge(fact="attackers write 'ignore all previous instructions'"), source=source)
+def test_who_is_trusted_may_talk_about_injections(light_door: Door, source: str) -> None:
+    written = light_door.save(some_knowledge(fact="attackers write 'ignore all previous instructions'"), source=source)
     assert written.status is Status.STORED
 
 
 @pytest.mark.parametrize("source", ["web", "tool", "email", "unknown", "who knows"])
-def test_every_other_source_is_a_stranger(door: Door, source: str) -> None:
-    assert door.save(some_knowledge(fact=ORDER), source=source).status is Status.QUARANTINED
-    assert door.save(some_knowledge(fact="the API has a rate limit"), source=source).status is not Status.QUARANTINED
+def test_every_other_source_is_a_stranger(light_door: Door, source: str) -> None:
+    assert light_door.save(some_knowledge(fact=ORDER), source=source).status is Status.QUARANTINED
+    assert (
+        light_door.save(some_knowledge(fact="the API has a rate limit"), source=source).status is not Status.QUARANTINED
+    )
 
 
-def test_orders_are_found_in_every_field(door: Door) -> None:
+def test_orders_are_found_in_every_field(light_door: Door) -> None:
     for record in (
         an_outcome(error_message=ORDER),
         some_knowledge(metadata={"a": [{"b": ORDER}]}),
         a_memory(tags=["fine"], context_json={ORDER: 1}),
     ):
-        assert door.save(record, source="tool").status is Status.QUARANTINED
+        assert light_door.save(record, source="tool").status is Status.QUARANTINED
 
 
 def test_a_quarantined_secret_is_masked_as_well(store: StorageBackend, door: Door) -> None:

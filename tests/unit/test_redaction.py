@@ -206,6 +206,17 @@ def test_json_under_the_name_of_a_secret_is_masked_unless_it_is_a_placeholder() 
     assert masked == (Masked("secret", "content_json.api_key"),)
 
 
+def test_secrets_that_are_keys_of_json_stay_apart() -> None:
+    keys = ["ghp_16C7e42F292c6912E7710c838347Ae178B4a", "ghp_26C7e42F292c6912E7710c838347Ae178B4a"]
+    memory, _ = redact_record(a_memory(content_json={keys[0]: 1, keys[1]: 2}))
+    assert memory.content_json == {"[redacted:github_token]": 1, "[redacted:github_token]'": 2}
+
+
+def test_the_name_of_a_variable_is_no_secret() -> None:
+    record = a_memory(content="api_key=OPENAI_API_KEY", content_json={"password": "DB_PASSWORD"})
+    assert redact_record(record) == (record, ())
+
+
 def test_a_record_without_secrets_is_the_same_record() -> None:
     record = a_memory(content="the password field is required")
     assert redact_record(record) == (record, ())

@@ -53,6 +53,8 @@ _CODE = re.compile(
     r"(?:os\.|self\.|process\.env|env\.|config\.|settings\.|secrets\.|request\.|args\.|params\.|props\.|this\.|vault:|ref:)"
     r"|\w*\(|[\w.]+\[|\w+\(.*\)$|[A-Za-z_]\w*\.[A-Za-z_]\w*\("
 )
+# The name of a variable that holds the secret.
+_CONSTANT = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
 _PLAIN_WORD = re.compile(r"[A-Za-z_][A-Za-z_]*(?:\.[A-Za-z_]+)*$")
 _TECHNICAL = re.compile(
     r"(?:base\d+|sha-?\d+|md5|utf-?\d+|[rheps]{1,2}s?\d{3}|oauth\d?|v\d+|ipv\d|x\.?509|aes-?\d+|rsa-?\d*|bcrypt|argon2\w*"
@@ -138,6 +140,7 @@ def _may_be(value: str) -> bool:
         or value.strip().lower() in _NO_VALUES
         or is_placeholder(value.strip())
         or _CODE.match(value) is not None
+        or _CONSTANT.fullmatch(value) is not None
     )
 
 

@@ -105,10 +105,7 @@ def _redacted(value: Any, path: str, name: str, redactor: Redactor, found: list[
         found.extend(Masked(each.kind, path) for each in redacted.findings)
         return redacted.text
     if isinstance(value, dict):
-        return {
-            _redacted(key, path, "", redactor, found): _redacted(item, f"{path}.{_key(key)}", key, redactor, found)
-            for key, item in value.items()
-        }
+        return _redacted_object(value, path, redactor, found)
     if isinstance(value, list | tuple):
         return type(value)(_redacted(item, path, name, redactor, found) for item in value)
     if isinstance(value, int) and not isinstance(value, bool) and is_secret_name(name) and abs(value) > 999:
@@ -116,6 +113,17 @@ def _redacted(value: Any, path: str, name: str, redactor: Redactor, found: list[
         found.extend(Masked(each.kind, path) for each in redacted.findings)
         return redacted.text if redacted else value
     return value
+
+
+def _redacted_object(given: dict[str, Any], path: str, redactor: Redactor, found: list[Masked]) -> dict[str, Any]:
+    clean: dict[str, Any] = {}
+    for key, item in given.items():
+        name = _redacted(key, path, "", redactor, found)
+        # Two secrets that were keys must not become one.
+        while name in clean:
+            name += "'"
+        clean[name] = _redacted(item, f"{path}.{_key(key)}", key, redactor, found)
+    return clean
 
 
 def _key(key: str) -> str:

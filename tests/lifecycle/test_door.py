@@ -152,6 +152,13 @@ def test_a_redactor_of_ones_own_takes_the_place_of_the_usual_one(
     assert store.require(DomainKnowledge, written.id, SHOP).fact == f"A. has {KEY}"
 
 
+def test_a_record_can_be_cleaned_without_being_stored(sqlite: StorageBackend, light_door: Door) -> None:
+    clean, masked = light_door.clean(an_outcome(error_message=f"401 with {KEY}"))
+    assert clean.error_message == "401 with [redacted:openai_key]"
+    assert masked == (Masked("openai_key", "error_message"),)
+    assert sqlite.count(Outcome, EVERYWHERE) == 0
+
+
 def test_redaction_can_be_switched_off(store: StorageBackend, embedder: EmbeddingProvider) -> None:
     written = Door(store, embedder, redactor=None, echo_guard=False).save(some_knowledge(fact=KEY))
     assert store.require(DomainKnowledge, written.id, SHOP).fact == KEY

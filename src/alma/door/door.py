@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any
+from typing import Any, TypeVar
 
 from alma.door.duplicates import EVENTS, key_of, known_duplicate, merge
 from alma.door.echo import EchoGuard
@@ -24,6 +24,8 @@ from alma.storage.base import StorageBackend, Transaction
 
 TRUSTED_SOURCES = frozenset({"user", "agent", "system"})
 """Whose words are taken as they are; what comes from anywhere else must not look like orders."""
+
+T = TypeVar("T", bound=Record)
 
 _AT_ONCE = 64
 _EVERYWHERE = Scope.everywhere()
@@ -112,6 +114,10 @@ class Door:
             for written in self._batch(every[i : i + _AT_ONCE], by, source)
         ]
 
+    def clean(self, record: T) -> tuple[T, tuple[Masked, ...]]:
+        """A record without secrets, and what was masked, for those who store what they make of it themselves."""
+        return (record, ()) if self._redactor is None else redact_record(record, self._redactor)
+
     def served(self, items: Iterable[Record | str], agent: str, scope: Scope) -> None:
         """Note what an agent was handed, a slice or texts, so that it does not come back as new; it costs no time."""
         if self._echo_guard is not None:
@@ -135,10 +141,8 @@ class Door:
         if not isinstance(by, Attribution):
             raise ValidationError("door", "by", by, "must be an Attribution")
         checked_name("door", "source", source)
-        if self._redactor is None:
-            return _Guest(record, by, (), source)
-        clean, masked = redact_record(record, self._redactor)
-        if by.reason is not None:
+        clean, masked = self.clean(record)
+        if self._redactor is not None and by.reason is not None:
             by = replace(by, reason=self._redactor.redact(by.reason).text)
         return _Guest(clean, by, masked, source)
 
@@ -171,7 +175,7 @@ class Door:
         cls, key = type(ready.record), str(ready.record.key)
         if self._merges and ready.record.spec.embeds:
             tx.hold(key_of(ready.record))
-        if not tx.lock(cls, [ready.record.key], _EVERYWHERE):
+        if not tx.lock_many(cls, [ready.record.key], _EVERYWHERE):
             known = known_duplicate(tx, ready.record) if self._merges and ready.record.spec.embeds else None
             if known is not None:
                 return self._merged(tx, guest, known, echo)

@@ -53,7 +53,7 @@ def merge(tx: Transaction, known: Record, heard: Record, *, counted: bool) -> No
     """Let a record count what was heard again; an echo is merged without being counted."""
     if not counted:
         return
-    (held,) = tx.lock(type(known), [known.key], Scope.everywhere()) or (known,)
+    (held,) = tx.lock_many(type(known), [known.key], Scope.everywhere()) or (known,)
     changes = _MERGED.get(type(held), _counted_in("metadata"))(held, heard)
     tx.update(type(held), held.key, changes, Scope.everywhere())
 
@@ -112,9 +112,18 @@ def _number(value: object) -> int:
 
 
 def _heuristic(known: Any, heard: Any) -> Changes:
-    """What both have seen adds up; a rule that is only stated again counts as confirmed once."""
+    """What both have seen adds up; to state a rule again is a confirmation, but no evidence beside evidence."""
+    if not heard.occurrence_count and getattr(known, "weight_for", None) is not None:
+        return _counted_in("metadata")(known, heard)
     seen, worked = (heard.occurrence_count, heard.success_count) if heard.occurrence_count else (1, 1)
-    return {"occurrence_count": known.occurrence_count + seen, "success_count": known.success_count + worked}
+    counts = {"occurrence_count": known.occurrence_count + seen, "success_count": known.success_count + worked}
+    return {**counts, **_weights(known, heard)}
+
+
+def _weights(known: Any, heard: Any) -> Changes:
+    names = ("weight_for", "weight_against")
+    given = {name: weight for name in names if (weight := getattr(heard, name, None)) is not None}
+    return {name: (getattr(known, name) or 0.0) + weight for name, weight in given.items()}
 
 
 def _anti_pattern(known: Any, heard: Any) -> Changes:

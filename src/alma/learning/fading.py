@@ -72,7 +72,7 @@ class ConfidenceDecayer:
     def _change(self, record: Record, vitals: Vitals, now: datetime) -> Faded | None:
         before = self._confidence(record, vitals)
         after = self._faded(record, vitals, now)
-        if is_pinned(record) or abs(after - before) < _LEAST_CHANGE:
+        if is_pinned(record) or _weighs_evidence(record) or abs(after - before) < _LEAST_CHANGE:
             return None
         return Faded(record.spec.kind, str(record.key), before, after)
 
@@ -83,7 +83,7 @@ class ConfidenceDecayer:
 
     def _carry_out(self, record: Record, vitals: Vitals, now: datetime, by: Attribution) -> bool:
         def change(tx: Transaction) -> bool:
-            for held in tx.lock(vitals.cls, [record.key], Scope.everywhere()):
+            for held in tx.lock_many(vitals.cls, [record.key], Scope.everywhere()):
                 if self._change(held, vitals, now) is not None:
                     after = self._faded(held, vitals, now)
                     start = _start(held, self._confidence(held, vitals))
@@ -98,6 +98,11 @@ class ConfidenceDecayer:
     @staticmethod
     def _confidence(record: Record, vitals: Vitals) -> float:
         return float(getattr(record, str(vitals.confidence)))
+
+
+def _weighs_evidence(record: Any) -> bool:
+    """Whether the confidence comes from evidence of which the older counts less: it fades by itself."""
+    return getattr(record, "weight_for", None) is not None
 
 
 def _start(record: Any, confidence: float) -> float:

@@ -151,7 +151,7 @@ class _Run:
     def make_room(self, looked_at: Sequence[Vitals]) -> None:
         """Forget what is worth least until the rest fits."""
         policy = self._policy
-        if policy.max_memories is None and policy.max_bytes is None:
+        if policy.max_bytes is None and (policy.max_memories is None or self._count(looked_at) <= policy.max_memories):
             return
         ranked: list[tuple[float, int, int, str]] = []
         memories = size = 0
@@ -164,6 +164,10 @@ class _Run:
                     worth = vitals.strength(record, policy.decay, self._now)
                     ranked.append((worth, number, _bytes(record), str(record.key)))
         self._forget_least(looked_at, sorted(ranked), memories, size)
+
+    def _count(self, looked_at: Sequence[Vitals]) -> int:
+        """How many memories are left, as the store counts them."""
+        return sum(self._storage.count(vitals.cls, self._scope) for vitals in looked_at) - len(self._condemned)
 
     def _forget_least(
         self, looked_at: Sequence[Vitals], ranked: Sequence[tuple[float, int, int, str]], memories: int, size: int

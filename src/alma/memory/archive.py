@@ -70,7 +70,7 @@ class Archive:
         because = _checked_cause(cause)
 
         def move(tx: Transaction) -> list[str]:
-            records = [record for record in tx.lock(cls, wanted, scope) if only_if(record)]
+            records = [record for record in tx.lock_many(cls, wanted, scope) if only_if(record)]
             bundles = self._bundles(tx, cls, records)
             tx.delete(cls, [record.key for record in records], scope, action="archive")
             # Taken when all is deleted, so that no version that this made is younger.
@@ -219,11 +219,11 @@ class Archive:
             missing = _missing_target(tx, dependent)
             if missing is not None:
                 _hand_over(tx, dependent, *missing)
-            elif not tx.lock(type(dependent), [dependent.key], _EVERYWHERE):
+            elif not tx.lock_many(type(dependent), [dependent.key], _EVERYWHERE):
                 tx.create(dependent, action="restore")
 
     def _purge(self, tx: Transaction, rows: Sequence[ArchivedRecord], scope: Scope) -> int:
-        held = tx.lock(ArchivedRecord, [row.id for row in rows], scope)
+        held = tx.lock_many(ArchivedRecord, [row.id for row in rows], scope)
         for row in held:
             cls = kind_named(row.kind)
             if cls.spec.versioned:
@@ -266,7 +266,7 @@ def _missing_target(tx: Transaction, dependent: Record) -> tuple[str, str] | Non
     """The kind and id of something the record hangs on that is not there."""
     for reference in dependent.spec.references:
         target = getattr(dependent, reference.field)
-        if reference.must_exist and not tx.lock(kind_named(reference.kind), [target], _EVERYWHERE):
+        if reference.must_exist and not tx.lock_many(kind_named(reference.kind), [target], _EVERYWHERE):
             return reference.kind, target
     return None
 

@@ -123,7 +123,7 @@ class Transaction(Reading):
             self._remove(MemoryVersion.spec, found)
         return len(found)
 
-    def lock(self, cls: type[T], record_ids: Iterable[str], scope: Scope) -> list[T]:
+    def lock_many(self, cls: type[T], record_ids: Iterable[str], scope: Scope) -> list[T]:
         """The records that exist inside the scope, in the order asked for, held against other writers from now on."""
         wanted = _checked_keys(spec_of(cls), record_ids)
         if not isinstance(scope, Scope):

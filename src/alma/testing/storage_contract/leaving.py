@@ -64,7 +64,7 @@ class LeavingContract:
     def test_locking_gives_the_records_inside_the_scope_in_order(self, storage: StorageBackend) -> None:
         storage.save_many([a_heuristic(id="a"), a_heuristic(id="b"), a_heuristic(id="c", project_id="blog")])
         with storage.transaction() as tx:
-            assert [each.id for each in tx.lock(Heuristic, ["b", "c", "a", "nobody"], SHOP)] == ["b", "a"]
+            assert [each.id for each in tx.lock_many(Heuristic, ["b", "c", "a", "nobody"], SHOP)] == ["b", "a"]
             tx.hold("a name")
             tx.hold("a name")
 

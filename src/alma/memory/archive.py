@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import groupby
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from alma import clock
 from alma.errors import NotFoundError, UnsupportedOperation, ValidationError
@@ -20,6 +20,7 @@ from alma.model.record import OnDelete, Record, spec_of
 from alma.model.scope import Scope
 from alma.model.vector import Vector
 from alma.storage.base import RecordVector, StorageBackend, Transaction
+from alma.vectors.base import VectorIndex
 
 ARCHIVABLE: tuple[type[Record], ...] = tuple(cls for cls in KINDS if cls.spec.embeds)
 """The kinds that are memories, and so can be put away."""
@@ -30,8 +31,9 @@ _EVERYWHERE = Scope.everywhere()
 _PURGED_AT_ONCE = 200
 
 
+@runtime_checkable
 class Compactable(Protocol):
-    """An index beside the store that can drop what is stored no more at once."""
+    """An index that keeps copies of vectors, and can drop those that are stored no more at once."""
 
     def compact(self) -> object:
         """Drop it now, from files as well."""
@@ -46,7 +48,7 @@ class Archive:
     a purge then drops the vectors from its files as well.
     """
 
-    def __init__(self, storage: StorageBackend, index: Compactable | None = None) -> None:
+    def __init__(self, storage: StorageBackend, index: VectorIndex | None = None) -> None:
         self._storage = storage
         self._index = index
 
@@ -187,7 +189,7 @@ class Archive:
             purged += self._storage.write(lambda tx, rows=rows: self._purge(tx, rows, scope), by)  # type: ignore[misc]
         if purged and scrub:
             self._storage.scrub()
-            if self._index is not None:
+            if isinstance(self._index, Compactable):
                 self._index.compact()
         return purged
 

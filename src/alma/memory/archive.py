@@ -48,7 +48,7 @@ class Archive:
     a purge then drops the vectors from its files as well.
     """
 
-    def __init__(self, storage: StorageBackend, index: VectorIndex | None = None) -> None:
+    def __init__(self, storage: StorageBackend, index: Compactable | VectorIndex | None = None) -> None:
         self._storage = storage
         self._index = index
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
 import pytest
 
+from alma.learning.schedule import LAST_RUN, LEASE
+from alma.model.governance import Setting
+from alma.model.scope import Scope
 from alma.storage.base import StorageBackend
 from alma.storage.file_based import FileBasedStorage
 from alma.storage.postgresql import PostgreSQLStorage
@@ -27,21 +31,44 @@ def shared_dsn(postgres: PostgresServer) -> Iterator[str]:
         yield dsn
 
 
+@pytest.fixture(scope="session")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An empty store that is copied for each test, which is much faster than to make one."""
+    path = tmp_path_factory.mktemp("template") / "alma.db"
+    SQLiteStorage(path, embedding_dim=DIMS).close()
+    return path
+
+
+def emptied(dsn: str) -> Iterator[StorageBackend]:
+    for storage in emptied_afterwards(dsn):
+        yield storage
+        storage.delete(Setting, [LEASE, LAST_RUN], Scope.everywhere())
+
+
 @pytest.fixture(params=["sqlite", "postgresql"])
-def opener(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Opener]:
+def opener(request: pytest.FixtureRequest, tmp_path: Path, template: Path) -> Iterator[Opener]:
     """What opens the same store again, as another process would."""
     if request.param == "sqlite":
-        yield partial(SQLiteStorage, tmp_path / "alma.db", embedding_dim=DIMS)
+        yield partial(SQLiteStorage, shutil.copy(template, tmp_path / "alma.db"), embedding_dim=DIMS)
         return
     dsn = request.getfixturevalue("shared_dsn")
-    for _ in emptied_afterwards(dsn):
+    for _ in emptied(dsn):
         yield partial(PostgreSQLStorage.from_dsn, dsn, embedding_dim=DIMS)
 
 
 @pytest.fixture
-def store(opener: Opener) -> Iterator[StorageBackend]:
-    with opener() as storage:
+def sqlite(tmp_path: Path, template: Path) -> Iterator[StorageBackend]:
+    """For what does not depend on the store."""
+    with SQLiteStorage(shutil.copy(template, tmp_path / "alma.db"), embedding_dim=DIMS) as storage:
         yield storage
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def store(request: pytest.FixtureRequest) -> Iterator[StorageBackend]:
+    if request.param == "sqlite":
+        yield request.getfixturevalue("sqlite")
+    else:
+        yield from emptied(request.getfixturevalue("shared_dsn"))
 
 
 @pytest.fixture(params=["sqlite", "postgresql", "files"])
@@ -51,7 +78,6 @@ def any_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Storag
         with FileBasedStorage(tmp_path / "files", embedding_dim=DIMS) as files:
             yield files
     elif request.param == "sqlite":
-        with SQLiteStorage(tmp_path / "alma.db", embedding_dim=DIMS) as sqlite:
-            yield sqlite
+        yield request.getfixturevalue("sqlite")
     else:
-        yield from emptied_afterwards(request.getfixturevalue("shared_dsn"))
+        yield from emptied(request.getfixturevalue("shared_dsn"))

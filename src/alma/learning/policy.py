@@ -85,6 +85,8 @@ class PrunePolicy:
             stale_after_days={"outcome": older_than_days},
             min_confidence={"heuristic": below_confidence},
             expired=False,
+            # Whoever asks for it by name means what was made a moment ago as well.
+            grace_days=0.0,
         )
 
     @property

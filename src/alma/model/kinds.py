@@ -5,7 +5,7 @@ from __future__ import annotations
 from alma.errors import ValidationError
 from alma.model.governance import AuditEvent, Setting
 from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome, UserPreference
-from alma.model.memory import Memory, MemoryRelationship, MemoryVersion, ProjectPattern
+from alma.model.memory import Memory, MemoryAccess, MemoryRelationship, MemoryVersion, ProjectPattern
 from alma.model.record import Record, RecordSpec, Reference
 from alma.model.workspace import AgentState, Project, Session, SessionHandoff, SessionMemory, User, WorkItem
 
@@ -19,6 +19,7 @@ KINDS: tuple[type[Record], ...] = (
     Project,
     Session,
     Memory,
+    MemoryAccess,
     MemoryRelationship,
     MemoryVersion,
     SessionMemory,

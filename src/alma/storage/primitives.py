@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Generic, TypeVar
 
 from alma.model.governance import Attribution
@@ -23,6 +24,14 @@ class Hit(Generic[T]):
 
     record: T
     score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Reads:
+    """How often a record was read, and when last."""
+
+    count: int
+    last: datetime
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import operator
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any, assert_never
@@ -9,7 +10,7 @@ from typing import Any, assert_never
 import sqlalchemy as sa
 
 from alma.model.fields import FieldType
-from alma.model.query import And, Compare, Cursor, Has, In, Missing, Or, Order, Predicate
+from alma.model.query import And, At, Compare, Cursor, Has, In, Missing, Or, Order, Predicate
 from alma.model.record import RecordSpec
 from alma.storage.sql.schema import Schema
 
@@ -60,6 +61,8 @@ class Clauses:
                 return name, "missing"
             case Has(name, _):
                 return name, "has"
+            case At(name, _, _):
+                return name, "at"
             case And(parts):
                 return "and", tuple(self.shape(part) for part in parts)
             case Or(parts):
@@ -79,6 +82,8 @@ class Clauses:
                 return self._column(name, leading).is_(None)
             case Has(name, value):
                 return self._containment(name, bind.add(value))
+            case At(name, _, _):
+                return self._location(self._table.c[name], [bind.add(value) for value in self._located(predicate)])
             case And(parts):
                 return sa.and_(sa.true(), *(self._condition(part, bind, leading) for part in parts))
             case Or(parts):
@@ -114,6 +119,9 @@ class Clauses:
                 pass
             case Has(_, value):
                 values.put(value)
+            case At():
+                for value in self._located(predicate):
+                    values.put(value)
             case And(parts) | Or(parts):
                 for part in parts:
                     self.collect(part, values)
@@ -167,6 +175,22 @@ class Clauses:
             return sa.exists(sa.select(sa.literal_column("1")).select_from(each).where(each.c.value == value))
         return sa.func.jsonb_exists(column, value)
 
+    def _located(self, predicate: At) -> list[str]:
+        """What a search under keys binds: the question for SQLite's function, two documents to contain elsewhere."""
+        if self._schema.dialect == "sqlite":
+            return [json.dumps([predicate.path, predicate.value])]
+        alone, in_list = predicate.value, [predicate.value]
+        return [json.dumps(_nested(predicate.path, value)) for value in (alone, in_list)]
+
+    def _location(self, column: sa.Column[Any], bound: list[sa.BindParameter[Any]]) -> sa.ColumnElement[bool]:
+        if self._schema.dialect == "sqlite":
+            # Missing values first, so that the function is called for those alone that have something to look into.
+            return sa.and_(column.is_not(None), sa.func.alma_holds_at(column, bound[0]) == sa.literal_column("1"))
+        # Containment is what the index of JSON columns answers.
+        jsonb = sa.literal_column("jsonb")
+        contained = (column.op("@>")(value.op("::")(jsonb)) for value in bound)
+        return sa.and_(column.is_not(None), sa.or_(sa.false(), *contained))
+
     # ------------------------------------------------------------------ order and pages
 
     def order_by(self, order: Sequence[Order]) -> list[sa.ColumnElement[Any]]:
@@ -186,6 +210,7 @@ class Clauses:
         """Records that sort after the cursor: equal in the first terms, later in the next."""
         alternatives: list[sa.ColumnElement[bool]] = []
         equal: list[sa.ColumnElement[bool]] = []
+        starting: list[sa.ColumnElement[bool]] = []
         for term, value in zip(order, cursor.values, strict=True):
             column = self._table.c[term.field]
             if value is None:
@@ -193,11 +218,16 @@ class Clauses:
                 continue
             bound = bind.add(self._value(term.field, value))
             later = column > bound if term.direction == "asc" else column < bound
-            alternatives.append(sa.and_(*equal, sa.or_(later, column.is_(None))))
+            if self._spec.by_name[term.field].nullable:
+                later = sa.or_(later, column.is_(None))
+            elif not alternatives and not equal:
+                # Says nothing new, but lets an index begin at the cursor instead of walking there.
+                starting.append(column >= bound if term.direction == "asc" else column <= bound)
+            alternatives.append(sa.and_(*equal, later))
             equal.append(column == bound)
         key = self._table.c[self._spec.key]
         alternatives.append(sa.and_(*equal, key > bind.add(cursor.key)))
-        return sa.or_(sa.false(), *alternatives)
+        return sa.and_(*starting, sa.or_(sa.false(), *alternatives))
 
     def collect_cursor(self, cursor: Cursor, order: Sequence[Order], values: Values) -> None:
         """Collect a cursor's values in the order `behind` does."""
@@ -215,3 +245,10 @@ def _given(predicate: Predicate) -> Iterator[str]:
         case And(parts):
             for part in parts:
                 yield from _given(part)
+
+
+def _nested(path: Sequence[str], value: Any) -> Any:
+    """The smallest document that has the value under the keys."""
+    for key in reversed(path):
+        value = {key: value}
+    return value

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import sqlite3
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
+from functools import lru_cache
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from alma.clock import new_id
 from alma.errors import ConflictError, StorageError, StorageFullError
+from alma.model.query import holds_at
 
 Durability = Literal["process", "power"]
 
@@ -149,10 +152,23 @@ def _connected(path: Path, durability: Durability) -> sqlite3.Connection:
         connection.execute(f"PRAGMA journal_size_limit = {_WAL_BYTES_KEPT}")
         connection.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_AT_LATEST_PAGES}")
         connection.execute("PRAGMA cache_size = -32000")
+        connection.create_function("alma_holds_at", 2, _holds_at, deterministic=True)
     except BaseException:
         connection.close()
         raise
     return connection
+
+
+def _holds_at(document: str, question: str) -> bool:
+    """What a predicate about the inside of a JSON column means, by the one definition there is of it."""
+    path, value = _question(question)
+    return holds_at(json.loads(document), path, value)
+
+
+@lru_cache(maxsize=256)
+def _question(question: str) -> tuple[tuple[str, ...], Any]:
+    path, value = json.loads(question)
+    return tuple(path), value
 
 
 @contextmanager

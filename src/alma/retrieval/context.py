@@ -13,7 +13,7 @@ from alma.model.query import And, Compare, In, Or, Order
 from alma.model.scope import Scope
 from alma.model.text import words_by_term
 from alma.retrieval.candidates import Candidate, Pool, by_target
-from alma.retrieval.router import Request, Target
+from alma.retrieval.router import Asked, Target
 from alma.retrieval.when import TimeWindow, time_window
 from alma.storage.base import StorageBackend
 from alma.storage.ranking import idf
@@ -57,7 +57,7 @@ class Surroundings:
     moment: datetime | None
 
 
-def add_context(storage: StorageBackend, pool: Pool, request: Request) -> None:
+def add_context(storage: StorageBackend, pool: Pool, request: Asked) -> None:
     """Add to the general memories among the candidates what their surroundings say for them."""
     memories = pool.of(Memory)
     if not memories:

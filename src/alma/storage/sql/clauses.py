@@ -187,7 +187,7 @@ class Clauses:
             # Missing values first, so that the function is called for those alone that have something to look into.
             return sa.and_(column.is_not(None), sa.func.alma_holds_at(column, bound[0]) == sa.literal_column("1"))
         # Containment is what the index of JSON columns answers.
-        jsonb = sa.literal_column("jsonb")
+        jsonb: sa.ColumnClause[Any] = sa.literal_column("jsonb")
         contained = (column.op("@>")(value.op("::")(jsonb)) for value in bound)
         return sa.and_(column.is_not(None), sa.or_(sa.false(), *contained))
 

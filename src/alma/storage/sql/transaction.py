@@ -144,10 +144,7 @@ class SqlTransaction(Transaction):
         self.run_many(
             f'UPDATE "{self.schema.tables[spec.kind].name}" SET access_count = access_count + {mark}, '
             f'last_accessed_at = {later}(last_accessed_at, {mark}) WHERE "{spec.key}" = {mark}',
-            [
-                (each.count, self.dialect.encode(FieldType.TIMESTAMP, each.last), key)
-                for key, each in reads.items()
-            ],
+            [(each.count, self.dialect.encode(FieldType.TIMESTAMP, each.last), key) for key, each in reads.items()],
         )
 
     def _put_passages(self, spec: RecordSpec, passages: Mapping[str, Sequence[Vector]], model: str) -> None:

@@ -70,7 +70,8 @@ class MemoryFilter:
 
     def _what(self) -> Iterable[Predicate]:
         if self.types:
-            yield In("memory_type", self.types)
+            # One of one is looked up and sorted by an index.
+            yield In("memory_type", self.types) if len(self.types) > 1 else Compare("memory_type", "eq", self.types[0])
         if self.categories:
             yield In("category", self.categories)
         yield from (Has("tags", tag) for tag in self.tags)
@@ -110,10 +111,6 @@ class MemoryFilter:
             yield Compare("is_archived", "eq", False)
         if not self.include_expired:
             yield Or(Missing("expires_at"), Compare("expires_at", "gt", now))
-
-
-ALIVE = MemoryFilter()
-"""Whatever is neither deleted, archived nor expired."""
 
 
 def viewer(scope: Scope, by: Attribution) -> str | None:
@@ -204,3 +201,7 @@ def _least_importance(priority: int) -> float:
 
 def _keys(path: Path) -> tuple[str, ...]:
     return tuple(path.split(".")) if isinstance(path, str) else tuple(path)
+
+
+ALIVE = MemoryFilter()
+"""Whatever is neither deleted, archived nor expired."""

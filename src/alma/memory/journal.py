@@ -205,8 +205,9 @@ class Journal:
         if ids is not None:
             return self._by_ids(scope, by, ids, where)
         wanted = where or ALIVE
-        seen = And(seen_from_here(scope, by, wanted.layers), wanted.predicate(clock.now()))
-        return read_page(self._storage, scope, seen, sort, limit, offset, cursor)
+        others = dataclasses.replace(wanted, types=())
+        seen = And(seen_from_here(scope, by, wanted.layers), others.predicate(clock.now()))
+        return read_page(self._storage, scope, seen, sort, limit, offset, cursor, wanted.types)
 
     def bulk_delete(
         self,

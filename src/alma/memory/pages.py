@@ -13,7 +13,7 @@ from typing import Any
 from alma.errors import ValidationError
 from alma.model.fields import FieldType
 from alma.model.memory import Memory
-from alma.model.query import And, Cursor, In, Order, Predicate
+from alma.model.query import EVERYTHING, And, Compare, Cursor, In, Order, Predicate, sort_key
 from alma.model.scope import Scope
 from alma.storage.base import StorageBackend
 
@@ -37,8 +37,9 @@ def read_page(
     limit: int = 50,
     offset: int = 0,
     cursor: str | None = None,
+    types: Sequence[str] = (),
 ) -> Page:
-    """A page of the memories inside the scope that fulfil the predicate.
+    """A page of the memories inside the scope, of one of these types, that fulfil the predicate.
 
     `sort` names fields, with a minus sign for falling order. A cursor finds its place by an index, however far in that
     is; an offset has to walk there.
@@ -50,13 +51,29 @@ def read_page(
         raise ValidationError("batch_read", "offset", offset, "cannot be given together with a cursor")
     with storage.snapshot():
         if skipped:
-            found = _behind_offset(storage, scope, where, order, most, skipped)
+            of_type = And(where, In("memory_type", types)) if types else where
+            found = _behind_offset(storage, scope, of_type, order, most, skipped)
         else:
             after = None if cursor is None else _decoded(cursor, order)
-            found = storage.find(Memory, scope, where, order, most + 1, after)
+            found = _of_each_type(storage, scope, where, order, most + 1, after, types)
     page = found[:most]
     more = len(found) > most
     return Page(tuple(page), _encoded(page[-1], order) if more else None)
+
+
+def _of_each_type(
+    storage: StorageBackend,
+    scope: Scope,
+    where: Predicate,
+    order: Sequence[Order],
+    most: int,
+    after: Cursor | None,
+    types: Sequence[str],
+) -> list[Memory]:
+    """The first of each type, brought together: an index has each type in order, but not several."""
+    kinds = [Compare("memory_type", "eq", each) for each in dict.fromkeys(types)] or [EVERYTHING]
+    found = [memory for kind in kinds for memory in storage.find(Memory, scope, And(where, kind), order, most, after)]
+    return sorted(found, key=sort_key(order))[:most]
 
 
 def _behind_offset(

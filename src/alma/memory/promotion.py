@@ -84,7 +84,7 @@ class Promotions:
 
     def proposed(self, scope: Scope, by: Attribution) -> list[Promotion]:
         """What the rules would promote inside the scope, as far as the caller may see it."""
-        where = And(visible(scope, by), ALIVE.predicate(clock.now()), _COULD_RISE)
+        where = And(visible(scope, by), ALIVE.predicate(clock.now()), COULD_RISE)
         found: list[Promotion] = []
         page: list[Memory] = []
         # Newest first, which is the order that pages through a scope are indexed in.
@@ -177,7 +177,7 @@ class Promotions:
 
 
 # A memory of no layer is the project's already and is not moved; what is everywhere cannot rise.
-_COULD_RISE: Predicate = And(
+COULD_RISE: Predicate = And(
     Compare("layer_global", "eq", False),
     Or(Compare("layer_session", "eq", True), Compare("layer_project", "eq", True)),
 )

@@ -62,7 +62,7 @@ def importance_of(priority: int) -> float:
         Index("idx_memories_created", ("created_at DESC",)),
         Index("idx_memories_layers", ("layer_session", "layer_project", "layer_global", "layer_temporal")),
         Index("idx_memories_user_project_type", ("user_id", "project_id", "memory_type")),
-        Index("idx_memories_project_type", ("project_id", "memory_type", "created_at DESC")),
+        Index("idx_memories_project_type", ("project_id", "memory_type", "created_at DESC", "id")),
         # In the order of pages through a project's or a user's memories: a page begins where the last one ended.
         Index("idx_memories_project_created", ("project_id", "created_at DESC", "id")),
         Index("idx_memories_user_created", ("user_id", "created_at DESC", "id")),

@@ -193,15 +193,23 @@ class Clauses:
 
     # ------------------------------------------------------------------ order and pages
 
-    def order_by(self, order: Sequence[Order]) -> list[sa.ColumnElement[Any]]:
+    def order_by(self, order: Sequence[Order], where: Predicate) -> list[sa.ColumnElement[Any]]:
         """The sort terms: missing values last either way, then the key."""
         terms: list[sa.ColumnElement[Any]] = []
+        leading = "" if self._is_sorted(where) else None
         for term in order:
-            column = self._table.c[term.field]
+            column = self._column(term.field, leading)
             if self._spec.by_name[term.field].nullable:
                 terms.append(column.is_(None).asc())
             terms.append(column.asc() if term.direction == "asc" else column.desc())
         return [*terms, self._table.c[self._spec.key].asc()]
+
+    def _is_sorted(self, where: Predicate) -> bool:
+        """Whether SQLite must look up what is asked for and sort it, where it would rather go through all in order.
+
+        Of several types there may be few records or none, and it would read a whole project to find that out.
+        """
+        return self._schema.dialect == "sqlite" and "memory_type" in _listed(where)
 
     def cursor_shape(self, cursor: Cursor | None) -> Hashable:
         return None if cursor is None else tuple(value is None for value in cursor.values)
@@ -252,3 +260,13 @@ def _nested(path: Sequence[str], value: Any) -> Any:
     for key in reversed(path):
         value = {key: value}
     return value
+
+
+def _listed(predicate: Predicate) -> set[str]:
+    """The fields of which a predicate lists the values it allows."""
+    match predicate:
+        case In(name, _):
+            return {name}
+        case And(parts):
+            return {name for part in parts for name in _listed(part)}
+    return set()

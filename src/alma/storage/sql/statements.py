@@ -174,7 +174,7 @@ class KindStatements:
             bind = Bindings()
             statement = sa.select(*(self.table.c[name] for name in names)).select_from(self.table)
             statement = statement.where(self.clauses.condition(query.where, bind))
-            statement = statement.order_by(*self.clauses.order_by(query.order))
+            statement = statement.order_by(*self.clauses.order_by(query.order, query.where))
             return statement if query.limit is None else limited(statement, bind.add(query.limit))
 
         values = Values()
@@ -238,7 +238,7 @@ class KindStatements:
         statement = self.selection(bind.add("the model")).where(self.clauses.condition(query.where, bind))
         if query.after is not None:
             statement = statement.where(self.clauses.behind(query.after, query.order, bind))
-        statement = statement.order_by(*self.clauses.order_by(query.order))
+        statement = statement.order_by(*self.clauses.order_by(query.order, query.where))
         if query.limit is not None:
             statement = limited(statement, bind.add(query.limit))
         if query.for_update and self._dialect.name == "postgresql":

@@ -19,3 +19,8 @@ CREATE UNIQUE INDEX unique_memory_access ON memory_accesses (memory_id, session_
 CREATE INDEX idx_memories_project_created ON memories (project_id, created_at DESC, id);
 
 CREATE INDEX idx_memories_user_created ON memories (user_id, created_at DESC, id);
+
+-- With the id at its end it gives pages of one type in order, without sorting.
+DROP INDEX idx_memories_project_type;
+
+CREATE INDEX idx_memories_project_type ON memories (project_id, memory_type, created_at DESC, id);

@@ -323,7 +323,7 @@ class Journal:
     ) -> WorkingContext:
         """What matters now: the working set, open tasks, what is known of these files and this branch, and why."""
         found = self._context.read(
-            scope, by, activity, tuple(files), git_branch or (git.branch if git is not None else None), max_tokens, git
+            scope, by, activity, files, git_branch or (git.branch if git is not None else None), max_tokens, git
         )
         self.record_reads([item.record.key for item in found.items if isinstance(item.record, Memory)], by)
         return found

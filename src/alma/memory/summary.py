@@ -21,7 +21,12 @@ _log = logging.getLogger("alma.memory")
 _MOST_SENTENCES = 400
 _SENTENCES_EACH = 12
 _SHORTEST, _LONGEST = 12, 400
-_SAME = 0.55
+# Two sentences say the same when they share this much of their words, or one has nearly all that the other has.
+_SAME, _CONTAINED = 0.6, 0.85
+# What scores less than this part of the best tells nothing beside it.
+_TELLING_SHARE = 0.4
+# What would make a line a heading, list, quotation or fence.
+_MARKUP = "#>`*-=+|~ "
 # How much it counts that a sentence is like the others, stands first, and what its memory is worth.
 _CENTRALITY, _POSITION, _IMPORTANCE = 0.6, 0.15, 0.25
 _END = re.compile(r"(?<=[.!?…。！？])[\"')\]]*\s+|\n+")
@@ -102,6 +107,8 @@ def _extracted(memories: Sequence[Memory], max_tokens: int) -> Summary:
     chosen: list[_Candidate] = []
     room = max_tokens
     for candidate in sorted(candidates, key=lambda each: (-each.score, each.place)):
+        if chosen and candidate.score < _TELLING_SHARE * chosen[0].score:
+            break
         if any(_alike(candidate, other) for other in chosen):
             continue
         cost = count_tokens(candidate.text + "\n")
@@ -114,7 +121,7 @@ def _extracted(memories: Sequence[Memory], max_tokens: int) -> Summary:
     if memories and not text:
         # Nothing is short enough: the beginning of the weightiest memory is better than nothing.
         weightiest = max(memories, key=lambda memory: memory.importance_score)
-        text = _shortened(as_data(weightiest.content), max_tokens)
+        text = _shortened(" ".join(weightiest.content.split()).lstrip(_MARKUP), max_tokens)
         sentences = (Sentence(text, weightiest.id),) if text else ()
     return Summary(text, "extractive", sentences, tuple(dict.fromkeys(each.memory_id for each in sentences)))
 
@@ -136,7 +143,7 @@ def _candidates(memories: Sequence[Memory]) -> list[_Candidate]:
 def _sentences(memory: Memory) -> list[str]:
     """The sentences of a memory on one line each; what is too short to tell anything is left out, the first never."""
     text = memory.content if len(memory.content) <= _LONGEST or not memory.summary else memory.summary
-    parts = [" ".join(as_data(part).replace("│", " ").split()) for part in _END.split(text)]
+    parts = [" ".join(as_data(part).replace("│", " ").split()).lstrip(_MARKUP) for part in _END.split(text)]
     parts = [part if len(part) <= _LONGEST else part[:_LONGEST].rsplit(" ", 1)[0] + "…" for part in parts if part]
     long_enough = [part for i, part in enumerate(parts) if i == 0 or len(part) >= _SHORTEST]
     return long_enough[:_SENTENCES_EACH]
@@ -162,7 +169,9 @@ def _score(candidates: Sequence[_Candidate]) -> None:
 
 
 def _alike(one: _Candidate, other: _Candidate) -> bool:
-    return len(one.words & other.words) >= _SAME * min(len(one.words), len(other.words))
+    shared = len(one.words & other.words)
+    fewer = min(len(one.words), len(other.words))
+    return shared >= _SAME * len(one.words | other.words) or shared >= _CONTAINED * fewer
 
 
 # ---------------------------------------------------------------------- by a language model

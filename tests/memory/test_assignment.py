@@ -47,7 +47,8 @@ def test_importance_follows_type_and_words() -> None:
 
 @pytest.mark.parametrize("kind", [*MEMORY_TYPES, "something_else"])
 def test_every_type_gets_a_possible_importance_and_a_layer(kind: str) -> None:
-    for owner in ({"user_id": "ana"}, {"project_id": "shop"}, {"session_id": "s1"}):
+    owners: list[dict[str, Any]] = [{"user_id": "ana"}, {"project_id": "shop"}, {"session_id": "s1"}]
+    for owner in owners:
         memory = Memory(content="critical important must never always", memory_type=kind, **owner)
         assigned = with_assigned(memory, ())
         assert 0 <= assigned.importance_score <= 1

@@ -170,10 +170,7 @@ def test_a_change_of_something_else_meanwhile_is_refused(journal: Journal) -> No
 def test_two_writers_of_different_fields_both_succeed(journal: Journal) -> None:
     made = note(journal)
     assert not together(
-        *(
-            lambda i=i: journal.update(made.id, {"content_json": {"n": i}, "title": f"t{i}"}, SHOP)  # type: ignore[misc]
-            for i in range(6)
-        ),
+        *(lambda i=i: journal.update(made.id, {"content_json": {"n": i}, "title": f"t{i}"}, SHOP) for i in range(6)),
         lambda: journal.update(made.id, {"category": "x"}, SHOP),
     )
     final = journal.require(made.id, SHOP)

@@ -147,7 +147,7 @@ def test_a_least_similarity_leaves_out_what_is_less_similar(telling: Journal) ->
     near = note(telling, "The payment gateway timed out")
     note(telling, "The payment of the rent is due on Friday")
     for mode in ("semantic", "hybrid"):
-        hits = telling.search("the payment gateway times out", SHOP, mode=mode, min_similarity=0.7).hits  # type: ignore[arg-type]
+        hits = telling.search("the payment gateway times out", SHOP, mode=mode, min_similarity=0.7).hits
         assert [hit.memory.id for hit in hits] == [near.id]
         assert hits[0].similarity is not None
         assert hits[0].similarity >= 0.7
@@ -187,7 +187,7 @@ def test_without_an_embedder_words_are_searched_and_it_says_so(store: StorageBac
     with Journal(store, MemoryWriter(store, broken), engine) as journal:
         made = note(journal)
         for mode in ("semantic", "hybrid"):
-            found = journal.search("slow deploy", SHOP, mode=mode)  # type: ignore[arg-type]
+            found = journal.search("slow deploy", SHOP, mode=mode)
             assert found.memories == (made,)
             assert "no connection" in found.degraded
     engine.close()

@@ -71,7 +71,8 @@ def _of_each_type(
     types: Sequence[str],
 ) -> list[Memory]:
     """The first of each type, brought together: an index has each type in order, but not several."""
-    kinds = [Compare("memory_type", "eq", each) for each in dict.fromkeys(types)] or [EVERYTHING]
+    kinds: list[Predicate] = [Compare("memory_type", "eq", each) for each in dict.fromkeys(types)]
+    kinds = kinds or [EVERYTHING]
     found = [memory for kind in kinds for memory in storage.find(Memory, scope, And(where, kind), order, most, after)]
     return sorted(found, key=sort_key(order))[:most]
 

@@ -138,13 +138,13 @@ class Memory(Record):
     "memory_access",
     table="memory_accesses",
     audited=False,
-    unique=(Unique("unique_memory_access", ("memory_id", "session_id"), nulls_equal=True),),
+    indexes=(Index("idx_memory_accesses_memory", ("memory_id",)),),
     references=(Reference("memory_id", "memory", OnDelete.CASCADE),),
 )
 class MemoryAccess(Record):
     """How often one session read a memory, and how often it said that the memory helped or did not.
 
-    Without a session it counts for everybody who reads outside of sessions.
+    Without a session it holds what was said outside of sessions. The id follows from memory and session.
     """
 
     id: Name

@@ -13,7 +13,7 @@ CREATE TABLE memory_accesses (
     CONSTRAINT valid_memory_accesses_unhelpful_count CHECK (unhelpful_count >= 0)
 );
 
-CREATE UNIQUE INDEX unique_memory_access ON memory_accesses (memory_id, session_id) NULLS NOT DISTINCT;
+CREATE INDEX idx_memory_accesses_memory ON memory_accesses (memory_id);
 
 -- A page through a project's or a user's memories begins where the last one ended, however far in that is.
 CREATE INDEX idx_memories_project_created ON memories (project_id, created_at DESC, id);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -92,8 +93,9 @@ class Model:
         self.answer = answer
         self.asked = ""
 
-    def complete(self, prompt: str, /) -> Any:
-        self.asked = prompt
+    def complete(self, messages: Sequence[Mapping[str, Any]], *, max_tokens: int = 0) -> Any:
+        assert [message["role"] for message in messages] == ["system", "user"]
+        self.asked = "\n".join(message["content"] for message in messages)
         if isinstance(self.answer, Exception):
             raise self.answer
         return self.answer

@@ -383,8 +383,8 @@ class Journal:
         memory_id = str(getattr(saved, "id", saved))
         stored = self._storage.get(Memory, memory_id, _EVERYWHERE)
         if stored is None:
-            status = getattr(saved, "status", "not stored")
-            raise StorageError(f"the memory was {status}, so that it cannot be read until somebody lets it in")
+            status, why = getattr(saved, "status", "not stored"), getattr(saved, "reason", None)
+            raise StorageError(f"the memory was {status} and cannot be read: {why or 'the writer did not say why'}")
         return stored
 
     def _settings(self) -> dict[str, Any]:

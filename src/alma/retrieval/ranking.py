@@ -84,7 +84,7 @@ class Ranking:
 
 def _explanation(ranked: Ranked) -> Explanation:
     kind = ranked.record.spec.kind
-    return Explanation(kind, ranked.key, ranked.score, ranked.terms, ranked.found_by, ranked.similarity)
+    return Explanation(kind, ranked.key, ranked.score, ranked.terms, ranked.found_by, similarity=ranked.similarity)
 
 
 @dataclass(frozen=True, slots=True)

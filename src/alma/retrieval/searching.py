@@ -25,7 +25,7 @@ def by_meaning(
     def near(target: Target) -> Iterator[Explanation]:
         for key, cosine in index.search(Memory, vector, target.scope, target.where, asked.top_k):
             if cosine >= least:
-                yield Explanation("memory", key, cosine, {"meaning": cosine}, ("meaning",), cosine)
+                yield Explanation("memory", key, cosine, {"meaning": cosine}, ("meaning",), similarity=cosine)
 
     with storage.snapshot():
         return _best(storage, {target: list(near(target)) for target in targets}, asked)

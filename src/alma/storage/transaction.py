@@ -90,9 +90,12 @@ class Transaction(Reading):
         return cast(T, changed)
 
     def lock(self, cls: type[T], record_ids: Iterable[str], scope: Scope) -> list[T]:
-        """The records with these ids inside the scope, held against other writers until the transaction ends."""
-        found = self._locked(spec_of(cls), _checked_keys(spec_of(cls), record_ids), scope)
-        return cast(list[T], list(found.values()))
+        """The records that exist inside the scope, in the order asked for, held against other writers from now on."""
+        wanted = _checked_keys(spec_of(cls), record_ids)
+        if not isinstance(scope, Scope):
+            raise ScopeViolationError(spec_of(cls).kind, None, scope, "needs a Scope; Scope.everywhere() sees all")
+        found = self._locked(spec_of(cls), wanted, scope)
+        return [cast(T, found[key]) for key in wanted if key in found]
 
     def count_reads(self, cls: type[Record], reads: Mapping[str, Reads]) -> None:
         """Add to the `access_count` of records and set when they were last read; unknown ids are passed over.

@@ -27,8 +27,10 @@ PLACE = {"user_id": "ana", "project_id": "shop", "session_id": "s1"}
     [
         ("where were we?", PLACE, {Layer.SESSION, Layer.PROJECT}),
         ("what do I usually do in other projects", PLACE, {Layer.GLOBAL, Layer.PROJECT}),
-        ("what was decided last week", PLACE, {Layer.TEMPORAL, Layer.PROJECT}),
-        ("how has the schema changed", PLACE, {Layer.TEMPORAL, Layer.PROJECT}),
+        ("what was decided last week", PLACE, set(Layer)),
+        ("how has the schema changed", PLACE, set(Layer)),
+        ("what was decided last week in this session", PLACE, {Layer.TEMPORAL, Layer.SESSION, Layer.PROJECT}),
+        ("what was decided last week", {"project_id": "shop"}, {Layer.TEMPORAL, Layer.PROJECT}),
         ("which database is used", PLACE, {Layer.SESSION, Layer.PROJECT, Layer.GLOBAL}),
         ("which database is used", {"project_id": "shop"}, {Layer.PROJECT}),
         ("where were we?", {"project_id": "shop"}, {Layer.PROJECT}),

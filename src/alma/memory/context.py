@@ -93,6 +93,8 @@ class ContextReader:
         git: GitContext | None = None,
     ) -> WorkingContext:
         """What matters now, the best of every section first, up to the budget."""
+        if not isinstance(activity, str):
+            raise ValidationError("get_context", "activity", activity, "must be a text that says what is being done")
         if isinstance(max_tokens, bool) or not isinstance(max_tokens, int) or max_tokens < 0:
             raise ValidationError("get_context", "max_tokens", max_tokens, "must be a whole number of at least 0")
         here = _Here(self._storage, self._retrieval, scope, by, activity.strip(), _checked_files(files), branch)
@@ -245,15 +247,26 @@ def _packed(
     chosen: list[ContextItem] = []
     left_out: list[ContextItem] = []
     known: set[tuple[str, str]] = set()
+    room = max_tokens
     for turn in range(max((len(section) for section in sections), default=0)):
         for section in sections:
             if turn >= len(section) or (key := (section[turn].record.spec.kind, section[turn].id)) in known:
                 continue
             known.add(key)
-            fits = count_tokens(_written([*chosen, section[turn]])) <= max_tokens
-            (chosen if fits else left_out).append(section[turn])
+            cost = _cost(section[turn], chosen)
+            (chosen if cost <= room else left_out).append(section[turn])
+            room -= cost if cost <= room else 0
+    # Parts may take a token more together than apart.
+    while chosen and count_tokens(_written(chosen)) > max_tokens:
+        left_out.append(chosen.pop())
     names = {item.section: place for place, section in enumerate(sections) for item in section}
     return tuple(sorted(chosen, key=lambda item: names[item.section])), tuple(left_out)
+
+
+def _cost(item: ContextItem, chosen: Sequence[ContextItem]) -> int:
+    """What an item takes of the budget, with its heading where it is the first of its section."""
+    heading = "" if any(other.section == item.section for other in chosen) else f"\n## {item.section}\n"
+    return count_tokens(f"{heading}{item.text}\n")
 
 
 def _written(items: Iterable[ContextItem]) -> str:

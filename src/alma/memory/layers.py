@@ -53,15 +53,15 @@ def route_layers(
     """The layers that a question should be answered from.
 
     What its words ask for comes first. Its project always takes part, since most that is worth knowing is there, and
-    where the words say nothing so does every layer there is from here.
+    where the words name no place so does every layer there is from here.
     """
     reasons = _asked_for(question, session_id, user_id, now or clock.now())
-    told = bool(reasons)
+    told = Layer.SESSION in reasons or Layer.GLOBAL in reasons
     if project_id is not None:
         reasons.setdefault(Layer.PROJECT, "it is asked in a project")
     if not told:
         if session_id is not None:
-            reasons[Layer.SESSION] = "it is asked in a session and names no other place"
+            reasons[Layer.SESSION] = "it is asked in a session and names no place"
         if user_id is not None:
             reasons[Layer.GLOBAL] = "it names no place, and its user carries knowledge along"
     if not reasons:

@@ -66,6 +66,8 @@ def importance_of(priority: int) -> float:
         # In the order of pages through a project's or a user's memories: a page begins where the last one ended.
         Index("idx_memories_project_created", ("project_id", "created_at DESC", "id")),
         Index("idx_memories_user_created", ("user_id", "created_at DESC", "id")),
+        # What a user carries from project to project is looked for with every task, and is little of what there is.
+        Index("idx_memories_user_global", ("user_id", "layer_global")),
         Index("idx_memories_layers_importance", ("layer_global", "layer_project", "importance_score DESC")),
         Index(
             "idx_memories_recent_important", ("created_at DESC", "importance_score DESC"), where="is_archived IS FALSE"

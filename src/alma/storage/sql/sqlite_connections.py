@@ -161,14 +161,18 @@ def _connected(path: Path, durability: Durability) -> sqlite3.Connection:
 
 def _holds_at(document: str, question: str) -> bool:
     """What a predicate about the inside of a JSON column means, by the one definition there is of it."""
-    path, value = _question(question)
+    path, value, needles = _question(question)
+    # A document without escapes has its texts as they are, and most do not have what is looked for.
+    if "\\" not in document and not all(needle in document for needle in needles):
+        return False
     return holds_at(json.loads(document), path, value)
 
 
 @lru_cache(maxsize=256)
-def _question(question: str) -> tuple[tuple[str, ...], Any]:
+def _question(question: str) -> tuple[tuple[str, ...], Any, tuple[str, ...]]:
     path, value = json.loads(question)
-    return tuple(path), value
+    texts = (*path, value) if isinstance(value, str) else path
+    return tuple(path), value, tuple(f'"{text}"' for text in texts)
 
 
 @contextmanager

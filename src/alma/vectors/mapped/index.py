@@ -178,6 +178,9 @@ class MappedIndex:
                 ordered = sorted(best.items(), key=lambda found: (-found[1], found[0]))
                 return [Nearest(key, cosine) for key, cosine in ordered[: question.limit]]
             seen = ranked.rows
+            if (len(best) + 1) * (question.limit + _SPARE) * _WIDENINGS[-1] < question.limit * len(seen):
+                # So little fulfils the predicate that even the widest look would not come across enough of it.
+                break
         return _from_store(tx, question)
 
     def _confirm(

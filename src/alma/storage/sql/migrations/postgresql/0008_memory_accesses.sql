@@ -24,3 +24,6 @@ CREATE INDEX idx_memories_user_created ON memories (user_id, created_at DESC, id
 DROP INDEX idx_memories_project_type;
 
 CREATE INDEX idx_memories_project_type ON memories (project_id, memory_type, created_at DESC, id);
+
+-- What a user carries from project to project is looked for with every task, and is little of what there is.
+CREATE INDEX idx_memories_user_global ON memories (user_id, layer_global);

@@ -42,6 +42,13 @@ def journal(store: StorageBackend) -> Iterator[Journal]:
 
 
 @pytest.fixture
+def light(tmp_path: Path) -> Iterator[Journal]:
+    """A journal on SQLite alone, for what is decided before any store is asked."""
+    with open_storage(str(tmp_path / "light.db")) as store:
+        yield from opened(store, create_embedder("mock"))
+
+
+@pytest.fixture
 def telling(store: StorageBackend, local: EmbeddingProvider) -> Iterator[Journal]:
     """A journal whose vectors mean something."""
     yield from opened(store, local)

@@ -105,11 +105,11 @@ def test_private_archived_and_other_sessions_memories_are_not_there(journal: Jou
 
 
 @pytest.mark.parametrize("budget", [0, 5, 40, 150, 10_000])
-def test_a_context_keeps_to_its_budget(journal: Journal, budget: int) -> None:
+def test_a_context_keeps_to_its_budget(light: Journal, budget: int) -> None:
     for i in range(12):
-        note(journal, f"decision number {i} about the colour of the shop and its sign", memory_type="decision")
-        note(journal, f"task number {i}: paint the shop", memory_type="task")
-    found = journal.get_context(SHOP, by=HERE, max_tokens=budget)
+        note(light, f"decision number {i} about the colour of the shop and its sign", memory_type="decision")
+        note(light, f"task number {i}: paint the shop", memory_type="task")
+    found = light.get_context(SHOP, by=HERE, max_tokens=budget)
     assert count_tokens(found.to_prompt()) <= budget
     assert len(found.items) + len(found.left_out) == 16
     if budget == 40:
@@ -123,9 +123,9 @@ def test_stored_text_opens_no_section_of_a_context(journal: Journal) -> None:
 
 
 @pytest.mark.parametrize("wrong", [{"max_tokens": -1}, {"files": "a.py"}, {"files": [""]}])
-def test_a_wrong_question_is_refused(journal: Journal, wrong: dict[str, Any]) -> None:
+def test_a_wrong_question_is_refused(light: Journal, wrong: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
-        journal.get_context(SHOP, **wrong)
+        light.get_context(SHOP, **wrong)
 
 
 def test_a_hostile_branch_or_file_name_is_only_a_value(journal: Journal) -> None:

@@ -103,9 +103,9 @@ def test_ids_come_in_the_order_asked_for(journal: Journal, store: StorageBackend
         {"cursor": "W10="},
     ],
 )
-def test_a_wrong_page_is_refused(journal: Journal, wrong: dict[str, object]) -> None:
+def test_a_wrong_page_is_refused(light: Journal, wrong: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
-        journal.batch_read(SHOP, **wrong)  # type: ignore[arg-type]
+        light.batch_read(SHOP, **wrong)  # type: ignore[arg-type]
 
 
 def test_a_cursor_of_another_order_is_refused(journal: Journal, store: StorageBackend) -> None:

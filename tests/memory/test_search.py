@@ -96,9 +96,9 @@ def test_priority_and_importance_agree(journal: Journal) -> None:
         ({"min_similarity": 2}, "must be a number from -1 to 1"),
     ],
 )
-def test_a_wrong_search_is_refused_in_a_sentence(journal: Journal, arguments: dict[str, Any], sentence: str) -> None:
+def test_a_wrong_search_is_refused_in_a_sentence(light: Journal, arguments: dict[str, Any], sentence: str) -> None:
     with pytest.raises(ValidationError, match=sentence):
-        journal.search("x", SHOP, **arguments)
+        light.search("x", SHOP, **arguments)
 
 
 @pytest.mark.parametrize(
@@ -116,9 +116,9 @@ def test_a_wrong_filter_is_refused(wrong: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("wrong", [{"min_importance": 7}, {"min_priority": 0}, {"content": {"a": {}}}])
-def test_a_filter_with_a_wrong_value_is_refused_when_it_is_used(journal: Journal, wrong: dict[str, Any]) -> None:
+def test_a_filter_with_a_wrong_value_is_refused_when_it_is_used(light: Journal, wrong: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
-        journal.search("x", SHOP, where=MemoryFilter(**wrong))
+        light.search("x", SHOP, where=MemoryFilter(**wrong))
 
 
 # ---------------------------------------------------------------------- meaning and words

@@ -91,6 +91,7 @@ def test_a_demoted_memory_is_exactly_what_it_was(journal: Journal, store: Storag
     assert journal.demote(made.id, SHOP, reason="too early") == before
     assert store.require(Memory, made.id, SHOP) == before
     assert [each.change_reason for each in store.history(Memory, made.id, SHOP)][-1] == "too early"
+    assert journal.promote(SHOP) == []
     with pytest.raises(ValidationError, match="was never promoted"):
         journal.demote(made.id, SHOP)
     with pytest.raises(NotFoundError):

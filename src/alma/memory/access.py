@@ -64,7 +64,9 @@ class AccessRecorder:
         self._closed = False
 
     def record(self, memory_ids: Iterable[str], session_id: str | None = None) -> None:
-        """Note that these memories were read just now."""
+        """Note that these memories were read just now; after `close` nobody would write it down."""
+        if self._closed:
+            return
         if self._process != os.getpid():
             self._begin_anew()
         moment = clock.now()
@@ -72,14 +74,6 @@ class AccessRecorder:
             self._seen.append((memory_id, session_id, moment))
         if self._thread is None or len(self._seen) >= _MOST_PENDING:
             self._wake()
-
-    def judge(self, memory_id: str, helpful: bool, session_id: str | None = None) -> None:
-        """Note that a memory helped, or did not."""
-        if self._process != os.getpid():
-            self._begin_anew()
-        tally = _Tally(0, clock.now(), helpful=int(helpful), unhelpful=int(not helpful))
-        self._pending.append(((memory_id, session_id), tally))
-        self._wake()
 
     def flush(self) -> None:
         """Write everything gathered so far."""
@@ -185,6 +179,14 @@ def _row(memory_id: str, session_id: str | None, tally: _Tally) -> MemoryAccess:
         unhelpful_count=tally.unhelpful,
         last_accessed_at=tally.last,
     )
+
+
+def add_judgement(tx: Transaction, memory_id: str, helpful: bool, session_id: str | None) -> None:
+    """Write down in a transaction that a memory helped, or did not."""
+    row = _row(memory_id, session_id, _Tally(0, clock.now(), helpful=int(helpful), unhelpful=int(not helpful)))
+    for stored in tx.lock(MemoryAccess, [row.id], _EVERYWHERE):
+        row = _sum(stored, row)
+    tx.save(row)
 
 
 def _sum(stored: MemoryAccess, new: MemoryAccess) -> MemoryAccess:

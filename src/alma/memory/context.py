@@ -122,7 +122,7 @@ class _Here:
         self._session = by.session_id or scope.session_id
         self._user = viewer(scope, by)
         self._now = clock.now()
-        self._seen = And(seen_from_here(scope, by, ()), ALIVE.predicate(self._now))
+        self._seen = And(seen_from_here(scope, by, ALIVE), ALIVE.predicate(self._now))
         self._horizons: dict[Scope, list[Predicate]] = {}
         self.degraded = ""
 

@@ -123,12 +123,14 @@ def visible(scope: Scope, by: Attribution) -> Predicate:
     return public(viewer(scope, by))
 
 
-def seen_from_here(scope: Scope, by: Attribution, layers: Sequence[Layer | str]) -> Predicate:
-    """What may be seen, without what belongs to other sessions when the caller is in one and names no layers."""
-    session = by.session_id if by.session_id is not None else scope.session_id
-    if session is None or layers:
+def seen_from_here(scope: Scope, by: Attribution, wanted: MemoryFilter) -> Predicate:
+    """What may be seen, without what other sessions keep to themselves when the caller is in one.
+
+    Whoever names a session or layers wants what is there.
+    """
+    if by.session_id is None or scope.session_id is not None or wanted.session_id is not None or wanted.layers:
         return visible(scope, by)
-    return And(visible(scope, by), in_session(session))
+    return And(visible(scope, by), in_session(by.session_id))
 
 
 def in_layers(layers: Iterable[Layer | str]) -> Predicate:

@@ -9,7 +9,7 @@ from typing import Any, Protocol, Self
 
 from alma import clock
 from alma.errors import ConflictError, NotFoundError, StorageError, UniquenessError, ValidationError
-from alma.memory.access import FLUSH_SECONDS, AccessRecorder
+from alma.memory.access import FLUSH_SECONDS, AccessRecorder, add_judgement
 from alma.memory.assignment import with_assigned
 from alma.memory.context import ContextReader, WorkingContext
 from alma.memory.deletion import BulkDeletion, delete_many
@@ -206,7 +206,7 @@ class Journal:
             return self._by_ids(scope, by, ids, where)
         wanted = where or ALIVE
         others = dataclasses.replace(wanted, types=())
-        seen = And(seen_from_here(scope, by, wanted.layers), others.predicate(clock.now()))
+        seen = And(seen_from_here(scope, by, wanted), others.predicate(clock.now()))
         return read_page(self._storage, scope, seen, sort, limit, offset, cursor, wanted.types)
 
     def bulk_delete(
@@ -299,16 +299,20 @@ class Journal:
         return self._promotions.promote(scope, by, memory_ids, dry_run=dry_run)
 
     def demote(self, memory_id: str, scope: Scope, *, by: Attribution = ANONYMOUS, reason: str | None = None) -> Memory:
-        """Take a memory's last promotion back: its layers are again exactly what they were."""
+        """Take a memory's last promotion back: its layers are again exactly what they were.
+
+        It also counts as saying that the memory did not help, so that it does not rise again by itself.
+        """
         return self._promotions.demote(memory_id, scope, by, reason)
 
     def mark_helpful(self, memory_id: str, scope: Scope, *, by: Attribution = ANONYMOUS, helpful: bool = True) -> None:
         """Say that a memory helped, or did not; it counts towards its promotion."""
-        if self._visible(self._storage, memory_id, scope, by, _READABLE) is None:
-            raise NotFoundError("memory", memory_id)
-        recorder = self._access or AccessRecorder(self._storage)
-        recorder.judge(memory_id, helpful, by.session_id)
-        recorder.flush()
+
+        def judge(tx: Transaction) -> None:
+            self._held(tx, memory_id, scope, by, _READABLE)
+            add_judgement(tx, memory_id, helpful, by.session_id)
+
+        self._storage.write(judge, by)
 
     def get_context(
         self,

@@ -10,6 +10,7 @@ from typing import Any
 
 from alma import clock
 from alma.errors import NotFoundError, ValidationError
+from alma.memory.access import add_judgement
 from alma.memory.filters import ALIVE, visible
 from alma.model.governance import Attribution
 from alma.model.memory import Layer, Memory, MemoryAccess, MemoryRelationship
@@ -114,6 +115,8 @@ class Promotions:
                 if matches(visible(scope, by), memory):
                     changed = _demoted(memory)
                     tx.save(changed)
+                    # Or the same evidence would let it rise again.
+                    add_judgement(tx, memory_id, False, by.session_id)
                     return changed
             raise NotFoundError("memory", memory_id)
 

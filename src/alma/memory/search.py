@@ -99,7 +99,7 @@ def search(
         raise ValidationError("search", "limit", limit, f"must be a whole number from 1 to {MOST_RESULTS}")
     wanted, moment = where or ALIVE, now or clock.now()
     plan = _plan(query, scope, by, moment) if routed and not wanted.layers else None
-    seen = seen_from_here(scope, by, wanted.layers)
+    seen = seen_from_here(scope, by, wanted)
     if plan is not None:
         wanted = dataclasses.replace(wanted, layers=plan.layers)
     fulfilling = wanted.predicate(moment)

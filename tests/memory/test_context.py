@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -71,6 +72,15 @@ def test_what_was_written_on_the_branch_is_there(journal: Journal) -> None:
     found = journal.get_context(SHOP, git=git, by=HERE)
     assert [item.id for item in found.section("This branch")] == [made.id]
     assert found.git == git
+
+
+def test_the_branch_is_read_from_the_working_directory(journal: Journal, tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".git" / "HEAD").write_text("ref: refs/heads/feature/pay\n")
+    made = note(journal, "use the new client", git=GitContext("/work", branch="feature/pay"))
+    assert made.git_context_json == {"branch": "feature/pay"}
+    assert ids(journal, "This branch", directory=tmp_path) == [made.id]
+    assert ids(journal, "This branch", directory=tmp_path / "nowhere" / "at" / "all", git_branch="other") == []
 
 
 def test_preferences_and_decisions_are_there(journal: Journal, store: StorageBackend) -> None:

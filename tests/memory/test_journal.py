@@ -77,6 +77,12 @@ def test_a_megabyte_is_still_accepted(light: Journal) -> None:
     assert len(note(light, text[: 1 << 20]).content) == 1_000_000
 
 
+def test_none_says_nothing(light: Journal) -> None:
+    unsaid = {"category": None, "importance_score": None, "layers": None, "ttl_seconds": None, "tags": None, "id": None}
+    made = note(light, "the schema of the database", **unsaid)
+    assert (made.category, made.importance_score, made.layer_project) == ("database", 0.5, True)
+
+
 def test_a_memory_of_nobody_is_refused(light: Journal) -> None:
     with pytest.raises(ScopeViolationError, match="a user, a project or a session"):
         light.create("x")

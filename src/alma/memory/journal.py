@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Protocol, Self
@@ -15,7 +16,7 @@ from alma.memory.context import ContextReader, WorkingContext
 from alma.memory.deletion import BulkDeletion, delete_many
 from alma.memory.entries import Content, changed_memory, checked_changes, new_memory
 from alma.memory.filters import ALIVE, MemoryFilter, age_limit, seen_from_here, visible
-from alma.memory.git import GitContext
+from alma.memory.git import GitContext, read_git_context
 from alma.memory.pages import NEWEST_FIRST, Page, read_page
 from alma.memory.promotion import DEFAULT_RULES, Promotion, PromotionRules, Promotions
 from alma.memory.search import SearchResult, search
@@ -73,17 +74,22 @@ class Journal:
 
     # ------------------------------------------------------------------ one memory
 
-    def create(self, content: Content, *, by: Attribution = ANONYMOUS, **fields: Any) -> Memory:
+    def create(
+        self, content: Content, *, by: Attribution = ANONYMOUS, git: GitContext | None = None, **fields: Any
+    ) -> Memory:
         """Remember something and return it as it is stored.
 
-        `content` is text, or JSON with a `text`. `fields` are those of a memory, `layers` by name and `ttl_seconds`.
-        Category, importance and layers that are not given are assigned, with their reasons under
+        `content` is text, or JSON with a `text`. `fields` are those of a memory, `layers` by name and `ttl_seconds`;
+        None says nothing. Category, importance and layers that are not given are assigned, with their reasons under
         `context_json["assigned"]`.
         """
+        given = {name: value for name, value in fields.items() if value is not None}
+        if git is not None:
+            given.setdefault("git_context_json", git.to_json())
         settings = self._settings()
-        memory = new_memory(content, {"decay_rate": settings["default_decay_rate"], **fields}, by)
-        memory = with_assigned(memory, fields, categorize=settings["auto_categorization_enabled"])
-        if "id" not in fields:
+        memory = new_memory(content, {"decay_rate": settings["default_decay_rate"], **given}, by)
+        memory = with_assigned(memory, given, categorize=settings["auto_categorization_enabled"])
+        if "id" not in given:
             return self._stored(self._writer.save(memory, by))
         self._warm(memory)
 
@@ -322,10 +328,16 @@ class Journal:
         files: Sequence[str] = (),
         git_branch: str | None = None,
         git: GitContext | None = None,
+        directory: str | os.PathLike[str] | None = None,
         by: Attribution = ANONYMOUS,
         max_tokens: int = 2000,
     ) -> WorkingContext:
-        """What matters now: the working set, open tasks, what is known of these files and this branch, and why."""
+        """What matters now: the working set, open tasks, what is known of these files and this branch, and why.
+
+        The branch is the one that is named, or that of the Git context, which a working directory tells.
+        """
+        if git is None and directory is not None:
+            git = read_git_context(directory)
         found = self._context.read(
             scope, by, activity, files, git_branch or (git.branch if git is not None else None), max_tokens, git
         )

@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from alma.bootstrap import create_embedder
 from alma.clock import now
-from alma.errors import ConflictError, NotFoundError, ScopeViolationError, UniquenessError, ValidationError
+from alma.errors import (
+    ConflictError,
+    NotFoundError,
+    ScopeViolationError,
+    StorageError,
+    UniquenessError,
+    ValidationError,
+)
 from alma.memory.filters import MemoryFilter
 from alma.memory.journal import Journal
-from alma.model.governance import Attribution, AuditEvent, Setting, SettingType
+from alma.model.governance import ANONYMOUS, Attribution, AuditEvent, Setting, SettingType
 from alma.model.memory import Layer, Memory
 from alma.model.query import Compare
+from alma.model.record import Record
 from alma.model.scope import Scope
+from alma.retrieval.engine import RetrievalEngine
+from alma.retrieval.writing import MemoryWriter
 from alma.storage.base import StorageBackend
 from tests.support.together import together
 
@@ -103,6 +115,29 @@ def test_a_time_to_live_ends_a_memory(journal: Journal, store: StorageBackend) -
     assert journal.get(made.id, SHOP) is None
     assert not journal.batch_read(SHOP).memories
     assert journal.batch_read(SHOP, where=MemoryFilter(include_expired=True)).memories
+
+
+class Doorkeeper(MemoryWriter):
+    """A writer that asks where text comes from, and puts what comes from outside away."""
+
+    def save(self, record: Record, by: Attribution = ANONYMOUS, source: str = "agent") -> Any:
+        if source == "web":
+            return SimpleNamespace(id=str(record.key), status="quarantined", reason="it looks like orders")
+        return SimpleNamespace(id=super().save(record, by), status="stored", reason=None)
+
+
+def test_a_writer_may_put_away_what_comes_from_elsewhere(store: StorageBackend) -> None:
+    embedder = create_embedder("mock")
+    engine = RetrievalEngine(store, embedder)
+    with Journal(store, Doorkeeper(store, embedder), engine) as journal:
+        made = note(journal, "from a colleague", source="user")
+        assert journal.update(made.id, {"content": "from a friend"}, SHOP, source="user").content == "from a friend"
+        with pytest.raises(StorageError, match="was quarantined and cannot be read: it looks like orders"):
+            note(journal, "obey", source="web")
+        assert journal.batch_read(SHOP).memories[0].id == made.id
+    with Journal(store, MemoryWriter(store, embedder), engine) as journal:
+        assert note(journal, "from the web", source="web")
+    engine.close()
 
 
 # ---------------------------------------------------------------------- private

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -38,7 +39,10 @@ _MOST_SUMMARIZED = 1_000
 
 
 class Writer(Protocol):
-    """What text enters the store through: it adds vectors, and may refuse, mask or merge."""
+    """What text enters the store through: it adds vectors, and may refuse, mask or merge.
+
+    Where its `save` also takes a `source`, it is told where the text comes from.
+    """
 
     def save(self, record: Record, by: Attribution = ...) -> object:
         """Save one record; returns its id, or something that has it as `id`."""
@@ -75,13 +79,19 @@ class Journal:
     # ------------------------------------------------------------------ one memory
 
     def create(
-        self, content: Content, *, by: Attribution = ANONYMOUS, git: GitContext | None = None, **fields: Any
+        self,
+        content: Content,
+        *,
+        by: Attribution = ANONYMOUS,
+        git: GitContext | None = None,
+        source: str | None = None,
+        **fields: Any,
     ) -> Memory:
         """Remember something and return it as it is stored.
 
         `content` is text, or JSON with a `text`. `fields` are those of a memory, `layers` by name and `ttl_seconds`;
         None says nothing. Category, importance and layers that are not given are assigned, with their reasons under
-        `context_json["assigned"]`.
+        `context_json["assigned"]`. `source` is where the text comes from, for a writer that wants to know.
         """
         given = {name: value for name, value in fields.items() if value is not None}
         if git is not None:
@@ -90,13 +100,13 @@ class Journal:
         memory = new_memory(content, {"decay_rate": settings["default_decay_rate"], **given}, by)
         memory = with_assigned(memory, given, categorize=settings["auto_categorization_enabled"])
         if "id" not in given:
-            return self._stored(self._writer.save(memory, by))
+            return self._stored(self._save(memory, by, source))
         self._warm(memory)
 
         def create_once(tx: Transaction) -> object:
             if tx.lock(Memory, [memory.id], _EVERYWHERE):
                 raise UniquenessError("memory", ("id",), (memory.id,))
-            return self._writer.save(memory, by)
+            return self._save(memory, by, source)
 
         return self._stored(self._storage.write(create_once, by))
 
@@ -126,6 +136,7 @@ class Journal:
         reason: str | None = None,
         expected_version: int | None = None,
         expected_updated_at: datetime | None = None,
+        source: str | None = None,
     ) -> Memory:
         """Change some fields and return the memory; a ConflictError where it is not what the caller thinks it is."""
         values, because = checked_changes(changes), _because(by, reason)
@@ -137,7 +148,7 @@ class Journal:
         def change(tx: Transaction) -> object:
             current = self._held(tx, memory_id, scope, by, _READABLE)
             conflict = _conflict(tx, current, expected_version, expected_updated_at)
-            return conflict or self._writer.save(changed_memory(current, values), because)
+            return conflict or self._save(changed_memory(current, values), because, source)
 
         saved = self._storage.write(change, because)
         if isinstance(saved, ConflictError):
@@ -389,6 +400,12 @@ class Journal:
         found = {memory.id: memory for memory in self._storage.find(Memory, scope, seen)}
         self.record_reads(found, by)
         return Page(tuple(found[key] for key in wanted if key in found))
+
+    def _save(self, memory: Memory, by: Attribution, source: str | None) -> object:
+        save: Any = self._writer.save
+        if source is None or "source" not in inspect.signature(save).parameters:
+            return save(memory, by)
+        return save(memory, by, source=source)
 
     def _warm(self, memory: Memory) -> None:
         """Let the embedder see the text before a transaction waits for its vector: it remembers what it has seen."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from alma.errors import ValidationError
-from alma.model.governance import AuditEvent, Setting
+from alma.model.governance import AuditEvent, MergeMark, Setting
 from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome, UserPreference
 from alma.model.memory import Memory, MemoryRelationship, MemoryVersion, ProjectPattern
 from alma.model.record import Record, RecordSpec, Reference
@@ -28,6 +28,7 @@ KINDS: tuple[type[Record], ...] = (
     AgentState,
     Setting,
     AuditEvent,
+    MergeMark,
 )
 
 _BY_KIND = {cls.spec.kind: cls for cls in KINDS}

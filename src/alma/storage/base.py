@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from alma.storage.feed import FoundVector, StoredVector, VectorFeed, VectorQuestion
 from alma.storage.outbox import Mark, MarkTable
-from alma.storage.primitives import Hit, Query
+from alma.storage.primitives import Hit, Query, VectorPart
 from alma.storage.records import DEFAULT_MODEL, Capability, RecordStore
 from alma.storage.transaction import Transaction
 from alma.storage.typed import TypedMemories
@@ -23,6 +23,7 @@ __all__ = [
     "Transaction",
     "TypedMemories",
     "VectorFeed",
+    "VectorPart",
     "VectorQuestion",
 ]
 

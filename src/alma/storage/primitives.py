@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from alma.model.governance import Attribution
 from alma.model.memory import MemoryVersion
@@ -23,6 +23,15 @@ class Hit(Generic[T]):
 
     record: T
     score: float
+
+
+class VectorPart(NamedTuple):
+    """One vector of a record: of which model, and which part, 0 for its own and from 1 on for its passages."""
+
+    record_id: str
+    model: str
+    part: int
+    vector: Vector
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +102,14 @@ class Primitives(ABC):
     @abstractmethod
     def _drop_other_vectors(self, spec: RecordSpec, record_ids: Collection[str], model: str) -> None:
         """Delete the vectors of every model but this one."""
+
+    @abstractmethod
+    def _vectors_of(self, spec: RecordSpec, keys: Sequence[str]) -> list[VectorPart]:
+        """Every vector of these records, of every model, in no order."""
+
+    @abstractmethod
+    def _erase(self) -> None:
+        """Delete everything the store holds: records, history, audit, vectors, models and marks."""
 
     @abstractmethod
     def _without_vector(

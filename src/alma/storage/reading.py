@@ -17,7 +17,7 @@ from alma.model.text import query_terms
 from alma.model.vector import Vector
 from alma.storage import versions
 from alma.storage.feed import VectorFeed, VectorQuestion
-from alma.storage.primitives import Hit, Primitives, Query
+from alma.storage.primitives import Hit, Primitives, Query, VectorPart
 from alma.storage.ranking import idf
 
 T = TypeVar("T", bound=Record)
@@ -188,6 +188,16 @@ class Reading(VectorFeed, Primitives):
 
     def count_without_vector(self, cls: type[Record], model: str, scope: Scope) -> int:
         return self._count_without_vector(embedding(spec_of(cls)), model, inside(cls.spec, scope, EVERYTHING))
+
+    def vectors_of(self, cls: type[Record], record_ids: Iterable[str]) -> list[VectorPart]:
+        """Every vector of these records, of every model and with the passages, by id, model and part."""
+        wanted = list(dict.fromkeys(record_ids))
+        found = self._vectors_of(embedding(spec_of(cls)), wanted) if wanted else []
+        return sorted(found, key=lambda each: each[:3])
+
+    def models(self) -> dict[str, int]:
+        """The models of which there are vectors, and how long those are."""
+        return {model: dims for model in self._models() if (dims := self._dims_of(model, None)) is not None}
 
     def history(self, cls: type[Record], record_id: str, scope: Scope) -> list[MemoryVersion]:
         _require_versioned(spec_of(cls))

@@ -19,7 +19,7 @@ from alma.model.query import EVERYTHING, Cursor, Order, Predicate
 from alma.model.record import Record
 from alma.model.scope import Scope
 from alma.storage.outbox import Mark
-from alma.storage.primitives import Hit
+from alma.storage.primitives import Hit, VectorPart
 from alma.storage.transaction import Transaction
 
 T = TypeVar("T", bound=Record)
@@ -306,6 +306,16 @@ class RecordStore(ABC):
         """How many records inside the scope have no vector of this model."""
         with self.snapshot() as tx:
             return tx.count_without_vector(cls, model, scope)
+
+    def vectors_of(self, cls: type[Record], record_ids: Iterable[str]) -> list[VectorPart]:
+        """Every vector of these records, of every model and with the passages, by id, model and part."""
+        with self.snapshot() as tx:
+            return tx.vectors_of(cls, record_ids)
+
+    def models(self) -> dict[str, int]:
+        """The models of which there are vectors, and how long those are."""
+        with self.snapshot() as tx:
+            return tx.models()
 
     def history(self, cls: type[Record], record_id: str, scope: Scope) -> list[MemoryVersion]:
         """Every version of a record that lay inside the scope, oldest first; a deleted record keeps its history."""

@@ -189,6 +189,16 @@ class SQLiteTransaction(SQLiteFeed):
             ((spec.kind, key, model, len(vector), vector.to_bytes()) for key, vector in vectors.items()),
         )
 
+    def _among(self, name: str) -> str:
+        return f"IN (SELECT value FROM json_each(:{name}))"
+
+    def _listed(self, keys: Sequence[str]) -> str:
+        return str(self.dialect.encode(FieldType.STRINGS, list(keys)))
+
+    def _erase(self) -> None:
+        super()._erase()
+        sqlite_fulltext.clear(self._connection)
+
     def _insert_first_versions(self, kind: str, keys: Sequence[str], moment: datetime) -> None:
         """One statement for all: nothing but the id differs from row to row."""
         self.run(

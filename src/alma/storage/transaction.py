@@ -54,6 +54,35 @@ class Transaction(Reading):
         for spec, batch in _by_kind(records):
             self._save_batch(spec, batch)
 
+    def adopt(self, records: Iterable[Record], versions: Iterable[MemoryVersion] = ()) -> None:
+        """Store new records with the history they bring from elsewhere, instead of beginning one here.
+
+        A version may belong to a record that is gone; it must be new here as well.
+        """
+        for spec, batch in _by_kind(records):
+            keys = list(map(spec.key_of, batch))
+            self._reserve(spec, keys)
+            self._check_unique(spec, batch)
+            self._check_references(spec, batch)
+            with self._writing():
+                self._insert(spec, batch)
+                self._follow_up(spec, batch, ())
+        rows = [version.replace(id=None) for version in versions]
+        if rows:
+            with self._writing():
+                self._insert(MemoryVersion.spec, rows)
+
+    def erase(self) -> None:
+        """Forget everything, the history and the audit log too; only a restore has reason to."""
+        with self._writing():
+            self._erase()
+
+    def claim_model(self) -> None:
+        """Say that the store's own model is its model, although it has vectors of none yet."""
+        if not self._models():
+            with self._writing():
+                self._dims_of(self.embedding_model, self.embedding_dim)
+
     def update(self, cls: type[T], record_id: str, changes: Mapping[str, Any], scope: Scope) -> T | None:
         if not isinstance(changes, Mapping):
             raise ValidationError(spec_of(cls).kind, None, changes, "can only be updated with a dict of fields")

@@ -17,9 +17,9 @@ from alma.model.record import Record, RecordSpec
 from alma.model.scope import Scope
 from alma.model.vector import Vector
 from alma.storage.outbox import Mark, MarkTable
-from alma.storage.primitives import Query
+from alma.storage.primitives import Query, VectorPart
 from alma.storage.sql.clauses import Bindings, Values, limited
-from alma.storage.sql.statements import Dialect, KindStatements
+from alma.storage.sql.statements import Dialect, KindStatements, as_vector
 from alma.storage.transaction import Transaction
 
 
@@ -168,6 +168,28 @@ class SqlTransaction(Transaction):
             f"WHERE memory_type = {mark} AND memory_id = {mark} AND model <> {mark}",
             [(spec.kind, key, model) for key in record_ids],
         )
+
+    def _vectors_of(self, spec: RecordSpec, keys: Sequence[str]) -> list[VectorPart]:
+        table = self.schema.embeddings.name
+        found = self.rows(
+            f"SELECT memory_id, model, part, embedding FROM {table} "
+            f"WHERE memory_type = {self._named('kind')} AND memory_id {self._among('keys')}",
+            {"kind": spec.kind, "keys": self._listed(keys)},
+        )
+        return [VectorPart(key, model, part, as_vector(data)) for key, model, part, data in found]
+
+    @abstractmethod
+    def _among(self, name: str) -> str:
+        """The condition that a column is in the list bound to this name."""
+
+    @abstractmethod
+    def _listed(self, keys: Sequence[str]) -> Any:
+        """A list of ids as a parameter of `_among`."""
+
+    def _erase(self) -> None:
+        for table in self.schema.metadata.tables.values():
+            self.run(f'DELETE FROM "{table.name}"', {})
+        self._lengths.clear()
 
     def _without_vector(
         self, spec: RecordSpec, model: str, where: Predicate, limit: int, after: str | None

@@ -1,0 +1,21 @@
+"""Coming and going: export and import, backup and restore, merge."""
+
+from __future__ import annotations
+
+from alma.transfer.exporting import Exported, export_store
+from alma.transfer.importing import ExportHeader, import_store, verify_export
+from alma.transfer.merging import merge_stores
+from alma.transfer.report import Conflict, Refused, Renamed, TransferReport
+
+__all__ = [
+    "Conflict",
+    "ExportHeader",
+    "Exported",
+    "Refused",
+    "Renamed",
+    "TransferReport",
+    "export_store",
+    "import_store",
+    "merge_stores",
+    "verify_export",
+]

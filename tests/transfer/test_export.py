@@ -65,7 +65,13 @@ def fill(storage: StorageBackend) -> None:
         ]
     )
     storage.save_many(
-        [make.a_heuristic(id="h1"), make.an_outcome(), make.a_preference(), make.some_knowledge(), make.an_anti_pattern()]
+        [
+            make.a_heuristic(id="h1"),
+            make.an_outcome(),
+            make.a_preference(),
+            make.some_knowledge(),
+            make.an_anti_pattern(),
+        ]
     )
     storage.update(Memory, "m1", {"content": "the build was moved back"}, EVERYWHERE)
     storage.put_vectors(Memory, {"m1": [0.5] * 5, "m2": [0.25] * 5}, "other")

@@ -240,9 +240,7 @@ def _differing(old: Record, new: Record) -> dict[str, tuple[Any, Any]]:
     apart = {*counters_of(old.spec), *READ_AT, *_CHANGED_AT, old.spec.vector_field or ""}
     mine, theirs = to_document(old, without=apart), to_document(new, without=apart)
     return {
-        name: (mine.get(name), theirs.get(name))
-        for name in {**mine, **theirs}
-        if mine.get(name) != theirs.get(name)
+        name: (mine.get(name), theirs.get(name)) for name in {**mine, **theirs} if mine.get(name) != theirs.get(name)
     }
 
 

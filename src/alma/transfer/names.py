@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -30,7 +30,9 @@ class Names:
     ) -> list[Parcel]:
         """The parcels with the ids that their records have in this store; one that fits nowhere is refused."""
         known = [self._readdressed(parcel) for parcel in parcels]
-        holders = {rule.name: _holders(tx, cls, rule, known) for rule in cls.spec.unique}
+        holders = {
+            rule.name: holders_of(tx, cls, rule, [parcel.record for parcel in known]) for rule in cls.spec.unique
+        }
         settled: dict[str, Parcel] = {}
         for parcel in known:
             fitting = self._settled(cls.spec, parcel, holders, report)
@@ -57,7 +59,7 @@ class Names:
     ) -> Parcel | None:
         chosen: str | None = None
         for rule in spec.unique:
-            holder = holders[rule.name].get(_values(rule, parcel.record))
+            holder = holders[rule.name].get(unique_values(rule, parcel.record))
             if holder is None or holder == (chosen or parcel.record.key):
                 continue
             if chosen is None:
@@ -79,11 +81,11 @@ class Names:
         return Parcel(record.replace(**{spec.key: holder}), vectors, left_as=record.key)
 
 
-def _holders(
-    tx: Transaction, cls: type[Record], rule: Unique, parcels: Sequence[Parcel]
+def holders_of(
+    tx: Transaction, cls: type[Record], rule: Unique, records: Iterable[Record]
 ) -> Mapping[tuple[Any, ...], str]:
     """Which stored record has which values of a rule, for the values that arrive."""
-    wanted = {values for parcel in parcels if (values := _values(rule, parcel.record))}
+    wanted = {values for record in records if (values := unique_values(rule, record))}
     if not wanted:
         return {}
     names = [*rule.fields, cls.spec.key]
@@ -92,7 +94,7 @@ def _holders(
     return {row[:-1]: row[-1] for row in rows if row[:-1] in wanted}
 
 
-def _values(rule: Unique, record: Record) -> tuple[Any, ...]:
+def unique_values(rule: Unique, record: Record) -> tuple[Any, ...]:
     """What must be unique of a record; nothing where a missing value makes it unique anyway."""
     values = tuple(getattr(record, name) for name in rule.fields)
     return () if None in values and not rule.nulls_equal else values

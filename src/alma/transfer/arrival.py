@@ -120,7 +120,11 @@ class Arrival:
             tx.adopt([ready[p.record.key] for p in adopted], [row for p in adopted for row in p.versions])
         report.vectors += put_vectors(tx, cls, [part for p in parcels for part in p.vectors], report)
         report.new[cls.spec.kind] += len(parcels)
-        self._ledger.note(tx, cls.spec, {key: (record, record) for key, record in ready.items()}, entries)
+        # The history of a versioned kind came along and tells later what was common to both.
+        telling = cls.spec.versioned or "updated_at" not in cls.spec.by_name
+        self._ledger.note(
+            tx, cls.spec, {key: (record, record) for key, record in ready.items()}, entries, () if telling else ready
+        )
 
     # ------------------------------------------------------------------ records that are there
 
@@ -156,7 +160,7 @@ class Arrival:
             tx.save(*changed.values())
             report.changed[cls.spec.kind] += len(changed)
         report.vectors += put_vectors(tx, cls, _missing(tx, cls, vectors, changed, stored), report)
-        self._ledger.note(tx, cls.spec, noted, entries)
+        self._ledger.note(tx, cls.spec, noted, entries, changed)
 
     def _decided(self, old: Record, parcel: Parcel, rows: Sequence[MemoryVersion], entry: Entry) -> _Outcome:
         """Whose word is taken: that of the only one who changed the record, else that of the later one."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -68,8 +68,9 @@ class Ledger:
         spec: RecordSpec,
         merged: Mapping[str, tuple[Record, Record]],
         entries: Mapping[str, Entry],
+        changed: Collection[str],
     ) -> None:
-        """Remember records as they arrived and as they were stored."""
+        """Remember records as they arrived and as they were stored; `changed` are those no common history tells of."""
 
 
 _PLAIN = Entry()
@@ -137,20 +138,23 @@ class MergeLedger(Ledger):
         spec: RecordSpec,
         merged: Mapping[str, tuple[Record, Record]],
         entries: Mapping[str, Entry],
+        changed: Collection[str],
     ) -> None:
         marks: list[MergeMark] = []
         for key, (arrived, stored) in merged.items():
             entry = entries[key]
             assert isinstance(entry, MergeEntry)
-            marks.extend(self._marks(spec, key, entry, arrived, stored))
+            marks.extend(self._marks(spec, key, entry, arrived, stored, key in changed))
         if marks:
             tx.save(*marks)
 
-    def _marks(self, spec: RecordSpec, key: str, entry: MergeEntry, arrived: Record, stored: Record) -> list[MergeMark]:
+    def _marks(
+        self, spec: RecordSpec, key: str, entry: MergeEntry, arrived: Record, stored: Record, changed: bool
+    ) -> list[MergeMark]:
         """Only what is new to remember: a merge that brought nothing writes nothing."""
         shares: dict[str, dict[str, float]] = dict(entry.shares or {})
         said, result = content_digest(arrived), content_digest(stored)
-        if said != result:
+        if changed or said != result or entry.mark is not None:
             shares.setdefault(self._source_id, {})
         found: list[MergeMark] = []
         for origin, share in shares.items():

@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 from enum import StrEnum
+from pathlib import Path
 from typing import Any, Self, TypeVar
 
 from alma.clock import new_id
-from alma.errors import ConflictError, StorageError, UniquenessError, ValidationError
+from alma.errors import ConflictError, StorageError, UniquenessError, UnsupportedOperation, ValidationError
 from alma.model.common import checked_name
 from alma.model.governance import ANONYMOUS, Attribution
 from alma.model.memory import MemoryVersion
@@ -37,6 +38,7 @@ class Capability(StrEnum):
     VECTOR_INDEX = "vector_index"
     VECTOR_FEED = "vector_feed"
     PARTITIONS = "partitions"
+    COPY = "copy"
 
 
 class RecordStore(ABC):
@@ -413,6 +415,16 @@ class RecordStore(ABC):
         """Every mark there is for the projection, parked ones included."""
         with self.snapshot() as tx:
             return tx.pending(projection)
+
+    # ------------------------------------------------------------------ copies
+
+    def copy_to(self, path: Path, on_progress: Callable[[int, int], object] = lambda done, total: None) -> None:
+        """Write one committed state of everything into a new file, while others write; needs `Capability.COPY`."""
+        raise UnsupportedOperation("this store makes no copies of itself; export it instead")
+
+    def copy_from(self, path: Path) -> None:
+        """Become what such a file holds, all at once; needs `Capability.COPY`."""
+        raise UnsupportedOperation("this store makes no copies of itself; import an export instead")
 
     # ------------------------------------------------------------------ life cycle
 

@@ -119,4 +119,11 @@ class ImportReport:
 
     def to_dict(self) -> JsonObject:
         """The report as JSON."""
-        return asdict(self)
+        names = ("new", "changed", "unchanged", "vectors", "left_out")
+        return {
+            "system": self.system,
+            "dry_run": self.dry_run,
+            "rows": self.rows,
+            **{name: dict(getattr(self, name)) for name in names},
+            "rejected": [asdict(each) for each in self.rejected],
+        }

@@ -67,4 +67,6 @@ class TransferReport:
 
     def to_dict(self) -> JsonObject:
         """The report as JSON."""
-        return asdict(self)
+        counts = {name: dict(getattr(self, name)) for name in ("new", "changed", "unchanged", "kept")}
+        lists = {name: [asdict(each) for each in getattr(self, name)] for name in ("conflicts", "renamed", "refused")}
+        return {"dry_run": self.dry_run, **counts, "vectors": self.vectors, **lists}

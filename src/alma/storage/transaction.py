@@ -20,7 +20,7 @@ from alma.errors import (
 )
 from alma.model.common import checked_name
 from alma.model.fields import FieldType
-from alma.model.governance import Attribution, AuditEvent
+from alma.model.governance import Attribution, AuditEvent, Setting, default_settings
 from alma.model.kinds import kind_named, references_to
 from alma.model.memory import ChangeType, MemoryVersion
 from alma.model.query import And, Compare, In, Missing, Predicate
@@ -73,9 +73,10 @@ class Transaction(Reading):
                 self._insert(MemoryVersion.spec, rows)
 
     def erase(self) -> None:
-        """Forget everything, the history and the audit log too; only a restore has reason to."""
+        """Become a new store: forget everything, the history and the audit log too; only a restore has reason to."""
         with self._writing():
             self._erase()
+            self._insert(Setting.spec, default_settings())
 
     def claim_model(self) -> None:
         """Say that the store's own model is its model, although it has vectors of none yet."""

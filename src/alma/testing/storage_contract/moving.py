@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from alma.errors import ConflictError, StorageError, UnsupportedOperation
-from alma.model.governance import Setting
+from alma.model.governance import AuditEvent, Setting, default_settings
 from alma.model.learning import Heuristic
 from alma.model.memory import Memory, MemoryVersion
 from alma.model.workspace import Session
@@ -62,8 +62,11 @@ class MovingContract:
         assert storage.count(Memory, EVERYWHERE) == 1
         assert storage.search_text(Memory, "build host", SHOP)
         storage.write(lambda tx: tx.erase())
-        for cls in (Memory, Heuristic, MemoryVersion, Setting):
+        for cls in (Memory, Heuristic, MemoryVersion, AuditEvent):
             assert storage.count(cls, EVERYWHERE) == 0
+        assert {setting.key for setting in storage.find(Setting, EVERYWHERE)} == {
+            each.key for each in default_settings()
+        }
         assert storage.models() == {}
         assert not storage.search_text(Memory, "build host", EVERYWHERE)
         storage.save_many([make.a_memory(id="m", tags=["a"]), make.a_heuristic(id="h", embedding=NORTH)])

@@ -118,13 +118,25 @@ def open_as_it_is(store: str, schema: str = "public", new_model: tuple[str, int]
 
 def open_existing(store: str, schema: str = "public") -> StorageBackend:
     """A store that must be there already, opened for its own model."""
-    if store.startswith(_FILE_SCHEME):
-        folder = Path(store.removeprefix(_FILE_SCHEME))
-        if not folder.is_dir():
-            raise ConfigurationError(f"there is no store at {folder}")
-    elif not _is_postgres(store):
-        _existing(_sqlite_path(store))
+    if not _is_postgres(store) and not _exists(store):
+        raise ConfigurationError(f"there is no store at {store.removeprefix(_FILE_SCHEME)}")
     return open_as_it_is(store, schema)
+
+
+@contextmanager
+def open_target(
+    store: str, schema: str = "public", new_model: tuple[str, int] | None = None, *, dry_run: bool = False
+) -> Iterator[StorageBackend]:
+    """A store to bring something into, made where there is none; a dry run makes a passing one instead."""
+    if not dry_run or _is_postgres(store) or _exists(store):
+        with open_as_it_is(store, schema, new_model) as storage:
+            yield storage
+        return
+    with (
+        tempfile.TemporaryDirectory(prefix="alma-dry-run-") as folder,
+        open_as_it_is(str(Path(folder) / "alma.db"), schema, new_model) as storage,
+    ):
+        yield storage
 
 
 def local_model() -> tuple[str, int]:
@@ -142,6 +154,7 @@ def restore_storage(
 ) -> None:
     """Make a store of any kind, which need not exist yet, what a backup of any kind holds."""
     from alma.storage.base import Capability
+    from alma.storage.sql.sqlite_copies import require_sound
     from alma.transfer import restore_store, verify_export
     from alma.transfer.backup import is_database
 
@@ -150,6 +163,7 @@ def restore_storage(
         header = verify_export(path)
         with open_as_it_is(store, schema, (header.embedding_model, header.embedding_dim)) as storage:
             return restore_store(path, storage, force=force, on_progress=on_progress)
+    require_sound(path)
     with open_as_it_is(store, schema) as storage:
         if Capability.COPY in storage.capabilities:
             return restore_store(path, storage, force=force, on_progress=on_progress)
@@ -160,10 +174,8 @@ def restore_storage(
 @contextmanager
 def _as_export(database: Path) -> Iterator[Path]:
     """A copy of an SQLite store as an export, which any store takes."""
-    from alma.storage.sql.sqlite_copies import require_sound
     from alma.transfer import export_store
 
-    require_sound(database)
     with tempfile.TemporaryDirectory(prefix="alma-restore-") as folder:
         copy = Path(folder) / "copy.db"
         shutil.copyfile(database, copy)
@@ -308,6 +320,21 @@ def _sqlite_path(store: str) -> Path:
     if not store.strip():
         raise ConfigurationError(f"the store must be named: {_FORMS}")
     return Path(store.removeprefix(_SQLITE_SCHEME))
+
+
+def _exists(store: str) -> bool:
+    """Whether there is something where a store in files would be."""
+    if store.startswith(_FILE_SCHEME):
+        return Path(store.removeprefix(_FILE_SCHEME)).is_dir()
+    return _sqlite_path(store).is_file()
+
+
+def is_same_store(one: str, other: str) -> bool:
+    """Whether two names stand for the same place."""
+    if _is_postgres(one) or _is_postgres(other):
+        return one == other
+    places = (Path(each.removeprefix(_FILE_SCHEME).removeprefix(_SQLITE_SCHEME)).resolve() for each in (one, other))
+    return len(set(places)) == 1
 
 
 def _existing(path: Path) -> Path:

@@ -110,7 +110,8 @@ def test_importing_twice_changes_nothing(kind: str, new_store: OpenStore, tmp_pa
 def emptied(*stores: StorageBackend) -> None:
     """Nothing at all is left, not even what every new store has."""
     for store in stores:
-        store.write(lambda tx: (tx.erase(), tx.delete_where(Setting, EVERYWHERE, And())))
+        store.write(lambda tx: tx.erase())
+        store.delete_where(Setting, EVERYWHERE, And())
 
 
 @pytest.mark.parametrize("cls", TRAVELLING, ids=lambda cls: cls.spec.kind)

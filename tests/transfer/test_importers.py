@@ -23,7 +23,7 @@ from alma.errors import ConfigurationError
 from alma.importers import ImportOptions, import_into
 from alma.model.governance import AuditEvent
 from alma.model.memory import Memory, MemoryRelationship, MemoryVersion
-from alma.model.query import Compare
+from alma.model.query import Compare, Order
 from alma.model.scope import Scope
 from alma.model.workspace import AgentState, Session, User
 from alma.storage.base import StorageBackend
@@ -287,6 +287,28 @@ def test_json_that_breaks_off_gives_what_came_before(new_store: OpenStore, tmp_p
     report = import_into(store, tmp_path / "c.json", "contextual-memory")
     assert store.count(Memory, EVERYWHERE) == 2
     assert [rejected.where for rejected in report.rejected] == ["item 3"]
+
+
+def test_a_flat_list_of_turns_becomes_sessions_with_their_turns(new_store: OpenStore, tmp_path: Path) -> None:
+    store = new_store("sqlite")
+    turns = [
+        {"session_id": "s", "role": "user", "content": text, "timestamp": f"2024-01-01T10:00:0{n}"}
+        for n, text in enumerate(("one", "two", "one"))
+    ]
+    path = as_lines(tmp_path / "turns.jsonl", turns)
+    for _ in range(2):
+        report = import_into(store, path, "session-memory-agent")
+        assert report.rejected == []
+        said = store.find(Memory, Scope(session_id="s"), order=[Order("created_at")])
+        assert [memory.content for memory in said] == ["one", "two", "one"]
+    assert store.count(Session, EVERYWHERE) == 1
+
+
+def test_facts_about_the_file_are_no_rows(new_store: OpenStore, tmp_path: Path) -> None:
+    store = new_store("sqlite")
+    (tmp_path / "m.json").write_text(json.dumps({"count": 1, "page": {"next": None}, "results": [MEM0]}))
+    report = import_into(store, tmp_path / "m.json", "mem0")
+    assert (report.new["memory"], report.rejected) == (1, [])
 
 
 def test_lists_may_be_tables_of_their_own(new_store: OpenStore, tmp_path: Path) -> None:

@@ -135,6 +135,18 @@ def test_a_change_of_one_side_alone_is_no_conflict(two: tuple[StorageBackend, St
     assert target.require(Memory, "m", EVERYWHERE).content == "four"
 
 
+def test_what_was_deleted_here_since_stays_deleted(two: tuple[StorageBackend, StorageBackend]) -> None:
+    source, target = two
+    source.save(make.a_memory(id="m"))
+    merge_stores(source, target)
+    target.delete(Memory, ["m"], EVERYWHERE)
+    assert merge_stores(source, target).kept["memory"] == 1
+    assert target.get(Memory, "m", EVERYWHERE) is None
+    source.update(Memory, "m", {"content": "it matters", "updated_at": datetime.now(UTC)}, EVERYWHERE)
+    merge_stores(source, target)
+    assert target.require(Memory, "m", EVERYWHERE).content == "it matters"
+
+
 def test_people_and_projects_are_known_by_their_names(two: tuple[StorageBackend, StorageBackend]) -> None:
     source, target = two
     source.save_many([make.a_user(id="u1", display_name="Ana"), make.a_project(id="p1", user_id="u1")])

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Annotated, Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import typer
 from rich.console import Console
 
-from alma.bootstrap import create_embedder, local_model, open_as_it_is, open_existing, restore_storage
+from alma.bootstrap import create_embedder, is_same_store, local_model, open_existing, open_target, restore_storage
 from alma.cli.shown import AsJson, Schema, progress_bar, show_json, show_table
 from alma.errors import ConfigurationError
 from alma.importers import IMPORTERS, ImportOptions, ImportProgress, ImportReport, import_into
+from alma.model.memory import Memory
 from alma.model.scope import Scope
-from alma.storage.base import StorageBackend
-from alma.transfer import TransferReport, backup_store, export_store, import_store, merge_stores
+from alma.transfer import TransferReport, backup_store, export_store, import_store, merge_stores, verify_export
 
 STORES = "An SQLite file, file:///folder or a postgresql:// URL."
 StoreArgument = Annotated[str, typer.Argument(metavar="STORE", help=STORES)]
@@ -62,7 +61,7 @@ def import_command(
     options = ImportOptions(_zone(zone), embedding_model, None, user, project, agent)
     embedder = None if embed is None else create_embedder(embed)
     model = local_model() if embedder is None else (embedder.model, embedder.dimension)
-    with open_as_it_is(into, schema, model) as storage, _rows_bar(system) as tell:
+    with open_target(into, schema, model, dry_run=dry_run) as storage, _rows_bar(system) as tell:
         report = import_into(
             storage,
             source,
@@ -73,7 +72,10 @@ def import_command(
             batch_size=batch_size,
             on_progress=tell,
         )
+        lacking = storage.count_without_vector(Memory, storage.embedding_model, Scope.everywhere())
     _show_import(report, as_json)
+    if lacking and not (as_json or dry_run):
+        typer.echo(f"{lacking} memory(s) have no vector yet: alma reembed --store {_without_password(into)}")
 
 
 def export_command(
@@ -147,11 +149,11 @@ def merge_command(
 
     Example: alma merge laptop.db .alma/alma.db --dry-run
     """
-    if not source.startswith("postgres") and Path(source).resolve() == Path(into).resolve():
+    if is_same_store(source, into):
         raise ConfigurationError("a store cannot be merged into itself")
     with open_existing(source, schema) as old:
         model = (old.embedding_model, old.embedding_dim)
-        with open_as_it_is(into, schema, model) as target, _bar("merge") as tell:
+        with open_target(into, schema, model, dry_run=dry_run) as target, _bar("merge") as tell:
             report = merge_stores(old, target, dry_run=dry_run, on_progress=tell)
     _show_transfer(report, as_json)
 
@@ -160,11 +162,9 @@ def merge_command(
 
 
 def _import_export(source: str, into: str, dry_run: bool, schema: str, as_json: bool) -> None:
-    from alma.transfer import verify_export
-
     header = verify_export(source)
-    storage: StorageBackend
-    with open_as_it_is(into, schema, (header.embedding_model, header.embedding_dim)) as storage, _bar("jsonl") as tell:
+    model = (header.embedding_model, header.embedding_dim)
+    with open_target(into, schema, model, dry_run=dry_run) as storage, _bar("jsonl") as tell:
         report = import_store(storage, source, dry_run=dry_run, on_progress=tell)
     _show_transfer(report, as_json)
 

@@ -10,6 +10,8 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, tzinfo
 from typing import Any
 
+from alma.errors import ValidationError
+from alma.model.common import checked_name
 from alma.model.fields import JsonObject
 from alma.model.record import Record
 from alma.model.vector import Vector
@@ -77,6 +79,15 @@ class ImportOptions:
     user_id: str | None = None
     project_id: str | None = None
     agent: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("embedding_model", "user_id", "project_id", "agent"):
+            if getattr(self, name) is not None:
+                checked_name("import", name, getattr(self, name))
+        if not isinstance(self.zone, tzinfo):
+            raise ValidationError(
+                "import", "zone", self.zone, "must be a time zone, for example ZoneInfo('Asia/Manila')"
+            )
 
 
 class Importer(ABC):

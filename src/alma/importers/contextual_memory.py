@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from datetime import datetime
 from typing import Any
 
 from alma.importers.base import Found, Importer, ImportOptions, Item, Row, RowRefused
@@ -18,6 +19,9 @@ class ContextualMemory(Importer):
     fields = frozenset(
         {"context_id", "session_id", "context_data", "embedding", "created_at", "expires_at", "source_agent", "tags"}
     )
+
+    def __init__(self) -> None:
+        self._last: Item | None = None
 
     def items(self, row: Row, options: ImportOptions, stage: str) -> Iterator[Found]:
         data = mapping(row.data)
@@ -48,8 +52,14 @@ class ContextualMemory(Importer):
         embedding = vector(data.get("embedding"))
         model = maybe_named("embedding_model", data.get("embedding_model")) or options.embedding_model or self.name
         if session_id is not None:
-            yield a_mentioned_session(session_id, options, self.name, created)
+            yield self._session(session_id, options, created)
         yield Item(memory, {} if embedding is None else {model: embedding})
+
+    def _session(self, session_id: str, options: ImportOptions, created: datetime | None) -> Item:
+        """The session that a row names; rows of one session mostly follow each other, so the last one is kept."""
+        if self._last is None or self._last.record.key != session_id:
+            self._last = a_mentioned_session(session_id, options, self.name, created)
+        return self._last
 
 
 def _priority(data: Mapping[str, Any]) -> dict[str, Any]:

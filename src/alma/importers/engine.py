@@ -27,7 +27,7 @@ from alma.model.governance import Attribution
 from alma.model.kinds import KINDS, kind_named
 from alma.model.memory import Memory
 from alma.model.query import In
-from alma.model.record import Record
+from alma.model.record import Record, Reference
 from alma.model.scope import Scope
 from alma.storage.base import StorageBackend, Transaction, VectorPart
 from alma.transfer.arrival import put_vectors
@@ -210,8 +210,9 @@ class _Import:
         known = _stored_records(tx, batch)
         taken = _taken(tx, batch)
         taken.update(self._taken)
+        ends = _ends(tx, batch)
         for entry in batch:
-            if entry.item.record.spec.references and not self._leads_somewhere(tx, entry, known, plan):
+            if not self._leads_somewhere(entry, known, ends, plan):
                 continue
             for record in self._fitting(entry, known, taken, plan):
                 self._decide(entry, record, known, plan)
@@ -278,20 +279,16 @@ class _Import:
         return (key in plan.new or _number(record) in self._seen) and record.text() != old.text()
 
     def _leads_somewhere(
-        self, tx: Transaction, entry: _Entry, known: Mapping[tuple[str, str], Record], plan: _Plan
+        self, entry: _Entry, known: Mapping[tuple[str, str], Record], ends: set[tuple[str, str]], plan: _Plan
     ) -> bool:
         record = entry.item.record
-        for reference in record.spec.references:
-            key = getattr(record, reference.field)
-            if not reference.must_exist or key is None or (reference.kind, key) in known:
+        for reference in _required(record):
+            end = (reference.kind, getattr(record, reference.field))
+            if end in known or end in ends or (self.report.dry_run and hash(end) in self._seen):
                 continue
-            target = kind_named(reference.kind)
-            planned = self.report.dry_run and hash((reference.kind, key)) in self._seen
-            if not planned and not tx.values(target, [target.spec.key], _EVERYWHERE, In(target.spec.key, [key])):
-                end = "from" if reference.field.startswith("from") else "to"
-                shown = record.values().get("metadata", {}).get(end, key)
-                plan.rejected.append(Rejected(entry.where, record.key, f"there is no {reference.kind} for {shown!r}"))
-                return False
+            shown = record.values().get("metadata", {}).get(reference.field.partition("_")[0], end[1])
+            plan.rejected.append(Rejected(entry.where, record.key, f"there is no {reference.kind} for {shown!r}"))
+            return False
         return True
 
     # ------------------------------------------------------------------ storing
@@ -335,6 +332,23 @@ def _stored_records(tx: Transaction, batch: Sequence[_Entry]) -> dict[tuple[str,
         for cls, some in keys.items()
         for record in tx.get_many(cls, some, _EVERYWHERE)
     }
+
+
+def _required(record: Record) -> Iterator[Reference]:
+    return (reference for reference in record.spec.references if reference.must_exist)
+
+
+def _ends(tx: Transaction, batch: Sequence[_Entry]) -> set[tuple[str, str]]:
+    """The stored records that the batch's records cannot do without."""
+    wanted: dict[str, set[str]] = defaultdict(set)
+    for entry in batch:
+        for reference in _required(entry.item.record):
+            wanted[reference.kind].add(getattr(entry.item.record, reference.field))
+    found: set[tuple[str, str]] = set()
+    for kind, keys in wanted.items():
+        cls = kind_named(kind)
+        found.update((kind, key) for (key,) in tx.values(cls, [cls.spec.key], _EVERYWHERE, In(cls.spec.key, keys)))
+    return found
 
 
 def _taken(tx: Transaction, batch: Sequence[_Entry]) -> dict[tuple[str, tuple[Any, ...]], str]:

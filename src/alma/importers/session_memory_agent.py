@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
@@ -37,6 +39,8 @@ _PAIRS = (
     ("query", "response"),
     ("question", "answer"),
 )
+_SAID = ("content", "text", "message", "utterance", "transcript")
+_TURN_IDS = ("id", "message_id", "turn_id", "entry_id")
 _KNOWN = ("session_id", "conversation_history", "session_data", "session_summary", "created_at", "last_interaction")
 
 
@@ -52,6 +56,7 @@ class SessionMemoryAgent(Importer):
         data = mapping(row.data)
         if row.under is not None and not row.listed:
             data.setdefault("session_id", row.under)
+        data = _as_session(data)
         session_id = named("session_id", data.get("session_id"))
         created = moment("created_at", data.get("created_at"), options.zone)
         changed = moment("last_interaction", data.get("last_interaction"), options.zone)
@@ -120,10 +125,22 @@ class SessionMemoryAgent(Importer):
                 yield Rejected(f"{row.where}, conversation_history[{number}]", session_id, str(exc))
 
 
+def _as_session(data: dict[str, Any]) -> dict[str, Any]:
+    """The row; one that is a single turn of a conversation becomes a session with that turn."""
+    told = ("conversation_history", "session_data", "session_summary", "last_interaction")
+    if any(name in data for name in told) or not turn_text({k: v for k, v in data.items() if k in _SAID}).strip():
+        return data
+    turn = {name: value for name, value in data.items() if name not in ("session_id", "user_id")}
+    if first(turn, _TURN_IDS) is None:
+        said = json.dumps([str(value) for value in turn.values()])
+        turn["id"] = hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return {"session_id": data.get("session_id"), "conversation_history": [turn]}
+
+
 def _turns(value: Any) -> Iterator[tuple[str, Any, str]]:
     """Each turn with what names it in its conversation, and who said it where the entry holds both sides."""
     for number, (key, entry) in enumerate(entries("conversation_history", value)):
-        own = first(entry, ("id", "message_id", "turn_id", "entry_id")) if isinstance(entry, Mapping) else None
+        own = first(entry, _TURN_IDS) if isinstance(entry, Mapping) else None
         name = str(own if own is not None else key if key is not None else number)
         pair = _pair(entry)
         if pair is None:

@@ -89,16 +89,25 @@ class Source:
             try:
                 for number, (key, listed, value) in enumerate(stream.elements(self._importer.fields), start=1):
                     self.fraction = min(1.0, stream.position / size)
+                    if not listed and not self._is_row(value):
+                        continue
                     where = f"item {number}" if key is None else f"item {number} in {key!r}"
                     yield Row(where, value, key, listed)
             except ValueError as exc:
                 reason = f"malformed JSON, so that nothing from here on can be read: {_reason(exc)}"
                 yield Rejected(f"item {number + 1}", None, reason)
 
+    def _is_row(self, value: object) -> bool:
+        """Whether what stands under a key is a row, and no fact about the file."""
+        return isinstance(value, dict) and not self._importer.fields.isdisjoint(value)
+
     def _zip_rows(self) -> Iterator[Row | Rejected]:
         wanted = self._importer.file_in_zip
         with _archive(self.path) as archive:
-            found = [info for info in archive.infolist() if Path(info.filename).name == wanted]
+            # A long export comes in numbered pieces, conversations-000.json and on.
+            stem = Path(wanted or "").stem
+            pieces = sorted(archive.infolist(), key=lambda info: info.filename)
+            found = [info for info in pieces if wanted and _is_piece(Path(info.filename), stem)]
             if not found:
                 raise ConfigurationError(f"{self.path} is an archive without {wanted or 'anything to import'}")
             for info in found:
@@ -184,6 +193,10 @@ class Source:
             return data
         entry = {name: value for name, value in data.items() if name != key}
         return {key: data[key], table: [{"id": rowid, **entry}]}
+
+
+def _is_piece(path: Path, stem: str) -> bool:
+    return path.suffix == ".json" and (path.stem == stem or path.stem.startswith((f"{stem}-", f"{stem}_")))
 
 
 def _is_object(line: bytes) -> bool:

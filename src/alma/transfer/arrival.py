@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from alma.model.governance import ANONYMOUS, Attribution, Setting, default_settings
 from alma.model.kinds import kind_named
-from alma.model.memory import MemoryVersion
+from alma.model.memory import ChangeType, MemoryVersion
 from alma.model.query import And, Compare, In, Order
 from alma.model.record import Record, RecordSpec
 from alma.storage.base import StorageBackend, Transaction, VectorPart
@@ -109,9 +109,13 @@ class Arrival:
         entries: Mapping[str, Entry],
         report: TransferReport,
     ) -> None:
+        had = _last_versions(tx, cls.spec, [parcel.record.key for parcel in parcels])
+        if not self._ledger.undoes_deletions:
+            gone = {p.record.key for p in parcels if _deleted_since(had.get(p.record.key), p.record)}
+            report.kept[cls.spec.kind] += len(gone)
+            parcels = [parcel for parcel in parcels if parcel.record.key not in gone]
         ready = {parcel.record.key: entries[parcel.record.key].counted(None, parcel.record, None) for parcel in parcels}
         # A record that was deleted here has a history already, to which its return is added.
-        had = _with_history(tx, cls.spec, list(ready))
         adopted = [p for p in parcels if p.versions and p.record.key not in had]
         begun = [ready[p.record.key] for p in parcels if not p.versions or p.record.key in had]
         if begun:
@@ -295,6 +299,9 @@ def _versions(tx: Transaction, spec: RecordSpec, keys: Sequence[str]) -> dict[st
     return found
 
 
-def _with_history(tx: Transaction, spec: RecordSpec, keys: Iterable[str]) -> set[str]:
-    where = And(Compare("kind", "eq", spec.kind), In("memory_id", keys))
-    return {key for (key,) in tx.values(MemoryVersion, ["memory_id"], EVERYWHERE, where)} if spec.versioned else set()
+def _last_versions(tx: Transaction, spec: RecordSpec, keys: Sequence[str]) -> dict[str, MemoryVersion]:
+    return {key: rows[-1] for key, rows in _versions(tx, spec, keys).items()}
+
+
+def _deleted_since(last: MemoryVersion | None, record: Record) -> bool:
+    return last is not None and last.change_type is ChangeType.DELETED and last.created_at > changed_at(record)

@@ -56,7 +56,9 @@ class Entry:
 
 
 class Ledger:
-    """Keeps no books: what arrives is taken as it is."""
+    """Keeps no books: what arrives is taken as it is, even if it was deleted here."""
+
+    undoes_deletions = True
 
     def entries(self, tx: Transaction, spec: RecordSpec, parcels: Sequence[Parcel]) -> Mapping[str, Entry]:
         """What is known about each of these records, by its id in the store that they arrive in."""
@@ -109,7 +111,9 @@ class MergeEntry(Entry):
 
 
 class MergeLedger(Ledger):
-    """Keeps the books of a merge from one store into another."""
+    """Keeps the books of a merge from one store into another; what was deleted here later stays so."""
+
+    undoes_deletions = False
 
     def __init__(self, target_id: str, source: StorageBackend, source_id: str) -> None:
         self._target_id = target_id

@@ -19,6 +19,7 @@ class JsonStream:
         self._at = 0
         self._ended = False
         self._before = 0
+        self._held = False
 
     def elements(self, whole: frozenset[str]) -> Iterator[tuple[str | None, bool, Any]]:
         """(key, in a list, value) for each element; an object whose first key is one of `whole` is one element."""
@@ -70,10 +71,10 @@ class JsonStream:
 
     def _first_key(self) -> str | None:
         """The first key of the object that begins here, which stays unread."""
-        at = self._at
+        at, self._held = self._at, True
         self._at += 1
         key = self._value() if self._peek() == '"' else None
-        self._at = at
+        self._at, self._held = at, False
         return key
 
     def _value(self) -> Any:
@@ -114,7 +115,7 @@ class JsonStream:
     def _fetch(self, size: int, *, keep: bool) -> None:
         more = self._file.read(size)
         self._ended = not more
-        if not keep or self._at > _CHUNK:
+        if not self._held and (not keep or self._at > _CHUNK):
             self._before += self._at
             self._buffer, self._at = self._buffer[self._at :], 0
         self._buffer += more

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any, TextIO
 
 _CHUNK = 1 << 18
+_IN_NUMBERS = frozenset("0123456789+-.eE")
 _decode = json.JSONDecoder().raw_decode
 
 
@@ -88,8 +89,8 @@ class JsonStream:
                     raise ValueError(f"{exc.msg if isinstance(exc, json.JSONDecodeError) else exc}, at character "
                                      f"{self.position}") from None  # fmt: skip
             else:
-                # A number at the very end of the buffer may go on behind it.
-                if end < len(self._buffer) or self._ended:
+                # A number near the end of the buffer may go on behind it, as 1.5 and 1e9 do.
+                if self._ended or (end < len(self._buffer) and self._buffer[end] not in _IN_NUMBERS):
                     self._at = end
                     return value
             # Ever larger pieces: a long element is decoded a few times, not once for each small piece.

@@ -262,6 +262,8 @@ def test_with_an_embedder_everything_gets_a_vector_of_the_stores_model(new_store
     store = new_store("sqlite", 8, embedding_model=embedder.model)
     import_into(store, as_json(tmp_path / "s.json", [SESSION]), "session-memory-agent", embedder=embedder)
     assert store.count_without_vector(Memory, embedder.model, EVERYWHERE) == 0
+    with pytest.raises(ConfigurationError, match="'mock-8' with 8 dimensions"):
+        import_into(store, tmp_path / "s.json", "session-memory-agent", embedder=MockEmbedder(dimension=16))
 
 
 @pytest.mark.parametrize(

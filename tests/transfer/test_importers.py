@@ -124,7 +124,8 @@ def test_a_session_of_the_session_memory_agent_arrives_as_its_table_says(
 
 
 @pytest.mark.parametrize("write", WRITTEN)
-def test_a_context_arrives_with_its_tags_times_and_vector(write: Any, store: StorageBackend, tmp_path: Path) -> None:
+def test_a_context_arrives_with_its_tags_times_and_vector(write: Any, new_store: OpenStore, tmp_path: Path) -> None:
+    store = new_store("sqlite")
     options = ImportOptions(embedding_model="ada")
     import_into(store, write(tmp_path / "legacy", [CONTEXT]), "contextual-memory", options=options)
     memory = store.require(Memory, "ctx-1", EVERYWHERE)
@@ -141,7 +142,8 @@ def test_a_context_arrives_with_its_tags_times_and_vector(write: Any, store: Sto
 
 
 @pytest.mark.parametrize("write", WRITTEN)
-def test_a_user_of_jarvis_arrives_as_its_table_says(write: Any, store: StorageBackend, tmp_path: Path) -> None:
+def test_a_user_of_jarvis_arrives_as_its_table_says(write: Any, new_store: OpenStore, tmp_path: Path) -> None:
+    store = new_store("sqlite")
     import_into(store, write(tmp_path / "legacy", [USER]), "jarvis")
     user = store.require(User, "tony", EVERYWHERE)
     assert user.preferences_json == {"voice": "british"}
@@ -203,6 +205,8 @@ def test_what_cannot_come_is_named_with_its_reason_and_the_rest_comes(store: Sto
         {**CONTEXT, "context_id": "long", "source_agent": "x" * 300},
         [1, 2],
         {**CONTEXT, "context_id": "ctx-1", "context_data": {"text": "something else"}},
+        '{"context_id": "deep", "context_data": ' + "[" * 5000 + "]" * 5000 + "}\n",
+        '{"context_id": "\\udcff", "context_data": {"text": "half a character in its id"}}\n',
     ]
     path = as_lines(tmp_path / "contexts.jsonl", [good[0], bad[4], *good[1:], *bad[:4], *bad[5:]])
     report = import_into(store, path, "contextual-memory")
@@ -218,6 +222,8 @@ def test_what_cannot_come_is_named_with_its_reason_and_the_rest_comes(store: Sto
         "line 12": "at most 200 characters",
         "line 13": "no object",
         "line 14": "came before",
+        "line 15": "nested too deeply",
+        "line 16": "valid Unicode",
     }
     assert set(reasons) == set(expected)
     assert all(text in reasons[where] for where, text in expected.items())

@@ -27,7 +27,7 @@ EVERYWHERE = Scope.everywhere()
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-@pytest.fixture(params=[("sqlite", "sqlite"), ("postgresql", "sqlite"), ("files", "postgresql")], ids="-".join)
+@pytest.fixture(params=[("sqlite", "sqlite"), ("files", "postgresql")], ids="-".join)
 def two(request: pytest.FixtureRequest, new_store: OpenStore) -> tuple[StorageBackend, StorageBackend]:
     source, target = request.param
     return new_store(source), new_store(target)

@@ -107,6 +107,9 @@ class _Import:
             except (RowRefused, ValidationError) as exc:
                 self.report.rejected.append(Rejected(row.where, self._named(row.data), str(exc)))
                 continue
+            except RecursionError:
+                self.report.rejected.append(Rejected(row.where, self._named(row.data), "it is nested too deeply"))
+                continue
             for each in found:
                 if isinstance(each, Rejected):
                     self.report.rejected.append(each)
@@ -118,7 +121,8 @@ class _Import:
     def _named(self, data: Any) -> str | None:
         """The id of a row that cannot come, as far as it has one."""
         name = data.get(self._importer.key) if isinstance(data, Mapping) and self._importer.key else None
-        return str(name) if isinstance(name, str | int) else None
+        # What is no Unicode cannot be printed, and a report is there to be read.
+        return str(name).encode("utf-8", "replace").decode() if isinstance(name, str | int) else None
 
     # ------------------------------------------------------------------ batches
 

@@ -75,7 +75,7 @@ class Source:
                     continue
                 try:
                     yield Row(f"line {number}", json.loads(text))
-                except ValueError as exc:
+                except (ValueError, RecursionError) as exc:
                     yield Rejected(f"line {number}", None, f"malformed JSON: {_reason(exc)}")
 
     def _json_rows(self) -> Iterator[Row | Rejected]:
@@ -93,7 +93,7 @@ class Source:
                         continue
                     where = f"item {number}" if key is None else f"item {number} in {key!r}"
                     yield Row(where, value, key, listed)
-            except ValueError as exc:
+            except (ValueError, RecursionError) as exc:
                 reason = f"malformed JSON, so that nothing from here on can be read: {_reason(exc)}"
                 yield Rejected(f"item {number + 1}", None, reason)
 
@@ -158,11 +158,16 @@ class Source:
         total = max(1, sum(count for _, _, count in tables))
         done = 0
         for table, columns, _ in tables:
-            for number, row in self._rows_of(connection, table):
-                done += 1
-                self.fraction = done / total
-                data = dict(zip(columns, row[1:], strict=True))
-                yield Row(f"row {number} of table {table}", self._whole(table, data, row[0]))
+            number = 0
+            try:
+                for number, row in self._rows_of(connection, table):
+                    done += 1
+                    self.fraction = done / total
+                    data = dict(zip(columns, row[1:], strict=True))
+                    yield Row(f"row {number} of table {table}", self._whole(table, data, row[0]))
+            except sqlite3.DatabaseError as exc:
+                reason = f"the database is damaged, so that no further row of this table can be read: {exc}"
+                yield Rejected(f"row {number + 1} of table {table}", None, reason)
 
     def _rows_of(self, connection: sqlite3.Connection, table: str) -> Iterator[tuple[int, tuple[object, ...]]]:
         # A column may hold text that is no Unicode; it is refused with its row, not with the file.
@@ -206,7 +211,9 @@ def _is_object(line: bytes) -> bool:
         return False
 
 
-def _reason(exc: ValueError) -> str:
+def _reason(exc: Exception) -> str:
+    if isinstance(exc, RecursionError):
+        return "it is nested too deeply"
     return exc.msg if isinstance(exc, json.JSONDecodeError) else str(exc)
 
 

@@ -26,6 +26,7 @@ from alma.model.memory import Memory, MemoryRelationship, MemoryVersion
 from alma.model.query import Compare, Order
 from alma.model.scope import Scope
 from alma.model.workspace import AgentState, Session, User
+from alma.retrieval.engine import RetrievalEngine
 from alma.storage.base import StorageBackend
 from alma.testing import builders as make
 from alma.transfer.parcels import TRAVELLING
@@ -528,3 +529,14 @@ def test_an_unknown_system_and_a_missing_file_are_named(new_store: OpenStore, tm
         import_into(store, tmp_path, "siri")
     with pytest.raises(ConfigurationError, match="there is no file"):
         import_into(store, tmp_path / "nothing", "mem0")
+
+
+def test_what_came_is_retrieved_like_what_was_remembered_here(new_store: OpenStore, tmp_path: Path) -> None:
+    embedder = MockEmbedder(dimension=8)
+    store = new_store("sqlite", 8, embedding_model=embedder.model)
+    options = ImportOptions(project_id="trips", user_id="ana")
+    import_into(store, as_json(tmp_path / "c.json", [CHATGPT]), "chatgpt", options=options, embedder=embedder)
+    engine = RetrievalEngine(store, embedder)
+    found = engine.retrieve("where can we eat?", "helena", "trips", user_id="ana")
+    engine.close()
+    assert "where to eat?" in [memory.content for memory in found.memories]

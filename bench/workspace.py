@@ -71,6 +71,7 @@ class Measured:
     ingest_per_second: float
     search_p50_ms: float
     search_p95_ms: float
+    search_cpu_p95_ms: float
     read_p50_ms: float
     read_p95_ms: float
     import_rows: int
@@ -91,12 +92,13 @@ class Workspace:
         with self._opened(self._target) as storage:
             ingest = self._ingest(storage)
             self._settle(storage)
-            search = self._search(storage)
+            search, cpu = self._search(storage)
             read = self._read(storage)
         return {
             "ingest_per_second": self._data.count / ingest,
             "search_p50_ms": search[0],
             "search_p95_ms": search[1],
+            "search_cpu_p95_ms": cpu[1],
             "read_p50_ms": read[0],
             "read_p95_ms": read[1],
             "import_seconds": self._import(places(), rows),
@@ -128,23 +130,25 @@ class Workspace:
             index.settle()
         index.close()
 
-    def _search(self, storage: StorageBackend) -> tuple[float, float]:
+    def _search(self, storage: StorageBackend) -> tuple[tuple[float, float], tuple[float, float]]:
+        """The time that passed, and the processor time of this process, which others on the machine do not add to."""
         engine = RetrievalEngine(storage, self._embedder, enable_cache=False)
         # In turns, so that neither project's questions find everything warm.
         mixed = zip(self._data.questions(BIG), self._data.questions(SMALL), strict=True)
         questions = [question for pair in mixed for question in pair]
         times = [self._ask(engine, question) for question in questions]
         engine.close()
-        return _percentiles(times[2 * WARM_UP :])
+        passed, used = zip(*times[2 * WARM_UP :], strict=True)
+        return _percentiles(passed), _percentiles(used)
 
-    def _ask(self, engine: RetrievalEngine, question: Question) -> float:
+    def _ask(self, engine: RetrievalEngine, question: Question) -> tuple[float, float]:
         self._embedder.expect(question.text, Vector(question.vector))
-        begin = time.perf_counter()
+        begin, begin_cpu = time.perf_counter(), time.process_time()
         found = engine.retrieve(question.text, question.agent, question.project, top_k=NEIGHBOURS, bypass_cache=True)
-        seconds = time.perf_counter() - begin
+        passed, used = time.perf_counter() - begin, time.process_time() - begin_cpu
         if found.degraded:
             raise SystemExit(f"the retrieval was degraded: {found.degraded}")
-        return seconds
+        return passed, used
 
     def _read(self, storage: StorageBackend) -> tuple[float, float]:
         # A prime step, so that one read is not next to the one before.
@@ -257,6 +261,7 @@ def show(console: Console, measured: Sequence[Measured]) -> None:
         ("ingest, entries a second", lambda m: m.ingest_per_second, "at least 2,000", lambda v: v >= 2000),
         ("hybrid search p50, ms", lambda m: m.search_p50_ms, "", None),
         ("hybrid search p95, ms", lambda m: m.search_p95_ms, "at most 50", lambda v: v <= 50),
+        ("of that our processor time p95, ms", lambda m: m.search_cpu_p95_ms, "", None),
         ("point read p95, ms", lambda m: m.read_p95_ms, "at most 2", lambda v: v <= 2),
         (f"import of {measured[0].import_rows:,} rows, s", lambda m: m.import_seconds, "", None),
         ("disk for 10,000 memories, MB", lambda m: m.disk_mb_per_10k, "at most 51", lambda v: v <= _DOCUMENTED_MB),

@@ -11,14 +11,15 @@ from typing import Any
 from alma.model.governance import ANONYMOUS, Attribution, Setting, default_settings
 from alma.model.kinds import kind_named
 from alma.model.memory import ChangeType, MemoryVersion
-from alma.model.query import And, Compare, In, Order
+from alma.model.query import And, Compare, In
 from alma.model.record import Record, RecordSpec
+from alma.storage import versions
 from alma.storage.base import StorageBackend, Transaction, VectorPart
 from alma.storage.document import to_document
-from alma.transfer.counters import READ_AT, content_digest, counters_of, record_at, shared_version
+from alma.transfer.counters import READ_AT, content_digest, counters_of, shared_version
 from alma.transfer.ledger import NO_LEDGER, Entry, Ledger
 from alma.transfer.names import Names
-from alma.transfer.parcels import EVERYWHERE, Parcel
+from alma.transfer.parcels import EVERYWHERE, Parcel, versions_of
 from alma.transfer.report import Conflict, Refused, TransferReport
 
 _CHANGED_AT = (
@@ -141,7 +142,7 @@ class Arrival:
         entries: Mapping[str, Entry],
         report: TransferReport,
     ) -> None:
-        rows = _versions(tx, cls.spec, [parcel.record.key for parcel in parcels])
+        rows = versions_of(tx, cls.spec, [parcel.record.key for parcel in parcels])
         changed: dict[str, Record] = {}
         vectors: list[VectorPart] = []
         noted: dict[str, tuple[Record, Record]] = {}
@@ -169,8 +170,8 @@ class Arrival:
     def _decided(self, old: Record, parcel: Parcel, rows: Sequence[MemoryVersion], entry: Entry) -> _Outcome:
         """Whose word is taken: that of the only one who changed the record, else that of the later one."""
         new = parcel.record
-        shared = shared_version(type(old), rows, parcel.versions)
-        base = None if shared is None else record_at(shared, type(old), lambda: new, lambda: old)
+        shared = shared_version(rows, parcel.versions)
+        base = None if shared is None else versions.record_of(shared, type(new), new)
         if content_digest(old) == content_digest(new):
             return _Outcome(entry.counted(old, new, base, keep=old), conflict=False, taken="both")
         only_here = entry.is_source_unchanged(new) or (shared is not None and shared == parcel.versions[-1])
@@ -290,17 +291,8 @@ def _referring(
     return [parcel for parcel in parcels if parcel.record.key not in lost]
 
 
-def _versions(tx: Transaction, spec: RecordSpec, keys: Sequence[str]) -> dict[str, list[MemoryVersion]]:
-    found: dict[str, list[MemoryVersion]] = defaultdict(list)
-    if spec.versioned and keys:
-        where = And(Compare("kind", "eq", spec.kind), In("memory_id", keys))
-        for row in tx.find(MemoryVersion, EVERYWHERE, where, order=(Order("version_number"),)):
-            found[row.memory_id].append(row)
-    return found
-
-
 def _last_versions(tx: Transaction, spec: RecordSpec, keys: Sequence[str]) -> dict[str, MemoryVersion]:
-    return {key: rows[-1] for key, rows in _versions(tx, spec, keys).items()}
+    return {key: rows[-1] for key, rows in versions_of(tx, spec, keys).items()}
 
 
 def _deleted_since(last: MemoryVersion | None, record: Record) -> bool:

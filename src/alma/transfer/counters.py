@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 
@@ -14,7 +14,6 @@ from alma.model.memory import MemoryVersion
 from alma.model.query import And, Compare, In
 from alma.model.record import Record, RecordSpec
 from alma.model.scope import Scope
-from alma.storage import versions
 from alma.storage.base import Transaction
 from alma.transfer.parcels import digest
 
@@ -106,20 +105,10 @@ def joined(
     return Joined(totals, {origin: share for origin, share in others.items() if share})
 
 
-def shared_version(
-    cls: type[Record], mine: Sequence[MemoryVersion], theirs: Sequence[MemoryVersion]
-) -> MemoryVersion | None:
-    """The newest version of a record that both histories have: what it was when the stores were one."""
-    known = {_identity(row): row for row in mine}
-    both = [row for row in theirs if _identity(row) in known]
-    return both[-1] if both else None
-
-
-def record_at(version: MemoryVersion, cls: type[Record], *currents: Callable[[], Record | None]) -> Record | None:
-    """The record as a version was; the newest version's content is the record itself."""
-    if version.record_json is not None:
-        return versions.record_of(version, cls, None)
-    return next((record for current in currents if (record := current()) is not None), None)
+def shared_version(mine: Sequence[MemoryVersion], theirs: Sequence[MemoryVersion]) -> MemoryVersion | None:
+    """The newest version that both histories of a record have, as theirs has it: when the two stores were one."""
+    known = {_identity(row) for row in mine}
+    return next((row for row in reversed(theirs) if _identity(row) in known), None)
 
 
 def _identity(row: MemoryVersion) -> tuple[int, str, str]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from alma.model.governance import AuditEvent, Setting
 from alma.model.kinds import KINDS, kind_named
 from alma.model.memory import ChangeType, MemoryVersion
-from alma.model.query import EVERYTHING, And, Compare, Cursor, In, Missing, Order, Predicate
+from alma.model.query import EVERYTHING, And, Compare, Cursor, In, Order, Predicate
 from alma.model.record import Record, RecordSpec
 from alma.model.scope import Scope
 from alma.storage import versions
@@ -89,7 +89,7 @@ def histories_of_the_deleted(tx: Transaction, scope: Scope) -> Iterator[list[Mem
         page = tx.find(MemoryVersion, EVERYWHERE, deleted, limit=PAGE, after=after)
         for kind, ended in _by_kind(page).items():
             cls = kind_named(kind)
-            rows = _versions(tx, cls, [row.memory_id for row in ended])
+            rows = versions_of(tx, cls.spec, [row.memory_id for row in ended])
             for row in ended:
                 # A record may have been deleted more than once; its last end stands for all of them.
                 if rows[row.memory_id][-1].id == row.id:
@@ -169,7 +169,7 @@ def _packed(
     parts: dict[str, list[VectorPart]] = defaultdict(list)
     for part in tx.vectors_of(cls, keys) if vectors and cls.spec.embeds else ():
         parts[part.record_id].append(part)
-    rows = _versions(tx, cls, keys) if history and cls.spec.versioned else {}
+    rows = versions_of(tx, cls.spec, keys) if history else {}
     return [
         Parcel(
             bare(record),
@@ -180,9 +180,12 @@ def _packed(
     ]
 
 
-def _versions(tx: Transaction, cls: type[Record], keys: Sequence[str]) -> Mapping[str, list[MemoryVersion]]:
-    where = And(Compare("kind", "eq", cls.spec.kind), In("memory_id", keys))
+def versions_of(tx: Transaction, spec: RecordSpec, keys: Sequence[str]) -> Mapping[str, list[MemoryVersion]]:
+    """The versions of records, oldest first; none of a kind that keeps none."""
     found: dict[str, list[MemoryVersion]] = defaultdict(list)
+    if not spec.versioned or not keys:
+        return found
+    where = And(Compare("kind", "eq", spec.kind), In("memory_id", keys))
     for row in tx.find(MemoryVersion, EVERYWHERE, where, order=(Order("version_number"),)):
         found[row.memory_id].append(row)
     return found
@@ -210,18 +213,3 @@ def _by_kind(rows: Iterable[MemoryVersion]) -> dict[str, list[MemoryVersion]]:
 
 def _vector_fields(spec: RecordSpec) -> tuple[str, ...]:
     return () if spec.vector_field is None else (spec.vector_field,)
-
-
-def same_unique(spec: RecordSpec, record: Record) -> list[tuple[tuple[str, ...], Predicate]]:
-    """For each rule of uniqueness, its fields and what another record with the same values fulfils."""
-    found: list[tuple[tuple[str, ...], Predicate]] = []
-    for rule in spec.unique:
-        values = [getattr(record, name) for name in rule.fields]
-        if None in values and not rule.nulls_equal:
-            continue
-        parts = (
-            Missing(name) if value is None else Compare(name, "eq", value)
-            for name, value in zip(rule.fields, values, strict=True)
-        )
-        found.append((rule.fields, And(*parts)))
-    return found

@@ -7,7 +7,7 @@ from typing import Any
 
 from alma.importers.base import Found, Importer, ImportOptions, Row, RowRefused
 from alma.importers.graph import a_relation, an_entity
-from alma.importers.values import mapping, structured
+from alma.importers.values import mapping, structured, text_of
 
 _UNDER = {"entities": "entity", "relations": "relation"}
 
@@ -30,7 +30,7 @@ class McpMemory(Importer):
         if what != stage:
             return
         if what == "entity":
-            observations = [str(each) for each in _listed(data, "observations")]
+            observations = [text_of(each) for each in _listed(data, "observations")]
             kind = data.get("entityType")
             yield an_entity(self, str(data.get("name") or ""), options, str(kind) if kind else "entity", observations)
         else:

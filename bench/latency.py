@@ -115,7 +115,7 @@ class Bench:
         """What each contender showed; a rival that failed is left out, which is said."""
         with ExitStack() as stack:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=self._work)))
-            make(folder / "data", size, _vocabulary(), self._questions)
+            make(folder / "data", size, vocabulary(), self._questions)
             players = {entry: self._player(entry, size, folder, stack) for entry in entries}
             play(list(players.values()), PHASES)
             ended = {entry: player.end() for entry, player in players.items()}
@@ -175,7 +175,7 @@ def _environment() -> dict[str, str]:
     return {**kept, "MEM0_TELEMETRY": "False", "ANONYMIZED_TELEMETRY": "False"}
 
 
-def _vocabulary() -> list[str]:
+def vocabulary() -> list[str]:
     """The whole words that the local model's tokenizer knows, which has the commonest first."""
     file = resources.files("alma.embeddings").joinpath("data/all-MiniLM-L6-v2/tokenizer.json")
     numbers: dict[str, int] = json.loads(file.read_text(encoding="utf-8"))["model"]["vocab"]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -241,6 +243,101 @@ def reembed_storage(
         return reembed(storage, embedder, on_progress, batch_size)
 
 
+def open_as_it_is(store: str, schema: str = "public", new_model: tuple[str, int] | None = None) -> StorageBackend:
+    """A store opened for the model that most of its vectors are of; one without vectors for `new_model`."""
+    options: dict[str, Any] = {"schema": schema} if _is_postgres(store) else {}
+    storage = open_storage(store, **options)
+    model = _main_model(storage) or new_model
+    if model is None or model == (storage.embedding_model, storage.embedding_dim):
+        return storage
+    storage.close()
+    return open_storage(store, model[1], embedding_model=model[0], **options)
+
+
+def open_existing(store: str, schema: str = "public") -> StorageBackend:
+    """A store that must be there already, opened for its own model."""
+    if not _is_postgres(store) and not _exists(store):
+        raise ConfigurationError(f"there is no store at {store.removeprefix(_FILE_SCHEME)}")
+    return open_as_it_is(store, schema)
+
+
+@contextmanager
+def open_target(
+    store: str, schema: str = "public", new_model: tuple[str, int] | None = None, *, dry_run: bool = False
+) -> Iterator[StorageBackend]:
+    """A store to bring something into, made where there is none; a dry run makes a passing one instead."""
+    if not dry_run or _is_postgres(store) or _exists(store):
+        with open_as_it_is(store, schema, new_model) as storage:
+            yield storage
+        return
+    with (
+        tempfile.TemporaryDirectory(prefix="alma-dry-run-") as folder,
+        open_as_it_is(str(Path(folder) / "alma.db"), schema, new_model) as storage,
+    ):
+        yield storage
+
+
+def local_model() -> tuple[str, int]:
+    """The name and length of the vectors that are made when nothing else is asked for."""
+    embedder = create_embedder("local", cache_size=0)
+    return embedder.model, embedder.dimension
+
+
+def restore_storage(
+    file: str,
+    store: str,
+    force: bool = False,
+    on_progress: Callable[[int, int], object] = lambda done, total: None,
+    schema: str = "public",
+) -> None:
+    """Make a store of any kind, which need not exist yet, what a backup of any kind holds."""
+    from alma.storage.base import Capability
+    from alma.storage.sql.sqlite_copies import require_sound
+    from alma.transfer import restore_store, verify_export
+    from alma.transfer.backup import is_database
+
+    path = Path(file)
+    if not is_database(path):
+        header = verify_export(path)
+        with open_as_it_is(store, schema, (header.embedding_model, header.embedding_dim)) as storage:
+            return restore_store(path, storage, force=force, on_progress=on_progress)
+    require_sound(path)
+    with open_as_it_is(store, schema) as storage:
+        if Capability.COPY in storage.capabilities:
+            return restore_store(path, storage, force=force, on_progress=on_progress)
+    with _as_export(path) as exported:
+        return restore_storage(str(exported), store, force, on_progress, schema)
+
+
+@contextmanager
+def _as_export(database: Path) -> Iterator[Path]:
+    """A copy of an SQLite store as an export, which any store takes."""
+    from alma.transfer import export_store
+
+    with tempfile.TemporaryDirectory(prefix="alma-restore-") as folder:
+        copy = Path(folder) / "copy.db"
+        shutil.copyfile(database, copy)
+        with open_as_it_is(str(copy)) as storage:
+            export_store(storage, Path(folder) / "copy.jsonl")
+        yield Path(folder) / "copy.jsonl"
+
+
+def _main_model(storage: StorageBackend) -> tuple[str, int] | None:
+    models = storage.models()
+    if len(models) < 2:
+        return next(iter(models.items()), None)
+    from alma.model.kinds import KINDS
+    from alma.model.scope import Scope
+
+    embedded = [cls for cls in KINDS if cls.spec.embeds]
+
+    def lacking(model: str) -> int:
+        return sum(storage.count_without_vector(cls, model, Scope.everywhere()) for cls in embedded)
+
+    name = min(models, key=lambda model: (lacking(model), model))
+    return name, models[name]
+
+
 def migrate_storage(store: str, schema: str = "public") -> None:
     """Bring a store to the newest schema, which opening it does."""
     options: dict[str, Any] = {"schema": schema} if _is_postgres(store) else {}
@@ -361,6 +458,21 @@ def _sqlite_path(store: str) -> Path:
     if not store.strip():
         raise ConfigurationError(f"the store must be named: {_FORMS}")
     return Path(store.removeprefix(_SQLITE_SCHEME))
+
+
+def _exists(store: str) -> bool:
+    """Whether there is something where a store in files would be."""
+    if store.startswith(_FILE_SCHEME):
+        return Path(store.removeprefix(_FILE_SCHEME)).is_dir()
+    return _sqlite_path(store).is_file()
+
+
+def is_same_store(one: str, other: str) -> bool:
+    """Whether two names stand for the same place."""
+    if _is_postgres(one) or _is_postgres(other):
+        return one == other
+    places = (Path(each.removeprefix(_FILE_SCHEME).removeprefix(_SQLITE_SCHEME)).resolve() for each in (one, other))
+    return len(set(places)) == 1
 
 
 def _existing(path: Path) -> Path:

@@ -6,6 +6,7 @@ ALMAError
 │   └── UniquenessError (also ConflictError) ── AlreadyExistsError
 ├── NotFoundError (also LookupError)
 ├── StorageError ── ConflictError · MigrationError · UnsupportedOperation · DamagedFileError · StorageFullError
+│                  TransferError
 ├── RefusedError
 └── ProviderError ── EmbeddingError · LanguageModelError · IndexUnavailable · ExtractionError · RetrievalError
 """
@@ -118,6 +119,16 @@ class DamagedFileError(StorageError):
         self.backup = backup
         good = f"the last good copy is {backup}" if backup else "there is no backup copy"
         super().__init__(f"{path} is damaged ({reason}) and was left as it is; {good}")
+
+
+class TransferError(StorageError):
+    """A file that records travel in cannot be taken as it is; nothing of the line that is named was stored."""
+
+    def __init__(self, path: Path, line: int, reason: str) -> None:
+        self.path = path
+        self.line = line
+        self.reason = reason
+        super().__init__(f"{path}, line {line}: {reason}")
 
 
 class StorageFullError(StorageError):

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import sys
-from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-from rich.progress import Progress as ProgressBar
-from rich.table import Table
 
 from alma import __version__
 from alma.bootstrap import create_embedder, migrate_storage, open_migrator, partition_tables, reembed_storage
+from alma.cli.shown import AsJson, Schema, progress_bar, show_table
+from alma.cli.transfer import add_transfer_commands
 from alma.sync.reembed import Progress
 
 app = typer.Typer(
@@ -26,12 +21,11 @@ app = typer.Typer(
 )
 migrate = typer.Typer(help="Tell or change the schema version of a store.", no_args_is_help=True)
 app.add_typer(migrate, name="migrate")
+add_transfer_commands(app)
 
 Store = Annotated[
     str, typer.Option("--store", envvar="ALMA_STORE", help="An SQLite file or a postgresql:// URL.", show_default=True)
 ]
-Schema = Annotated[str, typer.Option(help="The PostgreSQL schema that holds ALMA's tables.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 _DEFAULT_STORE = ".alma/alma.db"
 
 
@@ -66,7 +60,7 @@ def migrate_status(store: Store = _DEFAULT_STORE, schema: Schema = "public", as_
         }
         for state in states
     ]
-    _print(("version", "name", "applied_at"), rows, as_json)
+    show_table(("version", "name", "applied_at"), rows, as_json)
 
 
 @migrate.command("up")
@@ -107,7 +101,7 @@ def partition(
     """
     made = partition_tables(store, table, interval, ahead, schema)
     rows = [{"table": p.table, "partition": p.name, "bounds": p.bounds, "rows": p.rows} for p in made]
-    _print(("table", "partition", "bounds", "rows"), rows, as_json)
+    show_table(("table", "partition", "bounds", "rows"), rows, as_json)
 
 
 @app.command()
@@ -131,7 +125,7 @@ def reembed(
     name, length = spelled.get(provider, ("model", "dimensions"))
     given: dict[str, Any] = {name: model, length: dimensions, "folder": folder, "deployment": deployment}
     embedder = create_embedder(provider, **{name: value for name, value in given.items() if value is not None})
-    with _progress_bar() as bar:
+    with progress_bar() as bar:
         task = bar.add_task(embedder.model, total=None)
 
         def show(progress: Progress) -> None:
@@ -142,19 +136,3 @@ def reembed(
         f"{made} vector(s) made; open the store with "
         f"embedding_model={embedder.model!r}, embedding_dim={embedder.dimension}"
     )
-
-
-def _progress_bar() -> ProgressBar:
-    """For a person who watches; on stderr, so that what is printed can be piped."""
-    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
-    return ProgressBar(*columns, console=Console(stderr=True), disable=not sys.stderr.isatty())
-
-
-def _print(columns: Sequence[str], rows: Sequence[Mapping[str, object]], as_json: bool) -> None:
-    if as_json:
-        sys.stdout.write(json.dumps(rows, indent=2) + "\n")
-        return
-    table = Table(*columns)
-    for row in rows:
-        table.add_row(*("pending" if row[name] is None else str(row[name]) for name in columns))
-    Console().print(table)

@@ -80,6 +80,29 @@ class AuditEvent(Record):
     created_at: datetime = field(default_factory=now)
 
 
+@record(
+    "merge_mark",
+    table="merge_marks",
+    postgres_table="alma_merge_marks",
+    audited=False,
+    indexes=(Index("idx_merge_marks_record", ("record_id", "kind")),),
+)
+class MergeMark(Record):
+    """What a record owes another store: how much of its counters, and what both said when they were last merged.
+
+    So merging again adds nothing twice, and tells which of the two was changed since.
+    """
+
+    id: Name
+    kind: Name
+    record_id: Name
+    origin: Name
+    counters: JsonObject = field(default_factory=dict)
+    source_digest: Label | None = None
+    result_digest: Label | None = None
+    updated_at: datetime = field(default_factory=now)
+
+
 class SettingType(StrEnum):
     """How a setting's text is to be read."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from alma.errors import ValidationError
 from alma.model.archive import ArchivedRecord
-from alma.model.governance import AuditEvent, Setting
+from alma.model.governance import AuditEvent, MergeMark, Setting
 from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome, UserPreference
 from alma.model.memory import Memory, MemoryAccess, MemoryRelationship, MemoryVersion, ProjectPattern
 from alma.model.record import Record, RecordSpec, Reference
@@ -43,6 +43,7 @@ KINDS: tuple[type[Record], ...] = (
     AuditEvent,
     ArchivedRecord,
     ServedText,
+    MergeMark,
 )
 
 _BY_KIND = {cls.spec.kind: cls for cls in KINDS}

@@ -266,6 +266,10 @@ class FileTransaction(Transaction):
         ]
         return sorted(found, key=lambda each: (each.record_id, each.model, each.part))
 
+    def _erase(self) -> None:
+        for name in _FORMATS:
+            self.mutable(name).clear()
+
     def _without_vector(
         self, spec: RecordSpec, model: str, where: Predicate, limit: int, after: str | None
     ) -> list[Record]:

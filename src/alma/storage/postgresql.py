@@ -314,6 +314,12 @@ class PostgresTransaction(SqlTransaction):
                 rows,
             )
 
+    def _among(self, name: str) -> str:
+        return f"= ANY(%({name})s)"
+
+    def _listed(self, keys: Sequence[str]) -> list[str]:
+        return list(keys)
+
     def _stored_vector(self, vector: Vector) -> Any:
         return vector if self._native else vector.to_bytes()
 

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from alma.model.governance import Attribution
 from alma.model.memory import MemoryVersion
@@ -29,8 +29,7 @@ class Hit(Generic[T]):
     score: float
 
 
-@dataclass(frozen=True, slots=True)
-class RecordVector:
+class RecordVector(NamedTuple):
     """One of a record's vectors: of which model, and whether its own (part 0) or that of a passage (1 and on)."""
 
     record_id: str
@@ -115,6 +114,10 @@ class Primitives(ABC):
     @abstractmethod
     def _vectors_of(self, spec: RecordSpec, record_ids: Collection[str]) -> list[RecordVector]:
         """Every vector of these records, of every model, passages in order."""
+
+    @abstractmethod
+    def _erase(self) -> None:
+        """Delete everything the store holds: records, history, audit, vectors, models and marks."""
 
     @abstractmethod
     def _without_vector(

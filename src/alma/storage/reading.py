@@ -178,11 +178,6 @@ class Reading(VectorFeed, Primitives):
             question.spec, question.vector, question.model, question.where, question.limit, exact=exact
         )
 
-    def vectors_of(self, cls: type[Record], record_ids: Iterable[str]) -> list[RecordVector]:
-        """Every vector of these records, of every model and passage."""
-        wanted = list(dict.fromkeys(record_ids))
-        return self._vectors_of(embedding(spec_of(cls)), wanted) if wanted else []
-
     def without_vector(
         self, cls: type[T], model: str, scope: Scope, limit: int = 100, after: str | None = None
     ) -> list[T]:
@@ -191,6 +186,16 @@ class Reading(VectorFeed, Primitives):
 
     def count_without_vector(self, cls: type[Record], model: str, scope: Scope) -> int:
         return self._count_without_vector(embedding(spec_of(cls)), model, inside(cls.spec, scope, EVERYTHING))
+
+    def vectors_of(self, cls: type[Record], record_ids: Iterable[str]) -> list[RecordVector]:
+        """Every vector of these records, of every model and with the passages, by id, model and part."""
+        wanted = list(dict.fromkeys(record_ids))
+        found = self._vectors_of(embedding(spec_of(cls)), wanted) if wanted else []
+        return sorted(found, key=lambda each: each[:3])
+
+    def models(self) -> dict[str, int]:
+        """The models of which there are vectors, and how long those are."""
+        return {model: dims for model in self._models() if (dims := self._dims_of(model, None)) is not None}
 
     def history(self, cls: type[Record], record_id: str, scope: Scope) -> list[MemoryVersion]:
         _require_versioned(spec_of(cls))

@@ -10,10 +10,11 @@ from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 from enum import StrEnum
 from functools import partial
+from pathlib import Path
 from typing import Any, Self, TypeVar
 
 from alma.clock import new_id, now
-from alma.errors import ConflictError, StorageError, UniquenessError, ValidationError
+from alma.errors import ConflictError, StorageError, UniquenessError, UnsupportedOperation, ValidationError
 from alma.model.common import checked_name
 from alma.model.governance import ANONYMOUS, Attribution
 from alma.model.memory import MemoryVersion
@@ -22,7 +23,7 @@ from alma.model.record import Record
 from alma.model.scope import Scope
 from alma.storage.changes import Listener, changes_of, tell
 from alma.storage.outbox import Mark
-from alma.storage.primitives import Hit, Reads
+from alma.storage.primitives import Hit, Reads, RecordVector
 from alma.storage.transaction import Transaction
 
 T = TypeVar("T", bound=Record)
@@ -40,6 +41,7 @@ class Capability(StrEnum):
     VECTOR_INDEX = "vector_index"
     VECTOR_FEED = "vector_feed"
     PARTITIONS = "partitions"
+    COPY = "copy"
 
 
 class RecordStore(ABC):
@@ -325,6 +327,16 @@ class RecordStore(ABC):
         with self.snapshot() as tx:
             return tx.count_without_vector(cls, model, scope)
 
+    def vectors_of(self, cls: type[Record], record_ids: Iterable[str]) -> list[RecordVector]:
+        """Every vector of these records, of every model and with the passages, by id, model and part."""
+        with self.snapshot() as tx:
+            return tx.vectors_of(cls, record_ids)
+
+    def models(self) -> dict[str, int]:
+        """The models of which there are vectors, and how long those are."""
+        with self.snapshot() as tx:
+            return tx.models()
+
     def history(self, cls: type[Record], record_id: str, scope: Scope) -> list[MemoryVersion]:
         """Every version of a record that lay inside the scope, oldest first; a deleted record keeps its history."""
         with self.snapshot() as tx:
@@ -425,6 +437,16 @@ class RecordStore(ABC):
         """Every mark there is for the projection, parked ones included."""
         with self.snapshot() as tx:
             return tx.pending(projection)
+
+    # ------------------------------------------------------------------ copies
+
+    def copy_to(self, path: Path, on_progress: Callable[[int, int], object] = lambda done, total: None) -> None:
+        """Write one committed state of everything into a new file, while others write; needs `Capability.COPY`."""
+        raise UnsupportedOperation("this store makes no copies of itself; export it instead")
+
+    def copy_from(self, path: Path) -> None:
+        """Become what such a file holds, all at once; needs `Capability.COPY`."""
+        raise UnsupportedOperation("this store makes no copies of itself; import an export instead")
 
     # ------------------------------------------------------------------ life cycle
 

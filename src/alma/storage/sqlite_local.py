@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
+import tempfile
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 from itertools import compress, repeat
@@ -22,7 +24,7 @@ from alma.model.vector import Vector
 from alma.storage.base import DEFAULT_MODEL, Capability, StorageBackend
 from alma.storage.feed import moved
 from alma.storage.nearest import nearest
-from alma.storage.sql import legacy, sqlite_fulltext
+from alma.storage.sql import legacy, sqlite_copies, sqlite_fulltext
 from alma.storage.sql.sqlite_connections import Checkpoints, Connections, Durability, empty_log, translated
 from alma.storage.sql.sqlite_feed import SQLiteFeed
 from alma.storage.sql.sqlite_migrations import SQLiteMigrator
@@ -99,7 +101,22 @@ class SQLiteStorage(StorageBackend):
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        return frozenset({Capability.VECTOR_FEED})
+        return frozenset({Capability.VECTOR_FEED, Capability.COPY})
+
+    def copy_to(self, path: Path, on_progress: Callable[[int, int], object] = lambda done, total: None) -> None:
+        with translated(path):
+            sqlite_copies.copy(self.path, path, on_progress)
+
+    def copy_from(self, path: Path) -> None:
+        sqlite_copies.require_sound(path)
+        # A copy of the copy is brought to the newest schema first, so that nobody sees the store in an older one.
+        with tempfile.TemporaryDirectory(prefix=f".{self.path.name}.", dir=self.path.parent) as folder:
+            ready = Path(folder) / self.path.name
+            shutil.copyfile(path, ready)
+            SQLiteStorage(ready, self.embedding_dim, self.embedding_model).close()
+            with self._writer, translated(self.path):
+                sqlite_copies.put_back(ready, self.path)
+        self._dialect = Dialect("sqlite")
 
     def _generation(self) -> str:
         return self._connections.generation()
@@ -206,6 +223,16 @@ class SQLiteTransaction(SQLiteFeed):
                 strict=False,
             ),
         )
+
+    def _among(self, name: str) -> str:
+        return f"IN (SELECT value FROM json_each(:{name}))"
+
+    def _listed(self, keys: Sequence[str]) -> str:
+        return str(self.dialect.encode(FieldType.STRINGS, list(keys)))
+
+    def _erase(self) -> None:
+        super()._erase()
+        sqlite_fulltext.clear(self._connection)
 
     def _insert_first_versions(self, kind: str, keys: Sequence[str], moment: datetime) -> None:
         """One statement for all: nothing but the id differs from row to row."""

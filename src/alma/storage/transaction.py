@@ -22,7 +22,7 @@ from alma.errors import (
 )
 from alma.model.common import checked_name
 from alma.model.fields import FieldType
-from alma.model.governance import Attribution, AuditEvent
+from alma.model.governance import Attribution, AuditEvent, Setting, default_settings
 from alma.model.kinds import kind_named, references_to
 from alma.model.memory import ChangeType, MemoryVersion
 from alma.model.query import And, Compare, In, Missing, Predicate
@@ -77,6 +77,36 @@ class Transaction(Reading):
             for key in self._locked(spec, keys, EVERYWHERE):
                 raise AlreadyExistsError(spec.kind, spec.key, key)
             self._write(spec, batch, {}, action=action)
+
+    def adopt(self, records: Iterable[Record], versions: Iterable[MemoryVersion] = ()) -> None:
+        """Store new records with the history they bring from elsewhere, instead of beginning one here.
+
+        A version may belong to a record that is gone; it must be new here as well.
+        """
+        for spec, batch in _by_kind(records):
+            keys = list(map(spec.key_of, batch))
+            self._reserve(spec, keys)
+            self._check_unique(spec, batch)
+            self._check_references(spec, batch)
+            with self._writing():
+                self._insert(spec, batch)
+                self._follow_up(spec, batch, (), "create")
+        rows = [version.replace(id=None) for version in versions]
+        if rows:
+            with self._writing():
+                self._insert(MemoryVersion.spec, rows)
+
+    def erase(self) -> None:
+        """Become a new store: forget everything, the history and the audit log too; only a restore has reason to."""
+        with self._writing():
+            self._erase()
+            self._insert(Setting.spec, default_settings())
+
+    def claim_model(self) -> None:
+        """Say that the store's own model is its model, although it has vectors of none yet."""
+        if not self._models():
+            with self._writing():
+                self._dims_of(self.embedding_model, self.embedding_dim)
 
     def update(self, cls: type[T], record_id: str, changes: Mapping[str, Any], scope: Scope) -> T | None:
         if not isinstance(changes, Mapping):

@@ -47,6 +47,12 @@ def rewrite(connection: sqlite3.Connection) -> None:
         connection.execute(f'INSERT INTO "{table}" ("{table}") VALUES (\'optimize\')')
 
 
+def clear(connection: sqlite3.Connection) -> None:
+    """Forget all words of every full-text index."""
+    for table in _tables(connection):
+        connection.execute(f'INSERT INTO "{table}" ("{table}") VALUES (\'delete-all\')')
+
+
 def _tables(connection: sqlite3.Connection) -> list[str]:
     found = "SELECT name FROM sqlite_master WHERE type = 'table' AND sql LIKE 'CREATE VIRTUAL TABLE % USING fts5%'"
     return [name for (name,) in connection.execute(found)]

@@ -32,8 +32,8 @@ def _utc(moment: datetime) -> datetime:
     return moment.replace(tzinfo=UTC)
 
 
-def _vector(value: Vector | bytes) -> Vector:
-    # Without pgvector the column holds bytes.
+def as_vector(value: Vector | bytes) -> Vector:
+    """The vector in a column, which holds bytes on SQLite and without pgvector."""
     return value if isinstance(value, Vector) else Vector.from_bytes(value)
 
 
@@ -55,7 +55,7 @@ _POSTGRES_DECODERS: dict[FieldType, Encoder] = {
     FieldType.TIMESTAMP: _utc,
     FieldType.STRINGS: tuple,
     FieldType.TAGS: lambda tags: tuple(sorted(tags)),
-    FieldType.VECTOR: _vector,
+    FieldType.VECTOR: as_vector,
 }
 
 

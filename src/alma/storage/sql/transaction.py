@@ -16,7 +16,7 @@ from alma.model.scope import Scope
 from alma.model.vector import Vector
 from alma.storage.outbox import Mark, MarkTable
 from alma.storage.primitives import TEXT_LENGTH, Query, Reads, RecordVector
-from alma.storage.sql.statements import Dialect
+from alma.storage.sql.statements import Dialect, as_vector
 from alma.storage.transaction import Transaction
 
 
@@ -154,16 +154,26 @@ class SqlTransaction(Transaction):
         )
 
     def _vectors_of(self, spec: RecordSpec, record_ids: Collection[str]) -> list[RecordVector]:
-        table, key, kind = self.names.embeddings, self.names.parameter("key"), self.names.parameter("kind")
-        sql = (
-            f"SELECT model, part, embedding FROM {table} WHERE memory_type = {kind} AND memory_id = {key} "
-            f"ORDER BY model, part"
+        table = self.names.embeddings
+        found = self.rows(
+            f"SELECT memory_id, model, part, embedding FROM {table} "
+            f"WHERE memory_type = {self.names.parameter('kind')} AND memory_id {self._among('keys')}",
+            {"kind": spec.kind, "keys": self._listed(list(record_ids))},
         )
-        return [
-            RecordVector(record_id, model, part, found if isinstance(found, Vector) else Vector.from_bytes(found))
-            for record_id in record_ids
-            for model, part, found in self.rows(sql, {"kind": spec.kind, "key": record_id})
-        ]
+        return [RecordVector(key, model, part, as_vector(data)) for key, model, part, data in found]
+
+    @abstractmethod
+    def _among(self, name: str) -> str:
+        """The condition that a column is in the list bound to this name."""
+
+    @abstractmethod
+    def _listed(self, keys: Sequence[str]) -> Any:
+        """A list of ids as a parameter of `_among`."""
+
+    def _erase(self) -> None:
+        for table in self.names.tables():
+            self.run(f'DELETE FROM "{table}"', {})
+        self._lengths.clear()
 
     def _without_vector(
         self, spec: RecordSpec, model: str, where: Predicate, limit: int, after: str | None

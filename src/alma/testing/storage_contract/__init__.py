@@ -15,6 +15,7 @@ from alma.testing.storage_contract.feeding import FeedCapabilityContract, FeedCo
 from alma.testing.storage_contract.finding import FindingContract, SearchContract
 from alma.testing.storage_contract.keeping import HistoryContract, OutboxContract, TransactionContract
 from alma.testing.storage_contract.leaving import LeavingContract
+from alma.testing.storage_contract.moving import MovingContract
 from alma.testing.storage_contract.named import NamedMethodsContract
 from alma.testing.storage_contract.passages import PassageContract
 from alma.testing.storage_contract.saving import SavingContract, ScopeContract
@@ -42,6 +43,7 @@ class StorageContract(
     OutboxContract,
     TellingContract,
     LeavingContract,
+    MovingContract,
     NamedMethodsContract,
 ):
     """Everything a store promises."""

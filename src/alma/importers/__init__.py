@@ -1,0 +1,61 @@
+"""Importers: other systems' memories come in, by one framework."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from alma.errors import ConfigurationError
+from alma.importers.base import Importer, ImportOptions, ImportReport, Rejected
+from alma.importers.chatgpt import ChatGPT
+from alma.importers.claude import Claude
+from alma.importers.contextual_memory import ContextualMemory
+from alma.importers.engine import ImportProgress, import_rows
+from alma.importers.jarvis_memory import JarvisMemory
+from alma.importers.mcp_memory import McpMemory
+from alma.importers.mem0 import Mem0
+from alma.importers.session_memory_agent import SessionMemoryAgent
+from alma.storage.base import StorageBackend
+
+IMPORTERS: dict[str, type[Importer]] = {
+    "session-memory-agent": SessionMemoryAgent,
+    "contextual-memory": ContextualMemory,
+    "jarvis": JarvisMemory,
+    "mem0": Mem0,
+    "mcp-memory": McpMemory,
+    "chatgpt": ChatGPT,
+    "claude": Claude,
+}
+
+__all__ = [
+    "IMPORTERS",
+    "ImportOptions",
+    "ImportProgress",
+    "ImportReport",
+    "Importer",
+    "Rejected",
+    "import_into",
+    "importer_named",
+]
+
+
+def importer_named(system: str) -> Importer:
+    """The importer for a system: by the word of the command line or by the system's own name."""
+    for word, cls in IMPORTERS.items():
+        if system in (word, cls.name):
+            return cls()
+    raise ConfigurationError(f"{system!r} is no system that can be imported from; choose {', '.join(IMPORTERS)}")
+
+
+def import_into(
+    storage: StorageBackend, source: str | os.PathLike[str], system: str | Importer, **settings: Any
+) -> ImportReport:
+    """Import a file of another system into a store; returns what came and what could not, with reasons.
+
+    The file is JSON, JSON lines, a SQLite database or its SQL dump, or (for chats) the zip archive it came in. Every
+    batch is one transaction, and every id follows from the source: a run that was killed is simply repeated, and
+    importing twice changes nothing. `settings` are those of `alma.importers.engine.import_rows`: `options`
+    (ImportOptions), `dry_run`, `embedder`, `prepare`, `batch_size`, `by` and `on_progress`.
+    """
+    importer = system if isinstance(system, Importer) else importer_named(system)
+    return import_rows(storage, source, importer, **settings)

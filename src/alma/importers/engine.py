@@ -1,0 +1,223 @@
+"""Importing: rows become records in batches, each stored at once, so that a run that was killed is just repeated."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from alma.embeddings.base import EmbeddingProvider, Encoded
+from alma.errors import ConfigurationError, ValidationError
+from alma.importers.base import (
+    Importer,
+    ImportOptions,
+    ImportReport,
+    LeftOut,
+    Rejected,
+    RowRefused,
+)
+from alma.importers.planning import Entry, Plan, Planner
+from alma.importers.sources import Source
+from alma.model.governance import Attribution
+from alma.model.record import Record
+from alma.storage.base import DEFAULT_MODEL, RecordVector, StorageBackend, Transaction
+from alma.transfer.arrival import put_vectors
+from alma.transfer.report import TransferReport
+
+DEFAULT_BATCH = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class ImportProgress:
+    """How many rows were read, and how much of the source that is, from 0 to 1."""
+
+    rows: int
+    fraction: float
+
+
+OnImportProgress = Callable[[ImportProgress], object]
+
+
+def import_rows(
+    storage: StorageBackend,
+    source: str | os.PathLike[str],
+    importer: Importer,
+    *,
+    options: ImportOptions | None = None,
+    dry_run: bool = False,
+    embedder: EmbeddingProvider | None = None,
+    prepare: Callable[[Record], Record] | None = None,
+    batch_size: int = DEFAULT_BATCH,
+    by: Attribution | None = None,
+    on_progress: OnImportProgress = lambda progress: None,
+) -> ImportReport:
+    """Import a file of another system; see `alma.importers.import_into`."""
+    if isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1:
+        raise ValidationError("import", "batch_size", batch_size, "must be a whole number of at least 1")
+    if embedder is not None:
+        _check_space(storage, embedder)
+    run = _Import(storage, importer, options or ImportOptions(), dry_run, embedder, prepare, by)
+    rows = Source(source, importer)
+    for stage in importer.stages:
+        for batch in _batches(run.entries(rows, stage), batch_size):
+            run.take(batch)
+            on_progress(ImportProgress(run.report.rows, rows.fraction))
+    on_progress(ImportProgress(run.report.rows, 1.0))
+    return run.report
+
+
+class _Import:
+    """One run: reads entries, plans batches and stores them."""
+
+    def __init__(
+        self,
+        storage: StorageBackend,
+        importer: Importer,
+        options: ImportOptions,
+        dry_run: bool,
+        embedder: EmbeddingProvider | None,
+        prepare: Callable[[Record], Record] | None,
+        by: Attribution | None,
+    ) -> None:
+        self.report = ImportReport(importer.name, dry_run)
+        self._storage = storage
+        self._importer = importer
+        self._options = options
+        self._embedder = embedder
+        self._by = by or Attribution(reason=f"imported from {importer.name}")
+        self._lengths: dict[str, int] = {**storage.models(), storage.embedding_model: storage.embedding_dim}
+        self._planner = Planner(dry_run=dry_run, prepare=prepare)
+
+    # ------------------------------------------------------------------ rows
+
+    def entries(self, source: Source, stage: str) -> Iterator[Entry]:
+        """What the rows become; what they cannot become goes into the report."""
+        first = stage == self._importer.stages[0]
+        for row in source.rows():
+            self.report.rows += first
+            if isinstance(row, Rejected):
+                if first:
+                    self.report.rejected.append(row)
+                continue
+            try:
+                found = list(self._importer.items(row, self._options, stage))
+            except (RowRefused, ValidationError) as exc:
+                self.report.rejected.append(Rejected(row.where, self._named(row.data), str(exc)))
+                continue
+            except RecursionError:
+                self.report.rejected.append(Rejected(row.where, self._named(row.data), "it is nested too deeply"))
+                continue
+            for each in found:
+                if isinstance(each, Rejected):
+                    self.report.rejected.append(each)
+                elif isinstance(each, LeftOut):
+                    self.report.left_out[each.reason] += 1
+                else:
+                    yield Entry(row.where, each)
+
+    def _named(self, data: Any) -> str | None:
+        """The id of a row that cannot come, as far as it has one."""
+        name = data.get(self._importer.key) if isinstance(data, Mapping) and self._importer.key else None
+        # What is no Unicode cannot be printed, and a report is there to be read.
+        return str(name).encode("utf-8", "replace").decode() if isinstance(name, str | int) else None
+
+    # ------------------------------------------------------------------ batches
+
+    def take(self, batch: Sequence[Entry]) -> None:
+        """Store a batch, or on a dry run only find out what would become of it."""
+        fitting = self._of_one_length(batch)
+        if self.report.dry_run:
+            with self._storage.snapshot() as tx:
+                plan = self._planner.planned(tx, fitting)
+        elif self._embedder is None:
+            plan = self._storage.write(lambda tx: self._stored(tx, fitting, {}), self._by)
+        else:
+            with self._storage.snapshot() as tx:
+                wanted = self._planner.planned(tx, fitting)
+            encoded = self._encoded(wanted, self._embedder)
+            plan = self._storage.write(lambda tx: self._stored(tx, fitting, encoded), self._by)
+        self._note(plan, batch)
+
+    def _note(self, plan: Plan, batch: Sequence[Entry]) -> None:
+        report = self.report
+        report.new.update(kind for kind, _ in plan.new)
+        report.changed.update(kind for kind, _ in plan.changed)
+        report.unchanged.update(plan.unchanged)
+        report.vectors.update(model for vectors in plan.vectors.values() for model in vectors)
+        report.rejected.extend(plan.rejected)
+        self._planner.note(plan, batch)
+
+    def _of_one_length(self, batch: Sequence[Entry]) -> list[Entry]:
+        """The entries without those whose vector is of another length than the other vectors of its model."""
+        lengths: dict[str, Counter[int]] = defaultdict(Counter)
+        for entry in batch:
+            for model, vector in entry.item.vectors.items():
+                lengths[model][len(vector)] += 1
+        for model, found in lengths.items():
+            usual = self._options.embedding_dim or found.most_common(1)[0][0]
+            self._lengths.setdefault(model, usual)
+        refused = {
+            entry.where: f"embedding has {len(vector)} dimensions, those of {model} have {self._lengths[model]}"
+            for entry in batch
+            for model, vector in entry.item.vectors.items()
+            if len(vector) != self._lengths[model]
+        }
+        for entry in batch:
+            if entry.where in refused and not entry.item.mention:
+                self.report.rejected.append(Rejected(entry.where, entry.item.record.key, refused[entry.where]))
+        return [entry for entry in batch if entry.where not in refused]
+
+    # ------------------------------------------------------------------ storing
+
+    def _stored(self, tx: Transaction, batch: Sequence[Entry], encoded: Mapping[tuple[str, str], Encoded]) -> Plan:
+        plan = self._planner.planned(tx, batch)
+        records = plan.records()
+        if not records:
+            return plan
+        tx.save(*records)
+        for cls in {type(record) for record in records if record.spec.embeds}:
+            put_vectors(tx, cls, list(_parts(cls, plan, encoded, tx.embedding_model)), TransferReport())
+        return plan
+
+    def _encoded(self, plan: Plan, embedder: EmbeddingProvider) -> dict[tuple[str, str], Encoded]:
+        """The vectors of what has none of the store's own model; made before a transaction holds up other writers."""
+        own = self._storage.embedding_model
+        texts = {
+            (record.spec.kind, record.key): record.text()
+            for record in plan.records()
+            if record.spec.embeds and own not in plan.vectors.get((record.spec.kind, record.key), {})
+        }
+        said = {key: text for key, text in texts.items() if text.strip()}
+        return dict(zip(said, embedder.encode_texts(said.values()), strict=True))
+
+
+def _check_space(storage: StorageBackend, embedder: EmbeddingProvider) -> None:
+    """Vectors of two models are never compared."""
+    if storage.embedding_dim != embedder.dimension or storage.embedding_model not in (DEFAULT_MODEL, embedder.model):
+        raise ConfigurationError(
+            f"the store keeps vectors of {storage.embedding_model!r} with {storage.embedding_dim} dimensions, the "
+            f"embedder makes those of {embedder.model!r} with {embedder.dimension}: import without it, or open the "
+            f"store for its model"
+        )
+
+
+def _batches(entries: Iterable[Entry], size: int) -> Iterator[list[Entry]]:
+    rest = iter(entries)
+    while batch := list(islice(rest, size)):
+        yield batch
+
+
+def _parts(
+    cls: type[Record], plan: Plan, encoded: Mapping[tuple[str, str], Encoded], own_model: str
+) -> Iterator[RecordVector]:
+    for (kind, key), vectors in plan.vectors.items():
+        if kind == cls.spec.kind:
+            yield from (RecordVector(key, model, 0, vector) for model, vector in vectors.items())
+    written = {**plan.new, **plan.changed}
+    for (kind, key), made in encoded.items():
+        if kind == cls.spec.kind and (kind, key) in written:
+            yield RecordVector(key, own_model, 0, made.vector)
+            yield from (RecordVector(key, own_model, part, each) for part, each in enumerate(made.passages, start=1))

@@ -1,0 +1,62 @@
+"""Entities and relations of other systems' graphs, as memories and the relationships between them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from alma.importers.base import Found, Importer, ImportOptions, Item, RowRefused
+from alma.importers.said import IMPORT, a_memory
+from alma.model.memory import MemoryRelationship
+
+
+def an_entity(
+    importer: Importer, name: str, options: ImportOptions, kind: str | None = None, observations: Sequence[str] = ()
+) -> Item:
+    """A memory of something that has a name, with what was observed of it; only named, it gives way to more."""
+    if not name.strip():
+        raise RowRefused("the entity has no name")
+    mentioned = kind is None and not observations
+    content: dict[str, Any] = {"name": name, "entityType": kind, "observations": list(observations)}
+    memory = a_memory(
+        options,
+        system=importer.name,
+        id=entity_id(importer, name),
+        external_id=name[:200],
+        title=name,
+        memory_type="entity",
+        category=kind[:200] if kind else None,
+        content="\n".join(text for text in observations if text.strip()) or name,
+        content_json=content,
+        context_json={IMPORT: {"system": importer.name, **({"mentioned": True} if mentioned else {})}},
+    )
+    return Item(memory, mention=mentioned)
+
+
+def entity_id(importer: Importer, name: str) -> str:
+    """The id of the memory of an entity."""
+    return importer.derived_id("entity", name)
+
+
+def a_relation(importer: Importer, source: str, relation: str, target: str) -> Item:
+    """How one entity stands to another."""
+    if not relation.strip():
+        raise RowRefused("the relation has no type")
+    return Item(
+        MemoryRelationship(
+            id=importer.derived_id("relation", source, relation, target),
+            from_memory_id=entity_id(importer, source),
+            to_memory_id=entity_id(importer, target),
+            relationship_type=relation,
+            metadata={"system": importer.name, "from": source, "to": target},
+        )
+    )
+
+
+def entity_items(
+    importer: Importer, source: str, relation: str, target: str, options: ImportOptions
+) -> Iterator[Found]:
+    """Two entities that only their relation names, and the relation."""
+    yield an_entity(importer, source, options)
+    yield an_entity(importer, target, options)
+    yield a_relation(importer, source, relation, target)

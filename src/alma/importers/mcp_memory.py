@@ -1,0 +1,49 @@
+"""The MCP memory server's `memory.json`: a knowledge graph, an entity or a relation a line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from alma.importers.base import Found, Importer, ImportOptions, Row, RowRefused
+from alma.importers.graph import a_relation, an_entity
+from alma.importers.values import mapping, structured, text_of
+
+_UNDER = {"entities": "entity", "relations": "relation"}
+
+
+class McpMemory(Importer):
+    """Entities become memories with their observations, relations become relationships between those."""
+
+    name = "mcp-memory"
+    fields = frozenset({"type", "name", "entityType", "observations", "from", "to", "relationType"})
+    # A relation may stand before the entities that it joins.
+    stages = ("entity", "relation")
+
+    def items(self, row: Row, options: ImportOptions, stage: str) -> Iterator[Found]:
+        data = mapping(row.data)
+        what = data.get("type") or _UNDER.get(row.under or "")
+        if what not in _UNDER.values():
+            if stage == self.stages[0]:
+                raise RowRefused(f"it is neither an entity nor a relation but {what!r}")
+            return
+        if what != stage:
+            return
+        if what == "entity":
+            observations = [text_of(each) for each in _listed(data, "observations")]
+            kind = data.get("entityType")
+            yield an_entity(self, str(data.get("name") or ""), options, str(kind) if kind else "entity", observations)
+        else:
+            ends = [data.get(name) for name in ("from", "relationType", "to")]
+            if any(not isinstance(end, str) or not end for end in ends):
+                raise RowRefused("a relation needs from, relationType and to")
+            yield a_relation(self, str(ends[0]), str(ends[1]), str(ends[2]))
+
+
+def _listed(data: Mapping[str, Any], name: str) -> list[Any]:
+    found = structured(name, data.get(name))
+    if found is None:
+        return []
+    if not isinstance(found, list):
+        raise RowRefused(f"{name} must be a list")
+    return found

@@ -1,0 +1,226 @@
+"""Planning: what becomes of a batch of rows, given what is stored and what came before."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from alma.importers.base import Item, Rejected
+from alma.importers.said import is_mention
+from alma.model.kinds import KINDS, kind_named
+from alma.model.memory import Memory
+from alma.model.query import In
+from alma.model.record import Record, Reference
+from alma.model.scope import Scope
+from alma.storage.base import Transaction
+from alma.transfer.names import holders_of, unique_values
+
+_EVERYWHERE = Scope.everywhere()
+_ORDER = {cls.spec.kind: number for number, cls in enumerate(KINDS)}
+_OWNERS = ("user_id", "project_id")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An item and the row it came from."""
+
+    where: str
+    item: Item
+
+
+@dataclass(slots=True)
+class Plan:
+    """What a batch comes to: records to write, and what is said about the others."""
+
+    new: dict[tuple[str, str], Record] = field(default_factory=dict)
+    changed: dict[tuple[str, str], Record] = field(default_factory=dict)
+    unchanged: Counter[str] = field(default_factory=Counter)
+    vectors: dict[tuple[str, str], Mapping[str, Any]] = field(default_factory=dict)
+    rejected: list[Rejected] = field(default_factory=list)
+
+    def records(self) -> list[Record]:
+        """Everything to write, those that others point to first."""
+        return sorted((*self.new.values(), *self.changed.values()), key=lambda record: _ORDER[record.spec.kind])
+
+
+class Planner:
+    """Decides what becomes of batches of one run.
+
+    It knows the ids that came before in the run, as short numbers, so that a second row with the same one is told from
+    a row of an earlier run; on a dry run, which stores nothing, also what would be stored by now.
+    """
+
+    def __init__(self, *, dry_run: bool, prepare: Callable[[Record], Record] | None) -> None:
+        self._dry_run = dry_run
+        self._prepare = prepare
+        self._seen: set[int] = set()
+        self._taken: dict[tuple[str, tuple[Any, ...]], str] = {}
+
+    def note(self, plan: Plan, batch: Sequence[Entry]) -> None:
+        """Remember a batch that was stored, or on a dry run would have been."""
+        self._seen.update(_number(entry.item.record) for entry in batch if not entry.item.mention)
+        if self._dry_run:
+            self._seen.update(map(_number, plan.new.values()))
+            for record in plan.new.values():
+                self._taken.update(dict.fromkeys(_unique(record), record.key))
+
+    def planned(self, tx: Transaction, batch: Sequence[Entry]) -> Plan:
+        """What becomes of a batch, given what is stored."""
+        plan = Plan()
+        known = _stored_records(tx, batch)
+        taken = _taken(tx, batch)
+        taken.update(self._taken)
+        ends = _ends(tx, batch)
+        for entry in batch:
+            if not self._leads_somewhere(entry, known, ends, plan):
+                continue
+            for record in self._fitting(entry, known, taken, plan):
+                self._decide(entry, record, known, plan)
+        return plan
+
+    def _fitting(
+        self,
+        entry: Entry,
+        known: Mapping[tuple[str, str], Record],
+        taken: dict[tuple[str, tuple[Any, ...]], str],
+        plan: Plan,
+    ) -> Iterator[Record]:
+        """The records to store for an entry, whose unique values nobody else has."""
+        record = entry.item.record
+        key = (record.spec.kind, record.key)
+        if key in known and type(known[key]).spec.unique:
+            # It came before, under whatever unique values were free then.
+            yield record if not entry.item.instead else record.replace(**_own_unique(known[key]))
+            return
+        values = _unique(record)
+        if any(taken.get(value, record.key) != record.key for value in values):
+            if not entry.item.instead:
+                plan.rejected.append(Rejected(entry.where, record.key, f"its {_spelled(record)} is taken already"))
+            yield from entry.item.instead
+            return
+        taken.update(dict.fromkeys(values, record.key))
+        yield record
+
+    def _decide(self, entry: Entry, record: Record, known: dict[tuple[str, str], Record], plan: Plan) -> None:
+        key = (record.spec.kind, record.key)
+        old = known.get(key)
+        if old is None:
+            if self._dry_run and _number(record) in self._seen:
+                plan.unchanged[record.spec.kind] += 1
+                return
+            ready = record if self._prepare is None else self._prepare(record)
+            plan.new[key] = known[key] = ready
+            if record is entry.item.record and entry.item.vectors:
+                plan.vectors[key] = entry.item.vectors
+            return
+        reason = None if entry.item.mention else _clash(old, record)
+        if reason is not None:
+            plan.rejected.append(Rejected(entry.where, record.key, reason))
+        elif self._is_later(entry.item, old):
+            ready = record if self._prepare is None else self._prepare(record)
+            (plan.new if key in plan.new else plan.changed)[key] = known[key] = ready
+            if entry.item.vectors:
+                plan.vectors[key] = entry.item.vectors
+        elif not entry.item.mention and self._repeats(record, old, key, plan):
+            reason = "a row with the same id came before it and says something else"
+            plan.rejected.append(Rejected(entry.where, record.key, reason))
+        else:
+            plan.unchanged[record.spec.kind] += 1
+
+    def _is_later(self, item: Item, old: Record) -> bool:
+        if item.mention:
+            return False
+        if is_mention(old):
+            return True
+        stored_at: datetime | None = old.values().get("updated_at")
+        return item.changed_at is not None and stored_at is not None and item.changed_at > stored_at
+
+    def _repeats(self, record: Record, old: Record, key: tuple[str, str], plan: Plan) -> bool:
+        return (key in plan.new or _number(record) in self._seen) and record.text() != old.text()
+
+    def _leads_somewhere(
+        self, entry: Entry, known: Mapping[tuple[str, str], Record], ends: set[tuple[str, str]], plan: Plan
+    ) -> bool:
+        record = entry.item.record
+        for reference in _required(record):
+            end = (reference.kind, getattr(record, reference.field))
+            if end in known or end in ends or (self._dry_run and hash(end) in self._seen):
+                continue
+            shown = record.values().get("metadata", {}).get(reference.field.partition("_")[0], end[1])
+            plan.rejected.append(Rejected(entry.where, record.key, f"there is no {reference.kind} for {shown!r}"))
+            return False
+        return True
+
+
+def _stored_records(tx: Transaction, batch: Sequence[Entry]) -> dict[tuple[str, str], Record]:
+    """Those of the batch's records, and of what may be stored instead, that are stored already."""
+    keys: dict[type[Record], list[str]] = defaultdict(list)
+    for entry in batch:
+        for record in (entry.item.record, *entry.item.instead):
+            keys[type(record)].append(record.key)
+    return {
+        (cls.spec.kind, record.key): record
+        for cls, some in keys.items()
+        for record in tx.get_many(cls, some, _EVERYWHERE)
+    }
+
+
+def _required(record: Record) -> Iterator[Reference]:
+    return (reference for reference in record.spec.references if reference.must_exist)
+
+
+def _ends(tx: Transaction, batch: Sequence[Entry]) -> set[tuple[str, str]]:
+    """The stored records that the batch's records cannot do without."""
+    wanted: dict[str, set[str]] = defaultdict(set)
+    for entry in batch:
+        for reference in _required(entry.item.record):
+            wanted[reference.kind].add(getattr(entry.item.record, reference.field))
+    found: set[tuple[str, str]] = set()
+    for kind, keys in wanted.items():
+        cls = kind_named(kind)
+        found.update((kind, key) for (key,) in tx.values(cls, [cls.spec.key], _EVERYWHERE, In(cls.spec.key, keys)))
+    return found
+
+
+def _taken(tx: Transaction, batch: Sequence[Entry]) -> dict[tuple[str, tuple[Any, ...]], str]:
+    """Which stored record has which of the values that must be unique."""
+    found: dict[tuple[str, tuple[Any, ...]], str] = {}
+    classes = {type(entry.item.record) for entry in batch if entry.item.record.spec.unique}
+    for cls in classes:
+        records = [entry.item.record for entry in batch if type(entry.item.record) is cls]
+        for rule in cls.spec.unique:
+            held = holders_of(tx, cls, rule, records)
+            found.update({(rule.name, values): key for values, key in held.items()})
+    return found
+
+
+def _unique(record: Record) -> list[tuple[str, tuple[Any, ...]]]:
+    found = ((rule.name, unique_values(rule, record)) for rule in record.spec.unique)
+    return [(name, values) for name, values in found if values]
+
+
+def _own_unique(stored: Record) -> dict[str, Any]:
+    return {name: getattr(stored, name) for rule in stored.spec.unique for name in rule.fields}
+
+
+def _spelled(record: Record) -> str:
+    names = dict.fromkeys(name for rule in record.spec.unique for name in rule.fields)
+    return ", ".join(f"{name} {getattr(record, name)!r}" for name in names if getattr(record, name) is not None)
+
+
+def _clash(old: Record, new: Record) -> str | None:
+    """Why the stored record with this id cannot be the one that comes."""
+    if isinstance(old, Memory) and isinstance(new, Memory) and old.external_id != new.external_id:
+        return "its id is taken by a memory that did not come from this source"
+    for name in _OWNERS:
+        mine, theirs = old.values().get(name), new.values().get(name)
+        if mine is not None and theirs is not None and mine != theirs:
+            return f"its id is taken by a {old.spec.kind} of {name} {mine!r}"
+    return None
+
+
+def _number(record: Record) -> int:
+    return hash((record.spec.kind, record.key))

@@ -1,0 +1,236 @@
+"""Where rows come from: JSON, JSON lines, a SQLite database or its SQL dump, or one of these inside a zip archive."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import sqlite3
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from alma.errors import ConfigurationError
+from alma.importers.base import Importer, Rejected, Row
+from alma.importers.json_stream import JsonStream
+
+_SQLITE = b"SQLite format 3\x00"
+_ZIP = b"PK\x03\x04"
+_LINES = (".jsonl", ".ndjson")
+_SQL_STARTS = (b"PRAGMA", b"BEGIN", b"CREATE", b"INSERT", b"--")
+_LOOKED_AT = 1 << 16
+
+
+class Source:
+    """A file of another system's rows, which can be gone through again and again."""
+
+    def __init__(self, path: str | os.PathLike[str], importer: Importer) -> None:
+        self.path = Path(path)
+        self.fraction = 0.0
+        self._importer = importer
+        if not self.path.is_file():
+            raise ConfigurationError(f"there is no file {self.path} to import from")
+        self._read: Callable[[], Iterator[Row | Rejected]] = self._reader()
+
+    def rows(self) -> Iterator[Row | Rejected]:
+        """Every row in order; one that cannot even be read comes as rejected."""
+        self.fraction = 0.0
+        yield from self._read()
+        self.fraction = 1.0
+
+    def _reader(self) -> Callable[[], Iterator[Row | Rejected]]:
+        with self.path.open("rb") as file:
+            head = file.read(_LOOKED_AT)
+        if head.startswith(_SQLITE):
+            return self._database_rows
+        if head.startswith(_ZIP):
+            return self._zip_rows
+        if self.path.suffix.lower() == ".sql" or head.lstrip(b"\xef\xbb\xbf \t\r\n").upper().startswith(_SQL_STARTS):
+            return self._dump_rows
+        return self._line_rows if self._is_lines(head) else self._json_rows
+
+    # ------------------------------------------------------------------ JSON
+
+    def _is_lines(self, head: bytes) -> bool:
+        """Whether each line is an object of its own."""
+        if self.path.suffix.lower() in _LINES:
+            return True
+        lines = [line for line in head.removeprefix(b"\xef\xbb\xbf").splitlines() if line.strip()]
+        if len(lines) < 2 or not lines[0].lstrip().startswith(b"{"):
+            return False
+        return _is_object(lines[0]) or (lines[1].startswith(b"{") and (_is_object(lines[1]) or len(lines) == 2))
+
+    def _line_rows(self) -> Iterator[Row | Rejected]:
+        size = max(1, self.path.stat().st_size)
+        done = 0
+        with self.path.open("rb") as file:
+            for number, line in enumerate(file, start=1):
+                done += len(line)
+                self.fraction = done / size
+                text = line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
+                if not text.strip():
+                    continue
+                try:
+                    yield Row(f"line {number}", json.loads(text))
+                except (ValueError, RecursionError) as exc:
+                    yield Rejected(f"line {number}", None, f"malformed JSON: {_reason(exc)}")
+
+    def _json_rows(self) -> Iterator[Row | Rejected]:
+        with self.path.open("rb") as file:
+            yield from self._elements(file, max(1, self.path.stat().st_size))
+
+    def _elements(self, file: BinaryIO, size: int) -> Iterator[Row | Rejected]:
+        number = 0
+        with io.TextIOWrapper(file, encoding="utf-8-sig") as text:
+            stream = JsonStream(text)
+            try:
+                for number, (key, listed, value) in enumerate(stream.elements(self._importer.fields), start=1):
+                    self.fraction = min(1.0, stream.position / size)
+                    if not listed and not self._is_row(value):
+                        continue
+                    where = f"item {number}" if key is None else f"item {number} in {key!r}"
+                    yield Row(where, value, key, listed)
+            except (ValueError, RecursionError) as exc:
+                reason = f"malformed JSON, so that nothing from here on can be read: {_reason(exc)}"
+                yield Rejected(f"item {number + 1}", None, reason)
+
+    def _is_row(self, value: object) -> bool:
+        """Whether what stands under a key is a row, and no fact about the file."""
+        return isinstance(value, dict) and not self._importer.fields.isdisjoint(value)
+
+    def _zip_rows(self) -> Iterator[Row | Rejected]:
+        wanted = self._importer.file_in_zip
+        with _archive(self.path) as archive:
+            # A long export comes in numbered pieces, conversations-000.json and on.
+            stem = Path(wanted or "").stem
+            pieces = sorted(archive.infolist(), key=lambda info: info.filename)
+            found = [info for info in pieces if wanted and _is_piece(Path(info.filename), stem)]
+            if not found:
+                raise ConfigurationError(f"{self.path} is an archive without {wanted or 'anything to import'}")
+            for info in found:
+                with archive.open(info) as file:
+                    yield from self._elements(cast(BinaryIO, file), max(1, info.file_size))
+
+    # ------------------------------------------------------------------ SQLite
+
+    def _database_rows(self) -> Iterator[Row | Rejected]:
+        uri = f"{self.path.absolute().as_uri()}?mode=ro"
+        with closing(sqlite3.connect(uri, uri=True)) as connection:
+            yield from self._table_rows(connection)
+
+    def _dump_rows(self) -> Iterator[Row | Rejected]:
+        """A dump is run into a database of its own; it may make and fill tables there and nothing else."""
+        with (
+            tempfile.TemporaryDirectory(prefix="alma-import-") as folder,
+            closing(sqlite3.connect(Path(folder) / "dump.db", isolation_level=None)) as connection,
+        ):
+            connection.set_authorizer(_only_tables)
+            self._run_dump(connection)
+            connection.set_authorizer(None)
+            yield from self._table_rows(connection)
+
+    def _run_dump(self, connection: sqlite3.Connection) -> None:
+        statement = ""
+        with self.path.open(encoding="utf-8-sig") as file:
+            for number, line in enumerate(file, start=1):
+                statement += line
+                if not line.rstrip().endswith(";") or not sqlite3.complete_statement(statement):
+                    continue
+                try:
+                    connection.execute(statement)
+                except sqlite3.Error as exc:
+                    raise ConfigurationError(f"{self.path}, line {number}: the SQL dump cannot be run: {exc}") from exc
+                statement = ""
+
+    def _table_rows(self, connection: sqlite3.Connection) -> Iterator[Row | Rejected]:
+        try:
+            tables = list(self._tables(connection))
+        except sqlite3.Error as exc:
+            raise ConfigurationError(f"{self.path} is a damaged SQLite file: {exc}") from exc
+        if not tables:
+            raise ConfigurationError(
+                f"{self.path} has no table with the column {self._importer.key or 'that is needed'}, "
+                f"as a database of {self._importer.name} does"
+            )
+        total = max(1, sum(count for _, _, count in tables))
+        done = 0
+        for table, columns, _ in tables:
+            number = 0
+            try:
+                for number, row in self._rows_of(connection, table):
+                    done += 1
+                    self.fraction = done / total
+                    data = dict(zip(columns, row[1:], strict=True))
+                    yield Row(f"row {number} of table {table}", self._whole(table, data, row[0]))
+            except sqlite3.DatabaseError as exc:
+                reason = f"the database is damaged, so that no further row of this table can be read: {exc}"
+                yield Rejected(f"row {number + 1} of table {table}", None, reason)
+
+    def _rows_of(self, connection: sqlite3.Connection, table: str) -> Iterator[tuple[int, tuple[object, ...]]]:
+        # A column may hold text that is no Unicode; it is refused with its row, not with the file.
+        connection.text_factory = lambda data: data.decode("utf-8", "surrogateescape")
+        try:
+            cursor = connection.execute(f"SELECT rowid, * FROM {_quoted(table)} ORDER BY rowid")
+        except sqlite3.OperationalError:
+            cursor = connection.execute(f"SELECT NULL, * FROM {_quoted(table)}")
+        yield from enumerate(cursor, start=1)
+
+    def _tables(self, connection: sqlite3.Connection) -> Iterator[tuple[str, list[str], int]]:
+        """The tables that hold rows, those of whole rows first."""
+        names = [
+            name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")
+        ]
+        found = []
+        for name in names:
+            columns = [column for _, column, *_ in connection.execute(f"PRAGMA table_info({_quoted(name)})")]
+            if self._importer.key is not None and self._importer.key in columns:
+                count = connection.execute(f"SELECT count(*) FROM {_quoted(name)}").fetchone()[0]
+                found.append((name, columns, count))
+        yield from sorted(found, key=lambda each: (each[0] in self._importer.lists, each[0]))
+
+    def _whole(self, table: str, data: dict[str, object], rowid: object) -> dict[str, object]:
+        """The row; one of a table that has the name of a list is a row with that one entry."""
+        key = self._importer.key
+        if key is None or table not in self._importer.lists or table in data:
+            return data
+        entry = {name: value for name, value in data.items() if name != key}
+        return {key: data[key], table: [{"id": rowid, **entry}]}
+
+
+def _is_piece(path: Path, stem: str) -> bool:
+    return path.suffix == ".json" and (path.stem == stem or path.stem.startswith((f"{stem}-", f"{stem}_")))
+
+
+def _is_object(line: bytes) -> bool:
+    try:
+        return isinstance(json.loads(line), dict)
+    except ValueError:
+        return False
+
+
+def _reason(exc: Exception) -> str:
+    if isinstance(exc, RecursionError):
+        return "it is nested too deeply"
+    return exc.msg if isinstance(exc, json.JSONDecodeError) else str(exc)
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+@contextmanager
+def _archive(path: Path) -> Iterator[zipfile.ZipFile]:
+    try:
+        archive = zipfile.ZipFile(path)
+    except zipfile.BadZipFile as exc:
+        raise ConfigurationError(f"{path} is a damaged zip archive: {exc}") from exc
+    with archive:
+        yield archive
+
+
+def _only_tables(action: int, first: str | None, second: str | None, *_: object) -> int:
+    """What a dump may do: another database must be out of its reach."""
+    return sqlite3.SQLITE_DENY if action in (sqlite3.SQLITE_ATTACH, sqlite3.SQLITE_DETACH) else sqlite3.SQLITE_OK

@@ -1,0 +1,207 @@
+"""How other systems write times, texts, lists and vectors, and what we make of them."""
+
+from __future__ import annotations
+
+import json
+from array import array
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, tzinfo
+from typing import Any
+
+from alma.errors import ValidationError
+from alma.importers.base import RowRefused
+from alma.model.fields import JsonObject
+from alma.model.vector import Vector
+
+_MILLISECONDS_FROM = 1e11
+_MICROSECONDS_FROM = 1e14
+_TEXTS = ("text", "content", "message", "utterance", "transcript", "memory", "data", "value", "fact", "description")
+_TIMES = ("timestamp", "created_at", "time", "ts", "date", "datetime", "at")
+_SPEAKERS = ("role", "speaker", "sender", "author", "from", "source", "agent")
+_IDS = ("id", "message_id", "turn_id", "entry_id", "interaction_id")
+_FORMATS = ("%Y/%m/%d %H:%M:%S", "%d.%m.%Y %H:%M:%S", "%a %b %d %H:%M:%S %Y", "%a, %d %b %Y %H:%M:%S %z")
+
+
+def moment(name: str, value: Any, zone: tzinfo) -> datetime | None:
+    """The instant that a text or number means; a time without a zone is one of the zone given."""
+    if value is None or value == "":
+        return None
+    try:
+        found = _instant(value)
+        return (found if found.tzinfo is not None else found.replace(tzinfo=zone)).astimezone(UTC)
+    except (ValueError, OverflowError, OSError, TypeError):
+        raise RowRefused(f"{name} is no time: {_short(value)}") from None
+
+
+def _instant(value: Any) -> datetime:
+    if isinstance(value, bool):
+        raise TypeError
+    if isinstance(value, datetime):
+        return value
+    if isinstance(value, int | float):
+        return _since_epoch(value)
+    text = str(value).strip()
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        return _written(text)
+
+
+def _written(text: str) -> datetime:
+    for form in _FORMATS:
+        try:
+            return datetime.strptime(text, form)  # noqa: DTZ007 - the caller knows the zone
+        except ValueError:
+            continue
+    return _since_epoch(float(text))
+
+
+def _since_epoch(number: float) -> datetime:
+    """Seconds; or milli- or microseconds, told by their size: as seconds they would lie thousands of years ahead."""
+    if abs(number) >= _MICROSECONDS_FROM:
+        number /= 1e6
+    elif abs(number) >= _MILLISECONDS_FROM:
+        number /= 1e3
+    return datetime.fromtimestamp(number, UTC)
+
+
+def first(data: Mapping[str, Any], names: Sequence[str]) -> Any:
+    """The first of these fields that has a value."""
+    return next((data[name] for name in names if data.get(name) not in (None, "")), None)
+
+
+def time_of(data: Mapping[str, Any], zone: tzinfo) -> datetime | None:
+    """When an entry of a list was written, if it says so."""
+    name = next((name for name in _TIMES if data.get(name) not in (None, "")), None)
+    return None if name is None else moment(name, data[name], zone)
+
+
+def speaker_of(data: Mapping[str, Any]) -> str:
+    """Who said an entry of a conversation, if it says so."""
+    said = first(data, _SPEAKERS)
+    if isinstance(said, Mapping):
+        said = first(said, ("name", "role", "id"))
+    return "" if said is None else str(said)
+
+
+def text_of(value: Any) -> str:
+    """What a value says in words: a text, the text inside an object, else the object itself."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, Mapping):
+        inner = first(value, _TEXTS)
+        if inner is not None:
+            return text_of(inner)
+    if isinstance(value, list) and value and all(isinstance(each, str | Mapping) for each in value):
+        return "\n".join(text for each in value if (text := text_of(each)).strip())
+    if value is None or value in ({}, [], ""):
+        return ""
+    if isinstance(value, Mapping) and all(isinstance(each, str | int | float) for each in value.values()):
+        return "; ".join(f"{name}: {each}" for name, each in value.items())
+    return json.dumps(value, ensure_ascii=False)
+
+
+def turn_text(turn: Any) -> str:
+    """What was said in a turn of a conversation: not who said it, when, or under which number."""
+    if not isinstance(turn, Mapping) or first(turn, _TEXTS) is not None:
+        return text_of(turn)
+    return text_of({name: value for name, value in turn.items() if name not in (*_SPEAKERS, *_TIMES, *_IDS)})
+
+
+def structured(name: str, value: Any) -> Any:
+    """A value that may have been written as JSON text, as in a column of a database."""
+    if isinstance(value, bytes | bytearray):
+        try:
+            value = bytes(value).decode()
+        except UnicodeDecodeError:
+            raise RowRefused(f"{name} is neither text nor JSON") from None
+    if not isinstance(value, str):
+        return value
+    text = value.strip()
+    if text[:1] not in ("{", "["):
+        return None if not text or text == "null" else value
+    try:
+        return json.loads(text)
+    except ValueError as exc:
+        raise RowRefused(f"{name} is malformed JSON: {exc}") from None
+
+
+def json_object(name: str, value: Any) -> JsonObject | None:
+    """A JSON object; anything else that was kept in its place is put into one."""
+    found = structured(name, value)
+    if found is None:
+        return None
+    if isinstance(found, Mapping):
+        return dict(found)
+    return (
+        {"text": found} if isinstance(found, str) else {"items": found} if isinstance(found, list) else {"value": found}
+    )
+
+
+def entries(name: str, value: Any) -> list[tuple[str | None, Any]]:
+    """The entries of a list, or of an object by their keys."""
+    found = structured(name, value)
+    if found is None:
+        return []
+    if isinstance(found, Mapping):
+        return [(str(key), each) for key, each in found.items()]
+    if isinstance(found, list):
+        return [(None, each) for each in found]
+    raise RowRefused(f"{name} must be a list, not {_short(found)}")
+
+
+def tags(value: Any) -> tuple[str, ...]:
+    """Tags in a list, in JSON, or in a text between commas."""
+    found = structured("tags", value)
+    if found is None:
+        return ()
+    if isinstance(found, str):
+        found = found.split(",")
+    if not isinstance(found, list):
+        raise RowRefused(f"tags must be a list of texts, not {_short(found)}")
+    if not all(isinstance(tag, str | int | float) for tag in found):
+        raise RowRefused("tags must be a list of texts")
+    return tuple(dict.fromkeys(text for tag in found if (text := str(tag).strip())))
+
+
+def vector(value: Any) -> Vector | None:
+    """An embedding as a list, as JSON, or as the bytes of 32-bit floats."""
+    if value is None or (isinstance(value, str | bytes) and not value):
+        return None
+    if isinstance(value, bytes | bytearray) and value[:1] != b"[":
+        if len(value) % 4:
+            raise RowRefused(f"embedding has {len(value)} bytes, which are no 32-bit floats")
+        value = array("f", bytes(value)).tolist()
+    found = structured("embedding", value)
+    if not isinstance(found, list):
+        raise RowRefused(f"embedding must be a list of numbers, not {_short(found)}")
+    if any(isinstance(each, bool) for each in found):
+        raise RowRefused("embedding must be a list of numbers")
+    try:
+        return Vector(found)
+    except ValidationError as exc:
+        raise RowRefused(f"embedding {exc.reason}") from None
+
+
+def named(name: str, value: Any) -> str:
+    """A required identifier."""
+    if isinstance(value, bool) or not isinstance(value, str | int) or not str(value).strip():
+        raise RowRefused(f"{name} is missing" if value in (None, "") else f"{name} is no id: {_short(value)}")
+    return str(value)
+
+
+def maybe_named(name: str, value: Any) -> str | None:
+    """An identifier that may be missing."""
+    return None if value is None or value == "" else named(name, value)
+
+
+def mapping(value: Any) -> dict[str, Any]:
+    """The row as an object, or why it is none."""
+    if not isinstance(value, Mapping):
+        raise RowRefused(f"it is no object: {_short(value)}")
+    return {str(key): each for key, each in value.items()}
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:59]}…"

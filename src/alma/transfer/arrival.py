@@ -1,0 +1,299 @@
+"""Arrival: records from elsewhere enter a store, kind by kind, newer ones over older ones."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from alma.model.governance import ANONYMOUS, Attribution, Setting, default_settings
+from alma.model.kinds import kind_named
+from alma.model.memory import ChangeType, MemoryVersion
+from alma.model.query import And, Compare, In
+from alma.model.record import Record, RecordSpec
+from alma.storage import versions
+from alma.storage.base import RecordVector, StorageBackend, Transaction
+from alma.storage.document import to_document
+from alma.transfer.counters import READ_AT, content_digest, counters_of, shared_version
+from alma.transfer.ledger import NO_LEDGER, Entry, Ledger
+from alma.transfer.names import Names
+from alma.transfer.parcels import EVERYWHERE, Parcel, versions_of
+from alma.transfer.report import Conflict, Refused, TransferReport
+
+_CHANGED_AT = (
+    "updated_at",
+    "timestamp",
+    "last_validated",
+    "last_verified",
+    "last_seen",
+    "last_used_at",
+    "added_at",
+    "created_at",
+)
+_OWNERS = ("user_id", "project_id", "agent")
+_NEVER = datetime.min.replace(tzinfo=UTC)
+_DEFAULTS = {setting.key: setting.value for setting in default_settings()}
+
+
+def changed_at(record: Record) -> datetime:
+    """When a record was last changed, as far as it says so itself."""
+    if isinstance(record, Setting) and record.value == _DEFAULTS.get(record.key):
+        # Every new store has the documented settings; to have them is no decision that others must give way to.
+        return _NEVER
+    if "updated_at" in record.spec.by_name:
+        moment: datetime | None = record.values()["updated_at"]
+        return moment or _NEVER
+    moments = (getattr(record, name) for name in _CHANGED_AT if name in record.spec.by_name)
+    return max((moment for moment in moments if moment is not None), default=_NEVER)
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    """What becomes of a record that is stored already."""
+
+    record: Record
+    conflict: bool
+    taken: str
+
+
+class Arrival:
+    """Takes parcels into a store; what one call brings is stored together or not at all."""
+
+    def __init__(self, storage: StorageBackend, by: Attribution = ANONYMOUS, ledger: Ledger = NO_LEDGER) -> None:
+        self.report = TransferReport()
+        self._storage = storage
+        self._by = by
+        self._ledger = ledger
+        self._names = Names()
+
+    def take(self, cls: type[Record], parcels: Sequence[Parcel]) -> None:
+        """Store records of one kind; all that they point to must have arrived before them."""
+        names, report = self._storage.write(lambda tx: self._take(tx, cls, parcels), self._by)
+        self._names = names
+        self.report.add(report)
+
+    def take_history(self, rows: Sequence[MemoryVersion]) -> None:
+        """Store the history of a record that is gone, unless this store has one of its own."""
+
+        def take(tx: Transaction) -> bool:
+            where = And(Compare("kind", "eq", rows[0].kind), Compare("memory_id", "eq", rows[0].memory_id))
+            if tx.count(MemoryVersion, EVERYWHERE, where):
+                return False
+            tx.adopt((), rows)
+            return True
+
+        taken = self._storage.write(take, self._by)
+        (self.report.new if taken else self.report.unchanged)[MemoryVersion.spec.kind] += 1
+
+    def _take(self, tx: Transaction, cls: type[Record], parcels: Sequence[Parcel]) -> tuple[Names, TransferReport]:
+        report = TransferReport()
+        names = self._names.copy()
+        known = names.settled(tx, cls, parcels, report)
+        keys = [parcel.record.key for parcel in known]
+        entries = self._ledger.entries(tx, cls.spec, known)
+        stored = {record.key: record for record in tx.get_many(cls, keys, EVERYWHERE)}
+        fitting = _referring(tx, cls.spec, known, report)
+        fresh = [parcel for parcel in fitting if parcel.record.key not in stored]
+        self._add(tx, cls, fresh, entries, report)
+        self._change(tx, cls, [parcel for parcel in fitting if parcel.record.key in stored], stored, entries, report)
+        return names, report
+
+    # ------------------------------------------------------------------ new records
+
+    def _add(
+        self,
+        tx: Transaction,
+        cls: type[Record],
+        parcels: Sequence[Parcel],
+        entries: Mapping[str, Entry],
+        report: TransferReport,
+    ) -> None:
+        had = _last_versions(tx, cls.spec, [parcel.record.key for parcel in parcels])
+        if not self._ledger.undoes_deletions:
+            gone = {p.record.key for p in parcels if _deleted_since(had.get(p.record.key), p.record)}
+            report.kept[cls.spec.kind] += len(gone)
+            parcels = [parcel for parcel in parcels if parcel.record.key not in gone]
+        ready = {parcel.record.key: entries[parcel.record.key].counted(None, parcel.record, None) for parcel in parcels}
+        # A record that was deleted here has a history already, to which its return is added.
+        adopted = [p for p in parcels if p.versions and p.record.key not in had]
+        begun = [ready[p.record.key] for p in parcels if not p.versions or p.record.key in had]
+        if begun:
+            tx.save(*begun)
+        if adopted:
+            tx.adopt([ready[p.record.key] for p in adopted], [row for p in adopted for row in p.versions])
+        report.vectors += put_vectors(tx, cls, [part for p in parcels for part in p.vectors], report)
+        report.new[cls.spec.kind] += len(parcels)
+        # The history of a versioned kind came along and tells later what was common to both.
+        telling = cls.spec.versioned or "updated_at" not in cls.spec.by_name
+        self._ledger.note(
+            tx, cls.spec, {key: (record, record) for key, record in ready.items()}, entries, () if telling else ready
+        )
+
+    # ------------------------------------------------------------------ records that are there
+
+    def _change(
+        self,
+        tx: Transaction,
+        cls: type[Record],
+        parcels: Sequence[Parcel],
+        stored: Mapping[str, Record],
+        entries: Mapping[str, Entry],
+        report: TransferReport,
+    ) -> None:
+        rows = versions_of(tx, cls.spec, [parcel.record.key for parcel in parcels])
+        changed: dict[str, Record] = {}
+        vectors: list[RecordVector] = []
+        noted: dict[str, tuple[Record, Record]] = {}
+        for parcel in parcels:
+            key, old = parcel.record.key, stored[parcel.record.key]
+            if (reason := _other_owner(old, parcel.record)) is not None:
+                report.refused.append(Refused(cls.spec.kind, key, reason))
+                continue
+            outcome = self._decided(old, parcel, rows.get(key, ()), entries[key])
+            if outcome.conflict:
+                report.conflicts.append(_conflict(old, parcel.record, outcome))
+            if outcome.record == old:
+                (report.unchanged if outcome.taken == "both" else report.kept)[cls.spec.kind] += 1
+            else:
+                changed[key] = outcome.record
+            if outcome.taken != "stored":
+                vectors.extend(parcel.vectors)
+            noted[key] = (parcel.record, outcome.record)
+        if changed:
+            tx.save(*changed.values())
+            report.changed[cls.spec.kind] += len(changed)
+        report.vectors += put_vectors(tx, cls, _missing(tx, cls, vectors, changed, stored), report)
+        self._ledger.note(tx, cls.spec, noted, entries, changed)
+
+    def _decided(self, old: Record, parcel: Parcel, rows: Sequence[MemoryVersion], entry: Entry) -> _Outcome:
+        """Whose word is taken: that of the only one who changed the record, else that of the later one."""
+        new = parcel.record
+        shared = shared_version(rows, parcel.versions)
+        base = None if shared is None else versions.record_of(shared, type(new), new)
+        if content_digest(old) == content_digest(new):
+            return _Outcome(entry.counted(old, new, base, keep=old), conflict=False, taken="both")
+        only_here = entry.is_source_unchanged(new) or (shared is not None and shared == parcel.versions[-1])
+        only_there = entry.is_target_unchanged(old) or (
+            shared is not None and bool(rows) and shared.version_number == rows[-1].version_number
+        )
+        if only_here != only_there:
+            taken = "stored" if only_here else "arriving"
+        else:
+            taken = "arriving" if _is_later(parcel, old, rows) else "stored"
+        keep = old if taken == "stored" else _with_vector_of(old, new)
+        conflict = not (only_here or only_there) and bool(_differing(old, new))
+        return _Outcome(entry.counted(old, new, base, keep=keep), conflict, taken)
+
+
+def put_vectors(tx: Transaction, cls: type[Record], parts: Sequence[RecordVector], report: TransferReport) -> int:
+    """Store vectors of any models with their records; those whose length does not fit are refused."""
+    lengths = {**tx.models(), tx.embedding_model: tx.embedding_dim}
+    own: dict[str, dict[str, Any]] = defaultdict(dict)
+    passages: dict[str, dict[str, list[Any]]] = defaultdict(lambda: defaultdict(list))
+    count = 0
+    for part in parts:
+        dims = lengths.setdefault(part.model, len(part.vector))
+        if dims != len(part.vector):
+            reason = f"its vector of {part.model} has {len(part.vector)} dimensions, those of the store have {dims}"
+            report.refused.append(Refused(cls.spec.kind, part.record_id, reason))
+            continue
+        count += 1
+        if part.part == 0:
+            own[part.model][part.record_id] = part.vector
+        else:
+            passages[part.model][part.record_id].append(part.vector)
+    if count and tx.embedding_model not in {*own, *passages}:
+        tx.claim_model()
+    for model, vectors in own.items():
+        tx.put_vectors(cls, vectors, model)
+    for model, by_record in passages.items():
+        tx.put_passages(cls, by_record, model)
+    return count
+
+
+def _missing(
+    tx: Transaction,
+    cls: type[Record],
+    parts: Sequence[RecordVector],
+    changed: Mapping[str, Record],
+    stored: Mapping[str, Record],
+) -> list[RecordVector]:
+    """Of these vectors, those that the store lacks, and those of records that say something else now."""
+    if not parts:
+        return []
+    reworded = {key for key, record in changed.items() if record.text() != stored[key].text()}
+    had = {(part.record_id, part.model) for part in tx.vectors_of(cls, {part.record_id for part in parts})}
+    return [part for part in parts if part.record_id in reworded or (part.record_id, part.model) not in had]
+
+
+def _with_vector_of(old: Record, new: Record) -> Record:
+    """The arriving record; a text that is the same keeps the vector that was made of it."""
+    name = new.spec.vector_field
+    if name is None or new.text() != old.text():
+        return new
+    return type(new).trusted({**new.values(), name: getattr(old, name)})
+
+
+def _is_later(parcel: Parcel, old: Record, rows: Sequence[MemoryVersion]) -> bool:
+    """Whether the arriving record was changed after the stored one; of two that cannot be told apart, the stored."""
+    mine, theirs = changed_at(old), changed_at(parcel.record)
+    if mine == theirs and rows and parcel.versions:
+        mine, theirs = rows[-1].created_at, parcel.versions[-1].created_at
+    return theirs > mine
+
+
+def _differing(old: Record, new: Record) -> dict[str, tuple[Any, Any]]:
+    """What two records say about the same thing and do not agree on, use and times of change aside."""
+    apart = {*counters_of(old.spec), *READ_AT, *_CHANGED_AT, old.spec.vector_field or ""}
+    mine, theirs = to_document(old, without=apart), to_document(new, without=apart)
+    return {
+        name: (mine.get(name), theirs.get(name)) for name in {**mine, **theirs} if mine.get(name) != theirs.get(name)
+    }
+
+
+def _conflict(old: Record, new: Record, outcome: _Outcome) -> Conflict:
+    differing = _differing(old, new)
+    return Conflict(
+        old.spec.kind,
+        old.key,
+        {name: mine for name, (mine, _) in differing.items()},
+        {name: theirs for name, (_, theirs) in differing.items()},
+        outcome.taken,
+    )
+
+
+def _other_owner(old: Record, new: Record) -> str | None:
+    for name in _OWNERS:
+        if name in old.spec.by_name:
+            mine, theirs = getattr(old, name), getattr(new, name)
+            if mine is not None and theirs is not None and mine != theirs:
+                return f"the store has a record with this id that belongs to {name} {mine!r}, not {theirs!r}"
+    return None
+
+
+def _referring(
+    tx: Transaction, spec: RecordSpec, parcels: Sequence[Parcel], report: TransferReport
+) -> Sequence[Parcel]:
+    """Those whose references lead somewhere."""
+    lost: dict[str, str] = {}
+    for reference in spec.references:
+        if not reference.must_exist:
+            continue
+        target = kind_named(reference.kind)
+        wanted = {getattr(parcel.record, reference.field) for parcel in parcels}
+        found = {key for (key,) in tx.values(target, [target.spec.key], EVERYWHERE, In(target.spec.key, wanted))}
+        for parcel in parcels:
+            if getattr(parcel.record, reference.field) not in found:
+                lost[parcel.record.key] = f"there is no {reference.kind} {getattr(parcel.record, reference.field)!r}"
+    report.refused.extend(Refused(spec.kind, key, reason) for key, reason in lost.items())
+    return [parcel for parcel in parcels if parcel.record.key not in lost]
+
+
+def _last_versions(tx: Transaction, spec: RecordSpec, keys: Sequence[str]) -> dict[str, MemoryVersion]:
+    return {key: rows[-1] for key, rows in versions_of(tx, spec, keys).items()}
+
+
+def _deleted_since(last: MemoryVersion | None, record: Record) -> bool:
+    return last is not None and last.change_type is ChangeType.DELETED and last.created_at > changed_at(record)

@@ -1,0 +1,178 @@
+"""Import: an export file enters a store, whole lines only, as often as one likes."""
+
+from __future__ import annotations
+
+import base64
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from alma.errors import TransferError, ValidationError
+from alma.model.governance import Attribution, AuditEvent
+from alma.model.kinds import kind_named
+from alma.model.memory import MemoryVersion
+from alma.model.query import In
+from alma.model.record import Record
+from alma.model.vector import Vector
+from alma.storage.base import RecordVector, StorageBackend, Transaction
+from alma.storage.document import from_document
+from alma.transfer.arrival import Arrival
+from alma.transfer.exporting import FORMAT, FORMAT_VERSION
+from alma.transfer.lines import read_lines
+from alma.transfer.parcels import EVERYWHERE, PAGE, Parcel
+from alma.transfer.report import OnProgress, TransferReport
+from alma.transfer.undoing import undone
+
+IMPORTING = Attribution(reason="imported from an export file")
+
+
+@dataclass(frozen=True, slots=True)
+class ExportHeader:
+    """What an export file says about itself, once all of it was found to be whole."""
+
+    path: Path
+    lines: int
+    embedding_model: str
+    embedding_dim: int
+    models: Mapping[str, int]
+    counts: Mapping[str, int]
+
+
+def verify_export(path: str | os.PathLike[str]) -> ExportHeader:
+    """Read the whole file and check every line; a torn or edited one is an error that names the line."""
+    file = Path(path)
+    header: dict[str, Any] = {}
+    end: dict[str, Any] | None = None
+    number = 0
+    for number, line in read_lines(file):
+        if number == 1:
+            header = _checked_header(file, line)
+        elif end is not None:
+            raise TransferError(file, number, "it comes after the line that says the file ends")
+        end = line.get("end", end)
+    if end is None:
+        raise TransferError(file, number + 1, "the file ends here, before the line that says so: it was torn")
+    return ExportHeader(
+        file, number, header["embedding_model"], header["embedding_dim"], header["models"], end["counts"]
+    )
+
+
+def import_store(
+    storage: StorageBackend,
+    path: str | os.PathLike[str],
+    *,
+    dry_run: bool = False,
+    by: Attribution = IMPORTING,
+    on_progress: OnProgress = lambda done, total: None,
+) -> TransferReport:
+    """Store what an export file holds.
+
+    The file is checked as a whole before anything is written. A record that is new comes with its history; one that is
+    there already is replaced if the arriving one was changed later; one that says the same is left alone, so that
+    importing twice changes nothing. A dry run does everything and takes it back.
+    """
+    header = verify_export(path)
+    with undone(storage, by, only_if=dry_run):
+        arrival = Arrival(storage, by)
+        for number, take in _steps(header.path, arrival, storage, by):
+            try:
+                take()
+            except ValidationError as exc:
+                raise TransferError(header.path, number, str(exc)) from exc
+            on_progress(number, header.lines)
+    arrival.report.dry_run = dry_run
+    return arrival.report
+
+
+def _steps(
+    path: Path, arrival: Arrival, storage: StorageBackend, by: Attribution
+) -> Iterator[tuple[int, Callable[[], None]]]:
+    """What to store, a batch of one kind at a time, with the number of its last line."""
+    for kind, number, lines in _batches(path):
+        cls = kind_named(kind)
+        if "history" in lines[0]:
+            for line in lines:
+                rows = [from_document(MemoryVersion, row) for row in line["history"]]
+                yield number, lambda rows=rows: arrival.take_history(rows)  # type: ignore[misc]
+        elif cls is AuditEvent:
+            events = [from_document(AuditEvent, line["record"]) for line in lines]
+            yield number, lambda events=events: _take_events(storage, events, by, arrival.report)  # type: ignore[misc]
+        else:
+            parcels = [_parcel(cls, line) for line in lines]
+            yield number, lambda cls=cls, parcels=parcels: arrival.take(cls, parcels)  # type: ignore[misc]
+
+
+def _batches(path: Path) -> Iterator[tuple[str, int, list[dict[str, Any]]]]:
+    """The lines between header and end, in groups of one kind."""
+    batch: list[dict[str, Any]] = []
+    group: tuple[str, bool] | None = None
+    number = 0
+    for number, line in read_lines(path):
+        if number == 1:
+            continue
+        new = None if "end" in line else _group(path, number, line)
+        if batch and group is not None and (new != group or len(batch) >= PAGE):
+            yield group[0], number - 1, batch
+            batch = []
+        group = new
+        if new is not None:
+            batch.append(line)
+
+
+def _group(path: Path, number: int, line: Mapping[str, Any]) -> tuple[str, bool]:
+    try:
+        kind_named(line["kind"])
+        return line["kind"], "history" in line
+    except (KeyError, ValidationError) as exc:
+        raise TransferError(path, number, f"it holds no kind that this version of ALMA knows: {exc}") from exc
+
+
+def _checked_header(path: Path, line: Mapping[str, Any]) -> dict[str, Any]:
+    if line.get("format") != FORMAT:
+        raise TransferError(path, 1, "the file is no export of ALMA")
+    if line.get("version") != FORMAT_VERSION:
+        raise TransferError(
+            path, 1, f"the export has format version {line.get('version')}, this ALMA reads {FORMAT_VERSION}"
+        )
+    return dict(line)
+
+
+def _parcel(cls: type[Record], line: Mapping[str, Any]) -> Parcel:
+    record = from_document(cls, line["record"])
+    vectors = tuple(
+        RecordVector(record.key, part["model"], part["part"], Vector.from_bytes(base64.b64decode(part["data"])))
+        for part in line.get("vectors", ())
+    )
+    return Parcel(record, vectors, tuple(from_document(MemoryVersion, row) for row in line.get("versions", ())))
+
+
+def _take_events(
+    storage: StorageBackend, events: Sequence[AuditEvent], by: Attribution, report: TransferReport
+) -> None:
+    """Add the events that the log does not have yet: it is never rewritten, and its numbers do not travel."""
+
+    def take(tx: Transaction) -> int:
+        moments = {event.created_at for event in events}
+        had = Counter(map(_facts, tx.find(AuditEvent, EVERYWHERE, In("created_at", moments))))
+        missing = []
+        for event in events:
+            if had[_facts(event)]:
+                had[_facts(event)] -= 1
+            else:
+                missing.append(event)
+        if missing:
+            tx.save(*missing)
+        return len(missing)
+
+    new = storage.write(take, by)
+    done = TransferReport()
+    done.new[AuditEvent.spec.kind] = new
+    done.unchanged[AuditEvent.spec.kind] = len(events) - new
+    report.add(done)
+
+
+def _facts(event: AuditEvent) -> str:
+    return repr([getattr(event, field.name) for field in event.spec.primary if field.name != "id"])

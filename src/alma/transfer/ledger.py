@@ -1,0 +1,195 @@
+"""The ledger of merges: whether and how counters add up, and what both stores said when they were last merged."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from alma.clock import new_id
+from alma.model.fields import FieldType
+from alma.model.governance import MergeMark, Setting
+from alma.model.record import Record, RecordSpec
+from alma.model.scope import Scope
+from alma.storage.base import StorageBackend, Transaction
+from alma.transfer.counters import Shares, content_digest, counters_of, joined, mark_id, marks_of
+from alma.transfer.parcels import STORE_ID, Parcel
+
+_EVERYWHERE = Scope.everywhere()
+
+
+def store_id(storage: StorageBackend, *, make: bool = True) -> str:
+    """The name that a store has among others, given when it is first asked for; a passing one where it is not kept."""
+    known = storage.get(Setting, STORE_ID, _EVERYWHERE)
+    if known is not None or not make:
+        return new_id() if known is None else known.value
+
+    def name(tx: Transaction) -> str:
+        there = tx.get(Setting, STORE_ID, _EVERYWHERE)
+        if there is None:
+            there = Setting(key=STORE_ID, value=new_id(), description="What other stores call this one in merges")
+            tx.save(there)
+        return there.value
+
+    return storage.write(name)
+
+
+def rename_store(storage: StorageBackend) -> str:
+    """Give a store that was copied with its name a name of its own."""
+    named = Setting(key=STORE_ID, value=new_id(), description="What other stores call this one in merges")
+    storage.save(named)
+    return named.value
+
+
+class Entry:
+    """What is known about one record; in an import, nothing, and the counters are those of the record taken."""
+
+    def counted(self, old: Record | None, new: Record, base: Record | None, keep: Record | None = None) -> Record:
+        """The record to store, with its counters."""
+        return new if keep is None else keep
+
+    def is_source_unchanged(self, new: Record) -> bool:
+        return False
+
+    def is_target_unchanged(self, old: Record) -> bool:
+        return False
+
+
+class Ledger:
+    """Keeps no books: what arrives is taken as it is, even if it was deleted here."""
+
+    undoes_deletions = True
+
+    def entries(self, tx: Transaction, spec: RecordSpec, parcels: Sequence[Parcel]) -> Mapping[str, Entry]:
+        """What is known about each of these records, by its id in the store that they arrive in."""
+        return {parcel.record.key: _PLAIN for parcel in parcels}
+
+    def note(
+        self,
+        tx: Transaction,
+        spec: RecordSpec,
+        merged: Mapping[str, tuple[Record, Record]],
+        entries: Mapping[str, Entry],
+        changed: Collection[str],
+    ) -> None:
+        """Remember records as they arrived and as they were stored; `changed` are those no common history tells of."""
+
+
+_PLAIN = Entry()
+NO_LEDGER = Ledger()
+
+
+@dataclass(slots=True)
+class MergeEntry(Entry):
+    """What both stores remember of one record."""
+
+    target_id: str
+    source_id: str
+    of_target: Shares
+    of_source: Shares
+    mark: MergeMark | None
+    shares: Shares | None = None
+
+    def counted(self, old: Record | None, new: Record, base: Record | None, keep: Record | None = None) -> Record:
+        result = new if keep is None else keep
+        if not counters_of(new.spec):
+            return result
+        if base is None and old is not None and _same_birth(old, new):
+            base = _lower(old, new)
+        sums = joined(self.target_id, self.source_id, old, new, self.of_target, self.of_source, base)
+        self.shares = sums.shares
+        totals = {name: _number(result.spec, name, value) for name, value in sums.totals.items()}
+        if all(getattr(result, name) == value for name, value in totals.items()):
+            return result
+        return result.replace(**totals)
+
+    def is_source_unchanged(self, new: Record) -> bool:
+        return self.mark is not None and self.mark.source_digest == content_digest(new)
+
+    def is_target_unchanged(self, old: Record) -> bool:
+        return self.mark is not None and self.mark.result_digest == content_digest(old)
+
+
+class MergeLedger(Ledger):
+    """Keeps the books of a merge from one store into another; what was deleted here later stays so."""
+
+    undoes_deletions = False
+
+    def __init__(self, target_id: str, source: StorageBackend, source_id: str) -> None:
+        self._target_id = target_id
+        self._source = source
+        self._source_id = source_id
+
+    def entries(self, tx: Transaction, spec: RecordSpec, parcels: Sequence[Parcel]) -> Mapping[str, Entry]:
+        left_as = {parcel.record.key: parcel.left_as or parcel.record.key for parcel in parcels}
+        mine = marks_of(tx, spec.kind, list(left_as))
+        with self._source.snapshot() as there:
+            theirs = marks_of(there, spec.kind, list(left_as.values()))
+        return {
+            key: MergeEntry(
+                self._target_id,
+                self._source_id,
+                mine.shares(key),
+                theirs.shares(there_key),
+                mine.of(key).get(self._source_id),
+            )
+            for key, there_key in left_as.items()
+        }
+
+    def note(
+        self,
+        tx: Transaction,
+        spec: RecordSpec,
+        merged: Mapping[str, tuple[Record, Record]],
+        entries: Mapping[str, Entry],
+        changed: Collection[str],
+    ) -> None:
+        marks: list[MergeMark] = []
+        for key, (arrived, stored) in merged.items():
+            entry = entries[key]
+            assert isinstance(entry, MergeEntry)
+            marks.extend(self._marks(spec, key, entry, arrived, stored, key in changed))
+        if marks:
+            tx.save(*marks)
+
+    def _marks(
+        self, spec: RecordSpec, key: str, entry: MergeEntry, arrived: Record, stored: Record, changed: bool
+    ) -> list[MergeMark]:
+        """Only what is new to remember: a merge that brought nothing writes nothing."""
+        shares: dict[str, dict[str, float]] = dict(entry.shares or {})
+        said, result = content_digest(arrived), content_digest(stored)
+        if changed or said != result or entry.mark is not None:
+            shares.setdefault(self._source_id, {})
+        found: list[MergeMark] = []
+        for origin, share in shares.items():
+            mine = origin == self._source_id
+            facts: dict[str, Any] = {
+                "counters": share,
+                "source_digest": said if mine else None,
+                "result_digest": result if mine else None,
+            }
+            known = entry.mark if mine else None
+            if known is not None and all(getattr(known, name) == value for name, value in facts.items()):
+                continue
+            if not mine and entry.of_target.get(origin) == share:
+                continue
+            found.append(
+                MergeMark(id=mark_id(spec.kind, key, origin), kind=spec.kind, record_id=key, origin=origin, **facts)
+            )
+        return found
+
+
+def _same_birth(old: Record, new: Record) -> bool:
+    """Whether two records of one id were made by the same act, as in a store and its copy."""
+    born = getattr(old, "created_at", None)
+    return born is not None and not old.spec.versioned and born == getattr(new, "created_at", None)
+
+
+def _lower(old: Record, new: Record) -> Record:
+    """Of a kind without history: what both have at least, since nothing tells what they had when they were one."""
+    low = {name: min(getattr(old, name) or 0, getattr(new, name) or 0) for name in counters_of(old.spec)}
+    return old.replace(**low)
+
+
+def _number(spec: RecordSpec, name: str, value: float) -> float:
+    return int(value) if spec.by_name[name].type is FieldType.INTEGER else value

@@ -1,0 +1,132 @@
+"""The export file: one JSON object a line, each sealed with a check over itself and everything before it."""
+
+from __future__ import annotations
+
+import errno
+import gzip
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+from alma.errors import ConfigurationError, ConflictError, StorageError, StorageFullError, TransferError
+
+_CHECK = b',"check":"'
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode
+
+
+class Seal:
+    """The running check of a file: what a line's check must be depends on every line before it."""
+
+    def __init__(self) -> None:
+        self._hash = hashlib.sha256()
+
+    def of(self, body: bytes) -> bytes:
+        """The check of the next line."""
+        self._hash.update(body)
+        return self._hash.hexdigest()[:16].encode()
+
+
+class LineWriter:
+    """Writes sealed lines."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._seal = Seal()
+        self.lines = 0
+
+    def write(self, document: Mapping[str, Any]) -> None:
+        body = _encode(document).encode()[:-1]
+        self._file.write(b'%s%s%s"}\n' % (body, _CHECK, self._seal.of(body)))
+        self.lines += 1
+
+
+def read_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Every line's number and object; a line that is not as it was written is an error that names it."""
+    seal = Seal()
+    number = 0
+    with opened(path) as file:
+        for number, line in _numbered(path, file):
+            body, mark, check = line.rpartition(_CHECK)
+            if not mark or not line.endswith(b'"}\n'):
+                raise TransferError(path, number, "it is no whole line of an export: the file was torn or edited")
+            if check[:-3] != seal.of(body):
+                raise TransferError(
+                    path, number, "it does not match its check: this line, or one before it, was edited or lost"
+                )
+            yield number, _decoded(path, number, body)
+    if not number:
+        raise TransferError(path, 1, "the file is empty")
+
+
+def _numbered(path: Path, file: BinaryIO) -> Iterator[tuple[int, bytes]]:
+    number = 0
+    try:
+        for number, line in enumerate(file, start=1):
+            yield number, line
+    except (EOFError, gzip.BadGzipFile) as exc:
+        raise TransferError(path, number + 1, f"the compressed file was torn: {exc}") from exc
+
+
+def _decoded(path: Path, number: int, body: bytes) -> dict[str, Any]:
+    try:
+        document = json.loads(body + b"}")
+    except ValueError as exc:
+        raise TransferError(path, number, f"it is not JSON: {exc}") from exc
+    return cast(dict[str, Any], document)
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[BinaryIO]:
+    """The file to read, unpacked where its name ends in .gz."""
+    try:
+        file: BinaryIO = cast(BinaryIO, gzip.GzipFile(path)) if path.suffix == ".gz" else path.open("rb")
+    except FileNotFoundError:
+        raise ConfigurationError(f"there is no file {path}") from None
+    except OSError as exc:
+        raise ConfigurationError(f"{path} cannot be read: {exc.strerror}") from exc
+    with file:
+        yield file
+
+
+@contextmanager
+def written(path: Path, *, force: bool) -> Iterator[Path]:
+    """A new file beside the one that is meant, which it becomes when all went well."""
+    if path.exists() and not force:
+        raise ConflictError(f"{path} exists already; choose another name, or overwrite it with --force")
+    if not path.parent.is_dir():
+        raise ConfigurationError(f"there is no folder {path.parent} to write {path.name} into")
+    new = path.with_name(f".{path.name}.{os.getpid()}.new")
+    try:
+        yield new
+        _sync(new)
+        new.replace(path)
+    except OSError as exc:
+        if exc.errno == errno.ENOSPC:
+            raise StorageFullError(f"the disk of {path} is full, nothing was written") from exc
+        raise StorageError(f"{path} cannot be written: {exc.strerror}") from exc
+    finally:
+        with suppress(OSError):
+            new.unlink(missing_ok=True)
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def line_writer(path: Path, *, packed: bool) -> Iterator[LineWriter]:
+    """Writes lines into a new file."""
+    with path.open("wb") as plain:
+        if not packed:
+            yield LineWriter(plain)
+            return
+        with gzip.GzipFile(fileobj=plain, mode="wb", compresslevel=6) as file:
+            yield LineWriter(cast(BinaryIO, file))

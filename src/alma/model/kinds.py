@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from alma.errors import ValidationError
 from alma.model.governance import AuditEvent, Setting
+from alma.model.graph import GraphAlias, GraphEntity, GraphRelationship
 from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome, UserPreference
 from alma.model.memory import Memory, MemoryRelationship, MemoryVersion, ProjectPattern
 from alma.model.record import Record, RecordSpec, Reference
@@ -28,6 +29,9 @@ KINDS: tuple[type[Record], ...] = (
     AgentState,
     Setting,
     AuditEvent,
+    GraphEntity,
+    GraphAlias,
+    GraphRelationship,
 )
 
 _BY_KIND = {cls.spec.kind: cls for cls in KINDS}

@@ -59,7 +59,9 @@ def records(cls: type[T], dims: int = 4, **fixed: SearchStrategy[Any]) -> Search
     fields = {field.name: _values(field, dims) for field in cls.spec.primary if field.name not in fixed}
     if cls.spec.numbered:
         fields[cls.spec.key] = st.none()
-    return st.fixed_dictionaries({**fields, **fixed}).map(lambda values: cls(**values))
+    distinct = cls.spec.distinct
+    values = st.fixed_dictionaries({**fields, **fixed}).filter(lambda v: all(v[a] != v[b] for a, b in distinct))
+    return values.map(lambda values: cls(**values))
 
 
 def predicates(spec: RecordSpec, known: list[Record]) -> SearchStrategy[Predicate]:

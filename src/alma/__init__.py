@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from alma.bootstrap import create_cache as create_cache
     from alma.bootstrap import create_embedder as create_embedder
     from alma.bootstrap import open_storage as open_storage
+    from alma.core import ALMA as ALMA
     from alma.errors import ALMAError as ALMAError
     from alma.errors import ConfigurationError as ConfigurationError
     from alma.errors import ConflictError as ConflictError
@@ -75,6 +76,7 @@ if TYPE_CHECKING:
 __version__ = "1.0.0.dev0"
 
 _HOMES = {
+    "alma.core": ("ALMA",),
     "alma.model.learning": ("Heuristic", "Outcome", "UserPreference", "DomainKnowledge", "AntiPattern"),
     "alma.model.memory": ("Memory", "MemoryRelationship", "MemoryVersion", "ProjectPattern", "Layer", "ChangeType"),
     "alma.model.workspace": (

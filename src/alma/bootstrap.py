@@ -6,6 +6,7 @@ import os
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -13,7 +14,11 @@ from alma.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from alma.cache.base import CacheBackend
+    from alma.config.settings import Settings
     from alma.embeddings.base import EmbeddingProvider
+    from alma.learning.protocols import LearningProtocol
+    from alma.model.scope import MemoryScope
+    from alma.retrieval.engine import RetrievalEngine
     from alma.storage.base import StorageBackend
     from alma.storage.sql.migrate import Migrator
     from alma.storage.sql.partitions import Partition
@@ -57,6 +62,125 @@ def open_vector_index(
     from alma.vectors.native import NativeIndex
 
     return NativeIndex(storage, model, exact=Capability.VECTOR_INDEX not in storage.capabilities)
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What a memory is put together from, in the order of the facade's constructor."""
+
+    storage: StorageBackend
+    retrieval: RetrievalEngine
+    learning: LearningProtocol
+    scopes: Mapping[str, MemoryScope]
+    project_id: str
+
+
+def parts_of_file(path: str | Path) -> Parts:
+    """What a configuration file describes, opened."""
+    from alma.config.loader import load_settings
+
+    return _opened(load_settings(path))
+
+
+def parts_at(place: str | Path | None, project_id: str, given: Mapping[str, Any]) -> Parts:
+    """A store at a path or URL, opened, with further keys of a configuration."""
+    from alma.config.loader import settings_from
+
+    chosen = Path(".alma/alma.db") if place is None else place
+    return _opened(settings_from({"project_id": project_id, **given}), str(chosen))
+
+
+def _opened(settings: Settings, place: str | None = None) -> Parts:
+    from alma.learning.heuristics import HeuristicExtractor
+    from alma.learning.protocols import LearningProtocol
+
+    embedder = _embedder_of(settings)
+    storage = _storage_of(settings, embedder, place)
+    try:
+        engine = _engine_of(settings, storage, embedder)
+        extractor = HeuristicExtractor(settings.learning.evidence_half_life_days)
+        protocol = LearningProtocol(storage, embedder, engine.index, settings.scopes(), extractor)
+    except BaseException:
+        storage.close()
+        raise
+    return Parts(storage, engine, protocol, settings.scopes(), settings.project_id)
+
+
+def _embedder_of(settings: Settings) -> EmbeddingProvider:
+    options: dict[str, Any] = {}
+    if settings.embedding_provider == "azure":
+        azure = settings.azure
+        options = {
+            "endpoint": azure.openai_endpoint or azure.endpoint,
+            "api_key": azure.openai_key or azure.key,
+            "deployment": azure.openai_deployment,
+            "api_version": azure.openai_api_version,
+            "dimensions": settings.embedding_dim,
+        }
+    elif settings.embedding_provider == "openai":
+        options = {**settings.openai.model_dump(), "dimensions": settings.embedding_dim}
+    elif settings.embedding_provider == "mock":
+        options = {"dimension": settings.embedding_dim}
+    made = create_embedder(settings.embedding_provider, **{key: value for key, value in options.items() if value})
+    if settings.embedding_dim not in (None, made.dimension):
+        raise ConfigurationError(
+            f"embedding_dim is {settings.embedding_dim}, but {made.model} makes vectors of {made.dimension}: "
+            f"set it to {made.dimension} or leave it out"
+        )
+    return made
+
+
+def _storage_of(settings: Settings, embedder: EmbeddingProvider, place: str | None) -> StorageBackend:
+    space: dict[str, Any] = {"embedding_dim": embedder.dimension, "embedding_model": embedder.model}
+    if place is not None:
+        return open_storage(_with_folder(place), **space)
+    folder = Path(settings.storage_dir)
+    match settings.storage:
+        case "postgres":
+            from alma.storage.postgresql import PostgreSQLStorage
+
+            chosen = settings.postgres.model_dump(by_alias=True)
+            return PostgreSQLStorage(**{**chosen, "password": settings.postgres.password.reveal()}, **space)
+        case "file":
+            return open_storage(f"{_FILE_SCHEME}{folder}", **space)
+        case "azure":
+            raise ConfigurationError(
+                "storage: azure (Cosmos DB) cannot be opened by this version; choose sqlite, postgres or file"
+            )
+        case _:
+            return open_storage(_with_folder(str(folder / settings.db_name)), **space)
+
+
+def _with_folder(place: str) -> str:
+    """The place, whose folder now exists where it is an SQLite file."""
+    if "://" not in place:
+        Path(place).absolute().parent.mkdir(parents=True, exist_ok=True)
+    return place
+
+
+def _engine_of(settings: Settings, storage: StorageBackend, embedder: EmbeddingProvider) -> RetrievalEngine:
+    from alma.retrieval.engine import RetrievalEngine
+    from alma.retrieval.scoring import ScoringWeights
+
+    chosen = settings.retrieval
+    options: dict[str, Any] = {}
+    if chosen.cache == "redis":
+        if settings.redis is None:
+            raise ConfigurationError("retrieval.cache is redis, but redis.url is missing; add it")
+        options = {"url": settings.redis.url.reveal()}
+    elif chosen.cache == "memory":
+        options = {"max_entries": chosen.max_cache_entries}
+    return RetrievalEngine(
+        storage,
+        embedder,
+        cache_ttl_seconds=chosen.cache_ttl_seconds,
+        scoring_weights=_made(
+            lambda given: ScoringWeights(**given), "retrieval.scoring_weights", chosen.scoring_weights
+        ),
+        recency_half_life_days=chosen.recency_half_life_days,
+        min_score_threshold=chosen.min_score_threshold,
+        cache=create_cache(chosen.cache, **options),
+    )
 
 
 def create_embedder(provider: str, cache_size: int | None = None, **options: Any) -> EmbeddingProvider:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -41,9 +42,19 @@ def connection(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def catalogue(connection: sqlite3.Connection) -> set[tuple[str, str, str]]:
-    """Everything a schema consists of, spelling of white space aside."""
+    """Everything a schema consists of, white space and the order of a table's columns and constraints aside."""
     rows = connection.execute("SELECT type, name, coalesce(sql, '') FROM sqlite_master")
-    return {(kind, name, " ".join(sql.split())) for kind, name, sql in rows if HISTORY_TABLE not in name}
+    return {(kind, name, in_any_order(" ".join(sql.split()))) for kind, name, sql in rows if HISTORY_TABLE not in name}
+
+
+def in_any_order(sql: str) -> str:
+    """A statement that makes a table with its parts sorted: a column that was added later stands at another place."""
+    head, opening, body = sql.partition("(")
+    if not head.startswith("CREATE TABLE"):
+        return sql
+    # A constraint may stand behind its column or by itself.
+    parts = re.split(r", (?![^(]*\))| (?=CONSTRAINT )", body.removesuffix(")").strip())
+    return f"{head}{opening}{', '.join(sorted(part.strip() for part in parts if part.strip()))})"
 
 
 def test_the_migrated_database_equals_the_records(path: Path, connection: sqlite3.Connection) -> None:

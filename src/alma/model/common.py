@@ -43,6 +43,9 @@ Share = Annotated[float, Range(0.0, 1.0)]
 Count = Annotated[int, Range(0)]
 """How often something happened."""
 
+Weight = Annotated[float, Range(0.0)]
+"""How much evidence there is: a count of which the older part counts less."""
+
 TagSet = Annotated[Sequence[str], Tags()]
 """A set of tags; kept as a sorted tuple."""
 

@@ -6,7 +6,7 @@ from dataclasses import field
 from datetime import datetime
 
 from alma.clock import new_id, now
-from alma.model.common import Count, Floats, Label, Name, Prose, Share, Text
+from alma.model.common import Count, Floats, Label, Name, Prose, Share, Strings, Text, Weight
 from alma.model.fields import JsonObject
 from alma.model.record import Index, Record, record
 
@@ -21,7 +21,13 @@ from alma.model.record import Index, Record, record
     indexes=(Index("idx_heuristics_project_agent", ("project_id", "agent")),),
 )
 class Heuristic(Record):
-    """A rule that was learned: when `condition`, do `strategy`."""
+    """A rule that was learned: when `condition`, do `strategy`.
+
+    The counts are what was seen; the weights are the same evidence, of which the older counts less. A heuristic that
+    was written by hand has no weights, and its confidence is what its author says. `outcomes_for` and
+    `outcomes_against` are the ids of the newest outcomes that speak for it and against it; all of them have its id as
+    their `lesson_id`.
+    """
 
     id: Name = field(default_factory=new_id)
     agent: Name
@@ -31,6 +37,10 @@ class Heuristic(Record):
     confidence: Share = 0.0
     occurrence_count: Count = 0
     success_count: Count = 0
+    weight_for: Weight | None = None
+    weight_against: Weight | None = None
+    outcomes_for: Strings = ()
+    outcomes_against: Strings = ()
     last_validated: datetime | None = None
     created_at: datetime | None = field(default_factory=now)
     metadata: JsonObject = field(default_factory=dict)
@@ -42,16 +52,21 @@ class Heuristic(Record):
     table="outcomes",
     postgres_table="alma_outcomes",
     text=("task_description", "strategy_used", "error_message", "user_feedback"),
+    embedded=("task_description",),
     embeds=True,
     versioned=True,
     indexes=(
         Index("idx_outcomes_project_agent", ("project_id", "agent")),
         Index("idx_outcomes_task_type", ("project_id", "agent", "task_type")),
         Index("idx_outcomes_timestamp", ("project_id", "timestamp DESC")),
+        Index("idx_outcomes_lesson", ("lesson_id",), where="lesson_id IS NOT NULL"),
     ),
 )
 class Outcome(Record):
-    """What happened when a task was tried, and with which strategy."""
+    """What happened when a task was tried, and with which strategy; `lesson_id` is the lesson it is evidence for.
+
+    Its vector is that of the task alone: outcomes are compared by what was to be done.
+    """
 
     id: Name = field(default_factory=new_id)
     agent: Name
@@ -60,6 +75,7 @@ class Outcome(Record):
     task_description: Text
     success: bool = False
     strategy_used: Prose | None = None
+    lesson_id: Name | None = None
     duration_ms: Count | None = None
     error_message: Prose | None = None
     user_feedback: Prose | None = None
@@ -134,6 +150,7 @@ class AntiPattern(Record):
     why_bad: Prose | None = None
     better_alternative: Prose | None = None
     occurrence_count: Count = 1
+    outcomes_for: Strings = ()
     last_seen: datetime | None = field(default_factory=now)
     created_at: datetime | None = field(default_factory=now)
     metadata: JsonObject = field(default_factory=dict)

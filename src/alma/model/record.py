@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum, StrEnum
@@ -119,6 +119,7 @@ class RecordSpec:
     fields: tuple[FieldSpec, ...]
     text: tuple[str, ...] = ()
     embeds: bool = False
+    embedded: tuple[str, ...] | None = None
     versioned: bool = False
     audited: bool = True
     append_only: bool = False
@@ -247,8 +248,15 @@ class Record:
         return type(self)(**{**values, **changes})
 
     def text(self) -> str:
-        """What the record says, in words: the text that is searched and embedded."""
-        return "\n".join(part for name in self.spec.text if (part := getattr(self, name)))
+        """What the record says, in words: the text that is searched."""
+        return self._joined(self.spec.text)
+
+    def embedded_text(self) -> str:
+        """What its vector is made from: all it says, unless its kind names less."""
+        return self._joined(self.spec.text if self.spec.embedded is None else self.spec.embedded)
+
+    def _joined(self, names: Iterable[str]) -> str:
+        return "\n".join(part for name in names if (part := getattr(self, name)))
 
 
 def spec_of(cls: Any) -> RecordSpec:

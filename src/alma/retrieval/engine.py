@@ -63,7 +63,7 @@ class RetrievalEngine:
         self.min_score = _number("min_score_threshold", min_score_threshold)
         self.cache: CacheBackend = cache or (RetrievalCache(max_cache_entries) if enable_cache else NullCache())
         self._ttl_seconds = _positive("cache_ttl_seconds", cache_ttl_seconds)
-        self._index = vector_index or _index_for(storage)
+        self.index = vector_index or _index_for(storage)
 
     def retrieve(
         self,
@@ -107,7 +107,7 @@ class RetrievalEngine:
 
     def close(self) -> None:
         """Release the index; the storage stays open."""
-        self._index.close()
+        self.index.close()
 
     # ------------------------------------------------------------------ the steps
 
@@ -116,7 +116,7 @@ class RetrievalEngine:
         targets = router.route(request)
         with self.storage.snapshot():
             searched = [target for target in targets if target.searched]
-            pool = gather(self.storage, self._index, searched, request.query, vector, request.top_k)
+            pool = gather(self.storage, self.index, searched, request.query, vector, request.top_k)
             problems.extend(pool.problems)
             if problems and not len(pool):
                 return most_recent(self.storage, targets, request, _sentence(problems, "the newest ones are given"))

@@ -38,7 +38,7 @@ class MemoryWriter:
 
     def _save(self, batch: Sequence[Record], by: Attribution) -> list[str]:
         # Embedding takes its time, so it is done before the transaction holds up other writers.
-        wanting = {i: record.text() for i, record in enumerate(batch) if _wants_vector(record)}
+        wanting = {i: record.embedded_text() for i, record in enumerate(batch) if _wants_vector(record)}
         encoded = dict(zip(wanting, self._embedder.encode_texts(wanting.values()), strict=True))
         ready = list(batch)
         for i, vectors in encoded.items():
@@ -52,4 +52,4 @@ class MemoryWriter:
 
 
 def _wants_vector(record: Record) -> bool:
-    return record.spec.embeds and getattr(record, "embedding", None) is None and bool(record.text().strip())
+    return record.spec.embeds and getattr(record, "embedding", None) is None and bool(record.embedded_text().strip())

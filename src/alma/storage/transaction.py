@@ -54,6 +54,11 @@ class Transaction(Reading):
         for spec, batch in _by_kind(records):
             self._save_batch(spec, batch)
 
+    def lock(self, cls: type[T], record_id: str, scope: Scope) -> T | None:
+        """The record with this id, which no other writer changes until this transaction ends, or None."""
+        found = self._locked(spec_of(cls), _checked_keys(spec_of(cls), [record_id]), scope).get(record_id)
+        return cast("T | None", found)
+
     def update(self, cls: type[T], record_id: str, changes: Mapping[str, Any], scope: Scope) -> T | None:
         if not isinstance(changes, Mapping):
             raise ValidationError(spec_of(cls).kind, None, changes, "can only be updated with a dict of fields")
@@ -110,7 +115,7 @@ class Transaction(Reading):
         fitting = {key: self._fitting(spec, Vector(vector), model, claim=True) for key, vector in vectors.items()}
         known = self._locked(spec, _checked_keys(spec, fitting), EVERYWHERE)
         if made_from is not None:
-            fitting = {k: v for k, v in fitting.items() if k in known and known[k].text() == made_from[k]}
+            fitting = {k: v for k, v in fitting.items() if k in known and known[k].embedded_text() == made_from[k]}
         for key in fitting:
             if key not in known:
                 raise NotFoundError(spec.kind, key)
@@ -329,7 +334,9 @@ class Transaction(Reading):
             if stale:
                 self._drop_vectors(spec, stale, self.embedding_model)
             changed = (record for record in records if record.key in previous)
-            reworded = [record.key for record in changed if record.text() != previous[record.key].text()]
+            reworded = [
+                record.key for record in changed if record.embedded_text() != previous[record.key].embedded_text()
+            ]
             if reworded:
                 # Vectors of other models were made from what the records no longer say.
                 self._drop_other_vectors(spec, reworded, self.embedding_model)

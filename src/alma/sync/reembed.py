@@ -69,7 +69,7 @@ def _batches(storage: StorageBackend, model: str, size: int) -> Iterator[Sequenc
 
 def _embed(storage: StorageBackend, embedder: EmbeddingProvider, batch: Sequence[Record]) -> int:
     # A record that says nothing has nothing to encode and is found without a vector.
-    texts = {record.key: text for record in batch if (text := record.text()).strip()}
+    texts = {record.key: text for record in batch if (text := record.embedded_text()).strip()}
     encoded = dict(zip(texts, embedder.encode_texts(texts.values()), strict=True))
     if not encoded:
         return 0
@@ -82,6 +82,8 @@ def _put(
     """Store the vectors of a batch's records that still say what was encoded."""
     made = tx.put_vectors(cls, {key: each.vector for key, each in encoded.items()}, model, made_from=texts)
     long = [key for key, each in encoded.items() if each.passages]
-    unchanged = (record.key for record in tx.get_many(cls, long, _EVERYWHERE) if record.text() == texts[record.key])
+    unchanged = (
+        record.key for record in tx.get_many(cls, long, _EVERYWHERE) if record.embedded_text() == texts[record.key]
+    )
     tx.put_passages(cls, {key: encoded[key].passages for key in unchanged}, model)
     return made

@@ -1,0 +1,1 @@
+"""Configuration: read in one place, checked before anything is opened."""

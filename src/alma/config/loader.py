@@ -1,0 +1,112 @@
+"""The loader: from a YAML file to checked settings, or one sentence that says what is wrong in it."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import ValidationError as InvalidSettings
+
+from alma.config.secrets import Vault, azure_vault, resolved
+from alma.config.settings import Settings, known_keys, section_at
+from alma.errors import ConfigurationError, shown
+
+ROOT_KEY = "alma"
+
+
+def load_settings(path: str | Path, vault: Vault | None = None) -> Settings:
+    """The settings of a file, whose relative paths are made absolute."""
+    file = Path(path)
+    given = _section(_parsed(file), file)
+    settings = settings_from(given, str(file), vault)
+    folder = Path(settings.storage_dir).expanduser()
+    return settings.model_copy(update={"storage_dir": str(_project_folder(file) / folder)})
+
+
+def settings_from(given: Mapping[str, Any], where: str = "the configuration", vault: Vault | None = None) -> Settings:
+    """The settings that these keys give, with the defaults for all others."""
+    azure = given.get("azure")
+    address = azure.get("key_vault_url") if isinstance(azure, Mapping) else None
+    try:
+        complete = _merged(_defaults(), resolved(dict(given), vault or azure_vault(address)))
+        return Settings.model_validate(complete)
+    except InvalidSettings as exc:
+        raise ConfigurationError(f"{where}: {_sentence(exc)}") from None
+    except ConfigurationError as exc:
+        raise type(exc)(f"{where}: {exc}") if type(exc) is ConfigurationError else exc from None
+
+
+def _project_folder(file: Path) -> Path:
+    """Where relative paths start: `.alma/config.yaml` belongs to the folder that holds `.alma`."""
+    folder = file.absolute().parent
+    return folder.parent if folder.name == ".alma" else folder
+
+
+def _parsed(file: Path) -> Any:
+    try:
+        return yaml.safe_load(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ConfigurationError(f"there is no configuration at {file}; write one with  alma init") from None
+    except (OSError, UnicodeDecodeError) as exc:
+        raise ConfigurationError(f"{file} cannot be read: {exc}") from exc
+    except yaml.YAMLError as exc:
+        raise ConfigurationError(f"{file} is not valid YAML: {' '.join(str(exc).split())}") from exc
+
+
+def _section(content: Any, file: Path) -> Mapping[str, Any]:
+    """What stands under `alma:`, or the whole file where it has no such key."""
+    inner = content.get(ROOT_KEY, content) if isinstance(content, dict) else content
+    if not isinstance(inner, dict):
+        raise ConfigurationError(
+            f"{file} must hold keys under  alma:  (project_id, storage, agents …), not {shown(inner)}"
+        )
+    if inner is not content and len(content) > 1:
+        other = next(key for key in content if key != ROOT_KEY)
+        raise ConfigurationError(
+            f"{file}: the key {other!r} stands beside {ROOT_KEY!r}; move it under  alma:  or remove it"
+        )
+    return inner
+
+
+def _defaults() -> dict[str, Any]:
+    text = resources.files("alma.config").joinpath("defaults.yaml").read_text(encoding="utf-8")
+    content: dict[str, Any] = yaml.safe_load(text)
+    return content
+
+
+def _merged(defaults: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """The given keys over the defaults, section by section; an empty section stands for its defaults."""
+    merged = dict(defaults)
+    for key, value in given.items():
+        below = merged.get(key)
+        if isinstance(below, dict) and isinstance(value, Mapping):
+            merged[key] = _merged(below, value)
+        elif not (value is None and isinstance(below, dict)):
+            merged[key] = value
+    return merged
+
+
+def _sentence(problem: InvalidSettings) -> str:
+    """The first thing that is wrong, with its key and the fix."""
+    first = problem.errors(include_url=False)[0]
+    path = tuple(step for step in first["loc"] if step != "[key]")
+    key = ".".join(map(str, path))
+    match first["type"]:
+        case "extra_forbidden":
+            return f"{key} is not known; {_suggestion(str(path[-1]), known_keys(section_at(path)))}"
+        case "missing":
+            return f"{key} is missing; add it"
+        case "enum":
+            return f"{key} is {shown(first['input'])}, which is not known; choose {first['ctx']['expected']}"
+        case _:
+            return f"{key}: {first['msg'][:1].lower()}{first['msg'][1:]} (got {shown(first['input'])})"
+
+
+def _suggestion(name: str, known: Iterable[str]) -> str:
+    names = list(known)
+    close = difflib.get_close_matches(name, names, n=1)
+    return f"did you mean {close[0]}?" if close else f"known are {', '.join(names)}"

@@ -1,0 +1,82 @@
+"""References in a configuration: ${NAME} from the environment, ${KEYVAULT:name} from Azure Key Vault."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from alma.errors import ConfigurationError, MissingDependencyError
+
+_REFERENCE = re.compile(r"\$\$|\$\{([^}]*)\}")
+_VAULT = "KEYVAULT:"
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+Vault = Callable[[str], str]
+
+
+def resolved(value: Any, vault: Vault, key: str = "", environment: Mapping[str, str] = os.environ) -> Any:
+    """The value with every reference replaced by what it stands for, at any depth; `$$` stands for a dollar sign."""
+    if isinstance(value, str):
+        return _REFERENCE.sub(lambda found: _meant(found, vault, key, environment), value)
+    if isinstance(value, dict):
+        return {
+            name: resolved(each, vault, f"{key}.{name}" if key else str(name), environment)
+            for name, each in value.items()
+        }
+    if isinstance(value, list):
+        return [resolved(each, vault, f"{key}[{i}]", environment) for i, each in enumerate(value)]
+    return value
+
+
+def _meant(found: re.Match[str], vault: Vault, key: str, environment: Mapping[str, str]) -> str:
+    name = found.group(1)
+    if name is None:
+        return "$"
+    if name.startswith(_VAULT):
+        return vault(name.removeprefix(_VAULT).strip())
+    if not _VARIABLE.fullmatch(name):
+        raise ConfigurationError(f"{key}: ${{{name}}} is no reference; write ${{NAME}} or ${{KEYVAULT:name}}")
+    if name not in environment:
+        raise ConfigurationError(
+            f"{key}: the environment variable {name} is not set; set it, or write the value itself"
+        )
+    return environment[name]
+
+
+def azure_vault(url: str | None) -> Vault:
+    """What asks the Key Vault at this address, opened when the first secret is asked for."""
+    clients: list[Any] = []
+
+    def secret(name: str) -> str:
+        if not clients:
+            clients.append(_client(url or os.environ.get("AZURE_KEY_VAULT_URL"), name))
+        return _secret(clients[0], name)
+
+    return secret
+
+
+def _client(url: str | None, name: str) -> Any:
+    if not url:
+        raise ConfigurationError(
+            f"${{KEYVAULT:{name}}} needs the address of the vault: set azure.key_vault_url or AZURE_KEY_VAULT_URL"
+        )
+    try:
+        from azure.identity import DefaultAzureCredential
+        from azure.keyvault.secrets import SecretClient
+    except ImportError as exc:
+        raise MissingDependencyError("azure-keyvault-secrets", "azure") from exc
+    return SecretClient(vault_url=url, credential=DefaultAzureCredential())
+
+
+def _secret(client: Any, name: str) -> str:
+    from azure.core.exceptions import AzureError
+
+    try:
+        value = client.get_secret(name).value
+    except (AzureError, ValueError) as exc:
+        raise ConfigurationError(f"the secret {name!r} could not be read from {client.vault_url}: {exc}") from exc
+    if value is None:
+        raise ConfigurationError(f"the secret {name!r} in {client.vault_url} has no value")
+    return str(value)

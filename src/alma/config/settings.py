@@ -1,0 +1,167 @@
+"""Settings: what a configuration may say, each key described once."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from alma.model.scope import MemoryScope
+from alma.model.secret import Secret
+
+SecretText = Annotated[Secret, BeforeValidator(lambda value: Secret(value) if isinstance(value, str) else value)]
+Name = Annotated[str, Field(min_length=1, max_length=255)]
+Positive = Annotated[float, Field(gt=0)]
+
+
+class _Section(BaseModel):
+    """Keys that are not described are mistakes; nothing is converted in silence."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, arbitrary_types_allowed=True)
+
+
+class StorageChoice(StrEnum):
+    """Where memories are kept."""
+
+    SQLITE = "sqlite"
+    LOCAL = "local"
+    POSTGRES = "postgres"
+    FILE = "file"
+    AZURE = "azure"
+
+
+class EmbeddingChoice(StrEnum):
+    """What turns text into vectors."""
+
+    LOCAL = "local"
+    OPENAI = "openai"
+    AZURE = "azure"
+    MOCK = "mock"
+
+
+class CacheChoice(StrEnum):
+    """Where answers are remembered."""
+
+    MEMORY = "memory"
+    REDIS = "redis"
+    NULL = "null"
+
+
+class AgentSettings(_Section):
+    """What one agent may learn and from whom it reads."""
+
+    domain: str | None = None
+    can_learn: list[Name] = Field(default_factory=list)
+    cannot_learn: list[Name] = Field(default_factory=list)
+    share_with: list[Name] = Field(default_factory=list)
+    inherit_from: list[Name] = Field(default_factory=list)
+    min_occurrences_for_heuristic: Annotated[int, Field(ge=1)] = 3
+
+    def scope_of(self, agent: str) -> MemoryScope:
+        """The scope these settings give to the agent of this name."""
+        return MemoryScope(agent_name=agent, **self.model_dump(exclude={"domain"}))
+
+
+class PostgresSettings(_Section):
+    """The constructor of the PostgreSQL store."""
+
+    host: str
+    port: Annotated[int, Field(ge=1, le=65535)]
+    database: Name
+    user: str
+    password: SecretText
+    pool_size: Annotated[int, Field(ge=1)]
+    schema_name: Annotated[Name, Field(alias="schema")]
+    ssl_mode: str
+
+
+class AzureSettings(_Section):
+    """Azure OpenAI for embeddings, Cosmos DB for storage, and the vault that ${KEYVAULT:…} asks."""
+
+    endpoint: str | None = None
+    key: SecretText | None = None
+    database: str = "alma-memory"
+    key_vault_url: str | None = None
+    openai_endpoint: str | None = None
+    openai_key: SecretText | None = None
+    openai_deployment: str | None = None
+    openai_api_version: str | None = None
+
+
+class OpenAISettings(_Section):
+    """The constructor of the OpenAI embedder."""
+
+    api_key: SecretText | None = None
+    model: str | None = None
+    base_url: str | None = None
+
+
+class RedisSettings(_Section):
+    """Where the Redis cache lives."""
+
+    url: SecretText
+
+
+class RetrievalSettings(_Section):
+    """How memories are found, ranked and remembered."""
+
+    cache: Annotated[CacheChoice, Field(strict=False)]
+    cache_ttl_seconds: Positive
+    max_cache_entries: Annotated[int, Field(ge=1)]
+    recency_half_life_days: Positive
+    min_score_threshold: float
+    scoring_weights: dict[str, float]
+
+
+class LearningSettings(_Section):
+    """How evidence counts."""
+
+    evidence_half_life_days: Positive
+
+
+class Settings(_Section):
+    """Everything a configuration says, with the defaults filled in."""
+
+    project_id: Name
+    storage: Annotated[StorageChoice, Field(strict=False)]
+    storage_dir: Name
+    db_name: Name
+    embedding_provider: Annotated[EmbeddingChoice, Field(strict=False)]
+    embedding_dim: Annotated[int, Field(ge=1)] | None
+    agents: dict[Name, AgentSettings]
+    postgres: PostgresSettings
+    azure: AzureSettings = Field(default_factory=AzureSettings)
+    openai: OpenAISettings = Field(default_factory=OpenAISettings)
+    redis: RedisSettings | None = None
+    retrieval: RetrievalSettings
+    learning: LearningSettings
+
+    def scopes(self) -> dict[str, MemoryScope]:
+        """The scope of every agent that is named."""
+        return {name: agent.scope_of(name) for name, agent in self.agents.items()}
+
+
+def known_keys(section: type[BaseModel]) -> list[str]:
+    """The names that a section may have, as they are written."""
+    return [field.alias or name for name, field in section.model_fields.items()]
+
+
+def section_at(path: tuple[Any, ...]) -> type[BaseModel]:
+    """The section that holds the key at this path."""
+    section: type[BaseModel] = Settings
+    for step in path[:-1]:
+        inner = _SECTIONS.get(str(step))
+        section = inner if inner is not None else section
+    return section
+
+
+_SECTIONS: dict[str, type[BaseModel]] = {
+    "agents": AgentSettings,
+    "postgres": PostgresSettings,
+    "azure": AzureSettings,
+    "openai": OpenAISettings,
+    "redis": RedisSettings,
+    "retrieval": RetrievalSettings,
+    "learning": LearningSettings,
+}

@@ -1,0 +1,176 @@
+"""ALMA: the facade; each method says what it does and leaves the doing to a service."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from alma.embeddings.base import EmbeddingProvider
+from alma.errors import ScopeViolationError
+from alma.learning.protocols import Execution, Learned, LearningProtocol
+from alma.model.common import checked_name
+from alma.model.governance import Attribution
+from alma.model.learning import DomainKnowledge, UserPreference
+from alma.model.scope import MemoryScope, Scope
+from alma.model.slice import MemorySlice
+from alma.retrieval.engine import RetrievalEngine
+from alma.retrieval.writing import MemoryWriter
+from alma.storage.base import StorageBackend
+
+if TYPE_CHECKING:
+    from alma.bootstrap import Parts
+
+DEFAULT_PROJECT = "default"
+
+
+class ALMA:
+    """A project's memory: hands an agent what is worth knowing before a task, and learns from what happened after it.
+
+    Open one with `from_config` or `quickstart`, as a context manager or with `close()` at the end. Threads may share
+    it, and any number of processes may work on one store.
+    """
+
+    def __init__(
+        self,
+        storage: StorageBackend,
+        retrieval_engine: RetrievalEngine,
+        learning_protocol: LearningProtocol,
+        scopes: Mapping[str, MemoryScope] | None = None,
+        project_id: str = DEFAULT_PROJECT,
+    ) -> None:
+        self.storage = storage
+        self.retrieval = retrieval_engine
+        self.learning = learning_protocol
+        self.scopes: dict[str, MemoryScope] = dict(scopes or {})
+        self.project_id = checked_name("alma", "project_id", project_id)
+        self.writer = MemoryWriter(storage, retrieval_engine.embedder)
+
+    @property
+    def embedder(self) -> EmbeddingProvider:
+        """What turns text into vectors here."""
+        return self.retrieval.embedder
+
+    # ------------------------------------------------------------------ opening and closing
+
+    @classmethod
+    def from_config(cls, path: str | Path = ".alma/config.yaml") -> Self:
+        """The memory that a configuration file describes."""
+        from alma.bootstrap import parts_of_file
+
+        return cls._of(parts_of_file(path))
+
+    @classmethod
+    def quickstart(cls, path: str | Path | None = None, project_id: str = DEFAULT_PROJECT, **settings: Any) -> Self:
+        """A memory without a configuration file: an SQLite file, by default `.alma/alma.db`, and the local model.
+
+        `settings` are the keys of a configuration, for example `embedding_provider="mock"` or `agents={…}`.
+        """
+        from alma.bootstrap import parts_at
+
+        return cls._of(parts_at(path, project_id, settings))
+
+    @classmethod
+    def _of(cls, parts: Parts) -> Self:
+        return cls(parts.storage, parts.retrieval, parts.learning, parts.scopes, parts.project_id)
+
+    def close(self) -> None:
+        """Release the store and its index; closing twice is fine."""
+        self.retrieval.close()
+        self.storage.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # ------------------------------------------------------------------ before a task
+
+    def retrieve(
+        self, task: str, agent: str, user_id: str | None = None, top_k: int = 5, **options: Any
+    ) -> MemorySlice:
+        """The few memories worth knowing for this task, which `to_prompt()` turns into text.
+
+        `options` are those of the engine: session_id, kinds, now, bypass_cache, include_shared.
+        """
+        agent = self._agent(agent)
+        scope = self.learning.validator.readable_scope(agent)
+        return self.retrieval.retrieve(task, agent, self.project_id, user_id, top_k, scope, **options)
+
+    # ------------------------------------------------------------------ after a task
+
+    def learn(
+        self,
+        agent: str,
+        task: str,
+        outcome: str | bool,
+        strategy_used: str,
+        task_type: str | None = None,
+        duration_ms: int | None = None,
+        error_message: str | None = None,
+        feedback: str | None = None,
+        *,
+        embedding: Sequence[float] | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> Learned:
+        """Remember how a task went, and what that teaches once it happened often enough.
+
+        `task_type` is the domain that the agent's scope allows or forbids. `embedding` is the vector of the task, for
+        callers who have it already. The answer is true, and has the outcome's fields.
+        """
+        return self.learning.learn(
+            Execution(
+                agent=self._agent(agent),
+                project_id=self.project_id,
+                task=task,
+                outcome=outcome,
+                strategy_used=strategy_used,
+                task_type=task_type,
+                duration_ms=duration_ms,
+                error_message=error_message,
+                feedback=feedback,
+                embedding=embedding,
+                metadata=metadata,
+            )
+        )
+
+    def add_user_preference(
+        self, user_id: str, category: str, preference: str, source: str = "explicit_instruction"
+    ) -> UserPreference:
+        """Remember how a user wants things done."""
+        made = UserPreference(user_id=user_id, category=category, preference=preference, source=source)
+        self.writer.save(made, Attribution(user_id=made.user_id))
+        return made
+
+    def add_domain_knowledge(self, agent: str, domain: str, fact: str, source: str = "user_stated") -> DomainKnowledge:
+        """Remember a fact, if the agent may learn in this domain."""
+        agent = self._agent(agent)
+        try:
+            self.learning.validator.require(agent, domain, fact)
+        except ScopeViolationError as exc:
+            self.learning.record_refusal(agent, "add_domain_knowledge", str(exc))
+            raise
+        made = DomainKnowledge(agent=agent, project_id=self.project_id, domain=domain, fact=fact, source=source)
+        self.writer.save(made, Attribution(agent=agent))
+        return made
+
+    # ------------------------------------------------------------------ looking after it
+
+    def get_stats(self, agent: str | None = None) -> dict[str, Any]:
+        """How many memories of each kind there are, of one agent or of all."""
+        return self.storage.get_stats(self.project_id, None if agent is None else self._agent(agent))
+
+    def scope(self, agent: str | None = None) -> Scope:
+        """The part of the store that belongs to this project, or to one of its agents."""
+        return Scope(project_id=self.project_id, agent=agent)
+
+    def _agent(self, name: str) -> str:
+        """The agent's name as the configuration spells it: Helena is helena."""
+        checked = checked_name("alma", "agent", name)
+        if checked in self.scopes:
+            return checked
+        return next((known for known in self.scopes if known.casefold() == checked.casefold()), checked)

@@ -1,0 +1,1 @@
+"""Learning: from what happened to what is worth doing again, or never again."""

@@ -1,0 +1,178 @@
+"""Heuristics and anti-patterns: what the outcomes of a lesson say, put into words and numbers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from alma.learning.lessons import anti_pattern_id
+from alma.model.belief import Belief, belief_in
+from alma.model.learning import AntiPattern, Heuristic, Outcome
+
+_OUTCOMES_NAMED = 20
+_ERRORS_NAMED = 3
+_LONGEST_ERROR = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """The outcomes of one lesson, oldest first."""
+
+    lesson_id: str
+    outcomes: Sequence[Outcome]
+
+    @property
+    def successes(self) -> list[Outcome]:
+        return [outcome for outcome in self.outcomes if outcome.success]
+
+    @property
+    def failures(self) -> list[Outcome]:
+        return [outcome for outcome in self.outcomes if not outcome.success]
+
+
+class HeuristicExtractor:
+    """Turns the evidence of a lesson into a heuristic or an anti-pattern; arithmetic, no model."""
+
+    def __init__(self, half_life_days: float = 180.0) -> None:
+        self.half_life_days = half_life_days
+
+    # ------------------------------------------------------------------ heuristics
+
+    def heuristic(self, evidence: Evidence, now: datetime) -> Heuristic:
+        """The rule that a lesson's outcomes make, under the shortest of its tasks and the words that were used last."""
+        newest, wins, losses = evidence.outcomes[-1], evidence.successes, evidence.failures
+        belief = self.belief(evidence.outcomes, now)
+        return Heuristic(
+            id=evidence.lesson_id,
+            agent=newest.agent,
+            project_id=newest.project_id,
+            condition=condition_of(evidence.outcomes),
+            strategy=_wording(wins or evidence.outcomes),
+            confidence=belief.mean,
+            occurrence_count=len(evidence.outcomes),
+            success_count=len(wins),
+            weight_for=belief.weight_for,
+            weight_against=belief.weight_against,
+            outcomes_for=_named(wins),
+            outcomes_against=_named(losses),
+            last_validated=now,
+            metadata=_of_type(newest),
+        )
+
+    def strengthened(self, heuristic: Heuristic, outcome: Outcome, now: datetime) -> Heuristic:
+        """The rule after one more outcome."""
+        belief = self.current_belief(heuristic, now).seen(float(outcome.success))
+        won, lost = ((outcome,), ()) if outcome.success else ((), (outcome,))
+        return heuristic.replace(
+            confidence=belief.mean,
+            weight_for=belief.weight_for,
+            weight_against=belief.weight_against,
+            occurrence_count=heuristic.occurrence_count + 1,
+            success_count=heuristic.success_count + int(outcome.success),
+            outcomes_for=_named(won, heuristic.outcomes_for),
+            outcomes_against=_named(lost, heuristic.outcomes_against),
+            last_validated=now,
+        )
+
+    def current_belief(self, heuristic: Heuristic, now: datetime) -> Belief:
+        """What the evidence of a rule says today; what was written by hand counts by its own numbers."""
+        known = belief_in(heuristic) or _stated(heuristic)
+        return known.aged(heuristic.last_validated, now, self.half_life_days)
+
+    def belief(self, outcomes: Iterable[Outcome], now: datetime) -> Belief:
+        """The belief that these outcomes give, the older ones counting less."""
+        total = Belief()
+        for outcome in outcomes:
+            one = Belief().seen(float(outcome.success)).aged(outcome.timestamp, now, self.half_life_days)
+            total = Belief(total.weight_for + one.weight_for, total.weight_against + one.weight_against)
+        return total
+
+    # ------------------------------------------------------------------ anti-patterns
+
+    def anti_pattern(self, evidence: Evidence, alternative: str | None, now: datetime) -> AntiPattern:
+        """What the failures of a lesson warn of."""
+        failures = evidence.failures
+        newest = failures[-1]
+        return AntiPattern(
+            id=anti_pattern_id(evidence.lesson_id),
+            agent=newest.agent,
+            project_id=newest.project_id,
+            pattern=_wording(failures),
+            why_bad=why_bad(evidence),
+            better_alternative=alternative,
+            occurrence_count=len(failures),
+            outcomes_for=_named(failures),
+            last_seen=now,
+            metadata=_of_type(newest),
+        )
+
+    def seen_again(
+        self, known: AntiPattern, evidence: Evidence, outcome: Outcome, alternative: str | None, now: datetime
+    ) -> AntiPattern:
+        """The warning after one more failure."""
+        return known.replace(
+            why_bad=why_bad(evidence, known.occurrence_count + 1),
+            better_alternative=alternative or known.better_alternative,
+            occurrence_count=known.occurrence_count + 1,
+            outcomes_for=_named((outcome,), known.outcomes_for),
+            last_seen=now,
+        )
+
+
+def condition_of(outcomes: Iterable[Outcome]) -> str:
+    """The task that stands for similar ones: the shortest, being the most general."""
+    return min((outcome.task_description for outcome in outcomes), key=lambda text: (len(text), text))
+
+
+def why_bad(evidence: Evidence, failed: int | None = None) -> str:
+    """Why a strategy is bad: how often it failed at what, and the errors it ended in."""
+    failures = evidence.failures
+    count = len(failures) if failed is None else failed
+    times = "once" if count == 1 else f"{count} times"
+    errors = Counter(" ".join(o.error_message.split())[:_LONGEST_ERROR] for o in failures if o.error_message)
+    # The newest of equally common ones first: it is what one meets today.
+    newest = {error: i for i, error in enumerate(errors)}
+    common = sorted(errors, key=lambda error: (-errors[error], -newest[error]))[:_ERRORS_NAMED]
+    ended = f": {'; '.join(common)}" if common else ""
+    return f"failed {times} at tasks like “{condition_of(failures)}”{ended}"
+
+
+def best_alternative(
+    outcomes: Iterable[Outcome], is_same: Callable[[Outcome], bool], belief: Callable[[list[Outcome]], Belief]
+) -> str | None:
+    """The strategy that did best on similar tasks and is another one, if any succeeded more often than not."""
+    tried: dict[str, list[Outcome]] = {}
+    for outcome in outcomes:
+        if outcome.strategy_used and not is_same(outcome):
+            tried.setdefault(outcome.lesson_id or outcome.strategy_used, []).append(outcome)
+    worth = {key: belief(group) for key, group in tried.items() if any(outcome.success for outcome in group)}
+    best = max(worth, key=lambda key: worth[key].lower_bound, default=None)
+    if best is None or worth[best].mean <= 0.5:
+        return None
+    return _wording([outcome for outcome in tried[best] if outcome.success])
+
+
+def _wording(outcomes: Sequence[Outcome]) -> str:
+    """How the strategy was put most often, and last."""
+    texts = [outcome.strategy_used or outcome.task_description for outcome in outcomes]
+    counted = Counter(texts)
+    return max(reversed(texts), key=lambda text: counted[text])
+
+
+def _stated(heuristic: Heuristic) -> Belief:
+    """The evidence that a hand-written rule claims: its counts, or a little of what its confidence says."""
+    if heuristic.occurrence_count:
+        won = min(heuristic.success_count, heuristic.occurrence_count)
+        return Belief(float(won), float(heuristic.occurrence_count - won))
+    return Belief(2 * heuristic.confidence, 2 * (1 - heuristic.confidence))
+
+
+def _named(newer: Sequence[Outcome], older: Sequence[str] = ()) -> tuple[str, ...]:
+    """The ids of the newest outcomes, newest last."""
+    return (*older, *(outcome.id for outcome in newer))[-_OUTCOMES_NAMED:]
+
+
+def _of_type(outcome: Outcome) -> dict[str, object]:
+    return {"task_type": outcome.task_type} if outcome.task_type else {}

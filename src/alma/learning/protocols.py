@@ -1,0 +1,292 @@
+"""The learning protocol: five steps from what happened to what it teaches."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from alma import clock
+from alma.embeddings.base import EmbeddingProvider
+from alma.errors import EmbeddingError, ScopeViolationError, ValidationError
+from alma.learning.heuristics import Evidence, HeuristicExtractor, best_alternative
+from alma.learning.lessons import LessonFinder, Neighbourhood, anti_pattern_id
+from alma.learning.strategies import contradicts
+from alma.learning.validation import ScopeValidator, parsed_outcome
+from alma.model.governance import Attribution, AuditEvent
+from alma.model.learning import AntiPattern, Heuristic, Outcome
+from alma.model.query import Compare, Order
+from alma.model.scope import MemoryScope, Scope
+from alma.model.vector import Vector
+from alma.storage.base import StorageBackend
+from alma.storage.transaction import Transaction
+from alma.vectors.base import VectorIndex
+
+_log = logging.getLogger("alma.learning")
+
+Made = TypeVar("Made", Heuristic, AntiPattern)
+
+_EVIDENCE_READ = 200
+_WELL_KNOWN = 0.7
+_NEWEST_FIRST = (Order("timestamp", "desc"), Order("id", "desc"))
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """What an agent did, as it is told to `learn`."""
+
+    agent: str
+    project_id: str
+    task: str
+    outcome: object
+    strategy_used: str
+    task_type: str | None = None
+    duration_ms: int | None = None
+    error_message: str | None = None
+    feedback: str | None = None
+    embedding: Sequence[float] | None = None
+    metadata: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """What was learned from an execution: always the outcome, and the rule or warning that it made or changed.
+
+    It is true, as older callers expect, and has the outcome's fields, as newer ones do. `notes` says in sentences what
+    else is worth knowing: that an embedding could not be made, or that a rule was held back and why.
+    """
+
+    outcome: Outcome
+    heuristic: Heuristic | None = None
+    anti_pattern: AntiPattern | None = None
+    notes: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.outcome, name)
+
+
+class _NeedsVector(Exception):
+    """A record is about to be made whose text has no vector yet; embedding is not done while others wait to write."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+
+class LearningProtocol:
+    """VALIDATE, CHECK, COMPARE, COMMIT, TRIGGER: the only way from an outcome to a heuristic or an anti-pattern."""
+
+    def __init__(
+        self,
+        storage: StorageBackend,
+        embedder: EmbeddingProvider,
+        index: VectorIndex,
+        scopes: Mapping[str, MemoryScope] | None = None,
+        extractor: HeuristicExtractor | None = None,
+    ) -> None:
+        self.storage = storage
+        self.validator = ScopeValidator(scopes)
+        self.extractor = extractor or HeuristicExtractor()
+        self._embedder = embedder
+        self._lessons = LessonFinder(storage, index, embedder)
+
+    def learn(self, execution: Execution) -> Learned:
+        """Record what happened and, when there is enough evidence, what it teaches."""
+        success = parsed_outcome(execution.outcome)
+        scope = self._validate(execution)
+        outcome, notes = self._outcome(execution, success)
+        around = self._lessons.around(outcome)
+        outcome = outcome.replace(lesson_id=around.lesson_id)
+        by = Attribution(agent=execution.agent, reason="learned from an outcome")
+        vectors: dict[str, Vector | None] = {}
+        while True:
+            step = _Step(self, scope, outcome, around, vectors)
+            try:
+                learned = self.storage.write(step.commit, by)
+            except _NeedsVector as needed:
+                vectors[needed.text] = self._vector_of(needed.text)
+                continue
+            return Learned(learned.outcome, learned.heuristic, learned.anti_pattern, (*notes, *learned.notes))
+
+    # ------------------------------------------------------------------ VALIDATE
+
+    def _validate(self, execution: Execution) -> MemoryScope:
+        text = f"{execution.task} {execution.strategy_used}"
+        try:
+            return self.validator.require(execution.agent, execution.task_type, text)
+        except ScopeViolationError as exc:
+            self.record_refusal(execution.agent, "learn", str(exc))
+            raise
+
+    def record_refusal(self, agent: str, action: str, reason: str) -> None:
+        """Leave in the audit that something was not learned, and why."""
+        self.storage.save(
+            AuditEvent(
+                agent_id=agent,
+                action=action,
+                resource_type="outcome",
+                resource_id="-",
+                success=False,
+                error_message=reason,
+            )
+        )
+
+    def _outcome(self, execution: Execution, success: bool) -> tuple[Outcome, tuple[str, ...]]:
+        """The outcome to be stored, with its vector, and what there is to say about it."""
+        if not isinstance(execution.strategy_used, str) or not execution.strategy_used.strip():
+            raise ValidationError(
+                "learn", "strategy_used", execution.strategy_used, "must be a text that says what was done"
+            )
+        outcome = Outcome(
+            agent=execution.agent,
+            project_id=execution.project_id,
+            task_type=execution.task_type,
+            task_description=execution.task,
+            success=success,
+            strategy_used=execution.strategy_used,
+            duration_ms=execution.duration_ms,
+            error_message=execution.error_message,
+            user_feedback=execution.feedback,
+            metadata=dict(execution.metadata or {}),
+            embedding=execution.embedding,
+        )
+        if outcome.embedding is not None:
+            return outcome, ()
+        vector = self._vector_of(outcome.embedded_text())
+        if vector is None:
+            return outcome, ("stored without a vector, because it could not be embedded",)
+        return outcome.replace(embedding=vector), ()
+
+    def _vector_of(self, text: str) -> Vector | None:
+        """The vector of a text; none where it cannot be made, because what happened must not be lost."""
+        try:
+            return self._embedder.encode(text)
+        except EmbeddingError as exc:
+            _log.warning("something learned is stored without a vector", extra={"error": str(exc)})
+            return None
+
+
+class _Step:
+    """One attempt to commit an outcome and what it teaches, inside a transaction."""
+
+    def __init__(
+        self,
+        protocol: LearningProtocol,
+        scope: MemoryScope,
+        outcome: Outcome,
+        around: Neighbourhood,
+        vectors: Mapping[str, Vector | None],
+    ) -> None:
+        self._protocol = protocol
+        self._extractor = protocol.extractor
+        self._scope = scope
+        self._outcome = outcome
+        self._around = around
+        self._vectors = vectors
+        self._inside = Scope(project_id=outcome.project_id, agent=outcome.agent)
+        self._now = clock.now()
+        self._notes: list[str] = []
+
+    def commit(self, tx: Transaction) -> Learned:
+        """CHECK, COMPARE and COMMIT: all of it becomes visible together."""
+        self._notes.clear()
+        tx.save(self._outcome)
+        heuristic = tx.lock(Heuristic, self._around.lesson_id, self._inside)
+        if heuristic is not None:
+            heuristic = self._extractor.strengthened(heuristic, self._outcome, self._now)
+            tx.save(heuristic)
+            evidence = None
+        else:
+            evidence = self._evidence(tx)
+            heuristic = self._new_heuristic(tx, evidence)
+        return Learned(self._outcome, heuristic, self._anti_pattern(tx, heuristic, evidence), tuple(self._notes))
+
+    # ------------------------------------------------------------------ CHECK
+
+    def _evidence(self, tx: Transaction) -> Evidence:
+        same_lesson = Compare("lesson_id", "eq", self._around.lesson_id)
+        newest = tx.find(Outcome, self._inside, same_lesson, _NEWEST_FIRST, _EVIDENCE_READ)
+        return Evidence(self._around.lesson_id, list(reversed(newest)))
+
+    def _new_heuristic(self, tx: Transaction, evidence: Evidence) -> Heuristic | None:
+        least = self._scope.min_occurrences_for_heuristic
+        if not self._outcome.success or len(evidence.successes) < least:
+            return None
+        made = self._extractor.heuristic(evidence, self._now)
+        if made.confidence <= 0.5 or self._is_contradicted(tx, made):
+            return None
+        made = self._with_vector(made)
+        tx.save(made)
+        return made
+
+    # ------------------------------------------------------------------ COMPARE
+
+    def _is_contradicted(self, tx: Transaction, made: Heuristic) -> bool:
+        """Whether a rule that says the opposite is known better than this one."""
+        if self._outcome.embedding is None:
+            return False
+        for hit in tx.search_vector(Heuristic, self._outcome.embedding, self._inside, limit=8, exact=False):
+            known = hit.record
+            if hit.score < 0.5 or not contradicts(made.strategy, known.strategy):
+                continue
+            ours, theirs = (self._extractor.current_belief(rule, self._now).lower_bound for rule in (made, known))
+            if theirs >= _WELL_KNOWN and theirs > ours:
+                self._notes.append(f"held back: heuristic {known.id} says the opposite and is better known")
+                return True
+            self._notes.append(f"heuristic {known.id} says the opposite")
+        return False
+
+    # ------------------------------------------------------------------ COMMIT
+
+    def _anti_pattern(
+        self, tx: Transaction, heuristic: Heuristic | None, evidence: Evidence | None
+    ) -> AntiPattern | None:
+        known = tx.lock(AntiPattern, anti_pattern_id(self._around.lesson_id), self._inside)
+        if self._outcome.success:
+            self._offer_alternative(tx)
+            return self._kept(tx, known, heuristic)
+        evidence = evidence or self._evidence(tx)
+        alternative = self._alternative()
+        if known is not None:
+            changed = self._extractor.seen_again(known, evidence, self._outcome, alternative, self._now)
+            # Its text changes with every failure; what it is about does not.
+            tx.save(changed)
+            return changed
+        failures = len(evidence.failures)
+        if failures < self._scope.min_occurrences_for_heuristic or failures <= len(evidence.successes):
+            return None
+        made = self._with_vector(self._extractor.anti_pattern(evidence, alternative, self._now))
+        tx.save(made)
+        return made
+
+    def _kept(self, tx: Transaction, known: AntiPattern | None, heuristic: Heuristic | None) -> AntiPattern | None:
+        """The warning, unless the strategy has proved itself since."""
+        if known is None or heuristic is None or heuristic.confidence <= 0.5:
+            return known
+        tx.delete(AntiPattern, [known.id], self._inside)
+        self._notes.append(f"anti-pattern {known.id} is withdrawn: the strategy succeeds by now")
+        return None
+
+    def _alternative(self) -> str | None:
+        return best_alternative(
+            (neighbour.outcome for neighbour in self._around.neighbours),
+            lambda other: other.lesson_id == self._around.lesson_id,
+            lambda outcomes: self._extractor.belief(outcomes, self._now),
+        )
+
+    def _offer_alternative(self, tx: Transaction) -> None:
+        """Tell the warnings of similar tasks what did succeed, where they know nothing yet."""
+        failed = {n.outcome.lesson_id for n in self._around.neighbours if not n.outcome.success and n.outcome.lesson_id}
+        failed.discard(self._around.lesson_id)
+        for known in tx.get_many(AntiPattern, [anti_pattern_id(lesson) for lesson in failed], self._inside):
+            if known.better_alternative is None:
+                tx.update(AntiPattern, known.id, {"better_alternative": self._outcome.strategy_used}, self._inside)
+
+    def _with_vector(self, made: Made) -> Made:
+        text = made.embedded_text()
+        if text not in self._vectors:
+            raise _NeedsVector(text)
+        return made.replace(embedding=self._vectors[text])

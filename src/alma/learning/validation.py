@@ -1,0 +1,125 @@
+"""Validation: what an agent may learn, and how the words for success and failure are read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from alma.errors import ScopeViolationError, ValidationError
+from alma.model.scope import MemoryScope
+from alma.model.text import terms
+
+_SUCCESS = frozenset(
+    [
+        "success",
+        "successful",
+        "succeeded",
+        "succeed",
+        "ok",
+        "okay",
+        "pass",
+        "passed",
+        "true",
+        "yes",
+        "done",
+        "completed",
+        "complete",
+        "1",
+    ]
+)
+_FAILURE = frozenset(
+    [
+        "failure",
+        "failed",
+        "fail",
+        "failing",
+        "false",
+        "no",
+        "error",
+        "errored",
+        "ko",
+        "broken",
+        "unsuccessful",
+        "aborted",
+        "0",
+    ]
+)
+_SEPARATORS = re.compile(r"[\s_\-]+")
+
+
+def parsed_outcome(outcome: object) -> bool:
+    """Whether an outcome is a success: a bool, or one of the words for either in any case."""
+    if isinstance(outcome, bool):
+        return outcome
+    word = str(outcome).strip().casefold() if isinstance(outcome, str) else ""
+    if word in _SUCCESS:
+        return True
+    if word in _FAILURE:
+        return False
+    raise ValidationError("learn", "outcome", outcome, 'must be "success" or "failure", or a bool')
+
+
+class ScopeValidator:
+    """Decides whether an agent may learn something; without any scopes, every agent may learn everything."""
+
+    def __init__(self, scopes: Mapping[str, MemoryScope] | None = None) -> None:
+        self.scopes = dict(scopes or {})
+
+    def scope_of(self, agent: str) -> MemoryScope:
+        """The scope of an agent: its own, an unlimited one where there are none at all, or an error."""
+        if agent in self.scopes:
+            return self.scopes[agent]
+        if not self.scopes:
+            return MemoryScope(agent_name=agent)
+        raise ScopeViolationError(
+            "learn", "agent", agent, f"has no scope, so it may not learn; known are {', '.join(self.scopes)}"
+        )
+
+    def readable_scope(self, agent: str) -> MemoryScope:
+        """From whom an agent reads: what it inherits, as far as those agents share it with it."""
+        own = self.scopes.get(agent, None) or MemoryScope(agent_name=agent)
+        sharing = [name for name in own.inherit_from if name in self.scopes and self.scopes[name].shares_with(agent)]
+        return MemoryScope(agent_name=agent, inherit_from=sharing)
+
+    def require(self, agent: str, domain: str | None, text: str = "") -> MemoryScope:
+        """The agent's scope, if it may learn in this domain; without one, if the text is of none it must not learn."""
+        scope = self.scope_of(agent)
+        if domain is not None and domain.strip():
+            self._require_domain(scope, domain)
+        else:
+            self._require_text(scope, text)
+        return scope
+
+    def _require_domain(self, scope: MemoryScope, domain: str) -> None:
+        allowed = {_plain(name) for name in scope.can_learn}
+        if _plain(domain) in {_plain(name) for name in scope.cannot_learn}:
+            raise self._refusal(scope, domain, f"is among what {scope.agent_name!r} cannot learn")
+        if allowed and _plain(domain) not in allowed:
+            raise self._refusal(
+                scope, domain, f"is none of what {scope.agent_name!r} can learn: {_listed(scope.can_learn)}"
+            )
+
+    def _require_text(self, scope: MemoryScope, text: str) -> None:
+        """A text that names a forbidden domain, and no allowed one, is of that domain."""
+        words = set(terms(text))
+        if any(_named(name, words) for name in scope.can_learn):
+            return
+        for name in scope.cannot_learn:
+            if _named(name, words):
+                raise self._refusal(scope, text, f"is about {name}, which {scope.agent_name!r} cannot learn")
+
+    @staticmethod
+    def _refusal(scope: MemoryScope, value: str, reason: str) -> ScopeViolationError:
+        return ScopeViolationError("learn", "domain", value, reason)
+
+
+def _plain(name: str) -> str:
+    return _SEPARATORS.sub("_", name.strip().casefold())
+
+
+def _named(domain: str, words: set[str]) -> bool:
+    return set(terms(domain.replace("_", " "))) <= words
+
+
+def _listed(names: object) -> str:
+    return ", ".join(names) if isinstance(names, tuple | list) else str(names)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 
 from alma.graph.base import GraphStore
 from alma.graph.memory import InMemoryGraph
+from alma.graph.neo4j import Neo4jGraph
 from alma.graph.relational import StorageGraph
 from alma.storage.base import StorageBackend
 from alma.storage.file_based import FileBasedStorage
@@ -17,6 +19,7 @@ from alma.storage.sqlite_local import SQLiteStorage
 from alma.testing.graph_contract import Another, GraphContract, SharedGraphContract
 from tests.conftest import fresh_database
 from tests.contracts.test_storage import emptied_afterwards
+from tests.support.bolt import BoltServer
 from tests.support.postgres import PostgresServer
 
 
@@ -64,3 +67,21 @@ class TestPostgreSQL(OverStorage):
     @pytest.fixture
     def storage(self, dsn: str) -> Iterator[StorageBackend]:
         yield from emptied_afterwards(dsn)
+
+
+class TestNeo4j(GraphContract, SharedGraphContract):
+    @pytest.fixture
+    def another(self, bolt: BoltServer) -> Another:
+        """Projects of this test's own: the server keeps those of the others."""
+        prefix = uuid.uuid4().hex
+
+        def opened(project_id: str = "here") -> GraphStore:
+            place = (bolt.uri, bolt.username, bolt.password, bolt.database)
+            return Neo4jGraph(*place, project_id=f"{prefix} {project_id}")
+
+        return opened
+
+    @pytest.fixture
+    def graph(self, another: Another) -> Iterator[GraphStore]:
+        with another() as graph:
+            yield graph

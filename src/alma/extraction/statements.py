@@ -27,7 +27,7 @@ _ASKING = re.compile(
     re.IGNORECASE,
 )
 _UNREAL = re.compile(
-    r"\b(?:if|unless|whether|would|could|might|maybe|perhaps|possibly|probably|suppose|supposing|imagine|assuming|"
+    r"^(?:if|unless|whether)\b|\b(?:would|could|might|maybe|perhaps|possibly|probably|suppose|supposing|imagine|assuming|"
     r"hopefully|i wonder|i guess|i hope|let's try|let us try|let me try|what if|wish|hypothetically|should (?:we|i)|"
     r"(?:i|we)(?:'ll| will| am going to|'m going to| are going to|'re going to| plan to| could| can try))\b",
     re.IGNORECASE,
@@ -92,4 +92,4 @@ def _statement(text: str, evidence: Evidence) -> Statement:
     opening = _OPENING.match(straight)
     plain = straight[opening.end() if opening else 0 :].strip() or straight.strip()
     asked = straight.rstrip("\"')* ").endswith(("?", "？")) or bool(_ASKING.match(plain))
-    return Statement(plain, evidence, asked, bool(_UNREAL.search(straight)), bool(_HEDGED.search(straight)))
+    return Statement(plain, evidence, asked, bool(_UNREAL.search(plain)), bool(_HEDGED.search(straight)))

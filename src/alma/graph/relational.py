@@ -137,8 +137,7 @@ class StorageGraph(GraphStore):
     def _merge_entity(self, tx: Transaction, record: GraphEntity, entity: Entity) -> str:
         if merged_entity(_entity(record), entity) == _entity(record):
             return record.entity_id
-        # Changing nothing locks the record, so that what is read is what the merge replaces.
-        current = tx.update(GraphEntity, record.id, {}, self._scope)
+        current = tx.lock(GraphEntity, record.id, self._scope)
         if current is None:
             raise NotFoundError("entity", entity.id)
         merged = merged_entity(_entity(current), entity)
@@ -184,8 +183,7 @@ class StorageGraph(GraphStore):
             tx.save(self._relationship_record(key, source, target, relationship))
             return relationship.id
         if merged_relationship(_relationship(kept), relationship) != _relationship(kept):
-            # As with entities: locked by changing nothing, then merged.
-            current = tx.update(GraphRelationship, key, {}, self._scope) or kept
+            current = tx.lock(GraphRelationship, key, self._scope) or kept
             merged = merged_relationship(_relationship(current), relationship)
             changes = {"properties": merged.properties, "confidence": merged.confidence}
             tx.update(GraphRelationship, key, changes, self._scope)

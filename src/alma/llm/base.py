@@ -36,7 +36,7 @@ class Request:
     messages: tuple[Message, ...]
     schema: Schema | None
     max_tokens: int
-    temperature: float
+    temperature: float | None
     timeout_seconds: float
 
 
@@ -84,10 +84,10 @@ class LanguageModel(ABC):
         messages: Iterable[Message | Mapping[str, Any]],
         schema: Schema | None = None,
         max_tokens: int = 1_024,
-        temperature: float = 0.0,
+        temperature: float | None = 0.0,
         timeout_seconds: float | None = None,
     ) -> Completion:
-        """The model's answer to the messages."""
+        """The model's answer to the messages; a temperature of None leaves it to the service."""
         seconds = self._timeout_seconds if timeout_seconds is None else timeout_seconds
         request = Request(checked_messages(messages), schema, max_tokens, temperature, seconds)
         return until_answered(

@@ -38,7 +38,7 @@ class Failure:
 def until_answered(
     attempt: Callable[[], Answer | Failure], attempts: int, backoff_seconds: float, error: type[ProviderError]
 ) -> Answer:
-    """The first answer; after the last failure, or one that will not pass, an error that says how often it was tried."""
+    """The first answer; after the last failure, or one that will not pass, an error that says how often."""
     for number in range(1, attempts + 1):
         result = attempt()
         if not isinstance(result, Failure):

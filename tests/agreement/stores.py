@@ -62,5 +62,5 @@ def refill(storage: StorageBackend, cls: type[Record], batch: list[Record]) -> N
 
 
 def _an_entity(key: str) -> GraphEntity:
-    names = {"name": key, "name_key": key, "entity_type": "thing", "type_key": "thing"}
+    names: dict[str, Any] = {"name": key, "name_key": key, "entity_type": "thing", "type_key": "thing"}
     return GraphEntity(id=key, entity_id=key, project_id="shop", **names)

@@ -20,7 +20,8 @@ from alma.embeddings.remote import RemoteEmbedder
 from alma.errors import ConfigurationError, EmbeddingError
 from alma.model.secret import Secret
 from alma.retrying import retry_after_seconds
-from tests.support.embedding_server import KEY, EmbeddingServer, Reply, error
+from tests.support.embedding_server import KEY, EmbeddingServer
+from tests.support.http_server import Reply, error
 
 Make = Callable[..., RemoteEmbedder]
 

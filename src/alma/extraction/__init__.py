@@ -8,13 +8,13 @@ from alma.lazy import loader
 
 if TYPE_CHECKING:
     from alma.extraction.auto_learner import AutoLearner as AutoLearner
+    from alma.extraction.choosing import create_extractor as create_extractor
     from alma.extraction.facts import ExtractedFact as ExtractedFact
     from alma.extraction.facts import ExtractionResult as ExtractionResult
     from alma.extraction.facts import FactExtractor as FactExtractor
     from alma.extraction.facts import FactType as FactType
     from alma.extraction.model import LLMFactExtractor as LLMFactExtractor
     from alma.extraction.rules import RuleBasedExtractor as RuleBasedExtractor
-    from alma.extraction.choosing import create_extractor as create_extractor
 
 _HOME_OF = {
     "FactType": "alma.extraction.facts",

@@ -50,7 +50,11 @@ class AutoLearner:
         auto_commit: bool = True,
         min_confidence: float = _DEFAULT_CONFIDENCE,
     ) -> None:
-        if isinstance(min_confidence, bool) or not isinstance(min_confidence, int | float) or not 0 <= min_confidence <= 1:
+        if (
+            isinstance(min_confidence, bool)
+            or not isinstance(min_confidence, int | float)
+            or not 0 <= min_confidence <= 1
+        ):
             raise ValidationError("auto_learner", "min_confidence", min_confidence, "must be a number from 0 to 1")
         self._alma = alma
         self._extractor = extractor or RuleBasedExtractor()
@@ -109,11 +113,14 @@ class AutoLearner:
         if self._is_known(fact, place):
             raise _NotLearned("it is known already")
         try:
-            return self._store(fact, place) if storing else self._validate(fact, place)
+            if storing:
+                return self._store(fact, place)
+            self._validate(fact, place)
         except (StorageError, ConfigurationError, ProviderError):
             raise
         except ALMAError as exc:
             raise _NotLearned(str(exc)) from exc
+        return None
 
     def _validate(self, fact: ExtractedFact, place: _Place) -> None:
         if fact.fact_type is not FactType.PREFERENCE:

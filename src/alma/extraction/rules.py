@@ -8,26 +8,32 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from alma.extraction import patterns
+from alma.extraction import wording as say
 from alma.extraction.facts import ExtractedFact, ExtractionResult, FactExtractor, FactType, Turn, conversation
 from alma.extraction.patterns import Reading
 from alma.extraction.statements import Statement, statements
 from alma.extraction.topics import category_of
 
 _REQUEST = re.compile(
-    r"^(?:please |can you |could you |would you |let'?s |i (?:need|want) you to |i'd like you to |help me (?:to )?|now )*"
-    r"(?P<task>(?:test|fix|write|add|create|build|implement|debug|refactor|review|deploy|check|update|make|find|run|set up|"
-    r"investigate|migrate|improve|remove|explain|optimi[sz]e|design|verify|install|configure|generate|analy[sz]e|summari[sz]e|"
+    r"^(?:please |can you |could you |would you |let'?s |i (?:need|want) you to |i'd like you to |help me "
+    r"(?:to )?|now )*"
+    r"(?P<task>(?:test|fix|write|add|create|build|implement|debug|refactor|review|deploy|check|update|make|"
+    r"find|run|set up|"
+    r"investigate|migrate|improve|remove|explain|optimi[sz]e|design|verify|install|configure|generate|"
+    r"analy[sz]e|summari[sz]e|"
     r"research|look into|handle|solve|validate|document|draft|plan|prepare|upgrade|clean up|convert|change)\b.+)",
     re.IGNORECASE | re.DOTALL,
 )
 _HOW = re.compile(r"^how (?:do|can|should|could|would) (?:i|we|you)\s+", re.IGNORECASE)
 _TRIED = re.compile(
-    r"^(?:i|we|i've|we've|i have|we have)(?: just| now| also)? (?:used|tried|applied|went with|switched to)\s+(?P<strategy>.+)",
+    r"^(?:i|we|i've|we've|i have|we have)(?: just| now| also)? (?:used|tried|applied|went with|switched "
+    r"to)\s+(?P<strategy>.+)",
     re.IGNORECASE,
 )
 # What an assistant says it did or tells the user to do.
 _DID = re.compile(
-    r"^(?:(?:i|we|i've|we've|i have|we have)(?: just| now| also)?\s+(?=\w+ed\b|ran\b|set\b|wrote\b|put\b|made\b|built\b|chose\b)"
+    r"^(?:(?:i|we|i've|we've|i have|we have)(?: just| now| also)?\s+(?=\w+ed\b|ran\b|set\b|wrote\b|put\b|made\b|"
+    r"built\b|chose\b)"
     r"|(?:you (?:can|could|should)|try(?: to)?|let'?s|please|i(?:'d)? (?:suggest|recommend)|i'll|i will|i would)\s+)"
     r"(?P<strategy>.+)",
     re.IGNORECASE | re.DOTALL,
@@ -124,15 +130,15 @@ def _remember(statement: Statement, heard: _Heard) -> None:
 
 
 def _correction(statement: Statement, said: Sequence[Statement]) -> ExtractedFact | None:
-    """"No, it is X, not Y": what was said of Y before, with X in its place."""
+    """ "No, it is X, not Y": what was said of Y before, with X in its place."""
     if not statement.by_user or statement.asked or statement.unreal:
         return None
-    opened = patterns.CORRECTION.match(statement.evidence.text.replace("’", "'").strip())
+    opened = say.CORRECTION.match(statement.evidence.text.replace("’", "'").strip())
     text = opened["said"] if opened else statement.plain
-    both = patterns.NOT_BUT.match(text)
+    both = say.NOT_BUT.match(text)
     if both is not None:
         return _replaced(statement, said, both["subject"] + both["verb"], both["right"], both["wrong"])
-    number = patterns.NUMBER_CORRECTION.match(text) if opened else None
+    number = say.NUMBER_CORRECTION.match(text) if opened else None
     wrong = _last_number(said) if number else None
     return _replaced(statement, said, "it is", number["right"], wrong) if number and wrong else None
 
@@ -140,7 +146,7 @@ def _correction(statement: Statement, said: Sequence[Statement]) -> ExtractedFac
 def _last_number(said: Sequence[Statement]) -> str | None:
     """The number that a correction without "not" can only mean: the last one that was told."""
     told = next((s for s in reversed(said) if not s.by_user and not s.asked), None)
-    numbers = patterns.NUMBER.findall(told.plain) if told else []
+    numbers = say.NUMBER.findall(told.plain) if told else []
     return numbers[0] if len(numbers) == 1 else None
 
 

@@ -32,7 +32,9 @@ _UNREAL = re.compile(
     r"(?:i|we)(?:'ll| will| am going to|'m going to| are going to|'re going to| plan to| could| can try))\b",
     re.IGNORECASE,
 )
-_HEDGED = re.compile(r"\b(?:i think|i believe|i suppose|not sure|as far as i know|afaik|iirc|apparently|seems?)\b", re.I)
+_HEDGED = re.compile(
+    r"\b(?:i think|i believe|i suppose|not sure|as far as i know|afaik|iirc|apparently|seems?)\b", re.I
+)
 _APOSTROPHES = str.maketrans({"’": "'", "‘": "'", "ʼ": "'", "´": "'", "`": "`", "“": '"', "”": '"'})
 
 

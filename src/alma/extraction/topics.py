@@ -10,7 +10,8 @@ from alma.model.scope import MemoryScope
 from alma.model.text import terms
 
 _WORDS_OF = {
-    "testing": "test tests testing tested tester validation validate assert assertion flaky fixture mock coverage suite "
+    "testing": "test tests testing tested tester validation validate assert assertion flaky fixture mock "
+    "coverage suite "
     "pytest jest cypress playwright selenium regression e2e",
     "selectors": "selector selectors css xpath locator locators dom testid data-testid element elements",
     "frontend": "frontend front-end ui ux react vue angular component components form forms page pages button browser "
@@ -31,7 +32,8 @@ _CATEGORIES = {
     "code_style": "tabs spaces indent indentation semicolons style naming camelcase snake_case hints typed types "
     "typescript docstring docstrings comments formatting lint quotes function functions class classes code",
     "testing": "test tests testing coverage pytest jest sleep fixture fixtures mock mocks assert",
-    "communication": "answer answers reply replies short shorter concise brief verbose verbosity detailed detail explain "
+    "communication": "answer answers reply replies short shorter concise brief verbose verbosity detailed "
+    "detail explain "
     "explanation explanations language english german emoji emojis tone formal informal polite bullet bullets output "
     "summary summaries call name",
     "interface": "dark light mode theme font keyboard shortcut shortcuts mouse screen layout color colour",
@@ -39,8 +41,8 @@ _CATEGORIES = {
     "schedule meeting meetings morning",
     "tools": "use using library libraries framework tool tools editor vim vscode npm yarn pip poetry docker",
 }
-_FILLER_NAMES = frozenset("pattern strategi strategy logic rule practic data general knowledg manag handl method techniqu"
-                          .split())
+_FILLERS = "pattern strategi strategy logic rule practic data general knowledg manag handl method techniqu"
+_FILLER_NAMES = frozenset(_FILLERS.split())
 GENERAL = "general"
 
 

@@ -131,8 +131,8 @@ class GraphStore(ABC):
       its entity, whatever else is given with it: name, type and properties are then changed, unless another entity has
       that name (`UniquenessError`).
     * **One relationship of a type** leads from one entity to another: added again, properties are united as above and
-      the higher confidence stays. An id names one relationship (`UniquenessError`). None leads from an entity to itself (`ValidationError`), not even by another id, and
-      both ends must exist (`NotFoundError`).
+      the higher confidence stays. An id names one relationship (`UniquenessError`). None leads from an entity to itself
+      (`ValidationError`), not even by another id, and both ends must exist (`NotFoundError`).
     * **Types and names are compared without case**; white space counts as one space.
     * **Deleting an entity** deletes its relationships and its ids with it, in one step.
     * **Answers are in order**: what is nearer first, then by name, then by id.

@@ -1,4 +1,4 @@
-"""Entities and relationships from text: by rules, or by a language model whose proposals are checked against the text."""
+"""Entities and relationships from text: by rules, or by a language model that is not believed without evidence."""
 
 from __future__ import annotations
 
@@ -79,9 +79,7 @@ class EntityExtractor:
         kept = [e for e in found.entities if e.properties["confidence"] >= self._min_confidence]
         ids = {entity.id for entity in kept}
         edges = [
-            r
-            for r in found.relationships
-            if r.confidence >= self._min_confidence and {r.source_id, r.target_id} <= ids
+            r for r in found.relationships if r.confidence >= self._min_confidence and {r.source_id, r.target_id} <= ids
         ]
         return replace(found, entities=tuple(kept), relationships=tuple(edges))
 

@@ -28,39 +28,37 @@ ENTITY_TYPES = (
     CONCEPT,
 )
 
-FIRST_NAMES = frozenset(
-    """
-    aaron abdul abigail adam adrian ahmed aisha akira alan albert alejandro alex alexander alexandra alexei ali alice
-    alicia alina amanda amelia amina amir amy ana andrea andreas andrei andrew andy angela anita ann anna anne annika
-    anthony antonio arjun arthur astrid barbara beatriz ben benjamin bernd betty bill bob boris brandon brian bruno
-    carl carla carlos carmen carol caroline catherine charles charlie charlotte chen chloe chris christian christina
-    christine christopher claire clara claudia cynthia dan daniel daniela dave david deborah deepak dennis diana diego
-    dmitri donald donna dorothy douglas edward elena eli elias elizabeth ella emily emma eric erik ethan eva evan eve
-    fatima felix fiona francesca francis francisco frank fred gabriel gary george gerald grace greg gregory hannah
-    hans harold harry hassan heather heidi helen helena henry hiroshi hugo ian ibrahim igor ines ingrid irene isabel
-    isabella ivan ivy jack jacob jake james jamal jan jana jane janet jason javier jean jeff jeffrey jen jennifer
-    jeremy jerry jessica jim joan joe joel johan johannes john jonas jonathan jordi jorge jose joseph joshua juan
-    judith julia julian julie jun justin kai karen karl kate katherine kathleen kavita keiko keith kelly ken kenji
-    kenneth kevin kim klaus kumar kyle lakshmi lara larry lars laura lauren leila lena leo leon leonardo li liam lily
-    linda lisa louis luca lucas lucia lucy luis luke magnus mallory manuel marco marcus margaret maria marie marina
-    mario mark markus marta martha martin mary mateo matt matthew matthias max maya megan mei mia michael michelle
-    miguel mike mikhail milan mina miriam mohamed mohammed monica nadia nancy natalia natalie nathan neha nicholas
-    nick nicole nikolai nina noah noor nora oleg olga oliver olivia omar oscar otto pablo pamela patricia patrick paul
-    paula pavel pedro peggy peter petra philip pierre priya rachel rafael rahul raj ralph ramon raymond rebecca ricardo
-    richard rita rob robert roberto robin roger rohan roland rosa rose ruth ryan said sakura sam samantha samir samuel
-    sandra sanjay sara sarah sasha scott sean sebastian sergei sergio sharon shreya simon sofia sonia sophia sophie
-    stefan stephanie stephen steve steven sunil susan susanne suzanne sven sybil takeshi tanya tara teresa thomas tim
-    timothy tina tobias todd tom tomas trent ursula valentina vanessa vera victor victoria vikram vincent virginia
-    vladimir walter wei wendy will william wolfgang xavier xiao yan yasmin yolanda yuki yusuf yvonne zach zoe
-    """.split()
-)
+_FIRST_NAMES = """
+aaron abdul abigail adam adrian ahmed aisha akira alan albert alejandro alex alexander alexandra alexei ali alice
+alicia alina amanda amelia amina amir amy ana andrea andreas andrei andrew andy angela anita ann anna anne annika
+anthony antonio arjun arthur astrid barbara beatriz ben benjamin bernd betty bill bob boris brandon brian bruno
+carl carla carlos carmen carol caroline catherine charles charlie charlotte chen chloe chris christian christina
+christine christopher claire clara claudia cynthia dan daniel daniela dave david deborah deepak dennis diana diego
+dmitri donald donna dorothy douglas edward elena eli elias elizabeth ella emily emma eric erik ethan eva evan eve
+fatima felix fiona francesca francis francisco frank fred gabriel gary george gerald grace greg gregory hannah
+hans harold harry hassan heather heidi helen helena henry hiroshi hugo ian ibrahim igor ines ingrid irene isabel
+isabella ivan ivy jack jacob jake james jamal jan jana jane janet jason javier jean jeff jeffrey jen jennifer
+jeremy jerry jessica jim joan joe joel johan johannes john jonas jonathan jordi jorge jose joseph joshua juan
+judith julia julian julie jun justin kai karen karl kate katherine kathleen kavita keiko keith kelly ken kenji
+kenneth kevin kim klaus kumar kyle lakshmi lara larry lars laura lauren leila lena leo leon leonardo li liam lily
+linda lisa louis luca lucas lucia lucy luis luke magnus mallory manuel marco marcus margaret maria marie marina
+mario mark markus marta martha martin mary mateo matt matthew matthias max maya megan mei mia michael michelle
+miguel mike mikhail milan mina miriam mohamed mohammed monica nadia nancy natalia natalie nathan neha nicholas
+nick nicole nikolai nina noah noor nora oleg olga oliver olivia omar oscar otto pablo pamela patricia patrick paul
+paula pavel pedro peggy peter petra philip pierre priya rachel rafael rahul raj ralph ramon raymond rebecca ricardo
+richard rita rob robert roberto robin roger rohan roland rosa rose ruth ryan said sakura sam samantha samir samuel
+sandra sanjay sara sarah sasha scott sean sebastian sergei sergio sharon shreya simon sofia sonia sophia sophie
+stefan stephanie stephen steve steven sunil susan susanne suzanne sven sybil takeshi tanya tara teresa thomas tim
+timothy tina tobias todd tom tomas trent ursula valentina vanessa vera victor victoria vikram vincent virginia
+vladimir walter wei wendy will william wolfgang xavier xiao yan yasmin yolanda yuki yusuf yvonne zach zoe
+"""
+FIRST_NAMES = frozenset(_FIRST_NAMES.split())
 
-KNOWN_ORGANIZATIONS = frozenset(
-    """
-    google microsoft openai anthropic amazon apple meta facebook netflix nvidia intel ibm oracle salesforce uber
-    airbnb stripe shopify spotify samsung siemens sap bosch tesla spacex nasa cern deepmind mozilla adobe cisco
-    """.split()
-)
+_KNOWN_ORGANIZATIONS = """
+google microsoft openai anthropic amazon apple meta facebook netflix nvidia intel ibm oracle salesforce uber
+airbnb stripe shopify spotify samsung siemens sap bosch tesla spacex nasa cern deepmind mozilla adobe cisco
+"""
+KNOWN_ORGANIZATIONS = frozenset(_KNOWN_ORGANIZATIONS.split())
 
 ORGANIZATION_ENDINGS = (
     "Corp|Corporation|Inc|Incorporated|Ltd|Limited|LLC|LLP|PLC|GmbH|AG|SE|KG|BV|SA|SpA|Oy|AB|Co|Company|Companies|"
@@ -71,8 +69,8 @@ ORGANIZATION_ENDINGS = (
 
 TECHNOLOGIES = (
     "Python|JavaScript|TypeScript|Java|Kotlin|Swift|Rust|Golang|Ruby|PHP|Scala|Elixir|Erlang|Haskell|Perl|Bash|"
-    "C\\+\\+|C#|F#|\\.NET|Node\\.js|Node|Deno|React Native|React|Vue(?:\\.js)?|Angular|Svelte|Next\\.js|Nuxt|Django|Flask|"
-    "FastAPI|Rails|Spring Boot|Spring|Express|Laravel|Symfony|jQuery|Tailwind|Bootstrap|Webpack|Vite|Babel|ESLint|"
+    "C\\+\\+|C#|F#|\\.NET|Node\\.js|Node|Deno|React Native|React|Vue(?:\\.js)?|Angular|Svelte|Next\\.js|Nuxt|Django|"
+    "Flask|FastAPI|Rails|Spring Boot|Spring|Express|Laravel|Symfony|Tailwind|Bootstrap|Webpack|Vite|Babel|ESLint|"
     "PostgreSQL|Postgres|MySQL|MariaDB|SQLite|MongoDB|Redis|Valkey|Memcached|Cassandra|DynamoDB|Cosmos DB|CosmosDB|"
     "Elasticsearch|OpenSearch|Snowflake|BigQuery|ClickHouse|Neo4j|Qdrant|Pinecone|Chroma|Milvus|Weaviate|pgvector|FAISS|"
     "Kafka|RabbitMQ|NATS|Celery|Airflow|Spark|Hadoop|Flink|Docker|Kubernetes|Helm|Terraform|Ansible|Jenkins|GitHub "
@@ -86,21 +84,20 @@ TECHNOLOGIES = (
 )
 
 # What a sentence begins with, or a calendar and a heading write large, and is nobody's name.
-NO_NAMES = frozenset(
-    """
-    a about actually after all also although always an and another any anyway are as ask at based basically be because
-    before but by can check click cool could currently did do does done either else even every everyone everything
-    fine first for from furthermore give good great had has have he hello help her here hey hi his hmm how however i if
-    in instead into is it its just last later let lets like look make many maybe meanwhile might more most my never next
-    nice no nobody none not nothing now of oh ok okay on once one only open or other our out over perhaps please pr
-    probably quick read really regarding run said same see she should similarly since so some somebody someone something
-    sometimes sorry still such sure test thank thanks that the their them then there therefore these they think this
-    those though through thus to today tomorrow too try two under unfortunately until up use using very wait was we well
-    were what whatever when where whether which while who whoever whose why will with within without would yeah yes
-    yesterday yet you your january february march april may june july august september october november december monday
-    tuesday wednesday thursday friday saturday sunday todo fixme note api ui ux db id url ci cd qa ceo cto cfo pm am ok
-    """.split()
-)
+_NO_NAMES = """
+a about actually after all also although always an and another any anyway are as ask at based basically be because
+before but by can check click cool could currently did do does done either else even every everyone everything
+fine first for from furthermore give good great had has have he hello help her here hey hi his hmm how however i if
+in instead into is it its just last later let lets like look make many maybe meanwhile might more most my never next
+nice no nobody none not nothing now of oh ok okay on once one only open or other our out over perhaps please pr
+probably quick read really regarding run said same see she should similarly since so some somebody someone something
+sometimes sorry still such sure test thank thanks that the their them then there therefore these they think this
+those though through thus to today tomorrow too try two under unfortunately until up use using very wait was we well
+were what whatever when where whether which while who whoever whose why will with within without would yeah yes
+yesterday yet you your january february march april may june july august september october november december monday
+tuesday wednesday thursday friday saturday sunday todo fixme note api ui ux db id url ci cd qa ceo cto cfo pm am ok
+"""
+NO_NAMES = frozenset(_NO_NAMES.split())
 
 # Verb: what it says. The forms of regular verbs are made from it; those of others are given.
 _REGULAR = {

@@ -26,7 +26,8 @@ _Rule = Callable[[str], Iterator[Mention]]
 _CAPITAL = r"[A-ZÀ-ÖØ-Þ][\w’'-]*"
 _EXTENSIONS = (
     "py|pyi|js|jsx|ts|tsx|java|kt|rs|go|rb|php|c|h|cpp|hpp|cs|swift|sh|bash|sql|html|css|scss|vue|md|rst|txt|json|yaml|"
-    "yml|toml|ini|cfg|conf|env|xml|csv|tsv|log|lock|pdf|docx?|xlsx?|pptx?|png|jpe?g|gif|svg|zip|tar|gz|db|ipynb|proto|tf"
+    "yml|toml|ini|cfg|conf|env|xml|csv|tsv|log|lock|pdf|docx?|xlsx?|pptx?|png|jpe?g|gif|svg|zip|tar|gz|db|"
+    "ipynb|proto|tf"
 )
 _MONTHS = (
     "Jan(?:uary)?|Feb(?:ruary)?|Mar(?:ch)?|Apr(?:il)?|May|June?|July?|Aug(?:ust)?|Sept?(?:ember)?|Oct(?:ober)?|"
@@ -42,11 +43,13 @@ _TICKET = r"\b(?:issue|ticket|bug)s?\b"
 _THE = r"(?<=\bthe )|(?<=\bthis )|(?<=\bthat )|(?<=\bour )|(?<=\bmy )|(?<=\bhis )|(?<=\bher )|(?<=\ba )|(?<=\ban )"
 _TITLED = rf"\b(?:Dr|Mr|Mrs|Ms|Prof)\.?\s+({_CAPITAL}(?:\s+{_CAPITAL})?)"
 _PARTS = (
-    "service|server|database|API|app|application|system|module|pipeline|backend|frontend|dashboard|website|team|library|"
+    "service|server|database|API|app|application|system|module|pipeline|backend|frontend|dashboard|website|"
+    "team|library|"
     "component|form|page|endpoint|cluster|queue|worker|job|test suite|deployment|migration|release|repository|framework"
 )
 _AT_ROLE = (
-    r"(?:CEO|CTO|CFO|COO|engineer|developer|manager|designer|director|lead|founder|analyst|architect|researcher|scientist|"
+    r"(?:CEO|CTO|CFO|COO|engineer|developer|manager|designer|director|lead|founder|analyst|architect|"
+    r"researcher|scientist|"
     r"professor|consultant)"
 )
 _ROLES = r"(?i:colleague|manager|boss|friend|teammate|engineer|developer|designer|director|CEO|CTO|user|customer)"
@@ -167,12 +170,17 @@ _RULES: tuple[_Rule, ...] = (
         lx.TECHNOLOGY,
         0.9,
     ),
-    _by(rf"\b(?:{_CAPITAL}\s+(?:(?:of|&|and|for)\s+)?){{1,4}}(?:{lx.ORGANIZATION_ENDINGS})\b\.?", lx.ORGANIZATION, 0.95),
+    _by(
+        rf"\b(?:{_CAPITAL}\s+(?:(?:of|&|and|for)\s+)?){{1,4}}(?:{lx.ORGANIZATION_ENDINGS})\b\.?", lx.ORGANIZATION, 0.95
+    ),
     _by(rf"\b(?:University|Bank|Ministry|Institute) of {_CAPITAL}(?:\s+{_CAPITAL})*", lx.ORGANIZATION, 0.9),
     _by(_TITLED, lx.PERSON, 0.9),
     _by(r"(?<![\w@])@([A-Za-z][\w-]{1,38})\b", lx.PERSON, 0.8),
-    _by(rf"\b(?:works? (?:at|for)|worked (?:at|for)|joined|hired by|employed by)\s+({_CAPITAL}(?:\s+{_CAPITAL})*)",
-        lx.ORGANIZATION, 0.85),
+    _by(
+        rf"\b(?:works? (?:at|for)|worked (?:at|for)|joined|hired by|employed by)\s+({_CAPITAL}(?:\s+{_CAPITAL})*)",
+        lx.ORGANIZATION,
+        0.85,
+    ),
     _by(rf"\b{_AT_ROLE} (?:at|of|for)\s+({_CAPITAL}(?:\s+{_CAPITAL})*)", lx.ORGANIZATION, 0.8),
     _by(rf"\b(?:{'|'.join(lx.KNOWN_ORGANIZATIONS)})\b", lx.ORGANIZATION, 0.85, re.IGNORECASE),
     _by(r"\b(?:[A-Z][a-z0-9]+){2,}\b|\b[a-z]+(?:[A-Z][a-z0-9]+)+\b", lx.IDENTIFIER, 0.8),

@@ -89,7 +89,9 @@ class Neo4jGraph(GraphStore):
                 max_transaction_retry_time=timeout_seconds,
             )
         except (ValueError, neo4j.exceptions.ConfigurationError) as exc:
-            raise ConfigurationError(f"the address of the graph must be like neo4j+s://host or bolt://host: {exc}") from exc
+            raise ConfigurationError(
+                f"the address of the graph must be like neo4j+s://host or bolt://host: {exc}"
+            ) from exc
         self._ready = False
 
     def add_entity(self, entity: Entity) -> str:
@@ -113,7 +115,8 @@ class Neo4jGraph(GraphStore):
         given |= {"name": name_key(name), "words": query_terms(name)}
         words = "size($words) > 0 AND all(w IN $words WHERE w IN n.words)"
         found = self._nodes(
-            f"MATCH (n:{_LABEL}) WHERE {where} AND (n.name_key = $name OR ({words})) RETURN properties(n) AS node", given
+            f"MATCH (n:{_LABEL}) WHERE {where} AND (n.name_key = $name OR ({words})) RETURN properties(n) AS node",
+            given,
         )
         return best_named(found, name, limit)
 
@@ -123,7 +126,8 @@ class Neo4jGraph(GraphStore):
         given = {"uids": [self._key(each) for each in entity_ids], "types": [type_key(name) for name in relation_types]}
         queries = [
             f"MATCH (a:{_LABEL})-[r]->(b:{_LABEL}) WHERE {near}.uid IN $uids "
-            "AND (size($types) = 0 OR r.type_key IN $types) RETURN properties(r) AS edge, a.id AS source, b.id AS target"
+            "AND (size($types) = 0 OR r.type_key IN $types) "
+            "RETURN properties(r) AS edge, a.id AS source, b.id AS target"
             for near in {"out": "a", "in": "b", "both": "ab"}[direction]
         ]
         rows = self._read(lambda tx: [row for query in queries for row in self._run(tx, query, given)])

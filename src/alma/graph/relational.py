@@ -233,9 +233,15 @@ def _entity(record: GraphEntity) -> Entity:
 
 
 def _relationship(record: GraphRelationship) -> Relationship:
-    ends = (record.source_id, record.target_id)
-    rest = (record.relation_type, record.properties, record.confidence, record.created_at)
-    return Relationship(record.relationship_id, *ends, *rest)
+    return Relationship(
+        record.relationship_id,
+        record.source_id,
+        record.target_id,
+        record.relation_type,
+        record.properties,
+        record.confidence,
+        record.created_at,
+    )
 
 
 def _touching(keys: Sequence[str], direction: Direction) -> Predicate:

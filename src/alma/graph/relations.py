@@ -12,20 +12,24 @@ from alma.graph.mentions import Mention
 _FILLERS = 4
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-ZÀ-ÞÀ-Ö\"“(@#`])|\n+")
 _UNREAL = re.compile(
-    r"\b(?:not|never|n't|cannot|should|could|would|might|may|must|can|will|shall|if|unless|whether|wish|please)\b|n['’]t\b",
+    r"\b(?:not|never|n't|cannot|should|could|would|might|may|must|can|will|shall|if|unless|whether|wish|"
+    r"please)\b|n['’]t\b",
     re.IGNORECASE,
 )
 _AND = re.compile(r"(?:,?\s*(?:and|or|&|as well as)|,|/)(?:\s+(?:the|a|an|his|her|our|my))?", re.IGNORECASE)
 _ATTACHED = re.compile(r"\(?\s*,?\s*(from|at|of|with)(?:\s+the)?", re.IGNORECASE)
 _IN_ROLE = re.compile(r",?\s*(?:\(|the |a |an |our )?([\w -]{2,40}?)\s+(?:at|of|for|from)(?:\s+the)?", re.IGNORECASE)
 _ROLE_NAMES = re.compile(
-    r"\b(?:CEO|CTO|CFO|COO|engineer|developer|manager|designer|director|lead|head|founder|analyst|architect|tester|intern|"
+    r"\b(?:CEO|CTO|CFO|COO|engineer|developer|manager|designer|director|lead|head|founder|analyst|architect|"
+    r"tester|intern|"
     r"consultant|president|researcher|scientist|professor)\b",
     re.IGNORECASE,
 )
 _WHO = re.compile(r",?\s*(?:who|which|that)\s+", re.IGNORECASE)
 _THAT = re.compile(r",?\s*(?:that|which|whom|who)?(?:\s+the)?", re.IGNORECASE)
-_AUXILIARY = r"(?:(?:has|have|had|is|are|was|were|been|being|just|also|already|recently|then|later|finally|now|still)\s+)*?"
+_AUXILIARY = (
+    r"(?:(?:has|have|had|is|are|was|were|been|being|just|also|already|recently|then|later|finally|now|still)\s+)*?"
+)
 _PASSIVE = re.compile(
     r"(?:(?:has|have|had|is|are|was|were|been|being|got|then|later|\w+ly)\s+)*(\w+)\s+by(?:\s+(?:the|our|my|a))?"
 )
@@ -89,9 +93,9 @@ class _Sentence:
             self._join(mention)
         elif _UNREAL.search(gap):
             self._restart(mention)
-        elif self._attach(before, mention, gap):
-            return
-        elif (who := _WHO.match(gap)) and self._say([before], mention, gap[who.end() :]):
+        elif self._attach(before, mention, gap) or (
+            (who := _WHO.match(gap)) and self._say([before], mention, gap[who.end() :])
+        ):
             return
         elif self._say(self._subjects, mention, re.sub(r"^(?:,|and|,\s*and|but)\s+", "", gap)):
             self._verb_now(gap)

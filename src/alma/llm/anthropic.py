@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from alma.errors import ConfigurationError, MissingDependencyError
@@ -10,12 +9,11 @@ from alma.llm.base import Completion, Request
 from alma.llm.sdk import SdkModel
 from alma.model.secret import Secret
 
-DEFAULT_MODEL = "claude-3-5-haiku-latest"
-_TOOL = "answer"
+DEFAULT_MODEL = "claude-haiku-5-5"
 
 
 class AnthropicModel(SdkModel):
-    """A model of Anthropic; with a schema it is made to use a tool that takes such JSON, which is then its answer."""
+    """A model of Anthropic; these take no temperature, so that what is asked for is left out."""
 
     def __init__(
         self,
@@ -49,11 +47,13 @@ class AnthropicModel(SdkModel):
             http_client=anthropic.DefaultHttpxClient(follow_redirects=False),
         )
 
-    def _ask(self, request: Request) -> Completion:
+    def _ask(self, request: Request) -> Any:
         create: Any = self._client.messages.create
-        answer = create(**self._parameters(request), timeout=request.timeout_seconds)
+        return create(**self._parameters(request), timeout=request.timeout_seconds)
+
+    def _read(self, answer: Any) -> Completion:
         return Completion(
-            text=_text(answer.content),
+            text="".join(block.text for block in answer.content if block.type == "text"),
             model=str(answer.model or self._model_name),
             finish_reason="length" if answer.stop_reason == "max_tokens" else answer.stop_reason,
             input_tokens=answer.usage.input_tokens,
@@ -70,21 +70,10 @@ class AnthropicModel(SdkModel):
         told = "\n\n".join(message.content for message in request.messages if message.role == "system")
         if told:
             parameters["system"] = told
-        if request.temperature is not None:
-            parameters["temperature"] = request.temperature
         if request.schema is not None:
-            tool = {"name": _TOOL, "description": "Give the answer.", "input_schema": request.schema}
-            parameters |= {"tools": [tool], "tool_choice": {"type": "tool", "name": _TOOL}}
+            parameters["output_config"] = {"format": {"type": "json_schema", "schema": request.schema}}
         return parameters
 
     def close(self) -> None:
         """Close the client's connections."""
         self._client.close()
-
-
-def _text(content: Any) -> str:
-    """What was said, or what the tool was given."""
-    given = [block.input for block in content if block.type == "tool_use"]
-    if given:
-        return json.dumps(given[0])
-    return "".join(block.text for block in content if block.type == "text")

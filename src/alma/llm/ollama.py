@@ -81,7 +81,9 @@ class OllamaModel(LanguageModel):
     def _refusal(self, exc: Any) -> Failure:
         said = " ".join(str(exc.error).split())[:300]
         fix = f"; fetch it with  ollama pull {self._model_name}" if exc.status_code == 404 else ""
-        return Failure(f"Ollama answered {exc.status_code}: {said}{fix}", exc.status_code in RETRIED_STATUSES, cause=exc)
+        return Failure(
+            f"Ollama answered {exc.status_code}: {said}{fix}", exc.status_code in RETRIED_STATUSES, cause=exc
+        )
 
     def _client_for(self, timeout_seconds: float) -> Any:
         return self._new_client(host=self._host, timeout=timeout_seconds, follow_redirects=False)

@@ -10,7 +10,7 @@ from alma.llm.base import Completion, Request
 from alma.llm.sdk import SdkModel
 from alma.model.secret import Secret
 
-DEFAULT_MODEL = "gpt-4o-mini"
+DEFAULT_MODEL = "gpt-4.1-mini"
 
 
 class ChatModel(SdkModel):
@@ -19,8 +19,10 @@ class ChatModel(SdkModel):
     _client: Any
     _length_parameter = "max_completion_tokens"
 
-    def _ask(self, request: Request) -> Completion:
-        answer = self._client.chat.completions.create(**self._parameters(request), timeout=request.timeout_seconds)
+    def _ask(self, request: Request) -> Any:
+        return self._client.chat.completions.create(**self._parameters(request), timeout=request.timeout_seconds)
+
+    def _read(self, answer: Any) -> Completion:
         [choice, *_] = answer.choices
         usage = answer.usage
         return Completion(

@@ -38,5 +38,3 @@ class ScriptedModel(LanguageModel):
         if isinstance(reply, dict):
             return Completion(json.dumps(reply), self.model, "stop")
         return Completion(reply if isinstance(reply, str) else reply(request), self.model, "stop")
-
-

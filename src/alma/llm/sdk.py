@@ -39,8 +39,12 @@ class SdkModel(LanguageModel):
         return self._model_name
 
     @abstractmethod
-    def _ask(self, request: Request) -> Completion:
-        """Ask through the client; its errors are translated by the caller."""
+    def _ask(self, request: Request) -> Any:
+        """What the client answers; its errors are translated by the caller."""
+
+    @abstractmethod
+    def _read(self, answer: Any) -> Completion:
+        """What the answer says; whatever goes wrong with that is the answer's fault."""
 
     def _attempt(self, request: Request) -> Completion | Failure:
         result = self._asked(request if self._takes_temperature else replace(request, temperature=None))
@@ -53,16 +57,25 @@ class SdkModel(LanguageModel):
     def _asked(self, request: Request) -> Completion | Failure:
         errors = self._errors
         try:
-            return self._ask(request)
+            answer = self._ask(request)
         except errors.APIStatusError as exc:
             return self._refusal(exc)
         except errors.APITimeoutError as exc:
-            return Failure(f"{self._service} did not answer within {request.timeout_seconds:g} seconds", True, cause=exc)
+            return Failure(
+                f"{self._service} did not answer within {request.timeout_seconds:g} seconds", True, cause=exc
+            )
         except errors.APIConnectionError as exc:
             reason = str(exc.__cause__ or exc)
             return Failure(f"{self._service} cannot be reached: {self._key.hidden_in(reason)}", True, cause=exc)
-        except (errors.APIError, ValueError, TypeError, AttributeError, LookupError) as exc:
-            return Failure(f"{self._service} answered with something that is no completion", True, cause=exc)
+        except (errors.APIError, ValueError) as exc:
+            return self._no_completion(exc)
+        try:
+            return self._read(answer)
+        except (ValueError, TypeError, AttributeError, LookupError) as exc:
+            return self._no_completion(exc)
+
+    def _no_completion(self, exc: Exception) -> Failure:
+        return Failure(f"{self._service} answered with something that is no completion", True, cause=exc)
 
     def _refuses_temperature(self, failure: Failure, request: Request) -> bool:
         status = getattr(failure.cause, "status_code", None)

@@ -66,4 +66,4 @@ def span_of(text: str, quote: str) -> tuple[int, int] | None:
 
 
 def _alike(word: str) -> str:
-    return re.sub(r"[\"“”„]|['‘’`]", lambda m: "[\"“”„]" if m[0] in '"“”„' else "['‘’`]", re.escape(word))
+    return re.sub(r"[\"“”„]|['‘’`]", lambda m: '["“”„]' if m[0] in '"“”„' else "['‘’`]", re.escape(word))

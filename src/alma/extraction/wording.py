@@ -1,0 +1,309 @@
+"""How people say it: the sentences that tell what worked, what did not, what is wanted, what is so, what was wrong."""
+
+from __future__ import annotations
+
+import re
+
+NOT = r"(?:do not|don'?t|does not|doesn'?t|did not|didn'?t|never|no longer|can ?not|can'?t|won'?t)"
+VERY = r"(?:really|always|usually|generally|strongly|much|definitely|personally|actually|just|also|still|very much)"
+WELL = r"(?:(?:really |very |pretty |quite )?(?:well|great|nicely|perfectly|fine|reliably|flawlessly|like a charm))"
+WORKED = (
+    rf"(?:work(?:ed|s)(?: out)?(?: (?:now|again|{WELL}))*|did the trick|solved (?:it|the (?:problem|issue))|"
+    rf"fixed it|was (?:a )?success(?:ful)?|succeeded|passed|paid off|helped(?: a lot)?)"
+)
+BAD = (
+    r"(?:flaky|unstable|unreliable|slow|slower|brittle|fail|hang|crash|time ?out|worse|impossible|leak|break|freeze|"
+    r"inconsistent|confusing|deadlock)"
+)
+HARM = (
+    r"\b(?:causes?|caused|breaks?|broke|crashe[sd]|leads? to|led to|results? in|resulted in|triggers?|triggered|"
+    rf"(?:makes?|made) (?:the |our |my |it |everything |all )?[\w\s]{{0,40}}?{BAD}\w*)"
+)
+FAILED = (
+    r"(?:didn'?t work|did not work|doesn'?t work|does not work|never worked|failed|fails|keeps failing|kept "
+    r"failing|was a (?:mistake|bad idea|disaster)|backfired|made (?:it|things) worse)"
+)
+BECAUSE = r"(?:\s*,?\s*(?:because|since|as|due to|so)\s+(?P<reason>.+?))?"
+END = r"[.!…\s:)]*$"
+WE = r"(?:i|we|i've|we've|i have|we have)"
+
+
+def _p(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern, re.IGNORECASE | re.DOTALL)
+
+
+# ---------------------------------------------------------------------- what worked
+
+SUCCESSES = (
+    # I used X which worked well; I tried X and it worked.
+    (
+        _p(
+            rf"^{WE} (?:used|tried|applied|went with|switched to|chose|did|ran|added|"
+            rf"took)\s+(?P<strategy>.+?)[,;]?\s+(?:which|and (?:it|that|this)|and|it|that) (?:has "
+            rf")?{WORKED}(?P<rest>\b.*)$"
+        ),
+        0.85,
+    ),
+    # I fixed Y by doing X; we solved the problem with X.
+    (
+        _p(
+            rf"^{WE} (?:finally |successfully )?(?:fixed|solved|resolved|got rid of|handled|unblocked|sped up|"
+            rf"improved)\s+(?P<task>.+?)\s+(?:by|with|using|through)\s+(?P<strategy>.+?){END}"
+        ),
+        0.85,
+    ),
+    (_p(rf"^{WE} (?:was|were) able to\s+(?P<task>.+?)\s+(?:by|with|using)\s+(?P<strategy>.+?){END}"), 0.8),
+    # Switching to X fixed Y.
+    (
+        _p(
+            rf"^(?P<strategy>(?:using|switching to|moving to|adding|removing|replacing|increasing|reducing|"
+            rf"mocking|caching|waiting for|upgrading|setting|disabling|enabling)\s+.+?)\s+(?:fixed|solved|"
+            rf"resolved|eliminated|stopped|cured)\s+(?P<task>.+?){END}"
+        ),
+        0.85,
+    ),
+    # The fix was to X; what worked was X.
+    (
+        _p(
+            rf"^(?:the (?:fix|solution|trick|key|answer) (?:was|is)|what (?:finally )?worked (?:was|is)|it "
+            rf"turned out that|turns out)\s+(?:to |that )?(?P<strategy>.+?){END}"
+        ),
+        0.75,
+    ),
+    # X worked well for Y.
+    (
+        _p(
+            rf"^(?P<strategy>(?!it\b|that\b|this\b|everything\b|all\b|they\b|which\b|nothing\b|he\b|she\b|"
+            rf"what\b).{{3,120}}?) {WORKED}(?: (?:for|on|with|when|"
+            rf"in)\s+(?P<task>.+?))?(?P<rest>\s*(?:[,.!…].*)?)$"
+        ),
+        0.7,
+    ),
+    (_p(rf"^{WE} successfully\s+(?P<strategy>.+?){END}"), 0.6),
+)
+
+# It worked, thanks: what did was said before.
+IT_WORKED = _p(
+    rf"^(?:it|that|this)(?: (?:all|really|actually|finally|indeed|totally))* {WORKED}\b(?! if\b| when\b).{{0,60}}$"
+)
+RULES = (
+    # For Y, X works best; X works best for Y.
+    (
+        _p(
+            rf"^(?:for|when(?:ever)?|with|on|in)\s+(?P<task>.+?),\s*(?P<strategy>.+?)\s+works? (?:best|better|"
+            rf"{WELL})\b.*?{END}"
+        ),
+        0.8,
+    ),
+    (
+        _p(
+            rf"^(?P<strategy>(?!it\b|that\b|this\b|what\b).{{3,120}}?)\s+works? (?:best|better|{WELL}) (?:for|"
+            rf"when|with|on|in)\s+(?P<task>.+?){END}"
+        ),
+        0.8,
+    ),
+)
+
+# ---------------------------------------------------------------------- what did not
+
+FAILURES = (
+    # Don't use X, it causes Y; avoid X because Y; use Z instead.
+    (
+        _p(
+            rf"^(?:please )?(?:{NOT} (?:ever )?(?:use|do|rely on|call|add|put)|avoid(?: using)?|stop "
+            rf"using)\s+(?P<strategy>.+?)(?:\s*[,;:–-]+\s*|\s+)(?:because|since|as|it|that|this|"
+            rf"they)\s+(?P<reason>(?:it |they )?.*(?:{HARM}|flaky|slow|fail|break|crash|unreliable|broke|"
+            rf"deprecated|insecure|dangerous|wrong|bad).*?)(?:[,;.]?\s*(?:use|prefer|"
+            rf"try)\s+(?P<alternative>.+?)(?: instead)?)?{END}"
+        ),
+        0.85,
+    ),
+    # I tried X but it failed because Y.
+    (
+        _p(
+            rf"^{WE} (?:used|tried|applied|went with|switched to|did|added)\s+(?P<strategy>.+?)[,;]?\s+(?:but|"
+            rf"and|however|which)\s+(?:it |that |this |they )?(?P<reason>(?:{FAILED}|{HARM}|was (?:too "
+            rf")?(?:slow|flaky|unreliable)|timed out|crashed|broke|got|ran into|caused|hit).*?){END}"
+        ),
+        0.85,
+    ),
+    # X didn't work because Y.
+    (_p(rf"^(?P<strategy>.{{1,140}}?)\s+{FAILED}(?: (?:for|on|with|in)\s+(?P<task>[^,]+?))?{BECAUSE}{END}"), 0.75),
+    # X made the tests flaky; X causes Y.
+    (
+        _p(
+            rf"^(?P<strategy>(?!it\b|this\b|that\b|which\b|he\b|she\b|they\b|nothing\b|something\b|"
+            rf"what\b).{{2,120}}?)\s+(?P<reason>{HARM}\b.*?)(?:[,;]\s*(?:use|so use|"
+            rf"prefer)\s+(?P<alternative>.+?)(?: instead)?)?{END}"
+        ),
+        0.8,
+    ),
+    (
+        _p(
+            rf"^(?P<strategy>(?!it\b|this\b|that\b).{{2,120}}?)\s+(?P<reason>(?:is|are|was|were) (?:really |"
+            rf"very |too |so |extremely )?(?:flaky|unreliable|brittle|error-prone|deprecated|"
+            rf"insecure))\b.*?{END}"
+        ),
+        0.6,
+    ),
+)
+PRONOUNS = frozenset(["it", "that", "this", "these", "those", "they", "which", "he", "she", "everything", "nothing"])
+
+# ---------------------------------------------------------------------- what is wanted
+
+NOTHING = r"(?:(?:it|this|that|you|them|him|her)\b|what you|how you|your (?:idea|work|answer))"
+# What follows "always" or "never" without telling anybody to do something.
+NO_ORDER = (
+    r"(?:mind|happy|glad|a|an|been|said|heard|thought|knew|saw|seen|had|have|has|is|are|was|were|works?|nice|"
+    r"fun|good|great|"
+    r"sure|going|gonna|again|ending|understood|ever|in|on|at|the|you're|welcome|\w+ed)\b"
+)
+WISHES = (
+    (
+        _p(
+            rf"^(?:personally,? )?i(?:'d| would)?(?: {VERY})* (?:prefer|rather(?: have)?|"
+            rf"favou?r)\s+(?P<wish>.+?){END}"
+        ),
+        0.9,
+        "prefers {}",
+    ),
+    (
+        _p(
+            rf"^(?:personally,? )?i(?: {VERY})* (?:like|love|enjoy)(?! to (?:test|check|know|ask|"
+            rf"see)\b)\s+(?P<wish>(?!{NOTHING}).+?){END}"
+        ),
+        0.7,
+        "likes {}",
+    ),
+    (
+        _p(
+            rf"^i(?: {VERY})* (?:hate|dislike|can'?t stand|{NOT} (?:like|want|enjoy|care for))(?! to (?:test|"
+            rf"check|ask|know)\b)\s+(?P<wish>(?!{NOTHING}).+?){END}"
+        ),
+        0.85,
+        "dislikes {}",
+    ),
+    (_p(rf"^i always want\s+(?P<wish>.+?){END}"), 0.85, "always wants {}"),
+    (
+        _p(
+            rf"^(?:(?:from now on|in (?:the )?future|going forward|remember|next time|as a "
+            rf"rule)[,:]?\s*)?(?:please[, ]+)?(?:make sure (?:to|you) |be sure to |remember to "
+            rf")?(?P<how>always|never)\s+(?P<wish>(?!{NO_ORDER})[a-z].+?){END}"
+        ),
+        0.9,
+        "{how} {}",
+    ),
+    (
+        _p(rf"^(?:from now on|going forward|in (?:the )?future|next time)[,:]?\s+(?:please\s+)?(?P<wish>.+?){END}"),
+        0.85,
+        "{}",
+    ),
+    (
+        _p(
+            rf"^(?:please[, ]+)?(?:do not|don'?t)(?: ever)?\s+(?P<wish>(?:use|add|write|put|commit|push|touch|"
+            rf"change|call|send|include|ask|explain|mention|create|delete|modify|run|give|make|format|deploy|"
+            rf"refactor|skip|assume)\b.+?){END}"
+        ),
+        0.85,
+        "do not {}",
+    ),
+    (_p(rf"^please (?:stop|avoid)\s+(?P<wish>.+?){END}"), 0.85, "avoid {}"),
+    (
+        _p(
+            rf"^(?:please |you can |just )?call me\s+(?P<wish>(?!back|when|if|later|tomorrow|on\b|"
+            rf"at\b).{{1,40}}?){END}"
+        ),
+        0.9,
+        "wants to be called {}",
+    ),
+    (
+        _p(
+            rf"^my (?P<what>name|time ?zone|pronouns|native language|preferred language|role|job title|"
+            rf"favou?rite \w+) (?:is|are)\s+(?P<wish>.+?){END}"
+        ),
+        0.85,
+        "{what}: {}",
+    ),
+    (_p(rf"^i (?:live in|work (?:as|at|for)|am based in|come from|speak)\s+(?P<wish>.+?){END}"), 0.65, "{verb} {}"),
+)
+
+# ---------------------------------------------------------------------- what is so
+
+STRONG = (
+    r"(?:uses?|requires?|expires?|runs? on|lives? (?:in|at|on)|listens? on|depends? on|supports?|returns?|"
+    r"accepts?|expects?|"
+    r"defaults? to|stores?|is (?:stored|located|hosted|deployed|written|built|defined|configured|based|called|"
+    r"managed|owned|"
+    r"maintained|cached|served|limited|protected|versioned|behind|exposed)|are (?:stored|located|hosted|"
+    r"deployed|written|"
+    r"built|defined|configured|called|cached|limited|encrypted|signed)|has a (?:limit|timeout|rate limit)|connects? to|"
+    r"belongs? to|contains?|sends?|consists? of|allows?|handles?|validates?|redirects? to|starts? (?:at|on)|"
+    r"closes? (?:at|on))"
+)
+SUBJECT = (
+    r"(?:(?:our|the|my|this|these|all|each|every)\s+(?:[\w./'-]+\s+){0,5}?[\w./()'-]+|[A-Z][\w.-]*(?:\s+[\w.-]+){0,3}?|"
+    r"[a-z]+_[\w]+(?:\(\))?|[\w.]+\(\))"
+)
+CONCRETE = re.compile(
+    r"\d|https?://|`|_\w|/\w|\b[A-Z][a-z]+[A-Z]|\b[A-Z]{2,}\b|\b[\w-]+\.(?:com|org|io|dev|py|js|ts|yaml)\b"
+)
+FACTS = (
+    (
+        _p(
+            rf"^(?:please )?(?:remember|note|keep in mind|be aware|for the record|important|reminder|heads "
+            rf"up)(?: that|[:,])\s*(?P<fact>.+?){END}"
+        ),
+        0.85,
+    ),
+    (
+        re.compile(
+            rf"^(?P<fact>(?i:we) (?i:use|deploy|host|store|run|keep|release|ship|log|cache|authenticate|test|"
+            rf"build|require|support|follow)s?\s+(?!into\b|getting\b|it\b|that\b|this\b)\S.*?){END}",
+            re.DOTALL,
+        ),
+        0.75,
+    ),
+    (
+        re.compile(
+            rf"^(?P<fact>(?i:(?:our|the|my|this|these|all|each|"
+            rf"every))\s+(?:[\w./'-]+\s+){{0,5}}?[\w./()'-]+\s+(?:{STRONG})\b.+?){END}",
+            re.DOTALL | re.IGNORECASE,
+        ),
+        0.8,
+    ),
+    (re.compile(rf"^(?P<fact>{SUBJECT}\s+(?:{STRONG})\b.+?){END}", re.DOTALL), 0.75),
+)
+COPULA = re.compile(
+    rf"^(?P<fact>(?:(?:our|the|my|this|these)\s+(?:[\w./'-]+\s+){{0,5}}?[\w./()'-]+|"
+    rf"[A-Z][\w.-]*(?:\s+[\w.-]+){{0,3}}?)\s+(?:is|are)\s+(?P<what>.+?)){END}",
+    re.IGNORECASE | re.DOTALL,
+)
+SMALL_TALK = re.compile(
+    r"^(?:the|my|our|this) (?:\w+ )?(?:meeting|call|lunch|dinner|weather|weekend|time|train|day|problem|"
+    r"question|answer|point|error)\b",
+    re.I,
+)
+PASSING = re.compile(
+    r"\b(?:now|today|currently|right now|at the moment|running|done|ready|failing|passing|broken|down|up|green|"
+    r"red|fine|good|great|nice|welcome|here|working|not)\b",
+    re.I,
+)
+DENIED = re.compile(rf"\b(?:{NOT}|not|no|neither|nothing|n't)\b|n't\b", re.IGNORECASE)
+FIRST_PERSON = re.compile(r"^(?:i|we|you|he|she|they|it|there|that|this is|these are)\b", re.IGNORECASE)
+
+# ---------------------------------------------------------------------- what was wrong
+
+CORRECTION = _p(
+    rf"^(?:no|nope|actually|wrong|not quite|correction|sorry|that'?s (?:wrong|not right|incorrect|not "
+    rf"correct))[\s,.:!-]+(?:(?:actually|that'?s wrong)[,\s]+)?(?P<said>.+?){END}"
+)
+NOT_BUT = _p(
+    rf"^(?P<subject>.*?)\b(?P<verb>is|are|was|were|'s|'re|uses|use|runs on|expires? (?:in|"
+    rf"after))\s+(?P<right>.+?)\s*,?\s*(?:and\s+)?not\s+(?P<wrong>.+?){END}"
+)
+NUMBER_CORRECTION = _p(
+    rf"^(?:it|that|this)(?:'s| is| was| should be)?\s+(?:\w+ ){{0,3}}?(?P<right>v?\d[\w.]*)(?: \w+)?{END}"
+)
+NUMBER = re.compile(r"(?<![\w.])v?\d[\w.]*\w|(?<![\w.])\d(?!\w)")
+
+HARMFUL = re.compile(rf"{HARM}|\b(?:flaky|unreliable|brittle|avoid|don'?t use|do not use|never use|stop using)\b", re.I)

@@ -1,0 +1,117 @@
+"""Choosing a graph by name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from alma.bootstrap import open_storage
+from alma.errors import ConfigurationError, MissingDependencyError, StorageError
+from alma.graph import Entity, InMemoryGraph, Relationship, StorageGraph, create_graph_store
+from alma.model.governance import Attribution, AuditEvent
+from alma.model.query import Compare
+from alma.model.scope import Scope
+from tests.support.bolt import BoltServer
+
+
+def test_an_unknown_word_is_an_error_that_names_the_choices() -> None:
+    with pytest.raises(
+        ConfigurationError, match="'tinkerpop' is no graph store; choose memory, neo4j, storage, sqlite"
+    ):
+        create_graph_store("tinkerpop")
+
+
+def test_a_graph_in_memory_is_the_default() -> None:
+    assert isinstance(create_graph_store(), InMemoryGraph)
+
+
+def test_a_graph_lives_on_in_a_file(tmp_path: Path) -> None:
+    for _ in range(2):
+        with create_graph_store("sqlite", path=tmp_path / "alma.db", project_id="shop") as graph:
+            graph.add_entity(Entity("e1", "Alice", "person"))
+            assert len(graph.find_entities()) == 1
+    with create_graph_store("sqlite", path=tmp_path / "alma.db") as other:
+        assert other.find_entities() == []
+
+
+def test_a_graph_lives_in_a_folder(tmp_path: Path) -> None:
+    with create_graph_store("file", path=tmp_path / "folder") as graph:
+        graph.add_entity(Entity("e1", "Alice", "person"))
+    assert any((tmp_path / "folder").iterdir())
+
+
+def test_a_graph_lives_in_a_database(postgres_dsn: str) -> None:
+    with create_graph_store("postgres", dsn=postgres_dsn) as graph:
+        graph.add_entity(Entity("e1", "Alice", "person"))
+        assert graph.get_entity("e1") is not None
+
+
+def test_a_graph_lives_in_an_open_store_and_leaves_it_open(tmp_path: Path) -> None:
+    with open_storage(str(tmp_path / "alma.db")) as storage:
+        with create_graph_store("storage", storage=storage, project_id="shop", by=Attribution(agent="helena")) as graph:
+            graph.add_entity(Entity("e1", "Alice", "person"))
+        (event,) = storage.find(AuditEvent, Scope.everywhere(), Compare("resource_type", "eq", "graph_entity"))
+        assert event.agent_id == "helena"
+
+
+def test_secrets_are_taken_out_before_they_are_stored(tmp_path: Path) -> None:
+    with open_storage(str(tmp_path / "alma.db")) as storage:
+        graph = StorageGraph(storage, redact=lambda text: text.replace("hunter2", "***"))
+        graph.add_entity(Entity("a", "key hunter2", "thing", {"said": ["it is hunter2", {"hunter2": 1}], "n": 1}))
+        graph.add_entity(Entity("b", "b", "thing"))
+        graph.add_relationship(Relationship("r", "a", "b", "has", {"evidence": "hunter2"}))
+        kept = graph.get_entity("a")
+        assert kept is not None
+        assert (kept.name, kept.properties) == ("key ***", {"said": ["it is ***", {"***": 1}], "n": 1})
+        assert graph.get_relationships("a")[0].properties == {"evidence": "***"}
+
+
+def test_what_is_missing_or_wrong_is_named() -> None:
+    with pytest.raises(ConfigurationError, match="path="):
+        create_graph_store("sqlite")
+    with pytest.raises(ConfigurationError, match="colour"):
+        create_graph_store("memory", colour="red")
+    with pytest.raises(ConfigurationError, match="uri"):
+        create_graph_store("neo4j")
+    with pytest.raises(ConfigurationError, match="neo4j\\+s://host"):
+        create_graph_store("neo4j", uri="ftp://example.com", username="a", password="b")
+
+
+def test_neo4j_needs_its_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "neo4j", None)
+    with pytest.raises(MissingDependencyError, match=r"alma-memory\[neo4j\]"):
+        create_graph_store("neo4j", uri="bolt://127.0.0.1:1")
+
+
+def test_a_graph_server_that_is_not_there_is_an_error_that_says_so() -> None:
+    with (
+        create_graph_store("neo4j", uri="bolt://127.0.0.1:1", username="a", password="b", timeout_seconds=1) as graph,
+        pytest.raises(StorageError, match="cannot be reached"),
+    ):
+        graph.get_entity("a")
+
+
+def test_a_wrong_password_is_an_error_that_does_not_show_it(bolt: BoltServer) -> None:
+    options = {"uri": bolt.uri, "username": bolt.username, "database": bolt.database}
+    with create_graph_store("neo4j", password="wrong-one", **options) as graph:
+        with pytest.raises(ConfigurationError, match="username and password") as caught:
+            graph.get_entity("a")
+        assert "wrong-one" not in str(caught.value)
+
+
+def test_neo4j_keeps_relations_under_their_own_types(bolt: BoltServer) -> None:
+    import neo4j
+
+    place = {"username": bolt.username, "password": bolt.password, "database": bolt.database}
+    with create_graph_store("neo4j", uri=bolt.uri, project_id="typed", **place) as graph:
+        for name in "abc":
+            graph.add_entity(Entity(name, name, "person"))
+        graph.add_relationship(Relationship("r1", "a", "b", "works with"))
+        graph.add_relationship(Relationship("r2", "a", "c", "知る"))
+    with (
+        neo4j.GraphDatabase.driver(bolt.uri, auth=(bolt.username, bolt.password)) as driver,
+        driver.session(database=bolt.database) as session,
+    ):
+        rows = session.run("MATCH ({project_id: 'typed'})-[r]->(b) RETURN type(r) AS type, b.name AS name")
+        assert {row["name"]: row["type"] for row in rows} == {"b": "WORKS_WITH", "c": "RELATED_TO"}

@@ -8,7 +8,15 @@ import pytest
 
 from alma.bootstrap import open_storage
 from alma.errors import ConfigurationError, MissingDependencyError, StorageError
-from alma.graph import Entity, InMemoryGraph, Relationship, StorageGraph, create_graph_store
+from alma.graph import (
+    Entity,
+    EntityExtractor,
+    GraphQuery,
+    InMemoryGraph,
+    Relationship,
+    StorageGraph,
+    create_graph_store,
+)
 from alma.model.governance import Attribution, AuditEvent
 from alma.model.query import Compare
 from alma.model.scope import Scope
@@ -115,3 +123,17 @@ def test_neo4j_keeps_relations_under_their_own_types(bolt: BoltServer) -> None:
     ):
         rows = session.run("MATCH ({project_id: 'typed'})-[r]->(b) RETURN type(r) AS type, b.name AS name")
         assert {row["name"]: row["type"] for row in rows} == {"b": "WORKS_WITH", "c": "RELATED_TO"}
+
+
+def test_the_example_of_the_readme_runs(bolt: BoltServer) -> None:
+    place = {"uri": bolt.uri, "username": bolt.username, "password": bolt.password}
+    graph = create_graph_store("neo4j", **place, database=bolt.database, project_id="readme")
+    extractor = EntityExtractor()
+    entities, relationships = extractor.extract("Alice from Acme Corp reviewed the PR that Bob submitted.")
+    for entity in entities:
+        graph.add_entity(entity)
+    for rel in relationships:
+        graph.add_relationship(rel)
+    reached = graph.query(GraphQuery(["Alice"], max_hops=2))
+    assert [entity.name for entity in reached.entities] == ["Alice", "Acme Corp", "PR", "Bob"]
+    graph.close()

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from alma.errors import ValidationError
+from alma.model.belief import belief_in
 from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome, UserPreference
 from alma.model.memory import Memory
 from alma.model.record import Record
@@ -84,7 +85,10 @@ def _standing(record: Any) -> tuple[float, float, float]:
         case Heuristic():
             seen = record.occurrence_count
             # Both are counted apart, by whoever counts.
-            return (min(1.0, record.success_count / seen) if seen else UNKNOWN), record.confidence, UNKNOWN
+            success = min(1.0, record.success_count / seen) if seen else UNKNOWN
+            belief = belief_in(record)
+            # Three of three may be luck: what was learned counts by what it is worth at least.
+            return success, record.confidence if belief is None else belief.lower_bound, UNKNOWN
         case Outcome():
             return float(record.success), UNKNOWN, UNKNOWN
         case AntiPattern():

@@ -1,0 +1,265 @@
+"""What is learned from outcomes, on every store."""
+
+from __future__ import annotations
+
+import threading
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from alma import ALMA, AntiPattern, AuditEvent, Heuristic, Outcome, Scope, ScopeViolationError, ValidationError, clock
+from alma.learning.heuristics import HeuristicExtractor
+from tests.learning.conftest import Open
+
+SHOP = Scope(project_id="shop")
+FORM = "Test the login form"
+AGENTS = {
+    "helena": {"can_learn": ["testing_strategies"], "cannot_learn": ["backend_logic", "database_queries"]},
+    "victor": {"can_learn": ["database_queries"]},
+}
+STEPS = "Tested empty fields, invalid email, valid submission"
+
+
+def learn(
+    alma: ALMA, outcome: Any = "success", strategy: str = STEPS, task: str = FORM, times: int = 1, **more: Any
+) -> Any:
+    for _ in range(times):
+        learned = alma.learn(agent="helena", task=task, outcome=outcome, strategy_used=strategy, **more)
+    return learned
+
+
+def heuristics(alma: ALMA) -> list[Heuristic]:
+    return alma.storage.find(Heuristic, SHOP)
+
+
+def anti_patterns(alma: ALMA) -> list[AntiPattern]:
+    return alma.storage.find(AntiPattern, SHOP)
+
+
+class TestHeuristics:
+    def test_what_was_learned_is_found_again(self, alma: ALMA) -> None:
+        learn(alma, times=3)
+        found = alma.retrieve(task="Test the login form validation", agent="helena")
+        assert [each.strategy for each in found.heuristics] == [STEPS]
+        assert "invalid email" in found.to_prompt()
+
+    def test_two_successes_are_not_yet_a_rule(self, alma: ALMA) -> None:
+        assert learn(alma, times=2).heuristic is None
+        assert heuristics(alma) == []
+
+    def test_ten_equal_successes_make_one_heuristic(self, alma: ALMA) -> None:
+        learn(alma, times=10)
+        (made,) = heuristics(alma)
+        assert (made.occurrence_count, made.success_count) == (10, 10)
+        assert made.confidence == pytest.approx(11 / 12, abs=1e-3)
+
+    def test_paraphrases_count_together(self, alma: ALMA) -> None:
+        for strategy in (
+            "retry with exponential backoff",
+            "exponential back-off when retrying",
+            "Retried with an exponential backoff",
+        ):
+            learn(alma, strategy=strategy, task="Call the payment API")
+        (made,) = heuristics(alma)
+        assert made.occurrence_count == 3
+
+    def test_similar_tasks_count_together_and_others_do_not(self, alma: ALMA) -> None:
+        learn(alma, task="Test the login form")
+        learn(alma, task="Test the login form validation")
+        learn(alma, task="Deploy the API to staging")
+        assert heuristics(alma) == []
+        learn(alma, task="Test the form for login")
+        (made,) = heuristics(alma)
+        assert "login" in made.condition
+
+    @pytest.mark.parametrize(
+        ("one", "other"),
+        [
+            ("always retry the request", "never retry the request"),
+            ("caching", "batching"),
+            ("use a timeout of 30 seconds", "use a timeout of 60 seconds"),
+            ("run migrations before the deployment", "run migrations after the deployment"),
+            ("enable the feature flag", "disable the feature flag"),
+        ],
+    )
+    def test_different_strategies_do_not_count_together(self, alma: ALMA, one: str, other: str) -> None:
+        learn(alma, strategy=one, times=2)
+        learn(alma, strategy=other, times=2)
+        assert heuristics(alma) == []
+        learn(alma, strategy=one)
+        assert [made.strategy for made in heuristics(alma)] == [one]
+
+    def test_later_failures_bring_the_confidence_down(self, alma: ALMA) -> None:
+        before = learn(alma, times=3).heuristic.confidence
+        learn(alma, "failure", times=7)
+        (made,) = heuristics(alma)
+        assert before == pytest.approx(0.8, abs=1e-3)
+        assert made.confidence == pytest.approx(4 / 12, abs=1e-3)
+        assert (made.occurrence_count, made.success_count) == (10, 3)
+
+    def test_a_heuristic_carries_the_ids_of_its_outcomes(self, alma: ALMA) -> None:
+        won = [learn(alma).outcome.id for _ in range(3)]
+        lost = learn(alma, "failure").outcome.id
+        (made,) = heuristics(alma)
+        assert list(made.outcomes_for) == won
+        assert list(made.outcomes_against) == [lost]
+        assert all(o.lesson_id == made.id for o in alma.storage.find(Outcome, SHOP))
+
+    def test_a_rule_written_by_hand_is_strengthened_not_repeated(self, alma: ALMA) -> None:
+        rule = Heuristic(id="mine", agent="helena", project_id="shop", condition=FORM, strategy=STEPS, confidence=0.9)
+        alma.writer.save(rule)
+        learn(alma, times=4)
+        (made,) = heuristics(alma)
+        assert made.id == "mine"
+        assert made.occurrence_count == 4
+
+    def test_the_opposite_of_what_is_well_known_is_held_back(self, alma: ALMA) -> None:
+        learn(alma, strategy="always retry the request", times=10)
+        learned = learn(alma, strategy="never retry the request", times=3)
+        assert learned.heuristic is None
+        assert "says the opposite" in learned.notes[0]
+        assert [made.strategy for made in heuristics(alma)] == ["always retry the request"]
+
+    def test_the_agent_says_how_often_is_enough(self, open_alma: Open) -> None:
+        alma = open_alma(agents={"helena": {"min_occurrences_for_heuristic": 5}})
+        assert learn(alma, times=4).heuristic is None
+        assert learn(alma).heuristic is not None
+
+    def test_another_process_goes_on_where_the_first_stopped(self, open_alma: Open) -> None:
+        one, other = open_alma(), open_alma()
+        learn(one, times=2)
+        learn(other, times=2)
+        learn(one)
+        (made,) = heuristics(other)
+        assert made.occurrence_count == 5
+
+    def test_threads_lose_no_evidence(self, alma: ALMA) -> None:
+        learn(alma, times=3)
+        threads = [threading.Thread(target=learn, args=(alma,), kwargs={"times": 5}) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        (made,) = heuristics(alma)
+        assert (made.occurrence_count, made.success_count) == (18, 18)
+
+
+class TestAntiPatterns:
+    def test_validated_failures_make_one_anti_pattern_that_says_why(self, alma: ALMA) -> None:
+        learn(alma, "failure", "wait with sleep(5)", error_message="TimeoutError: the page was not ready", times=5)
+        (made,) = anti_patterns(alma)
+        assert made.pattern == "wait with sleep(5)"
+        assert made.occurrence_count == 5
+        assert "TimeoutError: the page was not ready" in (made.why_bad or "")
+        assert "5 times" in (made.why_bad or "")
+        assert heuristics(alma) == []
+
+    def test_two_failures_are_not_yet_a_warning(self, alma: ALMA) -> None:
+        assert learn(alma, "failure", times=2).anti_pattern is None
+
+    def test_the_alternative_is_what_succeeded_before(self, alma: ALMA) -> None:
+        learn(alma, strategy="wait for the element", times=2)
+        learn(alma, "failure", "sleep for five seconds", times=3)
+        (made,) = anti_patterns(alma)
+        assert made.better_alternative == "wait for the element"
+
+    def test_the_alternative_may_be_found_later(self, alma: ALMA) -> None:
+        learn(alma, "failure", "sleep for five seconds", times=3)
+        assert anti_patterns(alma)[0].better_alternative is None
+        learn(alma, strategy="wait for the element")
+        assert anti_patterns(alma)[0].better_alternative == "wait for the element"
+
+    def test_a_warning_is_withdrawn_when_the_strategy_works_by_now(self, alma: ALMA) -> None:
+        learn(alma, "failure", times=3)
+        learn(alma, times=5)
+        assert anti_patterns(alma) == []
+        assert len(heuristics(alma)) == 1
+
+    def test_it_is_found_by_the_task(self, alma: ALMA) -> None:
+        learn(alma, "failure", "wait with sleep(5)", times=3)
+        assert "sleep(5)" in alma.retrieve(FORM, "helena").to_prompt()
+
+
+class TestOutcomes:
+    @pytest.mark.parametrize("word", ["success", "Success", " OK ", "passed", True])
+    def test_words_for_success(self, alma: ALMA, word: Any) -> None:
+        assert learn(alma, word).success is True
+
+    @pytest.mark.parametrize("word", ["failure", "FAILED", "error", False])
+    def test_words_for_failure(self, alma: ALMA, word: Any) -> None:
+        assert learn(alma, word).success is False
+
+    @pytest.mark.parametrize("word", ["perhaps", "", None, 0.5, 7])
+    def test_nonsense_is_refused_and_nothing_is_stored(self, alma: ALMA, word: Any) -> None:
+        with pytest.raises(ValidationError, match="must be"):
+            learn(alma, word)
+        assert alma.storage.count(Outcome, SHOP) == 0
+
+    def test_the_answer_is_true_and_has_the_outcomes_fields(self, alma: ALMA) -> None:
+        learned = learn(alma, "failure", duration_ms=12, feedback="slow")
+        assert learned
+        assert (learned.duration_ms, learned.user_feedback) == (12, "slow")
+        assert alma.storage.get(Outcome, learned.id, SHOP) == learned.outcome
+
+    def test_a_strategy_is_required(self, alma: ALMA) -> None:
+        with pytest.raises(ValidationError, match="strategy_used"):
+            learn(alma, strategy="  ")
+
+
+class TestScopes:
+    def test_a_forbidden_domain_is_refused_and_audited(self, open_alma: Open) -> None:
+        alma = open_alma(agents=AGENTS)
+        with pytest.raises(ScopeViolationError, match="backend_logic"):
+            learn(alma, task_type="backend_logic")
+        assert alma.storage.count(Outcome, SHOP) == 0
+        refusals = [each for each in alma.storage.find(AuditEvent, Scope.everywhere()) if not each.success]
+        assert [(each.action, each.agent_id) for each in refusals] == [("learn", "helena")]
+
+    def test_a_domain_that_is_not_listed_is_refused(self, open_alma: Open) -> None:
+        with pytest.raises(ScopeViolationError, match="testing_strategies"):
+            learn(open_alma(agents=AGENTS), task_type="cooking")
+
+    def test_spelling_does_not_matter(self, open_alma: Open) -> None:
+        assert learn(open_alma(agents=AGENTS), task_type="Testing Strategies")
+
+    def test_a_text_about_a_forbidden_domain_is_refused(self, open_alma: Open) -> None:
+        with pytest.raises(ScopeViolationError, match="database_queries"):
+            learn(open_alma(agents=AGENTS), task="Make the database query of the orders faster")
+
+    def test_what_names_no_domain_is_allowed(self, open_alma: Open) -> None:
+        assert learn(open_alma(agents=AGENTS))
+
+    def test_an_agent_without_a_scope_learns_nothing_once_others_have_one(self, open_alma: Open) -> None:
+        alma = open_alma(agents=AGENTS)
+        with pytest.raises(ScopeViolationError, match="helena, victor"):
+            alma.learn("mallory", FORM, "success", STEPS)
+
+    def test_knowledge_obeys_the_same_scope(self, open_alma: Open) -> None:
+        alma = open_alma(agents=AGENTS)
+        alma.add_domain_knowledge("victor", "database_queries", "orders are indexed by day")
+        with pytest.raises(ScopeViolationError):
+            alma.add_domain_knowledge("helena", "database_queries", "orders are indexed by day")
+
+    def test_sharing_needs_both_sides(self, open_alma: Open) -> None:
+        for shares, expected in ((["victor"], 1), ([], 0)):
+            alma = open_alma(agents={"helena": {"share_with": shares}, "victor": {"inherit_from": ["helena"]}})
+            if shares:
+                learn(alma, times=3)
+            assert len(alma.retrieve(FORM, "victor").heuristics) == expected
+
+    def test_an_agent_next_to_a_big_one_finds_its_own(self, alma: ALMA) -> None:
+        for n in range(40):
+            alma.learn("big", f"{FORM} number {n}", "success", f"plan {n}")
+        learn(alma, times=3)
+        assert [h.agent for h in alma.retrieve(FORM, "helena").heuristics] == ["helena"]
+
+
+def test_old_evidence_counts_less() -> None:
+    extractor = HeuristicExtractor(half_life_days=30)
+    now = clock.now()
+    outcomes = [
+        Outcome(agent="a", project_id="p", task_description="t", success=success, timestamp=now - timedelta(days=days))
+        for success, days in ((True, 300), (True, 300), (True, 300), (False, 0), (False, 0))
+    ]
+    assert extractor.belief(outcomes, now).mean < 0.3

@@ -1,0 +1,67 @@
+"""When two strategies are the same."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from alma.bootstrap import create_embedder
+from alma.learning.strategies import contradicts, same_strategy
+from alma.storage.nearest import cosines
+
+EMBEDDER = create_embedder("local")
+
+
+def cosine(one: str, other: str) -> float:
+    left, right = EMBEDDER.encode_batch([one, other])
+    return next(cosines(left, [right.to_bytes()]))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Tested empty fields, invalid email, valid submission", "test empty fields, invalid e-mail, valid submission"),
+        ("validate it field by field", "field-by-field validation"),
+        ("Use explicit waits instead of sleep", "Used explicit waits rather than sleeping"),
+        ("Run database migrations before deploying", "deploy only after running the database migrations"),
+        ("Split the task into smaller steps", "break the task down into small steps"),
+        ("Cache the API responses", "use caching for responses of the API"),
+        ("caching", "Use caching"),
+    ],
+)
+def test_paraphrases_are_the_same(one: str, other: str) -> None:
+    assert same_strategy(one, other, cosine(one, other))
+    assert not contradicts(one, other, cosine(one, other))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("always retry", "never retry"),
+        ("Use caching", "Avoid caching"),
+        ("Use caching", "Do not use caching"),
+        ("Use caching", "Don't use caching"),
+        ("retry", "rollback"),
+        ("strategy A", "strategy B"),
+        ("use model gpt-4", "use model gpt-3.5"),
+        ("Use PostgreSQL", "Use SQLite"),
+        ("run migrations before deploy", "run migrations after deploy"),
+        ("increase the pool size", "decrease the pool size"),
+        ("Use synchronous requests", "Use asynchronous requests"),
+        ("Write the failing test first", "Write the documentation first"),
+    ],
+)
+def test_other_strategies_are_others_however_alike_they_look(one: str, other: str) -> None:
+    assert not same_strategy(one, other, cosine(one, other))
+
+
+@given(st.text(max_size=60))
+def test_every_strategy_is_the_same_as_itself(text: str) -> None:
+    assert same_strategy(text, text)
+
+
+@given(st.text(max_size=60), st.text(max_size=60))
+def test_the_order_of_the_two_does_not_matter(one: str, other: str) -> None:
+    assert same_strategy(one, other, 0.9) == same_strategy(other, one, 0.9)
+    assert contradicts(one, other, 0.9) == contradicts(other, one, 0.9)

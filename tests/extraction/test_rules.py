@@ -57,6 +57,14 @@ def test_the_conversation_of_the_readme_teaches_what_worked() -> None:
         ("dont use sleep() in tests", "do not use sleep() in tests"),
         ("i prefer tabs pls", "prefers tabs"),
         ("Please stop adding comments.", "avoid adding comments"),
+        ("I would like you to always answer in French", "always answer in French"),
+        ("I always use dark mode", "always use dark mode"),
+        ("You should always validate input", "always validate input"),
+        ("No, use POST instead of GET", "use POST instead of GET"),
+        ("use spaces not tabs", "use spaces not tabs"),
+        ("No emojis please", "no emojis"),
+        ("Keep answers short", "Keep answers short"),
+        ("I live in Berlin", "lives in Berlin"),
     ],
 )
 def test_what_a_user_wants_is_a_preference(text: str, preference: str) -> None:
@@ -80,6 +88,12 @@ def test_what_an_assistant_wants_is_none() -> None:
         "The function returns None if the user is missing",
         "All passwords are stored in Vault",
         "ok so our frontend lives in apps/web",
+        "Our team lead is Maria",
+        "The build takes 10 minutes",
+        "We're using React 18 with Vite",
+        "Python 3.11 is required",
+        "The problem was that the token had expired",
+        "I found that the API returns 404 for missing users",
     ],
 )
 def test_what_is_so_is_domain_knowledge(text: str) -> None:
@@ -121,6 +135,12 @@ def test_what_to_do_instead_is_noticed() -> None:
         ("Page objects worked great for the checkout", "Page objects", True),
         ("We solved the timeout issue with connection pooling.", "connection pooling", True),
         ("The fix was to increase the timeout", "increase the timeout", True),
+        ("Tests passed after I mocked the API", "mocked the API", True),
+        ("I implemented the retry logic and all tests pass now", "implemented the retry logic", True),
+        ("After adding an index the query was 10x faster", "adding an index", True),
+        ("Restarting the server helped", "Restarting the server", True),
+        ("We had success with snapshot tests", "snapshot tests", True),
+        ("Clearing the cache didn't help", "Clearing the cache", False),
     ],
 )
 def test_what_was_tried_is_an_outcome(text: str, strategy: str, success: bool) -> None:
@@ -149,6 +169,11 @@ def test_that_it_worked_is_said_of_what_was_advised_before() -> None:
         )
     )
     assert (fact.task, fact.strategy, fact.success) == ("fix the timeout", "increase the pool size to 20", True)
+
+
+def test_that_something_succeeded_is_said_of_what_was_done_before() -> None:
+    fact = only(facts(("user", "Fix the login"), ("assistant", "I've updated the config. The deployment succeeded.")))
+    assert (fact.strategy, fact.success) == ("updated the config", True)
 
 
 def test_what_works_for_a_kind_of_task_is_a_heuristic() -> None:
@@ -201,6 +226,13 @@ def test_a_correction_may_say_everything_itself() -> None:
         "> I prefer tabs",
         "Let's try using Redis",
         "I'll use Redis for that",
+        "The login tests failed because the selector changed",
+        "The tests are passing, not failing",
+        "This is really not good",
+        "I hate it when tests are flaky",
+        "You never listen",
+        "Can you always answer in French?",
+        "I need help with the login form",
         "",
     ],
 )

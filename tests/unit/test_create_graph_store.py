@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,9 @@ from alma.graph import (
     Entity,
     EntityExtractor,
     GraphQuery,
+    GraphStore,
     InMemoryGraph,
+    Neo4jGraph,
     Relationship,
     StorageGraph,
     create_graph_store,
@@ -63,16 +66,33 @@ def test_a_graph_lives_in_an_open_store_and_leaves_it_open(tmp_path: Path) -> No
         assert event.agent_id == "helena"
 
 
-def test_secrets_are_taken_out_before_they_are_stored(tmp_path: Path) -> None:
-    with open_storage(str(tmp_path / "alma.db")) as storage:
-        graph = StorageGraph(storage, redact=lambda text: text.replace("hunter2", "***"))
-        graph.add_entity(Entity("a", "key hunter2", "thing", {"said": ["it is hunter2", {"hunter2": 1}], "n": 1}))
-        graph.add_entity(Entity("b", "b", "thing"))
-        graph.add_relationship(Relationship("r", "a", "b", "has", {"evidence": "hunter2"}))
-        kept = graph.get_entity("a")
-        assert kept is not None
-        assert (kept.name, kept.properties) == ("key ***", {"said": ["it is ***", {"***": 1}], "n": 1})
-        assert graph.get_relationships("a")[0].properties == {"evidence": "***"}
+@pytest.fixture(params=["storage", "neo4j"])
+def masking(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[GraphStore]:
+    """A graph that takes a password out of every text, whole texts if they are named so."""
+
+    def redact(text: str, name: str) -> str:
+        return "***" if name == "password" else text.replace("hunter2", "***")
+
+    if request.param == "neo4j":
+        bolt: BoltServer = request.getfixturevalue("bolt")
+        place = (bolt.uri, bolt.username, bolt.password, bolt.database)
+        graph: GraphStore = Neo4jGraph(*place, project_id="masked", redact=redact)
+    else:
+        graph = StorageGraph(open_storage(str(tmp_path / "alma.db")), redact=redact, close_storage=True)
+    with graph:
+        yield graph
+
+
+def test_secrets_are_taken_out_before_they_are_stored(masking: GraphStore) -> None:
+    said = {"said": ["it is hunter2", {"hunter2": 1}], "n": 1, "password": "x"}
+    masking.add_entity(Entity("a", "key hunter2", "thing", said))
+    masking.add_entity(Entity("b", "b", "thing"))
+    masking.add_relationship(Relationship("r", "a", "b", "has", {"evidence": "hunter2"}))
+    kept = masking.get_entity("a")
+    assert kept is not None
+    assert kept.name == "key ***"
+    assert kept.properties == {"said": ["it is ***", {"***": 1}], "n": 1, "password": "***"}
+    assert masking.get_relationships("a")[0].properties == {"evidence": "***"}
 
 
 def test_what_is_missing_or_wrong_is_named() -> None:

@@ -38,7 +38,8 @@ def worked(text: str) -> Reading | None:
             named = match.groupdict()
             sort = FactType.HEURISTIC if pattern in _GENERAL else FactType.OUTCOME
             strategy, task = _strategy(named["strategy"]), _tidied(named.get("task"))
-            return Reading(sort, _tidy(text), confidence, strategy, task, success=True)
+            tried = strategy if _is_strategy(strategy) else None
+            return Reading(sort, _tidy(text), confidence, tried, task, success=True)
     if say.IT_WORKED.match(text) and not say.DENIED.search(text):
         return Reading(FactType.OUTCOME, _tidy(text), 0.7, success=True)
     return None
@@ -52,7 +53,7 @@ def failed(text: str) -> Reading | None:
             continue
         named = match.groupdict()
         strategy = _strategy(named["strategy"])
-        before = None if strategy.lower() in say.PRONOUNS or not _says_something(strategy) else strategy
+        before = strategy if _is_strategy(strategy) else None
         sort = FactType.ANTI_PATTERN if say.HARMFUL.search(text) else FactType.OUTCOME
         reason, alternative = _tidied(named.get("reason")), _tidied(named.get("alternative"))
         task = _tidied(named.get("task"))
@@ -72,20 +73,25 @@ def wanted(text: str) -> Reading | None:
 
 def stated(text: str) -> Reading | None:
     """Something that is so, as opposed to something that is going on."""
-    if say.FIRST_PERSON.match(text) and not re.match(r"we\b", text, re.IGNORECASE):
+    told = _matching(say.FOUND_OUT, text)
+    if told is None and (not say.FIRST_PERSON.match(text) or re.match(r"we\b", text, re.IGNORECASE)):
+        told = _matching(say.FACTS, text)
+    if told is not None:
+        return told
+    match = say.COPULA.match(text) or say.HAS.match(text)
+    if match is None or say.FIRST_PERSON.match(text) or say.SMALL_TALK.match(text):
         return None
-    for pattern, confidence in say.FACTS:
+    passing = say.PASSING.search(match["what"]) or say.DENIED.search(text)
+    if not say.CONCRETE.search(match["what"]) or passing:
+        return None
+    return Reading(FactType.DOMAIN_KNOWLEDGE, _tidy(match["fact"]), 0.75)
+
+
+def _matching(table: tuple[tuple[re.Pattern[str], float], ...], text: str) -> Reading | None:
+    for pattern, confidence in table:
         match = pattern.match(text)
         if match and not say.DENIED.search(match["fact"]):
             return Reading(FactType.DOMAIN_KNOWLEDGE, _tidy(match["fact"]), confidence)
-    match = say.COPULA.match(text)
-    if (
-        match
-        and say.CONCRETE.search(match["what"])
-        and not say.SMALL_TALK.match(text)
-        and not (say.PASSING.search(match["what"]) or say.DENIED.search(text))
-    ):
-        return Reading(FactType.DOMAIN_KNOWLEDGE, _tidy(match["fact"]), 0.75)
     return None
 
 
@@ -101,16 +107,23 @@ def readings(text: str, by_user: bool) -> Iterator[Reading]:
 
 def _worded(form: str, match: re.Match[str]) -> str:
     named = {key: (value or "").lower() for key, value in match.groupdict().items() if key in ("how", "what")}
-    verb = re.match(r"i (.+?)\s+" + re.escape(match["wish"]), match.group(0), re.IGNORECASE)
-    return form.format(_tidy(match["wish"]), verb=verb[1] if verb else "", **named)
+    verb = re.match(r"i (\w+)(.*?)\s+" + re.escape(match["wish"]), match.group(0), re.IGNORECASE)
+    third = "" if verb is None else f"{'is' if verb[1].lower() == 'am' else verb[1].lower() + 's'}{verb[2]}"
+    return form.format(_tidy(match["wish"]), verb=third, **named)
 
 
 def _strategy(text: str) -> str:
     return re.sub(r"^(?:but|however|unfortunately|sadly|using)[, ]+", "", _tidy(text), flags=re.IGNORECASE)
 
 
+def _is_strategy(text: str) -> bool:
+    """Whether it says what was tried, as opposed to "it", or to what came of it: the tests, the build."""
+    nameless = text.lower() in say.PRONOUNS or say.UNNAMED.match(text) or say.THINGS.match(text)
+    return not nameless and _says_something(text)
+
+
 def _profile(form: str) -> str | None:
-    return "profile" if "called" in form or "what" in form or "verb" in form else None
+    return "profile" if any(word in form for word in ("called", "what", "verb", "is {}", "uses")) else None
 
 
 def _says_something(text: str) -> bool:

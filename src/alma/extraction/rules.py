@@ -39,7 +39,7 @@ _DID = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _LONGEST_STRATEGY = 200
-_OURS = re.compile(r"(?:our|the|this|these|my|your|we)\b", re.IGNORECASE)
+_OURS = re.compile(r"(?:our|the|this|these|my|your|we|each|every|all)\b", re.IGNORECASE)
 _SURER_WHEN_TOLD = 0.05
 _LESS_SURE_WHEN_EXPLAINED = 0.15
 _LESS_SURE_WHEN_HEDGED = 0.35
@@ -82,7 +82,10 @@ class RuleBasedExtractor(FactExtractor):
 
 def _states_a_wish(statement: Statement) -> bool:
     """Whether it is one of those that suppose something and are wishes all the same: I would prefer …"""
-    return statement.by_user and re.match(r"i(?:'d| would) (?:prefer|rather)\b", statement.plain, re.I) is not None
+    return (
+        statement.by_user
+        and re.match(r"i(?:'d| would) (?:prefer|rather|like you to)\b", statement.plain, re.I) is not None
+    )
 
 
 def _fact(reading: Reading, statement: Statement, heard: _Heard) -> ExtractedFact | None:
@@ -136,7 +139,8 @@ def _correction(statement: Statement, said: Sequence[Statement]) -> ExtractedFac
     opened = say.CORRECTION.match(statement.evidence.text.replace("’", "'").strip())
     text = opened["said"] if opened else statement.plain
     both = say.NOT_BUT.match(text)
-    if both is not None:
+    passing = both is not None and say.PASSING.search(f"{both['right']} {both['wrong']}")
+    if both is not None and not passing and (opened or "," in both["comma"]):
         return _replaced(statement, said, both["subject"] + both["verb"], both["right"], both["wrong"])
     number = say.NUMBER_CORRECTION.match(text) if opened else None
     wrong = _last_number(said) if number else None

@@ -21,9 +21,10 @@ HARM = (
 )
 FAILED = (
     r"(?:didn'?t work|did not work|doesn'?t work|does not work|never worked|failed|fails|keeps failing|kept "
-    r"failing|was a (?:mistake|bad idea|disaster)|backfired|made (?:it|things) worse)"
+    r"failing|didn'?t help|did not help|"
+    r"was a (?:mistake|bad idea|disaster)|backfired|made (?:it|things) worse)"
 )
-BECAUSE = r"(?:\s*,?\s*(?:because|since|as|due to|so)\s+(?P<reason>.+?))?"
+BECAUSE = r"(?:(?:\s*,?\s*(?:because|since|as|due to|so|with)|\s*:)\s+(?P<reason>.+?))?"
 END = r"[.!…\s:)]*$"
 WE = r"(?:i|we|i've|we've|i have|we have)"
 
@@ -56,19 +57,27 @@ SUCCESSES = (
     # Switching to X fixed Y.
     (
         _p(
-            rf"^(?P<strategy>(?:using|switching to|moving to|adding|removing|replacing|increasing|reducing|"
-            rf"mocking|caching|waiting for|upgrading|setting|disabling|enabling)\s+.+?)\s+(?:fixed|solved|"
-            rf"resolved|eliminated|stopped|cured)\s+(?P<task>.+?){END}"
+            rf"^(?P<strategy>\w{{2,}}ing\s+.+?)\s+(?:has )?(?:fixed|solved|resolved|eliminated|stopped|cured|"
+            rf"got rid of)\s+(?P<task>.+?){END}"
         ),
         0.85,
     ),
     # The fix was to X; what worked was X.
     (
         _p(
-            rf"^(?:the (?:fix|solution|trick|key|answer) (?:was|is)|what (?:finally )?worked (?:was|is)|it "
-            rf"turned out that|turns out)\s+(?:to |that )?(?P<strategy>.+?){END}"
+            rf"^(?:the (?:fix|solution|trick|key) (?:was|is)|what (?:finally )?worked (?:was|is))\s+(?:to )?"
+            rf"(?P<strategy>.+?){END}"
         ),
         0.75,
+    ),
+    # The tests pass after I did X.
+    (
+        _p(
+            rf"^(?:all |the )?(?:tests?|build|it|everything|they)(?: all| now)*\s+(?:pass(?:es|ed)?|works?|"
+            rf"worked|succeeds?|"
+            rf"succeeded)(?: now)?\s+(?:after|once|since)\s+(?:(?:i|we)\s+)?(?P<strategy>.+?){END}"
+        ),
+        0.8,
     ),
     # X worked well for Y.
     (
@@ -80,6 +89,26 @@ SUCCESSES = (
         0.7,
     ),
     (_p(rf"^{WE} successfully\s+(?P<strategy>.+?){END}"), 0.6),
+    (
+        _p(rf"^{WE} (?:had|got) (?:good |great |some )?(?:success|results|luck) with\s+(?P<strategy>.+?){END}"),
+        0.75,
+    ),
+    # I did X and all tests pass; after doing X the query was faster.
+    (
+        _p(
+            rf"^{WE} (?P<strategy>\w+ed\s+.+?),?\s+and (?:now )?(?:all |the )?(?:tests?|build|it|everything|they)"
+            rf"(?: all| now)*\s+(?:pass(?:es|ed)?|works?|worked|succeeds?|succeeded)\b.*?{END}"
+        ),
+        0.8,
+    ),
+    (
+        _p(
+            rf"^after (?P<strategy>\w+ing\s+.+?),?\s+(?P<task>(?:the|our|my|all|everything|it)\b.*?)\s+"
+            rf"(?:was|is|are|were|became|got|runs?|ran) (?:\S+ )?(?:faster|fixed|stable|green|fine|better|"
+            rf"resolved|gone)\b.*?{END}"
+        ),
+        0.75,
+    ),
 )
 
 # It worked, thanks: what did was said before.
@@ -101,6 +130,16 @@ RULES = (
             rf"when|with|on|in)\s+(?P<task>.+?){END}"
         ),
         0.8,
+    ),
+    # X is more reliable than Y.
+    (
+        _p(
+            rf"^(?P<strategy>(?!it\b|that\b|this\b|what\b|which\b).{{3,120}}?)\s+(?:is|are|was|were) (?:much |"
+            rf"far |way |a lot )?"
+            rf"(?:more (?:reliable|robust|stable|readable|efficient)|better|faster|safer|easier|simpler) than\s+"
+            rf"(?P<worse>.+?){END}"
+        ),
+        0.65,
     ),
 )
 
@@ -128,25 +167,33 @@ FAILURES = (
         0.85,
     ),
     # X didn't work because Y.
-    (_p(rf"^(?P<strategy>.{{1,140}}?)\s+{FAILED}(?: (?:for|on|with|in)\s+(?P<task>[^,]+?))?{BECAUSE}{END}"), 0.75),
+    (_p(rf"^(?P<strategy>.{{1,140}}?)\s+{FAILED}(?: (?:for|on|in)\s+(?P<task>[^,]+?))?{BECAUSE}{END}"), 0.75),
     # X made the tests flaky; X causes Y.
     (
         _p(
-            rf"^(?P<strategy>(?!it\b|this\b|that\b|which\b|he\b|she\b|they\b|nothing\b|something\b|"
-            rf"what\b).{{2,120}}?)\s+(?P<reason>{HARM}\b.*?)(?:[,;]\s*(?:use|so use|"
+            rf"^(?P<strategy>(?!(?:it|this|that|which|he|she|they|nothing|something|what|i|we|you|"
+            rf"who)\b).{{2,120}}?)\s+(?P<reason>{HARM}\b.*?)(?:[,;]\s*(?:use|so use|"
             rf"prefer)\s+(?P<alternative>.+?)(?: instead)?)?{END}"
         ),
         0.8,
     ),
     (
         _p(
-            rf"^(?P<strategy>(?!it\b|this\b|that\b).{{2,120}}?)\s+(?P<reason>(?:is|are|was|were) (?:really |"
+            rf"^(?P<strategy>(?!(?:it|this|that|i|we|you|he|she|they)\b).{{2,120}}?)\s+(?P<reason>(?:is|are|"
+            rf"was|were) (?:really |"
             rf"very |too |so |extremely )?(?:flaky|unreliable|brittle|error-prone|deprecated|"
-            rf"insecure))\b.*?{END}"
+            rf"insecure|dangerous|a bad idea|bad practice))\b.*?{END}"
         ),
         0.6,
     ),
 )
+# What fails without being what was tried.
+THINGS = _p(
+    r"^(?:(?:the|our|my|all|some|these|those|two|three|most)\s+(?:[\w-]+\s+){0,3})?(?:tests?|build|builds|deploy|"
+    r"deployment|pipeline|servers?|requests?|quer(?:y|ies)|jobs?|page|form|app|ci|login|checks?|suite|connection|import|"
+    r"install|migration)$"
+)
+UNNAMED = _p(r"^(?:that|this|the|my|your) (?:approach|solution|fix|idea|method|strategy|one|change|suggestion|trick)$")
 PRONOUNS = frozenset(["it", "that", "this", "these", "those", "they", "which", "he", "she", "everything", "nothing"])
 
 # ---------------------------------------------------------------------- what is wanted
@@ -185,6 +232,26 @@ WISHES = (
     ),
     (_p(rf"^i always want\s+(?P<wish>.+?){END}"), 0.85, "always wants {}"),
     (
+        _p(rf"^i want (?P<wish>(?:all|every|each|my|the|your)\b.+?\b(?:in|to be|as|with|without)\b.+?){END}"),
+        0.65,
+        "wants {}",
+    ),
+    (
+        _p(
+            rf"^i (?P<how>always|usually|never|only)\s+(?P<wish>(?:use|write|run|work|code|test|deploy|name|"
+            rf"start)\b.+?){END}"
+        ),
+        0.7,
+        "{how} {}",
+    ),
+    (_p(rf"^you should (?P<how>always|never)\s+(?P<wish>(?!{NO_ORDER})[a-z].+?){END}"), 0.85, "{how} {}"),
+    (
+        _p(rf"^(?:no[, ]+)?(?:please )?(?P<wish>use\s+.+?(?:\s+(?:instead of|rather than)|,?\s+not)\s+.+?){END}"),
+        0.8,
+        "{}",
+    ),
+    (_p(rf"^please (?P<wish>(?:use|write|answer|reply|respond|keep|format|explain|speak)\b.+?){END}"), 0.55, "{}"),
+    (
         _p(
             rf"^(?:(?:from now on|in (?:the )?future|going forward|remember|next time|as a "
             rf"rule)[,:]?\s*)?(?:please[, ]+)?(?:make sure (?:to|you) |be sure to |remember to "
@@ -207,7 +274,37 @@ WISHES = (
         0.85,
         "do not {}",
     ),
-    (_p(rf"^please (?:stop|avoid)\s+(?P<wish>.+?){END}"), 0.85, "avoid {}"),
+    (_p(rf"^(?:please )?stop\s+(?P<wish>\w+ing\b.*?){END}"), 0.85, "avoid {}"),
+    (_p(rf"^please avoid\s+(?P<wish>.+?){END}"), 0.85, "avoid {}"),
+    (
+        _p(rf"^no (?P<wish>(?!thanks|need|problem|worries)[a-z]+(?: [\w-]+){{0,4}}),? (?:please|pls)\b{END}"),
+        0.85,
+        "no {}",
+    ),
+    (_p(rf"^(?:i'm |i am )?not a (?:big |huge |great )?fan of\s+(?P<wish>.+?){END}"), 0.8, "dislikes {}"),
+    (
+        _p(
+            rf"^(?P<wish>keep (?:your |the |all |my )?(?:\w+ )?(?:answers?|responses?|repl(?:y|ies)|"
+            rf"explanations?|code|summar(?:y|ies)|"
+            rf"messages?|functions?|output|it)\s+(?:short|concise|brief|simple|small|clean|formal|readable|"
+            rf"polite)\b.*?){END}"
+        ),
+        0.8,
+        "{}",
+    ),
+    (_p(rf"^i(?:'d| would) like you to (?P<how>always|never)\s+(?P<wish>.+?){END}"), 0.9, "{how} {}"),
+    (_p(rf"^i(?:'m| am) (?:using|running|on)\s+(?P<wish>(?!{NOTHING})\S*[A-Z\d].+?){END}"), 0.6, "uses {}"),
+    (
+        _p(
+            rf"^i(?:'m| am) (?P<wish>(?:vegan|vegetarian|colou?r-?blind|left-handed|allergic to .+?|based in "
+            rf".+?|new to .+?|"
+            rf"an? [\w -]{{0,40}}(?:developer|engineer|designer|manager|student|teacher|doctor|researcher|"
+            rf"scientist|tester|"
+            rf"analyst|beginner|admin|writer|founder))\b.*?){END}"
+        ),
+        0.7,
+        "is {}",
+    ),
     (
         _p(
             rf"^(?:please |you can |just )?call me\s+(?P<wish>(?!back|when|if|later|tomorrow|on\b|"
@@ -245,7 +342,26 @@ SUBJECT = (
     r"[a-z]+_[\w]+(?:\(\))?|[\w.]+\(\))"
 )
 CONCRETE = re.compile(
-    r"\d|https?://|`|_\w|/\w|\b[A-Z][a-z]+[A-Z]|\b[A-Z]{2,}\b|\b[\w-]+\.(?:com|org|io|dev|py|js|ts|yaml)\b"
+    r"\d|https?://|`|_\w|/\w|\b[A-Z][a-z]+[A-Z]|\b[A-Z]{2,}\b|\b[A-Z][a-z]+|\b[\w-]+\.(?:com|org|io|dev|py|js|"
+    r"ts|yaml)\b"
+)
+FOUND_OUT = (
+    (
+        _p(
+            rf"^(?:i|we) (?:found(?: out)?|learned|noticed|discovered|confirmed|realized|realised|checked "
+            rf"and)(?: that)\s+"
+            rf"(?P<fact>.+?){END}"
+        ),
+        0.8,
+    ),
+    (_p(rf"^(?:it (?:turned|turns) out|turns out)(?: that)?\s+(?P<fact>.+?){END}"), 0.75),
+    (
+        _p(
+            rf"^(?P<fact>the (?:root cause|cause|issue|problem|bug) (?:was|is) (?:that|caused by|due to|in|"
+            rf"with)\s+.+?){END}"
+        ),
+        0.75,
+    ),
 )
 FACTS = (
     (
@@ -257,7 +373,8 @@ FACTS = (
     ),
     (
         re.compile(
-            rf"^(?P<fact>(?i:we) (?i:use|deploy|host|store|run|keep|release|ship|log|cache|authenticate|test|"
+            rf"^(?P<fact>(?i:we(?:'re| are)? )(?i:using|running|use|deploy|host|store|run|keep|release|ship|"
+            rf"log|cache|authenticate|test|"
             rf"build|require|support|follow)s?\s+(?!into\b|getting\b|it\b|that\b|this\b)\S.*?){END}",
             re.DOTALL,
         ),
@@ -272,6 +389,20 @@ FACTS = (
         0.8,
     ),
     (re.compile(rf"^(?P<fact>{SUBJECT}\s+(?:{STRONG})\b.+?){END}", re.DOTALL), 0.75),
+    (
+        re.compile(
+            rf"^(?P<fact>{SUBJECT}\s+(?:is|are) (?:required|mandatory|forbidden|deprecated|encrypted|immutable|"
+            rf"read-only))\b.*?{END}",
+            re.DOTALL,
+        ),
+        0.75,
+    ),
+)
+HAS = re.compile(
+    r"^(?P<fact>(?:our|the|my|this|these|each|every)\s+(?:[\w./'-]+\s+){0,5}?[\w./()'-]+\s+(?:takes?|needs?|"
+    r"has|have|costs?|lasts?|"
+    rf"serves?|covers?|includes?|provides?|generates?|produces?|calls?)\s+(?P<what>.+?)){END}",
+    re.IGNORECASE | re.DOTALL,
 )
 COPULA = re.compile(
     rf"^(?P<fact>(?:(?:our|the|my|this|these)\s+(?:[\w./'-]+\s+){{0,5}}?[\w./()'-]+|"
@@ -299,11 +430,17 @@ CORRECTION = _p(
 )
 NOT_BUT = _p(
     rf"^(?P<subject>.*?)\b(?P<verb>is|are|was|were|'s|'re|uses|use|runs on|expires? (?:in|"
-    rf"after))\s+(?P<right>.+?)\s*,?\s*(?:and\s+)?not\s+(?P<wrong>.+?){END}"
+    rf"after))\s+(?P<right>.+?)(?P<comma>\s*,\s*|\s+)(?:and\s+)?not\s+"
+    rf"(?P<wrong>(?!(?:sure|really|yet|that|only|so|just|very|always|necessarily|at|a|good|great|working|to|in|"
+    rf"on)\b).+?){END}"
 )
 NUMBER_CORRECTION = _p(
     rf"^(?:it|that|this)(?:'s| is| was| should be)?\s+(?:\w+ ){{0,3}}?(?P<right>v?\d[\w.]*)(?: \w+)?{END}"
 )
 NUMBER = re.compile(r"(?<![\w.])v?\d[\w.]*\w|(?<![\w.])\d(?!\w)")
 
-HARMFUL = re.compile(rf"{HARM}|\b(?:flaky|unreliable|brittle|avoid|don'?t use|do not use|never use|stop using)\b", re.I)
+HARMFUL = re.compile(
+    rf"{HARM}|\b(?:flaky|unreliable|brittle|avoid|don'?t use|do not use|never use|stop using|dangerous|bad idea|"
+    rf"bad practice|insecure|deprecated|error-prone)\b",
+    re.I,
+)

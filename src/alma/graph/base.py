@@ -6,10 +6,10 @@ import hashlib
 import re
 import unicodedata
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Literal, Self, get_args
+from typing import Any, Literal, Self, TypeVar, get_args
 
 from alma.clock import now
 from alma.errors import ValidationError
@@ -18,6 +18,10 @@ from alma.model.fields import JsonObject, Refused, check_float, check_json_objec
 from alma.model.text import query_terms, terms
 
 Direction = Literal["out", "in", "both"]
+Redact = Callable[[str, str], str]
+"""Gives a text without its secrets; the second text is the name it stands under, if it has one."""
+
+Kept = TypeVar("Kept", "Entity", "Relationship")
 
 DEFAULT_PROJECT = "default"
 _TYPE = re.compile(r"[^\W\d][\w .:/-]{0,63}")
@@ -309,6 +313,24 @@ def entity_order(entity: Entity) -> tuple[str, str]:
 def self_loop(entity_id: str) -> ValidationError:
     """The error for a relationship that would lead from an entity to itself."""
     return ValidationError("relationship", "source_id", entity_id, "must differ from target_id")
+
+
+def without_secrets(value: Kept, redact: Redact | None) -> Kept:
+    """The entity or relationship as it may be stored."""
+    if redact is None:
+        return value
+    clean = replace(value, properties=_redacted(value.properties, redact, ""))
+    return replace(clean, name=redact(clean.name, "name")) if isinstance(clean, Entity) else clean
+
+
+def _redacted(value: Any, redact: Redact, name: str) -> Any:
+    if isinstance(value, str):
+        return redact(value, name)
+    if isinstance(value, dict):
+        return {redact(key, ""): _redacted(item, redact, key) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_redacted(item, redact, name) for item in value]
+    return value
 
 
 def best_named(candidates: Iterable[Entity], name: str, limit: int) -> list[Entity]:

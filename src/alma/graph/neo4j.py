@@ -23,6 +23,7 @@ from alma.graph.base import (
     Direction,
     Entity,
     GraphStore,
+    Redact,
     Relationship,
     best_named,
     checked_limit,
@@ -32,6 +33,7 @@ from alma.graph.base import (
     name_key,
     self_loop,
     type_key,
+    without_secrets,
 )
 from alma.model.common import checked_name
 from alma.model.secret import Secret
@@ -71,6 +73,7 @@ class Neo4jGraph(GraphStore):
         database: str | None = None,
         project_id: str = DEFAULT_PROJECT,
         timeout_seconds: float = 30.0,
+        redact: Redact | None = None,
     ) -> None:
         try:
             import neo4j
@@ -79,6 +82,7 @@ class Neo4jGraph(GraphStore):
         self._neo4j = neo4j
         self._project_id = checked_name("graph", "project_id", project_id)
         self._database = database
+        self._redact = redact
         secret = Secret(password)
         try:
             self._driver = neo4j.GraphDatabase.driver(
@@ -95,10 +99,12 @@ class Neo4jGraph(GraphStore):
         self._ready = False
 
     def add_entity(self, entity: Entity) -> str:
-        return self._write(lambda tx: self._add_entity(tx, entity))
+        clean = without_secrets(entity, self._redact)
+        return self._write(lambda tx: self._add_entity(tx, clean))
 
     def add_relationship(self, relationship: Relationship) -> str:
-        return self._write(lambda tx: self._add_relationship(tx, relationship))
+        clean = without_secrets(relationship, self._redact)
+        return self._write(lambda tx: self._add_relationship(tx, clean))
 
     def get_entities(self, entity_ids: Iterable[str]) -> list[Entity]:
         wanted = list(dict.fromkeys(entity_ids))
@@ -273,7 +279,7 @@ class Neo4jGraph(GraphStore):
 
     def _create_edge(self, tx: Any, relationship: Relationship) -> str:
         # Edges can have no unique ids of their own everywhere, so nodes stand guard: for the id, and for the place.
-        place = digest(relationship.source_id, relationship.target_id, type_key(relationship.relation_type))
+        way = (relationship.source_id, relationship.target_id, type_key(relationship.relation_type))
         taken = {"key": self._key(relationship.id)}
         ends = {"source": self._key(relationship.source_id), "target": self._key(relationship.target_id)}
         if self._run(tx, f"MATCH (g:{_GUARD_LABEL} {{key: $key}}) RETURN g.key AS key", taken):
@@ -282,7 +288,7 @@ class Neo4jGraph(GraphStore):
             tx,
             f"CREATE (:{_GUARD_LABEL} {{key: $key, project_id: $project, edge_id: $id, source: $source}}) "
             f"CREATE (:{_GUARD_LABEL} {{key: $place, project_id: $project, edge_id: $id, source: $source}})",
-            {**taken, **ends, "place": self._key(place), "id": relationship.id},
+            {**taken, **ends, "place": digest(self._project_id, *way), "id": relationship.id},
         )
         self._run(
             tx,

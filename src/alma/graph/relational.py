@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 from alma.errors import NotFoundError
 from alma.graph.base import (
@@ -12,6 +11,7 @@ from alma.graph.base import (
     Direction,
     Entity,
     GraphStore,
+    Redact,
     Relationship,
     best_named,
     checked_limit,
@@ -21,14 +21,13 @@ from alma.graph.base import (
     name_key,
     self_loop,
     type_key,
+    without_secrets,
 )
 from alma.model.governance import ANONYMOUS, Attribution
 from alma.model.graph import GraphAlias, GraphEntity, GraphRelationship
 from alma.model.query import And, Compare, In, Or, Order, Predicate
 from alma.model.scope import Scope
 from alma.storage.base import RecordStore, Transaction
-
-Redact = Callable[[str], str]
 
 _AT_ONCE = 400
 _CANDIDATES = 500
@@ -58,11 +57,11 @@ class StorageGraph(GraphStore):
         self._owns_storage = close_storage
 
     def add_entity(self, entity: Entity) -> str:
-        clean = self._without_secrets(entity)
+        clean = without_secrets(entity, self._redact)
         return self._storage.write(lambda tx: self._add_entity(tx, clean), self._by)
 
     def add_relationship(self, relationship: Relationship) -> str:
-        clean = self._without_secrets(relationship)
+        clean = without_secrets(relationship, self._redact)
         return self._storage.write(lambda tx: self._add_relationship(tx, clean), self._by)
 
     def get_entities(self, entity_ids: Iterable[str]) -> list[Entity]:
@@ -219,14 +218,6 @@ class StorageGraph(GraphStore):
         """The id of a record, which no other project's has."""
         return digest(self._project_id, public_id)
 
-    def _without_secrets(self, value: Any) -> Any:
-        if self._redact is None:
-            return value
-        clean = {"properties": _redacted(value.properties, self._redact)}
-        if isinstance(value, Entity):
-            clean["name"] = self._redact(value.name)
-        return replace(value, **clean)
-
 
 def _entity(record: GraphEntity) -> Entity:
     return Entity(record.entity_id, record.name, record.entity_type, record.properties, record.created_at)
@@ -253,13 +244,3 @@ def _batches(keys: Sequence[str]) -> Iterator[Sequence[str]]:
     """As many at once as a statement takes with ease."""
     for start in range(0, len(keys), _AT_ONCE):
         yield keys[start : start + _AT_ONCE]
-
-
-def _redacted(value: Any, redact: Redact) -> Any:
-    if isinstance(value, str):
-        return redact(value)
-    if isinstance(value, dict):
-        return {redact(key): _redacted(item, redact) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_redacted(item, redact) for item in value]
-    return value

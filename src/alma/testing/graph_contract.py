@@ -138,6 +138,14 @@ class GraphContract:
         assert graph.add_relationship(told) == "r1"
         assert graph.get_relationships("a") == graph.get_relationships("b") == [told]
 
+    def test_ids_may_follow_from_names_and_ends(self, graph: GraphStore) -> None:
+        alice, bob = Entity.named("Alice", "person"), Entity.named("Bob", "person")
+        for _ in range(2):
+            assert [graph.add_entity(each) for each in (alice, bob)] == [alice.id, bob.id]
+            knows = Relationship.between(alice, bob, "knows")
+            assert graph.add_relationship(knows) == knows.id
+        assert len(graph.traverse(alice.id).relationships) == 1
+
     def test_there_is_never_a_second_edge_of_one_type(self, graph: GraphStore) -> None:
         people(graph, "a", "b")
         graph.add_relationship(Relationship("r1", "a", "b", "works_with", {"x": 1, "y": 1}, 0.9, NOON))

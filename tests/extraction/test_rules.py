@@ -243,6 +243,46 @@ def test_questions_suppositions_denials_and_small_talk_give_nothing(text: str) -
 @pytest.mark.parametrize(
     "text",
     [
+        "Remember, the key is to find a routine that works for you.",
+        "Try both and see what works best for your team.",
+        "**Backups**: a failed disk can lead to data loss, so keep copies.",
+        "High humidity may cause problems with the paint.",
+        "A gray background works well.",
+        "Take breaks, and remember that it's okay to slow down.",
+        "Your report is 20 pages long.",
+        "The museum is open from 9 to 5.",
+        "I'd be happy to share what has worked for others.",
+        "Working with a fixed lens can be a great exercise.",
+        "This works out to around 34 dollars.",
+        "Python uses indentation.",
+    ],
+)
+def test_what_an_assistant_advises_or_explains_gives_nothing(text: str) -> None:
+    assert facts(("user", "Fix the login"), ("assistant", "I moved the button."), ("assistant", text)) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I like the idea of a second cache",
+        "I don't want to break the layout",
+        "I'm trying to find a setup that works for me",
+        "Since then, I've worked on it",
+        "My train is late, which is better than nothing",
+    ],
+)
+def test_what_a_user_says_in_passing_gives_nothing(text: str) -> None:
+    assert of_user(text) == []
+
+
+def test_what_an_assistant_finds_out_about_the_system_is_domain_knowledge() -> None:
+    assert only(facts(("assistant", "The staging database is on port 5433."))).fact_type is FactType.DOMAIN_KNOWLEDGE
+    assert only(facts(("assistant", "sleep() causes flaky tests."))).fact_type is FactType.ANTI_PATTERN
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
         "Die Datenbank läuft auf Port 5433.",
         "データベースはポート5433です。",
         "Je préfère les tabulations",

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from alma.extraction import wording as say
 from alma.extraction.facts import FactType
@@ -27,38 +26,82 @@ class Reading:
 
 _FOR_NOW = re.compile(r"\b(?:this time|for now|today|right now|just once|yet|anymore)\b", re.IGNORECASE)
 _FOR_NOW_COSTS = 0.5
-_GENERAL = tuple(pattern for pattern, _ in say.RULES)
+_MOST_WORDS = 10
+
+Table = tuple[tuple[re.Pattern[str], float], ...]
 
 
-def worked(text: str) -> Reading | None:
-    """A strategy that succeeded."""
-    for pattern, confidence in (*say.RULES, *say.SUCCESSES):
+def worked(text: str, by_user: bool) -> Reading | None:
+    """A strategy that succeeded; a strategy of None is one that was named before."""
+    if say.DENIED.search(text) or _is_advice(text, by_user, _SUCCEEDED):
+        return None
+    rule = _named(say.RULES, text) if by_user else None
+    if rule is not None:
+        return replace(rule, fact_type=FactType.HEURISTIC, success=True)
+    found = _told(say.SUCCESSES, text) or _named(say.PRAISED, text)
+    if found is None and say.IT_WORKED.match(text):
+        found = Reading(FactType.OUTCOME, _tidy(text), 0.7)
+    return None if found is None else replace(found, success=True)
+
+
+def failed(text: str, by_user: bool) -> Reading | None:
+    """A strategy that did not succeed, or does harm."""
+    found = _told(say.FAILURES, text) or _named(say.BLAMED, text)
+    if found is None or (_is_advice(text, by_user, _EXPERIENCED) and not say.CODE.search(found.strategy or "")):
+        return None
+    sort = FactType.ANTI_PATTERN if say.HARMFUL.search(text) else FactType.OUTCOME
+    return replace(found, fact_type=sort, success=False)
+
+
+def _is_advice(text: str, by_user: bool, happened: re.Pattern[str]) -> bool:
+    """Whether an assistant tells what might work in general, as opposed to what did."""
+    if by_user or re.match(r"(?:i|we)\b", text, re.IGNORECASE):
+        return False
+    return say.ADVICE.search(text) is not None or not happened.search(text)
+
+
+_EXPERIENCED = re.compile(
+    rf"{say.HARMED}|{say.FAILED}|\b(?:tried|used|got|ran|was|were|broke|crashed)\b", re.IGNORECASE
+)
+_SUCCEEDED = re.compile(
+    r"\b(?:worked|works now|did the trick|solved|fixed|helped|succeeded|passed|was|were|paid off)\b", re.I
+)
+
+
+def _told(table: Table, text: str) -> Reading | None:
+    """What the speaker says of their own doing: the strategy stands where the sentence has it."""
+    for pattern, confidence in table:
         match = pattern.match(text)
-        if match and not say.DENIED.search(match.group(0)) and _says_something(match["strategy"]):
-            named = match.groupdict()
-            sort = FactType.HEURISTIC if pattern in _GENERAL else FactType.OUTCOME
-            strategy, task = _strategy(named["strategy"]), _tidied(named.get("task"))
-            tried = strategy if _is_strategy(strategy) else None
-            return Reading(sort, _tidy(text), confidence, tried, task, success=True)
-    if say.IT_WORKED.match(text) and not say.DENIED.search(text):
-        return Reading(FactType.OUTCOME, _tidy(text), 0.7, success=True)
+        if match and _says_something(match["strategy"]):
+            return _reading(match, text, confidence)
     return None
 
 
-def failed(text: str) -> Reading | None:
-    """A strategy that did not succeed, or does harm; a strategy of None is one that was named before."""
-    for pattern, confidence in say.FAILURES:
+def _named(table: Table, text: str) -> Reading | None:
+    """What is said of a strategy that is named, or meant by "it"; a whole clause is no name."""
+    for pattern, confidence in table:
         match = pattern.match(text)
         if match is None:
             continue
-        named = match.groupdict()
-        strategy = _strategy(named["strategy"])
-        before = strategy if _is_strategy(strategy) else None
-        sort = FactType.ANTI_PATTERN if say.HARMFUL.search(text) else FactType.OUTCOME
-        reason, alternative = _tidied(named.get("reason")), _tidied(named.get("alternative"))
-        task = _tidied(named.get("task"))
-        return Reading(sort, _tidy(text), confidence, before, task, reason, alternative, success=False)
+        found = _reading(match, text, confidence)
+        name = found.strategy
+        if name is None or not (say.CLAUSE.search(name) or len(name.split()) > _MOST_WORDS):
+            return found
     return None
+
+
+def _reading(match: re.Match[str], text: str, confidence: float) -> Reading:
+    named = match.groupdict()
+    strategy = _strategy(named["strategy"])
+    return Reading(
+        FactType.OUTCOME,
+        _tidy(text),
+        confidence,
+        strategy if _is_strategy(strategy) else None,
+        _tidied(named.get("task")),
+        _tidied(named.get("reason")),
+        _tidied(named.get("alternative")),
+    )
 
 
 def wanted(text: str) -> Reading | None:
@@ -71,13 +114,21 @@ def wanted(text: str) -> Reading | None:
     return None
 
 
-def stated(text: str) -> Reading | None:
+def stated(text: str, by_user: bool) -> Reading | None:
     """Something that is so, as opposed to something that is going on."""
+    if not by_user and say.ADVICE.search(text):
+        return None
     told = _matching(say.FOUND_OUT, text)
-    if told is None and (not say.FIRST_PERSON.match(text) or re.match(r"we\b", text, re.IGNORECASE)):
-        told = _matching(say.FACTS, text)
     if told is not None:
         return told
+    if not by_user and not (say.PART.match(text) and say.CHECKABLE.search(text)):
+        return None
+    if not say.FIRST_PERSON.match(text) or re.match(r"we\b", text, re.IGNORECASE):
+        told = _matching(say.FACTS, text)
+    return told or _is_or_has(text)
+
+
+def _is_or_has(text: str) -> Reading | None:
     match = say.COPULA.match(text) or say.HAS.match(text)
     if match is None or say.FIRST_PERSON.match(text) or say.SMALL_TALK.match(text):
         return None
@@ -87,7 +138,7 @@ def stated(text: str) -> Reading | None:
     return Reading(FactType.DOMAIN_KNOWLEDGE, _tidy(match["fact"]), 0.75)
 
 
-def _matching(table: tuple[tuple[re.Pattern[str], float], ...], text: str) -> Reading | None:
+def _matching(table: Table, text: str) -> Reading | None:
     for pattern, confidence in table:
         match = pattern.match(text)
         if match and not say.DENIED.search(match["fact"]):
@@ -95,14 +146,10 @@ def _matching(table: tuple[tuple[re.Pattern[str], float], ...], text: str) -> Re
     return None
 
 
-def readings(text: str, by_user: bool) -> Iterator[Reading]:
-    """What a sentence says; the first sort that fits is what it is."""
-    order = (failed, wanted, worked, stated) if by_user else (failed, worked, stated)
-    for read in order:
-        found = read(text)
-        if found is not None:
-            yield found
-            return
+def read(text: str, by_user: bool) -> Reading | None:
+    """What a sentence says, if anything; the first sort that fits is what it is."""
+    wish = wanted(text) if by_user else None
+    return failed(text, by_user) or wish or worked(text, by_user) or stated(text, by_user)
 
 
 def _worded(form: str, match: re.Match[str]) -> str:

@@ -39,7 +39,6 @@ _DID = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _LONGEST_STRATEGY = 200
-_OURS = re.compile(r"(?:our|the|this|these|my|your|we|each|every|all)\b", re.IGNORECASE)
 _SURER_WHEN_TOLD = 0.05
 _LESS_SURE_WHEN_EXPLAINED = 0.15
 _LESS_SURE_WHEN_HEDGED = 0.35
@@ -73,10 +72,10 @@ class RuleBasedExtractor(FactExtractor):
             facts.append(correction)
             return
         readable = not statement.asked and (not statement.unreal or _states_a_wish(statement))
-        for reading in patterns.readings(statement.plain, statement.by_user) if readable else ():
-            fact = _fact(reading, statement, heard)
-            if fact is not None:
-                facts.append(fact)
+        reading = patterns.read(statement.plain, statement.by_user) if readable else None
+        fact = None if reading is None else _fact(reading, statement, heard)
+        if fact is not None:
+            facts.append(fact)
         _remember(statement, heard)
 
 
@@ -91,7 +90,7 @@ def _states_a_wish(statement: Statement) -> bool:
 def _fact(reading: Reading, statement: Statement, heard: _Heard) -> ExtractedFact | None:
     confidence = reading.confidence + (_SURER_WHEN_TOLD if statement.by_user else 0.0)
     if reading.fact_type is FactType.DOMAIN_KNOWLEDGE and not statement.by_user:
-        confidence -= _LESS_SURE_WHEN_EXPLAINED if _OURS.match(reading.content) else _LESS_SURE_WHEN_HEDGED
+        confidence -= _LESS_SURE_WHEN_EXPLAINED
     if statement.hedged:
         confidence -= _LESS_SURE_WHEN_HEDGED
     found = ExtractedFact(

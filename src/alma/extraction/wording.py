@@ -15,10 +15,20 @@ BAD = (
     r"(?:flaky|unstable|unreliable|slow|slower|brittle|fail|hang|crash|time ?out|worse|impossible|leak|break|freeze|"
     r"inconsistent|confusing|deadlock)"
 )
-HARM = (
-    r"\b(?:causes?|caused|breaks?|broke|crashe[sd]|leads? to|led to|results? in|resulted in|triggers?|triggered|"
-    rf"(?:makes?|made) (?:the |our |my |it |everything |all )?[\w\s]{{0,40}}?{BAD}\w*)"
+_OBJECT = (
+    r"(?= (?:the|our|my|all|every|everything|it|its|a|an|more|too|timeouts?|errors?|crashes|failures?|flak\w+|"
+    r"problems?|"
+    r"issues?|bugs?|\w+ (?:tests?|errors?|timeouts?|failures?|bugs?)))"
 )
+HARMED = (
+    rf"\b(?:(?:caused|broke|crashed|led to|resulted in|triggered|slowed down){_OBJECT}|"
+    rf"made (?:the |our |my |it |everything |all )?(?:\w+ ){{0,4}}\b{BAD}\w*)"
+)
+HARMS = (
+    rf"\b(?:(?:causes?|breaks?|crashes|leads? to|results? in|triggers?|slows? down){_OBJECT}|"
+    rf"makes? (?:the |our |my |it |everything |all )?(?:\w+ ){{0,4}}\b{BAD}\w*)"
+)
+HARM = rf"(?:{HARMED}|{HARMS})"
 FAILED = (
     r"(?:didn'?t work|did not work|doesn'?t work|does not work|never worked|failed|fails|keeps failing|kept "
     r"failing|didn'?t help|did not help|"
@@ -35,6 +45,7 @@ def _p(pattern: str) -> re.Pattern[str]:
 
 # ---------------------------------------------------------------------- what worked
 
+# Said of what the speaker did.
 SUCCESSES = (
     # I used X which worked well; I tried X and it worked.
     (
@@ -53,41 +64,7 @@ SUCCESSES = (
         ),
         0.85,
     ),
-    (_p(rf"^{WE} (?:was|were) able to\s+(?P<task>.+?)\s+(?:by|with|using)\s+(?P<strategy>.+?){END}"), 0.8),
-    # Switching to X fixed Y.
-    (
-        _p(
-            rf"^(?P<strategy>\w{{2,}}ing\s+.+?)\s+(?:has )?(?:fixed|solved|resolved|eliminated|stopped|cured|"
-            rf"got rid of)\s+(?P<task>.+?){END}"
-        ),
-        0.85,
-    ),
-    # The fix was to X; what worked was X.
-    (
-        _p(
-            rf"^(?:the (?:fix|solution|trick|key) (?:was|is)|what (?:finally )?worked (?:was|is))\s+(?:to )?"
-            rf"(?P<strategy>.+?){END}"
-        ),
-        0.75,
-    ),
-    # The tests pass after I did X.
-    (
-        _p(
-            rf"^(?:all |the )?(?:tests?|build|it|everything|they)(?: all| now)*\s+(?:pass(?:es|ed)?|works?|"
-            rf"worked|succeeds?|"
-            rf"succeeded)(?: now)?\s+(?:after|once|since)\s+(?:(?:i|we)\s+)?(?P<strategy>.+?){END}"
-        ),
-        0.8,
-    ),
-    # X worked well for Y.
-    (
-        _p(
-            rf"^(?P<strategy>(?!it\b|that\b|this\b|everything\b|all\b|they\b|which\b|nothing\b|he\b|she\b|"
-            rf"what\b).{{3,120}}?) {WORKED}(?: (?:for|on|with|when|"
-            rf"in)\s+(?P<task>.+?))?(?P<rest>\s*(?:[,.!…].*)?)$"
-        ),
-        0.7,
-    ),
+    (_p(rf"^{WE} (?:was|were) able to\s+(?P<task>.+?)\s+(?:by|using)\s+(?P<strategy>.+?){END}"), 0.8),
     (_p(rf"^{WE} successfully\s+(?P<strategy>.+?){END}"), 0.6),
     (
         _p(rf"^{WE} (?:had|got) (?:good |great |some )?(?:success|results|luck) with\s+(?P<strategy>.+?){END}"),
@@ -101,6 +78,23 @@ SUCCESSES = (
         ),
         0.8,
     ),
+    # The fix was to X; what worked was X.
+    (
+        _p(
+            rf"^(?:the (?:fix|solution|trick) (?:was|is)|what (?:finally )?worked (?:was|is))\s+(?:to )?"
+            rf"(?P<strategy>.+?){END}"
+        ),
+        0.75,
+    ),
+    # The tests pass after I did X.
+    (
+        _p(
+            rf"^(?:all |the )?(?:tests?|build|it|everything|they)(?: all| now)*\s+(?:pass(?:es|ed)?|works?|"
+            rf"worked|succeeds?|"
+            rf"succeeded)(?: now)?\s+(?:after|once|since)\s+(?:(?:i|we)\s+)?(?P<strategy>.+?){END}"
+        ),
+        0.8,
+    ),
     (
         _p(
             rf"^after (?P<strategy>\w+ing\s+.+?),?\s+(?P<task>(?:the|our|my|all|everything|it)\b.*?)\s+"
@@ -110,10 +104,31 @@ SUCCESSES = (
         0.75,
     ),
 )
+# Said of a strategy that is the subject of the sentence.
+PRAISED = (
+    # Switching to X fixed Y.
+    (
+        _p(
+            rf"^(?P<strategy>\w{{2,}}ing\s+.+?)\s+(?:has )?(?:fixed|solved|resolved|eliminated|stopped|cured|"
+            rf"got rid of)\s+(?P<task>(?:the|our|my|this|that|it|all|every|both|those|these|a|an)\b.*?){END}"
+        ),
+        0.85,
+    ),
+    # X worked well for Y.
+    (
+        _p(
+            rf"^(?P<strategy>(?!it\b|that\b|this\b|everything\b|all\b|they\b|which\b|nothing\b|he\b|she\b|"
+            rf"what\b).{{3,120}}?) {WORKED}(?: (?:for|on|with|when|"
+            rf"in)\s+(?P<task>.+?))?(?P<rest>\s*(?:[,.!…].*)?)$"
+        ),
+        0.7,
+    ),
+)
 
 # It worked, thanks: what did was said before.
 IT_WORKED = _p(
-    rf"^(?:it|that|this)(?: (?:all|really|actually|finally|indeed|totally))* {WORKED}\b(?! if\b| when\b).{{0,60}}$"
+    rf"^(?:it|that|this)(?: (?:all|really|actually|finally|indeed|totally))* {WORKED}\b(?! if\b| when\b| out "
+    rf"to\b).{{0,60}}$"
 )
 RULES = (
     # For Y, X works best; X works best for Y.
@@ -166,6 +181,8 @@ FAILURES = (
         ),
         0.85,
     ),
+)
+BLAMED = (
     # X didn't work because Y.
     (_p(rf"^(?P<strategy>.{{1,140}}?)\s+{FAILED}(?: (?:for|on|in)\s+(?P<task>[^,]+?))?{BECAUSE}{END}"), 0.75),
     # X made the tests flaky; X causes Y.
@@ -187,10 +204,20 @@ FAILURES = (
         0.6,
     ),
 )
+# What says too much to be the name of a strategy.
+CLAUSE = re.compile(
+    r"[:;*]|\b(?:i|i'm|i've|i'd|you|you're|he|she|they|we|we've|which|who|that|what|it|it's|its|can|could|may|"
+    r"might|must|will|would|should|"
+    r"is|are|was|were|has|have|had)\b|^(?:since|although|with|for|however|remember|be|keep|let|back|if|when|"
+    r"while|but|and|so|as|then|also)"
+    r"\b|\b(?:a|an|the|of|with|to|in|on|and)$",
+    re.IGNORECASE,
+)
 # What fails without being what was tried.
 THINGS = _p(
     r"^(?:(?:the|our|my|all|some|these|those|two|three|most)\s+(?:[\w-]+\s+){0,3})?(?:tests?|build|builds|deploy|"
-    r"deployment|pipeline|servers?|requests?|quer(?:y|ies)|jobs?|page|form|app|ci|login|checks?|suite|connection|import|"
+    r"deployment|pipeline|servers?|requests?|quer(?:y|ies)|jobs?|page|form|app|ci|login|checks?|suite|"
+    r"connection|import|"
     r"install|migration)$"
 )
 UNNAMED = _p(r"^(?:that|this|the|my|your) (?:approach|solution|fix|idea|method|strategy|one|change|suggestion|trick)$")
@@ -198,7 +225,13 @@ PRONOUNS = frozenset(["it", "that", "this", "these", "those", "they", "which", "
 
 # ---------------------------------------------------------------------- what is wanted
 
-NOTHING = r"(?:(?:it|this|that|you|them|him|her)\b|what you|how you|your (?:idea|work|answer))"
+NOTHING = (
+    r"(?:(?:it|this|that|these|those|you|them|him|her|how|when)\b|what you|how you|your (?:idea|work|answer)|"
+    r"(?:the|all|"
+    r"both|your)\s+"
+    r"(?:\w+\s+)?(?:ideas?|suggestions?|sound|look|options?|recommendations?|mix|concept|plan|list|tips?|"
+    r"examples?|answers?)\b)"
+)
 # What follows "always" or "never" without telling anybody to do something.
 NO_ORDER = (
     r"(?:mind|happy|glad|a|an|been|said|heard|thought|knew|saw|seen|had|have|has|is|are|was|were|works?|nice|"
@@ -224,8 +257,8 @@ WISHES = (
     ),
     (
         _p(
-            rf"^i(?: {VERY})* (?:hate|dislike|can'?t stand|{NOT} (?:like|want|enjoy|care for))(?! to (?:test|"
-            rf"check|ask|know)\b)\s+(?P<wish>(?!{NOTHING}).+?){END}"
+            rf"^i(?: {VERY})* (?:hate|dislike|can'?t stand|{NOT} (?:like|want|enjoy|care for))(?! "
+            rf"to\b)\s+(?P<wish>(?!{NOTHING}).+?){END}"
         ),
         0.85,
         "dislikes {}",
@@ -293,7 +326,7 @@ WISHES = (
         "{}",
     ),
     (_p(rf"^i(?:'d| would) like you to (?P<how>always|never)\s+(?P<wish>.+?){END}"), 0.9, "{how} {}"),
-    (_p(rf"^i(?:'m| am) (?:using|running|on)\s+(?P<wish>(?!{NOTHING})\S*[A-Z\d].+?){END}"), 0.6, "uses {}"),
+    (_p(rf"^i(?:'m| am) (?:using|running)\s+(?P<wish>(?!{NOTHING})\S*[A-Z\d].+?){END}"), 0.6, "uses {}"),
     (
         _p(
             rf"^i(?:'m| am) (?P<wish>(?:vegan|vegetarian|colou?r-?blind|left-handed|allergic to .+?|based in "
@@ -337,8 +370,16 @@ STRONG = (
     r"belongs? to|contains?|sends?|consists? of|allows?|handles?|validates?|redirects? to|starts? (?:at|on)|"
     r"closes? (?:at|on))"
 )
+_NO_SUBJECT = (
+    r"(?:Your?|Since|Both|One|If|When|There|Here|It|This|That|These|Those|What|Which|Who|He|She|They|Some|Many|"
+    r"Most|Every|Another|"
+    r"Why|How|Where|Also|So|And|But|As|For|With|In|On|At|By|To|From|After|Before|While|Although|Because|"
+    r"However|Remember|"
+    r"Maybe|Perhaps|Overall|Finally|First|Then|Next|Now|I|We|My|Our|Its|Their|All|Each|Any|No)\b"
+)
 SUBJECT = (
-    r"(?:(?:our|the|my|this|these|all|each|every)\s+(?:[\w./'-]+\s+){0,5}?[\w./()'-]+|[A-Z][\w.-]*(?:\s+[\w.-]+){0,3}?|"
+    rf"(?:(?:our|the|my|this|these|all|each|every)\s+(?:[\w./'-]+\s+){{0,5}}?[\w./()'-]+|"
+    rf"(?!{_NO_SUBJECT})[A-Z][\w.-]*(?:\s+[\w.-]+){{0,3}}?|"
     r"[a-z]+_[\w]+(?:\(\))?|[\w.]+\(\))"
 )
 CONCRETE = re.compile(
@@ -367,7 +408,7 @@ FACTS = (
     (
         _p(
             rf"^(?:please )?(?:remember|note|keep in mind|be aware|for the record|important|reminder|heads "
-            rf"up)(?: that|[:,])\s*(?P<fact>.+?){END}"
+            rf"up)(?: that|[:,])\s*(?P<fact>(?!you\b|it's okay\b|to\b).+?){END}"
         ),
         0.85,
     ),
@@ -405,10 +446,21 @@ HAS = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 COPULA = re.compile(
-    rf"^(?P<fact>(?:(?:our|the|my|this|these)\s+(?:[\w./'-]+\s+){{0,5}}?[\w./()'-]+|"
-    rf"[A-Z][\w.-]*(?:\s+[\w.-]+){{0,3}}?)\s+(?:is|are)\s+(?P<what>.+?)){END}",
-    re.IGNORECASE | re.DOTALL,
+    rf"^(?P<fact>(?:(?i:our|the|my|this|these)\s+(?:[\w./'-]+\s+){{0,5}}?[\w./()'-]+|"
+    rf"(?!{_NO_SUBJECT})[A-Z][\w.-]*(?:\s+[\w.-]+){{0,3}}?)\s+(?:is|are)\s+(?P<what>.+?)){END}",
+    re.DOTALL,
 )
+# What may be told of by somebody who only looked at it: parts of a system, with something that can be checked.
+PART = re.compile(
+    r"^(?:the|our|your|this)\s+(?:[\w./'-]+\s+){0,4}?(?:service|server|database|db|api|app|application|system|"
+    r"module|pipeline|"
+    r"backend|frontend|library|component|endpoint|cluster|queue|worker|job|repo|repository|project|table|schema|config|"
+    r"configuration|test suite|timeout|port|token|key|branch|bucket|cache)s?\b",
+    re.IGNORECASE,
+)
+CHECKABLE = re.compile(r"\d|https?://|`|\w_\w|/\w|\b[A-Z][a-z]+[A-Z]|\b[A-Z]{2,}\b")
+CODE = re.compile(r"\w\(\)|`|\w_\w|[a-z][A-Z]")
+ADVICE = re.compile(r"\byou(?:r|rs|rself|'re|'ll|'ve|'d)?\b|\*\*|^#", re.IGNORECASE)
 SMALL_TALK = re.compile(
     r"^(?:the|my|our|this) (?:\w+ )?(?:meeting|call|lunch|dinner|weather|weekend|time|train|day|problem|"
     r"question|answer|point|error)\b",

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
-import unicodedata
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal, Self, TypeVar, get_args
+from typing import Literal, Self, get_args
 
 from alma.clock import now
 from alma.errors import ValidationError
+from alma.graph.keys import digest, entity_id, name_key, type_key
 from alma.model.common import checked_name
 from alma.model.fields import JsonObject, Refused, check_float, check_json_object, check_timestamp
-from alma.model.text import query_terms, terms
 
 Direction = Literal["out", "in", "both"]
-Redact = Callable[[str, str], str]
-"""Gives a text without its secrets; the second text is the name it stands under, if it has one."""
-
-Kept = TypeVar("Kept", "Entity", "Relationship")
 
 DEFAULT_PROJECT = "default"
 _TYPE = re.compile(r"[^\W\d][\w .:/-]{0,63}")
@@ -261,7 +255,7 @@ class GraphStore(ABC):
                 if near in here and far not in paths:
                     paths[far] = (*paths[near], far)
         new = [key for key, path in paths.items() if len(path) > 1 and path[-2] in here and key not in here]
-        return sorted(self.get_entities(new), key=entity_order)
+        return sorted(self.get_entities(new), key=lambda entity: (name_key(entity.name), entity.id))
 
     def __enter__(self) -> Self:
         return self
@@ -273,72 +267,9 @@ class GraphStore(ABC):
 # ---------------------------------------------------------------------- what adapters share
 
 
-def digest(*parts: str) -> str:
-    """An id that follows from the parts alone."""
-    return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()[:32]
-
-
-def entity_id(entity_type: str, name: str) -> str:
-    """The id that follows from a type and a name."""
-    return digest(type_key(entity_type), name_key(name))
-
-
-def name_key(name: str) -> str:
-    """What two names must have in common to be the same."""
-    folded = " ".join(unicodedata.normalize("NFKC", name).casefold().split())
-    return folded if 0 < len(folded) <= 200 else digest(name)
-
-
-def type_key(name: str) -> str:
-    """What two types must have in common to be the same."""
-    return "_".join(re.split(r"[\s_]+", name.casefold().strip()))
-
-
-def merged_entity(kept: Entity, added: Entity) -> Entity:
-    """The entity with what the added one says."""
-    return replace(kept, properties={**kept.properties, **added.properties})
-
-
-def merged_relationship(kept: Relationship, added: Relationship) -> Relationship:
-    """The relationship with what the added one says."""
-    united = {**kept.properties, **added.properties}
-    return replace(kept, properties=united, confidence=max(kept.confidence, added.confidence))
-
-
-def entity_order(entity: Entity) -> tuple[str, str]:
-    """By name, then by id."""
-    return name_key(entity.name), entity.id
-
-
 def self_loop(entity_id: str) -> ValidationError:
     """The error for a relationship that would lead from an entity to itself."""
     return ValidationError("relationship", "source_id", entity_id, "must differ from target_id")
-
-
-def without_secrets(value: Kept, redact: Redact | None) -> Kept:
-    """The entity or relationship as it may be stored."""
-    if redact is None:
-        return value
-    clean = replace(value, properties=_redacted(value.properties, redact, ""))
-    return replace(clean, name=redact(clean.name, "name")) if isinstance(clean, Entity) else clean
-
-
-def _redacted(value: Any, redact: Redact, name: str) -> Any:
-    if isinstance(value, str):
-        return redact(value, name)
-    if isinstance(value, dict):
-        return {redact(key, ""): _redacted(item, redact, key) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_redacted(item, redact, name) for item in value]
-    return value
-
-
-def best_named(candidates: Iterable[Entity], name: str, limit: int) -> list[Entity]:
-    """Those that have this name, then those whose names contain all of its words, shorter ones first."""
-    key, wanted = name_key(name), set(query_terms(name))
-    fitting = [e for e in candidates if name_key(e.name) == key or (wanted and wanted <= set(terms(e.name)))]
-    fitting.sort(key=lambda e: (name_key(e.name) != key, len(e.name), *entity_order(e)))
-    return fitting[:limit]
 
 
 def checked_limit(limit: int) -> int:

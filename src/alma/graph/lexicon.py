@@ -95,7 +95,8 @@ sometimes sorry still such sure test thank thanks that the their them then there
 those though through thus to today tomorrow too try two under unfortunately until up use using very wait was we well
 were what whatever when where whether which while who whoever whose why will with within without would yeah yes
 yesterday yet you your january february march april may june july august september october november december monday
-tuesday wednesday thursday friday saturday sunday todo fixme note api ui ux db id url ci cd qa ceo cto cfo pm am ok
+tuesday wednesday thursday friday saturday sunday dr mr mrs ms prof st todo fixme note
+api ui ux db id url ci cd qa ceo cto cfo pm am ok
 """
 NO_NAMES = frozenset(_NO_NAMES.split())
 
@@ -251,6 +252,9 @@ def _forms(verb: str) -> tuple[str, ...]:
         third = head[:-1] + "ies"
     return tuple(f"{form} {preposition}".strip() for form in (head, third, past))
 
+
+BASE_FORMS = frozenset(_REGULAR)
+"""What only several do: Alice and Bob work; of one, it is a noun or an order."""
 
 VERBS: dict[str, str] = {
     **{form: relation for verb, relation in _REGULAR.items() for form in _forms(verb)},

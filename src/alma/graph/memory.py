@@ -7,20 +7,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from alma.errors import NotFoundError, UniquenessError
-from alma.graph.base import (
-    Direction,
-    Entity,
-    GraphStore,
-    Relationship,
-    best_named,
-    checked_limit,
-    entity_order,
-    merged_entity,
-    merged_relationship,
-    name_key,
-    self_loop,
-    type_key,
-)
+from alma.graph.base import Direction, Entity, GraphStore, Relationship, checked_limit, self_loop
+from alma.graph.keys import name_key, type_key
+from alma.graph.merging import best_named, entity_order, merged_entity, merged_relationship
 
 _Name = tuple[str, str]
 _Edge = tuple[str, str, str]

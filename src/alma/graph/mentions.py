@@ -40,6 +40,7 @@ _DATE = (
 )
 _REQUEST = r"\b(?:PR|MR|pull request|merge request)s?\b"
 _TICKET = r"\b(?:issue|ticket|bug)s?\b"
+_NO_TICKETS = "COVID|UTF|SHA|ISO|GPT|RFC|AES|RSA|MD|HTTP|TLS|IPV|IP|CVE|BM|H|A|B|F|S|X|T|UTC|GMT|PEP|AK|EB|FP|MI"
 _THE = r"(?<=\bthe )|(?<=\bthis )|(?<=\bthat )|(?<=\bour )|(?<=\bmy )|(?<=\bhis )|(?<=\bher )|(?<=\ba )|(?<=\ban )"
 _TITLED = rf"\b(?:Dr|Mr|Mrs|Ms|Prof)\.?\s+({_CAPITAL}(?:\s+{_CAPITAL})?)"
 _PARTS = (
@@ -105,12 +106,17 @@ def _people(text: str) -> Iterator[Mention]:
     english = _reads_english(text)
     for match in re.finditer(rf"{_CAPITAL}(?:\s+(?:(?:van|von|de|der|da|di|bin|al)\s+)*{_CAPITAL}){{0,2}}", text):
         words = list(_words_of(match))
-        while words and words[0][1].lower() in lx.NO_NAMES:
+        while words and _is_no_name(words[0][1]):
             words.pop(0)
-        while words and words[-1][1].lower() in lx.NO_NAMES:
+        while words and _is_no_name(words[-1][1]):
             words.pop()
         if words:
             yield from _person(text, words, english)
+
+
+def _is_no_name(word: str) -> bool:
+    """Whether it is a word that is only written large here; I've and I'll are I."""
+    return re.split("['’]", word.lower())[0] in lx.NO_NAMES
 
 
 def _person(text: str, words: list[tuple[int, str]], english: bool) -> Iterator[Mention]:
@@ -138,7 +144,7 @@ def _acts(rest: str) -> bool:
 
 
 def _is_addressed(before: str) -> bool:
-    return re.search(rf"(?:\b(?:ask|asked|tell|told|thanks|met|with|by|named|called)|{_ROLES})\s+$", before) is not None
+    return re.search(rf"(?:\b(?:ask|asked|tell|told|thanks|met|named|called)|{_ROLES})\s+$", before) is not None
 
 
 def _begins_sentence(before: str) -> bool:
@@ -162,7 +168,7 @@ _RULES: tuple[_Rule, ...] = (
     _by(r"(?<![\w/:])(?:~|\.{1,2})?/(?:[\w.-]{1,60}/){1,12}[\w.-]{0,60}", lx.FILE, 0.85),
     _by(r"`([^`\n]{1,80})`", lx.IDENTIFIER, 0.9),
     _numbered,
-    _by(r"\b[A-Z][A-Z0-9]{1,9}-\d{1,6}\b(?!-)", lx.ISSUE, 0.85),
+    _by(rf"\b(?!(?:{_NO_TICKETS})-)[A-Z][A-Z0-9]{{1,9}}-\d{{1,6}}\b(?!-)", lx.ISSUE, 0.85),
     _by(_DATE, lx.DATE, 0.95),
     _by(r"\b[A-Za-z_]\w{0,60}(?:\.\w{1,60}){0,6}\(\)", lx.IDENTIFIER, 0.9),
     _by(
@@ -170,9 +176,7 @@ _RULES: tuple[_Rule, ...] = (
         lx.TECHNOLOGY,
         0.9,
     ),
-    _by(
-        rf"\b(?:{_CAPITAL}\s+(?:(?:of|&|and|for)\s+)?){{1,4}}(?:{lx.ORGANIZATION_ENDINGS})\b\.?", lx.ORGANIZATION, 0.95
-    ),
+    _by(rf"\b(?:{_CAPITAL}\s+(?:(?:of|&|for)\s+)?){{1,4}}(?:{lx.ORGANIZATION_ENDINGS})\b\.?", lx.ORGANIZATION, 0.95),
     _by(rf"\b(?:University|Bank|Ministry|Institute) of {_CAPITAL}(?:\s+{_CAPITAL})*", lx.ORGANIZATION, 0.9),
     _by(_TITLED, lx.PERSON, 0.9),
     _by(r"(?<![\w@])@([A-Za-z][\w-]{1,38})\b", lx.PERSON, 0.8),

@@ -4,48 +4,26 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import Any
 
 from alma.errors import (
-    ConfigurationError,
-    ConflictError,
-    MissingDependencyError,
     NotFoundError,
-    StorageError,
     UniquenessError,
 )
-from alma.graph.base import (
-    DEFAULT_PROJECT,
-    Direction,
-    Entity,
-    GraphStore,
-    Redact,
-    Relationship,
-    best_named,
-    checked_limit,
-    digest,
-    merged_entity,
-    merged_relationship,
-    name_key,
-    self_loop,
-    type_key,
-    without_secrets,
-)
+from alma.graph.base import DEFAULT_PROJECT, Direction, Entity, GraphStore, Relationship, checked_limit, self_loop
+from alma.graph.bolt import GraphServer
+from alma.graph.keys import digest, name_key, type_key
+from alma.graph.merging import Redact, best_named, merged_entity, merged_relationship, without_secrets
 from alma.model.common import checked_name
 from alma.model.secret import Secret
 from alma.model.text import query_terms, terms
 
-Result = TypeVar("Result")
-Work = Callable[[Any], Result]
-
 _LABEL = "AlmaEntity"
 _ID_LABEL = "AlmaId"
 _GUARD_LABEL = "AlmaRelationshipId"
-_ATTEMPTS = 5
 _RELATION = re.compile(r"[A-Z][A-Z0-9_]{0,63}")
 _CONSTRAINTS = tuple(
     f"CREATE CONSTRAINT {name} IF NOT EXISTS FOR (n:{label}) REQUIRE n.{key} IS UNIQUE"
@@ -75,40 +53,21 @@ class Neo4jGraph(GraphStore):
         timeout_seconds: float = 30.0,
         redact: Redact | None = None,
     ) -> None:
-        try:
-            import neo4j
-        except ImportError as exc:
-            raise MissingDependencyError("neo4j", "neo4j") from exc
-        self._neo4j = neo4j
         self._project_id = checked_name("graph", "project_id", project_id)
-        self._database = database
         self._redact = redact
-        secret = Secret(password)
-        try:
-            self._driver = neo4j.GraphDatabase.driver(
-                uri,
-                auth=(username, secret.reveal()) if username or secret else None,
-                connection_timeout=timeout_seconds,
-                connection_acquisition_timeout=timeout_seconds,
-                max_transaction_retry_time=timeout_seconds,
-            )
-        except (ValueError, neo4j.exceptions.ConfigurationError) as exc:
-            raise ConfigurationError(
-                f"the address of the graph must be like neo4j+s://host or bolt://host: {exc}"
-            ) from exc
-        self._ready = False
+        self._server = GraphServer(uri, username, password, database, timeout_seconds, _CONSTRAINTS)
 
     def add_entity(self, entity: Entity) -> str:
         clean = without_secrets(entity, self._redact)
-        return self._write(lambda tx: self._add_entity(tx, clean))
+        return self._server.write(lambda tx: self._add_entity(tx, clean))
 
     def add_relationship(self, relationship: Relationship) -> str:
         clean = without_secrets(relationship, self._redact)
-        return self._write(lambda tx: self._add_relationship(tx, clean))
+        return self._server.write(lambda tx: self._add_relationship(tx, clean))
 
     def get_entities(self, entity_ids: Iterable[str]) -> list[Entity]:
         wanted = list(dict.fromkeys(entity_ids))
-        found = self._read(lambda tx: self._known(tx, wanted))
+        found = self._server.read(lambda tx: self._known(tx, wanted))
         return list({entity.id: entity for key in wanted if (entity := found.get(key))}.values())
 
     def find_entities(self, name: str | None = None, entity_type: str | None = None, limit: int = 10) -> list[Entity]:
@@ -136,12 +95,12 @@ class Neo4jGraph(GraphStore):
             "RETURN properties(r) AS edge, a.id AS source, b.id AS target"
             for near in {"out": "a", "in": "b", "both": "ab"}[direction]
         ]
-        rows = self._read(lambda tx: [row for query in queries for row in self._run(tx, query, given)])
+        rows = self._server.read(lambda tx: [row for query in queries for row in self._run(tx, query, given)])
         found = {row["edge"]["id"]: _relationship(row["edge"], row["source"], row["target"]) for row in rows}
         return sorted(found.values(), key=lambda each: (each.source_id, each.target_id, type_key(each.relation_type)))
 
     def delete_entity(self, entity_id: str) -> bool:
-        return self._write(lambda tx: self._delete_entity(tx, entity_id))
+        return self._server.write(lambda tx: self._delete_entity(tx, entity_id))
 
     def delete_relationship(self, relationship_id: str) -> bool:
         def delete(tx: Any) -> bool:
@@ -154,11 +113,11 @@ class Neo4jGraph(GraphStore):
             self._forget_edges(tx, [relationship_id])
             return True
 
-        return self._write(delete)
+        return self._server.write(delete)
 
     def close(self) -> None:
-        """Close the driver's connections."""
-        self._driver.close()
+        """Close the connections to the server."""
+        self._server.close()
 
     # ------------------------------------------------------------------ entities
 
@@ -311,55 +270,10 @@ class Neo4jGraph(GraphStore):
         return digest(self._project_id, *_name(entity))
 
     def _nodes(self, query: str, given: Mapping[str, Any]) -> list[Entity]:
-        return [_entity(row["node"]) for row in self._read(lambda tx: self._run(tx, query, given))]
+        return [_entity(row["node"]) for row in self._server.read(lambda tx: self._run(tx, query, given))]
 
     def _run(self, tx: Any, query: str, given: Mapping[str, Any]) -> list[Mapping[str, Any]]:
         return list(tx.run(query, {**given, "project": self._project_id}).data())
-
-    def _read(self, work: Work[Result]) -> Result:
-        with self._session() as session:
-            made: Result = session.execute_read(work)
-            return made
-
-    def _write(self, work: Work[Result]) -> Result:
-        """Another writer may have got there first: then again, with what it wrote in sight."""
-        for _ in range(_ATTEMPTS - 1):
-            try:
-                return self._write_once(work)
-            except ConflictError as exc:
-                if isinstance(exc, UniquenessError):
-                    raise
-        return self._write_once(work)
-
-    def _write_once(self, work: Work[Result]) -> Result:
-        with self._session() as session:
-            made: Result = session.execute_write(work)
-            return made
-
-    @contextmanager
-    def _session(self) -> Iterator[Any]:
-        errors = self._neo4j.exceptions
-        try:
-            self._prepare()
-            with self._driver.session(database=self._database) as session:
-                yield session
-        except (errors.ConstraintError, errors.TransientError) as exc:
-            raise ConflictError(f"another writer changed the graph: {exc.message}") from exc
-        except errors.AuthError as exc:
-            raise ConfigurationError("the graph server refuses this username and password") from exc
-        except (errors.ServiceUnavailable, errors.SessionExpired) as exc:
-            raise StorageError(f"the graph server cannot be reached: {exc}") from exc
-        except (errors.Neo4jError, errors.DriverError) as exc:
-            raise StorageError(f"the graph server could not do that: {exc}") from exc
-
-    def _prepare(self) -> None:
-        """Make sure, once, that no two nodes have one key."""
-        if self._ready:
-            return
-        with self._driver.session(database=self._database) as session:
-            for statement in _CONSTRAINTS:
-                session.run(statement).consume()
-        self._ready = True
 
 
 def _name(entity: Entity) -> tuple[str, str]:

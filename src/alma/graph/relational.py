@@ -6,23 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from alma.errors import NotFoundError
-from alma.graph.base import (
-    DEFAULT_PROJECT,
-    Direction,
-    Entity,
-    GraphStore,
-    Redact,
-    Relationship,
-    best_named,
-    checked_limit,
-    digest,
-    merged_entity,
-    merged_relationship,
-    name_key,
-    self_loop,
-    type_key,
-    without_secrets,
-)
+from alma.graph.base import DEFAULT_PROJECT, Direction, Entity, GraphStore, Relationship, checked_limit, self_loop
+from alma.graph.keys import digest, name_key, type_key
+from alma.graph.merging import Redact, best_named, merged_entity, merged_relationship, without_secrets
 from alma.model.governance import ANONYMOUS, Attribution
 from alma.model.graph import GraphAlias, GraphEntity, GraphRelationship
 from alma.model.query import And, Compare, In, Or, Order, Predicate

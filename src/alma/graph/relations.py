@@ -131,7 +131,7 @@ class _Sentence:
         return False
 
     def _say(self, subjects: Sequence[Mention], mention: Mention, gap: str) -> bool:
-        read = _read_verb(gap, subjects[0]) if subjects else None
+        read = _read_verb(gap, subjects) if subjects else None
         if read is None:
             return False
         relation_type, confidence, passive = read
@@ -140,7 +140,7 @@ class _Sentence:
         return True
 
     def _verb_now(self, gap: str) -> None:
-        self._verb = _read_verb(re.sub(r"^(?:,|and|,\s*and|but)\s+", "", gap), self._subjects[0])
+        self._verb = _read_verb(re.sub(r"^(?:,|and|,\s*and|but)\s+", "", gap), self._subjects)
 
     def _relative(self, before: Mention, mention: Mention) -> bool:
         """The PR that Bob submitted: the verb stands behind, and what it is done to in front."""
@@ -165,7 +165,7 @@ class _Sentence:
         self._found.append(Relation(source, target, kind, min(sure, 0.95), start, end, role))
 
 
-def _read_verb(gap: str, subject: Mention) -> tuple[str, float, bool] | None:
+def _read_verb(gap: str, subjects: Sequence[Mention]) -> tuple[str, float, bool] | None:
     """What the words between say, how certain that is, and whether it is said the other way round."""
     passive = _PASSIVE.fullmatch(gap)
     if passive and _VERB.fullmatch(passive[1]):
@@ -175,7 +175,9 @@ def _read_verb(gap: str, subject: Mention) -> tuple[str, float, bool] | None:
         return None
     word, fillers = verb["verb"], verb["rest"].split()
     known = word in lx.VERBS
-    if len(fillers) > _FILLERS or (not known and subject.entity_type != lx.PERSON):
+    if len(fillers) > _FILLERS or (not known and subjects[0].entity_type != lx.PERSON):
+        return None
+    if word in lx.BASE_FORMS and len(subjects) == 1:
         return None
     return _relation_of(word), (0.9 if known else 0.6) - 0.08 * len([w for w in fillers if len(w) > 3]), False
 

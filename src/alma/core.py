@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any, Self
 from alma.embeddings.base import EmbeddingProvider
 from alma.errors import ScopeViolationError
 from alma.learning.protocols import Execution, Learned, LearningProtocol
+from alma.learning.recommendation import Assessed, Recommendation
 from alma.model.common import checked_name
 from alma.model.governance import Attribution
 from alma.model.learning import DomainKnowledge, UserPreference
 from alma.model.scope import MemoryScope, Scope
 from alma.model.slice import MemorySlice
 from alma.retrieval.engine import RetrievalEngine
+from alma.retrieval.router import checked_query as checked_task
 from alma.retrieval.writing import MemoryWriter
 from alma.storage.base import StorageBackend
 
@@ -101,6 +103,17 @@ class ALMA:
         scope = self.learning.validator.readable_scope(agent)
         return self.retrieval.retrieve(task, agent, self.project_id, user_id, top_k, scope, **options)
 
+    def recommend(self, task: str, agent: str, among: Sequence[str] | None = None) -> Recommendation:
+        """Which strategy to use for a task: one of those asked about, or of all that are known, with the evidence.
+
+        It is the one that promises most; one that was hardly tried may be worth more than it looks, and gets its turn.
+        """
+        return self.learning.recommender.recommend(checked_task(task), self._readable(agent), among)
+
+    def assess(self, task: str, agent: str, strategies: Sequence[str]) -> Sequence[Assessed]:
+        """What to expect of each of these strategies at a task, in the order asked for, with the evidence."""
+        return self.learning.recommender.assess(checked_task(task), self._readable(agent), strategies)[0]
+
     # ------------------------------------------------------------------ after a task
 
     def learn(
@@ -167,6 +180,11 @@ class ALMA:
     def scope(self, agent: str | None = None) -> Scope:
         """The part of the store that belongs to this project, or to one of its agents."""
         return Scope(project_id=self.project_id, agent=agent)
+
+    def _readable(self, agent: str) -> Scope:
+        """What an agent reads: its own, and what others share with it."""
+        scope = self.learning.validator.readable_scope(self._agent(agent))
+        return Scope(project_id=self.project_id, agent=tuple(scope.get_readable_agents()))
 
     def _agent(self, name: str) -> str:
         """The agent's name as the configuration spells it: Helena is helena."""

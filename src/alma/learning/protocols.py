@@ -12,6 +12,7 @@ from alma.embeddings.base import EmbeddingProvider
 from alma.errors import EmbeddingError, ScopeViolationError, ValidationError
 from alma.learning.heuristics import Evidence, HeuristicExtractor, best_alternative
 from alma.learning.lessons import LessonFinder, Neighbourhood, anti_pattern_id
+from alma.learning.recommendation import Recommender
 from alma.learning.strategies import contradicts
 from alma.learning.validation import ScopeValidator, parsed_outcome
 from alma.model.governance import Attribution, AuditEvent
@@ -92,6 +93,7 @@ class LearningProtocol:
         self.extractor = extractor or HeuristicExtractor()
         self._embedder = embedder
         self._lessons = LessonFinder(storage, index, embedder)
+        self.recommender = Recommender(storage, self._lessons.same)
 
     def learn(self, execution: Execution) -> Learned:
         """Record what happened and, when there is enough evidence, what it teaches."""
@@ -110,6 +112,10 @@ class LearningProtocol:
                 vectors[needed.text] = self._vector_of(needed.text)
                 continue
             return Learned(learned.outcome, learned.heuristic, learned.anti_pattern, (*notes, *learned.notes))
+
+    def is_same_strategy(self, one: str, other: str) -> bool:
+        """Whether two texts say to do the same thing."""
+        return self._lessons.same(one, other)
 
     # ------------------------------------------------------------------ VALIDATE
 

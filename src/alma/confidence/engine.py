@@ -1,0 +1,119 @@
+"""The confidence engine: assesses strategies before they are tried, from heuristics, outcomes and anti-patterns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from alma.confidence.signals import ConfidenceSignal, OpportunitySignal, RecommendationLevel, RiskSignal
+from alma.core import ALMA
+from alma.learning.recommendation import Assessed
+from alma.model.belief import belief_in
+from alma.model.learning import AntiPattern, Heuristic
+from alma.model.slice import MemorySlice
+from alma.retrieval.router import checked_query as checked_context
+
+_LOOKED_AT = 20
+_STRONG, _GOOD, _DOUBTFUL, _BAD = 0.8, 0.6, 0.4, 0.25
+_WELL_TRIED = 5
+# What a rule, or a warning, about this very strategy adds to what the outcomes say.
+_RULE_COUNTS_AS, _WARNING_COUNTS_AS = 3.0, 3.0
+
+
+class ConfidenceEngine:
+    """Says what to expect of strategies, with the evidence for it; nothing is stored."""
+
+    def __init__(self, alma: ALMA) -> None:
+        self._alma = alma
+
+    def assess_strategy(self, strategy: str, context: str, agent: str) -> ConfidenceSignal:
+        """What to expect of one strategy in this context."""
+        return self._signals([strategy], context, agent)[0]
+
+    def rank_strategies(self, strategies: Sequence[str], context: str, agent: str) -> list[ConfidenceSignal]:
+        """What to expect of several strategies, the most promising first."""
+        return sorted(self._signals(strategies, context, agent), key=lambda signal: -signal.confidence_score)
+
+    def get_risks(self, context: str, agent: str) -> list[RiskSignal]:
+        """What is known to go wrong in this context, the worst first."""
+        found = self._known(context, agent)
+        return sorted((_warning(each) for each in found.anti_patterns), key=lambda risk: -risk.severity)
+
+    def get_opportunities(self, context: str, agent: str) -> list[OpportunitySignal]:
+        """What is known to work in this context, the surest first."""
+        found = self._known(context, agent)
+        return sorted((_proven(each) for each in found.heuristics), key=lambda chance: -chance.strength)
+
+    def _signals(self, strategies: Sequence[str], context: str, agent: str) -> list[ConfidenceSignal]:
+        found = self._known(context, agent)
+        assessed = self._alma.assess(context, agent, strategies)
+        return [self._signal(each, context, agent, found) for each in assessed]
+
+    def _known(self, context: str, agent: str) -> MemorySlice:
+        return self._alma.retrieve(checked_context(context), agent, top_k=_LOOKED_AT)
+
+    def _signal(self, assessed: Assessed, context: str, agent: str, found: MemorySlice) -> ConfidenceSignal:
+        rules = [each for each in found.heuristics if self._is_same(each.strategy, assessed.strategy)]
+        warnings = [each for each in found.anti_patterns if self._is_same(each.pattern, assessed.strategy)]
+        score = _weighed(assessed, rules, warnings)
+        return ConfidenceSignal(
+            strategy=assessed.strategy,
+            context=context,
+            agent=agent,
+            confidence_score=score,
+            recommendation=_level(score, assessed, warnings),
+            assessed=assessed,
+            risks=(*map(_warning, warnings), *_doubts(assessed)),
+            opportunities=tuple(map(_proven, rules)),
+        )
+
+    def _is_same(self, one: str, other: str) -> bool:
+        return self._alma.learning.is_same_strategy(one, other)
+
+
+def _weighed(assessed: Assessed, rules: Sequence[Heuristic], warnings: Sequence[AntiPattern]) -> float:
+    """The expectation, drawn towards what rules and warnings say that were not made from these outcomes."""
+    total, weight = assessed.expected * (1 + assessed.tried), 1.0 + assessed.tried
+    for rule in rules:
+        if belief_in(rule) is None:
+            total, weight = total + _RULE_COUNTS_AS * rule.confidence, weight + _RULE_COUNTS_AS
+    for warning in warnings:
+        if not warning.outcomes_for:
+            weight += _WARNING_COUNTS_AS
+    return min(1.0, max(0.0, total / weight))
+
+
+def _level(score: float, assessed: Assessed, warnings: Sequence[AntiPattern]) -> RecommendationLevel:
+    if score < _BAD or (warnings and score < _DOUBTFUL):
+        return RecommendationLevel.AVOID
+    if score < _DOUBTFUL or (warnings and score < _GOOD):
+        return RecommendationLevel.CAUTION
+    if score < _GOOD:
+        return RecommendationLevel.NEUTRAL
+    if score >= _STRONG and assessed.tried >= _WELL_TRIED:
+        return RecommendationLevel.STRONG_YES
+    return RecommendationLevel.YES
+
+
+def _doubts(assessed: Assessed) -> list[RiskSignal]:
+    if not assessed.tried:
+        return [RiskSignal("untested", "It was never tried here", 0.3)]
+    failed = assessed.tried - assessed.succeeded
+    if failed > assessed.succeeded:
+        share = failed / assessed.tried
+        return [RiskSignal("fails_often", f"It failed {failed} of {assessed.tried} times", share, assessed.outcome_ids)]
+    return []
+
+
+def _warning(known: AntiPattern) -> RiskSignal:
+    why = f": {known.why_bad}" if known.why_bad else ""
+    severity = known.occurrence_count / (known.occurrence_count + 1)
+    return RiskSignal(
+        "anti_pattern", f"“{known.pattern}” is to be avoided{why}", severity, (known.id, *known.outcomes_for)
+    )
+
+
+def _proven(known: Heuristic) -> OpportunitySignal:
+    belief = belief_in(known)
+    strength = known.confidence if belief is None else belief.lower_bound
+    text = f"“{known.strategy}” is known to work for “{known.condition}”"
+    return OpportunitySignal("proven_strategy", text, strength, (known.id, *known.outcomes_for))

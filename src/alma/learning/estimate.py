@@ -1,0 +1,86 @@
+"""The estimate: how likely each strategy is to succeed at a task, from outcomes of all strategies on other tasks.
+
+A Gaussian process over (task, strategy). What is shared by all strategies is how hard a task is; what is a strategy's
+own is how good it is everywhere, and how good on tasks like this. So an outcome on a hard task says more for a strategy
+than one on a task that everything solves, and one outcome tells something about all of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+# How much outcomes vary, in shares of their variance: with how hard all tasks are, how hard tasks like this are, how
+# good a strategy is, and how good it is on tasks like this.
+_ALL_TASKS, _SUCH_TASKS, _STRATEGY, _STRATEGY_ON_SUCH_TASKS = 0.2, 0.6, 0.05, 0.5
+# How much outcomes vary for no reason at all; the evidence itself says which fits.
+_NOISES = (0.1, 0.3, 1.0, 3.0)
+# How many outcomes the average counts as, when what a strategy does everywhere is estimated.
+_SHRINKING = 25.0
+_LEAST_VARIANCE = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Observations:
+    """Outcomes: on which task (a number), with which strategy (a number) and how well (0 to 1), each an array."""
+
+    tasks: Any
+    strategies: Any
+    results: Any
+
+    def __len__(self) -> int:
+        return len(self.results)
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """For each strategy the expected share of successes, and how unsure its own part of that is."""
+
+    means: Any
+    deviations: Any
+
+
+def averages(observed: Observations, strategies: int) -> Any:
+    """How each strategy does everywhere, drawn towards what all of them do."""
+    counts = np.bincount(observed.strategies, minlength=strategies)
+    sums = np.bincount(observed.strategies, weights=observed.results, minlength=strategies)
+    overall = observed.results.mean() if len(observed) else 0.5
+    return (sums + _SHRINKING * overall) / (counts + _SHRINKING)
+
+
+def estimate(observed: Observations, alike: Any, among: Any, expected: Any, noise: float) -> Estimate:
+    """What these outcomes say about a task.
+
+    `alike` is how alike each outcome's task is to it, `among` how alike they are to each other, `expected` what each
+    strategy does everywhere.
+    """
+    own = observed.strategies[None, :] == np.arange(len(expected))[:, None]
+    special = own * (_STRATEGY + _STRATEGY_ON_SUCH_TASKS * alike)[None, :]
+    common = (_ALL_TASKS + _SUCH_TASKS * alike)[None, :]
+    surprise = observed.results - expected[observed.strategies]
+    solved = np.linalg.solve(_covariance(observed, among, noise), np.column_stack([surprise, special.T]))
+    means = expected + (common + special) @ solved[:, 0]
+    left = _STRATEGY + _STRATEGY_ON_SUCH_TASKS - np.einsum("sn,ns->s", special, solved[:, 1:])
+    spread = max(float(observed.results.var()), _LEAST_VARIANCE)
+    return Estimate(np.clip(means, 0, 1), np.sqrt(np.maximum(left, 0) * spread))
+
+
+def fitting_noise(observed: Observations, among: Any, expected: Any) -> float:
+    """The noise under which these outcomes are likeliest."""
+    surprise = observed.results - expected[observed.strategies]
+    scaled = surprise / np.sqrt(max(float(observed.results.var()), _LEAST_VARIANCE))
+    return max(_NOISES, key=lambda noise: _likelihood(_covariance(observed, among, noise), scaled))
+
+
+def _covariance(observed: Observations, among: Any, noise: float) -> Any:
+    same = observed.strategies[:, None] == observed.strategies[None, :]
+    matrix = _ALL_TASKS + _SUCH_TASKS * among + same * (_STRATEGY + _STRATEGY_ON_SUCH_TASKS * among)
+    matrix[np.diag_indices(len(matrix))] += noise
+    return matrix
+
+
+def _likelihood(covariance: Any, values: Any) -> float:
+    _, determinant = np.linalg.slogdet(covariance)
+    return float(-0.5 * (values @ np.linalg.solve(covariance, values) + determinant))

@@ -1,0 +1,203 @@
+"""Recommendation: which of the known strategies to use for a task, and what speaks for each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from alma.errors import ValidationError
+from alma.learning.estimate import Estimate, Observations, averages, estimate, fitting_noise
+from alma.learning.evidence import Evidence, EvidenceReader, nearest
+from alma.learning.strategies import strategy_key
+from alma.model.learning import Heuristic
+from alma.model.scope import Scope
+from alma.storage.base import StorageBackend
+
+# How many of the outcomes on the most similar tasks are weighed against each other.
+_WEIGHED = 500
+# How many are looked at to see how much outcomes vary for no reason.
+_SAMPLED = 300
+# A strategy that is less well known is worth trying: by how much of what is not known about it.
+_CURIOSITY = 1.0
+_NAMED = 5
+_UNKNOWN_NOISE = 1.0
+_Z = 1.645
+
+Same = Callable[[str, str], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Assessed:
+    """What is known about one strategy for a task.
+
+    `expected` is the share of successes to be expected, which lies between the two bounds with a probability of nine
+    in ten. `outcome_ids` are those on the most similar tasks it was tried on, most similar first.
+    """
+
+    strategy: str
+    expected: float
+    lower_bound: float
+    upper_bound: float
+    tried: int
+    succeeded: int
+    outcome_ids: tuple[str, ...] = ()
+    heuristic_ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Recommendation:
+    """The strategy to use, and what is known about every one that was asked about, the recommended one first."""
+
+    strategy: str
+    ranked: tuple[Assessed, ...]
+
+    @property
+    def best(self) -> Assessed:
+        """What is known about the recommended strategy."""
+        return self.ranked[0]
+
+    def __str__(self) -> str:
+        best = self.best
+        return (
+            f"{self.strategy} ({best.expected:.0%} expected, between {best.lower_bound:.0%} and "
+            f"{best.upper_bound:.0%}; tried {best.tried} times, succeeded {best.succeeded})"
+        )
+
+
+class Recommender:
+    """Weighs what happened on similar tasks, for all strategies together."""
+
+    def __init__(self, storage: StorageBackend, same: Same) -> None:
+        self._storage = storage
+        self._reader = EvidenceReader(storage)
+        self._same = same
+        self._matches: dict[tuple[str, str], bool] = {}
+        self._noises: dict[Scope, tuple[int, float]] = {}
+
+    def recommend(self, task: str, scope: Scope, among: Iterable[str] | None = None) -> Recommendation:
+        """The strategy that promises most, where one that is little known may prove better than it looks."""
+        assessed, curiosity = self.assess(task, scope, among)
+        best = max(range(len(assessed)), key=lambda i: (assessed[i].expected + _CURIOSITY * curiosity[i], -i))
+        rest = sorted((a for i, a in enumerate(assessed) if i != best), key=lambda a: -a.expected)
+        return Recommendation(assessed[best].strategy, (assessed[best], *rest))
+
+    def assess(
+        self, task: str, scope: Scope, among: Iterable[str] | None = None
+    ) -> tuple[Sequence[Assessed], Sequence[float]]:
+        """What is known about each strategy for this task, and how unsure it is."""
+        evidence = self._reader.read(scope)
+        rules = self._storage.find(Heuristic, scope)
+        strategies = _checked(among, evidence, rules)
+        known = self._mapped(evidence, strategies)
+        alike = evidence.writings.alike(task) if len(evidence.writings) else np.zeros(0)
+        found = self._estimate(evidence, known, alike, len(strategies), scope)
+        return [
+            self._assessed(i, strategy, evidence, known, alike, found, rules) for i, strategy in enumerate(strategies)
+        ], found.deviations
+
+    # ------------------------------------------------------------------ the numbers
+
+    def _estimate(self, evidence: Evidence, known: Any, alike: Any, count: int, scope: Scope) -> Estimate:
+        observed = _observations(evidence, known)
+        expected = averages(observed, count)
+        if not len(observed):
+            return Estimate(expected, np.full(count, 0.5))
+        noise = self._noise(scope, observed, evidence, expected)
+        likeness = alike[observed.tasks]
+        local = _part(observed, nearest(likeness, _WEIGHED))
+        return estimate(local, alike[local.tasks], _among(evidence, local), expected, noise)
+
+    def _noise(self, scope: Scope, observed: Observations, evidence: Evidence, expected: Any) -> float:
+        """How much outcomes vary for no reason; asked again whenever there is half as much evidence more."""
+        size, noise = self._noises.get(scope, (0, _UNKNOWN_NOISE))
+        if len(observed) >= max(20, 1.5 * size) or len(observed) < size:
+            chosen = np.linspace(0, len(observed) - 1, min(_SAMPLED, len(observed))).astype(int)
+            sample = _part(observed, chosen)
+            noise = fitting_noise(sample, _among(evidence, sample), expected)
+            self._noises[scope] = (len(observed), noise)
+        return noise
+
+    def _mapped(self, evidence: Evidence, strategies: Sequence[str]) -> Any:
+        """Which of the strategies each strategy of the evidence is, or -1."""
+        exact = {strategy_key(strategy): i for i, strategy in reversed(list(enumerate(strategies)))}
+        return np.array([self._match(text, strategies, exact) for text in evidence.strategy_rows], dtype=int)
+
+    def _match(self, text: str, strategies: Sequence[str], exact: dict[str, int]) -> int:
+        number = exact.get(strategy_key(text))
+        if number is not None:
+            return number
+        return next((i for i, strategy in enumerate(strategies) if self._is_same(text, strategy)), -1)
+
+    def _is_same(self, one: str, other: str) -> bool:
+        if (one, other) not in self._matches:
+            self._matches[one, other] = self._same(one, other)
+        return self._matches[one, other]
+
+    # ------------------------------------------------------------------ the words
+
+    def _assessed(
+        self,
+        number: int,
+        strategy: str,
+        evidence: Evidence,
+        known: Any,
+        alike: Any,
+        found: Estimate,
+        rules: Sequence[Heuristic],
+    ) -> Assessed:
+        own = np.flatnonzero(known[evidence.strategies] == number) if len(evidence.ids) else np.zeros(0, dtype=int)
+        tasks = np.array(evidence.tasks, dtype=int)[own]
+        nearest_first = own[np.argsort(-alike[tasks], kind="stable")] if len(own) else own
+        expected, unsure = float(found.means[number]), float(found.deviations[number])
+        return Assessed(
+            strategy=strategy,
+            expected=expected,
+            lower_bound=max(0.0, expected - _Z * unsure),
+            upper_bound=min(1.0, expected + _Z * unsure),
+            tried=len(own),
+            succeeded=round(float(np.array(evidence.results)[own].sum())) if len(own) else 0,
+            outcome_ids=tuple(evidence.ids[i] for i in nearest_first[:_NAMED]),
+            heuristic_ids=tuple(rule.id for rule in rules if self._is_same(rule.strategy, strategy))[:_NAMED],
+        )
+
+
+def _checked(among: Iterable[str] | None, evidence: Evidence, rules: Sequence[Heuristic]) -> list[str]:
+    if among is None:
+        known = dict.fromkeys([rule.strategy for rule in rules] + [text for text in evidence.strategy_rows if text])
+        if not known:
+            raise ValidationError("recommend", "among", among, "must name strategies, since none is known yet")
+        return list(known)
+    if isinstance(among, str):
+        raise ValidationError("recommend", "among", among, "must be a list of strategies")
+    strategies = list(dict.fromkeys(among))
+    for strategy in strategies:
+        if not isinstance(strategy, str) or not strategy.strip():
+            raise ValidationError("recommend", "among", strategy, "must hold texts that say what to do")
+    if not strategies:
+        raise ValidationError("recommend", "among", among, "must name at least one strategy")
+    return strategies
+
+
+def _observations(evidence: Evidence, known: Any) -> Observations:
+    """The outcomes of the strategies that are asked about."""
+    if not evidence.ids:
+        empty = np.zeros(0, dtype=int)
+        return Observations(empty, empty, np.zeros(0))
+    strategies = known[np.array(evidence.strategies, dtype=int)]
+    kept = strategies >= 0
+    return Observations(
+        np.array(evidence.tasks, dtype=int)[kept], strategies[kept], np.array(evidence.results, dtype=float)[kept]
+    )
+
+
+def _part(observed: Observations, chosen: Any) -> Observations:
+    return Observations(observed.tasks[chosen], observed.strategies[chosen], observed.results[chosen])
+
+
+def _among(evidence: Evidence, observed: Observations) -> Any:
+    """How alike the tasks of these outcomes are to each other; each task is compared once."""
+    unique, place = np.unique(observed.tasks, return_inverse=True)
+    return evidence.writings.among(unique)[np.ix_(place, place)]

@@ -1,0 +1,93 @@
+"""Resemblance: how alike tasks are written, by the pieces of their words.
+
+Meaning alone does not tell `run/load-40.cfg` from `run/load-41.cfg`, nor a question of one kind from one of another;
+how they are written does. Pieces that every task has say less than those that few have.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+_SHORTEST, _LONGEST = 2, 5
+_DIMENSIONS = 2048
+_CHARACTERS_READ = 2000
+# How fast the resemblance of the writing fades.
+_NEARNESS = 5.0
+
+
+class Writings:
+    """The writing of many texts, as far as it is needed to compare them; texts can only be added."""
+
+    def __init__(self) -> None:
+        self._pieces = np.zeros((0, _DIMENSIONS), dtype=np.float32)
+        self._used = 0
+        self._having = np.zeros(_DIMENSIONS, dtype=np.float32)
+        self._weighed_at = 0
+        self._weights = np.ones(_DIMENSIONS, dtype=np.float32)
+        self._lengths = np.zeros(0, dtype=np.float32)
+
+    def __len__(self) -> int:
+        return self._used
+
+    def add(self, texts: Sequence[str]) -> None:
+        """Take in further texts; they are numbered in the order they came."""
+        self._reserve(len(texts))
+        for text in texts:
+            row = pieces_of(text)
+            self._pieces[self._used] = row
+            self._having += row != 0
+            self._used += 1
+        self._weigh()
+
+    def alike(self, text: str) -> Any:
+        """How alike each text is to this one: from 0 to 1."""
+        row, rows = pieces_of(text), self._pieces[: self._used]
+        weighted = row * self._weights
+        length = float(np.linalg.norm(weighted)) or 1.0
+        return _likeness(rows @ (weighted * self._weights) / (self._lengths * length), rows @ row)
+
+    def among(self, numbers: Any) -> Any:
+        """How alike these texts are among each other."""
+        rows = self._pieces[numbers]
+        weighted = rows * self._weights / self._lengths[numbers][:, None]
+        return _likeness(weighted @ weighted.T, rows @ rows.T)
+
+    def _weigh(self) -> None:
+        """What each piece is worth: the fewer texts have it, the more; weighed anew as the texts become more."""
+        if self._used >= 1.1 * self._weighed_at:
+            self._weighed_at = self._used
+            self._weights = np.log((1 + self._used) / (1 + self._having)).astype(np.float32)
+            self._lengths = np.zeros(0, dtype=np.float32)
+        known = len(self._lengths)
+        lengths = np.linalg.norm(self._pieces[known : self._used] * self._weights, axis=1)
+        # What has nothing that others lack resembles nothing by it.
+        self._lengths = np.concatenate([self._lengths, np.where(lengths > 0, lengths, np.inf)])
+
+    def _reserve(self, more: int) -> None:
+        if self._used + more > len(self._pieces):
+            room = np.zeros((max(256, len(self._pieces) // 2, more), _DIMENSIONS), dtype=np.float32)
+            self._pieces = np.vstack([self._pieces, room])
+
+
+def _likeness(telling: Any, written: Any) -> Any:
+    """Half of it by what is rare, which reaches far, and half by the whole writing, which is near or not."""
+    return 0.5 * np.clip(telling, 0, 1) + 0.5 * np.exp(_NEARNESS * (np.minimum(written, 1) - 1))
+
+
+def pieces_of(text: str) -> Any:
+    """The pieces of two to five letters of the words, each counted less the more often it comes; of length 1."""
+    counted: Counter[str] = Counter()
+    for word in text[:_CHARACTERS_READ].lower().split():
+        padded = f" {word} "
+        for length in range(_SHORTEST, _LONGEST + 1):
+            counted.update(padded[i : i + length] for i in range(max(1, len(padded) - length + 1)))
+    row = np.zeros(_DIMENSIONS, dtype=np.float32)
+    for piece, count in counted.items():
+        row[zlib.crc32(piece.encode()) % _DIMENSIONS] += 1 + math.log(count)
+    return row / (float(np.linalg.norm(row)) or 1.0)

@@ -12,6 +12,7 @@ from alma.errors import ConfigurationError
 if TYPE_CHECKING:
     from alma.graph.base import GraphStore
     from alma.llm.base import LanguageModel
+    from alma.storage.base import StorageBackend
 
 Made = TypeVar("Made")
 Maker = Callable[[Mapping[str, Any]], Made]
@@ -23,7 +24,8 @@ def create_graph_store(backend: str = "memory", **options: Any) -> GraphStore:
     * `memory`: in this process, for as long as it lives.
     * `neo4j`: `uri`, `username`, `password`, and `database`, if it is not the default one.
     * `storage`: in an open store (`storage=alma.storage`).
-    * `sqlite` (`path`), `postgres` (`dsn`), `file` (`path`): in a store that is opened for it and closed with it.
+    * `sqlite` (`path`), `postgres` (`dsn`, or `host`, `database` …), `file` (`path`): in a store that is opened for it
+      and closed with it.
 
     All but `memory` take `project_id`; those of other projects are not seen.
     """
@@ -67,29 +69,45 @@ def _graph_in_storage(options: Mapping[str, Any]) -> GraphStore:
     return StorageGraph(**options)
 
 
-def _graph_at(option: str, address: Callable[[str], str]) -> Maker[GraphStore]:
-    """Makes graphs in stores of their own, found by one option."""
+def _graph_at(option: str, other: str, address: Callable[[str], str] = str) -> Maker[GraphStore]:
+    """Makes graphs in stores of their own, found by one option, which may have another name."""
 
     def make(options: Mapping[str, Any]) -> GraphStore:
-        from alma.graph.relational import StorageGraph
-
-        place = options.get(option)
+        place = options.get(option) or options.get(other)
         if not place:
             raise ConfigurationError(f"this graph store needs {option}=…, the place where it is kept")
-        rest = {name: value for name, value in options.items() if name != option}
-        return StorageGraph(open_storage(address(str(place))), close_storage=True, **rest)
+        rest = {name: value for name, value in options.items() if name not in (option, other)}
+        return _graph_of_its_own(lambda more: open_storage(address(str(place)), **more), rest)
 
     return make
+
+
+def _graph_in_postgres(options: Mapping[str, Any]) -> GraphStore:
+    if "host" not in options:
+        return _graph_at("dsn", "url")(options)
+    from alma.storage.postgresql import PostgreSQLStorage
+
+    return _graph_of_its_own(lambda place: PostgreSQLStorage(**place), options)
+
+
+def _graph_of_its_own(opened: Callable[[Mapping[str, Any]], StorageBackend], options: Mapping[str, Any]) -> GraphStore:
+    """A graph whose store is closed with it; what is no option of the graph is one of the store."""
+    from alma.graph.relational import StorageGraph
+
+    own = {name: options[name] for name in ("project_id", "by", "redact") if name in options}
+    place = {name: value for name, value in options.items() if name not in own}
+    storage = opened(place)
+    return StorageGraph(storage, close_storage=True, **own)
 
 
 _GRAPHS: dict[str, Maker[GraphStore]] = {
     "memory": _memory_graph,
     "neo4j": _neo4j_graph,
     "storage": _graph_in_storage,
-    "sqlite": _graph_at("path", lambda place: place),
-    "postgres": _graph_at("dsn", lambda place: place),
-    "postgresql": _graph_at("dsn", lambda place: place),
-    "file": _graph_at("path", lambda place: f"file://{place}"),
+    "sqlite": _graph_at("path", "db_path"),
+    "postgres": _graph_in_postgres,
+    "postgresql": _graph_in_postgres,
+    "file": _graph_at("path", "storage_dir", lambda place: f"file://{place}"),
 }
 
 

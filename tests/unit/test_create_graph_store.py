@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -56,6 +57,10 @@ def test_a_graph_lives_in_a_database(postgres_dsn: str) -> None:
     with create_graph_store("postgres", dsn=postgres_dsn) as graph:
         graph.add_entity(Entity("e1", "Alice", "person"))
         assert graph.get_entity("e1") is not None
+    parts = urlsplit(postgres_dsn)
+    place = {"host": parts.hostname, "port": parts.port, "database": parts.path[1:], "user": parts.username}
+    with create_graph_store("postgres", **place, password=parts.password, project_id="default") as graph:
+        assert graph.get_entity("e1") is not None
 
 
 def test_a_graph_lives_in_an_open_store_and_leaves_it_open(tmp_path: Path) -> None:
@@ -100,6 +105,8 @@ def test_what_is_missing_or_wrong_is_named() -> None:
         create_graph_store("sqlite")
     with pytest.raises(ConfigurationError, match="colour"):
         create_graph_store("memory", colour="red")
+    with pytest.raises(ConfigurationError, match="colour"):
+        create_graph_store("sqlite", path="alma.db", colour="red")
     with pytest.raises(ConfigurationError, match="uri"):
         create_graph_store("neo4j")
     with pytest.raises(ConfigurationError, match="neo4j\\+s://host"):

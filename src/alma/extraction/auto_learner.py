@@ -202,5 +202,7 @@ def _described(fact: ExtractedFact) -> dict[str, Any]:
         "start": fact.evidence.start,
         "end": fact.evidence.end,
     }
-    more = ("task", "strategy", "success", "reason", "alternative", "category", "corrects")
+    more = ("task", "strategy", "success", "alternative", "category", "corrects")
+    # What is called "reason" beside a rejected fact is why it was rejected.
+    described |= {} if fact.reason is None else {"why": fact.reason}
     return {**described, **{name: value for name in more if (value := getattr(fact, name)) is not None}}

@@ -12,26 +12,24 @@ from alma.llm.base import LanguageModel, Message, Schema
 
 _FENCED = re.compile(r"```(?:json)?\s*(.*?)```", re.DOTALL | re.IGNORECASE)
 _THOUGHTS = re.compile(r"<think>.*?</think>", re.DOTALL | re.IGNORECASE)
-_AGAIN = "That was not the JSON that was asked for. Answer again with the JSON object alone, as the schema says."
+_AGAIN = "That was no JSON. Answer again with one JSON object alone, which fits this schema:\n{}"
 _TRIALS = 2
 
 
 def complete_json(
     llm: LanguageModel, messages: Iterable[Message], schema: Schema, max_tokens: int = 1_024
 ) -> dict[str, Any]:
-    """The JSON object that the model answers with; asked once more if there is none in its answer.
+    """The JSON object that the model answers with; asked once more, with the schema in words, if there is none in it.
 
     Which fields it has is for the caller to check: a schema is a wish to some services.
     """
     asked = [*messages]
-    asked.append(Message("system", f"Answer with one JSON object that fits this schema:\n{json.dumps(schema)}"))
-    asked.sort(key=lambda message: message.role != "system")
     for _ in range(_TRIALS):
         answer = llm.complete(asked, schema, max_tokens).text
         found = read_object(answer)
         if found is not None:
             return found
-        asked += [Message("assistant", answer[:2_000]), Message("user", _AGAIN)]
+        asked += [Message("assistant", answer[:2_000]), Message("user", _AGAIN.format(json.dumps(schema)))]
     raise LanguageModelError(f"{llm.model} did not answer with JSON, asked {_TRIALS} times")
 
 

@@ -81,6 +81,21 @@ def test_an_agent_learns_nothing_outside_of_its_scope(alma: ALMA) -> None:
     assert alma.storage.count(DomainKnowledge, EVERYWHERE) == 0
 
 
+def test_what_was_corrected_is_believed_no_longer(alma: ALMA) -> None:
+    told = [{"role": "assistant", "content": "The staging database is on port 5432."}]
+    AutoLearner(alma).learn_from_conversation(told, "victor")
+    AutoLearner(alma).learn_from_conversation([*told, *said("No, it is 5433, not 5432.")], "victor")
+    kept = {each.fact: each.confidence for each in alma.storage.find(DomainKnowledge, alma.scope("victor"))}
+    assert kept["The staging database is on port 5433"] > 0.5
+    assert kept["The staging database is on port 5432"] < 0.1
+
+
+def test_what_is_true_of_a_user_is_told_to_nobody_else(alma: ALMA) -> None:
+    AutoLearner(alma).learn_from_conversation(said("My cat's name is Luna."), "victor", user_id="ana")
+    assert alma.storage.count(DomainKnowledge, EVERYWHERE) == 0
+    assert [each.category for each in alma.storage.find(UserPreference, Scope(user_id="ana"))] == ["profile"]
+
+
 def test_an_unknown_agent_learns_nothing(alma: ALMA) -> None:
     results = AutoLearner(alma).learn_from_conversation(README, "stranger")
     assert "stranger" in reasons(results)[0]

@@ -73,6 +73,17 @@ def test_what_a_user_wants_is_a_preference(text: str, preference: str) -> None:
     assert fact.category
 
 
+@pytest.mark.parametrize("text", ["My cat's name is Luna", "My budget is 200 dollars", "my car is a 2018 Honda"])
+def test_what_is_true_of_a_user_is_theirs(text: str) -> None:
+    fact = only(of_user(text))
+    assert (fact.fact_type, fact.category) == (FactType.PREFERENCE, "profile")
+
+
+def test_what_is_true_of_a_users_system_is_domain_knowledge() -> None:
+    assert only(of_user("My API uses OAuth 2.0")).fact_type is FactType.DOMAIN_KNOWLEDGE
+    assert only(of_user("my staging database is on port 5433")).fact_type is FactType.DOMAIN_KNOWLEDGE
+
+
 def test_what_an_assistant_wants_is_none() -> None:
     assert facts(("assistant", "I prefer tabs. Always use tabs. Call me Bot.")) == []
 

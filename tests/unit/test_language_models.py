@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from alma.errors import ConfigurationError, LanguageModelError, MissingDependencyError, ValidationError
-from alma.extraction import LLMFactExtractor, RuleBasedExtractor
 from alma.llm.anthropic import AnthropicModel
 from alma.llm.azure import AzureOpenAIModel
 from alma.llm.base import LanguageModel, Message
@@ -268,12 +267,3 @@ class TestARealModel:
     def test_it_keeps_to_a_schema(self, llm: LanguageModel) -> None:
         found = complete_json(llm, [Message("user", "How many legs has a dog?")], SCHEMA, max_tokens=30)
         assert isinstance(found["n"], int)
-
-    def test_whatever_it_proposes_only_what_was_said_is_taken(self, llm: LanguageModel) -> None:
-        told = [
-            {"role": "user", "content": "Test the login form"},
-            {"role": "assistant", "content": "I used incremental validation which worked well."},
-        ]
-        result = LLMFactExtractor(llm, fallback=RuleBasedExtractor(), max_tokens=60).extract(told)
-        for fact in result.facts:
-            assert fact.evidence.text in told[fact.evidence.message]["content"]

@@ -13,6 +13,7 @@ from alma.errors import ALMAError, ConfigurationError, ProviderError, StorageErr
 from alma.extraction.facts import ExtractedFact, FactExtractor, FactType, Turn, conversation
 from alma.extraction.rules import RuleBasedExtractor
 from alma.extraction.topics import GENERAL, domain_of
+from alma.model.governance import Attribution
 from alma.model.learning import DomainKnowledge, Outcome, UserPreference
 from alma.model.query import And, Compare
 from alma.model.scope import Scope
@@ -20,6 +21,7 @@ from alma.model.scope import Scope
 _LOG = logging.getLogger("alma.extraction")
 _SOURCE = "conversation"
 _DEFAULT_CONFIDENCE = 0.5
+_DOUBTED = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +138,7 @@ class AutoLearner:
             case FactType.DOMAIN_KNOWLEDGE:
                 domain = self._domain(fact, place.agent) or GENERAL
                 made = self._alma.add_domain_knowledge(place.agent, domain, fact.content, _SOURCE)
+                self._doubt(fact.supersedes, place.agent)
             case FactType.OUTCOME | FactType.HEURISTIC | FactType.ANTI_PATTERN:
                 made = self._alma.learn(
                     agent=place.agent,
@@ -147,6 +150,15 @@ class AutoLearner:
                     metadata=_origin(fact, place),
                 )
         return str(made.id)
+
+    def _doubt(self, statement: str | None, agent: str) -> None:
+        """Believe what was corrected no longer; it stays, with its history, and is forgotten in time."""
+        if statement is None:
+            return
+        scope = self._alma.scope(agent)
+        by = Attribution(agent=agent, reason="corrected in a conversation")
+        for wrong in self._alma.storage.find(DomainKnowledge, scope, Compare("fact", "eq", statement)):
+            self._alma.storage.update(DomainKnowledge, wrong.id, {"confidence": _DOUBTED}, scope, by)
 
     def _domain(self, fact: ExtractedFact, agent: str) -> str | None:
         """The domain that decides whether the agent may learn it; for what was tried, only one that its scope names."""
@@ -202,7 +214,7 @@ def _described(fact: ExtractedFact) -> dict[str, Any]:
         "start": fact.evidence.start,
         "end": fact.evidence.end,
     }
-    more = ("task", "strategy", "success", "alternative", "category", "corrects")
+    more = ("task", "strategy", "success", "alternative", "category", "corrects", "supersedes")
     # What is called "reason" beside a rejected fact is why it was rejected.
     described |= {} if fact.reason is None else {"why": fact.reason}
     return {**described, **{name: value for name in more if (value := getattr(fact, name)) is not None}}

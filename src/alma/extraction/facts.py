@@ -45,7 +45,8 @@ class ExtractedFact:
     """Something a conversation says that is worth knowing later.
 
     An outcome, a heuristic and an anti-pattern have a `strategy`; `task` is what it was tried for, `reason` why it
-    failed, `alternative` what to do instead. `corrects` is what was said before and is wrong.
+    failed, `alternative` what to do instead. `corrects` is what was said before and is wrong, `supersedes` the whole
+    sentence that it stood in.
     """
 
     fact_type: FactType
@@ -59,6 +60,7 @@ class ExtractedFact:
     alternative: str | None = None
     category: str | None = None
     corrects: str | None = None
+    supersedes: str | None = None
 
     @property
     def source_text(self) -> str:

@@ -125,7 +125,11 @@ def stated(text: str, by_user: bool) -> Reading | None:
         return None
     if not say.FIRST_PERSON.match(text) or re.match(r"we\b", text, re.IGNORECASE):
         told = _matching(say.FACTS, text)
-    return told or _is_or_has(text)
+    told = told or _is_or_has(text)
+    if told is not None and say.PERSONAL.match(text):
+        # What is true of a user is theirs, and no knowledge that others are told.
+        return replace(told, fact_type=FactType.PREFERENCE, category="profile")
+    return told
 
 
 def _is_or_has(text: str) -> Reading | None:

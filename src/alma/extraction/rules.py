@@ -161,7 +161,7 @@ def _replaced(
     before = next((s for s in reversed(said) if not s.asked and _mentions(s.plain, wrong)), None)
     if before is not None:
         content = re.sub(rf"(?<!\w){re.escape(wrong)}(?!\w)", lambda _: right, before.plain, flags=re.IGNORECASE)
-        return _known(content.strip(" ."), 0.9, evidence, wrong)
+        return replace(_known(content.strip(" ."), 0.9, evidence, wrong), supersedes=before.plain.strip(" ."))
     if re.match(r"(?:it|that|this|they|he|she)\b", subject.strip(), re.IGNORECASE) or not subject.strip():
         return _known(f"{right}, not {wrong}", 0.4, evidence, wrong)
     return _known(f"{subject.strip()} {right}, not {wrong}", 0.85, evidence, wrong)

@@ -451,13 +451,15 @@ COPULA = re.compile(
     re.DOTALL,
 )
 # What may be told of by somebody who only looked at it: parts of a system, with something that can be checked.
-PART = re.compile(
-    r"^(?:the|our|your|this)\s+(?:[\w./'-]+\s+){0,4}?(?:service|server|database|db|api|app|application|system|"
-    r"module|pipeline|"
-    r"backend|frontend|library|component|endpoint|cluster|queue|worker|job|repo|repository|project|table|schema|config|"
-    r"configuration|test suite|timeout|port|token|key|branch|bucket|cache)s?\b",
-    re.IGNORECASE,
+_PARTS = (
+    r"(?:service|server|database|db|api|app|application|system|module|pipeline|backend|frontend|library|"
+    r"component|endpoint|"
+    r"cluster|queue|worker|job|repo|repository|project|table|schema|config|configuration|test suite|timeout|"
+    r"port|token|key|"
+    r"branch|bucket|cache|code|tests?|build|website|site|team|company)s?\b"
 )
+PART = re.compile(rf"^(?:the|our|your|this)\s+(?:[\w./'-]+\s+){{0,4}}?{_PARTS}", re.IGNORECASE)
+PERSONAL = re.compile(rf"^my\s+(?!(?:[\w./'-]+\s+){{0,3}}?{_PARTS})", re.IGNORECASE)
 CHECKABLE = re.compile(r"\d|https?://|`|\w_\w|/\w|\b[A-Z][a-z]+[A-Z]|\b[A-Z]{2,}\b")
 CODE = re.compile(r"\w\(\)|`|\w_\w|[a-z][A-Z]")
 ADVICE = re.compile(r"\byou(?:r|rs|rself|'re|'ll|'ve|'d)?\b|\*\*|^#", re.IGNORECASE)

@@ -10,6 +10,7 @@ import pytest
 
 from alma import ALMA, AntiPattern, AuditEvent, Heuristic, Outcome, Scope, ScopeViolationError, ValidationError, clock
 from alma.learning.heuristics import HeuristicExtractor
+from alma.learning.lessons import Seen
 from tests.learning.conftest import Open
 
 SHOP = Scope(project_id="shop")
@@ -259,7 +260,7 @@ def test_old_evidence_counts_less() -> None:
     extractor = HeuristicExtractor(half_life_days=30)
     now = clock.now()
     outcomes = [
-        Outcome(agent="a", project_id="p", task_description="t", success=success, timestamp=now - timedelta(days=days))
+        Seen("id", "lesson", None, "task", "strategy", success, None, now - timedelta(days=days))
         for success, days in ((True, 300), (True, 300), (True, 300), (False, 0), (False, 0))
     ]
     assert extractor.belief(outcomes, now).mean < 0.3

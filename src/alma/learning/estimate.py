@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 # How much outcomes vary, in shares of their variance: with how hard all tasks are, how hard tasks like this are, how
-# good a strategy is, and how good it is on tasks like this.
-_ALL_TASKS, _SUCH_TASKS, _STRATEGY, _STRATEGY_ON_SUCH_TASKS = 0.2, 0.6, 0.05, 0.5
+# hard this very task is, how good a strategy is, and how good it is on tasks like this.
+_ALL_TASKS, _SUCH_TASKS, _THIS_TASK, _STRATEGY, _STRATEGY_ON_SUCH_TASKS = 0.2, 0.6, 0.1, 0.05, 0.5
 # How much outcomes vary for no reason at all; the evidence itself says which fits.
 _NOISES = (0.1, 0.3, 1.0, 3.0)
 # How many outcomes the average counts as, when what a strategy does everywhere is estimated.
@@ -68,19 +68,20 @@ def estimate(observed: Observations, alike: Any, among: Any, expected: Any, nois
 
 
 def fitting_noise(observed: Observations, among: Any, expected: Any) -> float:
-    """The noise under which these outcomes are likeliest."""
+    """The noise under which each of these outcomes is foretold best by all the others."""
     surprise = observed.results - expected[observed.strategies]
-    scaled = surprise / np.sqrt(max(float(observed.results.var()), _LEAST_VARIANCE))
-    return max(_NOISES, key=lambda noise: _likelihood(_covariance(observed, among, noise), scaled))
+    return min(_NOISES, key=lambda noise: _error(_covariance(observed, among, noise), surprise))
 
 
 def _covariance(observed: Observations, among: Any, noise: float) -> Any:
     same = observed.strategies[:, None] == observed.strategies[None, :]
     matrix = _ALL_TASKS + _SUCH_TASKS * among + same * (_STRATEGY + _STRATEGY_ON_SUCH_TASKS * among)
+    matrix += _THIS_TASK * (observed.tasks[:, None] == observed.tasks[None, :])
     matrix[np.diag_indices(len(matrix))] += noise
     return matrix
 
 
-def _likelihood(covariance: Any, values: Any) -> float:
-    _, determinant = np.linalg.slogdet(covariance)
-    return float(-0.5 * (values @ np.linalg.solve(covariance, values) + determinant))
+def _error(covariance: Any, values: Any) -> float:
+    """The mean square of what the others say about each value, less the value."""
+    inverse = np.linalg.inv(covariance)
+    return float(np.mean((inverse @ values / np.diag(inverse)) ** 2))

@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-import numpy as np
-
 from alma.learning.resemblance import Writings
 from alma.model.learning import Outcome
 from alma.model.query import Compare, Order
@@ -18,7 +16,7 @@ from alma.storage.base import StorageBackend
 
 _FIELDS = ("id", "task_description", "strategy_used", "success", "timestamp")
 _NEWEST_FIRST = (Order("timestamp", "desc"), Order("id", "desc"))
-MOST_OUTCOMES, MOST_TASKS = 40_000, 5_000
+MOST_OUTCOMES, MOST_TASKS = 40_000, 4_000
 """How many of the newest outcomes are looked at, and on how many different tasks."""
 
 
@@ -112,8 +110,3 @@ def _of_few_tasks(rows: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
             break
         kept.append(row)
     return kept
-
-
-def nearest(likeness: Any, count: int) -> Any:
-    """The numbers of the `count` highest, in no order."""
-    return np.argpartition(-likeness, count)[:count] if count < len(likeness) else np.arange(len(likeness))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from alma.learning.lessons import anti_pattern_id
+from alma.learning.lessons import Seen, anti_pattern_id
 from alma.model.belief import Belief, belief_in
 from alma.model.learning import AntiPattern, Heuristic, Outcome
 
@@ -18,17 +18,18 @@ _LONGEST_ERROR = 300
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The outcomes of one lesson, oldest first."""
+    """The outcomes of one lesson, oldest first, and the newest of them as it was told."""
 
+    newest: Outcome
     lesson_id: str
-    outcomes: Sequence[Outcome]
+    outcomes: Sequence[Seen]
 
     @property
-    def successes(self) -> list[Outcome]:
+    def successes(self) -> list[Seen]:
         return [outcome for outcome in self.outcomes if outcome.success]
 
     @property
-    def failures(self) -> list[Outcome]:
+    def failures(self) -> list[Seen]:
         return [outcome for outcome in self.outcomes if not outcome.success]
 
 
@@ -42,7 +43,7 @@ class HeuristicExtractor:
 
     def heuristic(self, evidence: Evidence, now: datetime) -> Heuristic:
         """The rule that a lesson's outcomes make, under the shortest of its tasks and the words that were used last."""
-        newest, wins, losses = evidence.outcomes[-1], evidence.successes, evidence.failures
+        newest, wins, losses = evidence.newest, evidence.successes, evidence.failures
         belief = self.belief(evidence.outcomes, now)
         return Heuristic(
             id=evidence.lesson_id,
@@ -81,7 +82,7 @@ class HeuristicExtractor:
         known = belief_in(heuristic) or _stated(heuristic)
         return known.aged(heuristic.last_validated, now, self.half_life_days)
 
-    def belief(self, outcomes: Iterable[Outcome], now: datetime) -> Belief:
+    def belief(self, outcomes: Iterable[Seen], now: datetime) -> Belief:
         """The belief that these outcomes give, the older ones counting less."""
         total = Belief()
         for outcome in outcomes:
@@ -93,8 +94,7 @@ class HeuristicExtractor:
 
     def anti_pattern(self, evidence: Evidence, alternative: str | None, now: datetime) -> AntiPattern:
         """What the failures of a lesson warn of."""
-        failures = evidence.failures
-        newest = failures[-1]
+        newest, failures = evidence.newest, evidence.failures
         return AntiPattern(
             id=anti_pattern_id(evidence.lesson_id),
             agent=newest.agent,
@@ -121,7 +121,7 @@ class HeuristicExtractor:
         )
 
 
-def condition_of(outcomes: Iterable[Outcome]) -> str:
+def condition_of(outcomes: Iterable[Seen]) -> str:
     """The task that stands for similar ones: the shortest, being the most general."""
     return min((outcome.task_description for outcome in outcomes), key=lambda text: (len(text), text))
 
@@ -140,10 +140,10 @@ def why_bad(evidence: Evidence, failed: int | None = None) -> str:
 
 
 def best_alternative(
-    outcomes: Iterable[Outcome], is_same: Callable[[Outcome], bool], belief: Callable[[list[Outcome]], Belief]
+    outcomes: Iterable[Seen], is_same: Callable[[Seen], bool], belief: Callable[[list[Seen]], Belief]
 ) -> str | None:
     """The strategy that did best on similar tasks and is another one, if any succeeded more often than not."""
-    tried: dict[str, list[Outcome]] = {}
+    tried: dict[str, list[Seen]] = {}
     for outcome in outcomes:
         if outcome.strategy_used and not is_same(outcome):
             tried.setdefault(outcome.lesson_id or outcome.strategy_used, []).append(outcome)
@@ -154,7 +154,7 @@ def best_alternative(
     return _wording([outcome for outcome in tried[best] if outcome.success])
 
 
-def _wording(outcomes: Sequence[Outcome]) -> str:
+def _wording(outcomes: Sequence[Seen]) -> str:
     """How the strategy was put most often, and last."""
     texts = [outcome.strategy_used or outcome.task_description for outcome in outcomes]
     counted = Counter(texts)
@@ -169,7 +169,7 @@ def _stated(heuristic: Heuristic) -> Belief:
     return Belief(2 * heuristic.confidence, 2 * (1 - heuristic.confidence))
 
 
-def _named(newer: Sequence[Outcome], older: Sequence[str] = ()) -> tuple[str, ...]:
+def _named(newer: Sequence[Seen | Outcome], older: Sequence[str] = ()) -> tuple[str, ...]:
     """The ids of the newest outcomes, newest last."""
     return (*older, *(outcome.id for outcome in newer))[-_OUTCOMES_NAMED:]
 

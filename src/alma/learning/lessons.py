@@ -7,38 +7,54 @@ the lesson becomes, so that there is never a second one.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+import threading
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
 
 from alma.embeddings.base import EmbeddingProvider
 from alma.learning.strategies import same_strategy, strategy_key
 from alma.model.learning import Heuristic, Outcome
+from alma.model.query import In
 from alma.model.scope import Scope
 from alma.model.text import query_terms
+from alma.model.vector import Vector
 from alma.storage.base import StorageBackend
 from alma.storage.nearest import cosines
 from alma.vectors.base import VectorIndex
 
 _LOOKED_AT = 24
 _KNOWN_RULES_LOOKED_AT = 8
+_STRATEGIES_REMEMBERED, _TASKS_REMEMBERED = 500, 32
 # How alike two tasks are that the same strategy is compared on, by meaning, or by words where there are no vectors.
 _SIMILAR_TASKS, _SIMILAR_TASKS_OF_A_TYPE, _SIMILAR_WORDS = 0.65, 0.5, 0.5
 
 
-@dataclass(frozen=True, slots=True)
-class Neighbour:
-    """An earlier outcome on a similar task, and how similar that is."""
+class Seen(NamedTuple):
+    """What counts of an outcome when it is compared with others."""
 
-    outcome: Outcome
-    similarity: float
+    id: str
+    lesson_id: str | None
+    task_type: str | None
+    task_description: str
+    strategy_used: str | None
+    success: bool
+    error_message: str | None
+    timestamp: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
 class Neighbourhood:
-    """What is known around a new outcome: its lesson, and the outcomes on similar tasks, nearest first."""
+    """What is known around a new outcome: its lesson, and the outcomes on similar tasks, nearest first.
+
+    The neighbours of a lesson that was met just before are looked for when they are asked for.
+    """
 
     lesson_id: str
-    neighbours: Sequence[Neighbour] = ()
+    look: Callable[[], Sequence[Seen]]
+    is_familiar: bool = False
 
 
 def new_lesson_id(outcome: Outcome) -> str:
@@ -64,24 +80,31 @@ class LessonFinder:
         self._storage = storage
         self._index = index
         self._embedder = embedder
+        self._recent = _RecentLessons()
 
     def around(self, outcome: Outcome) -> Neighbourhood:
         """The lesson of an outcome, new or known, and what happened on similar tasks."""
-        neighbours = self._neighbours(outcome)
-        same = next(
-            (n for n in neighbours if n.outcome.lesson_id and self.is_same(outcome.strategy_used, n.outcome)), None
-        )
-        if same is not None and same.outcome.lesson_id is not None:
-            return Neighbourhood(same.outcome.lesson_id, neighbours)
-        return Neighbourhood(self._known_rule(outcome) or new_lesson_id(outcome), neighbours)
+        familiar = self._recent.lesson_of(outcome)
+        if familiar is not None:
+            return Neighbourhood(familiar, lambda: self._neighbours(outcome), is_familiar=True)
+        found = self._searched(outcome)
+        self._recent.note(outcome, found.lesson_id)
+        return found
 
-    def is_same(self, strategy: str | None, other: Outcome) -> bool:
-        """Whether the strategy is that of the other outcome."""
-        return self.same(strategy or "", other.strategy_used or "")
+    def _searched(self, outcome: Outcome) -> Neighbourhood:
+        neighbours = self._neighbours(outcome)
+        strategy = outcome.strategy_used or ""
+        for seen in neighbours:
+            if seen.lesson_id is not None and self.same(strategy, seen.strategy_used or ""):
+                return Neighbourhood(seen.lesson_id, lambda: neighbours)
+        return Neighbourhood(self._known_rule(outcome) or new_lesson_id(outcome), lambda: neighbours)
 
     def same(self, one: str, other: str) -> bool:
         """Whether two strategies are the same, in words or by meaning."""
-        return same_strategy(one, other) or same_strategy(one, other, self.cosine(one, other))
+        if same_strategy(one, other):
+            return True
+        # Most pairs are different whatever they mean, and meaning costs most to find out.
+        return same_strategy(one, other, 1.0) and same_strategy(one, other, self.cosine(one, other))
 
     def cosine(self, one: str, other: str) -> float | None:
         """How alike two texts are by meaning; unknown where they cannot be embedded."""
@@ -90,40 +113,84 @@ class LessonFinder:
         left, right = self._embedder.encode_batch([one, other])
         return next(cosines(left, [right.to_bytes()]))
 
-    def _neighbours(self, outcome: Outcome) -> list[Neighbour]:
+    def _neighbours(self, outcome: Outcome) -> list[Seen]:
         vector = outcome.embedding
         if vector is None:
             return self._by_words(outcome)
-        near = self._index.search(Outcome, vector, _scope_of(outcome), limit=_LOOKED_AT)
+        near = self._index.search(Outcome, vector, scope_of(outcome), limit=_LOOKED_AT)
         similarity = {found.record_id: found.cosine for found in near if found.cosine >= _SIMILAR_TASKS_OF_A_TYPE}
-        records = self._storage.get_many(Outcome, similarity, _scope_of(outcome))
-        pairs = (Neighbour(record, similarity[record.id]) for record in records if record.id != outcome.id)
-        return [pair for pair in pairs if pair.similarity >= _needed(outcome, pair.outcome)]
+        rows = self._storage.values(Outcome, Seen._fields, scope_of(outcome), In("id", list(similarity)))
+        similar = [
+            seen
+            for seen in map(Seen._make, rows)
+            if similarity[seen.id] >= _threshold(outcome.task_type, seen.task_type)
+        ]
+        return sorted(similar, key=lambda seen: -similarity[seen.id])
 
-    def _by_words(self, outcome: Outcome) -> list[Neighbour]:
+    def _by_words(self, outcome: Outcome) -> list[Seen]:
         """The similar tasks of an outcome that has no vector: those that share most of their words."""
         words = set(query_terms(outcome.task_description))
-        hits = self._storage.search_text(Outcome, outcome.task_description, _scope_of(outcome), limit=_LOOKED_AT)
-        pairs = (Neighbour(hit.record, _overlap(words, query_terms(hit.record.task_description))) for hit in hits)
-        return [pair for pair in pairs if pair.similarity >= _SIMILAR_WORDS]
+        found = self._storage.matching_ids(Outcome, outcome.task_description, scope_of(outcome), limit=_LOOKED_AT)
+        ids = [record_id for record_id, _ in found]
+        rows = map(Seen._make, self._storage.values(Outcome, Seen._fields, scope_of(outcome), In("id", ids)))
+        return [seen for seen in rows if _overlap(words, query_terms(seen.task_description)) >= _SIMILAR_WORDS]
 
     def _known_rule(self, outcome: Outcome) -> str | None:
         """The heuristic that says so already, whoever wrote it."""
         vector = outcome.embedding
         if vector is None:
             return None
-        near = self._index.search(Heuristic, vector, _scope_of(outcome), limit=_KNOWN_RULES_LOOKED_AT)
+        near = self._index.search(Heuristic, vector, scope_of(outcome), limit=_KNOWN_RULES_LOOKED_AT)
         likely = [found.record_id for found in near if found.cosine >= _SIMILAR_TASKS_OF_A_TYPE]
-        rules = self._storage.get_many(Heuristic, likely, _scope_of(outcome))
+        rules = self._storage.get_many(Heuristic, likely, scope_of(outcome))
         return next((rule.id for rule in rules if self.same(outcome.strategy_used or "", rule.strategy)), None)
 
 
-def _needed(one: Outcome, other: Outcome) -> float:
-    of_a_type = one.task_type is not None and one.task_type == other.task_type
-    return _SIMILAR_TASKS_OF_A_TYPE if of_a_type else _SIMILAR_TASKS
+class _RecentLessons:
+    """The lessons that outcomes were evidence for lately: most outcomes are like one that came just before.
+
+    It only proposes. What a lesson holds is read from the storage, where another process may have changed it.
+    """
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[tuple[Scope, str], deque[tuple[bytes, str | None, str]]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def lesson_of(self, outcome: Outcome) -> str | None:
+        if not isinstance(outcome.embedding, Vector):
+            return None
+        with self._lock:
+            known = list(self._known.get(_doing(outcome), ()))
+        if not known:
+            return None
+        similarities = cosines(outcome.embedding, [vector for vector, _, _ in known])
+        for similarity, (_, task_type, lesson_id) in zip(similarities, known, strict=True):
+            if similarity >= _threshold(outcome.task_type, task_type):
+                return lesson_id
+        return None
+
+    def note(self, outcome: Outcome, lesson_id: str) -> None:
+        if not isinstance(outcome.embedding, Vector):
+            return
+        with self._lock:
+            known = self._known.setdefault(_doing(outcome), deque(maxlen=_TASKS_REMEMBERED))
+            known.appendleft((outcome.embedding.to_bytes(), outcome.task_type, lesson_id))
+            self._known.move_to_end(_doing(outcome))
+            if len(self._known) > _STRATEGIES_REMEMBERED:
+                self._known.popitem(last=False)
 
 
-def _scope_of(outcome: Outcome) -> Scope:
+def _doing(outcome: Outcome) -> tuple[Scope, str]:
+    return scope_of(outcome), strategy_key(outcome.strategy_used or "")
+
+
+def _threshold(one: str | None, other: str | None) -> float:
+    """How alike two tasks of these types must be."""
+    return _SIMILAR_TASKS_OF_A_TYPE if one is not None and one == other else _SIMILAR_TASKS
+
+
+def scope_of(outcome: Outcome) -> Scope:
+    """Where an outcome is compared with others: its agent's in its project."""
     return Scope(project_id=outcome.project_id, agent=outcome.agent)
 
 

@@ -11,14 +11,14 @@ from alma import clock
 from alma.embeddings.base import EmbeddingProvider
 from alma.errors import EmbeddingError, ScopeViolationError, ValidationError
 from alma.learning.heuristics import Evidence, HeuristicExtractor, best_alternative
-from alma.learning.lessons import LessonFinder, Neighbourhood, anti_pattern_id
+from alma.learning.lessons import LessonFinder, Neighbourhood, Seen, anti_pattern_id, scope_of
 from alma.learning.recommendation import Recommender
 from alma.learning.strategies import contradicts
 from alma.learning.validation import ScopeValidator, parsed_outcome
 from alma.model.governance import Attribution, AuditEvent
 from alma.model.learning import AntiPattern, Heuristic, Outcome
 from alma.model.query import Compare, Order
-from alma.model.scope import MemoryScope, Scope
+from alma.model.scope import MemoryScope
 from alma.model.vector import Vector
 from alma.storage.base import StorageBackend
 from alma.storage.transaction import Transaction
@@ -28,9 +28,9 @@ _log = logging.getLogger("alma.learning")
 
 Made = TypeVar("Made", Heuristic, AntiPattern)
 
-_EVIDENCE_READ = 200
+_EVIDENCE_READ = 100
 _WELL_KNOWN = 0.7
-_NEWEST_FIRST = (Order("timestamp", "desc"), Order("id", "desc"))
+_NEWEST_FIRST = (Order("timestamp", "desc"),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,11 +160,17 @@ class LearningProtocol:
             embedding=execution.embedding,
         )
         if outcome.embedding is not None:
+            self._require_length(outcome.embedding)
             return outcome, ()
         vector = self._vector_of(outcome.embedded_text())
         if vector is None:
             return outcome, ("stored without a vector, because it could not be embedded",)
         return outcome.replace(embedding=vector), ()
+
+    def _require_length(self, vector: Sequence[float]) -> None:
+        if len(vector) != self.storage.embedding_dim:
+            reason = f"must have {self.storage.embedding_dim} dimensions, as this store's vectors do, not {len(vector)}"
+            raise ValidationError("learn", "embedding", vector, reason)
 
     def _vector_of(self, text: str) -> Vector | None:
         """The vector of a text; none where it cannot be made, because what happened must not be lost."""
@@ -192,7 +198,7 @@ class _Step:
         self._outcome = outcome
         self._around = around
         self._vectors = vectors
-        self._inside = Scope(project_id=outcome.project_id, agent=outcome.agent)
+        self._inside = scope_of(outcome)
         self._now = clock.now()
         self._notes: list[str] = []
 
@@ -214,8 +220,8 @@ class _Step:
 
     def _evidence(self, tx: Transaction) -> Evidence:
         same_lesson = Compare("lesson_id", "eq", self._around.lesson_id)
-        newest = tx.find(Outcome, self._inside, same_lesson, _NEWEST_FIRST, _EVIDENCE_READ)
-        return Evidence(self._around.lesson_id, list(reversed(newest)))
+        newest = tx.values(Outcome, Seen._fields, self._inside, same_lesson, _NEWEST_FIRST, _EVIDENCE_READ)
+        return Evidence(self._outcome, self._around.lesson_id, [Seen._make(row) for row in reversed(newest)])
 
     def _new_heuristic(self, tx: Transaction, evidence: Evidence) -> Heuristic | None:
         least = self._scope.min_occurrences_for_heuristic
@@ -252,11 +258,12 @@ class _Step:
     ) -> AntiPattern | None:
         known = tx.lock(AntiPattern, anti_pattern_id(self._around.lesson_id), self._inside)
         if self._outcome.success:
-            self._offer_alternative(tx)
+            if not self._around.is_familiar or evidence is not None:
+                self._offer_alternative(tx)
             return self._kept(tx, known, heuristic)
         evidence = evidence or self._evidence(tx)
-        alternative = self._alternative()
         if known is not None:
+            alternative = known.better_alternative or self._alternative()
             changed = self._extractor.seen_again(known, evidence, self._outcome, alternative, self._now)
             # Its text changes with every failure; what it is about does not.
             tx.save(changed)
@@ -264,7 +271,7 @@ class _Step:
         failures = len(evidence.failures)
         if failures < self._scope.min_occurrences_for_heuristic or failures <= len(evidence.successes):
             return None
-        made = self._with_vector(self._extractor.anti_pattern(evidence, alternative, self._now))
+        made = self._with_vector(self._extractor.anti_pattern(evidence, self._alternative(), self._now))
         tx.save(made)
         return made
 
@@ -278,14 +285,14 @@ class _Step:
 
     def _alternative(self) -> str | None:
         return best_alternative(
-            (neighbour.outcome for neighbour in self._around.neighbours),
+            self._around.look(),
             lambda other: other.lesson_id == self._around.lesson_id,
             lambda outcomes: self._extractor.belief(outcomes, self._now),
         )
 
     def _offer_alternative(self, tx: Transaction) -> None:
         """Tell the warnings of similar tasks what did succeed, where they know nothing yet."""
-        failed = {n.outcome.lesson_id for n in self._around.neighbours if not n.outcome.success and n.outcome.lesson_id}
+        failed = {seen.lesson_id for seen in self._around.look() if not seen.success and seen.lesson_id}
         failed.discard(self._around.lesson_id)
         for known in tx.get_many(AntiPattern, [anti_pattern_id(lesson) for lesson in failed], self._inside):
             if known.better_alternative is None:

@@ -10,14 +10,14 @@ import numpy as np
 
 from alma.errors import ValidationError
 from alma.learning.estimate import Estimate, Observations, averages, estimate, fitting_noise
-from alma.learning.evidence import Evidence, EvidenceReader, nearest
+from alma.learning.evidence import Evidence, EvidenceReader
 from alma.learning.strategies import strategy_key
 from alma.model.learning import Heuristic
 from alma.model.scope import Scope
 from alma.storage.base import StorageBackend
 
 # How many of the outcomes on the most similar tasks are weighed against each other.
-_WEIGHED = 500
+_WEIGHED, _TASKS_WEIGHED = 1000, 350
 # How many are looked at to see how much outcomes vary for no reason.
 _SAMPLED = 300
 # A strategy that is less well known is worth trying: by how much of what is not known about it.
@@ -107,7 +107,7 @@ class Recommender:
             return Estimate(expected, np.full(count, 0.5))
         noise = self._noise(scope, observed, evidence, expected)
         likeness = alike[observed.tasks]
-        local = _part(observed, nearest(likeness, _WEIGHED))
+        local = _part(observed, _weighed(observed.tasks, likeness))
         return estimate(local, alike[local.tasks], _among(evidence, local), expected, noise)
 
     def _noise(self, scope: Scope, observed: Observations, evidence: Evidence, expected: Any) -> float:
@@ -195,6 +195,14 @@ def _observations(evidence: Evidence, known: Any) -> Observations:
 
 def _part(observed: Observations, chosen: Any) -> Observations:
     return Observations(observed.tasks[chosen], observed.strategies[chosen], observed.results[chosen])
+
+
+def _weighed(tasks: Any, likeness: Any) -> Any:
+    """The numbers of the outcomes on the most similar tasks: not too many of either."""
+    nearest_first = np.argsort(-likeness, kind="stable")[:_WEIGHED]
+    _, first = np.unique(tasks[nearest_first], return_index=True)
+    order = np.sort(first)
+    return nearest_first[: order[_TASKS_WEIGHED]] if len(order) > _TASKS_WEIGHED else nearest_first
 
 
 def _among(evidence: Evidence, observed: Observations) -> Any:

@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 
 _SHORTEST, _LONGEST = 2, 5
-_DIMENSIONS = 2048
+_DIMENSIONS = 4096
 _CHARACTERS_READ = 2000
 # How fast the resemblance of the writing fades.
-_NEARNESS = 5.0
+_NEARNESS = 10.0
+_BY_RARITY = 0.3
 
 
 class Writings:
@@ -76,8 +77,9 @@ class Writings:
 
 
 def _likeness(telling: Any, written: Any) -> Any:
-    """Half of it by what is rare, which reaches far, and half by the whole writing, which is near or not."""
-    return 0.5 * np.clip(telling, 0, 1) + 0.5 * np.exp(_NEARNESS * (np.minimum(written, 1) - 1))
+    """A part of it by what is rare, which reaches far, and the rest by the whole writing, which is near or not."""
+    near = np.exp(_NEARNESS * (np.minimum(written, 1) - 1))
+    return _BY_RARITY * np.clip(telling, 0, 1) + (1 - _BY_RARITY) * near
 
 
 def pieces_of(text: str) -> Any:

@@ -59,7 +59,7 @@ class Heuristic(Record):
         Index("idx_outcomes_project_agent", ("project_id", "agent")),
         Index("idx_outcomes_task_type", ("project_id", "agent", "task_type")),
         Index("idx_outcomes_timestamp", ("project_id", "timestamp DESC")),
-        Index("idx_outcomes_lesson", ("lesson_id",), where="lesson_id IS NOT NULL"),
+        Index("idx_outcomes_lesson", ("project_id", "agent", "lesson_id", "timestamp DESC")),
     ),
 )
 class Outcome(Record):

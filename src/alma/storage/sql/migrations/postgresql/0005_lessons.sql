@@ -6,4 +6,4 @@ ALTER TABLE alma_heuristics
     ADD COLUMN outcomes_against JSONB DEFAULT '[]' NOT NULL;
 ALTER TABLE alma_outcomes ADD COLUMN lesson_id TEXT COLLATE "C";
 ALTER TABLE alma_anti_patterns ADD COLUMN outcomes_for JSONB DEFAULT '[]' NOT NULL;
-CREATE INDEX idx_outcomes_lesson ON alma_outcomes (lesson_id) WHERE lesson_id IS NOT NULL;
+CREATE INDEX idx_outcomes_lesson ON alma_outcomes (project_id, agent, lesson_id, timestamp DESC);

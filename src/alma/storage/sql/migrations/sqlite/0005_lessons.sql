@@ -5,4 +5,4 @@ ALTER TABLE heuristics ADD COLUMN outcomes_for TEXT DEFAULT '[]' NOT NULL;
 ALTER TABLE heuristics ADD COLUMN outcomes_against TEXT DEFAULT '[]' NOT NULL;
 ALTER TABLE outcomes ADD COLUMN lesson_id TEXT;
 ALTER TABLE anti_patterns ADD COLUMN outcomes_for TEXT DEFAULT '[]' NOT NULL;
-CREATE INDEX idx_outcomes_lesson ON outcomes (lesson_id) WHERE lesson_id IS NOT NULL;
+CREATE INDEX idx_outcomes_lesson ON outcomes (project_id, agent, lesson_id, timestamp DESC);

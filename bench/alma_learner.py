@@ -1,0 +1,57 @@
+"""ALMA as a memory of the outcome harness: what happened goes to `learn`, what to do next is asked of `recommend`."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+
+from alma import ALMA
+from alma.bootstrap import create_embedder
+from alma.learning.protocols import LearningProtocol
+from alma.retrieval.engine import RetrievalEngine
+from alma.storage.sqlite_local import SQLiteStorage
+from remembered_vectors import RememberedEmbedder
+
+VECTORS = Path(__file__).parent / "results" / "learning-vectors.sqlite"
+_AGENT = "agent"
+
+
+class AlmaLearner:
+    """A new store for every run, with the defaults; only the vectors are kept between runs."""
+
+    _embedder: RememberedEmbedder | None = None
+
+    def __init__(self) -> None:
+        self._folder: Path | None = None
+        self._alma: ALMA | None = None
+        self._strategies: list[str] = []
+
+    def reset(self, strategies: list[str], seed: int) -> None:
+        self.close()
+        self._strategies = list(strategies)
+        self._folder = Path(tempfile.mkdtemp(prefix="alma-learning-"))
+        self._alma = _opened(self._folder / "alma.db")
+
+    def learn(self, task: str, strategy: str, success: float) -> None:
+        assert self._alma is not None
+        self._alma.learn(_AGENT, task, success >= 0.5, strategy)
+
+    def choose(self, task: str) -> str:
+        assert self._alma is not None
+        return self._alma.recommend(task, _AGENT, among=self._strategies).strategy
+
+    def close(self) -> None:
+        if self._alma is not None:
+            self._alma.close()
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _opened(path: Path) -> ALMA:
+    if AlmaLearner._embedder is None:
+        AlmaLearner._embedder = RememberedEmbedder(create_embedder("local", cache_size=0), VECTORS)
+    embedder = AlmaLearner._embedder
+    storage = SQLiteStorage(path, embedder.dimension, embedding_model=embedder.model)
+    engine = RetrievalEngine(storage, embedder)
+    return ALMA(storage, engine, LearningProtocol(storage, embedder, engine.index), {}, "bench")

@@ -1,0 +1,174 @@
+"""Measure what learning from outcomes is worth: does an agent that remembers pick better strategies next time?
+
+    python bench/learning.py                                  # every stream and protocol; hours on two cores
+    python bench/learning.py --sets aslib-QBF-2011 --protocols logged --seeds 2
+    python bench/learning.py --speed                          # how many outcomes are learned in a second
+
+The streams and the harness (`harness/outcomes.py`) lie in ../shared/data, or where `--data` says. ALMA takes part as
+any program would use it: every outcome goes to `alma.learn`, and before a task `alma.recommend(task, agent, among=…)`
+says which strategy to use (bench/alma_learner.py). gain is 0 for the best fixed
+strategy in hindsight and 1 for one that is right whenever it can be; pooled gain adds up what was won over the
+scenarios, and divides it by what could be.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import os
+import shutil
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+from alma_learner import AlmaLearner
+
+ASLIB = ("aslib-CSP-MZN-2013", "aslib-QBF-2011", "aslib-ASP-POTASSCO", "aslib-MAXSAT12-PMS", "aslib-SAT12-HAND")
+SETS = (*ASLIB, "routerdc7-open")
+PROTOCOLS = ("full", "logged", "stream")
+# What the data's description prints, so that it need not be run again.
+BASELINES = {
+    ("aslib", "full"): 0.74,
+    ("aslib", "logged"): 0.23,
+    ("aslib", "stream"): 0.25,
+    ("routerdc7-open", "full"): 0.068,
+    ("routerdc7-open", "logged"): -0.05,
+    ("routerdc7-open", "stream"): 0.049,
+}
+TARGETS = {
+    ("aslib", "full"): 0.80,
+    ("aslib", "logged"): 0.40,
+    ("aslib", "stream"): 0.40,
+    ("routerdc7-open", "full"): 0.08,
+    ("routerdc7-open", "logged"): -0.03,
+    ("routerdc7-open", "stream"): 0.06,
+}
+_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+Runs = dict[tuple[str, str], list[dict[str, float]]]
+
+
+def main() -> None:
+    options = _options()
+    console = Console()
+    if options.speed:
+        _write({"speed": _speeds(console)}, options.out)
+        return
+    harness = _harness(options.data)
+    runs: Runs = {}
+    for name in options.sets.split(","):
+        rows = harness.load(name)
+        for protocol in options.protocols.split(","):
+            started = time.perf_counter()
+            runs[name, protocol] = list(_runs(harness, rows, protocol, options.seeds))
+            seconds = time.perf_counter() - started
+            console.print(
+                f"{name} {protocol}: gain {_mean(runs[name, protocol], 'gain'):+.3f} in {seconds:.0f} s", style="dim"
+            )
+    console.print(_table(runs))
+    console.print(_summary(runs))
+    _write({f"{name}/{protocol}": found for (name, protocol), found in runs.items()}, options.out)
+
+
+def _runs(harness: Any, rows: Sequence[Any], protocol: str, seeds: int) -> Iterator[dict[str, float]]:
+    for seed in range(seeds):
+        memory = AlmaLearner()
+        yield {key: float(value) for key, value in harness.run(memory, rows, protocol, seed).items()}
+        memory.close()
+
+
+def _mean(found: Sequence[dict[str, float]], key: str) -> float:
+    return statistics.fmean(each[key] for each in found)
+
+
+def _table(runs: Runs) -> Table:
+    table = Table(
+        "stream", "protocol", "success", "best fixed", "oracle", "gain", "gain, second half", title="Learning"
+    )
+    for (name, protocol), found in runs.items():
+        second = f"{_mean(found, 'gain_2nd_half'):+.3f}" if protocol == "stream" else ""
+        numbers = (f"{_mean(found, key):.3f}" for key in ("success", "best_fixed", "oracle"))
+        table.add_row(name, protocol, *numbers, f"{_mean(found, 'gain'):+.3f}", second)
+    return table
+
+
+def _summary(runs: Runs) -> Table:
+    table = Table(
+        "streams", "protocol", "gain", "target", "best baseline", "success over random", title="Against the targets"
+    )
+    for protocol in PROTOCOLS:
+        pooled = [runs[name, protocol] for name in ASLIB if (name, protocol) in runs]
+        if len(pooled) == len(ASLIB):
+            _add(table, "aslib", protocol, _pooled(pooled), [each for found in pooled for each in found])
+        found = runs.get(("routerdc7-open", protocol))
+        if found:
+            gain = _mean(found, "gain_2nd_half" if protocol == "stream" else "gain")
+            _add(table, "routerdc7-open", protocol, gain, found)
+    return table
+
+
+def _add(table: Table, name: str, protocol: str, gain: float, found: Sequence[dict[str, float]]) -> None:
+    key = (name, protocol)
+    better = _mean(found, "success") / _mean(found, "mean_strategy") - 1
+    table.add_row(name, protocol, f"{gain:+.3f}", f"{TARGETS[key]:+.3f}", f"{BASELINES[key]:+.3f}", f"{better:+.0%}")
+
+
+def _pooled(scenarios: Sequence[Sequence[dict[str, float]]]) -> float:
+    won = sum(_mean(found, "success") - _mean(found, "best_fixed") for found in scenarios)
+    return won / sum(_mean(found, "oracle") - _mean(found, "best_fixed") for found in scenarios)
+
+
+def _speeds(console: Console) -> list[dict[str, Any]]:
+    from learning_speed import measured
+
+    folder = Path(tempfile.mkdtemp(prefix="alma-learning-"))
+    try:
+        found = [
+            each
+            for size in track((1_000, 10_000, 100_000), "learning", console=console)
+            for each in measured(folder, size)
+        ]
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    table = Table("memories", "outcomes", "vectors", "learned per second", title="learn()")
+    for each in found:
+        table.add_row(f"{each['memories']:,}", each["outcomes"], each["vectors"], f"{each['per_second']:,.0f}")
+    console.print(table)
+    return found
+
+
+def _harness(data: Path) -> Any:
+    if not (data / "harness" / "outcomes.py").is_file():
+        sys.exit(f"there are no outcome streams at {data}; name their folder with --data")
+    os.environ.setdefault("MEMEVAL_DATA", str(data))
+    sys.path.insert(0, str(data / "harness"))
+    return importlib.import_module("outcomes")
+
+
+def _write(results: Any, out: Path) -> None:
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(json.dumps(results, indent=2) + "\n")
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sets", default=",".join(SETS))
+    parser.add_argument("--protocols", default=",".join(PROTOCOLS))
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--data", type=Path, default=_DATA)
+    parser.add_argument("--speed", action="store_true", help="measure how fast outcomes are learned instead")
+    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results" / "learning.json")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,175 @@
+"""Configuration: strict, with one sentence for every mistake."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from alma import ALMA, ConfigurationError, MemoryScope
+from alma.config.loader import load_settings, settings_from
+
+DOCUMENTED = """
+alma:
+  project_id: "my-project"
+  storage: sqlite  # sqlite | postgres | azure | file
+  embedding_provider: mock
+  storage_dir: .alma
+  db_name: alma.db
+  embedding_dim: 384
+
+  agents:
+    helena:
+      domain: coding
+      can_learn:
+        - testing_strategies
+        - selector_patterns
+      cannot_learn:
+        - backend_logic
+      min_occurrences_for_heuristic: 3
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / ".alma" / "config.yaml"
+    path.parent.mkdir()
+    path.write_text(DOCUMENTED)
+    return path
+
+
+def test_the_documented_file_opens_a_store_in_its_project(file: Path, tmp_path: Path) -> None:
+    with ALMA.from_config(file) as alma:
+        assert alma.project_id == "my-project"
+        assert alma.scopes["helena"] == MemoryScope(
+            "helena", ["testing_strategies", "selector_patterns"], ["backend_logic"]
+        )
+        alma.learn("helena", "test", "success", "do it")
+    assert (tmp_path / ".alma" / "alma.db").is_file()
+
+
+def test_an_absolute_folder_stays_where_it_is(file: Path, tmp_path: Path) -> None:
+    file.write_text(DOCUMENTED.replace("storage_dir: .alma", f"storage_dir: {tmp_path / 'elsewhere'}"))
+    assert load_settings(file).storage_dir == str(tmp_path / "elsewhere")
+
+
+def test_the_keys_may_stand_without_the_word_alma(tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_text("project_id: p\n")
+    assert load_settings(tmp_path / "c.yaml").project_id == "p"
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({}, "project_id is missing; add it"),
+        ({"project_id": "p", "storge": "sqlite"}, "storge is not known; did you mean storage?"),
+        (
+            {"project_id": "p", "agents": {"a": {"can_lern": []}}},
+            "agents.a.can_lern is not known; did you mean can_learn?",
+        ),
+        ({"project_id": "p", "storage": "mongo"}, "storage is 'mongo', which is not known; choose 'sqlite'"),
+        ({"project_id": "p", "embedding_provider": "cohere"}, "embedding_provider is 'cohere'"),
+        ({"project_id": "p", "embedding_dim": "384"}, "embedding_dim"),
+        ({"project_id": "p", "agents": {"a": {"min_occurrences_for_heuristic": 0}}}, "min_occurrences_for_heuristic"),
+        ({"project_id": "p", "postgres": {"port": 99999}}, "postgres.port"),
+        ({"project_id": 7}, "project_id"),
+    ],
+)
+def test_a_mistake_is_named(given: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        settings_from(given)
+    assert sentence in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_file_is_an_error_not_another_store(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="there is no configuration at"):
+        ALMA.from_config(tmp_path / "none.yaml")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("text", ["alma: [", "- a\n- b\n", "just words", "alma: {project_id: p}\nother: 1\n"])
+def test_what_is_no_configuration_is_one_sentence(tmp_path: Path, text: str) -> None:
+    (tmp_path / "c.yaml").write_text(text)
+    with pytest.raises(ConfigurationError) as caught:
+        load_settings(tmp_path / "c.yaml")
+    assert str(tmp_path / "c.yaml") in str(caught.value)
+
+
+def test_a_variable_is_read_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ALMA_TEST_PASSWORD", "s3cret$")
+    settings = settings_from({"project_id": "p", "postgres": {"password": "${ALMA_TEST_PASSWORD}"}})
+    assert settings.postgres.password.reveal() == "s3cret$"
+    assert "s3cret" not in repr(settings)
+
+
+def test_an_unset_variable_is_an_error_that_names_it_and_its_key() -> None:
+    with pytest.raises(ConfigurationError, match=r"postgres\.password: the environment variable ALMA_NOT_SET"):
+        settings_from({"project_id": "p", "postgres": {"password": "${ALMA_NOT_SET}"}})
+
+
+def test_a_dollar_sign_is_written_twice() -> None:
+    assert settings_from({"project_id": "a$${b}"}).project_id == "a${b}"
+
+
+def test_a_secret_comes_from_the_vault() -> None:
+    asked: list[str] = []
+
+    def vault(name: str) -> str:
+        asked.append(name)
+        return "from the vault"
+
+    settings = settings_from({"project_id": "p", "postgres": {"password": "${KEYVAULT:db-password}"}}, vault=vault)
+    assert settings.postgres.password.reveal() == "from the vault"
+    assert asked == ["db-password"]
+
+
+def test_a_vault_without_an_address_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AZURE_KEY_VAULT_URL", raising=False)
+    with pytest.raises(ConfigurationError, match=r"azure\.key_vault_url"):
+        settings_from({"project_id": "p", "postgres": {"password": "${KEYVAULT:db-password}"}})
+
+
+def test_a_dimension_that_the_model_does_not_make_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="set it to 384 or leave it out"):
+        ALMA.quickstart(tmp_path / "a.db", embedding_provider="local", embedding_dim=512)
+
+
+def test_a_mock_of_another_dimension_is_fine(tmp_path: Path) -> None:
+    with ALMA.quickstart(tmp_path / "a.db", embedding_provider="mock", embedding_dim=16) as alma:
+        assert alma.storage.embedding_dim == 16
+
+
+def test_cosmos_says_that_it_cannot_be_opened(file: Path) -> None:
+    file.write_text(DOCUMENTED.replace("storage: sqlite", "storage: azure"))
+    with pytest.raises(ConfigurationError, match="choose sqlite, postgres or file"):
+        ALMA.from_config(file)
+
+
+def test_a_folder_of_files_is_a_store(file: Path, tmp_path: Path) -> None:
+    file.write_text(DOCUMENTED.replace("storage: sqlite", "storage: file"))
+    with ALMA.from_config(file) as alma:
+        alma.add_user_preference("ana", "style", "short answers")
+    assert any((tmp_path / ".alma").glob("*.json"))
+
+
+def test_postgres_is_opened_by_its_section(file: Path, postgres_dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from psycopg.conninfo import conninfo_to_dict
+
+    parts = conninfo_to_dict(postgres_dsn)
+    monkeypatch.setenv("ALMA_TEST_PASSWORD", str(parts["password"]))
+    file.write_text(
+        DOCUMENTED.replace("storage: sqlite", "storage: postgres")
+        + f"""
+  postgres:
+    host: {parts["host"]}
+    port: {parts.get("port", 5432)}
+    database: {parts["dbname"]}
+    user: {parts["user"]}
+    password: ${{ALMA_TEST_PASSWORD}}
+"""
+    )
+    with ALMA.from_config(file) as alma:
+        assert alma.learn("helena", "test", "success", "do it")
+        assert alma.get_stats()["outcomes_count"] == 1

@@ -69,7 +69,7 @@ class OllamaModel(LanguageModel):
             )
         finally:
             if own:
-                _close(client)
+                client.close()
         return Completion(
             text=answer.message.content or "",
             model=str(answer.model or self._model_name),
@@ -90,8 +90,4 @@ class OllamaModel(LanguageModel):
 
     def close(self) -> None:
         """Close the client's connections."""
-        _close(self._client)
-
-
-def _close(client: Any) -> None:
-    client._client.close()
+        self._client.close()

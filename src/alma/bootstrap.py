@@ -30,11 +30,19 @@ Made = TypeVar("Made")
 _POSTGRES_SCHEMES = ("postgresql://", "postgres://")
 _SQLITE_SCHEME = "sqlite:///"
 _FILE_SCHEME = "file://"
-_FORMS = "a file (alma.db), sqlite:///path, file:///folder or postgresql://user:password@host/database"
+IN_MEMORY = "memory://"
+_FORMS = "a file (alma.db), sqlite:///path, file:///folder, postgresql://user:password@host/database or memory://"
 
 
 def open_storage(store: str, embedding_dim: int = 384, **options: Any) -> StorageBackend:
-    """The store behind a path or URL: an SQLite file, `file://` a folder of JSON, `postgresql://` a database."""
+    """The store behind a path or URL: an SQLite file, `file://` a folder of JSON, `postgresql://` a database.
+
+    `memory://` is a new store that lasts as long as the object.
+    """
+    if store == IN_MEMORY:
+        from alma.storage.in_memory import InMemoryStorage
+
+        return InMemoryStorage(embedding_dim=embedding_dim, **options)
     if _is_postgres(store):
         from alma.storage.postgresql import PostgreSQLStorage
 

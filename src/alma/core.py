@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import timedelta
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+from alma.door.door import Door
 from alma.embeddings.base import EmbeddingProvider
 from alma.errors import ScopeViolationError
+from alma.events.emitter import get_emitter
+from alma.learning.forgetting import ForgettingEngine
 from alma.learning.protocols import Execution, Learned, LearningProtocol
 from alma.learning.recommendation import Assessed, Recommendation
+from alma.memory.archive import Archive
 from alma.model.common import checked_name
 from alma.model.governance import Attribution
 from alma.model.learning import DomainKnowledge, UserPreference
+from alma.model.record import Record
 from alma.model.scope import MemoryScope, Scope
 from alma.model.slice import MemorySlice
 from alma.retrieval.engine import RetrievalEngine
@@ -25,6 +31,10 @@ if TYPE_CHECKING:
     from alma.bootstrap import Parts
 
 DEFAULT_PROJECT = "default"
+# The documented words for where something comes from, and whose words these are.
+_SOURCES = {"explicit_instruction": "user", "user_stated": "user", "user_correction": "user", "inferred": "agent"}
+
+T = TypeVar("T", bound=Record)
 
 
 class ALMA:
@@ -48,6 +58,11 @@ class ALMA:
         self.scopes: dict[str, MemoryScope] = dict(scopes or {})
         self.project_id = checked_name("alma", "project_id", project_id)
         self.writer = MemoryWriter(storage, retrieval_engine.embedder)
+        self.door = Door(storage, retrieval_engine.embedder)
+        self.archive = Archive(storage)
+        self.forgetting = ForgettingEngine(storage, archive=self.archive)
+        self.learning.clean = self.door.clean
+        get_emitter().watch(storage)
 
     @property
     def embedder(self) -> EmbeddingProvider:
@@ -79,6 +94,7 @@ class ALMA:
 
     def close(self) -> None:
         """Release the store and its index; closing twice is fine."""
+        self.door.close()
         self.retrieval.close()
         self.storage.close()
 
@@ -101,7 +117,9 @@ class ALMA:
         """
         agent = self._agent(agent)
         scope = self.learning.validator.readable_scope(agent)
-        return self.retrieval.retrieve(task, agent, self.project_id, user_id, top_k, scope, **options)
+        found = self.retrieval.retrieve(task, agent, self.project_id, user_id, top_k, scope, **options)
+        self.door.served(found, agent, self.scope(agent))
+        return found
 
     def recommend(self, task: str, agent: str, among: Sequence[str] | None = None) -> Recommendation:
         """Which strategy to use for a task: one of those asked about, or of all that are known, with the evidence.
@@ -156,8 +174,7 @@ class ALMA:
     ) -> UserPreference:
         """Remember how a user wants things done."""
         made = UserPreference(user_id=user_id, category=category, preference=preference, source=source)
-        self.writer.save(made, Attribution(user_id=made.user_id))
-        return made
+        return self._let_in(made, Attribution(user_id=made.user_id), source)
 
     def add_domain_knowledge(self, agent: str, domain: str, fact: str, source: str = "user_stated") -> DomainKnowledge:
         """Remember a fact, if the agent may learn in this domain."""
@@ -168,10 +185,32 @@ class ALMA:
             self.learning.record_refusal(agent, "add_domain_knowledge", str(exc))
             raise
         made = DomainKnowledge(agent=agent, project_id=self.project_id, domain=domain, fact=fact, source=source)
-        self.writer.save(made, Attribution(agent=agent))
-        return made
+        return self._let_in(made, Attribution(agent=agent), source)
+
+    def _let_in(self, made: T, by: Attribution, source: str) -> T:
+        """What became of a record behind the door: itself, without secrets, or the one that says the same already."""
+        written = self.door.save(made, by, _SOURCES.get(source, source))
+        kept = self.storage.get(type(made), written.id, Scope.everywhere())
+        # What is quarantined is in the archive alone.
+        return kept or self.door.clean(made)[0]
 
     # ------------------------------------------------------------------ looking after it
+
+    def forget(self, agent: str | None = None, older_than_days: float = 90, below_confidence: float = 0.3) -> int:
+        """Forget outcomes older than that and heuristics trusted less than that; returns how many memories.
+
+        They are in the archive, from where `restore` brings them back, until `purge` deletes them for good.
+        """
+        scope = self.scope(None if agent is None else self._agent(agent))
+        return self.forgetting.forget(scope, older_than_days, below_confidence, Attribution(agent=agent))
+
+    def restore(self, ids: str | Iterable[str]) -> list[Record]:
+        """Bring forgotten, archived, merged or quarantined memories of this project back, by their ids."""
+        return self.archive.restore(ids, self.scope())
+
+    def purge(self, retention_days: float = 30) -> int:
+        """Delete for good what was put away longer ago than that, vectors and all; returns how many memories."""
+        return self.archive.purge(timedelta(days=retention_days), self.scope())
 
     def get_stats(self, agent: str | None = None) -> dict[str, Any]:
         """How many memories of each kind there are, of one agent or of all."""

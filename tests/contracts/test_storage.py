@@ -12,6 +12,7 @@ from psycopg import sql
 
 from alma.storage.base import Capability, StorageBackend
 from alma.storage.file_based import FileBasedStorage
+from alma.storage.in_memory import InMemoryStorage
 from alma.storage.postgresql import PostgreSQLStorage
 from alma.storage.sqlite_local import SQLiteStorage
 from alma.testing.storage_contract import DIMS, FeedContract, SharedContract, StorageContract
@@ -39,6 +40,13 @@ class TestFiles(StorageContract, SharedContract):
     @pytest.fixture
     def storage(self, opener: Opener) -> Iterator[StorageBackend]:
         with opener() as store:
+            yield store
+
+
+class TestInMemory(StorageContract):
+    @pytest.fixture
+    def storage(self) -> Iterator[StorageBackend]:
+        with InMemoryStorage(embedding_dim=DIMS) as store:
             yield store
 
 

@@ -15,7 +15,7 @@ EMBEDDER = create_embedder("local")
 
 def cosine(one: str, other: str) -> float:
     left, right = EMBEDDER.encode_batch([one, other])
-    return next(cosines(left, [right.to_bytes()]))
+    return cosines(left, [right.to_bytes()])[0]
 
 
 @pytest.mark.parametrize(

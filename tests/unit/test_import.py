@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import alma
 
@@ -16,6 +17,19 @@ def test_importing_alma_and_its_records_loads_no_driver() -> None:
     heavy = "('numpy', 'sqlalchemy', 'psycopg', 'typer', 'rich', 'sqlite3')"
     code = f"import alma, sys; alma.Heuristic, alma.Scope; print([m for m in {heavy} if m in sys.modules])"
     assert _fresh(code).strip() == "[]"
+
+
+def test_opening_writing_and_asking_a_store_loads_no_sqlalchemy(tmp_path: Path) -> None:
+    code = f"""
+import sys
+from alma import Heuristic, Scope
+from alma.storage.sqlite_local import SQLiteStorage
+with SQLiteStorage({str(tmp_path / "alma.db")!r}) as store:
+    store.save(Heuristic(agent="a", project_id="p", condition="forms", strategy="validate"))
+    assert store.search_text(Heuristic, "form", Scope(project_id="p"))
+print("sqlalchemy" in sys.modules)
+"""
+    assert _fresh(code).strip() == "False"
 
 
 def test_importing_alma_takes_less_than_a_quarter_of_a_second() -> None:

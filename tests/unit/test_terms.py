@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from alma.model.text import LONGEST_TERM, STOP_WORDS, query_terms, terms, words_by_term
+from alma.model.text import LONGEST_TERM, STOP_WORDS, query_terms, spaced_terms, spaced_terms_of, terms, words_by_term
 
 
 @pytest.mark.parametrize(
@@ -62,3 +62,8 @@ def test_every_text_has_the_terms_of_its_telling_words(text: str) -> None:
 @given(text=st.text(max_size=300))
 def test_no_term_is_longer_than_an_index_entry_may_be(text: str) -> None:
     assert all(0 < len(term) <= LONGEST_TERM for term in terms(f"{text} {text * 3}"))
+
+
+@given(st.lists(st.one_of(st.none(), st.text(), st.sampled_from(["Anna's forms", "don't\x1estop", "x" * 1_200]))))
+def test_many_texts_are_cut_as_each_is_alone(texts: list[str | None]) -> None:
+    assert spaced_terms_of(texts) == [spaced_terms(text or "") for text in texts]

@@ -123,7 +123,7 @@ def test_the_owners_of_a_predicate_are_those_that_must_match() -> None:
 
 
 def test_counts_are_forgotten_when_the_table_has_grown() -> None:
-    counts = Remembered(slack=0.02)
+    counts: Remembered[int] = Remembered(slack=0.02)
     counts.put("form", 1000, 7)
     assert counts.get("form", 1020) == 7
     assert counts.get("form", 1021) is None

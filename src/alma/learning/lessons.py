@@ -111,7 +111,7 @@ class LessonFinder:
         if not one.strip() or not other.strip():
             return None
         left, right = self._embedder.encode_batch([one, other])
-        return next(cosines(left, [right.to_bytes()]))
+        return cosines(left, [right.to_bytes()])[0]
 
     def _neighbours(self, outcome: Outcome) -> list[Seen]:
         vector = outcome.embedding

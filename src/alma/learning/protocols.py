@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from alma import clock
+from alma.door.redaction import Masked
 from alma.embeddings.base import EmbeddingProvider
 from alma.errors import EmbeddingError, ScopeViolationError, ValidationError
 from alma.learning.heuristics import Evidence, HeuristicExtractor, best_alternative
@@ -27,6 +28,7 @@ from alma.vectors.base import VectorIndex
 _log = logging.getLogger("alma.learning")
 
 Made = TypeVar("Made", Heuristic, AntiPattern)
+Cleaner = Callable[[Outcome], tuple[Outcome, Sequence[Masked]]]
 
 _EVIDENCE_READ = 100
 _WELL_KNOWN = 0.7
@@ -70,6 +72,10 @@ class Learned:
         return getattr(self.outcome, name)
 
 
+def _as_it_is(outcome: Outcome) -> tuple[Outcome, Sequence[Masked]]:
+    return outcome, ()
+
+
 class _NeedsVector(Exception):
     """A record is about to be made whose text has no vector yet; embedding is not done while others wait to write."""
 
@@ -91,6 +97,8 @@ class LearningProtocol:
         self.storage = storage
         self.validator = ScopeValidator(scopes)
         self.extractor = extractor or HeuristicExtractor()
+        # What takes secrets out of an outcome before anything is done with it; the facade puts the door here.
+        self.clean: Cleaner = _as_it_is
         self._embedder = embedder
         self._lessons = LessonFinder(storage, index, embedder)
         self.recommender = Recommender(storage, self._lessons.same)
@@ -159,13 +167,15 @@ class LearningProtocol:
             metadata=dict(execution.metadata or {}),
             embedding=execution.embedding,
         )
+        outcome, masked = self.clean(outcome)
+        notes = tuple(f"a secret was masked in {each.field}: {each.kind}" for each in masked)
         if outcome.embedding is not None:
             self._require_length(outcome.embedding)
-            return outcome, ()
+            return outcome, notes
         vector = self._vector_of(outcome.embedded_text())
         if vector is None:
-            return outcome, ("stored without a vector, because it could not be embedded",)
-        return outcome.replace(embedding=vector), ()
+            return outcome, (*notes, "stored without a vector, because it could not be embedded")
+        return outcome.replace(embedding=vector), notes
 
     def _require_length(self, vector: Sequence[float]) -> None:
         if len(vector) != self.storage.embedding_dim:
@@ -206,12 +216,12 @@ class _Step:
         """CHECK, COMPARE and COMMIT: all of it becomes visible together."""
         self._notes.clear()
         tx.save(self._outcome)
-        heuristic = tx.lock(Heuristic, self._around.lesson_id, self._inside)
-        if heuristic is not None:
-            heuristic = self._extractor.strengthened(heuristic, self._outcome, self._now)
+        heuristic: Heuristic | None = None
+        evidence: Evidence | None = None
+        for known in tx.lock(Heuristic, [self._around.lesson_id], self._inside):
+            heuristic = self._extractor.strengthened(known, self._outcome, self._now)
             tx.save(heuristic)
-            evidence = None
-        else:
+        if heuristic is None:
             evidence = self._evidence(tx)
             heuristic = self._new_heuristic(tx, evidence)
         return Learned(self._outcome, heuristic, self._anti_pattern(tx, heuristic, evidence), tuple(self._notes))
@@ -231,7 +241,7 @@ class _Step:
         if made.confidence <= 0.5 or self._is_contradicted(tx, made):
             return None
         made = self._with_vector(made)
-        tx.save(made)
+        tx.insert(made)
         return made
 
     # ------------------------------------------------------------------ COMPARE
@@ -256,7 +266,8 @@ class _Step:
     def _anti_pattern(
         self, tx: Transaction, heuristic: Heuristic | None, evidence: Evidence | None
     ) -> AntiPattern | None:
-        known = tx.lock(AntiPattern, anti_pattern_id(self._around.lesson_id), self._inside)
+        locked = tx.lock(AntiPattern, [anti_pattern_id(self._around.lesson_id)], self._inside)
+        known = locked[0] if locked else None
         if self._outcome.success:
             if not self._around.is_familiar or evidence is not None:
                 self._offer_alternative(tx)
@@ -272,7 +283,7 @@ class _Step:
         if failures < self._scope.min_occurrences_for_heuristic or failures <= len(evidence.successes):
             return None
         made = self._with_vector(self._extractor.anti_pattern(evidence, self._alternative(), self._now))
-        tx.save(made)
+        tx.insert(made)
         return made
 
     def _kept(self, tx: Transaction, known: AntiPattern | None, heuristic: Heuristic | None) -> AntiPattern | None:

@@ -22,6 +22,17 @@ def checked_name(subject: str, field: str, value: Any, longest: int = LONGEST_NA
     return text
 
 
+def checked_prose(subject: str, field: str, value: Any) -> str:
+    """A text that is no field of a record and may be empty, held to the same rules."""
+    try:
+        text = check_text(value)
+        if len(text) > LONGEST_TEXT:
+            raise Refused(f"must have at most {LONGEST_TEXT:,} characters")
+    except Refused as exc:
+        raise ValidationError(subject, field, value, str(exc)) from None
+    return text
+
+
 Name = Annotated[str, NotEmpty(), MaxLength(LONGEST_NAME)]
 """An identifier or short label; short enough that three of them fit one index entry on every store."""
 

@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 from alma.errors import ValidationError
+from alma.model.archive import ArchivedRecord
 from alma.model.governance import AuditEvent, Setting
 from alma.model.graph import GraphAlias, GraphEntity, GraphRelationship
 from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome, UserPreference
 from alma.model.memory import Memory, MemoryRelationship, MemoryVersion, ProjectPattern
 from alma.model.record import Record, RecordSpec, Reference
-from alma.model.workspace import AgentState, Project, Session, SessionHandoff, SessionMemory, User, WorkItem
+from alma.model.served import ServedText
+from alma.model.workspace import (
+    AgentState,
+    ProgressLog,
+    Project,
+    Session,
+    SessionHandoff,
+    SessionMemory,
+    User,
+    WorkItem,
+)
 
 KINDS: tuple[type[Record], ...] = (
     Heuristic,
@@ -26,9 +37,12 @@ KINDS: tuple[type[Record], ...] = (
     ProjectPattern,
     SessionHandoff,
     WorkItem,
+    ProgressLog,
     AgentState,
     Setting,
     AuditEvent,
+    ArchivedRecord,
+    ServedText,
     GraphEntity,
     GraphAlias,
     GraphRelationship,

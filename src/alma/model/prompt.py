@@ -60,9 +60,7 @@ def as_data(text: str) -> str:
 
 def pack(entries: Sequence[Entry], max_tokens: int) -> Packed:
     """The prompt that fits: the best memory of every section, cut where it is long, then the others by their score."""
-    if isinstance(max_tokens, bool) or not isinstance(max_tokens, int) or max_tokens < 0:
-        raise ValidationError("prompt", "max_tokens", max_tokens, "must be a whole number of at least 0")
-    aim = max_tokens
+    aim = checked_tokens(max_tokens)
     while True:
         prompt = _filled(entries, aim)
         text = prompt.text()
@@ -71,6 +69,13 @@ def pack(entries: Sequence[Entry], max_tokens: int) -> Packed:
         if excess <= 0:
             return prompt.packed(text, entries)
         aim -= excess
+
+
+def checked_tokens(max_tokens: int) -> int:
+    """A budget of tokens, or an error that says what one is."""
+    if isinstance(max_tokens, bool) or not isinstance(max_tokens, int) or max_tokens < 0:
+        raise ValidationError("prompt", "max_tokens", max_tokens, "must be a whole number of at least 0")
+    return max_tokens
 
 
 def _filled(entries: Sequence[Entry], max_tokens: int) -> _Prompt:

@@ -111,7 +111,7 @@ def parsed(spec: RecordSpec, predicate: Predicate) -> Predicate:
         case Compare(name, op, value):
             return Compare(name, op, _comparable(spec, name, op, value))
         case In(name, values):
-            return In(name, tuple(_comparable(spec, name, "eq", value) for value in values))
+            return In(name, _all_comparable(spec, name, values))
         case Missing(name):
             _plain(spec, name)
             return predicate
@@ -216,6 +216,17 @@ def _comparable(spec: RecordSpec, name: str, op: str, value: Any) -> Any:
     if value is None:
         raise ValidationError(spec.kind, name, value, "cannot be compared with None; use Missing")
     return _of_type(spec, field, value)
+
+
+def _all_comparable(spec: RecordSpec, name: str, values: Sequence[Any]) -> tuple[Any, ...]:
+    if not values:
+        return ()
+    first = _comparable(spec, name, "eq", values[0])
+    try:
+        return first, *map(spec.by_name[name].base_check, values[1:])
+    except ValueError:
+        # Once more, for the error that names the value.
+        return tuple(_comparable(spec, name, "eq", value) for value in values)
 
 
 def _of_type(spec: RecordSpec, field: FieldSpec, value: Any) -> Any:

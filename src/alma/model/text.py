@@ -5,14 +5,20 @@ from __future__ import annotations
 import re
 import threading
 import unicodedata
+from collections.abc import Sequence
 from typing import Any
 
 LONGEST_TERM = 64
 INDEXED_CHARACTERS = 100_000
 _MOST_STEMS = 100_000
 
-# ASCII, without case, and spaces for whatever is neither letter nor digit.
-_PLAIN = bytes(ord(chr(i).lower()) if i < 128 and chr(i).isalnum() else ord(" ") for i in range(256))
+# Stands between texts that are cut at once; Python takes it for a kind of white space.
+_BETWEEN = "\x1e"
+# ASCII, without case, and spaces for whatever else is neither letter nor digit.
+_PLAIN = bytes(
+    ord(chr(i).lower()) if i < 128 and (chr(i).isalnum() or chr(i) == _BETWEEN) else ord(" ") for i in range(256)
+)
+_SHORT = 1_000
 # Scripts written without spaces; their words are found by pairs of neighbouring characters.
 _UNSPACED = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]+"
@@ -52,6 +58,16 @@ def spaced_terms(text: str) -> str:
     return " ".join(map(_stem_of, _words(text)))
 
 
+def spaced_terms_of(texts: Sequence[str | None]) -> list[str]:
+    """`spaced_terms` of many texts, empty for a missing one; short plain ones are cut all at once, which is faster."""
+    plain = [text if text and _is_short_and_plain(text) else "" for text in texts]
+    cut = _without_punctuation(_BETWEEN.join(plain)).split(_BETWEEN)
+    return [
+        " ".join(map(_stem_of, words.split())) if short else spaced_terms(text) if text else ""
+        for text, short, words in zip(texts, plain, cut, strict=False)
+    ]
+
+
 def query_terms(text: str) -> list[str]:
     """The different terms of a question, without the words that every text has; if there are no others, with them."""
     words = _words(text)
@@ -71,11 +87,20 @@ def words_by_term(text: str) -> dict[str, str]:
 def _words(text: str) -> list[str]:
     text = text[:INDEXED_CHARACTERS]
     if text.isascii():
-        plain = _without_apostrophes(text.lower()) if "'" in text else text
-        return plain.encode("ascii").translate(_PLAIN).decode("ascii").split()
+        return _without_punctuation(text).split()
     folded = _without_apostrophes(_folded(text))
     words = "".join(c if c.isalnum() or unicodedata.category(c)[0] == "M" else " " for c in folded).split()
     return [piece for word in words for piece in _split(word)]
+
+
+def _is_short_and_plain(text: str) -> bool:
+    return len(text) <= _SHORT and text.isascii() and _BETWEEN not in text
+
+
+def _without_punctuation(text: str) -> str:
+    """ASCII in lower case, with spaces for what stands between its words."""
+    plain = _without_apostrophes(text.lower()) if "'" in text else text
+    return plain.encode("ascii").translate(_PLAIN).decode("ascii")
 
 
 def _without_apostrophes(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Where work happens: users, projects, sessions, what a session holds, handoffs, work items, agent states."""
+"""Where work happens: users, projects, sessions and what they hold, handoffs, work items, agent states."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Annotated
 
 from alma.clock import new_id, now
+from alma.errors import ValidationError
 from alma.model.common import Count, Label, Name, Path, Prose, Share, Strings, Text
 from alma.model.fields import JsonObject, Range
 from alma.model.record import Index, OnDelete, Record, Reference, Unique, record
@@ -137,6 +138,60 @@ class SessionMemory(Record):
     working_memory: bool = False
     context_window_position: Count | None = None
     added_at: datetime = field(default_factory=now)
+    pinned: bool = False
+
+
+class SessionOutcome(StrEnum):
+    """How the last thing done in a session went."""
+
+    SUCCESS = "success"
+    FAILURE = "failure"
+    PARTIAL = "partial"
+    INTERRUPTED = "interrupted"
+    UNKNOWN = "unknown"
+
+    @classmethod
+    def parse(cls, said: object) -> SessionOutcome:
+        """The outcome that is meant by a word, by true or false, or by nothing; nonsense is an error."""
+        if said is None:
+            return cls.UNKNOWN
+        if isinstance(said, bool):
+            return cls.SUCCESS if said else cls.FAILURE
+        if isinstance(said, str):
+            word = "_".join(said.casefold().strip(" \t\r\n.!").replace("-", " ").replace("_", " ").split())
+            for outcome, words in _OUTCOME_WORDS.items():
+                if word == outcome or word in words:
+                    return cls(outcome)
+        raise ValidationError("session_handoff", "last_outcome", said, f"must be one of {', '.join(cls)}")
+
+
+_OUTCOME_WORDS: dict[str, set[str]] = {
+    "success": {"succeeded", "successful", "successfully", "ok", "okay", "pass", "passed", "done", "complete"}
+    | {"completed", "true", "yes"},
+    "failure": {"fail", "failed", "failing", "error", "errored", "broken", "unsuccessful", "false", "no"},
+    "partial": {
+        "partially",
+        "partly",
+        "mixed",
+        "incomplete",
+        "unfinished",
+        "in_progress",
+        "partial_success",
+        "blocked",
+    },
+    "interrupted": {
+        "aborted",
+        "cancelled",
+        "canceled",
+        "stopped",
+        "paused",
+        "killed",
+        "crashed",
+        "timeout",
+        "timed_out",
+    },
+    "unknown": {"", "none", "unclear", "n/a", "?", "pending"},
+}
 
 
 @record(
@@ -207,6 +262,32 @@ class WorkItem(Record):
     updated_at: datetime = field(default_factory=now)
     started_at: datetime | None = None
     completed_at: datetime | None = None
+    estimate_minutes: Count | None = None
+
+
+@record(
+    "progress_log",
+    table="progress_logs",
+    indexes=(Index("idx_progress_logs_project", ("project_id", "created_at DESC")),),
+)
+class ProgressLog(Record):
+    """How far a project's work was at one moment, and what was being done."""
+
+    id: Name = field(default_factory=new_id)
+    project_id: Name
+    agent: Name | None = None
+    session_id: Name | None = None
+    items_total: Count = 0
+    items_pending: Count = 0
+    items_in_progress: Count = 0
+    items_blocked: Count = 0
+    items_review: Count = 0
+    items_done: Count = 0
+    items_failed: Count = 0
+    current_item_id: Name | None = None
+    current_action: Prose | None = None
+    note: Prose | None = None
+    created_at: datetime = field(default_factory=now)
 
 
 @record(

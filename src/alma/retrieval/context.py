@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import groupby
+from operator import itemgetter
+from typing import NamedTuple
 
 from alma.model.memory import Memory, MemoryRelationship
 from alma.model.query import And, Compare, In, Or, Order
@@ -15,7 +17,7 @@ from alma.model.text import words_by_term
 from alma.retrieval.candidates import Candidate, Pool, by_target
 from alma.retrieval.router import Request, Target
 from alma.retrieval.when import TimeWindow, time_window
-from alma.storage.base import StorageBackend
+from alma.storage.base import TEXT_LENGTH, StorageBackend
 from alma.storage.ranking import idf
 
 # How much each kind of evidence counts, where a memory's own meaning and words count up to one.
@@ -48,13 +50,20 @@ _TOLD_LATER = timedelta(days=7)
 _SHORT_SPAN = timedelta(days=40)
 
 
-@dataclass(frozen=True, slots=True)
-class Surroundings:
+class Surroundings(NamedTuple):
     """What is known of a memory without reading it."""
 
     session_id: str | None
     title: str
+    length: int
     moment: datetime | None
+
+
+class Turn(NamedTuple):
+    """One memory of a conversation, and how long it is."""
+
+    id: str
+    length: int
 
 
 def add_context(storage: StorageBackend, pool: Pool, request: Request) -> None:
@@ -65,7 +74,7 @@ def add_context(storage: StorageBackend, pool: Pool, request: Request) -> None:
     window = time_window(request.query, request.now)
     known = _surroundings(storage, memories, with_moments=window is not None)
     if not _ADDRESSED.search(request.query):
-        _prefer_concise(storage, memories)
+        _prefer_concise(memories, known)
     _add_conversations(storage, pool, known)
     _add_titles(memories, known, request.query)
     _add_time(storage, memories, known, window)
@@ -77,23 +86,23 @@ def _surroundings(
     storage: StorageBackend, memories: Iterable[Candidate], *, with_moments: bool
 ) -> dict[str, Surroundings]:
     # Moments are only read where the question speaks of a time: most do not.
-    names = ("id", "session_id", "title", *(("event_time", "created_at") if with_moments else ()))
+    names = ("id", "session_id", "title", TEXT_LENGTH, *(("event_time", "created_at") if with_moments else ()))
     return {
-        key: Surroundings(session, title, next(filter(None, moments), None))
+        key: Surroundings(session, title, length, next(filter(None, moments), None))
         for target, ids in by_target(memories).items()
-        for key, session, title, *moments in storage.values(Memory, names, target.scope, In("id", ids))
+        for key, session, title, length, *moments in storage.values(Memory, names, target.scope, In("id", ids))
     }
 
 
 # ---------------------------------------------------------------------- length
 
 
-def _prefer_concise(storage: StorageBackend, memories: Sequence[Candidate]) -> None:
+def _prefer_concise(memories: Iterable[Candidate], known: Mapping[str, Surroundings]) -> None:
     """A long text also matches by accident, and the more so the longer it is."""
-    lengths = storage.text_lengths(Memory, [candidate.id for candidate in memories])
     for candidate in memories:
-        length = min(lengths.get(candidate.id, 0), _LONG)
-        candidate.scale((_STATEMENT / max(length, _STATEMENT)) ** _CONCISION)
+        seen = known.get(candidate.id)
+        if seen is not None and seen.length > _STATEMENT:
+            candidate.scale((_STATEMENT / min(seen.length, _LONG)) ** _CONCISION)
 
 
 # ---------------------------------------------------------------------- conversations
@@ -104,17 +113,12 @@ def _add_conversations(storage: StorageBackend, pool: Pool, known: Mapping[str, 
     memories = pool.of(Memory)
     base = {candidate.id: candidate.total for candidate in memories}
     faintest = memories[-1].total
-    gains = {
-        key: (target, gain)
-        for target, turns in _turns(storage, _conversations(memories, known))
-        for key, gain in _gains(turns, base)
-    }
-    lengths = storage.text_lengths(Memory, gains)
-    for key, (target, gain) in gains.items():
-        # A short remark is understood from what was said around it, a long one by itself.
-        gain *= min(1.0, (_REMARK / max(1, lengths.get(key, 0))) ** 2)
-        candidate = pool.propose(target, key, "conversation")
-        candidate.add("conversation", gain if key in base else faintest + gain)
+    for target, turns in _turns(storage, _conversations(memories, known)):
+        for turn, gain in _gains(turns, base):
+            # A short remark is understood from what was said around it, a long one by itself.
+            gain *= min(1.0, (_REMARK / max(1, turn.length)) ** 2)
+            candidate = pool.propose(target, turn.id, "conversation")
+            candidate.add("conversation", gain if turn.id in base else faintest + gain)
 
 
 def _conversations(memories: Iterable[Candidate], known: Mapping[str, Surroundings]) -> dict[str, Target]:
@@ -129,31 +133,30 @@ def _conversations(memories: Iterable[Candidate], known: Mapping[str, Surroundin
     return found
 
 
-def _turns(storage: StorageBackend, conversations: Mapping[str, Target]) -> Iterator[tuple[Target, list[str]]]:
+def _turns(storage: StorageBackend, conversations: Mapping[str, Target]) -> Iterator[tuple[Target, list[Turn]]]:
     """The memories of each conversation, in the order they were said."""
     wanted: dict[Target, list[str]] = defaultdict(list)
     for session, target in conversations.items():
         wanted[target].append(session)
+    names = ("session_id", "id", TEXT_LENGTH)
     order = (Order("session_id"), Order("event_time"), Order("created_at"))
     for target, ids in wanted.items():
-        turns: dict[str, list[str]] = defaultdict(list)
         where = And(target.where, In("session_id", ids))
-        for key, session in storage.values(Memory, ("id", "session_id"), target.scope, where, order, _MOST_TURNS):
-            turns[session].append(key)
-        for said in turns.values():
-            yield target, said
+        said = storage.values(Memory, names, target.scope, where, order, _MOST_TURNS)
+        for _, turns in groupby(said, key=itemgetter(0)):
+            yield target, [Turn(key, length) for _, key, length in turns]
 
 
-def _gains(turns: Sequence[str], base: Mapping[str, float]) -> Iterator[tuple[str, float]]:
+def _gains(turns: Sequence[Turn], base: Mapping[str, float]) -> Iterator[tuple[Turn, float]]:
     """What each turn gains that is a candidate already or stands beside one."""
-    scores = [base.get(key, 0.0) for key in turns]
+    scores = [base.get(turn.id, 0.0) for turn in turns]
     best = sorted(scores, reverse=True)[:_COUNTED_OF_CONVERSATION]
     whole = BEST_OF_CONVERSATION * best[0] + REST_OF_CONVERSATION * sum(best) / _COUNTED_OF_CONVERSATION
     padded = [0.0, 0.0, *scores, 0.0, 0.0]
-    for place, key in enumerate(turns):
+    for place, turn in enumerate(turns):
         beside = max(padded[place + 1], padded[place + 3])
-        if beside or key in base:
-            yield key, NEXT_TO * beside + NEAR * max(padded[place], padded[place + 4]) + whole
+        if beside or turn.id in base:
+            yield turn, NEXT_TO * beside + NEAR * max(padded[place], padded[place + 4]) + whole
 
 
 # ---------------------------------------------------------------------- titles

@@ -150,8 +150,9 @@ def _read(
 ) -> list[Fitting]:
     """The best candidates as storage has them now; what it no longer shows is gone."""
     most = max(_FEWEST_READ, _READ_PER_RESULT * request.top_k)
+    behind = Dropped("rank", f"{most:,} others resemble the task more")
     for candidate in candidates[most:]:
-        ranking.drop(candidate.id, "rank", f"{most:,} others resemble the task more")
+        ranking.dropped.setdefault(candidate.id, behind)
     best = candidates[:most]
     records: dict[str, Record] = {}
     for target, ids in by_target(best).items():
@@ -161,8 +162,7 @@ def _read(
     for candidate in best:
         if candidate.id not in records:
             ranking.drop(candidate.id, "scope", "it is gone, expired or no longer visible here")
-    there = [(candidate, records[candidate.id]) for candidate in best if candidate.id in records]
-    return [question.fitting(candidate, record) for candidate, record in there]
+    return question.fitting([(candidate, records[candidate.id]) for candidate in best if candidate.id in records])
 
 
 def _note_unfit(items: Iterable[Fitting], fitting: Iterable[Fitting], ranking: Ranking) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from alma.model.record import Record
@@ -36,18 +36,31 @@ class Question:
     terms: frozenset[str]
     weights: Mapping[str, float]
 
-    def fitting(self, candidate: Candidate, record: Record) -> Fitting:
-        """How well a memory fits by itself: by meaning and by words."""
-        own: Vector | None = getattr(record, "embedding", None)
-        if candidate.cosine is None and self.vector is not None and own is not None:
-            candidate.cosine = next(cosines(self.vector, [own.to_bytes()]))
-        said = frozenset(terms(record.text()[:_LOOKED_AT]))
-        return Fitting(candidate, record, max(0.0, candidate.cosine or 0.0), self._covered(said), said)
-
-    def _covered(self, said: frozenset[str]) -> float:
-        """How much of what the task says, by the weight of its words, the memory says as well."""
+    def fitting(self, found: Sequence[tuple[Candidate, Record]]) -> list[Fitting]:
+        """How well each memory fits by itself: by meaning and by words."""
+        self._compare(found)
         full = sum(self.weights.values())
-        return sum(self.weights[word] for word in self.terms & said) / full if full else 0.0
+        return [self._fitting(candidate, record, full) for candidate, record in found]
+
+    def _compare(self, found: Iterable[tuple[Candidate, Record]]) -> None:
+        """The cosine of those that only words have found, all at once."""
+        if self.vector is None:
+            return
+        unknown = [
+            (candidate, own.to_bytes())
+            for candidate, record in found
+            if candidate.cosine is None and (own := getattr(record, "embedding", None)) is not None
+        ]
+        if unknown:
+            compared = cosines(self.vector, [data for _, data in unknown])
+            for (candidate, _), cosine in zip(unknown, compared, strict=True):
+                candidate.cosine = cosine
+
+    def _fitting(self, candidate: Candidate, record: Record, full: float) -> Fitting:
+        said = frozenset(terms(record.text()[:_LOOKED_AT]))
+        # How much of what the task says, by the weight of its words, the memory says as well.
+        covered = sum(self.weights[word] for word in self.terms & said) / full if full else 0.0
+        return Fitting(candidate, record, max(0.0, candidate.cosine or 0.0), covered, said)
 
 
 @dataclass(slots=True)

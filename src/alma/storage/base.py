@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from alma.storage.feed import FoundVector, StoredVector, VectorFeed, VectorQuestion
 from alma.storage.outbox import Mark, MarkTable
-from alma.storage.primitives import Hit, Query
+from alma.storage.primitives import TEXT_LENGTH, Hit, Query, RecordVector
 from alma.storage.records import DEFAULT_MODEL, Capability, RecordStore
 from alma.storage.transaction import Transaction
 from alma.storage.typed import TypedMemories
 
 __all__ = [
     "DEFAULT_MODEL",
+    "TEXT_LENGTH",
     "Capability",
     "FoundVector",
     "Hit",
@@ -18,6 +19,7 @@ __all__ = [
     "MarkTable",
     "Query",
     "RecordStore",
+    "RecordVector",
     "StorageBackend",
     "StoredVector",
     "Transaction",
@@ -51,6 +53,8 @@ class StorageBackend(TypedMemories):
       where very many do, it may leave out the most common terms (see `matching_ids`).
     * **Writers wait, readers do not.** Any number of threads and processes may use one store; a reader sees the last
       committed state. Two writers of one record are serialised, so counters lose nothing.
+    * **Commits are told** to whoever subscribed to this object, after them and in the thread that wrote; a rolled back
+      transaction is not, and a listener that fails fails nothing else.
     * **History is kept** for every kind that is `versioned`; `as_of` reads the past from it, without vectors.
 
     What a store does not do: decide who may learn, decay, rank by anything but the match itself, or compute embeddings.

@@ -22,8 +22,11 @@ def timestamp_text(moment: datetime) -> str:
     global _last_written
     last, text = _last_written
     if moment is not last:
-        # Every record holds UTC already, so the offset isoformat adds is always the same six characters.
-        text = moment.isoformat(timespec="microseconds")[:-6] + "Z"
+        # Every record holds UTC already; isoformat would ask for the offset, and take twice as long.
+        text = "%04d-%02d-%02dT%02d:%02d:%02d.%06dZ" % (  # noqa: UP031 - half the time of an f-string
+            *(moment.year, moment.month, moment.day),
+            *(moment.hour, moment.minute, moment.second, moment.microsecond),
+        )
         _last_written = moment, text
     return text
 

@@ -21,10 +21,11 @@ from alma.model.query import Predicate, is_after, matches, sort_key
 from alma.model.record import Record, RecordSpec
 from alma.model.text import terms
 from alma.model.vector import Vector
-from alma.storage.base import DEFAULT_MODEL, Mark, MarkTable, Query, StorageBackend, Transaction
+from alma.storage.base import DEFAULT_MODEL, TEXT_LENGTH, Mark, MarkTable, Query, StorageBackend, Transaction
 from alma.storage.document import from_document, timestamp_of, timestamp_text, to_document
 from alma.storage.json_files import JsonFolder, Signature
 from alma.storage.nearest import nearest
+from alma.storage.primitives import RecordVector
 from alma.storage.ranking import bm25
 
 # The kind, the record, the model, and the part: 0 for the record's own vector, 1 and on for its passages.
@@ -155,11 +156,10 @@ class FileTransaction(Transaction):
         return [self._with_vector(record) for record in found[: query.limit]]
 
     def _values(self, query: Query, names: Sequence[str]) -> list[tuple[Any, ...]]:
-        return [tuple(getattr(record, name) for name in names) for record in self._select(query)]
-
-    def _text_lengths(self, spec: RecordSpec, keys: Sequence[str]) -> dict[str, int]:
-        table = self.table(spec.table)
-        return {key: len(table[key].text()) for key in keys if key in table}
+        return [
+            tuple(len(record.text()) if name == TEXT_LENGTH else getattr(record, name) for name in names)
+            for record in self._select(query)
+        ]
 
     def _word_counts(self, spec: RecordSpec, words: Sequence[str], where: Predicate) -> tuple[int, dict[str, int]]:
         texts = [set(terms(record.text())) for record in self._fulfilling(spec, where)]
@@ -256,6 +256,15 @@ class FileTransaction(Transaction):
         for each in [*self.table(_VECTORS)]:
             if each[0] == spec.kind and each[1] in keys and each[2] != model:
                 del self.mutable(_VECTORS)[each]
+
+    def _vectors_of(self, spec: RecordSpec, record_ids: Collection[str]) -> list[RecordVector]:
+        keys = set(record_ids)
+        found = [
+            RecordVector(key, model, part, vector)
+            for (kind, key, model, part), vector in self.table(_VECTORS).items()
+            if kind == spec.kind and key in keys
+        ]
+        return sorted(found, key=lambda each: (each.record_id, each.model, each.part))
 
     def _without_vector(
         self, spec: RecordSpec, model: str, where: Predicate, limit: int, after: str | None
@@ -429,6 +438,13 @@ _FORMATS = {
         _Format(_OUTBOX, _read_mark, _write_mark),
     )
 }
+
+
+def new_tables() -> dict[str, Table]:
+    """The tables of a new store, empty but for the documented settings."""
+    tables: dict[str, Table] = {name: {} for name in _FORMATS}
+    tables[Setting.spec.table] = {setting.key: setting for setting in default_settings()}
+    return tables
 
 
 def _rows(name: str, table: Table) -> Iterable[dict[str, Any]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import islice
 
 from alma.model.vector import Vector
@@ -31,7 +31,7 @@ def _rank(scored: tuple[str, float]) -> tuple[float, str]:
     return -scored[1], scored[0]
 
 
-def cosines(wanted: Vector, blobs: Sequence[bytes]) -> Iterator[float]:
+def cosines(wanted: Vector, blobs: Sequence[bytes]) -> list[float]:
     """The cosine of one vector with each of others of its length; a zero vector has cosine 0 with everything."""
     import numpy as np
 
@@ -42,4 +42,5 @@ def cosines(wanted: Vector, blobs: Sequence[bytes]) -> Iterator[float]:
     # Not by BLAS, whose last digit depends on how many rows it is given: the same pair always has the same cosine.
     dots = np.einsum("ij,j->i", rows, query)
     cosines = np.divide(dots, lengths, out=np.zeros(len(rows)), where=lengths > 0)
-    yield from np.clip(cosines, -1.0, 1.0).tolist()
+    clipped: list[float] = np.clip(cosines, -1.0, 1.0).tolist()
+    return clipped

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+import zlib
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any, Self
 
@@ -200,6 +201,15 @@ class PostgreSQLStorage(StorageBackend):
                 self._identity = str(tx.rows(_IDENTITY, {})[0][0])
             return f"{self._identity}:{tx.rows('SELECT pg_current_snapshot()::text', {})[0][0]}"
 
+    def _scrub(self) -> None:
+        """Let the server reclaim deleted rows; their bytes are gone when it reuses the space (VACUUM FULL is at once).
+
+        Its write-ahead log and its backups keep what they hold for as long as they are kept.
+        """
+        with self.connection() as connection:
+            for table in self._dialect.names.tables():
+                connection.execute(sql.SQL("VACUUM {}").format(sql.Identifier(table)))
+
     def close(self) -> None:
         self._pool.close()
 
@@ -237,6 +247,7 @@ class PostgresTransaction(SqlTransaction):
         super().__init__(*args, **kwargs)
         self._connection = connection
         self._native = native
+        self.counted_words: dict[Hashable, dict[str, int]] = {}
 
     def _translating(self) -> AbstractContextManager[None]:
         return _translated()
@@ -252,9 +263,6 @@ class PostgresTransaction(SqlTransaction):
         with self._connection.cursor() as cursor:
             cursor.executemany(sql, rows)
 
-    def placeholders(self, count: int) -> str:
-        return f"({', '.join(['%s'] * count)})"
-
     # ------------------------------------------------------------------ writing
 
     def _reserve(self, spec: RecordSpec, keys: Sequence[str]) -> None:
@@ -269,21 +277,28 @@ class PostgresTransaction(SqlTransaction):
                 },
             )
 
+    def _hold(self, name: str) -> None:
+        self.rows(
+            "SELECT pg_advisory_xact_lock(%(space)s, %(bucket)s)",
+            {"space": 2, "bucket": zlib.crc32(name.encode()) & 0x7FFFFFFF},
+        )
+
     def _insert(self, spec: RecordSpec, records: Sequence[Record]) -> None:
         statements = self.dialect.kind(spec)
         extra = ("search",) if spec.text else ()
-        rows = ([*([entry(record)] if spec.text else ()), *statements.row(record)] for record in records)
+        rows = statements.rows(records, *([map(entry, records)] if spec.text else ()))
         if len(records) < _COPY_FROM:
-            self.run_many(self._insert_sql(statements, *extra), rows)
+            self.run_many(statements.insert(*extra), rows)
         else:
-            self._copy(statements.table.name, (*extra, *statements.columns), rows)
+            self._copy(statements.table, (*extra, *statements.columns), rows)
         self._write_tags(spec, records)
 
     def _replace(self, spec: RecordSpec, records: Sequence[Record], previous: Sequence[Record]) -> None:
         statements = self.dialect.kind(spec)
         extra = ("search",) if spec.text else ()
-        rows = [[*([entry(record)] if spec.text else ()), *statements.row(record), record.key] for record in records]
-        self.run_many(self._update_sql(statements, *extra), rows)
+        rows = statements.rows(records, *([map(entry, records)] if spec.text else ()))
+        keys = [record.key for record in records]
+        self.run_many(statements.update(*extra), [(*row, key) for row, key in zip(rows, keys, strict=True)])
         self._rewrite_tags(spec, records, previous)
 
     def _put_vectors(self, spec: RecordSpec, vectors: Mapping[str, Vector], model: str) -> None:
@@ -328,10 +343,16 @@ class PostgresTransaction(SqlTransaction):
     def _matching(
         self, spec: RecordSpec, words: Sequence[str], where: Predicate, limit: int, *, exact: bool
     ) -> list[tuple[str, float]]:
-        return WordSearch(self, spec, where).matching(words, limit)
+        return self._word_search(spec, where).matching(words, limit)
 
     def _word_counts(self, spec: RecordSpec, words: Sequence[str], where: Predicate) -> tuple[int, dict[str, int]]:
-        return WordSearch(self, spec, where).counts(words)
+        return self._word_search(spec, where).counts(words)
+
+    def _word_search(self, spec: RecordSpec, where: Predicate) -> WordSearch:
+        if self.writable:
+            # What this transaction wrote counts as well.
+            self.counted_words.clear()
+        return WordSearch(self, spec, where)
 
     def _nearest(
         self, spec: RecordSpec, vector: Vector, model: str, where: Predicate, limit: int, *, exact: bool
@@ -339,35 +360,51 @@ class PostgresTransaction(SqlTransaction):
         if not self._native:
             return nearest(vector, self._stored_vectors(spec, model, where), limit)
         found: list[tuple[str, float]] = []
-        if not exact and not self._are_few(spec, where):
-            rows = self._neighbours(spec, vector, model, where, 4 * limit + _SPARE, _INDEXED.format(dims=len(vector)))
-            found = nearest(vector, rows, limit)
+        inside = 0 if exact else self._count_up_to(spec, where, _FEW_RECORDS + 1)
+        if not exact and not inside:
+            return []
+        if inside > _FEW_RECORDS:
+            found = self._indexed_neighbours(spec, vector, model, where, limit)
         if len(found) < limit:
             # The server computes in single precision, so a few more are taken and ranked here.
-            rows = self._neighbours(spec, vector, model, where, limit + _SPARE, _EXACT)
-            found = nearest(vector, rows, limit)
+            column = "alma_embeddings.embedding"
+            rows = self._neighbours(spec, vector, model, where, limit + _SPARE, column, _EXACT)
+            found = nearest(vector, ((key, stored.to_bytes()) for key, stored in rows), limit)
         return found
 
-    def _are_few(self, spec: RecordSpec, where: Predicate) -> bool:
+    def _count_up_to(self, spec: RecordSpec, where: Predicate, most: int) -> int:
         statements = self.dialect.kind(spec)
         condition, values = statements.condition(where)
         counted = self.rows(
-            f"SELECT count(*) FROM (SELECT 1 FROM {statements.table.name} WHERE {condition} LIMIT %(most)s) AS few",
-            {**values, "most": _FEW_RECORDS + 1},
+            f"SELECT count(*) FROM (SELECT 1 FROM {statements.table} WHERE {condition} LIMIT %(most)s) AS few",
+            {**values, "most": most},
         )
-        return int(counted[0][0]) <= _FEW_RECORDS
+        return int(counted[0][0])
+
+    def _indexed_neighbours(
+        self, spec: RecordSpec, vector: Vector, model: str, where: Predicate, limit: int
+    ) -> list[tuple[str, float]]:
+        """The records that the index takes for the nearest, by the server's cosine."""
+        distance = _INDEXED.format(dims=len(vector))
+        # An index scan finds some of the nearer ones late, so that many more are looked at than are wanted.
+        rows = self._neighbours(spec, vector, model, where, 4 * limit + _SPARE, f"1 - ({distance})", distance)
+        best: dict[str, float] = {}
+        for key, cosine in rows:
+            # With a vector of zeros there is no angle.
+            best[key] = max(best.get(key, -1.0), 0.0 if math.isnan(cosine) else cosine)
+        return sorted(best.items(), key=lambda found: (-found[1], found[0]))[:limit]
 
     def _neighbours(
-        self, spec: RecordSpec, vector: Vector, model: str, where: Predicate, records: int, order: str
-    ) -> Iterator[tuple[str, bytes]]:
-        """The vectors nearest by the server's reckoning, of so many records; a record may have several."""
+        self, spec: RecordSpec, vector: Vector, model: str, where: Predicate, records: int, column: str, order: str
+    ) -> list[tuple[str, Any]]:
+        """A column of the vectors nearest by the server's reckoning, of so many records; a record may have several."""
         table, source, values = self._vector_source(spec, model, where)
-        command = f"SELECT {table}.{spec.key}, alma_embeddings.embedding FROM {source} ORDER BY {order} LIMIT %(most)s"
+        command = f"SELECT {table}.{spec.key}, {column} FROM {source} ORDER BY {order} LIMIT %(most)s"
         most = records
         while True:
             rows = self.rows(command, {**values, "wanted": _unit(vector), "most": most})
             if len(rows) < most or len({key for key, _ in rows}) >= records:
-                return ((key, found.to_bytes()) for key, found in rows)
+                return rows
             most *= 4
 
     def _stored_vectors(self, spec: RecordSpec, model: str, where: Predicate) -> Iterator[tuple[str, bytes]]:
@@ -380,7 +417,7 @@ class PostgresTransaction(SqlTransaction):
     def _vector_source(self, spec: RecordSpec, model: str, where: Predicate) -> tuple[str, str, dict[str, Any]]:
         statements = self.dialect.kind(spec)
         condition, values = statements.condition(where)
-        table = statements.table.name
+        table = statements.table
         # The kind and model are spelled out because a partial index is only used where they are constants.
         source = (
             f"{table} JOIN alma_embeddings ON alma_embeddings.memory_id = {table}.{spec.key} "

@@ -16,6 +16,9 @@ from alma.storage.outbox import MarkTable
 
 T = TypeVar("T", bound=Record)
 
+TEXT_LENGTH = "text length"
+"""What `values` takes beside fields: how long the searchable text is, in characters or bytes."""
+
 
 @dataclass(frozen=True, slots=True)
 class Hit(Generic[T]):
@@ -23,6 +26,16 @@ class Hit(Generic[T]):
 
     record: T
     score: float
+
+
+@dataclass(frozen=True, slots=True)
+class RecordVector:
+    """One of a record's vectors: of which model, and whether its own (part 0) or that of a passage (1 and on)."""
+
+    record_id: str
+    model: str
+    part: int
+    vector: Vector
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +65,7 @@ class Primitives(ABC):
 
     @abstractmethod
     def _values(self, query: Query, names: Sequence[str]) -> list[tuple[Any, ...]]:
-        """These fields of the records that answer the query."""
-
-    @abstractmethod
-    def _text_lengths(self, spec: RecordSpec, keys: Sequence[str]) -> dict[str, int]:
-        """How long the searchable text of these records is, in characters or bytes."""
+        """These fields, or `TEXT_LENGTH`, of the records that answer the query."""
 
     @abstractmethod
     def _word_counts(self, spec: RecordSpec, words: Sequence[str], where: Predicate) -> tuple[int, dict[str, int]]:
@@ -93,6 +102,10 @@ class Primitives(ABC):
     @abstractmethod
     def _drop_other_vectors(self, spec: RecordSpec, record_ids: Collection[str], model: str) -> None:
         """Delete the vectors of every model but this one."""
+
+    @abstractmethod
+    def _vectors_of(self, spec: RecordSpec, record_ids: Collection[str]) -> list[RecordVector]:
+        """Every vector of these records, of every model, passages in order."""
 
     @abstractmethod
     def _without_vector(
@@ -141,3 +154,6 @@ class Primitives(ABC):
 
     def _reserve(self, spec: RecordSpec, keys: Sequence[str]) -> None:  # noqa: B027 - most stores need nothing here
         """Hold off other writers of ids that may not exist yet, where the table's key alone does not."""
+
+    def _hold(self, name: str) -> None:  # noqa: B027 - a store with one writer at a time needs nothing here
+        """Let no other transaction go on that holds the same name, until this one ends."""

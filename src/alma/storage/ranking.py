@@ -6,8 +6,11 @@ import math
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from alma.model.query import And, Compare, In, Predicate
+
+V = TypeVar("V")
 
 K1, B = 1.2, 0.75
 # A word is not counted further than this; what is more common is estimated.
@@ -89,7 +92,7 @@ def owners(where: Predicate) -> dict[str, tuple[str, ...]]:
     return {}
 
 
-class Remembered:
+class Remembered(Generic[V]):
     """Counts of words, for as long as a mark of the time or the size they were counted at hardly moves.
 
     They decide which words are looked up and how much they weigh, so that an outdated one costs a little time or order.
@@ -97,15 +100,15 @@ class Remembered:
 
     def __init__(self, slack: float) -> None:
         self._slack = slack
-        self._counts: dict[Hashable, tuple[int, int]] = {}
+        self._counts: dict[Hashable, tuple[int, V]] = {}
 
-    def get(self, key: Hashable, mark: int) -> int | None:
+    def get(self, key: Hashable, mark: int) -> V | None:
         counted = self._counts.get(key)
         if counted is None or abs(counted[0] - mark) > self._slack * counted[0]:
             return None
         return counted[1]
 
-    def put(self, key: Hashable, mark: int, count: int) -> int:
+    def put(self, key: Hashable, mark: int, count: V) -> V:
         if len(self._counts) >= _MOST_REMEMBERED:
             self._counts.clear()
         self._counts[key] = (mark, count)

@@ -17,7 +17,7 @@ from alma.model.text import query_terms
 from alma.model.vector import Vector
 from alma.storage import versions
 from alma.storage.feed import VectorFeed, VectorQuestion
-from alma.storage.primitives import Hit, Primitives, Query
+from alma.storage.primitives import TEXT_LENGTH, Hit, Primitives, Query, RecordVector
 from alma.storage.ranking import idf
 
 T = TypeVar("T", bound=Record)
@@ -78,14 +78,12 @@ class Reading(VectorFeed, Primitives):
         if isinstance(names, str) or not isinstance(names, Sequence) or not names:
             raise ValidationError("query", "names", names, "must be a list of at least one field")
         for name in names:
-            if spec.field(name) not in spec.stored:
+            if name == TEXT_LENGTH:
+                _searchable(spec)
+            elif spec.field(name) not in spec.stored:
                 raise ValidationError(spec.kind, name, name, "stands beside the record and cannot be read alone")
         ordered = q.parsed_order(spec, order)
         return self._values(Query(spec, inside(spec, scope, where), ordered, _checked_limit(limit)), names)
-
-    def text_lengths(self, cls: type[Record], record_ids: Iterable[str]) -> dict[str, int]:
-        wanted = list(dict.fromkeys(record_ids))
-        return self._text_lengths(_searchable(spec_of(cls)), wanted) if wanted else {}
 
     def word_counts(
         self, cls: type[Record], words: Iterable[str], scope: Scope, where: Predicate = EVERYTHING
@@ -179,6 +177,11 @@ class Reading(VectorFeed, Primitives):
         return self._nearest(
             question.spec, question.vector, question.model, question.where, question.limit, exact=exact
         )
+
+    def vectors_of(self, cls: type[Record], record_ids: Iterable[str]) -> list[RecordVector]:
+        """Every vector of these records, of every model and passage."""
+        wanted = list(dict.fromkeys(record_ids))
+        return self._vectors_of(embedding(spec_of(cls)), wanted) if wanted else []
 
     def without_vector(
         self, cls: type[T], model: str, scope: Scope, limit: int = 100, after: str | None = None

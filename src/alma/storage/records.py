@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 from enum import StrEnum
+from functools import partial
 from typing import Any, Self, TypeVar
 
-from alma.clock import new_id
+from alma.clock import new_id, now
 from alma.errors import ConflictError, StorageError, UniquenessError, ValidationError
 from alma.model.common import checked_name
 from alma.model.governance import ANONYMOUS, Attribution
@@ -18,6 +20,7 @@ from alma.model.memory import MemoryVersion
 from alma.model.query import EVERYTHING, Cursor, Order, Predicate
 from alma.model.record import Record
 from alma.model.scope import Scope
+from alma.storage.changes import Listener, changes_of, tell
 from alma.storage.outbox import Mark
 from alma.storage.primitives import Hit
 from alma.storage.transaction import Transaction
@@ -51,6 +54,8 @@ class RecordStore(ABC):
         self.embedding_dim = embedding_dim
         self.embedding_model = checked_name("storage", "embedding_model", embedding_model)
         self._current = threading.local()
+        self._listeners: tuple[Listener, ...] = ()
+        self._listeners_lock = threading.Lock()
 
     # ------------------------------------------------------------------ what a store implements
 
@@ -92,9 +97,27 @@ class RecordStore(ABC):
                 raise StorageError("a write was tried inside a read-only snapshot")
             yield outer
             return
+        listeners = self._listeners
         with self._begin(by, write=True) as tx, self._as_current(tx):
+            if listeners:
+                tx.acts = []
             yield tx
             tx.require_sound()
+        if tx.acts:
+            tell(listeners, changes_of(tx.acts, by, now()))
+
+    def subscribe(self, listener: Listener) -> Callable[[], None]:
+        """Call the listener with the changes of every transaction that this object commits; returns what ends that.
+
+        It is called after the commit, in the thread that wrote, once for each transaction that changed a record. What
+        was rolled back is never told. An error of the listener is logged and reaches nobody.
+        """
+        # One object for each subscription, so that ending one of two equal ones leaves the other.
+        subscription = partial(listener)
+        with self._listeners_lock:
+            self._listeners = (*self._listeners, subscription)
+        # Whoever keeps the way to end a subscription does not keep the store from being collected.
+        return partial(_unsubscribe, weakref.ref(self), subscription)
 
     @contextmanager
     def snapshot(self) -> Iterator[Transaction]:
@@ -205,14 +228,9 @@ class RecordStore(ABC):
         order: Sequence[Order] = (),
         limit: int | None = None,
     ) -> list[tuple[Any, ...]]:
-        """These fields alone of what `find` finds, which is faster where the rest is not needed."""
+        """These fields alone, or `TEXT_LENGTH`, of what `find` finds: faster where the rest is not needed."""
         with self.snapshot() as tx:
             return tx.values(cls, names, scope, where, order, limit)
-
-    def text_lengths(self, cls: type[Record], record_ids: Iterable[str]) -> dict[str, int]:
-        """How long the searchable text of these records is, in characters or bytes; of unknown ids nothing is said."""
-        with self.snapshot() as tx:
-            return tx.text_lengths(cls, record_ids)
 
     def word_counts(
         self, cls: type[Record], words: Iterable[str], scope: Scope, where: Predicate = EVERYTHING
@@ -406,8 +424,27 @@ class RecordStore(ABC):
 
     # ------------------------------------------------------------------ life cycle
 
+    def scrub(self) -> None:
+        """Make the store's files forget the text of what was deleted, as far as the store has a say in it.
+
+        It goes through the whole store, so it is for after a purge and not for after every deletion.
+        """
+        if self._transaction_here() is not None:
+            raise StorageError("a store cannot be scrubbed inside a transaction")
+        self._scrub()
+
+    def _scrub(self) -> None:  # noqa: B027 - a store that rewrites its files with every change has nothing to do
+        """What `scrub` does, outside of transactions."""
+
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _unsubscribe(store: weakref.ref[RecordStore], subscription: Listener) -> None:
+    here = store()
+    if here is not None:
+        with here._listeners_lock:
+            here._listeners = tuple(each for each in here._listeners if each is not subscription)

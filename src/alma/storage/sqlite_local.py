@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
+from itertools import compress, repeat
 from pathlib import Path
 from typing import Any, Self
 
@@ -22,10 +23,10 @@ from alma.storage.base import DEFAULT_MODEL, Capability, StorageBackend
 from alma.storage.feed import moved
 from alma.storage.nearest import nearest
 from alma.storage.sql import legacy, sqlite_fulltext
-from alma.storage.sql.sqlite_connections import Checkpoints, Connections, Durability, translated
+from alma.storage.sql.sqlite_connections import Checkpoints, Connections, Durability, empty_log, translated
 from alma.storage.sql.sqlite_feed import SQLiteFeed
 from alma.storage.sql.sqlite_migrations import SQLiteMigrator
-from alma.storage.sql.sqlite_words import OWNER_COLUMN, WordSearch, entry
+from alma.storage.sql.sqlite_words import OWNER_COLUMN, WordSearch, entries
 from alma.storage.sql.statements import Dialect
 from alma.storage.sql.transaction import SqlTransaction
 
@@ -103,6 +104,18 @@ class SQLiteStorage(StorageBackend):
     def _generation(self) -> str:
         return self._connections.generation()
 
+    def _scrub(self) -> None:
+        """Rewrite the file: SQLite leaves what was deleted in free pages, and full text leaves its words in old pieces.
+
+        Readers go on meanwhile; writers wait. A reader that holds an old snapshot keeps the log from being emptied
+        until the next checkpoint.
+        """
+        self._checkpoints.finish()
+        with self._connections.lent() as connection, self._writer, translated(self.path):
+            sqlite_fulltext.rewrite(connection)
+            connection.execute("VACUUM")
+            empty_log(connection)
+
     def close(self) -> None:
         self._checkpoints.finish()
         self._connections.close()
@@ -118,6 +131,8 @@ class SQLiteTransaction(SQLiteFeed):
         super().__init__(*args, **kwargs)
         self._connection = connection
         self._path = path
+        # What was prepared for questions about the same records, for as long as nothing changes.
+        self._searches: dict[tuple[str, Predicate], WordSearch] = {}
 
     def _translating(self) -> AbstractContextManager[None]:
         return translated(self._path)
@@ -131,35 +146,32 @@ class SQLiteTransaction(SQLiteFeed):
     def run_many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
         self._connection.executemany(sql, rows)
 
-    def placeholders(self, count: int) -> str:
-        return f"({', '.join('?' * count)})"
-
     # ------------------------------------------------------------------ writing
 
     def _insert(self, spec: RecordSpec, records: Sequence[Record]) -> None:
         statements = self.dialect.kind(spec)
         if not spec.text:
-            self.run_many(self._insert_sql(statements), map(statements.row, records))
+            self.run_many(statements.insert(), statements.rows(records))
         elif len(records) == 1:
-            inserted = self._connection.execute(self._insert_sql(statements), statements.row(records[0]))
-            self._index_words(spec, [(inserted.lastrowid or 0, records[0])])
+            inserted = self._connection.execute(statements.insert(), *statements.rows(records))
+            self._index_words(spec, [inserted.lastrowid or 0], records)
         else:
-            first = 1 + self.rows(f'SELECT coalesce(max(seq), 0) FROM "{statements.table.name}"', {})[0][0]
-            rows = ([seq, *statements.row(record)] for seq, record in enumerate(records, start=first))
-            self.run_many(self._insert_sql(statements, "seq"), rows)
-            self._index_words(spec, enumerate(records, start=first))
+            first = 1 + self.rows(f'SELECT coalesce(max(seq), 0) FROM "{statements.table}"', {})[0][0]
+            seqs = range(first, first + len(records))
+            self.run_many(statements.insert("seq"), statements.rows(records, seqs))
+            self._index_words(spec, seqs, records)
             if len(records) >= sqlite_fulltext.MANY:
-                sqlite_fulltext.merge(self._connection, self.schema.fts_table(spec))
+                sqlite_fulltext.merge(self._connection, self.names.fts_table(spec))
         self._write_tags(spec, records)
 
     def _replace(self, spec: RecordSpec, records: Sequence[Record], previous: Sequence[Record]) -> None:
         statements = self.dialect.kind(spec)
         if spec.text:
-            reworded = [(old, new) for old, new in zip(previous, records, strict=True) if entry(old) != entry(new)]
-            seqs = self._seqs(spec, [old.key for old, _ in reworded])
-            self._unindex_words(spec, [(seqs[old.key], old) for old, _ in reworded])
-            self._index_words(spec, [(seqs[new.key], new) for _, new in reworded])
-        self.run_many(self._update_sql(statements), [[*statements.row(record), record.key] for record in records])
+            self._reindex_words(spec, records, previous)
+        keys = [record.key for record in records]
+        self.run_many(
+            statements.update(), ((*row, key) for row, key in zip(statements.rows(records), keys, strict=True))
+        )
         self._rewrite_tags(spec, records, previous)
         if spec.embeds:
             self._announce_vectors(
@@ -178,15 +190,21 @@ class SQLiteTransaction(SQLiteFeed):
 
     def _remove(self, spec: RecordSpec, records: Sequence[Record]) -> None:
         if spec.text:
-            seqs = self._seqs(spec, [record.key for record in records])
-            self._unindex_words(spec, [(seqs[record.key], record) for record in records])
+            self._unindex_words(spec, self._seqs(spec, records), records)
         super()._remove(spec, records)
 
     def _put_vectors(self, spec: RecordSpec, vectors: Mapping[str, Vector], model: str) -> None:
         # Replaced, not updated: a changed vector gets a new id, by which indexes learn of it.
         self.run_many(
             "REPLACE INTO embeddings (memory_type, memory_id, model, dims, embedding) VALUES (?, ?, ?, ?, ?)",
-            ((spec.kind, key, model, len(vector), vector.to_bytes()) for key, vector in vectors.items()),
+            zip(
+                repeat(spec.kind),
+                vectors,
+                repeat(model),
+                map(len, vectors.values()),
+                map(Vector.to_bytes, vectors.values()),
+                strict=False,
+            ),
         )
 
     def _insert_first_versions(self, kind: str, keys: Sequence[str], moment: datetime) -> None:
@@ -207,33 +225,54 @@ class SQLiteTransaction(SQLiteFeed):
 
     # ------------------------------------------------------------------ full text
 
-    def _index_words(self, spec: RecordSpec, numbered: Iterable[tuple[int, Record]]) -> None:
+    def _index_words(self, spec: RecordSpec, seqs: Iterable[int], records: Sequence[Record]) -> None:
         names = ", ".join((*spec.text, OWNER_COLUMN))
         self.run_many(
-            f"INSERT INTO {self.schema.fts_table(spec)} (rowid, {names}) "
-            f"VALUES {self.placeholders(2 + len(spec.text))}",
-            ((seq, *entry(record)) for seq, record in numbered),
+            f"INSERT INTO {self.names.fts_table(spec)} (rowid, {names}) VALUES {self.placeholders(2 + len(spec.text))}",
+            zip(seqs, *entries(spec, records), strict=True),
         )
 
-    def _unindex_words(self, spec: RecordSpec, numbered: Iterable[tuple[int, Record]]) -> None:
+    def _unindex_words(self, spec: RecordSpec, seqs: Iterable[int], records: Sequence[Record]) -> None:
         """A contentless index forgets an entry when it is told the words that were in it."""
-        table, names = self.schema.fts_table(spec), ", ".join((*spec.text, OWNER_COLUMN))
+        table, names = self.names.fts_table(spec), ", ".join((*spec.text, OWNER_COLUMN))
         self.run_many(
             f"INSERT INTO {table} ({table}, rowid, {names}) VALUES ('delete', {', '.join('?' * (2 + len(spec.text)))})",
-            [(seq, *entry(record)) for seq, record in numbered],
+            zip(seqs, *entries(spec, records), strict=True),
         )
 
-    def _seqs(self, spec: RecordSpec, keys: Sequence[str]) -> dict[str, int]:
+    def _reindex_words(self, spec: RecordSpec, records: Sequence[Record], previous: Sequence[Record]) -> None:
+        """Index anew what has other words, or another owner, than before."""
+        was, now = zip(*entries(spec, previous), strict=True), zip(*entries(spec, records), strict=True)
+        differs = [old != new for old, new in zip(was, now, strict=True)]
+        before, after = list(compress(previous, differs)), list(compress(records, differs))
+        seqs = self._seqs(spec, after)
+        self._unindex_words(spec, seqs, before)
+        self._index_words(spec, seqs, after)
+
+    def _seqs(self, spec: RecordSpec, records: Sequence[Record]) -> list[int]:
+        """Where stored records stand in their table."""
+        keys = [record.key for record in records]
         sql = f'SELECT "{spec.key}", seq FROM "{spec.table}" WHERE "{spec.key}" IN (SELECT value FROM json_each(:keys))'
-        return dict(self.rows(sql, {"keys": self.dialect.encode(FieldType.STRINGS, list(keys))}))
+        found = dict(self.rows(sql, {"keys": self.dialect.encode(FieldType.STRINGS, keys)}))
+        return [found[key] for key in keys]
 
     def _matching(
         self, spec: RecordSpec, words: Sequence[str], where: Predicate, limit: int, *, exact: bool
     ) -> list[tuple[str, float]]:
-        return WordSearch(self, spec, where).matching(words, limit, exact=exact)
+        return self._word_search(spec, where).matching(words, limit, exact=exact)
 
     def _word_counts(self, spec: RecordSpec, words: Sequence[str], where: Predicate) -> tuple[int, dict[str, int]]:
-        return WordSearch(self, spec, where).counts(words)
+        return self._word_search(spec, where).counts(words)
+
+    def _word_search(self, spec: RecordSpec, where: Predicate) -> WordSearch:
+        if self.writable:
+            # What this transaction wrote counts as well.
+            sqlite_fulltext.flush(self._connection)
+            return WordSearch(self, spec, where)
+        known = self._searches.get((spec.kind, where))
+        if known is None:
+            known = self._searches[spec.kind, where] = WordSearch(self, spec, where)
+        return known
 
     # ------------------------------------------------------------------ vectors
 
@@ -241,7 +280,7 @@ class SQLiteTransaction(SQLiteFeed):
         self, spec: RecordSpec, vector: Vector, model: str, where: Predicate, limit: int, *, exact: bool
     ) -> list[tuple[str, float]]:
         statements = self.dialect.kind(spec)
-        table = statements.table.name
+        table = statements.table
         condition, values = statements.condition(where)
         candidates = self._connection.execute(
             f'SELECT "{table}"."{spec.key}", embeddings.embedding FROM "{table}" CROSS JOIN embeddings '

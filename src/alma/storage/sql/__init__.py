@@ -1,1 +1,1 @@
-"""The relational stores: records become tables, predicates become clauses, SQLAlchemy Core writes the SQL."""
+"""The relational stores: records become tables, predicates become clauses, questions become statements."""

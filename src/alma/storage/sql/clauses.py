@@ -1,88 +1,64 @@
-"""Predicates, orders and cursors as SQL: the text depends on a query's shape alone, values are always bound."""
+"""Predicates, orders and cursors as SQL: names come from the record's description, values are always bound."""
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, assert_never
-
-import sqlalchemy as sa
 
 from alma.model.fields import FieldType
 from alma.model.query import And, Compare, Cursor, Has, In, Missing, Or, Order, Predicate
 from alma.model.record import RecordSpec
-from alma.storage.sql.schema import Schema
+from alma.storage.sql.names import Names
+
+Encoder = Callable[[Any], Any]
+_OPERATORS = {"eq": "=", "ne": "<>", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 
 
 class Values:
-    """Collects the values of a statement under the names p0, p1, … in the order they are met."""
+    """Collects the values of a statement while it is written, under the names p0, p1, …"""
 
-    def __init__(self) -> None:
+    def __init__(self, names: Names) -> None:
+        self._names = names
         self.values: dict[str, Any] = {}
 
     def put(self, value: Any) -> str:
+        """The parameter that stands for a value."""
         name = f"p{len(self.values)}"
         self.values[name] = value
-        return name
-
-
-class Bindings(Values):
-    """Collects values while a statement is written, giving it a parameter for each."""
-
-    def add(self, value: Any) -> sa.BindParameter[Any]:
-        return sa.bindparam(self.put(value), type_=sa.types.NullType())
-
-
-def limited(statement: sa.Select[Any], most: sa.BindParameter[Any]) -> sa.Select[Any]:
-    """The statement with a bound limit and nothing else: SQLAlchemy would add an OFFSET with a value of its own."""
-    return statement.suffix_with(sa.text(f"LIMIT :{most.key}"))
+        return self._names.parameter(name)
 
 
 class Clauses:
     """Writes the conditions of one kind's table in one dialect, encoding values as that dialect stores them."""
 
-    def __init__(self, schema: Schema, spec: RecordSpec, encode: Callable[[FieldType, Any], Any]) -> None:
-        self._schema = schema
+    def __init__(self, names: Names, spec: RecordSpec, encoders: Mapping[FieldType, Encoder]) -> None:
+        self._names = names
         self._spec = spec
-        self._table = schema.tables[spec.kind]
-        self._encode = encode
+        self._encoders = encoders
+        self._on_sqlite = names.dialect == "sqlite"
+        table = names.table(spec)
+        self._columns = {field.name: f'"{table}"."{field.name}"' for field in spec.stored}
 
     # ------------------------------------------------------------------ predicates
 
-    def shape(self, predicate: Predicate) -> Hashable:
-        """What determines the SQL of a predicate: everything but its values."""
-        match predicate:
-            case Compare(name, op, _):
-                return name, op
-            case In(name, values):
-                return name, "in", len(values) if self._spelled_out(name) else bool(values)
-            case Missing(name):
-                return name, "missing"
-            case Has(name, _):
-                return name, "has"
-            case And(parts):
-                return "and", tuple(self.shape(part) for part in parts)
-            case Or(parts):
-                return "or", tuple(self.shape(part) for part in parts)
-        assert_never(predicate)
+    def condition(self, predicate: Predicate, values: Values) -> str:
+        """What a record must fulfil, in brackets where it has several parts."""
+        return self._condition(predicate, values, self._leading(predicate))
 
-    def condition(self, predicate: Predicate, bind: Bindings) -> sa.ColumnElement[bool]:
-        return self._condition(predicate, bind, self._leading(predicate))
-
-    def _condition(self, predicate: Predicate, bind: Bindings, leading: str | None) -> sa.ColumnElement[bool]:
+    def _condition(self, predicate: Predicate, values: Values, leading: str | None) -> str:
         match predicate:
             case Compare(name, op, value):
-                return self._comparison(self._column(name, leading), op, bind.add(self._value(name, value)))
-            case In(name, values):
-                return self._membership(name, self._column(name, leading), values, bind)
+                return f"{self._column(name, leading)} {_OPERATORS[op]} {values.put(self._value(name, value))}"
+            case In(name, members):
+                return self._membership(name, self._column(name, leading), members, values)
             case Missing(name):
-                return self._column(name, leading).is_(None)
+                return f"{self._column(name, leading)} IS NULL"
             case Has(name, value):
-                return self._containment(name, bind.add(value))
+                return self._containment(name, values.put(value))
             case And(parts):
-                return sa.and_(sa.true(), *(self._condition(part, bind, leading) for part in parts))
+                return _joined(" AND ", [self._condition(part, values, leading) for part in parts]) or "true"
             case Or(parts):
-                return sa.or_(sa.false(), *(self._condition(part, bind, leading) for part in parts))
+                return _joined(" OR ", [self._condition(part, values, leading) for part in parts]) or "false"
         assert_never(predicate)
 
     def _leading(self, predicate: Predicate) -> str | None:
@@ -91,120 +67,73 @@ class Clauses:
         Without statistics SQLite takes any equal comparison for as good as any other, and would rather go through all
         records of a project than look up the five that are asked for.
         """
-        if self._schema.dialect != "sqlite":
+        if not self._on_sqlite:
             return None
         given = set(_given(predicate))
         return next((name for name in (self._spec.key, "session_id") if name in given), None)
 
-    def _column(self, name: str, leading: str | None) -> sa.ColumnElement[Any]:
-        column = self._table.c[name]
-        if leading is None or name == leading:
-            return column
+    def _column(self, name: str, leading: str | None) -> str:
+        column = self._columns[name]
         # A plus sign changes nothing but keeps SQLite from using an index of this column.
-        return sa.literal_column(f'+"{self._table.name}"."{name}"')
-
-    def collect(self, predicate: Predicate, values: Values) -> None:
-        """Collect a predicate's values in the order `condition` does."""
-        match predicate:
-            case Compare(name, _, value):
-                values.put(self._value(name, value))
-            case In(name, members):
-                self._collect_members(name, members, values)
-            case Missing():
-                pass
-            case Has(_, value):
-                values.put(value)
-            case And(parts) | Or(parts):
-                for part in parts:
-                    self.collect(part, values)
+        return column if leading is None or name == leading else f"+{column}"
 
     def _value(self, name: str, value: Any) -> Any:
-        return self._encode(self._spec.by_name[name].type, value)
+        encode = self._encoders.get(self._spec.by_name[name].type)
+        return value if encode is None else encode(value)
 
-    def _comparison(self, column: sa.ColumnElement[Any], op: str, value: Any) -> sa.ColumnElement[bool]:
-        compared: sa.ColumnElement[bool] = getattr(operator, op)(column, value)
-        return compared
-
-    def _spelled_out(self, name: str) -> bool:
-        """Floats go to SQLite as bound values: its reading of JSON numbers may differ in the last digit."""
-        return self._schema.dialect == "sqlite" and self._spec.by_name[name].type is FieldType.FLOAT
-
-    def _membership(
-        self, name: str, column: sa.ColumnElement[Any], values: Sequence[Any], bind: Bindings
-    ) -> sa.ColumnElement[bool]:
-        if not values:
-            return sa.false()
-        if self._spelled_out(name):
-            return column.in_([bind.add(self._value(name, value)) for value in values])
-        members = bind.add(self._members(name, values))
-        if self._schema.dialect == "sqlite":
-            each = sa.func.json_each(members).table_valued("value")
-            return column.in_(sa.select(each.c.value))
-        return column == sa.func.any(members)
-
-    def _collect_members(self, name: str, members: Sequence[Any], values: Values) -> None:
+    def _membership(self, name: str, column: str, members: Sequence[Any], values: Values) -> str:
         if not members:
-            return
-        if self._spelled_out(name):
-            for member in members:
-                values.put(self._value(name, member))
-        else:
-            values.put(self._members(name, members))
+            return "false"
+        encode = self._encoders.get(self._spec.by_name[name].type)
+        encoded = list(members if encode is None else map(encode, members))
+        if not self._on_sqlite:
+            return f"{column} = ANY({values.put(encoded)})"
+        if self._spec.by_name[name].type is FieldType.FLOAT:
+            # As values of their own: SQLite's reading of JSON numbers may differ in the last digit.
+            return f"{column} IN ({', '.join(map(values.put, encoded))})"
+        listed = values.put(self._encoders[FieldType.STRINGS](encoded))
+        return f"{column} IN (SELECT value FROM json_each({listed}))"
 
-    def _members(self, name: str, values: Sequence[Any]) -> Any:
-        encoded = [self._value(name, value) for value in values]
-        return self._encode(FieldType.STRINGS, encoded) if self._schema.dialect == "sqlite" else encoded
-
-    def _containment(self, name: str, value: sa.BindParameter[Any]) -> sa.ColumnElement[bool]:
+    def _containment(self, name: str, value: str) -> str:
         if self._spec.by_name[name].type is FieldType.TAGS:
-            tags = self._schema.tags
-            # Spelled out: a condition that is written alone has no outer query that SQLAlchemy could correlate it with.
-            record: sa.ColumnClause[Any] = sa.literal_column(f'"{self._table.name}"."{self._spec.key}"')
-            return sa.exists().where(tags.c.memory_id == record, tags.c.tag == value)
-        column = self._table.c[name]
-        if self._schema.dialect == "sqlite":
-            each = sa.func.json_each(column).table_valued("value")
-            return sa.exists(sa.select(sa.literal_column("1")).select_from(each).where(each.c.value == value))
-        return sa.func.jsonb_exists(column, value)
+            tags, key = self._names.tags, self._columns[self._spec.key]
+            return f"EXISTS (SELECT 1 FROM {tags} WHERE {tags}.memory_id = {key} AND {tags}.tag = {value})"
+        column = self._columns[name]
+        if self._on_sqlite:
+            return f"EXISTS (SELECT 1 FROM json_each({column}) WHERE json_each.value = {value})"
+        return f"jsonb_exists({column}, {value})"
 
     # ------------------------------------------------------------------ order and pages
 
-    def order_by(self, order: Sequence[Order]) -> list[sa.ColumnElement[Any]]:
+    def order_by(self, order: Sequence[Order]) -> str:
         """The sort terms: missing values last either way, then the key."""
-        terms: list[sa.ColumnElement[Any]] = []
+        terms: list[str] = []
         for term in order:
-            column = self._table.c[term.field]
+            column = self._columns[term.field]
             if self._spec.by_name[term.field].nullable:
-                terms.append(column.is_(None).asc())
-            terms.append(column.asc() if term.direction == "asc" else column.desc())
-        return [*terms, self._table.c[self._spec.key].asc()]
+                terms.append(f"{column} IS NULL")
+            terms.append(f"{column} {'ASC' if term.direction == 'asc' else 'DESC'}")
+        return ", ".join((*terms, self._columns[self._spec.key]))
 
-    def cursor_shape(self, cursor: Cursor | None) -> Hashable:
-        return None if cursor is None else tuple(value is None for value in cursor.values)
-
-    def behind(self, cursor: Cursor, order: Sequence[Order], bind: Bindings) -> sa.ColumnElement[bool]:
+    def behind(self, cursor: Cursor, order: Sequence[Order], values: Values) -> str:
         """Records that sort after the cursor: equal in the first terms, later in the next."""
-        alternatives: list[sa.ColumnElement[bool]] = []
-        equal: list[sa.ColumnElement[bool]] = []
+        alternatives: list[str] = []
+        equal: list[str] = []
         for term, value in zip(order, cursor.values, strict=True):
-            column = self._table.c[term.field]
+            column = self._columns[term.field]
             if value is None:
-                equal.append(column.is_(None))
+                equal.append(f"{column} IS NULL")
                 continue
-            bound = bind.add(self._value(term.field, value))
-            later = column > bound if term.direction == "asc" else column < bound
-            alternatives.append(sa.and_(*equal, sa.or_(later, column.is_(None))))
-            equal.append(column == bound)
-        key = self._table.c[self._spec.key]
-        alternatives.append(sa.and_(*equal, key > bind.add(cursor.key)))
-        return sa.or_(sa.false(), *alternatives)
+            bound = values.put(self._value(term.field, value))
+            later = f"({column} {'>' if term.direction == 'asc' else '<'} {bound} OR {column} IS NULL)"
+            alternatives.append(_joined(" AND ", [*equal, later]))
+            equal.append(f"{column} = {bound}")
+        last = f"{self._columns[self._spec.key]} > {values.put(cursor.key)}"
+        return _joined(" OR ", [*alternatives, _joined(" AND ", [*equal, last])])
 
-    def collect_cursor(self, cursor: Cursor, order: Sequence[Order], values: Values) -> None:
-        """Collect a cursor's values in the order `behind` does."""
-        for term, value in zip(order, cursor.values, strict=True):
-            if value is not None:
-                values.put(self._value(term.field, value))
-        values.put(cursor.key)
+
+def _joined(word: str, parts: Sequence[str]) -> str:
+    return f"({word.join(parts)})" if len(parts) > 1 else "".join(parts)
 
 
 def _given(predicate: Predicate) -> Iterator[str]:

@@ -16,7 +16,7 @@ from alma.model.governance import Attribution
 from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome, UserPreference
 from alma.model.record import FieldSpec, Record
 from alma.model.vector import Vector
-from alma.storage.sql.schema import Schema
+from alma.storage.sql.names import Names
 from alma.storage.sql.transaction import SqlTransaction
 
 _log = logging.getLogger("alma.storage.legacy")
@@ -29,7 +29,7 @@ _BYTES_PER_FLOAT = 4
 
 def set_aside(connection: sqlite3.Connection) -> list[str]:
     """Rename the tables of alma-memory whose names ours need; returns the old names."""
-    ours = set(Schema("sqlite").metadata.tables)
+    ours = set(Names("sqlite").tables())
     rows = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
     older = [name for (name,) in rows if name in ours]
     if older and not {Heuristic.spec.table, "embeddings"} <= set(older):

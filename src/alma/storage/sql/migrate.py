@@ -13,7 +13,7 @@ from functools import cache
 from importlib import resources
 
 from alma.errors import MigrationError
-from alma.storage.sql.schema import DialectName
+from alma.storage.sql.names import DialectName
 
 HISTORY_TABLE = "schema_migrations"
 _STEP = re.compile(r"^-- then: (\w+)$", re.MULTILINE)

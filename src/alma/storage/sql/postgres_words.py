@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, Protocol
 
 from alma.model.kinds import KINDS
@@ -31,12 +31,18 @@ _BATCH = 1_000
 # The server's rank of one word that occurs n times is 1 + 1/4 + … + 1/n², divided by what that sum tends to; from how
 # much is missing, n can be told: it is nearly 1 / missing - 0.52.
 _SUM = 1.64493406685
+_SHARES = """
+SELECT most_common_elems::text::text[], most_common_elem_freqs FROM pg_stats
+WHERE schemaname = current_schema() AND tablename = %(table)s AND attname = 'search' AND most_common_elems IS NOT NULL
+"""
 
 
 class Reader(Protocol):
     """What asks the database."""
 
     dialect: Dialect
+    # How many records have each word, as far as this transaction has counted.
+    counted_words: dict[Hashable, dict[str, int]]
 
     def rows(self, sql: str, values: Mapping[str, Any]) -> list[Any]: ...
 
@@ -61,18 +67,20 @@ class WordSearch:
     def __init__(self, tx: Reader, spec: RecordSpec, where: Predicate) -> None:
         statements = tx.dialect.kind(spec)
         self._tx = tx
-        self._table = statements.table.name
+        self._table = statements.table
         self._key = spec.key
         self._condition, self._values = statements.condition(where)
         self._owners = tuple(sorted(ranking.owners(where).items()))
         self._owned, self._owner_values = statements.condition(And(*(In(*owner) for owner in self._owners)))
         # A tsvector knows how many different terms it has, not how many; bytes are nearer, and known without reading.
-        self._length = " + ".join(f"coalesce(octet_length({name}), 0)" for name in spec.text)
-        self._remembered: Remembered = tx.dialect.word_counts
+        self._length = statements.text_length
+        self._remembered: Remembered[int] = tx.dialect.word_counts
 
     def matching(self, words: Sequence[str], limit: int) -> list[tuple[str, float]]:
         """The keys of the records that match, with their scores, best first."""
         records, counts = self.counts(words)
+        if not records:
+            return []
         records = max(records, *counts.values())
         selection = ranking.select(counts, records)
         weights = {word: idf(records, counts[word]) for word in words}
@@ -105,9 +113,9 @@ class WordSearch:
     ) -> list[tuple[str, float]]:
         """The records that answer the question, or those with the keys, by what the weighted words are worth."""
         wanted = "search @@ %(question)s::tsquery" if keys is None else f"{self._key} = ANY(%(keys)s)"
-        names = {f"word{i}": word for i, word in enumerate(weights)}
-        values = {name: _quoted(word) for name, word in names.items()}
-        score = " + ".join(_worth(name, weights[word]) for name, word in names.items()) or "0.0::float8"
+        words = {f"word{i}": _quoted(word) for i, word in enumerate(weights)}
+        worth = {f"weight{i}": weight * (K1 + 1) for i, weight in enumerate(weights.values())}
+        score = " + ".join(map(_worth, words, worth)) or "0.0::float8"
         return self._tx.rows(
             f"SELECT {self._key}, {score} AS score FROM (SELECT {self._key}, search, "
             f"{K1} * ({1 - B} + {B} * ({self._length}) / %(mean)s) AS norm FROM {self._table} "
@@ -115,7 +123,8 @@ class WordSearch:
             f"ORDER BY score DESC, {self._key} LIMIT %(most)s",
             {
                 **self._values,
-                **values,
+                **words,
+                **worth,
                 "question": question,
                 "keys": keys,
                 "mean": self._mean_length() if weights else 1.0,
@@ -128,7 +137,9 @@ class WordSearch:
     def counts(self, words: Sequence[str]) -> tuple[int, dict[str, int]]:
         """How many records the scope has, and how many of them have each word, about."""
         records = self._records()
-        return records, self._counts_of_few(words) if records <= ranking.BUDGET else self._counts(words)
+        if not records:
+            return 0, dict.fromkeys(words, 0)
+        return records, self._counts_of_few(words) if records <= ranking.BUDGET else self._counts(words, records)
 
     def _counts_of_few(self, words: Sequence[str]) -> dict[str, int]:
         """How many records of a small scope have each word: one look at each record for all of the words."""
@@ -137,15 +148,28 @@ class WordSearch:
         rows = self._tx.rows(f"SELECT {each} FROM {self._table} WHERE {self._owned}", {**self._owner_values, **asked})
         return dict(zip(words, rows[0], strict=True))
 
-    def _counts(self, words: Sequence[str]) -> dict[str, int]:
-        """How many records of the scope have each word, counted up to a limit; common words are remembered."""
-        known = {word: self._remembered.get((self._table, self._owners, word), _now()) for word in words}
-        unknown = [word for word, count in known.items() if count is None]
-        counted = dict(zip(unknown, self._counted(unknown), strict=True)) if unknown else {}
-        for word, count in counted.items():
-            if count >= COUNTED:
-                self._remembered.put((self._table, self._owners, word), _now(), count)
-        return {word: counted[word] if count is None else count for word, count in known.items()}
+    def _counts(self, words: Sequence[str], records: int) -> dict[str, int]:
+        """How many of so many records of the scope have each word: of common ones as the server's statistics say."""
+        shares = self._shares()
+        known = {word: round(shares[word] * records) for word in words if word in shares}
+        counted = self._tx.counted_words.setdefault((self._table, self._owners), {})
+        unknown = [word for word in words if word not in known and word not in counted]
+        if unknown:
+            counted.update(zip(unknown, self._counted(unknown), strict=True))
+        return {word: known[word] if word in known else counted[word] for word in words}
+
+    def _shares(self) -> Mapping[str, float]:
+        """What share of all records has each of the most common terms; nothing before they were ever analysed.
+
+        Counting a word means reading every record that has it, which takes longer than the search itself.
+        """
+        known = self._tx.dialect.term_shares.get(self._table, _now())
+        if known is not None:
+            return known
+        found = self._tx.rows(_SHARES, {"table": self._table})
+        # Behind the shares of the terms stand three numbers about all of them.
+        shares = dict(zip(*found[0], strict=False)) if found else {}
+        return self._tx.dialect.term_shares.put(self._table, _now(), shares)
 
     def _counted(self, words: Sequence[str]) -> list[int]:
         each = ", ".join(
@@ -201,12 +225,15 @@ def index_everything(connection: Any) -> None:
                 )
 
 
-def _worth(name: str, weight: float) -> str:
-    """What a word is worth in a record: BM25's saturation, with the frequency told from the server's rank."""
-    missing = f"({_SUM} - {_SUM} * ts_rank('{{1,1,1,1}}', search, %({name})s::tsquery)::float8)"
+def _worth(word: str, weight: str) -> str:
+    """What a word is worth in a record: BM25's saturation, with the frequency told from the server's rank.
+
+    Everything is bound, so that the server need not read the statement anew for every question.
+    """
+    missing = f"({_SUM} - {_SUM} * ts_rank('{{1,1,1,1}}', search, %({word})s::tsquery)::float8)"
     frequency = f"(1 - 0.52 * {missing})"
-    saturated = f"{weight * (K1 + 1)!r} * {frequency} / ({frequency} + norm * {missing})"
-    return f"CASE WHEN search @@ %({name})s::tsquery THEN {saturated} ELSE 0 END"
+    saturated = f"%({weight})s::float8 * {frequency} / ({frequency} + norm * {missing})"
+    return f"CASE WHEN search @@ %({word})s::tsquery THEN {saturated} ELSE 0 END"
 
 
 def _quoted(word: str) -> str:

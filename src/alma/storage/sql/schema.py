@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Literal
+from typing import Any
 
 import sqlalchemy as sa
 
 from alma.model.fields import FieldType
 from alma.model.kinds import KINDS
 from alma.model.record import FieldSpec, Index, RecordSpec, Unique
-
-DialectName = Literal["sqlite", "postgresql"]
+from alma.storage.sql.names import DialectName, Names
 
 _SQLITE_TYPES: dict[FieldType, sa.types.TypeEngine[Any]] = {
     FieldType.TEXT: sa.Text(),
@@ -48,6 +47,7 @@ class Schema:
 
     def __init__(self, dialect: DialectName) -> None:
         self.dialect: DialectName = dialect
+        self.names = Names(dialect)
         self.metadata = sa.MetaData()
         self._types = _SQLITE_TYPES if dialect == "sqlite" else _postgres_types()
         self.tables = {cls.spec.kind: self._record_table(cls.spec) for cls in KINDS}
@@ -57,25 +57,13 @@ class Schema:
         self.projections = self._projections_table()
         self.outbox = self._outbox_table()
 
-    @property
-    def prefix(self) -> str:
-        """What tables that only ALMA has start with on a server shared with others."""
-        return "alma_" if self.dialect == "postgresql" else ""
-
-    def table_name(self, spec: RecordSpec) -> str:
-        return spec.postgres_table if self.dialect == "postgresql" else spec.table
-
     def column_type(self, field_type: FieldType) -> sa.types.TypeEngine[Any]:
         return self._types[field_type]
-
-    def fts_table(self, spec: RecordSpec) -> str:
-        """The full-text table of a kind on SQLite."""
-        return f"{spec.table}_fts"
 
     # ------------------------------------------------------------------ records
 
     def _record_table(self, spec: RecordSpec) -> sa.Table:
-        table = sa.Table(self.table_name(spec), self.metadata, *self._columns(spec), *self._checks(spec))
+        table = sa.Table(self.names.table(spec), self.metadata, *self._columns(spec), *self._checks(spec))
         for rule in spec.unique:
             self._unique_index(table, rule)
         for index in spec.indexes:
@@ -129,7 +117,7 @@ class Schema:
                 return None
 
     def _checks(self, spec: RecordSpec) -> Iterator[sa.CheckConstraint]:
-        name = self.table_name(spec)
+        name = self.names.table(spec)
         for field in spec.stored:
             if field.range is not None:
                 limits = [f"{field.name} >= {field.range.low:g}"]
@@ -168,7 +156,7 @@ class Schema:
         text = self.column_type(FieldType.TEXT)
         key = sa.Integer() if self.dialect == "sqlite" else sa.BigInteger()
         table = sa.Table(
-            "memory_tags",
+            self.names.tags,
             self.metadata,
             sa.Column("tag_id", key, *self._identity(), primary_key=True),
             sa.Column("memory_id", text, nullable=False),
@@ -198,7 +186,7 @@ class Schema:
             columns.append(
                 sa.Column("created_at", sa.DateTime(timezone=True), server_default=sa.func.now(), nullable=False)
             )
-        name = f"{self.prefix}embeddings"
+        name = self.names.embeddings
         # Ids that never come again tell an index which vectors it has not seen yet.
         table = sa.Table(name, self.metadata, *columns, **self._options(autoincrement=self.dialect == "sqlite" or None))
         key = (table.c.memory_type, table.c.memory_id, table.c.model, table.c.part)
@@ -208,7 +196,7 @@ class Schema:
     def _models_table(self) -> sa.Table:
         text = self.column_type(FieldType.TEXT)
         return sa.Table(
-            f"{self.prefix}embedding_models",
+            self.names.models,
             self.metadata,
             sa.Column("model", text, primary_key=True, nullable=False),
             sa.Column("dims", sa.Integer(), nullable=False),
@@ -217,7 +205,7 @@ class Schema:
     def _projections_table(self) -> sa.Table:
         text = self.column_type(FieldType.TEXT)
         return sa.Table(
-            f"{self.prefix}projections",
+            self.names.projections,
             self.metadata,
             sa.Column("projection", text, primary_key=True, nullable=False),
             sa.Column("kind", text, primary_key=True, nullable=False),
@@ -225,7 +213,7 @@ class Schema:
 
     def _outbox_table(self) -> sa.Table:
         text, moment = self.column_type(FieldType.TEXT), self.column_type(FieldType.TIMESTAMP)
-        name = f"{self.prefix}outbox"
+        name = self.names.outbox
         table = sa.Table(
             name,
             self.metadata,

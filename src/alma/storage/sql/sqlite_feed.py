@@ -37,7 +37,7 @@ class SQLiteFeed(SqlTransaction):
 
     def vectors_at(self, question: VectorQuestion, positions: Sequence[int]) -> list[FoundVector]:
         statements = self.dialect.kind(question.spec)
-        table, key = statements.table.name, question.spec.key
+        table, key = statements.table, question.spec.key
         condition, values = statements.condition(question.where)
         rows = self.rows(
             f"SELECT embeddings.id, embeddings.memory_id, CASE WHEN {condition} THEN embeddings.embedding END "

@@ -31,10 +31,20 @@ def tune(connection: sqlite3.Connection) -> None:
 
 def merge(connection: sqlite3.Connection, table: str) -> None:
     """Merge the pieces of like size after a big batch, so that later small writes need not rewrite it with theirs."""
-    # What was indexed in this transaction becomes a piece only when FTS5 writes it, and a savepoint makes it do so.
+    flush(connection)
+    _tell(connection, table, "merge", _ALL)
+
+
+def flush(connection: sqlite3.Connection) -> None:
+    """Make a piece of what was indexed in this transaction; FTS5 writes it when it meets a savepoint."""
     connection.execute("SAVEPOINT words")
     connection.execute("RELEASE words")
-    _tell(connection, table, "merge", _ALL)
+
+
+def rewrite(connection: sqlite3.Connection) -> None:
+    """Merge every index into one piece: the words of deleted entries stay in the old pieces until then."""
+    for table in _tables(connection):
+        connection.execute(f'INSERT INTO "{table}" ("{table}") VALUES (\'optimize\')')
 
 
 def _tables(connection: sqlite3.Connection) -> list[str]:

@@ -20,10 +20,10 @@ from operator import attrgetter
 from typing import Any, Protocol
 
 from alma.model.fields import FieldType
-from alma.model.kinds import KINDS
+from alma.model.kinds import KINDS, kind_named
 from alma.model.query import Predicate
 from alma.model.record import Record, RecordSpec
-from alma.model.text import spaced_terms
+from alma.model.text import spaced_terms_of
 from alma.storage import ranking
 from alma.storage.ranking import COUNTED, OWNERS, Remembered, idf, saturation
 from alma.storage.sql.statements import Dialect
@@ -45,6 +45,7 @@ _LEAST_SHARE = 0.1
 # A word is counted inside so small a scope; in a larger one it is about as common as everywhere.
 _FEW_INSIDE = 1_000
 _FAINT = 1e-9
+_BATCH = 1_000
 
 # Where a record stands in the table, its key and its score.
 Candidate = tuple[int, str, float]
@@ -61,24 +62,25 @@ class Reader(Protocol):
 # ---------------------------------------------------------------------- what the index holds
 
 
-def entry(record: Record) -> list[str]:
-    """A record's row of its full-text table: the terms of each searchable field, and whose they are."""
-    names, texts, owners = _fields(record.spec.kind)
-    return _entry(texts(record), names, owners(record))
+def entries(spec: RecordSpec, records: Sequence[Record]) -> list[Sequence[str]]:
+    """The columns of a full-text table: the terms of each searchable field of the records, and whose they are."""
+    texts, owners = _readers(spec.kind)
+    return _entries(spec, map(texts, records), map(owners, records))
 
 
-def _entry(texts: Iterable[str | None], names: tuple[str, ...], owners: tuple[str | None, ...]) -> list[str]:
-    row = [spaced_terms(text) if text else "" for text in texts]
-    row.append(_owner_text(names, owners))
-    return row
+def _entries(
+    spec: RecordSpec, texts: Iterable[Sequence[str | None]], owners: Iterable[Sequence[str | None]]
+) -> list[Sequence[str]]:
+    names = _owner_names(spec)
+    columns = list(zip(*texts, strict=True)) or [()] * len(spec.text)
+    return [*map(spaced_terms_of, columns), [_owner_text(names, tuple(values)) for values in owners]]
 
 
 @cache
-def _fields(kind: str) -> tuple[tuple[str, ...], Callable[[Record], Any], Callable[[Record], Any]]:
-    """The names of a kind's owners, and what reads its searchable texts and its owners."""
-    spec = next(cls.spec for cls in KINDS if cls.spec.kind == kind)
-    names = _owner_names(spec)
-    return names, _getter(spec.text), _getter(names)
+def _readers(kind: str) -> tuple[Callable[[Record], Any], Callable[[Record], Any]]:
+    """What reads the searchable texts and the owners of a kind's records."""
+    spec = kind_named(kind).spec
+    return _getter(spec.text), _getter(_owner_names(spec))
 
 
 def _getter(names: tuple[str, ...]) -> Callable[[Record], Any]:
@@ -114,15 +116,16 @@ def _token(*names: str) -> str:
 def index_everything(connection: sqlite3.Connection) -> None:
     """Fill empty full-text tables from the records there are."""
     for spec in (cls.spec for cls in KINDS if cls.spec.text):
-        owners = _owner_names(spec)
-        columns = ", ".join(f'"{name}"' for name in (*spec.text, *owners))
+        columns = ", ".join(f'"{name}"' for name in (*spec.text, *_owner_names(spec)))
         records = connection.execute(f'SELECT seq, {columns} FROM "{spec.table}"')
         last = 1 + len(spec.text)
-        connection.executemany(
-            f"INSERT INTO {spec.table}_fts (rowid, {', '.join((*spec.text, OWNER_COLUMN))}) "
-            f"VALUES ({', '.join('?' * (last + 1))})",
-            ((row[0], *_entry(row[1:last], owners, row[last:])) for row in records),
-        )
+        while rows := records.fetchmany(_BATCH):
+            words = _entries(spec, (row[1:last] for row in rows), (row[last:] for row in rows))
+            connection.executemany(
+                f"INSERT INTO {spec.table}_fts (rowid, {', '.join((*spec.text, OWNER_COLUMN))}) "
+                f"VALUES ({', '.join('?' * (last + 1))})",
+                zip((row[0] for row in rows), *words, strict=True),
+            )
 
 
 # ---------------------------------------------------------------------- how it is asked
@@ -135,10 +138,10 @@ class WordSearch:
         statements = tx.dialect.kind(spec)
         self._tx = tx
         self._spec = spec
-        self._table = statements.table.name
-        self._fts = tx.dialect.schema.fts_table(spec)
+        self._table = statements.table
+        self._fts = tx.dialect.names.fts_table(spec)
         self._condition, self._values = statements.condition(where)
-        self._counts: Remembered = tx.dialect.word_counts
+        self._counts: Remembered[int] = tx.dialect.word_counts
         # The owner's column weighs nothing.
         self._score = f"-bm25({self._fts}, {'1.0, ' * len(spec.text)}0.0)"
         self._records, self._mean_length = self._totals()
@@ -300,7 +303,8 @@ class WordSearch:
         sql = f'SELECT seq, {texts} FROM "{self._table}" WHERE seq IN (SELECT value FROM json_each(:seqs))'
         rows = self._tx.rows(sql, {"seqs": self._listed(seqs)})
         spaced = {f" {word} ": weight for word, weight in weights.items()}
-        return {seq: self._worth(spaced_terms(text), spaced) for seq, text in rows}
+        cut = spaced_terms_of([text for _, text in rows])
+        return {seq: self._worth(found, spaced) for (seq, _), found in zip(rows, cut, strict=True)}
 
     def _worth(self, found: str, spaced: Mapping[str, float]) -> float:
         """BM25 of some words in a text; each stands between spaces, so that it is told from one it is part of."""

@@ -1,28 +1,25 @@
-"""The statements of one kind in one dialect: written by SQLAlchemy Core once per shape, then only executed."""
+"""The statements of one kind in one dialect, and how its rows become records and back."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import cached_property
 from operator import attrgetter
 from typing import Any
-
-import sqlalchemy as sa
 
 from alma.model.fields import FieldType
 from alma.model.query import Predicate
 from alma.model.record import FieldSpec, Record, RecordSpec
 from alma.model.vector import Vector
 from alma.storage.document import timestamp_of, timestamp_text
-from alma.storage.primitives import Query
+from alma.storage.primitives import TEXT_LENGTH, Query
 from alma.storage.ranking import Remembered
-from alma.storage.sql.clauses import Bindings, Clauses, Values, limited
-from alma.storage.sql.schema import DialectName, Schema
+from alma.storage.sql.clauses import Clauses, Encoder, Values
+from alma.storage.sql.names import DialectName, Names
 
-Encoder = Callable[[Any], Any]
 _encode_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
-_MOST_REMEMBERED_SHAPES = 2000
 
 
 def _to_json(value: Any) -> str:
@@ -48,9 +45,9 @@ _SQLITE_ENCODERS: dict[FieldType, Encoder] = {
 _SQLITE_DECODERS: dict[FieldType, Encoder] = {
     FieldType.TIMESTAMP: timestamp_of,
     FieldType.BOOLEAN: bool,
-    FieldType.JSON: json.loads,
-    FieldType.STRINGS: lambda text: tuple(json.loads(text)),
-    FieldType.TAGS: lambda text: tuple(sorted(json.loads(text))),
+    FieldType.JSON: lambda text: json.loads(text) if text != "{}" else {},
+    FieldType.STRINGS: lambda text: tuple(json.loads(text)) if text != "[]" else (),
+    FieldType.TAGS: lambda text: tuple(sorted(json.loads(text))) if text != "[]" else (),
     FieldType.VECTOR: Vector.from_bytes,
 }
 _POSTGRES_ENCODERS: dict[FieldType, Encoder] = {FieldType.JSON: _to_json, FieldType.STRINGS: _to_json}
@@ -62,31 +59,21 @@ _POSTGRES_DECODERS: dict[FieldType, Encoder] = {
 }
 
 
-def sql_writer(name: DialectName) -> sa.Dialect:
-    """SQLAlchemy's idea of a database; only the one that is used is loaded."""
-    if name == "sqlite":
-        from sqlalchemy.dialects import sqlite
-
-        return sqlite.dialect(paramstyle="named")
-    from sqlalchemy.dialects.postgresql import psycopg
-
-    return psycopg.dialect()  # type: ignore[no-untyped-call]
-
-
 class Dialect:
     """How one database spells SQL and values; shared by all transactions of a store."""
 
     def __init__(self, name: DialectName) -> None:
         self.name: DialectName = name
-        self.schema = Schema(name)
-        self._writer = sql_writer(name)
-        self._encoders = _SQLITE_ENCODERS if name == "sqlite" else _POSTGRES_ENCODERS
+        self.names = Names(name)
+        self.encoders = _SQLITE_ENCODERS if name == "sqlite" else _POSTGRES_ENCODERS
         self._decoders = _SQLITE_DECODERS if name == "sqlite" else _POSTGRES_DECODERS
         self._kinds: dict[str, KindStatements] = {}
         # What the store's models are known to have committed to, so that not every write must ask.
         self.vector_lengths: dict[str, int] = {}
         # On SQLite they last while the table keeps its size, on a server for a minute.
-        self.word_counts = Remembered(slack=0.02 if name == "sqlite" else 0)
+        self.word_counts: Remembered[int] = Remembered(slack=0.02 if name == "sqlite" else 0)
+        # Of each table, the share of records that have a common term.
+        self.term_shares: Remembered[Mapping[str, float]] = Remembered(slack=0)
 
     def kind(self, spec: RecordSpec) -> KindStatements:
         statements = self._kinds.get(spec.kind)
@@ -94,12 +81,8 @@ class Dialect:
             statements = self._kinds[spec.kind] = KindStatements(self, spec)
         return statements
 
-    def sql(self, statement: sa.ClauseElement) -> str:
-        """The statement as text, with named parameters."""
-        return str(statement.compile(dialect=self._writer))
-
     def encode(self, field_type: FieldType, value: Any) -> Any:
-        encoder = self._encoders.get(field_type)
+        encoder = self.encoders.get(field_type)
         return value if encoder is None else encoder(value)
 
     def timestamp_decoder(self, value: Any) -> datetime:
@@ -108,7 +91,7 @@ class Dialect:
         return moment
 
     def encoder(self, field: FieldSpec) -> Encoder | None:
-        return str if field.choices is not None else self._encoders.get(field.type)
+        return str if field.choices is not None else self.encoders.get(field.type)
 
     def decoder(self, field: FieldSpec) -> Encoder | None:
         if field.choices is not None:
@@ -121,10 +104,9 @@ class KindStatements:
 
     def __init__(self, dialect: Dialect, spec: RecordSpec) -> None:
         self.spec = spec
-        self.table = dialect.schema.tables[spec.kind]
-        self.clauses = Clauses(dialect.schema, spec, dialect.encode)
-        self._dialect = dialect
-        self._shapes: dict[Hashable, str] = {}
+        self.table = dialect.names.table(spec)
+        self.clauses = Clauses(dialect.names, spec, dialect.encoders)
+        self._names = dialect.names
         self.columns = tuple(field.name for field in spec.stored if not (spec.numbered and field.name == spec.key))
         self._values_of = attrgetter(*self.columns)
         encoders = (dialect.encoder(spec.by_name[name]) for name in self.columns)
@@ -137,13 +119,12 @@ class KindStatements:
 
     # ------------------------------------------------------------------ rows
 
-    def row(self, record: Record) -> list[Any]:
-        """The record's columns, encoded, in the order of `columns`."""
-        values = list(self._values_of(record))
-        for i, encode in self._encoders:
-            if values[i] is not None:
-                values[i] = encode(values[i])
-        return values
+    def rows(self, records: Sequence[Record], *further: Iterable[Any]) -> Iterator[tuple[Any, ...]]:
+        """Further columns, then those of the records in the order of `columns`, encoded; made column by column."""
+        columns: list[Iterable[Any]] = list(zip(*map(self._values_of, records), strict=True))
+        for i, encode in self._encoders if columns else ():
+            columns[i] = [None if value is None else encode(value) for value in columns[i]]
+        return zip(*further, *columns, strict=False)
 
     def record(self, row: Sequence[Any]) -> Record:
         """The record a selected row holds."""
@@ -157,107 +138,94 @@ class KindStatements:
 
     def select(self, query: Query, model: str) -> tuple[str, Mapping[str, Any]]:
         """The SQL and parameters of a query."""
-        shape = (
-            "select",
-            self.clauses.shape(query.where),
-            query.order,
-            query.limit is None,
-            self.clauses.cursor_shape(query.after),
-            query.for_update,
-        )
-        return self.remembered(shape, lambda: self._select_statement(query)), self._select_values(query, model)
+        values = self._values_for(model)
+        sql = f"{self.selection} WHERE {self.clauses.condition(query.where, values)}"
+        if query.after is not None:
+            sql += f" AND {self.clauses.behind(query.after, query.order, values)}"
+        sql += self._ordered(query, values)
+        if query.for_update and self._names.dialect == "postgresql":
+            sql += f' FOR UPDATE OF "{self.table}"'
+        return sql, values.values
 
     def select_values(self, query: Query, names: Sequence[str]) -> tuple[str, Mapping[str, Any]]:
         """The SQL and parameters of a query for some columns alone."""
+        columns = ", ".join(self.text_length if name == TEXT_LENGTH else f'"{self.table}"."{name}"' for name in names)
+        values = Values(self._names)
+        condition = self.clauses.condition(query.where, values)
+        sql = f'SELECT {columns} FROM "{self.table}" WHERE {condition}{self._ordered(query, values)}'
+        return sql, values.values
 
-        def write() -> sa.ClauseElement:
-            bind = Bindings()
-            statement = sa.select(*(self.table.c[name] for name in names)).select_from(self.table)
-            statement = statement.where(self.clauses.condition(query.where, bind))
-            statement = statement.order_by(*self.clauses.order_by(query.order))
-            return statement if query.limit is None else limited(statement, bind.add(query.limit))
-
-        values = Values()
-        self.clauses.collect(query.where, values)
-        if query.limit is not None:
-            values.put(query.limit)
-        shape = ("values", tuple(names), self.clauses.shape(query.where), query.order, query.limit is None)
-        return self.remembered(shape, write), values.values
+    @cached_property
+    def text_length(self) -> str:
+        """How long the searchable text is, in bytes; SQLite had only characters for long."""
+        length = "length" if self._names.dialect == "sqlite" else "octet_length"
+        return " + ".join(f"coalesce({length}({name}), 0)" for name in self.spec.text)
 
     def count(self, where: Predicate) -> tuple[str, Mapping[str, Any]]:
         """The SQL and parameters of a count."""
+        condition, values = self.condition(where)
+        return f'SELECT count(*) FROM "{self.table}" WHERE {condition}', values
 
-        def write() -> sa.ClauseElement:
-            counted = sa.select(sa.func.count()).select_from(self.table)
-            return counted.where(self.clauses.condition(where, Bindings()))
-
-        values = Values()
-        self.clauses.collect(where, values)
-        return self.remembered(("count", self.clauses.shape(where)), write), values.values
+    def last_versions(self, where: Predicate) -> tuple[str, Mapping[str, Any]]:
+        """The SQL and parameters of a query of versions that finds the newest of each record."""
+        condition, values = self.condition(where)
+        same = " AND ".join(f'newer.{name} = "{self.table}".{name}' for name in ("memory_id", "kind"))
+        later = f'newer.version_number > "{self.table}".version_number'
+        newer = f'SELECT 1 FROM "{self.table}" AS newer WHERE {same} AND {later}'
+        return f"{self.selection} WHERE {condition} AND NOT EXISTS ({newer})", values
 
     def condition(self, where: Predicate) -> tuple[str, dict[str, Any]]:
         """The SQL and parameters of a predicate alone, for statements that are written around it."""
-        values = Values()
-        self.clauses.collect(where, values)
-        shape = ("condition", self.clauses.shape(where))
-        return self.remembered(shape, lambda: self.clauses.condition(where, Bindings())), values.values
+        values = Values(self._names)
+        return self.clauses.condition(where, values), values.values
 
-    def selection(self, model: sa.BindParameter[Any] | None) -> sa.Select[Any]:
-        """All that makes up a record: its columns, its tags and its vector of the given model."""
-        columns: list[Any] = [self.table.c[field.name] for field in self.spec.stored]
+    def _values_for(self, model: str) -> Values:
+        """Values that begin with the one `selection` asks for."""
+        values = Values(self._names)
+        if self.spec.vector_field is not None:
+            values.put(model)
+        return values
+
+    def _ordered(self, query: Query, values: Values) -> str:
+        limit = "" if query.limit is None else f" LIMIT {values.put(query.limit)}"
+        return f" ORDER BY {self.clauses.order_by(query.order)}{limit}"
+
+    @cached_property
+    def selection(self) -> str:
+        """All that makes up a record: its columns, its tags and its vector of the model that is the first value."""
+        columns = [f'"{self.table}"."{field.name}"' for field in self.spec.stored]
         if self.spec.tags_field is not None:
             columns.append(self._tags_column())
         if self.spec.vector_field is not None:
-            columns.append(self._vector_column(model))
-        return sa.select(*columns).select_from(self.table)
+            columns.append(self._vector_column())
+        return f'SELECT {", ".join(columns)} FROM "{self.table}"'
 
-    def _vector_column(self, model: sa.BindParameter[Any] | None) -> Any:
+    def _vector_column(self) -> str:
         """A subquery, not a join: it runs for the rows that are returned, not for all that are sorted."""
-        embeddings = self._dialect.schema.embeddings
-        vector: sa.Select[Any] = sa.select(sa.literal_column(f"{embeddings.name}.embedding")).where(
-            embeddings.c.memory_type == sa.literal_column(f"'{self.spec.kind}'"),
-            embeddings.c.memory_id == self.table.c[self.spec.key],
-            embeddings.c.model == model,
-            embeddings.c.part == sa.literal_column("0"),
+        table = self._names.embeddings
+        return (
+            f"(SELECT {table}.embedding FROM {table} WHERE {table}.memory_type = '{self.spec.kind}' "
+            f'AND {table}.memory_id = "{self.table}"."{self.spec.key}" '
+            f"AND {table}.model = {self._names.parameter('p0')} AND {table}.part = 0)"
         )
-        return vector.correlate(self.table).scalar_subquery()
 
-    def remembered(self, shape: Hashable, write: Callable[[], sa.ClauseElement | str]) -> str:
-        """The SQL of a statement, written when its shape is met for the first time."""
-        sql = self._shapes.get(shape)
-        if sql is None:
-            statement = write()
-            sql = statement if isinstance(statement, str) else self._dialect.sql(statement)
-            if len(self._shapes) >= _MOST_REMEMBERED_SHAPES:
-                self._shapes.clear()
-            self._shapes[shape] = sql
-        return sql
+    def _tags_column(self) -> str:
+        tags = self._names.tags
+        on_sqlite = self._names.dialect == "sqlite"
+        gather, empty = ("json_group_array", "'[]'") if on_sqlite else ("array_agg", "ARRAY[]::text[]")
+        own = f'{tags}.memory_id = "{self.table}"."{self.spec.key}"'
+        return f"coalesce((SELECT {gather}({tags}.tag) FROM {tags} WHERE {own}), {empty})"
 
-    def _select_statement(self, query: Query) -> sa.Select[Any]:
-        bind = Bindings()
-        statement = self.selection(bind.add("the model")).where(self.clauses.condition(query.where, bind))
-        if query.after is not None:
-            statement = statement.where(self.clauses.behind(query.after, query.order, bind))
-        statement = statement.order_by(*self.clauses.order_by(query.order))
-        if query.limit is not None:
-            statement = limited(statement, bind.add(query.limit))
-        if query.for_update and self._dialect.name == "postgresql":
-            statement = statement.with_for_update(of=self.table)
-        return statement
+    # ------------------------------------------------------------------ writing
 
-    def _select_values(self, query: Query, model: str) -> Mapping[str, Any]:
-        values = Values()
-        values.put(model)
-        self.clauses.collect(query.where, values)
-        if query.after is not None:
-            self.clauses.collect_cursor(query.after, query.order, values)
-        if query.limit is not None:
-            values.put(query.limit)
-        return values.values
+    def insert(self, *extra: str) -> str:
+        """The statement that writes a row: further columns, then those of `rows`."""
+        columns = (*extra, *self.columns)
+        names = ", ".join(f'"{name}"' for name in columns)
+        return f'INSERT INTO "{self.table}" ({names}) VALUES ({", ".join([self._names.mark] * len(columns))})'
 
-    def _tags_column(self) -> Any:
-        tags = self._dialect.schema.tags
-        gather = sa.func.json_group_array if self._dialect.name == "sqlite" else sa.func.array_agg
-        empty: sa.ColumnClause[Any] = sa.literal_column("'[]'" if self._dialect.name == "sqlite" else "ARRAY[]::text[]")
-        gathered = sa.select(gather(tags.c.tag)).where(tags.c.memory_id == self.table.c[self.spec.key])
-        return sa.func.coalesce(gathered.correlate(self.table).scalar_subquery(), empty)
+    def update(self, *extra: str) -> str:
+        """The statement that overwrites a row: further columns, then those of `rows`, then the key."""
+        mark = self._names.mark
+        changes = ", ".join(f'"{name}" = {mark}' for name in (*extra, *self.columns))
+        return f'UPDATE "{self.table}" SET {changes} WHERE "{self.spec.key}" = {mark}'

@@ -7,8 +7,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-import sqlalchemy as sa
-
 from alma.model.fields import FieldType
 from alma.model.governance import Attribution
 from alma.model.memory import MemoryVersion
@@ -17,9 +15,8 @@ from alma.model.record import Record, RecordSpec
 from alma.model.scope import Scope
 from alma.model.vector import Vector
 from alma.storage.outbox import Mark, MarkTable
-from alma.storage.primitives import Query
-from alma.storage.sql.clauses import Bindings, Values, limited
-from alma.storage.sql.statements import Dialect, KindStatements
+from alma.storage.primitives import TEXT_LENGTH, Query, RecordVector
+from alma.storage.sql.statements import Dialect
 from alma.storage.transaction import Transaction
 
 
@@ -34,7 +31,7 @@ class SqlTransaction(Transaction):
     ) -> None:
         super().__init__(by, embedding_dim, embedding_model, writable=writable)
         self.dialect = dialect
-        self.schema = dialect.schema
+        self.names = dialect.names
         self._lengths = dialect.vector_lengths
         self._claimed: set[str] = set()
 
@@ -52,23 +49,23 @@ class SqlTransaction(Transaction):
     def run_many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
         """Run a statement with positional parameters once for each row."""
 
-    @abstractmethod
     def placeholders(self, count: int) -> str:
-        """So many positional parameters, for `run_many`."""
+        """So many positional parameters in brackets, for `run_many`."""
+        return f"({', '.join([self.names.mark] * count)})"
 
     # ------------------------------------------------------------------ reading
 
     def _locked(self, spec: RecordSpec, keys: Sequence[str], scope: Scope) -> dict[str, Record]:
-        if self._all_newer(self.schema.tables[spec.kind], spec.key, keys):
+        if self._all_newer(self.names.table(spec), spec.key, keys):
             self._require_writable()
             return {}
         return super()._locked(spec, keys, scope)
 
-    def _all_newer(self, table: sa.Table, column: str, keys: Collection[str]) -> bool:
+    def _all_newer(self, table: str, column: str, keys: Collection[str]) -> bool:
         """Whether all of these ids sort behind every stored one, as ids made by the clock do: then none exists yet."""
         if len(keys) < self.worth_a_look:
             return False
-        newest = self.rows(f'SELECT max("{column}") FROM "{table.name}"', {})[0][0]
+        newest = self.rows(f'SELECT max("{column}") FROM "{table}"', {})[0][0]
         return newest is None or min(keys) > newest
 
     def _select(self, query: Query) -> list[Record]:
@@ -79,49 +76,28 @@ class SqlTransaction(Transaction):
     def _values(self, query: Query, names: Sequence[str]) -> list[tuple[Any, ...]]:
         statements = self.dialect.kind(query.spec)
         sql, values = statements.select_values(query, names)
-        decoders = [self.dialect.decoder(query.spec.field(name)) for name in names]
+        rows = self.rows(sql, values)
+        decoders = [None if name == TEXT_LENGTH else self.dialect.decoder(query.spec.field(name)) for name in names]
+        if not any(decoders):
+            return rows
         return [
             tuple(
                 value if value is None or decode is None else decode(value)
                 for decode, value in zip(decoders, row, strict=True)
             )
-            for row in self.rows(sql, values)
+            for row in rows
         ]
-
-    def _text_lengths(self, spec: RecordSpec, keys: Sequence[str]) -> dict[str, int]:
-        statements = self.dialect.kind(spec)
-        condition, values = statements.condition(In(spec.key, keys))
-        length = " + ".join(f"coalesce(octet_length({name}), 0)" for name in spec.text)
-        if self.dialect.name == "sqlite":
-            # Older versions of SQLite lack octet_length.
-            length = length.replace("octet_length", "length")
-        return dict(
-            self.rows(f'SELECT "{spec.key}", {length} FROM "{statements.table.name}" WHERE {condition}', values)
-        )
 
     def _count(self, spec: RecordSpec, where: Predicate) -> int:
         sql, values = self.dialect.kind(spec).count(where)
         return int(self.rows(sql, values)[0][0])
 
     def _last_versions(self, kind: str, record_ids: Collection[str]) -> dict[str, MemoryVersion]:
-        table = self.schema.tables[MemoryVersion.spec.kind]
-        if self._all_newer(table, "memory_id", record_ids):
+        if self._all_newer(self.names.table(MemoryVersion.spec), "memory_id", record_ids):
             return {}
         statements = self.dialect.kind(MemoryVersion.spec)
-
-        def write() -> sa.ClauseElement:
-            newer = table.alias("newer")
-            later = sa.exists().where(
-                newer.c.memory_id == table.c.memory_id,
-                newer.c.kind == table.c.kind,
-                newer.c.version_number > table.c.version_number,
-            )
-            return statements.selection(None).where(statements.clauses.condition(where, Bindings()), ~later)
-
-        where = And(In("memory_id", record_ids), Compare("kind", "eq", kind))
-        values = Values()
-        statements.clauses.collect(where, values)
-        found = map(statements.record, self.rows(statements.remembered("last_versions", write), values.values))
+        sql, values = statements.last_versions(And(In("memory_id", record_ids), Compare("kind", "eq", kind)))
+        found = map(statements.record, self.rows(sql, values))
         return {row.memory_id: row for row in found if isinstance(row, MemoryVersion)}
 
     def _hydrated(self, spec: RecordSpec, found: Collection[Any]) -> list[tuple[Record, float]]:
@@ -133,14 +109,14 @@ class SqlTransaction(Transaction):
 
     def _remove(self, spec: RecordSpec, records: Sequence[Record]) -> None:
         keys = [record.key for record in records]
-        self._delete_by_key(self.schema.tables[spec.kind], spec.key, keys)
+        self._delete_by_key(self.names.table(spec), spec.key, keys)
         if spec.tags_field is not None:
-            self._delete_by_key(self.schema.tags, "memory_id", keys)
+            self._delete_by_key(self.names.tags, "memory_id", keys)
         if spec.embeds:
             self._delete_vectors(spec, keys, None)
 
     def _put_passages(self, spec: RecordSpec, passages: Mapping[str, Sequence[Vector]], model: str) -> None:
-        mark, table = self.placeholders(1)[1:-1], self.schema.embeddings.name
+        mark, table = self.names.mark, self.names.embeddings
         self.run_many(
             f"DELETE FROM {table} WHERE memory_type = {mark} AND memory_id = {mark} AND model = {mark} AND part > 0",
             [(spec.kind, key, model) for key in passages],
@@ -162,22 +138,34 @@ class SqlTransaction(Transaction):
         self._delete_vectors(spec, record_ids, model)
 
     def _drop_other_vectors(self, spec: RecordSpec, record_ids: Collection[str], model: str) -> None:
-        mark = self.placeholders(1)[1:-1]
+        mark = self.names.mark
         self.run_many(
-            f"DELETE FROM {self.schema.embeddings.name} "
+            f"DELETE FROM {self.names.embeddings} "
             f"WHERE memory_type = {mark} AND memory_id = {mark} AND model <> {mark}",
             [(spec.kind, key, model) for key in record_ids],
         )
+
+    def _vectors_of(self, spec: RecordSpec, record_ids: Collection[str]) -> list[RecordVector]:
+        table, key, kind = self.names.embeddings, self.names.parameter("key"), self.names.parameter("kind")
+        sql = (
+            f"SELECT model, part, embedding FROM {table} WHERE memory_type = {kind} AND memory_id = {key} "
+            f"ORDER BY model, part"
+        )
+        return [
+            RecordVector(record_id, model, part, found if isinstance(found, Vector) else Vector.from_bytes(found))
+            for record_id in record_ids
+            for model, part, found in self.rows(sql, {"kind": spec.kind, "key": record_id})
+        ]
 
     def _without_vector(
         self, spec: RecordSpec, model: str, where: Predicate, limit: int, after: str | None
     ) -> list[Record]:
         source, values = self._lacking(spec, model, where)
-        table = self.schema.tables[spec.kind].name
-        behind = "" if after is None else f'AND "{table}"."{spec.key}" > {self._named("after")} '
+        table = self.names.table(spec)
+        behind = "" if after is None else f'AND "{table}"."{spec.key}" > {self.names.parameter("after")} '
         rows = self.rows(
             f'SELECT "{table}"."{spec.key}" FROM {source} {behind}'
-            f'ORDER BY "{table}"."{spec.key}" LIMIT {self._named("most")}',
+            f'ORDER BY "{table}"."{spec.key}" LIMIT {self.names.parameter("most")}',
             {**values, "most": limit, **({} if after is None else {"after": after})},
         )
         return [record for record, _ in self._hydrated(spec, [(key, 0.0) for (key,) in rows])]
@@ -190,16 +178,16 @@ class SqlTransaction(Transaction):
         """The records without a vector of a model, as what follows FROM, and its parameters."""
         statements = self.dialect.kind(spec)
         condition, values = statements.condition(where)
-        table, embeddings = statements.table.name, self.schema.embeddings.name
+        table, embeddings = statements.table, self.names.embeddings
         return (
             f'"{table}" WHERE {condition} AND NOT EXISTS (SELECT 1 FROM {embeddings} '
-            f"WHERE {embeddings}.memory_type = '{spec.kind}' "
-            f'AND {embeddings}.memory_id = "{table}"."{spec.key}" AND {embeddings}.model = {self._named("lacked")})',
+            f"WHERE {embeddings}.memory_type = '{spec.kind}' AND {embeddings}.model = {self.names.parameter('lacked')} "
+            f'AND {embeddings}.memory_id = "{table}"."{spec.key}")',
             {**values, "lacked": model},
         )
 
     def _models(self) -> list[str]:
-        models, embeddings = self.schema.models.name, self.schema.embeddings.name
+        models, embeddings = self.names.models, self.names.embeddings
         found = self.rows(
             f"SELECT model FROM {models} WHERE EXISTS "
             f"(SELECT 1 FROM {embeddings} WHERE {embeddings}.model = {models}.model) ORDER BY model",
@@ -210,8 +198,8 @@ class SqlTransaction(Transaction):
     def _dims_of(self, model: str, claim: int | None) -> int | None:
         if model in self._lengths:
             return self._lengths[model]
-        models = self.schema.models
-        known = self.rows(f"SELECT dims FROM {models.name} WHERE model = {self._named('model')}", {"model": model})
+        models = self.names.models
+        known = self.rows(f"SELECT dims FROM {models} WHERE model = {self.names.parameter('model')}", {"model": model})
         if known:
             if model not in self._claimed:
                 # Once committed it never changes; a claim of this transaction may yet be rolled back.
@@ -219,24 +207,8 @@ class SqlTransaction(Transaction):
             return int(known[0][0])
         if claim is not None:
             self._claimed.add(model)
-            self.run_many(f"INSERT INTO {models.name} (model, dims) VALUES {self.placeholders(2)}", [(model, claim)])
+            self.run_many(f"INSERT INTO {models} (model, dims) VALUES {self.placeholders(2)}", [(model, claim)])
         return claim
-
-    def _insert_sql(self, statements: KindStatements, *extra: str) -> str:
-        def write() -> str:
-            columns = (*extra, *statements.columns)
-            names = ", ".join(f'"{name}"' for name in columns)
-            return f'INSERT INTO "{statements.table.name}" ({names}) VALUES {self.placeholders(len(columns))}'
-
-        return statements.remembered(("insert", extra), write)
-
-    def _update_sql(self, statements: KindStatements, *extra: str) -> str:
-        def write() -> str:
-            mark = self.placeholders(1)[1:-1]
-            changes = ", ".join(f'"{name}" = {mark}' for name in (*extra, *statements.columns))
-            return f'UPDATE "{statements.table.name}" SET {changes} WHERE "{statements.spec.key}" = {mark}'
-
-        return statements.remembered(("update", extra), write)
 
     def _write_tags(self, spec: RecordSpec, records: Sequence[Record]) -> None:
         if spec.tags_field is None:
@@ -251,23 +223,20 @@ class SqlTransaction(Transaction):
             return
         changed = [new for new, old in zip(records, previous, strict=True) if getattr(new, name) != getattr(old, name)]
         if changed:
-            self._delete_by_key(self.schema.tags, "memory_id", [record.key for record in changed])
+            self._delete_by_key(self.names.tags, "memory_id", [record.key for record in changed])
             self._write_tags(spec, changed)
 
-    def _delete_by_key(self, table: sa.Table, column: str, keys: Sequence[Any]) -> None:
-        mark = self.placeholders(1)[1:-1]
-        self.run_many(f'DELETE FROM "{table.name}" WHERE "{column}" = {mark}', [(key,) for key in keys])
+    def _delete_by_key(self, table: str, column: str, keys: Sequence[Any]) -> None:
+        mark = self.names.mark
+        self.run_many(f'DELETE FROM "{table}" WHERE "{column}" = {mark}', [(key,) for key in keys])
 
     def _delete_vectors(self, spec: RecordSpec, keys: Collection[str], model: str | None) -> None:
-        mark = self.placeholders(1)[1:-1]
-        sql = f"DELETE FROM {self.schema.embeddings.name} WHERE memory_type = {mark} AND memory_id = {mark}"
+        mark = self.names.mark
+        sql = f"DELETE FROM {self.names.embeddings} WHERE memory_type = {mark} AND memory_id = {mark}"
         if model is None:
             self.run_many(sql, [(spec.kind, key) for key in keys])
         else:
             self.run_many(f"{sql} AND model = {mark}", [(spec.kind, key, model) for key in keys])
-
-    def _named(self, name: str) -> str:
-        return f":{name}" if self.dialect.name == "sqlite" else f"%({name})s"
 
     def _marks(self) -> MarkTable:
         return SqlMarks(self)
@@ -276,119 +245,98 @@ class SqlTransaction(Transaction):
 class SqlMarks(MarkTable):
     """The outbox as a table."""
 
+    _columns = "projection, kind, record_id, generation, marked_at, leased_until, attempts, error, parked"
+
     def __init__(self, tx: SqlTransaction) -> None:
         self._tx = tx
-        self._outbox = tx.schema.outbox
-        self._projections = tx.schema.projections
+        self._outbox = tx.names.outbox
+        self._projections = tx.names.projections
+        self._named = tx.names.parameter
+        self._mark = tx.names.mark
+        self._same_mark = " AND ".join(f"{name} = {self._mark}" for name in ("projection", "kind", "record_id"))
 
     def register(self, name: str, kinds: Sequence[str]) -> None:
-        self._execute(
-            sa.delete(self._projections).where(self._projections.c.projection == self._bound("name")), name=name
-        )
-        mark = self._tx.placeholders(2)
+        self._delete_all(self._projections, name)
         self._tx.run_many(
-            f"INSERT INTO {self._projections.name} (projection, kind) VALUES {mark}", [(name, kind) for kind in kinds]
+            f"INSERT INTO {self._projections} (projection, kind) VALUES {self._tx.placeholders(2)}",
+            [(name, kind) for kind in kinds],
         )
 
     def drop(self, name: str) -> None:
         for table in (self._projections, self._outbox):
-            self._execute(sa.delete(table).where(table.c.projection == self._bound("name")), name=name)
+            self._delete_all(table, name)
+
+    def _delete_all(self, table: str, projection: str) -> None:
+        self._tx.run(f"DELETE FROM {table} WHERE projection = {self._named('name')}", {"name": projection})
 
     def projections(self, kind: str) -> list[str]:
-        sql = f"SELECT projection FROM {self._projections.name} WHERE kind = {self._tx._named('kind')} ORDER BY 1"
+        sql = f"SELECT projection FROM {self._projections} WHERE kind = {self._named('kind')} ORDER BY 1"
         return [row[0] for row in self._tx.rows(sql, {"kind": kind})]
 
     def mark(self, projection: str, kind: str, keys: Sequence[str], moment: datetime) -> None:
-        name = self._outbox.name
+        name = self._outbox
         sql = (
             f"INSERT INTO {name} (projection, kind, record_id, marked_at, generation) "
             f"VALUES {self._tx.placeholders(5)} ON CONFLICT (projection, kind, record_id) DO UPDATE SET "
             f"generation = {name}.generation + 1, marked_at = excluded.marked_at, attempts = 0, "
-            f"error = NULL, parked = {'0' if self._tx.dialect.name == 'sqlite' else 'false'}"
+            f"error = NULL, parked = false"
         )
         encoded = self._moment(moment)
         # Sorted, so that two batches over the same records take their row locks in the same order.
         self._tx.run_many(sql, [(projection, kind, key, encoded, 1) for key in sorted(keys)])
 
     def claim(self, projection: str, limit: int, moment: datetime, until: datetime) -> list[Mark]:
-        table = self._outbox
-        free = sa.or_(table.c.leased_until.is_(None), table.c.leased_until <= self._bound("now"))
-        wanted = (
-            sa.select(*table.c)
-            .where(table.c.projection == self._bound("name"), free, table.c.parked.is_(False))
-            .order_by(table.c.marked_at, table.c.kind, table.c.record_id)
-        )
-        wanted = limited(wanted, self._bound("most"))
-        if self._tx.dialect.name == "postgresql":
-            wanted = wanted.with_for_update(skip_locked=True)
+        free = f"(leased_until IS NULL OR leased_until <= {self._named('now')})"
+        skip = " FOR UPDATE SKIP LOCKED" if self._tx.dialect.name == "postgresql" else ""
         rows = self._tx.rows(
-            self._tx.dialect.sql(wanted), {"name": projection, "now": self._moment(moment), "most": limit}
+            f"{self._oldest_first(f'{free} AND NOT parked')} LIMIT {self._named('most')}{skip}",
+            {"name": projection, "now": self._moment(moment), "most": limit},
         )
         marks = [self._mark_of(row, leased_until=until) for row in rows]
-        lease = f"UPDATE {table.name} SET leased_until = {self._one} WHERE {self._same_mark}"
+        lease = f"UPDATE {self._outbox} SET leased_until = {self._mark} WHERE {self._same_mark}"
         self._tx.run_many(lease, [(self._moment(until), *self._identity(mark)) for mark in marks])
         return marks
 
     def acknowledge(self, marks: Sequence[Mark]) -> int:
-        table = self._outbox.name
         cleared = 0
-        named = {name: self._tx._named(name) for name in ("projection", "kind", "record_id", "generation")}
+        named = {name: self._named(name) for name in ("projection", "kind", "record_id", "generation")}
         same = " AND ".join(f"{name} = {named[name]}" for name in ("projection", "kind", "record_id"))
         for mark in marks:
             values = {name: getattr(mark, name) for name in ("projection", "kind", "record_id")}
-            delete = f"DELETE FROM {table} WHERE {same} AND generation = {named['generation']}"
+            delete = f"DELETE FROM {self._outbox} WHERE {same} AND generation = {named['generation']}"
             if self._tx.run(delete, {**values, "generation": mark.generation}):
                 cleared += 1
             else:
-                self._tx.run(f"UPDATE {table} SET leased_until = NULL WHERE {same}", values)
+                self._tx.run(f"UPDATE {self._outbox} SET leased_until = NULL WHERE {same}", values)
         return cleared
 
     def fail(self, mark: Mark, error: str, park_after: int) -> None:
         parked = mark.attempts + 1 >= park_after
         sql = (
-            f"UPDATE {self._outbox.name} SET leased_until = NULL, attempts = attempts + 1, "
-            f"error = {self._one}, parked = {self._one} WHERE {self._same_mark} AND generation = {self._one}"
+            f"UPDATE {self._outbox} SET leased_until = NULL, attempts = attempts + 1, "
+            f"error = {self._mark}, parked = {self._mark} WHERE {self._same_mark} AND generation = {self._mark}"
         )
         self._tx.run_many(sql, [(error, parked, *self._identity(mark), mark.generation)])
 
     def unpark(self, projection: str) -> int:
-        table = self._outbox
-        freed = (
-            sa.update(table)
-            .where(table.c.projection == self._bound("name"), table.c.parked.is_(True))
-            .values(parked=sa.false(), attempts=sa.literal_column("0"), error=sa.null())
-        )
-        return self._execute(freed, name=projection)
+        freed = "parked = false, attempts = 0, error = NULL"
+        sql = f"UPDATE {self._outbox} SET {freed} WHERE projection = {self._named('name')} AND parked"
+        return self._tx.run(sql, {"name": projection})
 
     def pending(self, projection: str) -> list[Mark]:
-        table = self._outbox
-        wanted = (
-            sa.select(*table.c)
-            .where(table.c.projection == self._bound("name"))
-            .order_by(table.c.marked_at, table.c.kind, table.c.record_id)
-        )
-        return [self._mark_of(row) for row in self._tx.rows(self._tx.dialect.sql(wanted), {"name": projection})]
+        return [self._mark_of(row) for row in self._tx.rows(self._oldest_first("true"), {"name": projection})]
 
     # ------------------------------------------------------------------ spelling
 
-    @property
-    def _one(self) -> str:
-        return self._tx.placeholders(1)[1:-1]
-
-    @property
-    def _same_mark(self) -> str:
-        return " AND ".join(f"{name} = {self._one}" for name in ("projection", "kind", "record_id"))
+    def _oldest_first(self, condition: str) -> str:
+        return (
+            f"SELECT {self._columns} FROM {self._outbox} WHERE projection = {self._named('name')} AND {condition} "
+            f"ORDER BY marked_at, kind, record_id"
+        )
 
     @staticmethod
     def _identity(mark: Mark) -> tuple[str, str, str]:
         return mark.projection, mark.kind, mark.record_id
-
-    @staticmethod
-    def _bound(name: str) -> sa.BindParameter[Any]:
-        return sa.bindparam(name, type_=sa.types.NullType())
-
-    def _execute(self, statement: sa.ClauseElement, **values: Any) -> int:
-        return self._tx.run(self._tx.dialect.sql(statement), values)
 
     def _moment(self, moment: datetime) -> Any:
         return self._tx.dialect.encode(FieldType.TIMESTAMP, moment)

@@ -14,10 +14,12 @@ from alma.testing.storage_contract.common import DIMS
 from alma.testing.storage_contract.feeding import FeedCapabilityContract, FeedContract
 from alma.testing.storage_contract.finding import FindingContract, SearchContract
 from alma.testing.storage_contract.keeping import HistoryContract, OutboxContract, TransactionContract
+from alma.testing.storage_contract.leaving import LeavingContract
 from alma.testing.storage_contract.named import NamedMethodsContract
 from alma.testing.storage_contract.passages import PassageContract
 from alma.testing.storage_contract.saving import SavingContract, ScopeContract
 from alma.testing.storage_contract.sharing import SharedContract
+from alma.testing.storage_contract.telling import TellingContract
 from alma.testing.storage_contract.values import GenerationContract, ValuesContract, WordWeightContract
 
 __all__ = ["DIMS", "FeedContract", "SharedContract", "StorageContract"]
@@ -38,6 +40,8 @@ class StorageContract(
     TransactionContract,
     HistoryContract,
     OutboxContract,
+    TellingContract,
+    LeavingContract,
     NamedMethodsContract,
 ):
     """Everything a store promises."""

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from alma.errors import (
+    ConflictError,
+    StorageError,
     UniquenessError,
     UnsupportedOperation,
     ValidationError,
@@ -19,7 +21,7 @@ from alma.model.memory import Memory, MemoryRelationship, MemoryVersion
 from alma.model.query import And, Compare, Has
 from alma.model.record import Record
 from alma.model.workspace import AgentState, Session, SessionMemory, User
-from alma.storage.base import StorageBackend
+from alma.storage.base import StorageBackend, Transaction
 from alma.testing import builders as make
 from alma.testing.storage_contract.common import EVERYWHERE, SHOP
 
@@ -34,6 +36,62 @@ class ChangingContract:
         assert changed == heuristic.replace(confidence=0.75, strategy="other")
         assert storage.get(Heuristic, heuristic.id, SHOP) == changed
         assert storage.search_text(Heuristic, "field", SHOP) == []
+
+    def test_locked_records_come_in_the_order_asked_for_and_from_inside_the_scope(
+        self, storage: StorageBackend
+    ) -> None:
+        first, second, other = make.a_heuristic(), make.a_heuristic(), make.a_heuristic(project_id="office")
+        storage.save_many([first, second, other])
+        with storage.transaction() as tx:
+            assert tx.lock(Heuristic, [second.id, "nothing", other.id, first.id], SHOP) == [second, first]
+            assert tx.lock(Heuristic, [], SHOP) == []
+        with storage.snapshot() as tx, pytest.raises(StorageError, match="read-only"):
+            tx.lock(Heuristic, [first.id], SHOP)
+
+    def test_a_record_that_must_be_new_is_not_written_over_another(self, storage: StorageBackend) -> None:
+        heuristic = make.a_heuristic()
+        storage.write(lambda tx: tx.insert(heuristic))
+        with pytest.raises(ConflictError, match="already"):
+            storage.write(lambda tx: tx.insert(heuristic.replace(confidence=0.9)))
+        assert storage.get(Heuristic, heuristic.id, SHOP) == heuristic
+        assert len(storage.history(Heuristic, heuristic.id, SHOP)) == 1
+
+    def test_of_many_who_store_what_is_missing_one_does_and_the_others_see_it(self, storage: StorageBackend) -> None:
+        def count_up() -> None:
+            def add_or_count(tx: Transaction) -> None:
+                if tx.get(Heuristic, "counted", SHOP) is None:
+                    tx.insert(make.a_heuristic(id="counted", occurrence_count=1))
+                else:
+                    tx.increment(Heuristic, "counted", {"occurrence_count": 1}, SHOP)
+
+            storage.write(add_or_count)
+
+        threads = [threading.Thread(target=count_up) for _ in range(5)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert storage.require(Heuristic, "counted", SHOP).occurrence_count == 5
+
+    def test_what_is_decided_on_locked_records_still_holds_when_it_is_written(self, storage: StorageBackend) -> None:
+        heuristic = make.a_heuristic(occurrence_count=0)
+        storage.save(heuristic)
+
+        def take_one_of_three() -> None:
+            def take(tx: Transaction) -> None:
+                (current,) = tx.lock(Heuristic, [heuristic.id], SHOP)
+                if current.occurrence_count < 3:
+                    changes = {"occurrence_count": current.occurrence_count + 1}
+                    tx.update(Heuristic, heuristic.id, changes, SHOP)
+
+            storage.write(take)
+
+        threads = [threading.Thread(target=take_one_of_three) for _ in range(5)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert storage.require(Heuristic, heuristic.id, SHOP).occurrence_count == 3
 
     @pytest.mark.parametrize(
         "changes",

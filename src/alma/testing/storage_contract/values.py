@@ -15,7 +15,7 @@ from alma.model.query import Compare, Has, Missing, Order
 from alma.model.record import Record
 from alma.model.scope import Scope
 from alma.model.workspace import Session, WorkItemStatus
-from alma.storage.base import StorageBackend
+from alma.storage.base import TEXT_LENGTH, StorageBackend
 from alma.testing import builders as make
 from alma.testing.storage_contract.common import EVERYWHERE, NOON, SHOP, Oops
 
@@ -51,6 +51,17 @@ class ValuesContract:
         names = [field.name for field in record.spec.stored]
         [row] = storage.values(type(record), names, SHOP)
         assert dict(zip(names, row, strict=True)) == {name: getattr(record, name) for name in names}
+
+    def test_the_length_of_the_text_is_told_without_reading_it(self, storage: StorageBackend) -> None:
+        storage.save(make.a_heuristic(id="h", condition="x" * 100, strategy="y" * 50))
+        [(key, length)] = storage.values(Heuristic, ("id", TEXT_LENGTH), SHOP)
+        assert key == "h"
+        # What stands between the fields may count.
+        assert 150 <= length <= 152
+
+    def test_what_has_no_text_has_no_length_of_it(self, storage: StorageBackend) -> None:
+        with pytest.raises(UnsupportedOperation):
+            storage.values(Session, ("id", TEXT_LENGTH), SHOP)
 
     def test_rows_come_in_order_with_missing_values_last(self, storage: StorageBackend) -> None:
         late = make.a_heuristic(id="late", last_validated=NOON + timedelta(days=1))

@@ -97,6 +97,16 @@ class MappedIndex:
             self._catch_up(tx)
         return self._upkeep.wait(seconds)
 
+    def compact(self, seconds: float = 600.0) -> bool:
+        """Drop the rows of deleted vectors from the files now, however few; False if that took too long.
+
+        Another process that has the old files mapped sees their rows until it takes over the new ones.
+        """
+        with self._storage.snapshot() as tx:
+            self._catch_up(tx)
+        self._upkeep.erase()
+        return self._upkeep.wait(seconds)
+
     def close(self) -> None:
         with self._lock:
             if self._closed:
@@ -191,7 +201,7 @@ class MappedIndex:
             self._upkeep.bury(ready.table, np.array(gone, np.int64))
         expected = dict(zip(positions, ranked.cosines.tolist(), strict=True))
         inside = [(found, found.data) for found in stored.values() if found.data is not None]
-        exact = cosines(question.vector, [data for _, data in inside]) if inside else iter(())
+        exact = cosines(question.vector, [data for _, data in inside]) if inside else []
         for (found, _), cosine in zip(inside, exact, strict=True):
             if abs(cosine - expected[found.position]) > _DISAGREEMENT:
                 self._upkeep.distrust(ready.table)

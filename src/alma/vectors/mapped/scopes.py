@@ -59,16 +59,19 @@ class ScopeRows:
 
     def __init__(self) -> None:
         self._entries: OrderedDict[Conditions, Selection] = OrderedDict()
+        self._bytes = 0
         # Numbers that are looked through again and again are kept together, not scattered among others.
         self._columns: dict[str, Column] = {}
 
     def forget(self) -> None:
         self._entries.clear()
+        self._bytes = 0
         self._columns.clear()
 
     def select(self, view: View, wanted: Conditions, settled: int) -> Selection:
         """The living rows that fulfil the conditions; the first `settled` rows will keep their numbers."""
         known = self._entries.pop(wanted, None) or Selection(0, 0, flagged=np.empty(0, np.bool_))
+        self._bytes -= known.bytes
         if known.total < settled:
             known = _joined(known, _fulfilling(lambda name: self._column(view, name, settled)[known.total :], wanted))
         self._remember(wanted, known)
@@ -85,9 +88,9 @@ class ScopeRows:
 
     def _remember(self, wanted: Conditions, selection: Selection) -> None:
         self._entries[wanted] = selection
-        total = sum(entry.bytes for entry in self._entries.values())
-        while total > _MOST_REMEMBERED_BYTES and len(self._entries) > 1:
-            total -= self._entries.popitem(last=False)[1].bytes
+        self._bytes += selection.bytes
+        while self._bytes > _MOST_REMEMBERED_BYTES and len(self._entries) > 1:
+            self._bytes -= self._entries.popitem(last=False)[1].bytes
 
 
 def conditions(spec: RecordSpec, scope: Scope, names: Names) -> Conditions:

@@ -1,0 +1,212 @@
+"""The engine: finds memories that say the same, and lets one of them stand for all."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from alma.bootstrap import open_vector_index
+from alma.consolidation.merging import KINDS, Kind, kind_of, merged_values, unmerged_values
+from alma.consolidation.result import ConsolidationResult, MergedGroup
+from alma.consolidation.search import Group, Search
+from alma.core import ALMA
+from alma.errors import NotFoundError, ValidationError
+from alma.events.emitter import EventEmitter, get_emitter
+from alma.events.event import MemoryEvent, MemoryEventType
+from alma.learning.heuristics import HeuristicExtractor
+from alma.memory.archive import Archive
+from alma.model.archive import ArchiveCause
+from alma.model.governance import ANONYMOUS, Attribution
+from alma.model.learning import Heuristic, Outcome, UserPreference
+from alma.model.query import Compare, Cursor, In
+from alma.model.record import Record
+from alma.model.scope import Scope
+from alma.storage.base import StorageBackend
+from alma.storage.transaction import Transaction
+from alma.vectors.base import VectorIndex
+
+_log = logging.getLogger("alma.consolidation")
+
+_OUTCOMES_AT_ONCE = 200
+_OLD_LESSON = "merged_lesson"
+
+
+class ConsolidationEngine:
+    """Merges near-duplicates among heuristics, anti-patterns, facts and preferences.
+
+    Two memories are merged when they are of one owner, mean the same (a cosine of at least `similarity_threshold`) and
+    say it in the same words, or one in a few more; opposites, other numbers and other names never are. Of a group the
+    one with most evidence stays, with the counts and evidence of all; the others go to the archive.
+    """
+
+    def __init__(
+        self,
+        memory: ALMA | StorageBackend,
+        similarity_threshold: float = 0.85,
+        *,
+        emitter: EventEmitter | None = None,
+    ) -> None:
+        self._alma = memory if isinstance(memory, ALMA) else None
+        self._storage = memory.storage if isinstance(memory, ALMA) else memory
+        self._extractor = self._alma.learning.extractor if self._alma else HeuristicExtractor()
+        self._archive = Archive(self._storage)
+        self._threshold = _checked_threshold(similarity_threshold)
+        self._emitter = emitter or get_emitter()
+
+    def consolidate(
+        self,
+        agent: str | None = None,
+        project_id: str | None = None,
+        memory_type: str | type[Record] | None = None,
+        similarity_threshold: float | None = None,
+        dry_run: bool = False,
+        *,
+        user_id: str | None = None,
+        by: Attribution = ANONYMOUS,
+    ) -> ConsolidationResult:
+        """Merge what says the same inside a project, or one agent's part of it; each group in a transaction of its own.
+
+        Without a `memory_type` that is done for heuristics, anti-patterns and facts, and with a `user_id` for the
+        preferences of that user. With `dry_run` nothing changes, and the result says what would be merged and why.
+        """
+        threshold = self._threshold if similarity_threshold is None else _checked_threshold(similarity_threshold)
+        chosen = self._chosen(memory_type, user_id)
+        scopes = [(kind, self._scope(kind, agent, project_id, user_id)) for kind in chosen]
+        groups: list[MergedGroup] = []
+        processed = 0
+        with self._index() as index:
+            for kind, scope in scopes:
+                # Counted first, as those that are merged are not met any more.
+                processed += self._storage.count(kind.cls, scope)
+                search = Search(self._storage, index, kind, scope, threshold)
+                for group in search.groups():
+                    merged = group.shown() if dry_run else self._merge(kind, scope, group, by)
+                    if merged is not None:
+                        groups.append(merged)
+        return ConsolidationResult(tuple(groups), processed, dry_run)
+
+    def undo(
+        self,
+        kept_id: str,
+        memory_type: str | type[Record] = "heuristic",
+        project_id: str | None = None,
+        *,
+        user_id: str | None = None,
+        by: Attribution = ANONYMOUS,
+    ) -> list[str]:
+        """Take apart what was merged into a memory last; returns the ids of the memories that are back."""
+        kind = kind_of(memory_type)
+        scope = self._scope(kind, None, project_id, user_id)
+
+        def take_apart(tx: Transaction) -> list[str]:
+            held = tx.lock(kind.cls, [kept_id], scope)
+            if not held:
+                raise NotFoundError(kind.cls.spec.kind, kept_id)
+            ids, changes = unmerged_values(held[0])
+            self._archive.restore(ids, scope, by, kind.cls)
+            tx.update(kind.cls, kept_id, changes, scope)
+            if kind.cls is Heuristic:
+                _give_back_outcomes(tx, kept_id, ids, scope)
+            return ids
+
+        return self._storage.write(take_apart, by)
+
+    # ------------------------------------------------------------------ what and where
+
+    def _chosen(self, memory_type: str | type[Record] | None, user_id: str | None) -> list[Kind]:
+        if memory_type is not None:
+            return [kind_of(memory_type)]
+        return [kind for kind in KINDS.values() if kind.cls is not UserPreference or user_id is not None]
+
+    def _scope(self, kind: Kind, agent: str | None, project_id: str | None, user_id: str | None) -> Scope:
+        if kind.cls is UserPreference:
+            if user_id is None:
+                raise ValidationError("consolidate", "user_id", user_id, "must say whose preferences are meant")
+            return Scope(user_id=user_id)
+        project = project_id or (self._alma.project_id if self._alma else None)
+        if project is None:
+            raise ValidationError("consolidate", "project_id", project_id, "must say which project is meant")
+        return Scope(project_id=project, agent=agent)
+
+    @contextmanager
+    def _index(self) -> Iterator[VectorIndex]:
+        if self._alma is not None:
+            yield self._alma.retrieval.index
+            return
+        index = open_vector_index(self._storage)
+        try:
+            yield index
+        finally:
+            index.close()
+
+    # ------------------------------------------------------------------ merging
+
+    def _merge(self, kind: Kind, scope: Scope, group: Group, by: Attribution) -> MergedGroup | None:
+        merged = self._storage.write(lambda tx: self._merge_in(tx, kind, scope, group, by), by)
+        if merged is None:
+            _log.info("a group of memories changed meanwhile and was left", extra={"memory_id": group.kept.key})
+            return None
+        self._tell(group.kept, merged, by)
+        return merged
+
+    def _merge_in(self, tx: Transaction, kind: Kind, scope: Scope, group: Group, by: Attribution) -> MergedGroup | None:
+        """Merge what is still as it was when it was compared."""
+        compared = {str(each.key): kind.texts(each) for each in (group.kept, *group.others)}
+        held = {str(each.key): each for each in tx.lock(kind.cls, list(compared), scope)}
+        same = {key: each for key, each in held.items() if kind.texts(each) == compared[key]}
+        kept = same.pop(str(group.kept.key), None)
+        if kept is None or not same:
+            return None
+        ids = list(same)
+        self._archive.put(kind.cls, ids, scope, ArchiveCause.MERGED, f"merged into {kept.key}", by)
+        tx.update(kind.cls, kept.key, merged_values(kind, kept, list(same.values()), self._extractor), scope)
+        if kind.cls is Heuristic:
+            _take_outcomes(tx, ids, kept.key, scope)
+        return MergedGroup(kind.cls.spec.kind, kept.key, kept.text(), {key: group.why[key] for key in ids})
+
+    def _tell(self, kept: Record, merged: MergedGroup, by: Attribution) -> None:
+        self._emitter.emit(
+            MemoryEvent(
+                MemoryEventType.CONSOLIDATED,
+                memory_type=merged.memory_type,
+                memory_id=merged.kept_id,
+                project_id=getattr(kept, "project_id", None),
+                agent=getattr(kept, "agent", None),
+                user_id=getattr(kept, "user_id", None),
+                author=by.author,
+                reason=by.reason,
+                payload={"merged_ids": list(merged.merged)},
+            )
+        )
+
+
+def _take_outcomes(tx: Transaction, lessons: Sequence[str], lesson: str, scope: Scope) -> None:
+    """Let the outcomes of merged lessons be evidence for the one that stays, so that nothing makes them anew."""
+    while outcomes := tx.find(Outcome, scope, In("lesson_id", lessons), limit=_OUTCOMES_AT_ONCE):
+        tx.save(
+            *(
+                each.replace(lesson_id=lesson, metadata={**each.metadata, _OLD_LESSON: each.lesson_id})
+                for each in outcomes
+            )
+        )
+
+
+def _give_back_outcomes(tx: Transaction, lesson: str, lessons: Sequence[str], scope: Scope) -> None:
+    """Return to the lessons that are back the outcomes that were theirs."""
+    after: Cursor | None = None
+    while outcomes := tx.find(Outcome, scope, Compare("lesson_id", "eq", lesson), limit=_OUTCOMES_AT_ONCE, after=after):
+        after = Cursor.after(outcomes[-1], ())
+        theirs = [each for each in outcomes if each.metadata.get(_OLD_LESSON) in lessons]
+        tx.save(*(_given_back(each) for each in theirs))
+
+
+def _given_back(outcome: Outcome) -> Outcome:
+    metadata = {key: value for key, value in outcome.metadata.items() if key != _OLD_LESSON}
+    return outcome.replace(lesson_id=outcome.metadata[_OLD_LESSON], metadata=metadata)
+
+
+def _checked_threshold(value: float) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 1:
+        raise ValidationError("consolidate", "similarity_threshold", value, "must be a number above 0 and up to 1")
+    return float(value)

@@ -1,0 +1,132 @@
+"""The search for memories that say the same, page by page, so that any number of them fits into memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from alma.consolidation.merging import Kind
+from alma.consolidation.result import MergedGroup
+from alma.consolidation.sameness import sameness
+from alma.model.query import In
+from alma.model.record import Record
+from alma.model.scope import Scope
+from alma.storage.base import StorageBackend
+from alma.storage.nearest import cosines
+from alma.vectors.base import VectorIndex
+
+_PAGE = 200
+_LOOKED_AT, _MOST_LOOKED_AT = 16, 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A memory, others that say the same, and why each of those does."""
+
+    kept: Record
+    others: Sequence[Record]
+    why: dict[str, str]
+
+    def shown(self) -> MergedGroup:
+        kept = self.kept
+        return MergedGroup(
+            kept.spec.kind, str(kept.key), kept.text(), {str(o.key): self.why[str(o.key)] for o in self.others}
+        )
+
+
+class Search:
+    """Goes through the memories of a kind, page by page, and finds those that say the same as an earlier one.
+
+    Every member of a group says the same as the one that is kept: similarity is not handed on from one to the next.
+    """
+
+    def __init__(self, storage: StorageBackend, index: VectorIndex, kind: Kind, scope: Scope, threshold: float) -> None:
+        self._storage = storage
+        self._index = index
+        self._kind = kind
+        self._scope = scope
+        self._threshold = threshold
+        self._taken: set[str] = set()
+
+    def groups(self) -> Iterator[Group]:
+        for record in self._storage.iterate(self._kind.cls, self._scope, page_size=_PAGE):
+            if record.key in self._taken:
+                continue
+            alike = self._alike(record)
+            if not alike:
+                continue
+            group = self._group([record, *alike])
+            if group.others:
+                self._taken.update(str(other.key) for other in group.others)
+                yield group
+
+    def _group(self, members: Sequence[Record]) -> Group:
+        kept = max(members, key=_worth)
+        why = {str(each.key): self._why(kept, each) for each in members if each is not kept}
+        others = [each for each in members if each is not kept and why[str(each.key)]]
+        return Group(kept, others, {key: reason for key, reason in why.items() if reason})
+
+    def _alike(self, record: Record) -> list[Record]:
+        """The later memories that say the same as this one."""
+        looked_at = _LOOKED_AT
+        while True:
+            alike = self._matching(record, self._near(record, looked_at))
+            if len(alike) < looked_at // 2 or looked_at >= _MOST_LOOKED_AT:
+                # Earlier ones were compared with this one when it was their turn.
+                later = [key for key in alike if key > record.key and key not in self._taken]
+                return self._storage.get_many(self._kind.cls, later, self._scope) if later else []
+            looked_at *= 4
+
+    def _near(self, record: Record, limit: int) -> dict[str, float | None]:
+        """The ids of what may say the same, by meaning with its cosine or by words alone."""
+        cls = self._kind.cls
+        near: dict[str, float | None] = {
+            key: None
+            for key, _ in self._storage.matching_ids(cls, record.text(), self._scope, limit=limit, exact=False)
+        }
+        vector = getattr(record, "embedding", None)
+        if vector is not None:
+            found = self._index.search(cls, vector, self._scope, limit=limit)
+            near |= {each.record_id: each.cosine for each in found if each.cosine >= self._threshold}
+        near.pop(record.key, None)
+        return near
+
+    def _matching(self, record: Record, near: Mapping[str, float | None]) -> list[str]:
+        """Those of them that do; only their texts are read, as most do not."""
+        if not near:
+            return []
+        kind, key = self._kind, self._kind.cls.spec.key
+        owner, texts, width = kind.owner(record), kind.texts(record), len(kind.owners)
+        rows = self._storage.values(kind.cls, (key, *kind.owners, *kind.statements), self._scope, In(key, tuple(near)))
+        return [
+            row[0]
+            for row in rows
+            if row[1 : 1 + width] == owner and _same_texts(texts, row[1 + width :], near[row[0]]) is not None
+        ]
+
+    def _why(self, one: Record, other: Record) -> str | None:
+        cosine = _cosine(one, other)
+        known = cosine if cosine is not None and cosine >= self._threshold else None
+        return _same_texts(self._kind.texts(one), self._kind.texts(other), known)
+
+
+def _same_texts(mine: Sequence[str], theirs: Sequence[str], cosine: float | None) -> str | None:
+    """Why all of these texts say the same as the others, the most telling reason."""
+    reasons = [sameness(one, other, cosine) for one, other in zip(mine, theirs, strict=True)]
+    said = [reason for reason in reasons if reason is not None]
+    return max(said, key=len) if len(said) == len(reasons) else None
+
+
+def _worth(record: Record) -> tuple[float, float, float, str]:
+    """The memory that should stay: with most evidence, most trusted, best told, and of equal ones always the same."""
+    return (
+        getattr(record, "occurrence_count", 0),
+        getattr(record, "confidence", 0.0),
+        -len(record.text()),
+        str(record.key),
+    )
+
+
+def _cosine(one: Record, other: Record) -> float | None:
+    mine, theirs = getattr(one, "embedding", None), getattr(other, "embedding", None)
+    return None if mine is None or theirs is None else cosines(mine, [theirs.to_bytes()])[0]

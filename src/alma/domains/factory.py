@@ -1,0 +1,195 @@
+"""The factory: schemas by name, and a memory set up for a domain."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+from alma.bootstrap import create_embedder, open_storage
+from alma.core import ALMA
+from alma.domains.prebuilt import PREBUILT
+from alma.domains.schema import DomainSchema
+from alma.embeddings.base import EmbeddingProvider
+from alma.errors import ConfigurationError, ValidationError
+from alma.learning.protocols import LearningProtocol
+from alma.learning.validation import ScopeValidator
+from alma.model.governance import ANONYMOUS, Attribution, Setting, SettingType
+from alma.model.query import Compare
+from alma.model.scope import MemoryScope, Scope
+from alma.retrieval.engine import RetrievalEngine
+from alma.storage.base import StorageBackend
+
+_log = logging.getLogger("alma.domains")
+
+DEFAULT_PLACE = ".alma/alma.db"
+_EVERYWHERE = Scope.everywhere()
+_PREFIX = "domain_schema."
+
+
+class DomainMemoryFactory:
+    """Knows the schemas of domains, six from the start, and makes memories for them.
+
+    Own schemas are kept as long as the factory is; with `storage` they are kept there, for every factory on it.
+    """
+
+    def __init__(self, storage: StorageBackend | None = None) -> None:
+        self._kept: _Schemas = _InMemory() if storage is None else _InStorage(storage)
+
+    # ------------------------------------------------------------------ schemas
+
+    def list_schemas(self) -> list[str]:
+        """The names of all schemas: those that come with ALMA, then one's own."""
+        return list(dict.fromkeys((*PREBUILT, *self._kept.names())))
+
+    def get_schema(self, name: str) -> DomainSchema | None:
+        """The schema with this name; one's own goes before one that comes with ALMA."""
+        return self._kept.get(name) or PREBUILT.get(name)
+
+    def create_schema(self, name: str, config: Mapping[str, Any], by: Attribution = ANONYMOUS) -> DomainSchema:
+        """Make a schema from a dict, and register it."""
+        schema = DomainSchema.from_dict(name, config)
+        self.register_schema(schema, by)
+        return schema
+
+    def register_schema(self, schema: DomainSchema, by: Attribution = ANONYMOUS) -> None:
+        """Know a schema by its name from now on, in place of one's own of the same name."""
+        if not isinstance(schema, DomainSchema):
+            raise ValidationError("domain schema", None, schema, "must be a DomainSchema; create_schema takes a dict")
+        self._kept.put(schema, by)
+
+    def unregister_schema(self, name: str, by: Attribution = ANONYMOUS) -> bool:
+        """Forget one's own schema of this name; False where there is none. Those that come with ALMA stay."""
+        return self._kept.drop(name, by)
+
+    # ------------------------------------------------------------------ memories
+
+    def create_alma(
+        self,
+        schema: DomainSchema | str,
+        project_id: str,
+        storage: StorageBackend | str | None = None,
+        embedding_provider: EmbeddingProvider | str = "local",
+        agents: Iterable[str] | None = None,
+        **engine_options: Any,
+    ) -> ALMA:
+        """A memory for a domain, in which agents learn what its schema says.
+
+        Without `storage`, a store or its path or URL, the memory is in the SQLite file `.alma/alma.db` of the working
+        directory, as it is where a configuration names no other place. Every agent has the scope of the schema; with
+        `agents` only those named may learn. `engine_options` are those of `RetrievalEngine`.
+        """
+        chosen = self._schema(schema)
+        names = (f"{chosen.name}_agent",) if agents is None else _agent_names(agents)
+        scopes = {name: chosen.scope_of(name) for name in names}
+        embedder = create_embedder(embedding_provider) if isinstance(embedding_provider, str) else embedding_provider
+        store = _opened(storage, embedder)
+        try:
+            engine = RetrievalEngine(store, embedder, **engine_options)
+            learning = LearningProtocol(store, embedder, engine.index, scopes)
+            if agents is None:
+                learning.validator = _SchemaForEverybody(chosen, scopes)
+            return ALMA(store, engine, learning, scopes, project_id)
+        except BaseException:
+            if store is not storage:
+                store.close()
+            raise
+
+    def _schema(self, schema: DomainSchema | str) -> DomainSchema:
+        if isinstance(schema, DomainSchema):
+            return schema
+        found = self.get_schema(schema) if isinstance(schema, str) else None
+        if found is None:
+            raise ConfigurationError(f"{schema!r} is no schema; choose {', '.join(self.list_schemas())}")
+        return found
+
+
+class _SchemaForEverybody(ScopeValidator):
+    """Gives agents that nobody named the scope of the domain."""
+
+    def __init__(self, schema: DomainSchema, scopes: Mapping[str, MemoryScope]) -> None:
+        super().__init__(scopes)
+        self._schema = schema
+
+    def scope_of(self, agent: str) -> MemoryScope:
+        return self.scopes.get(agent) or self._schema.scope_of(agent)
+
+
+class _Schemas(Protocol):
+    """Where one's own schemas are kept."""
+
+    def names(self) -> list[str]: ...
+
+    def get(self, name: str) -> DomainSchema | None: ...
+
+    def put(self, schema: DomainSchema, by: Attribution) -> None: ...
+
+    def drop(self, name: str, by: Attribution) -> bool: ...
+
+
+class _InMemory:
+    """Schemas that end with the factory."""
+
+    def __init__(self) -> None:
+        self._schemas: dict[str, DomainSchema] = {}
+
+    def names(self) -> list[str]:
+        return list(self._schemas)
+
+    def get(self, name: str) -> DomainSchema | None:
+        return self._schemas.get(name)
+
+    def put(self, schema: DomainSchema, by: Attribution) -> None:
+        self._schemas[schema.name] = schema
+
+    def drop(self, name: str, by: Attribution) -> bool:
+        return self._schemas.pop(name, None) is not None
+
+
+class _InStorage:
+    """Schemas as settings of a store, read anew each time, as others may change them."""
+
+    def __init__(self, storage: StorageBackend) -> None:
+        self._storage = storage
+
+    def names(self) -> list[str]:
+        keys = self._storage.values(Setting, ["key"], _EVERYWHERE, Compare("value_type", "eq", SettingType.JSON))
+        return sorted(key.removeprefix(_PREFIX) for (key,) in keys if key.startswith(_PREFIX))
+
+    def get(self, name: str) -> DomainSchema | None:
+        found = self._storage.get(Setting, f"{_PREFIX}{name}", _EVERYWHERE)
+        return None if found is None else DomainSchema.from_dict(name, found.typed_value)
+
+    def put(self, schema: DomainSchema, by: Attribution) -> None:
+        self._storage.save(
+            Setting(
+                key=f"{_PREFIX}{schema.name}",
+                value=json.dumps(schema.to_dict(), ensure_ascii=False),
+                value_type=SettingType.JSON,
+                description="The schema of a domain",
+                updated_by=by.author,
+            ),
+            by,
+        )
+
+    def drop(self, name: str, by: Attribution) -> bool:
+        return self._storage.delete(Setting, [f"{_PREFIX}{name}"], _EVERYWHERE, by) > 0
+
+
+def _agent_names(agents: Iterable[str]) -> tuple[str, ...]:
+    names = () if isinstance(agents, str) else tuple(agents)
+    if not names:
+        raise ConfigurationError("agents must be a list with at least one name; leave it out to let every agent learn")
+    return names
+
+
+def _opened(storage: StorageBackend | str | None, embedder: EmbeddingProvider) -> StorageBackend:
+    if isinstance(storage, StorageBackend):
+        return storage
+    place = DEFAULT_PLACE if storage is None else storage
+    opened = open_storage(place, embedding_dim=embedder.dimension, embedding_model=embedder.model)
+    if storage is None:
+        _log.info("a memory was opened at the usual place", extra={"place": str(Path(place).absolute())})
+    return opened

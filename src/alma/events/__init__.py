@@ -1,0 +1,34 @@
+"""Events: being told when memories change, in this process or by signed webhooks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from alma.lazy import loader
+
+if TYPE_CHECKING:
+    from alma.events.config import WebhookConfig as WebhookConfig
+    from alma.events.config import WebhookStats as WebhookStats
+    from alma.events.emitter import EventEmitter as EventEmitter
+    from alma.events.emitter import get_emitter as get_emitter
+    from alma.events.event import MemoryEvent as MemoryEvent
+    from alma.events.event import MemoryEventType as MemoryEventType
+    from alma.events.signing import sign as sign
+    from alma.events.signing import verify_signature as verify_signature
+    from alma.events.webhooks import WebhookManager as WebhookManager
+
+_HOME_OF = {
+    "EventEmitter": "alma.events.emitter",
+    "get_emitter": "alma.events.emitter",
+    "MemoryEvent": "alma.events.event",
+    "MemoryEventType": "alma.events.event",
+    "sign": "alma.events.signing",
+    "verify_signature": "alma.events.signing",
+    "WebhookConfig": "alma.events.config",
+    "WebhookManager": "alma.events.webhooks",
+    "WebhookStats": "alma.events.config",
+}
+
+__all__ = [*_HOME_OF]
+
+__getattr__ = loader(__name__, _HOME_OF)

@@ -1,0 +1,100 @@
+"""What describes a webhook, and what became of its events."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+from alma.errors import ConfigurationError
+from alma.events.event import MemoryEvent, MemoryEventType, checked_types
+from alma.events.signing import DELIVERY_HEADER, EVENT_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER
+from alma.model.common import checked_name
+from alma.model.kinds import kind_named
+from alma.model.secret import Secret
+
+_OUR_HEADERS = frozenset(
+    name.lower() for name in (SIGNATURE_HEADER, TIMESTAMP_HEADER, EVENT_HEADER, DELIVERY_HEADER, "Content-Type")
+)
+_LONGEST_NAME = 100
+
+
+@dataclass(frozen=True)
+class WebhookConfig:
+    """Where events are sent, which ones, and how.
+
+    `events`, `memory_types` and `project_id` limit what is sent; left out, everything is. With a `secret` every request
+    is signed. A request that fails in a way that may pass is tried `retry_count` times more, after `backoff_seconds`
+    and then twice as long each time. `name` tells webhooks of one address apart, where events are kept in a store.
+    """
+
+    url: str
+    events: Sequence[MemoryEventType | str] = ()
+    secret: str | Secret | None = None
+    memory_types: Sequence[str] = ()
+    project_id: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    timeout_seconds: float = 10.0
+    retry_count: int = 3
+    backoff_seconds: float = 1.0
+    name: str | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "url", _checked_url(self.url))
+        object.__setattr__(self, "events", checked_types(self.events))
+        object.__setattr__(self, "memory_types", tuple(kind_named(kind).spec.kind for kind in self.memory_types))
+        object.__setattr__(self, "secret", _checked_secret(self.secret))
+        object.__setattr__(self, "headers", _checked_headers(self.headers))
+        if self.name is not None:
+            checked_name("webhook", "name", self.name, _LONGEST_NAME)
+        if not isinstance(self.retry_count, int):
+            raise ConfigurationError(f"a webhook's retry_count must be a whole number, not {self.retry_count!r}")
+        for name, least in (("timeout_seconds", 0.001), ("retry_count", 0), ("backoff_seconds", 0)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | float) or not value >= least:
+                raise ConfigurationError(f"a webhook's {name} must be a number of at least {least}, not {value!r}")
+
+    def wants(self, event: MemoryEvent) -> bool:
+        """Whether this event is to be sent there."""
+        return (
+            (not self.events or event.event_type in self.events)
+            and (not self.memory_types or event.memory_type in self.memory_types)
+            and (self.project_id is None or event.project_id == self.project_id)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class WebhookStats:
+    """How many events were delivered, given up after the last try, and dropped because too many waited."""
+
+    delivered: int = 0
+    failed: int = 0
+    dropped: int = 0
+
+    def plus(self, delivered: int = 0, failed: int = 0, dropped: int = 0) -> WebhookStats:
+        """The numbers with these added."""
+        return WebhookStats(self.delivered + delivered, self.failed + failed, self.dropped + dropped)
+
+
+def _checked_url(url: str) -> str:
+    parts = urlsplit(url) if isinstance(url, str) else None
+    if parts is None or parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ConfigurationError("a webhook's url must begin with https:// or http:// and name a host")
+    return url
+
+
+def _checked_secret(secret: str | Secret | None) -> Secret | None:
+    if secret is None:
+        return None
+    if not isinstance(secret, str | Secret) or not Secret(secret):
+        raise ConfigurationError("a webhook's secret must be a text that is not empty; leave it out to send unsigned")
+    return Secret(secret)
+
+
+def _checked_headers(headers: Mapping[str, str]) -> dict[str, str]:
+    for name, value in headers.items():
+        if not isinstance(name, str) or not isinstance(value, str) or any(c in name + value for c in "\r\n"):
+            raise ConfigurationError("a webhook's headers must be names and values, each on one line")
+        if name.lower() in _OUR_HEADERS:
+            raise ConfigurationError(f"the header {name} of a webhook is written by ALMA and cannot be given")
+    return dict(headers)

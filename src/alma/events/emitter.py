@@ -1,0 +1,222 @@
+"""The emitter: hands events to those who subscribed, and never lets their failures reach the writer."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import threading
+import weakref
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from alma.errors import ValidationError
+from alma.events.background import Background
+from alma.events.event import MemoryEvent, MemoryEventType, checked_types
+from alma.storage.changes import Change
+from alma.storage.records import RecordStore
+
+if TYPE_CHECKING:
+    import asyncio
+
+_log = logging.getLogger("alma.events")
+
+Handler = Callable[[MemoryEvent], object]
+Unsubscribe = Callable[[], None]
+Types = MemoryEventType | str | Iterable[MemoryEventType | str]
+
+_LONGEST_COROUTINE_SECONDS = 60.0
+
+
+@dataclass(frozen=True, eq=False)
+class _Subscription:
+    """Who wants to be told of which types of events (none means all), and where the handler runs."""
+
+    types: tuple[MemoryEventType, ...]
+    handler: Handler
+    in_background: bool
+    loop: asyncio.AbstractEventLoop | None
+
+    def wants(self, event: MemoryEvent) -> bool:
+        return not self.types or event.event_type in self.types
+
+
+class EventEmitter:
+    """Tells subscribers of events, in the order of their subscription.
+
+    A handler runs in the thread that wrote, after the commit; with `background=True`, or when it is a coroutine
+    function, on a thread of the emitter, one event after the other. A coroutine runs on the event loop in which it was
+    subscribed, if there was one. An error of a handler is logged and reaches nobody. When more than `queue_size`
+    events wait for the background, further ones are dropped for it, which is logged and counted in `dropped`.
+    """
+
+    def __init__(self, queue_size: int = 10_000) -> None:
+        if isinstance(queue_size, bool) or not isinstance(queue_size, int) or queue_size < 1:
+            raise ValidationError("emitter", "queue_size", queue_size, "must be a whole number of at least 1")
+        self.dropped = 0
+        self._lock = threading.RLock()
+        self._subscriptions: tuple[_Subscription, ...] = ()
+        self._sources: weakref.WeakKeyDictionary[RecordStore, Unsubscribe | None] = weakref.WeakKeyDictionary()
+        self._background: Background[tuple[_Subscription, MemoryEvent]] = Background("alma-events", _call, queue_size)
+
+    # ------------------------------------------------------------------ subscribing
+
+    def subscribe(self, event_type: Types, handler: Handler, *, background: bool = False) -> Unsubscribe:
+        """Call the handler with every event of this type, or of these types; returns what ends that."""
+        types = checked_types(event_type)
+        if not types:
+            raise ValidationError("event", "event_type", event_type, "must name a type; subscribe_all takes them all")
+        return self._subscribe(types, handler, background)
+
+    def subscribe_all(self, handler: Handler, *, background: bool = False) -> Unsubscribe:
+        """Call the handler with every event; returns what ends that."""
+        return self._subscribe((), handler, background)
+
+    def unsubscribe(self, event_type: Types, handler: Handler) -> bool:
+        """End the handler's subscription to exactly these types; False where there is none."""
+        types = checked_types(event_type)
+        return self._drop(lambda each: each.handler == handler and set(each.types) == set(types))
+
+    def unsubscribe_all(self, handler: Handler) -> bool:
+        """End every subscription of the handler; False where there is none."""
+        return self._drop(lambda each: each.handler == handler)
+
+    @property
+    def has_subscribers(self) -> bool:
+        """Whether anybody listens."""
+        return bool(self._subscriptions)
+
+    def _subscribe(self, types: tuple[MemoryEventType, ...], handler: Handler, background: bool) -> Unsubscribe:
+        if not callable(handler):
+            raise ValidationError("event", "handler", handler, "must be a function that takes an event")
+        is_coroutine = _makes_coroutines(handler)
+        made = _Subscription(types, handler, background or is_coroutine, _loop_here() if is_coroutine else None)
+        with self._lock:
+            self._subscriptions = (*self._subscriptions, made)
+            self._listen()
+        return partial(self._end, made)
+
+    def _end(self, subscription: _Subscription) -> None:
+        self._drop(lambda each: each is subscription)
+
+    def _drop(self, ends: Callable[[_Subscription], bool]) -> bool:
+        with self._lock:
+            before = len(self._subscriptions)
+            self._subscriptions = tuple(each for each in self._subscriptions if not ends(each))
+            self._listen()
+            return len(self._subscriptions) < before
+
+    # ------------------------------------------------------------------ where events come from
+
+    def watch(self, storage: RecordStore) -> Unsubscribe:
+        """Tell of whatever is committed through this store, whoever writes; returns what ends that.
+
+        Watching a store twice is watching it once. While nobody is subscribed, the store is not listened to.
+        """
+        with self._lock:
+            self._sources.setdefault(storage, None)
+            self._listen()
+        return partial(self._unwatch, weakref.ref(storage))
+
+    def _unwatch(self, source: weakref.ref[RecordStore]) -> None:
+        storage = source()
+        if storage is None:
+            return
+        with self._lock:
+            end = self._sources.pop(storage, None)
+        if end is not None:
+            end()
+
+    def _listen(self) -> None:
+        """Listen to every watched store as long as somebody wants to hear of it."""
+        for storage, end in list(self._sources.items()):
+            if self._subscriptions and end is None:
+                self._sources[storage] = storage.subscribe(self._publish)
+            elif not self._subscriptions and end is not None:
+                self._sources[storage] = None
+                end()
+
+    def _publish(self, changes: Sequence[Change]) -> None:
+        for change in changes:
+            self.emit(MemoryEvent.of(change))
+
+    # ------------------------------------------------------------------ telling
+
+    def emit(self, event: MemoryEvent) -> None:
+        """Tell the subscribers of an event."""
+        for subscription in self._subscriptions:
+            if not subscription.wants(event):
+                continue
+            if not subscription.in_background:
+                _call((subscription, event))
+            elif not self._background.put((subscription, event)):
+                self._count_dropped(event)
+
+    def _count_dropped(self, event: MemoryEvent) -> None:
+        with self._lock:
+            self.dropped += 1
+            dropped = self.dropped
+        _log.warning("an event was dropped", extra={"event_id": event.id, "dropped": dropped})
+
+    def drain(self, timeout_seconds: float = 10.0) -> bool:
+        """Wait until the background has handled all events so far; False when it did not in time."""
+        return self._background.drain(timeout_seconds)
+
+    def close(self, timeout_seconds: float = 10.0) -> None:
+        """Handle what is queued, then end every subscription; events are told to nobody afterwards."""
+        self._drop(lambda _: True)
+        left = self._background.close(timeout_seconds)
+        if left:
+            _log.warning("events were left when the emitter was closed", extra={"left": left})
+
+    def __enter__(self) -> EventEmitter:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def get_emitter() -> EventEmitter:
+    """The emitter that all of this process shares."""
+    return _EMITTER
+
+
+def _call(told: tuple[_Subscription, MemoryEvent]) -> None:
+    subscription, event = told
+    try:
+        result = subscription.handler(event)
+        if inspect.iscoroutine(result):
+            _finish(result, subscription.loop)
+    except Exception:  # noqa: BLE001 - what a handler does must not reach the writer
+        _log.exception("a handler of events failed", extra={"event_id": event.id, "event_type": str(event.event_type)})
+
+
+def _finish(coroutine: Coroutine[Any, Any, object], loop: asyncio.AbstractEventLoop | None) -> None:
+    import asyncio
+
+    if loop is None:
+        asyncio.run(coroutine)
+        return
+    try:
+        asyncio.run_coroutine_threadsafe(coroutine, loop).result(_LONGEST_COROUTINE_SECONDS)
+    finally:
+        # Where the loop is gone, the coroutine never began.
+        if inspect.getcoroutinestate(coroutine) == inspect.CORO_CREATED:
+            coroutine.close()
+
+
+def _makes_coroutines(handler: Handler) -> bool:
+    return inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(type(handler).__call__)
+
+
+def _loop_here() -> asyncio.AbstractEventLoop | None:
+    import asyncio
+
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
+
+
+_EMITTER = EventEmitter()

@@ -1,0 +1,113 @@
+"""Events: what is told when a memory changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from alma.clock import new_id, now
+from alma.errors import ValidationError
+from alma.model.common import checked_name
+from alma.model.fields import JsonObject
+from alma.storage.changes import Change
+
+
+class MemoryEventType(StrEnum):
+    """What happened to a memory."""
+
+    CREATED = "created"
+    UPDATED = "updated"
+    DELETED = "deleted"
+    ARCHIVED = "archived"
+    RESTORED = "restored"
+    CONSOLIDATED = "consolidated"
+
+
+_TYPE_OF = {
+    "create": MemoryEventType.CREATED,
+    "update": MemoryEventType.UPDATED,
+    "delete": MemoryEventType.DELETED,
+    "archive": MemoryEventType.ARCHIVED,
+    "restore": MemoryEventType.RESTORED,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryEvent:
+    """Something that happened to one memory, and whose that is.
+
+    `memory_type` is the kind of record ("heuristic", "outcome", …). An event names a memory and does not hold its
+    text; `author` and `reason` are those of the write. `payload` carries further facts of the event's type.
+    """
+
+    event_type: MemoryEventType
+    memory_type: str
+    memory_id: str
+    project_id: str | None = None
+    agent: str | None = None
+    user_id: str | None = None
+    session_id: str | None = None
+    author: str | None = None
+    reason: str | None = None
+    payload: JsonObject = field(default_factory=dict)
+    timestamp: datetime = field(default_factory=now)
+    id: str = field(default_factory=new_id)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "event_type", checked_type(self.event_type))
+        for name in ("memory_type", "memory_id"):
+            checked_name("event", name, getattr(self, name))
+
+    @classmethod
+    def of(cls, change: Change) -> MemoryEvent:
+        """The event that tells of a committed change; one of an unusual name counts as an update."""
+        return cls(
+            event_type=_TYPE_OF.get(change.action, MemoryEventType.UPDATED),
+            memory_type=change.kind,
+            memory_id=change.id,
+            project_id=change.project_id,
+            agent=change.agent,
+            user_id=change.user_id,
+            session_id=change.session_id,
+            author=change.by.author,
+            reason=change.by.reason,
+            timestamp=change.at,
+        )
+
+    def to_dict(self) -> JsonObject:
+        """The event as a JSON object, which is also the body of a webhook."""
+        return {
+            "id": self.id,
+            "event_type": str(self.event_type),
+            "memory_type": self.memory_type,
+            "memory_id": self.memory_id,
+            "project_id": self.project_id,
+            "agent": self.agent,
+            "user_id": self.user_id,
+            "session_id": self.session_id,
+            "author": self.author,
+            "reason": self.reason,
+            "payload": dict(self.payload),
+            "timestamp": self.timestamp.isoformat(),
+        }
+
+
+def checked_type(value: Any) -> MemoryEventType:
+    """The type of event that is meant, or an error that names those there are."""
+    try:
+        return MemoryEventType(value)
+    except ValueError:
+        known = ", ".join(MemoryEventType)
+        raise ValidationError("event", "event_type", value, f"must be one of {known}") from None
+
+
+def checked_types(values: Any) -> tuple[MemoryEventType, ...]:
+    """The types of events that are meant, given as one or as several; none means all."""
+    if values is None:
+        return ()
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        return (checked_type(values),)
+    return tuple(dict.fromkeys(checked_type(value) for value in values))

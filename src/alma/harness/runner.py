@@ -1,0 +1,268 @@
+"""The harness itself: memory before a run, the run, and learning after it."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from alma.errors import ALMAError, ProviderError, StorageError, ValidationError
+from alma.harness.base import Agent, Context, RunResult, RunStatus, Setting
+from alma.harness.prompt import written_prompt
+from alma.learning.validation import ScopeValidator
+from alma.model.governance import Attribution
+from alma.model.learning import Outcome
+from alma.model.slice import DEFAULT_PROMPT_TOKENS, MemorySlice
+
+if TYPE_CHECKING:
+    from alma.core import ALMA
+    from alma.learning.protocols import Learned
+
+_log = logging.getLogger("alma.harness")
+
+Executor = Callable[..., Any]
+
+_LONGEST_STRATEGY = 300
+_SYNC = "must be a function that is not async; call asyncio.run inside of it"
+
+
+class Harness:
+    """Runs an agent in its setting: what it remembers goes into the prompt, what happens is learned.
+
+    `top_k` is how many memories of each kind a run gets, `max_memory_tokens` how long they may be in the prompt.
+    """
+
+    def __init__(
+        self,
+        setting: Setting,
+        agent: Agent,
+        alma: ALMA,
+        *,
+        top_k: int = 5,
+        max_memory_tokens: int = DEFAULT_PROMPT_TOKENS,
+    ) -> None:
+        for name, value, kind in (("setting", setting, Setting), ("agent", agent, Agent)):
+            if not isinstance(value, kind):
+                raise ValidationError("harness", name, value, f"must be a {kind.__name__} of alma.harness")
+        self.setting = setting
+        self.agent = agent
+        self.alma = alma
+        self._memory = _for_agent(alma, agent)
+        self.top_k = top_k
+        self.max_memory_tokens = max_memory_tokens
+        self._lock = threading.Lock()
+        self._runs = dict.fromkeys(RunStatus, 0)
+
+    def run(self, context: Context, executor: Executor | None = None) -> RunResult:
+        """Prepare the prompt, let the executor act on it, and learn from how that went.
+
+        The executor is called with the prompt, and with the context if it takes two arguments; parameters named
+        `prompt`, `context` or `memories` get what they are named for. It returns what came out, a bool that says
+        whether it worked, or a `RunResult`; what it raises makes the run a failure. Without an executor the result is
+        only prepared: it holds the prompt, and nothing is learned.
+        """
+        memories = self.recall(context)
+        prompt = self.build_prompt(context, memories)
+        prepared = RunResult(prompt=prompt, memories=memories)
+        if executor is None:
+            self._count(RunStatus.PREPARED)
+            return prepared
+        started = time.perf_counter()
+        result = _executed(executor, prompt, context, memories)
+        elapsed_ms = round((time.perf_counter() - started) * 1000)
+        duration_ms = elapsed_ms if result.duration_ms is None else result.duration_ms
+        result = replace(result, prompt=prompt, memories=memories, duration_ms=duration_ms)
+        self._count(result.status)
+        return self.post_run(context, result)
+
+    # ------------------------------------------------------------------ the steps
+
+    def pre_run(self, context: Context) -> MemorySlice:
+        """What the agent remembers that matters for this task."""
+        alma = self._memory_of(context)
+        return alma.retrieve(
+            context.task, self.agent.name, user_id=context.user_id, top_k=self.top_k, session_id=context.session_id
+        )
+
+    def build_prompt(self, context: Context, memories: MemorySlice | None = None) -> str:
+        """The prompt of a run; the memories are looked for unless they are given."""
+        known = self.pre_run(context) if memories is None else memories
+        return written_prompt(self.setting, self.agent, context, known.to_prompt(self.max_memory_tokens))
+
+    def post_run(self, context: Context, result: RunResult) -> RunResult:
+        """Learn from a run; the result comes back with what was learned, or with why nothing was.
+
+        That something cannot be learned, because the agent may not or the store is down, does not undo the run.
+        """
+        if result.success is None:
+            return replace(result, not_learned="the run was only prepared")
+        try:
+            return replace(result, learned=self._learned(context, result))
+        except ALMAError as exc:
+            _log.warning(
+                "a run was not learned from", extra={"agent": self.agent.name, "error_type": type(exc).__name__}
+            )
+            return replace(result, not_learned=str(exc))
+
+    def get_stats(self) -> dict[str, Any]:
+        """How the runs of this harness went, and under `memory` what the agent has in store, of all harnesses."""
+        with self._lock:
+            runs = dict(self._runs)
+        executed = runs[RunStatus.SUCCEEDED] + runs[RunStatus.FAILED]
+        return {
+            "agent": self.agent.name,
+            "setting": self.setting.name,
+            "runs": executed,
+            **{str(status): count for status, count in runs.items()},
+            "success_rate": runs[RunStatus.SUCCEEDED] / executed if executed else None,
+            "memory": self.alma.get_stats(self.agent.name),
+        }
+
+    # ------------------------------------------------------------------ with which memory
+
+    def _memory_of(self, context: Context) -> ALMA:
+        """The memory of the project that the context names."""
+        if context.project_id is None or context.project_id == self._memory.project_id:
+            return self._memory
+        other = copy.copy(self._memory)
+        other.project_id = context.project_id
+        return other
+
+    def recall(self, context: Context) -> MemorySlice:
+        """What `pre_run` gives; where memory is down, nothing, as an agent must be able to run without it."""
+        try:
+            return self.pre_run(context)
+        except (StorageError, ProviderError) as exc:
+            _log.warning("a run had to do without memory", extra={"agent": self.agent.name, "error": str(exc)})
+            return MemorySlice(query=context.task, agent=self.agent.name, degraded=f"memory is down ({exc})")
+
+    def _learned(self, context: Context, result: RunResult) -> Learned | Outcome:
+        alma, strategy = self._memory_of(context), _strategy(context, result)
+        if not strategy:
+            return self._noted(alma, context, result)
+        return alma.learn(
+            agent=self.agent.name,
+            task=context.task,
+            outcome=bool(result.success),
+            strategy_used=strategy,
+            task_type=context.task_type,
+            duration_ms=result.duration_ms,
+            error_message=result.error,
+            feedback=result.feedback,
+        )
+
+    def _noted(self, alma: ALMA, context: Context, result: RunResult) -> Outcome:
+        """What happened is remembered, but nothing is generalised from it: nobody said how it was done."""
+        alma.learning.validator.require(self.agent.name, context.task_type, context.task)
+        outcome = Outcome(
+            agent=self.agent.name,
+            project_id=alma.project_id,
+            task_type=context.task_type,
+            task_description=context.task,
+            success=bool(result.success),
+            duration_ms=result.duration_ms,
+            error_message=result.error,
+            user_feedback=result.feedback,
+        )
+        alma.writer.save(outcome, Attribution(agent=self.agent.name, reason="a run of the harness"))
+        return outcome
+
+    def _count(self, status: RunStatus) -> None:
+        with self._lock:
+            self._runs[status] += 1
+
+
+def _for_agent(alma: ALMA, agent: Agent) -> ALMA:
+    """The memory with the agent held to its schema, unless somebody configured a scope for it, which then counts."""
+    schema = agent.memory_schema
+    if schema is None or agent.name.casefold() in {name.casefold() for name in alma.scopes}:
+        return alma
+    scoped, learning = copy.copy(alma), copy.copy(alma.learning)
+    scoped.scopes = {**alma.scopes, agent.name: schema.scope_of(agent.name)}
+    learning.validator = ScopeValidator(scoped.scopes)
+    scoped.learning = learning
+    return scoped
+
+
+def _executed(executor: Executor, prompt: str, context: Context, memories: MemorySlice) -> RunResult:
+    call = _bound(executor, {"prompt": prompt, "context": context, "memories": memories})
+    try:
+        returned = call()
+    except Exception as exc:  # noqa: BLE001 - whatever an executor raises, the run failed and that is worth learning
+        return RunResult(success=False, error=_sentence(exc), exception=exc)
+    if inspect.iscoroutine(returned):
+        returned.close()
+        raise _not_callable(executor, _SYNC)
+    return _result(returned)
+
+
+def _result(returned: Any) -> RunResult:
+    if isinstance(returned, RunResult):
+        return replace(returned, success=returned.error is None) if returned.success is None else returned
+    if isinstance(returned, bool):
+        return RunResult(success=returned, output=returned)
+    return RunResult(success=True, output=returned)
+
+
+def _bound(executor: Executor, given: Mapping[str, Any]) -> Callable[[], Any]:
+    """The call that gives an executor what it asks for; one that cannot be called so is a mistake, not a failed run."""
+    if not callable(executor) or inspect.iscoroutinefunction(executor):
+        raise _not_callable(executor, _SYNC)
+    try:
+        signature = inspect.signature(executor)
+    except (TypeError, ValueError):
+        return partial(executor, given["prompt"])
+    positional, named = _arguments(signature, given)
+    try:
+        signature.bind(*positional, **named)
+    except TypeError as exc:
+        raise _not_callable(executor, f"must take the prompt, or prompt and context: {exc}") from None
+    return partial(executor, *positional, **named)
+
+
+def _not_callable(executor: object, reason: str) -> ValidationError:
+    return ValidationError("harness", "executor", executor, reason)
+
+
+def _arguments(signature: inspect.Signature, given: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+    """What each parameter gets: what it is named for, else the prompt first and then the context."""
+    parameters = signature.parameters.values()
+    unclaimed = [given[name] for name in ("prompt", "context") if name not in signature.parameters]
+    positional: list[Any] = []
+    named: dict[str, Any] = {}
+    for parameter in parameters:
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            positional.extend(unclaimed[:1] if len(parameters) == 1 else ())
+        elif parameter.name in given:
+            named[parameter.name] = given[parameter.name]
+        elif parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD) and unclaimed:
+            is_first = len(unclaimed) == 2
+            if is_first or parameter.default is parameter.empty:
+                value = unclaimed.pop(0)
+                if parameter.kind is parameter.POSITIONAL_ONLY:
+                    positional.append(value)
+                else:
+                    named[parameter.name] = value
+    return positional, named
+
+
+def _strategy(context: Context, result: RunResult) -> str:
+    """How the task was done, as far as anybody says."""
+    if result.strategy_used or context.strategy:
+        return result.strategy_used or context.strategy or ""
+    if result.tools_used:
+        return f"used {', '.join(result.tools_used)}"
+    said = result.output.strip() if isinstance(result.output, str) else ""
+    # A line that came out may say what was done; a page or a number does not.
+    return said if len(said) <= _LONGEST_STRATEGY and "\n" not in said and len(said.split()) > 2 else ""
+
+
+def _sentence(exc: Exception) -> str:
+    said = " ".join(str(exc).split())
+    return f"{type(exc).__name__}: {said}" if said else type(exc).__name__

@@ -1,0 +1,1 @@
+"""General memories and where they are worked with."""

@@ -1,0 +1,122 @@
+"""Handoffs: what a session leaves for the next one, gathered while it runs and written when it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from datetime import datetime
+from typing import Any
+
+from alma.errors import ValidationError
+from alma.model.fields import JsonObject
+from alma.model.query import Compare, Order
+from alma.model.scope import Scope
+from alma.model.workspace import Session, SessionHandoff, SessionOutcome
+from alma.storage.base import StorageBackend, Transaction
+
+NOTES = "handoff"
+"""Where in a session's working context its notes stand."""
+
+_NEWEST_FIRST = (Order("created_at", "desc"),)
+_LONGEST_SUMMARY = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Notes:
+    """What there is to say to the next session so far."""
+
+    last_action: str | None = None
+    last_outcome: SessionOutcome = SessionOutcome.UNKNOWN
+    current_goal: str | None = None
+    key_decisions: tuple[str, ...] = ()
+    active_files: tuple[str, ...] = ()
+    blockers: tuple[str, ...] = ()
+    next_steps: tuple[str, ...] = ()
+    risk_flags: tuple[str, ...] = ()
+    confidence_level: float = 0.5
+    test_status: JsonObject = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, session: Session) -> Notes:
+        """The notes that a session has taken."""
+        stored = session.context_json.get(NOTES)
+        return cls().changed(stored) if isinstance(stored, Mapping) else cls()
+
+    def changed(self, given: Mapping[str, Any]) -> Notes:
+        """These notes with what is given and not None in place of what they say."""
+        known = {each.name for each in fields(self)}
+        changes = {name: value for name, value in given.items() if value is not None and name in known}
+        if "last_outcome" in changes:
+            changes["last_outcome"] = SessionOutcome.parse(changes["last_outcome"])
+        for name in _LISTS & changes.keys():
+            changes[name] = _texts(name, changes[name])
+        return replace(self, **changes)
+
+    def to_json(self) -> JsonObject:
+        return {
+            each.name: list(value) if isinstance(value, tuple) else value
+            for each in fields(self)
+            if (value := getattr(self, each.name)) is not None
+        }
+
+    def handoff(self, session: Session, moment: datetime, metadata: JsonObject | None = None) -> SessionHandoff:
+        """The handoff of a session that has an agent and a project."""
+        assert session.project_id is not None
+        assert session.agent is not None
+        return SessionHandoff(
+            project_id=session.project_id,
+            agent=session.agent,
+            session_id=session.id,
+            goal=session.goal,
+            last_action=self.last_action or session.summary or session.goal or session.name or "ended",
+            last_outcome=self.last_outcome,
+            current_goal=self.current_goal or session.goal,
+            key_decisions=self.key_decisions,
+            active_files=self.active_files,
+            blockers=self.blockers,
+            next_steps=self.next_steps,
+            confidence_level=self.confidence_level,
+            risk_flags=self.risk_flags,
+            test_status=self.test_status,
+            duration_ms=max(0, round((moment - session.created_at).total_seconds() * 1000)),
+            metadata=metadata or {},
+            created_at=moment,
+        )
+
+
+_LISTS = {"key_decisions", "active_files", "blockers", "next_steps", "risk_flags"}
+
+
+class Handoffs:
+    """The handoffs of a store, read newest first."""
+
+    def __init__(self, storage: StorageBackend) -> None:
+        self._storage = storage
+
+    def latest(self, scope: Scope) -> SessionHandoff | None:
+        """The newest handoff inside the scope."""
+        return next(iter(self.find(scope, limit=1)), None)
+
+    def find(self, scope: Scope, limit: int | None = None) -> list[SessionHandoff]:
+        """The handoffs inside the scope."""
+        return self._storage.find(SessionHandoff, scope, order=_NEWEST_FIRST, limit=limit)
+
+
+def has_handoff(tx: Transaction, session: Session) -> bool:
+    """Whether a session has left something for the next one already."""
+    return tx.count(SessionHandoff, Scope.everywhere(), Compare("session_id", "eq", session.id)) > 0
+
+
+def summary_of(handoff: SessionHandoff) -> str:
+    """A handoff in one line, for a session that nobody has summarised."""
+    steps = f"; next: {', '.join(handoff.next_steps)}" if handoff.next_steps else ""
+    line = " ".join(f"{handoff.last_action} ({handoff.last_outcome}){steps}".split())
+    return line if len(line) <= _LONGEST_SUMMARY else line[: _LONGEST_SUMMARY - 1] + "…"
+
+
+def _texts(name: str, value: Any) -> tuple[str, ...]:
+    """One text is a list of one: the commonest slip would otherwise store its letters."""
+    texts = (value,) if isinstance(value, str) else tuple(value) if isinstance(value, list | tuple) else (None,)
+    if not all(isinstance(text, str) for text in texts):
+        raise ValidationError("session_handoff", name, value, "must be a list of texts")
+    return tuple(dict.fromkeys(text for text in texts if text.strip()))

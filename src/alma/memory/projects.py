@@ -1,0 +1,207 @@
+"""Projects: what is worked on, told from its directory, and how much is known about it."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from alma.clock import new_id, now
+from alma.errors import UniquenessError, ValidationError
+from alma.memory.detection import Detected, detect
+from alma.memory.directory import Git, without_password
+from alma.memory.screening import Screen, as_it_is, screened
+from alma.model.fields import JsonObject
+from alma.model.governance import ANONYMOUS, Attribution
+from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome
+from alma.model.memory import Layer, Memory, ProjectPattern
+from alma.model.query import And, Compare, Order
+from alma.model.scope import Scope
+from alma.model.workspace import Project, Session, SessionHandoff, WorkItem
+from alma.storage.base import StorageBackend, Transaction
+
+_EVERYWHERE = Scope.everywhere()
+_LATEST_FIRST = (Order("last_accessed_at", "desc"),)
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectStats:
+    """How much is known about a project."""
+
+    project_id: str
+    memories: int
+    memories_by_type: Mapping[str, int]
+    memories_by_layer: Mapping[str, int]
+    heuristics: int
+    outcomes: int
+    success_rate: float | None
+    anti_patterns: int
+    domain_knowledge: int
+    patterns: int
+    sessions: int
+    active_sessions: int
+    handoffs: int
+    work_items: Mapping[str, int]
+    last_activity: datetime | None
+
+
+class Projects:
+    """The projects of a store."""
+
+    def __init__(self, storage: StorageBackend, screen: Screen = as_it_is) -> None:
+        self._storage = storage
+        self._screen = screen
+
+    def initialize(
+        self,
+        user_id: str,
+        name: str | None = None,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        project_id: str | None = None,
+        description: str | None = None,
+        language: str | None = None,
+        framework: str | None = None,
+        project_type: str | None = None,
+        config: JsonObject | None = None,
+        by: Attribution = ANONYMOUS,
+    ) -> Project:
+        """The project of this name, made or brought up to date with what its directory says.
+
+        Without a name it is that of the directory. What is given counts more than what is detected. The id is the
+        name, so that memories of a project with that id belong to it, unless another user's project has it.
+        """
+        seen = _look(path)
+        known: dict[str, Any] = {
+            "description": description,
+            "path": seen.path,
+            "git_remote_url": seen.remote_url,
+            "git_branch": seen.branch,
+            "language": language or seen.detected.language,
+            "framework": framework or seen.detected.framework,
+            "project_type": project_type or seen.detected.project_type,
+            "config_json": config,
+        }
+        given = {each: value for each, value in known.items() if value is not None}
+        project = Project(id=project_id or new_id(), user_id=user_id, name=name or _name(seen.path), **given)
+
+        def write(tx: Transaction) -> Project:
+            return _initialized(tx, project, project_id, given, self._screen)
+
+        try:
+            return self._storage.write(write, by)
+        except UniquenessError:
+            # Another process made it between the look and the write; now it is there to be found.
+            return self._storage.write(write, by)
+
+    def get(self, project_id: str, scope: Scope) -> Project | None:
+        """The project with this id, if the scope's user has it."""
+        return self._storage.get(Project, project_id, _of_user(scope))
+
+    def named(self, user_id: str, name: str) -> Project | None:
+        """The user's project of this name, if there is one."""
+        return _named(self._storage, user_id, name)
+
+    def list_all(self, user_id: str, active_only: bool = True) -> list[Project]:
+        """The user's projects, the one used last first."""
+        where = Compare("is_active", "eq", True) if active_only else And()
+        return self._storage.find(Project, Scope(user_id=user_id), where, _LATEST_FIRST)
+
+    def stats(self, project_id: str) -> ProjectStats:
+        """How much is known about a project, all of it counted at the same moment."""
+        with self._storage.snapshot() as tx:
+            return _stats(tx, project_id)
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    path: str | None = None
+    remote_url: str | None = None
+    branch: str | None = None
+    detected: Detected = field(default_factory=Detected)
+
+
+def _look(path: str | os.PathLike[str] | None) -> _Look:
+    if path is None:
+        return _Look()
+    root = Path(path).resolve()
+    if not root.is_dir():
+        raise ValidationError("project", "path", str(path), "must be a directory that exists")
+    git = Git(root)
+    remote = without_password(git.ask("config", "--get", "remote.origin.url"))
+    return _Look(str(root), remote, git.ask("symbolic-ref", "--quiet", "--short", "HEAD"), detect(root))
+
+
+def _name(path: str | None) -> str:
+    if path is None:
+        raise ValidationError("project", "name", None, "or a path must be given")
+    return Path(path).name or path
+
+
+def _initialized(
+    tx: Transaction, project: Project, project_id: str | None, given: Mapping[str, Any], screen: Screen
+) -> Project:
+    known = _named(tx, project.user_id, project.name)
+    moment = now()
+    if known is not None:
+        if project_id is not None and project_id != known.id:
+            raise ValidationError(
+                "project", "id", project_id, f"is not that of {project.name!r}, which is {known.id!r}"
+            )
+        fresh = {**given, "is_active": True, "updated_at": moment, "last_accessed_at": moment}
+        updated = tx.update(Project, known.id, screened(known, fresh, screen), Scope(user_id=project.user_id))
+        assert updated is not None, "it was just found"
+        return updated
+    if project_id is None and tx.get(Project, project.name, _EVERYWHERE) is None:
+        project = project.replace(id=project.name)
+    project = screen(project)
+    tx.insert(project)
+    return project
+
+
+def _named(reader: StorageBackend | Transaction, user_id: str, name: str) -> Project | None:
+    found = reader.find(Project, Scope(user_id=user_id), Compare("name", "eq", name), limit=1)
+    return found[0] if found else None
+
+
+def _of_user(scope: Scope) -> Scope:
+    """A project is its user's; that a scope also names the project narrows nothing."""
+    return _EVERYWHERE if scope.unlimited else Scope(user_id=scope.user_id)
+
+
+def _stats(tx: Transaction, project_id: str) -> ProjectStats:
+    scope = Scope(project_id=project_id)
+    live = And(Compare("is_active", "eq", True), Compare("is_archived", "eq", False))
+    columns = ("memory_type", *(f"layer_{layer}" for layer in Layer))
+    memories = tx.values(Memory, columns, scope, live)
+    outcomes = tx.count(Outcome, scope)
+    successes = tx.count(Outcome, scope, Compare("success", "eq", True))
+    return ProjectStats(
+        project_id=project_id,
+        memories=len(memories),
+        memories_by_type=dict(sorted(Counter(row[0] for row in memories).items())),
+        memories_by_layer={
+            layer.value: sum(bool(row[i]) for row in memories) for i, layer in enumerate(Layer, start=1)
+        },
+        heuristics=tx.count(Heuristic, scope),
+        outcomes=outcomes,
+        success_rate=successes / outcomes if outcomes else None,
+        anti_patterns=tx.count(AntiPattern, scope),
+        domain_knowledge=tx.count(DomainKnowledge, scope),
+        patterns=tx.count(ProjectPattern, scope),
+        sessions=tx.count(Session, scope),
+        active_sessions=tx.count(Session, scope, Compare("is_active", "eq", True)),
+        handoffs=tx.count(SessionHandoff, scope),
+        work_items=dict(Counter(str(row[0]) for row in tx.values(WorkItem, ("status",), scope))),
+        last_activity=_last_activity(tx, scope),
+    )
+
+
+def _last_activity(tx: Transaction, scope: Scope) -> datetime | None:
+    newest = {Memory: "updated_at", Session: "last_active_at", WorkItem: "updated_at", Outcome: "timestamp"}
+    found = (tx.values(cls, (name,), scope, order=(Order(name, "desc"),), limit=1) for cls, name in newest.items())
+    return max((rows[0][0] for rows in found if rows), default=None)

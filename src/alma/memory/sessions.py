@@ -1,0 +1,345 @@
+"""Sessions: stretches of work that are created, switched between, nested, ended with a summary and archived."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from alma.clock import new_id, now
+from alma.errors import NotFoundError, ScopeViolationError, ValidationError
+from alma.memory.handoffs import Notes, has_handoff
+from alma.memory.merging import merged
+from alma.memory.screening import Screen, as_it_is, screened
+from alma.memory.visible import memories_of
+from alma.model.fields import JsonObject
+from alma.model.governance import ANONYMOUS, Attribution
+from alma.model.memory import Memory
+from alma.model.query import And, Compare, Order
+from alma.model.scope import Scope
+from alma.model.workspace import Project, Session, User
+from alma.storage.base import StorageBackend, Transaction
+
+Summarise = Callable[[Session, Sequence[Memory]], str]
+"""What turns a session and its memories, oldest first, into a summary."""
+
+_EVERYWHERE = Scope.everywhere()
+_LATEST_FIRST = (Order("last_active_at", "desc"),)
+_TICK = timedelta(microseconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Switched:
+    """The session that is current now, and the one that was before."""
+
+    session: Session
+    previous: Session | None
+
+
+class Sessions:
+    """The sessions of a store; of those that have not ended, the one that was active last is the current one."""
+
+    def __init__(self, storage: StorageBackend, summarise: Summarise | None = None, screen: Screen = as_it_is) -> None:
+        self._storage = storage
+        self._summarise = summarise
+        self._screen = screen
+
+    def create(
+        self,
+        *,
+        user_id: str | None = None,
+        project_id: str | None = None,
+        agent: str | None = None,
+        name: str = "",
+        description: str | None = None,
+        session_type: str = "conversation",
+        goal: str | None = None,
+        parent_session_id: str | None = None,
+        working_directory: str | None = None,
+        git_branch: str | None = None,
+        git_commit: str | None = None,
+        context: JsonObject | None = None,
+        metadata: JsonObject | None = None,
+        session_id: str | None = None,
+        by: Attribution = ANONYMOUS,
+    ) -> Session:
+        """A new session, which is the current one of its user from now on."""
+        session = Session(
+            id=session_id or new_id(),
+            user_id=user_id,
+            project_id=project_id,
+            agent=agent,
+            name=name,
+            description=description,
+            session_type=session_type,
+            goal=goal,
+            parent_session_id=parent_session_id,
+            working_directory=working_directory,
+            git_branch=git_branch,
+            git_commit=git_commit,
+            context_json=context or {},
+            metadata=metadata or {},
+        )
+        return self._storage.write(lambda tx: created(tx, self._screen(session)), by)
+
+    def get(self, session_id: str, scope: Scope) -> Session | None:
+        """The session with this id inside the scope, if there is one."""
+        return self._storage.get(Session, session_id, scope)
+
+    def require(self, session_id: str, scope: Scope) -> Session:
+        """The session with this id inside the scope, or NotFoundError."""
+        return self._storage.require(Session, session_id, scope)
+
+    def find(
+        self,
+        scope: Scope,
+        *,
+        active: bool | None = None,
+        archived: bool | None = False,
+        session_type: str | None = None,
+        limit: int | None = None,
+    ) -> list[Session]:
+        """The sessions inside the scope, who was active last first; without archived ones unless asked for."""
+        wanted = {"is_active": active, "is_archived": archived, "session_type": session_type}
+        where = And(*(Compare(name, "eq", value) for name, value in wanted.items() if value is not None))
+        return self._storage.find(Session, scope, where, _LATEST_FIRST, limit)
+
+    def current(self, scope: Scope) -> Session | None:
+        """The session that has not ended and was active last."""
+        return next(iter(self.find(scope, active=True, archived=None, limit=1)), None)
+
+    def switch(self, session_id: str, scope: Scope, *, reopen: bool = False, by: Attribution = ANONYMOUS) -> Switched:
+        """Make another session the current one; one that has ended must be reopened to be worked in again."""
+        return self._storage.write(lambda tx: _switched(tx, session_id, scope, reopen), by)
+
+    def touch(self, session_id: str, scope: Scope, by: Attribution = ANONYMOUS) -> Session:
+        """Note that the session is being worked in."""
+        return self._changed(session_id, scope, lambda session: {}, by)
+
+    def update_context(
+        self, session_id: str, scope: Scope, changes: Mapping[str, Any], by: Attribution = ANONYMOUS
+    ) -> Session:
+        """Change some of a session's working context and keep the rest; None removes a key."""
+        return self._changed(
+            session_id, scope, lambda session: {"context_json": merged(session.context_json, changes)}, by
+        )
+
+    def end(
+        self,
+        session_id: str,
+        scope: Scope,
+        *,
+        summary: str | None = None,
+        archive: bool = False,
+        by: Attribution = ANONYMOUS,
+    ) -> Session:
+        """End a session with a summary, given or made from its memories, and archive it if asked to.
+
+        The session of an agent in a project leaves a handoff, unless it has left one. Ending an ended session changes
+        nothing but what is given.
+        """
+        # Summarising may take its time, so it is done before the transaction holds up other writers.
+        text = summary if summary is not None else self._summary(self.require(session_id, scope))
+        return self._storage.write(lambda tx: self._ended(tx, session_id, scope, text, archive), by)
+
+    def archive(self, session_id: str, scope: Scope, by: Attribution = ANONYMOUS) -> Session:
+        """Put a session away; one that has not ended is ended."""
+        return self.end(session_id, scope, archive=True, by=by)
+
+    def unarchive(self, session_id: str, scope: Scope, by: Attribution = ANONYMOUS) -> Session:
+        """Take a session out of the archive; it stays ended."""
+        return self._storage.write(lambda tx: _update(tx, locked(tx, session_id, scope), {"is_archived": False}), by)
+
+    def delete(self, session_id: str, scope: Scope, by: Attribution = ANONYMOUS) -> bool:
+        """Remove a session with its places and agent states; says whether there was one.
+
+        What was learned in it stays, and so does its handoff; sessions under it stand alone.
+        """
+        return self._storage.delete(Session, session_id, scope, by) > 0
+
+    # ------------------------------------------------------------------ parents
+
+    def set_parent(
+        self, session_id: str, parent_session_id: str | None, scope: Scope, by: Attribution = ANONYMOUS
+    ) -> Session:
+        """Put a session under another one, or with None under none; a circle is refused."""
+        return self._storage.write(lambda tx: _with_parent(tx, session_id, parent_session_id, scope), by)
+
+    def ancestors(self, session_id: str, scope: Scope) -> list[Session]:
+        """The session that this one stands under, the one above that, and so on."""
+        with self._storage.snapshot() as tx:
+            return _chain(tx, tx.require(Session, session_id, scope).parent_session_id, scope, held=False)
+
+    def children(self, session_id: str, scope: Scope) -> list[Session]:
+        """The sessions directly under this one, oldest first."""
+        where = Compare("parent_session_id", "eq", session_id)
+        return self._storage.find(Session, scope, where, (Order("created_at"),))
+
+    # ------------------------------------------------------------------ what a session holds
+
+    def memories(self, session_id: str, scope: Scope) -> list[Memory]:
+        """What was remembered in a session or brought into it, oldest first, without what is deleted or expired."""
+        session = self.require(session_id, scope)
+        with self._storage.snapshot() as tx:
+            return memories_of(tx, session)
+
+    def _summary(self, session: Session) -> str | None:
+        if self._summarise is None or session.summary is not None:
+            return None
+        with self._storage.snapshot() as tx:
+            memories = memories_of(tx, session)
+        return self._summarise(session, memories) if memories else None
+
+    def _changed(
+        self, session_id: str, scope: Scope, changes_of: Callable[[Session], dict[str, Any]], by: Attribution
+    ) -> Session:
+        def change(tx: Transaction) -> Session:
+            session = open_session(tx, session_id, scope)
+            changes = {"last_active_at": now(), **changes_of(session)}
+            return _update(tx, session, screened(session, changes, self._screen))
+
+        return self._storage.write(change, by)
+
+    def _ended(self, tx: Transaction, session_id: str, scope: Scope, summary: str | None, archive: bool) -> Session:
+        session = locked(tx, session_id, scope)
+        moment = now()
+        ended = end_session(tx, session, moment, summary, archive, self._screen)
+        if ended.agent and ended.project_id and session.is_active and not has_handoff(tx, ended):
+            tx.save(self._screen(Notes.of(ended).handoff(ended, moment)))
+        return ended
+
+
+# ---------------------------------------------------------------------- inside a transaction
+
+
+def created(tx: Transaction, session: Session) -> Session:
+    """Save a session that must be new, under a parent that must exist where it does."""
+    if tx.get(Session, session.id, _EVERYWHERE) is not None:
+        raise ValidationError("session", "id", session.id, "exists already; switch to it, or choose another id")
+    if session.parent_session_id is not None:
+        parent = tx.require(Session, session.parent_session_id, _EVERYWHERE)
+        _refuse_other_owner(session, parent)
+    session = session.replace(last_active_at=_behind_all(tx, session))
+    tx.insert(session)
+    _note_activity(tx, session)
+    return session
+
+
+def locked(tx: Transaction, session_id: str, scope: Scope) -> Session:
+    """The session, held against other writers until the end of the transaction."""
+    found = tx.lock(Session, [session_id], scope)
+    if not found:
+        raise NotFoundError("session", session_id)
+    return found[0]
+
+
+def open_session(tx: Transaction, session_id: str, scope: Scope) -> Session:
+    """The session, held, if it can still be worked in."""
+    session = locked(tx, session_id, scope)
+    if not session.is_active:
+        raise ValidationError("session", "id", session_id, "has ended; reopen it with switch(…, reopen=True)")
+    return session
+
+
+def end_session(
+    tx: Transaction,
+    session: Session,
+    moment: datetime,
+    summary: str | None,
+    archive: bool = False,
+    screen: Screen = as_it_is,
+) -> Session:
+    """Mark a session as ended, from when it first was."""
+    changes = {
+        "is_active": False,
+        "ended_at": session.ended_at or moment,
+        "summary": session.summary if summary is None else summary,
+        "is_archived": session.is_archived or archive,
+    }
+    return _update(tx, session, screened(session, changes, screen))
+
+
+def _update(tx: Transaction, session: Session, changes: dict[str, Any]) -> Session:
+    changed = {name: value for name, value in changes.items() if getattr(session, name) != value}
+    if not changed:
+        return session
+    updated = tx.update(Session, session.id, {"updated_at": now(), **changed}, _EVERYWHERE)
+    assert updated is not None, "it is locked"
+    return updated
+
+
+def _switched(tx: Transaction, session_id: str, scope: Scope, reopen: bool) -> Switched:
+    session = locked(tx, session_id, scope) if reopen else open_session(tx, session_id, scope)
+    previous = _current_of(tx, session)
+    changes: dict[str, Any] = {"last_active_at": _behind_all(tx, session)}
+    if not session.is_active:
+        changes |= {"is_active": True, "ended_at": None, "is_archived": False}
+    switched = _update(tx, session, changes)
+    _note_activity(tx, session)
+    return Switched(switched, None if previous is None or previous.id == session.id else previous)
+
+
+def _note_activity(tx: Transaction, session: Session) -> None:
+    """Tell the session's user and project, if the store has rows for them, that they are being worked with."""
+    moment = now()
+    if session.user_id is not None:
+        tx.update(User, session.user_id, {"last_active_at": moment}, _EVERYWHERE)
+    if session.project_id is not None:
+        theirs = _EVERYWHERE if session.user_id is None else Scope(user_id=session.user_id)
+        tx.update(Project, session.project_id, {"last_accessed_at": moment}, theirs)
+
+
+def _behind_all(tx: Transaction, session: Session) -> datetime:
+    """A moment that makes the session the current one, even where another clock is ahead."""
+    current = _current_of(tx, session)
+    return now() if current is None else max(now(), current.last_active_at + _TICK)
+
+
+def _current_of(tx: Transaction, session: Session) -> Session | None:
+    """The current session of the same user, project and agent, as far as they are known."""
+    names = ("user_id",) if session.user_id else ("project_id", "agent")
+    owner = {name: value for name in names if (value := getattr(session, name)) is not None}
+    if not owner:
+        return None
+    where = Compare("is_active", "eq", True)
+    return next(iter(tx.find(Session, Scope(**owner), where, _LATEST_FIRST, limit=1)), None)
+
+
+def _with_parent(tx: Transaction, session_id: str, parent_id: str | None, scope: Scope) -> Session:
+    session = locked(tx, session_id, scope)
+    if parent_id is not None:
+        above = _chain(tx, parent_id, scope, held=True)
+        if not above:
+            raise NotFoundError("session", parent_id)
+        if session.id in {each.id for each in above}:
+            raise ValidationError(
+                "session",
+                "parent_session_id",
+                parent_id,
+                f"would close a circle: it stands under {session.id!r} itself",
+            )
+        _refuse_other_owner(session, above[0])
+    return _update(tx, session, {"parent_session_id": parent_id})
+
+
+def _chain(tx: Transaction, first: str | None, scope: Scope, *, held: bool) -> list[Session]:
+    """The session with this id and all above it; `held` keeps others from changing what was looked at."""
+    chain: list[Session] = []
+    seen: set[str] = set()
+    above = first
+    while above is not None and above not in seen:
+        seen.add(above)
+        found = tx.lock(Session, [above], scope) if held else tx.get_many(Session, [above], scope)
+        if not found:
+            break
+        chain.extend(found)
+        above = found[0].parent_session_id
+    return chain
+
+
+def _refuse_other_owner(session: Session, parent: Session) -> None:
+    for name in ("user_id", "project_id"):
+        mine, theirs = getattr(session, name), getattr(parent, name)
+        if mine is not None and theirs is not None and mine != theirs:
+            raise ScopeViolationError("session", "parent_session_id", parent.id, f"is of another {name}")

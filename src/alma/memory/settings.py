@@ -1,0 +1,246 @@
+"""Settings: the documented keys, typed and validated, for everybody or for one user."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, fields
+from typing import Any, Literal
+
+from alma.clock import now
+from alma.errors import ValidationError
+from alma.memory.users import ensured
+from alma.model.fields import Range
+from alma.model.governance import ANONYMOUS, Attribution, AuditEvent, Setting, SettingType, default_settings
+from alma.model.scope import Scope
+from alma.model.workspace import User
+from alma.storage.base import StorageBackend, Transaction
+
+_EVERYWHERE = Scope.everywhere()
+# Where a user's own values stand in the user's preferences.
+_OWN = "settings"
+
+Source = Literal["default", "global", "user"]
+SettingValue = bool | int | float | str
+
+_DOCUMENTED = {setting.key: setting for setting in default_settings()}
+_LIMITS = {
+    "default_decay_rate": Range(0, 1),
+    "max_memories_per_session": Range(1),
+    "semantic_search_threshold": Range(0, 1),
+}
+_TYPES: dict[SettingType, tuple[type, ...]] = {
+    SettingType.BOOLEAN: (bool,),
+    SettingType.INTEGER: (int,),
+    SettingType.FLOAT: (float, int),
+    SettingType.STRING: (str,),
+}
+_NAMES = {
+    SettingType.BOOLEAN: "true or false",
+    SettingType.INTEGER: "a whole number",
+    SettingType.FLOAT: "a number",
+    SettingType.STRING: "text",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The value of every setting that is in force."""
+
+    memory_decay_enabled: bool
+    default_decay_rate: float
+    max_memories_per_session: int
+    semantic_search_threshold: float
+    auto_categorization_enabled: bool
+
+    @classmethod
+    def documented(cls) -> Settings:
+        """The settings as nobody has changed them."""
+        return cls(**{field.name: _DOCUMENTED[field.name].typed_value for field in fields(cls)})
+
+
+@dataclass(frozen=True, slots=True)
+class SettingInForce:
+    """One setting: its value, where that comes from, and what it would be otherwise."""
+
+    key: str
+    value: SettingValue
+    source: Source
+    default: SettingValue
+    value_type: SettingType
+    description: str
+    is_user_configurable: bool
+
+
+class SystemSettings:
+    """Reads and changes the settings of a store.
+
+    A value that a user has chosen holds for that user, else the one chosen for everybody, else the documented one.
+    """
+
+    def __init__(self, storage: StorageBackend) -> None:
+        self._storage = storage
+
+    def read(self, user_id: str | None = None) -> Settings:
+        """All settings, as attributes of the types they have."""
+        return Settings(**{setting.key: setting.value for setting in self.list_all(user_id)})  # type: ignore[arg-type]
+
+    def list_all(self, user_id: str | None = None) -> list[SettingInForce]:
+        """Every setting with its value and where that comes from."""
+        with self._storage.snapshot() as tx:
+            stored = {row.key: row for row in tx.find(Setting, _EVERYWHERE)}
+            own = _own_values(tx, user_id)
+        return [_in_force(key, stored.get(key), own) for key in _DOCUMENTED]
+
+    def get(self, key: str, user_id: str | None = None) -> SettingValue:
+        """The value of one setting."""
+        _known(key)
+        return next(setting.value for setting in self.list_all(user_id) if setting.key == key)
+
+    def set(
+        self, key: str, value: SettingValue, user_id: str | None = None, by: Attribution = ANONYMOUS
+    ) -> SettingInForce:
+        """Choose a value for everybody, or for one user alone."""
+        checked = _checked(key, value)
+        return self._write(key, checked, user_id, by)
+
+    def set_text(self, key: str, text: str, user_id: str | None = None, by: Attribution = ANONYMOUS) -> SettingInForce:
+        """Choose a value that is given as text, on a command line for example."""
+        setting = _known(key)
+        try:
+            value = setting.replace(value=text.strip() if isinstance(text, str) else text).typed_value
+        except ValidationError:
+            raise _wrong_type(setting, text) from None
+        return self.set(key, value, user_id, by)
+
+    def reset(
+        self, key: str | None = None, user_id: str | None = None, by: Attribution = ANONYMOUS
+    ) -> list[SettingInForce]:
+        """Go back to the documented value, for a user to that of everybody; without a key, in all settings."""
+        keys = list(_DOCUMENTED) if key is None else [_known(key).key]
+        return self._storage.write(lambda tx: [_put(tx, each, None, user_id) for each in keys], by)
+
+    def _write(self, key: str, value: SettingValue, user_id: str | None, by: Attribution) -> SettingInForce:
+        return self._storage.write(lambda tx: _put(tx, key, value, user_id), by)
+
+
+def _put(tx: Transaction, key: str, value: SettingValue | None, user_id: str | None) -> SettingInForce:
+    """Store a value, or with None the way it was, and note in the audit log what it was before."""
+    if user_id is None:
+        before, after = _put_for_all(tx, key, value)
+    else:
+        before, after = _put_for_user(tx, key, value, user_id)
+    if before.value != after.value or before.source != after.source:
+        tx.save(_change(tx.by, before, after, user_id))
+    return after
+
+
+def _put_for_all(tx: Transaction, key: str, value: SettingValue | None) -> tuple[SettingInForce, SettingInForce]:
+    stored = next(iter(tx.lock(Setting, [key], _EVERYWHERE)), None)
+    text = _DOCUMENTED[key].value if value is None else _as_text(value)
+    changed = _DOCUMENTED[key].replace(value=text, updated_at=now(), updated_by=tx.by.author)
+    before = _in_force_or_damaged(key, stored)
+    if stored is None or stored.value != text:
+        tx.save(changed)
+    return before, _in_force(key, changed, {})
+
+
+def _put_for_user(
+    tx: Transaction, key: str, value: SettingValue | None, user_id: str
+) -> tuple[SettingInForce, SettingInForce]:
+    if not _DOCUMENTED[key].is_user_configurable:
+        raise ValidationError("setting", key, user_id, "is the same for everybody and no user's to choose")
+    ensured(tx, user_id)
+    (user,) = tx.lock(User, [user_id], _EVERYWHERE)
+    stored = tx.get(Setting, key, _EVERYWHERE)
+    own = dict(user.preferences_json.get(_OWN, {}))
+    before = _in_force(key, stored, own)
+    own.pop(key, None)
+    if value is not None:
+        own[key] = value
+    after = _in_force(key, stored, own)
+    if (before.value, before.source) != (after.value, after.source):
+        preferences = {**user.preferences_json, _OWN: own}
+        tx.update(User, user_id, {"preferences_json": preferences, "updated_at": now()}, _EVERYWHERE)
+    return before, after
+
+
+def _change(by: Attribution, before: SettingInForce, after: SettingInForce, user_id: str | None) -> AuditEvent:
+    """Who changed what to what: the store's own event says only that the row was written."""
+    details: dict[str, Any] = {"from": before.value, "to": after.value, "for": user_id or "everybody"}
+    if by.reason is not None:
+        details["reason"] = by.reason
+    return AuditEvent(
+        user_id=by.user_id,
+        session_id=by.session_id,
+        agent_id=by.agent,
+        action="configure",
+        resource_type=Setting.spec.kind,
+        resource_id=after.key,
+        details_json=details,
+        ip_address=by.ip_address,
+        user_agent=by.user_agent,
+    )
+
+
+def _own_values(tx: Transaction, user_id: str | None) -> dict[str, Any]:
+    user = None if user_id is None else tx.get(User, user_id, _EVERYWHERE)
+    own = {} if user is None else user.preferences_json.get(_OWN, {})
+    return own if isinstance(own, dict) else {}
+
+
+def _in_force(key: str, stored: Setting | None, own: dict[str, Any]) -> SettingInForce:
+    documented = _DOCUMENTED[key]
+    default = documented.typed_value
+    value: Any = default
+    source: Source = "default"
+    if stored is not None:
+        # The type is ours: a row that says otherwise was not written by us.
+        value = _checked(key, documented.replace(value=stored.value).typed_value)
+        source = "default" if value == default else "global"
+    if key in own and documented.is_user_configurable:
+        value, source = _checked(key, own[key]), "user"
+    return SettingInForce(
+        key,
+        value,
+        source,
+        default,
+        documented.value_type,
+        documented.description or "",
+        documented.is_user_configurable,
+    )
+
+
+def _in_force_or_damaged(key: str, stored: Setting | None) -> SettingInForce:
+    """What a row says, or the documented value where it says nothing that makes sense: it must still be replaceable."""
+    try:
+        return _in_force(key, stored, {})
+    except ValidationError:
+        return _in_force(key, None, {})
+
+
+def _known(key: str) -> Setting:
+    setting = _DOCUMENTED.get(key) if isinstance(key, str) else None
+    if setting is None:
+        raise ValidationError("setting", None, key, f"is not known; there are {', '.join(_DOCUMENTED)}")
+    return setting
+
+
+def _checked(key: str, value: Any) -> Any:
+    """The value as its type has it, inside its limits."""
+    setting = _known(key)
+    types = _TYPES[setting.value_type]
+    if type(value) not in types:
+        raise _wrong_type(setting, value)
+    limits = _LIMITS.get(key)
+    if limits is not None and not limits.low <= value <= limits.high:
+        most = "" if limits.high == float("inf") else f" and at most {limits.high:g}"
+        raise ValidationError("setting", key, value, f"must be at least {limits.low:g}{most}")
+    return float(value) if setting.value_type is SettingType.FLOAT else value
+
+
+def _wrong_type(setting: Setting, value: Any) -> ValidationError:
+    return ValidationError("setting", setting.key, value, f"must be {_NAMES[setting.value_type]}")
+
+
+def _as_text(value: SettingValue) -> str:
+    return value if isinstance(value, str) else json.dumps(value)

@@ -1,0 +1,271 @@
+"""Working memory: what a session holds, in which order, and the part of it that is being worked with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from alma.clock import now
+from alma.errors import ValidationError
+from alma.memory.budget import Candidate, Costs, Fitted, LeftOut, checked_budget, costs_of, fitted
+from alma.memory.places import last_position, move, place_of, places_of, require_visible, save_changed
+from alma.memory.sessions import locked, open_session
+from alma.memory.settings import SystemSettings
+from alma.memory.visible import is_visible
+from alma.model.governance import ANONYMOUS, Attribution
+from alma.model.memory import Memory
+from alma.model.query import Compare, In, Order
+from alma.model.scope import Scope
+from alma.model.slice import MemorySlice
+from alma.model.workspace import Session, SessionMemory
+from alma.storage.base import StorageBackend, Transaction
+
+DEFAULT_CONTEXT_TOKENS = 4000
+
+_EVERYWHERE = Scope.everywhere()
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """The places of memories in a session, and the memories that had to leave it for them."""
+
+    places: tuple[SessionMemory, ...]
+    dropped: tuple[LeftOut, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class WorkingSet:
+    """The memories that are being worked with, in the order of the context window."""
+
+    session_id: str
+    memories: tuple[Memory, ...]
+    tokens: int
+    max_tokens: int
+    evicted: tuple[LeftOut, ...] = ()
+
+    def to_prompt(self) -> str:
+        """The memories as text for a language model, inside the budget."""
+        return MemorySlice(memories=self.memories).to_prompt(self.max_tokens)
+
+
+class WorkingMemory:
+    """Brings memories into sessions, keeps them in order, and keeps what is worked with inside a token budget."""
+
+    def __init__(self, storage: StorageBackend, context_window_tokens: int = DEFAULT_CONTEXT_TOKENS) -> None:
+        self._storage = storage
+        self._settings = SystemSettings(storage)
+        self._max_tokens = checked_budget(context_window_tokens)
+
+    # ------------------------------------------------------------------ what a session holds
+
+    def add(
+        self,
+        session_id: str,
+        memory_ids: str | Sequence[str],
+        scope: Scope,
+        *,
+        pinned: bool = False,
+        by: Attribution = ANONYMOUS,
+    ) -> Added:
+        """Bring memories into a session, behind those it has.
+
+        A session holds `max_memories_per_session`: beyond that the oldest that are not pinned leave the session. The
+        memories themselves stay.
+        """
+        ids = _ids(memory_ids)
+        return self._storage.write(lambda tx: self._added(tx, open_session(tx, session_id, scope), ids, pinned), by)
+
+    def remove(
+        self, session_id: str, memory_ids: str | Sequence[str], scope: Scope, by: Attribution = ANONYMOUS
+    ) -> int:
+        """Take memories out of a session; returns how many were in it. The memories themselves stay."""
+        ids = _ids(memory_ids)
+
+        def remove(tx: Transaction) -> int:
+            session = locked(tx, session_id, scope)
+            return tx.delete_where(SessionMemory, Scope(session_id=session.id), In("memory_id", ids))
+
+        return self._storage.write(remove, by)
+
+    def places(self, session_id: str, scope: Scope) -> list[SessionMemory]:
+        """The places of a session's memories, in their order."""
+        with self._storage.snapshot() as tx:
+            return places_of(tx, tx.require(Session, session_id, scope))
+
+    def move(
+        self, session_id: str, memory_id: str, position: int, scope: Scope, by: Attribution = ANONYMOUS
+    ) -> list[SessionMemory]:
+        """Give a memory another place in the order, counted from 1; those behind it move on."""
+        if isinstance(position, bool) or not isinstance(position, int) or position < 1:
+            raise ValidationError("session_memory", "position_in_session", position, "must be a whole number from 1 on")
+        return self._storage.write(lambda tx: move(tx, locked(tx, session_id, scope), memory_id, position), by)
+
+    def pin(self, session_id: str, memory_id: str, scope: Scope, by: Attribution = ANONYMOUS) -> SessionMemory:
+        """Keep a memory in its session and, while it is worked with, in the working set, whatever else comes."""
+        return self._set(session_id, memory_id, scope, True, by)
+
+    def unpin(self, session_id: str, memory_id: str, scope: Scope, by: Attribution = ANONYMOUS) -> SessionMemory:
+        """Let a memory leave when others need its place."""
+        return self._set(session_id, memory_id, scope, False, by)
+
+    def _set(self, session_id: str, memory_id: str, scope: Scope, pinned: bool, by: Attribution) -> SessionMemory:
+        def change(tx: Transaction) -> SessionMemory:
+            place = place_of(places_of(tx, locked(tx, session_id, scope)), memory_id)
+            (changed,) = save_changed(tx, [place], [place.replace(pinned=pinned)])
+            return changed
+
+        return self._storage.write(change, by)
+
+    # ------------------------------------------------------------------ what is worked with
+
+    def hold(
+        self,
+        session_id: str,
+        memory_ids: str | Sequence[str],
+        scope: Scope,
+        *,
+        max_tokens: int | None = None,
+        pinned: bool = False,
+        by: Attribution = ANONYMOUS,
+    ) -> WorkingSet:
+        """Work with these memories as well; where the budget is too small, what is worth least makes room.
+
+        Memories that the session does not have yet are brought into it. What is evicted stays in the session.
+        """
+        return self._refitted(session_id, _ids(memory_ids), scope, max_tokens, pinned, by)
+
+    def fit(
+        self, session_id: str, scope: Scope, max_tokens: int | None = None, by: Attribution = ANONYMOUS
+    ) -> WorkingSet:
+        """Bring the working set inside a budget, and put out of it what has expired meanwhile."""
+        return self._refitted(session_id, [], scope, max_tokens, False, by)
+
+    def release(
+        self, session_id: str, memory_ids: str | Sequence[str], scope: Scope, by: Attribution = ANONYMOUS
+    ) -> int:
+        """Work with these memories no longer; returns with how many it was done. They stay in the session."""
+        ids = set(_ids(memory_ids))
+
+        def release(tx: Transaction) -> int:
+            places = places_of(tx, locked(tx, session_id, scope), working=True)
+            leaving = [place for place in places if place.memory_id in ids]
+            save_changed(
+                tx, leaving, [place.replace(working_memory=False, context_window_position=None) for place in leaving]
+            )
+            return len(leaving)
+
+        return self._storage.write(release, by)
+
+    def working_set(self, session_id: str, scope: Scope, max_tokens: int | None = None) -> WorkingSet:
+        """What is being worked with, as far as it fits; nothing is changed by asking."""
+        budget = self._budget(max_tokens)
+        with self._storage.snapshot() as tx:
+            candidates = _candidates(tx, tx.require(Session, session_id, scope), frozenset())
+        memories = [candidate.memory for candidate in candidates]
+        return _working_set(session_id, fitted(candidates, budget, costs_of(memories, budget), now()), budget)
+
+    def _refitted(
+        self, session_id: str, wanted: list[str], scope: Scope, max_tokens: int | None, pinned: bool, by: Attribution
+    ) -> WorkingSet:
+        budget = self._budget(max_tokens)
+        # Counting tokens takes its time, so it is done before the transaction holds up other writers.
+        costs = self._costs(session_id, wanted, scope, budget)
+
+        def refit(tx: Transaction) -> WorkingSet:
+            session = open_session(tx, session_id, scope)
+            dropped = self._added(tx, session, wanted, pinned, working=True).dropped if wanted else ()
+            fit = fitted(_candidates(tx, session, frozenset(wanted)), budget, costs, now())
+            _write(tx, session, fit)
+            return _working_set(session.id, fit, budget, dropped)
+
+        return self._storage.write(refit, by)
+
+    def _budget(self, max_tokens: int | None) -> int:
+        return self._max_tokens if max_tokens is None else checked_budget(max_tokens)
+
+    def _costs(self, session_id: str, wanted: list[str], scope: Scope, budget: int) -> Costs:
+        with self._storage.snapshot() as tx:
+            session = tx.require(Session, session_id, scope)
+            held = [place.memory_id for place in places_of(tx, session, working=True)]
+            memories = tx.get_many(Memory, [*held, *wanted], _EVERYWHERE)
+        return costs_of(memories, budget)
+
+    # ------------------------------------------------------------------ coming in
+
+    def _added(
+        self, tx: Transaction, session: Session, memory_ids: list[str], pinned: bool, working: bool = False
+    ) -> Added:
+        require_visible(tx, session, memory_ids)
+        there = places_of(tx, session, memory_ids=memory_ids)
+        kept_there = [
+            place.replace(pinned=place.pinned or pinned, working_memory=place.working_memory or working)
+            for place in there
+        ]
+        known = {place.memory_id: place for place in save_changed(tx, there, kept_there)}
+        position = last_position(tx, session)
+        moment = now()
+        fresh = [
+            SessionMemory(
+                session_id=session.id,
+                memory_id=memory_id,
+                position_in_session=position + number,
+                working_memory=working,
+                added_at=moment,
+                pinned=pinned,
+            )
+            for number, memory_id in enumerate((each for each in memory_ids if each not in known), start=1)
+        ]
+        dropped = self._make_room(tx, session, fresh, frozenset(known))
+        gone = {each.memory_id for each in dropped}
+        kept = [place for place in fresh if place.memory_id not in gone]
+        tx.save(*kept)
+        places = {**known, **{place.memory_id: place for place in kept}}
+        return Added(tuple(places[each] for each in memory_ids if each in places), tuple(dropped))
+
+    def _make_room(
+        self, tx: Transaction, session: Session, fresh: list[SessionMemory], wanted: frozenset[str]
+    ) -> list[LeftOut]:
+        """Let the oldest memories that are not pinned leave the session, for those that come or, at last, of those."""
+        limit = self._settings.read(session.user_id).max_memories_per_session
+        scope = Scope(session_id=session.id)
+        excess = tx.count(SessionMemory, scope) + len(fresh) - limit
+        if not fresh or excess <= 0:
+            return []
+        loose = Compare("pinned", "eq", False)
+        oldest = (Order("added_at"), Order("position_in_session"))
+        leaving = tx.find(SessionMemory, scope, loose, oldest, limit=excess + len(wanted))
+        leaving = [place for place in leaving if place.memory_id not in wanted][:excess]
+        late = [place for place in fresh if not place.pinned][: excess - len(leaving)]
+        if len(leaving) + len(late) < excess:
+            raise ValidationError(
+                "session", "id", session.id, f"is full: it holds {limit:,} memories and all are pinned; unpin some"
+            )
+        tx.delete(SessionMemory, [place.id for place in leaving], scope)
+        reason = f"a session holds {limit:,} memories (max_memories_per_session), and it was the oldest not pinned"
+        return [LeftOut(place.memory_id, reason) for place in (*leaving, *late)]
+
+
+def _ids(memory_ids: str | Sequence[str]) -> list[str]:
+    return list(dict.fromkeys([memory_ids] if isinstance(memory_ids, str) else memory_ids))
+
+
+def _candidates(tx: Transaction, session: Session, wanted: frozenset[str]) -> list[Candidate]:
+    places = {place.memory_id: place for place in places_of(tx, session, working=True)}
+    memories = tx.get_many(Memory, places, _EVERYWHERE)
+    return [Candidate(places[each.id], each, each.id in wanted) for each in memories if is_visible(each, session)]
+
+
+def _write(tx: Transaction, session: Session, fit: Fitted) -> None:
+    """Note who is in the context window, and where."""
+    positions = {candidate.place.id: number for number, candidate in enumerate(fit.chosen, start=1)}
+    places = places_of(tx, session, working=True)
+    fitted_in = [
+        place.replace(working_memory=place.id in positions, context_window_position=positions.get(place.id))
+        for place in places
+    ]
+    save_changed(tx, places, fitted_in)
+
+
+def _working_set(session_id: str, fit: Fitted, max_tokens: int, dropped: Sequence[LeftOut] = ()) -> WorkingSet:
+    memories = tuple(candidate.memory for candidate in fit.chosen)
+    return WorkingSet(session_id, memories, fit.tokens, max_tokens, (*dropped, *fit.left_out))

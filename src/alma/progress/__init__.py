@@ -1,0 +1,28 @@
+"""Progress: what is to be done, in which order, and how far it is; each name is loaded when it is first used."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from alma.lazy import loader
+
+if TYPE_CHECKING:
+    from alma.model.workspace import ProgressLog as ProgressLog
+    from alma.model.workspace import WorkItem as WorkItem
+    from alma.model.workspace import WorkItemStatus as WorkItemStatus
+    from alma.progress.strategies import Strategy as Strategy
+    from alma.progress.summary import ProgressSummary as ProgressSummary
+    from alma.progress.tracker import ProgressTracker as ProgressTracker
+
+_HOME_OF = {
+    "ProgressLog": "alma.model.workspace",
+    "ProgressSummary": "alma.progress.summary",
+    "ProgressTracker": "alma.progress.tracker",
+    "Strategy": "alma.progress.strategies",
+    "WorkItem": "alma.model.workspace",
+    "WorkItemStatus": "alma.model.workspace",
+}
+
+__all__ = [*_HOME_OF]
+
+__getattr__ = loader(__name__, _HOME_OF)

@@ -1,0 +1,223 @@
+"""Changes of work items inside a transaction: statuses, dependencies, and what follows from them for others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+
+from alma.clock import now
+from alma.errors import NotFoundError, ValidationError
+from alma.memory.screening import Screen, as_it_is, screened
+from alma.model.query import Compare
+from alma.model.scope import Scope
+from alma.model.workspace import WorkItem, WorkItemStatus
+from alma.storage.base import Transaction
+
+BLOCKED_REASON = "blocked_reason"
+"""Where in an item's metadata it says what it waits for that is no other item."""
+
+_S = WorkItemStatus
+_FOLLOWERS: dict[WorkItemStatus, tuple[WorkItemStatus, ...]] = {
+    _S.PENDING: (_S.IN_PROGRESS, _S.BLOCKED, _S.REVIEW, _S.DONE, _S.FAILED),
+    _S.IN_PROGRESS: (_S.PENDING, _S.BLOCKED, _S.REVIEW, _S.DONE, _S.FAILED),
+    _S.BLOCKED: (_S.PENDING, _S.IN_PROGRESS, _S.REVIEW, _S.DONE, _S.FAILED),
+    _S.REVIEW: (_S.PENDING, _S.IN_PROGRESS, _S.BLOCKED, _S.DONE, _S.FAILED),
+    _S.DONE: (_S.PENDING, _S.IN_PROGRESS),
+    _S.FAILED: (_S.PENDING, _S.IN_PROGRESS, _S.BLOCKED),
+}
+_WITH_OPEN_BLOCKERS = (_S.BLOCKED, _S.FAILED)
+
+
+def parsed_status(said: WorkItemStatus | str) -> WorkItemStatus:
+    """The status that is meant, however it is spelled, or an error that lists them."""
+    word = (
+        "_".join(said.strip().casefold().replace("-", " ").replace("_", " ").split()) if isinstance(said, str) else said
+    )
+    try:
+        return WorkItemStatus(word)
+    except ValueError:
+        raise ValidationError("work_item", "status", said, f"must be one of {', '.join(WorkItemStatus)}") from None
+
+
+def locked(tx: Transaction, item_id: str, scope: Scope) -> WorkItem:
+    """The item, held against other writers until the end of the transaction."""
+    found = tx.lock(WorkItem, [item_id], scope)
+    if not found:
+        raise NotFoundError("work_item", item_id)
+    return found[0]
+
+
+def create(tx: Transaction, item: WorkItem, scope: Scope) -> WorkItem:
+    """Save an item that must be new, waiting for what it is blocked by and is not done."""
+    if tx.get(WorkItem, item.id, Scope.everywhere()) is not None:
+        raise ValidationError("work_item", "id", item.id, "exists already; choose another id")
+    if item.parent_id is not None:
+        tx.require(WorkItem, item.parent_id, scope)
+    blockers = list(dict.fromkeys(item.blocked_by))
+    item = item.replace(blocked_by=())
+    tx.insert(item)
+    for blocker in blockers:
+        item = add_dependency(tx, item.id, blocker, scope)
+    return item
+
+
+def set_status(
+    tx: Transaction,
+    item_id: str,
+    status: WorkItemStatus,
+    scope: Scope,
+    note: str | None,
+    screen: Screen = as_it_is,
+) -> WorkItem:
+    """Move an item to another status, and with it what waits for it."""
+    item = locked(tx, item_id, scope)
+    if item.status is status and note is None:
+        return item
+    _require_allowed(item, status)
+    entering = screened(item, _entering(item, status, now(), note), screen)
+    changed = write(tx, item, entering, scope)
+    if status is _S.DONE and item.status is not _S.DONE:
+        _unblock_waiting(tx, changed, scope)
+    elif item.status is _S.DONE and status is not _S.DONE:
+        _block_waiting_again(tx, changed, scope)
+    return changed
+
+
+def claim(tx: Transaction, item_id: str, agent: str, scope: Scope) -> WorkItem | None:
+    """Start an item for an agent, unless somebody else was faster."""
+    found = tx.lock(WorkItem, [item_id], scope)
+    if not found or found[0].status is not _S.PENDING or found[0].agent not in (None, agent):
+        return None
+    return write(tx, found[0], {"agent": agent, **_entering(found[0], _S.IN_PROGRESS, now(), None)}, scope)
+
+
+def add_dependency(tx: Transaction, item_id: str, blocker_id: str, scope: Scope) -> WorkItem:
+    """Let an item wait for another one; a circle is refused."""
+    if item_id == blocker_id:
+        raise ValidationError("work_item", "blocked_by", blocker_id, "cannot be the item itself")
+    item, blocker = _both(tx, item_id, blocker_id, scope)
+    _refuse_circle(tx, item, blocker, scope)
+    if item.status in (_S.DONE, _S.FAILED):
+        raise ValidationError("work_item", "status", item.status, "has ended and can wait for nothing; reopen it first")
+    write(tx, blocker, {"blocks": _with(blocker.blocks, item.id)}, scope)
+    if blocker.status is _S.DONE:
+        return item
+    waiting = {"blocked_by": _with(item.blocked_by, blocker.id)}
+    return write(tx, item, {**waiting, **_entering(item, _S.BLOCKED, now(), None)}, scope)
+
+
+def remove_dependency(tx: Transaction, item_id: str, blocker_id: str, scope: Scope) -> WorkItem:
+    """Let an item no longer wait for another one."""
+    item, blocker = _both(tx, item_id, blocker_id, scope)
+    write(tx, blocker, {"blocks": _without(blocker.blocks, item.id)}, scope)
+    return _released(tx, item, blocker.id, scope)
+
+
+def delete(tx: Transaction, item_id: str, scope: Scope) -> None:
+    """Remove an item; what waited for it goes on, what stood under it stands alone."""
+    item = locked(tx, item_id, scope)
+    _unblock_waiting(tx, item, scope)
+    for blocker in tx.lock(WorkItem, item.blocked_by, scope):
+        write(tx, blocker, {"blocks": _without(blocker.blocks, item.id)}, scope)
+    for child in tx.find(WorkItem, scope, Compare("parent_id", "eq", item.id)):
+        tx.update(WorkItem, child.id, {"parent_id": None, "updated_at": now()}, scope)
+    tx.delete(WorkItem, [item.id], scope)
+
+
+def _require_allowed(item: WorkItem, status: WorkItemStatus) -> None:
+    if status is not item.status and status not in _FOLLOWERS[item.status]:
+        raise ValidationError(
+            "work_item", "status", status, f"cannot follow {item.status}; {_listed(_FOLLOWERS[item.status])} can"
+        )
+    if item.blocked_by and status not in _WITH_OPEN_BLOCKERS:
+        raise ValidationError(
+            "work_item",
+            "status",
+            status,
+            f"must wait: {item.title!r} is blocked by {', '.join(item.blocked_by)}; finish those or remove_dependency",
+        )
+
+
+def _listed(statuses: Iterable[WorkItemStatus]) -> str:
+    return ", ".join(statuses)
+
+
+def _entering(item: WorkItem, status: WorkItemStatus, moment: datetime, note: str | None) -> dict[str, Any]:
+    """What changes in an item when it enters a status: counts, times and what it says about being blocked."""
+    changes: dict[str, Any] = {"status": status}
+    if item.status is _S.IN_PROGRESS and status is not _S.IN_PROGRESS and item.started_at is not None:
+        spent = max(0, round((moment - item.started_at).total_seconds() * 1000))
+        changes["time_spent_ms"] = item.time_spent_ms + spent
+    if status is _S.IN_PROGRESS and item.status is not _S.IN_PROGRESS:
+        changes |= {"started_at": moment, "attempt_count": item.attempt_count + 1}
+    if status is not item.status:
+        changes["completed_at"] = moment if status in (_S.DONE, _S.FAILED) else None
+    return {**changes, "metadata": _metadata(item, status, note)}
+
+
+def _metadata(item: WorkItem, status: WorkItemStatus, note: str | None) -> dict[str, Any]:
+    metadata = {key: value for key, value in item.metadata.items() if key != BLOCKED_REASON or status is _S.BLOCKED}
+    if note is not None:
+        metadata[BLOCKED_REASON if status is _S.BLOCKED else "note"] = note
+    return metadata
+
+
+def _unblock_waiting(tx: Transaction, blocker: WorkItem, scope: Scope) -> None:
+    for item in tx.lock(WorkItem, sorted(blocker.blocks), scope):
+        _released(tx, item, blocker.id, scope)
+
+
+def _released(tx: Transaction, item: WorkItem, blocker_id: str, scope: Scope) -> WorkItem:
+    """The item without this blocker: free to be started if it was the last thing that it waited for."""
+    blocked_by = _without(item.blocked_by, blocker_id)
+    waits = blocked_by or BLOCKED_REASON in item.metadata
+    status = item.status if waits or item.status is not _S.BLOCKED else _S.PENDING
+    return write(tx, item, {"blocked_by": blocked_by, "status": status}, scope)
+
+
+def _block_waiting_again(tx: Transaction, blocker: WorkItem, scope: Scope) -> None:
+    for item in tx.lock(WorkItem, sorted(blocker.blocks), scope):
+        if item.status not in (_S.DONE, _S.FAILED):
+            waiting = {"blocked_by": _with(item.blocked_by, blocker.id)}
+            write(tx, item, {**waiting, **_entering(item, _S.BLOCKED, now(), None)}, scope)
+
+
+def _both(tx: Transaction, item_id: str, blocker_id: str, scope: Scope) -> tuple[WorkItem, WorkItem]:
+    found = {item.id: item for item in tx.lock(WorkItem, sorted((item_id, blocker_id)), scope)}
+    for each in (item_id, blocker_id):
+        if each not in found:
+            raise NotFoundError("work_item", each)
+    return found[item_id], found[blocker_id]
+
+
+def _refuse_circle(tx: Transaction, item: WorkItem, blocker: WorkItem, scope: Scope) -> None:
+    """Follow what waits for the item; all of it is held, so that nobody closes the circle meanwhile."""
+    seen = {item.id}
+    reached = [item]
+    while reached:
+        following = [each for each in reached.pop().blocks if each not in seen]
+        if blocker.id in following:
+            raise ValidationError(
+                "work_item", "blocked_by", blocker.id, f"would close a circle: it waits for {item.title!r} itself"
+            )
+        seen.update(following)
+        reached.extend(tx.lock(WorkItem, sorted(following), scope))
+
+
+def write(tx: Transaction, item: WorkItem, changes: dict[str, Any], scope: Scope) -> WorkItem:
+    """Store what changes in a locked item, if anything does."""
+    changed = {name: value for name, value in changes.items() if getattr(item, name) != value}
+    if not changed:
+        return item
+    written = tx.update(WorkItem, item.id, {**changed, "updated_at": now()}, scope)
+    assert written is not None, "it is locked"
+    return written
+
+
+def _with(ids: Iterable[str], added: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*ids, added)))
+
+
+def _without(ids: Iterable[str], removed: str) -> tuple[str, ...]:
+    return tuple(each for each in ids if each != removed)

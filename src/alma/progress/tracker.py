@@ -1,0 +1,272 @@
+"""The progress tracker: work items with dependencies, and which one is next."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from alma.clock import new_id
+from alma.errors import ValidationError
+from alma.memory.screening import Screen, as_it_is, screened
+from alma.model.common import checked_name
+from alma.model.fields import JsonObject
+from alma.model.governance import ANONYMOUS, Attribution
+from alma.model.query import And, Compare, In, Order, Predicate
+from alma.model.scope import Scope
+from alma.model.workspace import ProgressLog, WorkItem, WorkItemStatus
+from alma.progress import changes
+from alma.progress.strategies import OPEN, Strategy, ranked
+from alma.progress.summary import ProgressSummary
+
+if TYPE_CHECKING:
+    from alma.storage.base import StorageBackend, Transaction
+
+_EDITABLE = (
+    "title",
+    "description",
+    "item_type",
+    "priority",
+    "agent",
+    "tests",
+    "tests_passing",
+    "acceptance_criteria",
+    "estimate_minutes",
+    "metadata",
+)
+
+
+class ProgressTracker:
+    """What is to be done in a project; without a store, in memory only."""
+
+    def __init__(self, project_id: str, storage: StorageBackend | None = None, screen: Screen = as_it_is) -> None:
+        self.project_id = checked_name("progress", "project_id", project_id)
+        self._scope = Scope(project_id=project_id)
+        self._owns_storage = storage is None
+        if storage is None:
+            from alma.bootstrap import IN_MEMORY, open_storage
+
+            storage = open_storage(IN_MEMORY)
+        self._storage = storage
+        self._screen = screen
+
+    # ------------------------------------------------------------------ items
+
+    def create_work_item(
+        self,
+        title: str,
+        description: str = "",
+        item_type: str = "task",
+        priority: int = 50,
+        agent: str | None = None,
+        parent_id: str | None = None,
+        blocked_by: Sequence[str] = (),
+        tests: Sequence[str] = (),
+        acceptance_criteria: Sequence[str] = (),
+        estimate_minutes: int | None = None,
+        metadata: JsonObject | None = None,
+        item_id: str | None = None,
+        by: Attribution = ANONYMOUS,
+    ) -> WorkItem:
+        """A new item, pending, or blocked while something it waits for is not done; priorities go from 0 to 100."""
+        item = WorkItem(
+            id=item_id or new_id(),
+            project_id=self.project_id,
+            title=title,
+            description=description,
+            item_type=item_type,
+            priority=priority,
+            agent=agent,
+            parent_id=parent_id,
+            blocked_by=blocked_by,
+            tests=tests,
+            acceptance_criteria=acceptance_criteria,
+            estimate_minutes=estimate_minutes,
+            metadata=metadata or {},
+        )
+        return self._storage.write(lambda tx: changes.create(tx, self._screen(item), self._scope), by)
+
+    def get_item(self, item_id: str) -> WorkItem | None:
+        """The item with this id, if the project has it."""
+        return self._storage.get(WorkItem, item_id, self._scope)
+
+    def require_item(self, item_id: str) -> WorkItem:
+        """The item with this id, or NotFoundError."""
+        return self._storage.require(WorkItem, item_id, self._scope)
+
+    def get_items(
+        self,
+        status: WorkItemStatus | str | Sequence[WorkItemStatus | str] | None = None,
+        agent: str | None = None,
+        parent_id: str | None = None,
+    ) -> list[WorkItem]:
+        """The items of the project, or those of a status, an agent or a parent, the oldest first."""
+        where: list[Predicate] = []
+        if status is not None:
+            wanted = [status] if isinstance(status, str) else status
+            where.append(In("status", [changes.parsed_status(each) for each in wanted]))
+        for name, value in (("agent", agent), ("parent_id", parent_id)):
+            if value is not None:
+                where.append(Compare(name, "eq", value))
+        return self._storage.find(WorkItem, self._scope, And(*where), (Order("created_at"),))
+
+    def update_item(self, item_id: str, by: Attribution = ANONYMOUS, **fields: Any) -> WorkItem:
+        """Change what an item says; its status and dependencies have calls of their own."""
+        for name in fields:
+            if name not in _EDITABLE:
+                raise ValidationError("work_item", None, name, f"cannot be changed here; these can: {_EDITABLE}")
+
+        def update(tx: Transaction) -> WorkItem:
+            item = changes.locked(tx, item_id, self._scope)
+            return changes.write(tx, item, screened(item, fields, self._screen), self._scope)
+
+        return self._storage.write(update, by)
+
+    def update_status(
+        self, item_id: str, status: WorkItemStatus | str, note: str | None = None, by: Attribution = ANONYMOUS
+    ) -> WorkItem:
+        """Move an item to pending, in_progress, blocked, review, done or failed.
+
+        What is done no longer blocks others; what is reopened blocks them again. The note says, for blocked, what it
+        waits for.
+        """
+        wanted = changes.parsed_status(status)
+        return self._storage.write(
+            lambda tx: changes.set_status(tx, item_id, wanted, self._scope, note, self._screen), by
+        )
+
+    def delete_item(self, item_id: str, by: Attribution = ANONYMOUS) -> None:
+        """Remove an item; what waited for it no longer does."""
+        self._storage.write(lambda tx: changes.delete(tx, item_id, self._scope), by)
+
+    # ------------------------------------------------------------------ dependencies
+
+    def add_dependency(self, item_id: str, blocked_by: str, by: Attribution = ANONYMOUS) -> WorkItem:
+        """Let an item wait until another one is done; a circle is refused."""
+        return self._storage.write(lambda tx: changes.add_dependency(tx, item_id, blocked_by, self._scope), by)
+
+    def remove_dependency(self, item_id: str, blocked_by: str, by: Attribution = ANONYMOUS) -> WorkItem:
+        """Let an item no longer wait for another one."""
+        return self._storage.write(lambda tx: changes.remove_dependency(tx, item_id, blocked_by, self._scope), by)
+
+    def block(
+        self, item_id: str, blocked_by: str | None = None, reason: str | None = None, by: Attribution = ANONYMOUS
+    ) -> WorkItem:
+        """Block an item by another one, by something else that a reason names, or by both."""
+        if blocked_by is None and reason is None:
+            raise ValidationError("work_item", "blocked_by", None, "or a reason must say what the item waits for")
+
+        def block(tx: Transaction) -> WorkItem:
+            if blocked_by is not None:
+                item = changes.add_dependency(tx, item_id, blocked_by, self._scope)
+                if reason is None:
+                    return item
+            return changes.set_status(tx, item_id, WorkItemStatus.BLOCKED, self._scope, reason, self._screen)
+
+        return self._storage.write(block, by)
+
+    def unblock(self, item_id: str, blocked_by: str | None = None, by: Attribution = ANONYMOUS) -> WorkItem:
+        """Let an item wait no longer for another one, or for nothing at all any more."""
+
+        def unblock(tx: Transaction) -> WorkItem:
+            item = changes.locked(tx, item_id, self._scope)
+            for blocker in item.blocked_by if blocked_by is None else (blocked_by,):
+                item = changes.remove_dependency(tx, item_id, blocker, self._scope)
+            if blocked_by is None and item.status is WorkItemStatus.BLOCKED:
+                item = changes.set_status(tx, item_id, WorkItemStatus.PENDING, self._scope, None)
+            return item
+
+        return self._storage.write(unblock, by)
+
+    # ------------------------------------------------------------------ what is next
+
+    def get_next_item(self, strategy: Strategy | str = Strategy.PRIORITY, agent: str | None = None) -> WorkItem | None:
+        """The pending item to start next, or None; for an agent, one of its own or of nobody's.
+
+        Strategies: priority, blocked_unblock, quick_win, fifo. Nothing is reserved by asking; `claim_next` does that.
+        """
+        return next(iter(self.get_next_items(1, strategy, agent)), None)
+
+    def get_next_items(
+        self, limit: int = 5, strategy: Strategy | str = Strategy.PRIORITY, agent: str | None = None
+    ) -> list[WorkItem]:
+        """The pending items to start next, in order."""
+        chosen = Strategy.parse(strategy)
+        if isinstance(limit, bool) or not isinstance(limit, int) or limit < 0:
+            raise ValidationError("progress", "limit", limit, "must be a whole number of at least 0")
+        with self._storage.snapshot() as tx:
+            return ranked(self._open(tx), chosen, agent)[:limit]
+
+    def claim_next(
+        self, agent: str, strategy: Strategy | str = Strategy.PRIORITY, by: Attribution | None = None
+    ) -> WorkItem | None:
+        """Start the next item for an agent and return it, or None; no two agents ever get the same one."""
+        chosen = Strategy.parse(strategy)
+        checked_name("work_item", "agent", agent)
+
+        def claim(tx: Transaction) -> WorkItem | None:
+            candidates = ranked(self._open(tx), chosen, agent)
+            claims = (changes.claim(tx, item.id, agent, self._scope) for item in candidates)
+            return next((item for item in claims if item is not None), None)
+
+        return self._storage.write(claim, by or Attribution(agent=agent))
+
+    def _open(self, tx: Transaction) -> list[WorkItem]:
+        return tx.find(WorkItem, self._scope, In("status", OPEN))
+
+    # ------------------------------------------------------------------ how far it is
+
+    def get_progress_summary(self, agent: str | None = None) -> ProgressSummary:
+        """How far the project is, or one agent's part of it."""
+        return ProgressSummary.of(self.project_id, agent, self.get_items(agent=agent))
+
+    def log_progress(
+        self,
+        agent: str | None = None,
+        session_id: str | None = None,
+        current_action: str | None = None,
+        current_item_id: str | None = None,
+        note: str | None = None,
+        by: Attribution = ANONYMOUS,
+    ) -> ProgressLog:
+        """Keep how far the project is at this moment, and what is being done."""
+
+        def log(tx: Transaction) -> ProgressLog:
+            if current_item_id is not None:
+                tx.require(WorkItem, current_item_id, self._scope)
+            summary = self.get_progress_summary()
+            entry = ProgressLog(
+                project_id=self.project_id,
+                agent=agent,
+                session_id=session_id,
+                current_item_id=current_item_id,
+                current_action=current_action,
+                note=note,
+                items_total=summary.total,
+                **{f"items_{status}": getattr(summary, status) for status in WorkItemStatus},
+            )
+            entry = self._screen(entry)
+            tx.save(entry)
+            return entry
+
+        return self._storage.write(log, by)
+
+    def get_progress_log(self, limit: int | None = 20, agent: str | None = None) -> list[ProgressLog]:
+        """What was logged, the latest first."""
+        where = And() if agent is None else Compare("agent", "eq", agent)
+        return self._storage.find(ProgressLog, self._scope, where, (Order("created_at", "desc"),), limit)
+
+    # ------------------------------------------------------------------ life cycle
+
+    def close(self) -> None:
+        """Release what this tracker opened itself; a store that it was given stays open."""
+        if self._owns_storage:
+            self._storage.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

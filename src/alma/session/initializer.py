@@ -1,0 +1,170 @@
+"""The session initializer: gathers all there is to know before a session starts."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from alma.clock import new_id
+from alma.errors import ValidationError
+from alma.model.briefing import Topic, briefing
+from alma.model.prompt import checked_tokens
+from alma.model.scope import MemoryScope
+from alma.model.slice import MemorySlice
+from alma.model.workspace import SessionHandoff, WorkItem, WorkItemStatus
+from alma.progress.tracker import ProgressTracker
+from alma.session.context import PreviousSession, handoff_topics
+from alma.session.manager import SessionManager
+from alma.session.orientation import CodebaseOrientation
+from alma.session.rules import RulesOfEngagement
+from alma.tokens import count_tokens
+
+DEFAULT_PROMPT_TOKENS = 2000
+_WORK_ITEMS = 5
+_PREVIOUS_SESSIONS = 3
+
+
+class Retriever(Protocol):
+    """What memories are asked of: `ALMA`, or anything that retrieves as it does."""
+
+    @property
+    def scopes(self) -> Mapping[str, MemoryScope]:
+        """What each agent may learn and read."""
+        ...
+
+    def retrieve(self, task: str, agent: str, user_id: str | None = None, top_k: int = 5) -> MemorySlice:
+        """The memories worth knowing for a task."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class InitializationResult:
+    """All there is to know before a session starts."""
+
+    session_id: str
+    """An id for the session, to be given to `SessionManager.start_session`."""
+    project_id: str
+    agent: str
+    goal: str
+    previous_handoff: SessionHandoff | None = None
+    recent_sessions: tuple[PreviousSession, ...] = ()
+    work_items: tuple[WorkItem, ...] = ()
+    memories: MemorySlice = field(default_factory=MemorySlice)
+    orientation: CodebaseOrientation | None = None
+    rules: RulesOfEngagement = field(default_factory=RulesOfEngagement)
+
+    @property
+    def selected_item(self) -> WorkItem | None:
+        """The work item to begin with."""
+        return self.work_items[0] if self.work_items else None
+
+    def to_prompt(self, max_tokens: int = DEFAULT_PROMPT_TOKENS) -> str:
+        """All of it as text for a language model, never longer than the budget; what was stored stands there as data.
+
+        What was gathered gets at least half of the budget, if it needs that much; memories get the rest.
+        """
+        aim = checked_tokens(max_tokens)
+        while True:
+            text = self._filled(aim)
+            # The two parts may take a token more together than apart.
+            excess = count_tokens(text) - max_tokens
+            if excess <= 0:
+                return text
+            aim -= excess
+
+    def _filled(self, max_tokens: int) -> str:
+        around = self._topics()
+        gathered = briefing(around, max_tokens // 2 if self.memories else max_tokens)
+        remembered = self.memories.to_prompt(_room(max_tokens, gathered))
+        if remembered:
+            # What the memories did not need is given back.
+            gathered = briefing(around, _room(max_tokens, remembered))
+        return "\n\n".join(text for text in (gathered, remembered) if text)
+
+    def _topics(self) -> list[Topic]:
+        handoff = [] if self.previous_handoff is None else handoff_topics(self.previous_handoff)
+        items = [f"{item.title} ({item.status}, priority {item.priority})" for item in self.work_items]
+        around = [] if self.orientation is None else [self.orientation.topic()]
+        return [
+            Topic.of("Goal", "", [self.goal]),
+            self.rules.topic(),
+            *handoff,
+            Topic.of("Work Items", "", items),
+            *around,
+        ]
+
+
+class SessionInitializer:
+    """Gathers, before a session starts, what came before it, what is to be done, what is known and what is allowed."""
+
+    def __init__(
+        self,
+        alma: Retriever | None = None,
+        progress_tracker: ProgressTracker | None = None,
+        session_manager: SessionManager | None = None,
+        scopes: Mapping[str, MemoryScope] | None = None,
+    ) -> None:
+        self._alma = alma
+        self._tracker = progress_tracker
+        self._manager = session_manager
+        self._scopes = scopes if scopes is not None else (alma.scopes if alma is not None else {})
+
+    def initialize(
+        self,
+        project_id: str,
+        agent: str,
+        user_prompt: str,
+        project_path: str | os.PathLike[str] | None = None,
+        *,
+        user_id: str | None = None,
+        top_k: int = 5,
+        constraints: tuple[str, ...] = (),
+        quality_gates: tuple[str, ...] = (),
+    ) -> InitializationResult:
+        """What an agent should know before it does what it is asked to."""
+        self._require_project(project_id)
+        return InitializationResult(
+            session_id=new_id(),
+            project_id=project_id,
+            agent=agent,
+            goal=user_prompt,
+            previous_handoff=None if self._manager is None else self._manager.get_latest_handoff(agent),
+            recent_sessions=self._recent_sessions(agent),
+            work_items=self._work_items(agent),
+            memories=self._memories(agent, user_prompt, user_id, top_k),
+            orientation=None if project_path is None else CodebaseOrientation.of(project_path),
+            rules=RulesOfEngagement.of(self._scope(agent), constraints, quality_gates),
+        )
+
+    def _require_project(self, project_id: str) -> None:
+        for part in (self._manager, self._tracker, self._alma):
+            theirs = getattr(part, "project_id", project_id)
+            if theirs != project_id:
+                raise ValidationError(
+                    "session", "project_id", project_id, f"differs from that of what is asked: {theirs}"
+                )
+
+    def _recent_sessions(self, agent: str) -> tuple[PreviousSession, ...]:
+        return () if self._manager is None else tuple(self._manager.get_previous_sessions(agent, _PREVIOUS_SESSIONS))
+
+    def _work_items(self, agent: str) -> tuple[WorkItem, ...]:
+        """What the agent has begun, then what it could begin next."""
+        if self._tracker is None:
+            return ()
+        begun = self._tracker.get_items(WorkItemStatus.IN_PROGRESS, agent)
+        return (*begun, *self._tracker.get_next_items(_WORK_ITEMS, agent=agent))[:_WORK_ITEMS]
+
+    def _memories(self, agent: str, task: str, user_id: str | None, top_k: int) -> MemorySlice:
+        return MemorySlice() if self._alma is None else self._alma.retrieve(task, agent, user_id, top_k)
+
+    def _scope(self, agent: str) -> MemoryScope | None:
+        """The agent's scope, however its name is capitalised: configurations and callers differ in that."""
+        by_name = {name.casefold(): scope for name, scope in self._scopes.items()}
+        return self._scopes.get(agent) or by_name.get(agent.casefold())
+
+
+def _room(max_tokens: int, taken: str) -> int:
+    """What is left beside a text and the empty line behind it."""
+    return max(0, max_tokens - count_tokens(taken + "\n\n"))

@@ -1,0 +1,231 @@
+"""The session manager: a session starts where the last one stopped, in whatever process that was."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from alma.clock import new_id, now
+from alma.memory.handoffs import NOTES, Handoffs, Notes, summary_of
+from alma.memory.merging import merged
+from alma.memory.screening import Screen, as_it_is, screened
+from alma.memory.sessions import Sessions, created, end_session, locked, open_session
+from alma.model.briefing import Line, Topic, briefing
+from alma.model.common import checked_name
+from alma.model.fields import JsonObject
+from alma.model.governance import Attribution
+from alma.model.query import Compare, In, Order
+from alma.model.scope import Scope
+from alma.model.workspace import Session, SessionHandoff, SessionOutcome
+from alma.session.context import PreviousSession, SessionContext, handoff_topics
+
+if TYPE_CHECKING:
+    from alma.storage.base import StorageBackend, Transaction
+
+QUICK_RELOAD_TOKENS = 400
+_OPEN_SHOWN = 5
+
+
+class SessionManager:
+    """The sessions of a project's agents; without a store, in memory only."""
+
+    def __init__(self, project_id: str, storage: StorageBackend | None = None, screen: Screen = as_it_is) -> None:
+        self.project_id = checked_name("session", "project_id", project_id)
+        self._owns_storage = storage is None
+        if storage is None:
+            from alma.bootstrap import IN_MEMORY, open_storage
+
+            storage = open_storage(IN_MEMORY)
+        self._storage = storage
+        self._screen = screen
+        self._sessions = Sessions(storage, screen=screen)
+        self._handoffs = Handoffs(storage)
+
+    # ------------------------------------------------------------------ a session
+
+    def start_session(
+        self,
+        agent: str,
+        goal: str | None = None,
+        *,
+        user_id: str | None = None,
+        name: str = "",
+        session_type: str = "task",
+        parent_session_id: str | None = None,
+        working_directory: str | None = None,
+        git_branch: str | None = None,
+        git_commit: str | None = None,
+        metadata: JsonObject | None = None,
+        session_id: str | None = None,
+    ) -> SessionContext:
+        """A new session of an agent, with what the last one left for it."""
+        session = Session(
+            id=session_id or new_id(),
+            project_id=self.project_id,
+            agent=checked_name("session", "agent", agent),
+            goal=goal,
+            user_id=user_id,
+            name=name,
+            session_type=session_type,
+            parent_session_id=parent_session_id,
+            working_directory=working_directory,
+            git_branch=git_branch,
+            git_commit=git_commit,
+            metadata=metadata or {},
+        )
+        by = Attribution(user_id=user_id, agent=agent, session_id=session.id)
+        started = self._storage.write(lambda tx: created(tx, self._screen(session)), by)
+        with self._storage.snapshot():
+            return SessionContext(started, self.get_latest_handoff(agent), self._open_beside(started))
+
+    def update_session(
+        self,
+        agent: str,
+        session_id: str,
+        action: str | None = None,
+        outcome: SessionOutcome | str | bool | None = None,
+        *,
+        goal: str | None = None,
+        decision: str | None = None,
+        blocker: str | None = None,
+        resolved_blocker: str | None = None,
+        next_step: str | None = None,
+        active_file: str | None = None,
+        risk_flag: str | None = None,
+        test_status: JsonObject | None = None,
+        confidence: float | None = None,
+    ) -> Session:
+        """Note what was done, decided or met; the handoff will say it, and so does a session that is cut off."""
+
+        def update(tx: Transaction) -> Session:
+            session = open_session(tx, session_id, self._of(agent))
+            notes = Notes.of(session)
+            notes = notes.changed(
+                {
+                    "last_action": action,
+                    "last_outcome": outcome if outcome is not None or action is None else SessionOutcome.UNKNOWN,
+                    "current_goal": goal,
+                    "key_decisions": _with(notes.key_decisions, decision),
+                    "blockers": _with([each for each in notes.blockers if each != resolved_blocker], blocker),
+                    "next_steps": _with(notes.next_steps, next_step),
+                    "active_files": _with(notes.active_files, active_file),
+                    "risk_flags": _with(notes.risk_flags, risk_flag),
+                    "test_status": None if test_status is None else merged(notes.test_status, test_status),
+                    "confidence_level": confidence,
+                }
+            )
+            # The handoff knows the rules of its fields: what it would refuse at the end is refused now.
+            notes.handoff(session, now())
+            moment = now()
+            changes = {
+                "context_json": {**session.context_json, NOTES: notes.to_json()},
+                "last_active_at": moment,
+                "updated_at": moment,
+            }
+            updated = tx.update(Session, session.id, screened(session, changes, self._screen), self._of(agent))
+            assert updated is not None, "it is locked"
+            return updated
+
+        return self._storage.write(update, Attribution(agent=agent, session_id=session_id))
+
+    def create_handoff(
+        self,
+        agent: str,
+        session_id: str,
+        last_action: str | None = None,
+        last_outcome: SessionOutcome | str | bool | None = None,
+        next_steps: Sequence[str] | None = None,
+        blockers: Sequence[str] | None = None,
+        *,
+        key_decisions: Sequence[str] | None = None,
+        active_files: Sequence[str] | None = None,
+        risk_flags: Sequence[str] | None = None,
+        current_goal: str | None = None,
+        confidence_level: float | None = None,
+        test_status: JsonObject | None = None,
+        metadata: JsonObject | None = None,
+    ) -> SessionHandoff:
+        """End a session and leave word for the next one; what is not given is taken from the session's notes."""
+        given = {
+            "last_action": last_action,
+            "last_outcome": last_outcome,
+            "next_steps": next_steps,
+            "blockers": blockers,
+            "key_decisions": key_decisions,
+            "active_files": active_files,
+            "risk_flags": risk_flags,
+            "current_goal": current_goal,
+            "confidence_level": confidence_level,
+            "test_status": test_status,
+        }
+
+        def create(tx: Transaction) -> SessionHandoff:
+            session = locked(tx, session_id, self._of(agent))
+            moment = now()
+            handoff = self._screen(Notes.of(session).changed(given).handoff(session, moment, metadata or {}))
+            tx.save(handoff)
+            end_session(tx, session, moment, None if session.summary else summary_of(handoff), screen=self._screen)
+            return handoff
+
+        return self._storage.write(create, Attribution(agent=agent, session_id=session_id))
+
+    # ------------------------------------------------------------------ what was before
+
+    def get_latest_handoff(self, agent: str) -> SessionHandoff | None:
+        """What the agent's last session left, if one did."""
+        return self._handoffs.latest(self._of(agent))
+
+    def get_session(self, session_id: str) -> Session | None:
+        """The session with this id, if the project has it."""
+        return self._sessions.get(session_id, Scope(project_id=self.project_id))
+
+    def get_previous_sessions(self, agent: str, limit: int = 10) -> list[PreviousSession]:
+        """The agent's sessions that have ended, the latest first, with their handoffs."""
+        with self._storage.snapshot() as tx:
+            ended = Compare("is_active", "eq", False)
+            found = tx.find(Session, self._of(agent), ended, (Order("ended_at", "desc"),), limit)
+            return self._with_handoffs(found)
+
+    def get_quick_reload(self, agent: str, max_tokens: int = QUICK_RELOAD_TOKENS) -> str:
+        """Where the agent's last session stopped, as text for a language model, never longer than the budget."""
+        handoff = self.get_latest_handoff(agent)
+        if handoff is None:
+            return briefing([Topic("Where The Last Session Stopped", (Line("There was none before."),))], max_tokens)
+        return briefing(handoff_topics(handoff), max_tokens)
+
+    def _open_beside(self, started: Session) -> tuple[PreviousSession, ...]:
+        assert started.agent is not None
+        found = self._sessions.find(self._of(started.agent), active=True, limit=_OPEN_SHOWN + 1)
+        others = [session for session in found if session.id != started.id]
+        return tuple(self._with_handoffs(others[:_OPEN_SHOWN]))
+
+    def _with_handoffs(self, sessions: Sequence[Session]) -> list[PreviousSession]:
+        of_these = In("session_id", [session.id for session in sessions])
+        scope = Scope(project_id=self.project_id)
+        # Oldest first, so that the newest of each is the one that stays.
+        found = self._storage.find(SessionHandoff, scope, of_these, (Order("created_at"),))
+        latest = {handoff.session_id: handoff for handoff in found}
+        return [PreviousSession(session, latest.get(session.id)) for session in sessions]
+
+    def _of(self, agent: str) -> Scope:
+        return Scope(project_id=self.project_id, agent=agent)
+
+    # ------------------------------------------------------------------ life cycle
+
+    def close(self) -> None:
+        """Release what this manager opened itself; a store that it was given stays open."""
+        if self._owns_storage:
+            self._storage.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _with(texts: Sequence[str], added: str | None) -> list[str]:
+    return [*texts, *([] if added is None else [added])]

@@ -1,0 +1,93 @@
+"""Orientation: a look around the directory that an agent is going to work in."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from alma.memory.directory import Git, listing, without_password
+from alma.model.briefing import Line, Topic
+
+_COMMITS = 5
+_CONFIGURATION = frozenset(
+    {
+        "pyproject.toml",
+        "setup.py",
+        "setup.cfg",
+        "requirements.txt",
+        "package.json",
+        "tsconfig.json",
+        "Cargo.toml",
+        "go.mod",
+        "pom.xml",
+        "build.gradle",
+        "Gemfile",
+        "composer.json",
+        "Makefile",
+        "Dockerfile",
+        "docker-compose.yml",
+        "CMakeLists.txt",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CodebaseOrientation:
+    """A look around a working directory; of one without git, or that does not exist, less is known."""
+
+    root_path: str
+    exists: bool = True
+    is_git: bool = False
+    current_branch: str | None = None
+    current_commit: str | None = None
+    remote_url: str | None = None
+    recent_commits: tuple[str, ...] = ()
+    dirty_files: tuple[str, ...] = ()
+    directories: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, path: str | os.PathLike[str] | None = None) -> CodebaseOrientation:
+        """The orientation in a directory, the current one if none is named."""
+        root = Path(path) if path is not None else Path.cwd()
+        if not root.is_dir():
+            return cls(str(root), exists=False)
+        directories, files = listing(root)
+        git = Git(root)
+        if git.ask("rev-parse", "--is-inside-work-tree") != "true":
+            return cls(str(root), directories=directories, files=files)
+        return cls(
+            str(root),
+            is_git=True,
+            current_branch=git.ask("symbolic-ref", "--quiet", "--short", "HEAD"),
+            current_commit=git.ask("rev-parse", "--verify", "--quiet", "HEAD"),
+            remote_url=without_password(git.ask("config", "--get", "remote.origin.url")),
+            recent_commits=tuple((git.ask("log", f"-{_COMMITS}", "--format=%h %s") or "").splitlines()),
+            dirty_files=git.dirty_files(),
+            directories=directories,
+            files=files,
+        )
+
+    @property
+    def has_uncommitted_changes(self) -> bool:
+        return bool(self.dirty_files)
+
+    @property
+    def config_files(self) -> tuple[str, ...]:
+        """The files that say how the project is built."""
+        return tuple(name for name in self.files if name in _CONFIGURATION)
+
+    def topic(self) -> Topic:
+        """The orientation as a topic of a briefing; names are data, as anybody may have chosen them."""
+        if not self.exists:
+            return Topic("Codebase", (Line("There is no directory", self.root_path),))
+        lines = [Line("Directory", self.root_path)]
+        if self.is_git:
+            lines.append(Line("Branch", self.current_branch or "none (detached)"))
+        if self.dirty_files:
+            lines.append(Line(f"Not committed ({len(self.dirty_files)})", ", ".join(self.dirty_files)))
+        lines += [Line("Commit", commit) for commit in self.recent_commits]
+        if self.directories or self.files:
+            lines.append(Line("Contents", ", ".join([*(f"{name}/" for name in self.directories), *self.files])))
+        return Topic("Codebase", tuple(lines))

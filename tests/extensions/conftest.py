@@ -1,0 +1,42 @@
+"""Real stores of each database for what stands on top of the core."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from alma.bootstrap import create_embedder, open_storage
+from alma.embeddings.base import EmbeddingProvider
+from alma.storage.base import StorageBackend
+
+
+@pytest.fixture(scope="session")
+def embedder() -> EmbeddingProvider:
+    """The local model, loaded once for all tests."""
+    return create_embedder("local")
+
+
+on_each_database = pytest.mark.parametrize("database", ["sqlite", "postgresql"])
+"""For tests in which the database could make a difference."""
+
+
+@pytest.fixture
+def database() -> str:
+    """What a test runs on that does not ask for each database."""
+    return "sqlite"
+
+
+@pytest.fixture
+def place(request: pytest.FixtureRequest, database: str, tmp_path: Path) -> str:
+    """Where a new store is."""
+    if database == "postgresql":
+        return str(request.getfixturevalue("postgres_dsn"))
+    return str(tmp_path / "alma.db")
+
+
+@pytest.fixture
+def store(place: str) -> Iterator[StorageBackend]:
+    with open_storage(place) as storage:
+        yield storage

@@ -1,0 +1,83 @@
+"""Stores of each kind, empty for every test."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from alma.learning.schedule import LAST_RUN, LEASE
+from alma.model.governance import Setting
+from alma.model.scope import Scope
+from alma.storage.base import StorageBackend
+from alma.storage.file_based import FileBasedStorage
+from alma.storage.postgresql import PostgreSQLStorage
+from alma.storage.sqlite_local import SQLiteStorage
+from tests.conftest import fresh_database
+from tests.contracts.test_storage import emptied_afterwards
+from tests.support.postgres import PostgresServer
+
+DIMS = 4
+Opener = Callable[..., StorageBackend]
+
+
+@pytest.fixture(scope="session")
+def shared_dsn(postgres: PostgresServer) -> Iterator[str]:
+    """One database for all tests of this folder, which is emptied after each."""
+    with fresh_database(postgres) as dsn:
+        yield dsn
+
+
+@pytest.fixture(scope="session")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An empty store that is copied for each test, which is much faster than to make one."""
+    path = tmp_path_factory.mktemp("template") / "alma.db"
+    SQLiteStorage(path, embedding_dim=DIMS).close()
+    return path
+
+
+def emptied(dsn: str) -> Iterator[StorageBackend]:
+    for storage in emptied_afterwards(dsn):
+        yield storage
+        storage.delete(Setting, [LEASE, LAST_RUN], Scope.everywhere())
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def opener(request: pytest.FixtureRequest, tmp_path: Path, template: Path) -> Iterator[Opener]:
+    """What opens the same store again, as another process would."""
+    if request.param == "sqlite":
+        yield partial(SQLiteStorage, shutil.copy(template, tmp_path / "alma.db"), embedding_dim=DIMS)
+        return
+    dsn = request.getfixturevalue("shared_dsn")
+    for _ in emptied(dsn):
+        yield partial(PostgreSQLStorage.from_dsn, dsn, embedding_dim=DIMS)
+
+
+@pytest.fixture
+def sqlite(tmp_path: Path, template: Path) -> Iterator[StorageBackend]:
+    """For what does not depend on the store."""
+    with SQLiteStorage(shutil.copy(template, tmp_path / "alma.db"), embedding_dim=DIMS) as storage:
+        yield storage
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def store(request: pytest.FixtureRequest) -> Iterator[StorageBackend]:
+    if request.param == "sqlite":
+        yield request.getfixturevalue("sqlite")
+    else:
+        yield from emptied(request.getfixturevalue("shared_dsn"))
+
+
+@pytest.fixture(params=["sqlite", "postgresql", "files"])
+def any_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[StorageBackend]:
+    """A store of each kind, the folder of files included."""
+    if request.param == "files":
+        with FileBasedStorage(tmp_path / "files", embedding_dim=DIMS) as files:
+            yield files
+    elif request.param == "sqlite":
+        yield request.getfixturevalue("sqlite")
+    else:
+        yield from emptied(request.getfixturevalue("shared_dsn"))

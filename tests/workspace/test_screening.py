@@ -1,0 +1,77 @@
+"""Screening: what sessions, states and work items keep has passed the screen, however it came in."""
+
+from __future__ import annotations
+
+import json
+from typing import TypeVar
+
+import pytest
+
+from alma.memory.projects import Projects
+from alma.memory.sessions import Sessions
+from alma.memory.states import AgentStates
+from alma.memory.users import Users
+from alma.model.kinds import KINDS
+from alma.model.record import Record
+from alma.model.scope import Scope
+from alma.progress import ProgressTracker
+from alma.session import SessionManager
+from alma.storage.base import StorageBackend
+from alma.storage.document import from_document, to_document
+
+SECRET = "sk-1234567890"
+T = TypeVar("T", bound=Record)
+
+
+def masked(record: T, /) -> T:
+    """The record with the secret masked wherever it stands."""
+    text = json.dumps(to_document(record)).replace(SECRET, "[masked]")
+    return from_document(type(record), json.loads(text))
+
+
+def stored_texts(store: StorageBackend) -> str:
+    records = [record for cls in KINDS for record in store.find(cls, Scope.everywhere())]
+    return "\n".join(json.dumps(to_document(record)) for record in records)
+
+
+@pytest.fixture
+def said() -> str:
+    return f"used the key {SECRET} here"
+
+
+def test_nothing_that_an_agent_notes_is_stored_with_its_secret(store: StorageBackend, said: str) -> None:
+    manager = SessionManager("shop", store, screen=masked)
+    session = manager.start_session("helena", goal=said, metadata={"note": said}).session_id
+    manager.update_session("helena", session, said, "success", decision=said, test_status={"login": said})
+    handoff = manager.create_handoff("helena", session, next_steps=[said])
+    assert handoff.last_action == "used the key [masked] here"
+    sessions = Sessions(store, screen=masked)
+    other = sessions.create(user_id="ana", project_id="shop", agent="helena", description=said).id
+    sessions.update_context(other, Scope(user_id="ana"), {"note": said})
+    sessions.end(other, Scope(user_id="ana"), summary=said)
+    assert SECRET not in stored_texts(store)
+    assert "[masked]" in stored_texts(store)
+
+
+def test_nothing_in_a_work_item_or_a_log_is_stored_with_its_secret(store: StorageBackend, said: str) -> None:
+    tracker = ProgressTracker("shop", store, screen=masked)
+    item = tracker.create_work_item(said, description=said, acceptance_criteria=[said])
+    tracker.update_item(item.id, description=said, metadata={"link": said})
+    tracker.update_status(item.id, "failed", note=said)
+    tracker.update_status(item.id, "pending")
+    tracker.block(item.id, reason=said)
+    tracker.log_progress(current_action=said, note=said)
+    assert SECRET not in stored_texts(store)
+    assert item.title == "used the key [masked] here"
+
+
+def test_nothing_in_a_state_a_profile_or_a_project_is_stored_with_its_secret(store: StorageBackend, said: str) -> None:
+    states, users = AgentStates(store, screen=masked), Users(store, screen=masked)
+    states.save("helena", {"note": said})
+    states.save("helena", {"more": said}, merge=True)
+    users.create("ana", user_id="ana", profile={"bio": said})
+    users.merge_preferences("ana", {"note": said})
+    projects = Projects(store, screen=masked)
+    projects.initialize("ana", "shop", description=said)
+    projects.initialize("ana", "shop", config={"note": said})
+    assert SECRET not in stored_texts(store)

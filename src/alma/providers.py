@@ -27,7 +27,8 @@ def create_graph_store(backend: str = "memory", **options: Any) -> GraphStore:
     * `sqlite` (`path`), `postgres` (`dsn`, or `host`, `database` …), `file` (`path`): in a store that is opened for it
       and closed with it.
 
-    All but `memory` take `project_id`; those of other projects are not seen.
+    All but `memory` take `project_id`, because those of other projects are not seen, and `redact`, which takes secrets
+    out of every text before it is stored, as the door does unless something else is given.
     """
     return _chosen(_GRAPHS, backend, "graph store", options)
 
@@ -60,13 +61,20 @@ def _memory_graph(options: Mapping[str, Any]) -> GraphStore:
 def _neo4j_graph(options: Mapping[str, Any]) -> GraphStore:
     from alma.graph.neo4j import Neo4jGraph
 
-    return Neo4jGraph(**options)
+    return Neo4jGraph(**{"redact": _masked, **options})
 
 
 def _graph_in_storage(options: Mapping[str, Any]) -> GraphStore:
     from alma.graph.relational import StorageGraph
 
-    return StorageGraph(**options)
+    return StorageGraph(**{"redact": _masked, **options})
+
+
+def _masked(text: str, name: str) -> str:
+    """What the door would let in."""
+    from alma.door.redaction import DEFAULT_REDACTOR
+
+    return DEFAULT_REDACTOR.redact(text, name).text
 
 
 def _graph_at(option: str, other: str, address: Callable[[str], str] = str) -> Maker[GraphStore]:
@@ -96,8 +104,7 @@ def _graph_of_its_own(opened: Callable[[Mapping[str, Any]], StorageBackend], opt
 
     own = {name: options[name] for name in ("project_id", "by", "redact") if name in options}
     place = {name: value for name, value in options.items() if name not in own}
-    storage = opened(place)
-    return StorageGraph(storage, close_storage=True, **own)
+    return StorageGraph(opened(place), **{"redact": _masked, **own}, close_storage=True)
 
 
 _GRAPHS: dict[str, Maker[GraphStore]] = {

@@ -59,7 +59,7 @@ def test_the_example_of_the_readme_is_learned_and_retrieved(alma: ALMA) -> None:
 def test_preferences_go_to_the_user(alma: ALMA) -> None:
     AutoLearner(alma).learn_from_conversation(said("I prefer short answers."), "helena", user_id="ana")
     (kept,) = alma.storage.find(UserPreference, Scope(user_id="ana"))
-    assert (kept.preference, kept.category, kept.source) == ("prefers short answers", "communication", "conversation")
+    assert (kept.preference, kept.category, kept.source) == ("prefers short answers", "communication", "user_stated")
 
 
 def test_a_preference_of_nobody_is_rejected(alma: ALMA) -> None:
@@ -94,6 +94,24 @@ def test_what_is_true_of_a_user_is_told_to_nobody_else(alma: ALMA) -> None:
     AutoLearner(alma).learn_from_conversation(said("My cat's name is Luna."), "victor", user_id="ana")
     assert alma.storage.count(DomainKnowledge, EVERYWHERE) == 0
     assert [each.category for each in alma.storage.find(UserPreference, Scope(user_id="ana"))] == ["profile"]
+
+
+def test_secrets_are_masked(alma: ALMA) -> None:
+    AutoLearner(alma).learn_from_conversation(
+        said("Our API uses the key sk-abcdefghijklmnopqrstuvwxyz123456."), "victor"
+    )
+    (kept,) = alma.storage.find(DomainKnowledge, alma.scope("victor"))
+    assert "sk-abc" not in kept.fact
+
+
+def test_what_an_assistant_repeats_from_memory_is_not_learned_as_new(alma: ALMA) -> None:
+    known = alma.add_domain_knowledge("victor", "database", "The staging database of the shop is on port 5433")
+    alma.retrieve("Where is the staging database of the shop?", "victor")
+    told = [{"role": "assistant", "content": "The staging database of the shop is on the port 5433."}]
+    results = AutoLearner(alma).learn_from_conversation(told, "victor")
+    (kept,) = alma.storage.find(DomainKnowledge, EVERYWHERE)
+    assert kept.id == known.id
+    assert [each["id"] for each in results["committed"]] == [known.id]
 
 
 def test_an_unknown_agent_learns_nothing(alma: ALMA) -> None:

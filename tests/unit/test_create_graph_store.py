@@ -100,6 +100,14 @@ def test_secrets_are_taken_out_before_they_are_stored(masking: GraphStore) -> No
     assert masking.get_relationships("a")[0].properties == {"evidence": "***"}
 
 
+def test_a_graph_masks_keys_by_default(tmp_path: Path) -> None:
+    with create_graph_store("sqlite", path=tmp_path / "alma.db") as graph:
+        graph.add_entity(Entity("a", "deploy key", "thing", {"said": "it is sk-abcdefghijklmnopqrstuvwxyz123456"}))
+        kept = graph.get_entity("a")
+        assert kept is not None
+        assert "sk-abc" not in str(kept.properties)
+
+
 def test_what_is_missing_or_wrong_is_named() -> None:
     with pytest.raises(ConfigurationError, match="path="):
         create_graph_store("sqlite")

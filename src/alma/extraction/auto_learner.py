@@ -10,7 +10,7 @@ from typing import Any
 
 from alma.core import ALMA
 from alma.errors import ALMAError, ConfigurationError, ProviderError, StorageError, ValidationError
-from alma.extraction.facts import ExtractedFact, FactExtractor, FactType, Turn, conversation
+from alma.extraction.facts import USERS, ExtractedFact, FactExtractor, FactType, Turn, conversation
 from alma.extraction.rules import RuleBasedExtractor
 from alma.extraction.topics import GENERAL, domain_of
 from alma.model.governance import Attribution
@@ -131,13 +131,15 @@ class AutoLearner:
 
     def _store(self, fact: ExtractedFact, place: _Place) -> str:
         made: Any
+        # What the assistant says may be what it was just told from memory; the door knows.
+        source = "user_stated" if fact.evidence.role in USERS else "inferred"
         match fact.fact_type:
             case FactType.PREFERENCE:
                 assert place.user_id is not None
-                made = self._alma.add_user_preference(place.user_id, fact.category or GENERAL, fact.content, _SOURCE)
+                made = self._alma.add_user_preference(place.user_id, fact.category or GENERAL, fact.content, source)
             case FactType.DOMAIN_KNOWLEDGE:
                 domain = self._domain(fact, place.agent) or GENERAL
-                made = self._alma.add_domain_knowledge(place.agent, domain, fact.content, _SOURCE)
+                made = self._alma.add_domain_knowledge(place.agent, domain, fact.content, source)
                 self._doubt(fact.supersedes, place.agent)
             case FactType.OUTCOME | FactType.HEURISTIC | FactType.ANTI_PATTERN:
                 made = self._alma.learn(

@@ -10,6 +10,9 @@ from typing import Any
 
 from alma.errors import ValidationError
 
+USERS = ("user", "human", "customer")
+"""The roles whose words are a user's own."""
+
 
 class FactType(StrEnum):
     """What a fact becomes when it is learned."""

@@ -10,6 +10,7 @@ from typing import Any
 
 from alma.errors import ExtractionError, LanguageModelError
 from alma.extraction.facts import (
+    USERS,
     Evidence,
     ExtractedFact,
     ExtractionResult,
@@ -92,7 +93,7 @@ def _fact(proposal: Any, turns: Sequence[Turn]) -> ExtractedFact:
         raise _NotTaken("it is no object")
     sort, content = _type_of(proposal), _required(proposal, "content")
     evidence = _evidence(_required(proposal, "evidence"), turns)
-    if sort is FactType.PREFERENCE and evidence.role not in ("user", "human", "customer"):
+    if sort is FactType.PREFERENCE and evidence.role not in USERS:
         raise _NotTaken("a preference must be in the user's own words")
     _require_said(content, turns)
     fact = ExtractedFact(sort, content, _confidence(proposal), evidence)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from alma.extraction.facts import Evidence, Turn
+from alma.extraction.facts import USERS, Evidence, Turn
 
 _LONGEST_MESSAGE = 20_000
 _LONGEST_STATEMENT = 600
@@ -54,7 +54,7 @@ class Statement:
 
     @property
     def by_user(self) -> bool:
-        return self.evidence.role in ("user", "human", "customer")
+        return self.evidence.role in USERS
 
 
 def statements(turns: Sequence[Turn]) -> Iterator[Statement]:

@@ -122,11 +122,9 @@ class StorageGraph(GraphStore):
     def _merge_entity(self, tx: Transaction, record: GraphEntity, entity: Entity) -> str:
         if merged_entity(_entity(record), entity) == _entity(record):
             return record.entity_id
-        current = tx.lock(GraphEntity, record.id, self._scope)
-        if current is None:
-            raise NotFoundError("entity", entity.id)
-        merged = merged_entity(_entity(current), entity)
-        tx.update(GraphEntity, record.id, {"properties": merged.properties}, self._scope)
+        for current in tx.lock(GraphEntity, [record.id], self._scope):
+            merged = merged_entity(_entity(current), entity)
+            tx.update(GraphEntity, record.id, {"properties": merged.properties}, self._scope)
         return record.entity_id
 
     def _known(self, tx: Transaction, entity_ids: Sequence[str]) -> list[GraphEntity]:
@@ -168,10 +166,10 @@ class StorageGraph(GraphStore):
             tx.save(self._relationship_record(key, source, target, relationship))
             return relationship.id
         if merged_relationship(_relationship(kept), relationship) != _relationship(kept):
-            current = tx.lock(GraphRelationship, key, self._scope) or kept
-            merged = merged_relationship(_relationship(current), relationship)
-            changes = {"properties": merged.properties, "confidence": merged.confidence}
-            tx.update(GraphRelationship, key, changes, self._scope)
+            for current in tx.lock(GraphRelationship, [key], self._scope):
+                merged = merged_relationship(_relationship(current), relationship)
+                changes = {"properties": merged.properties, "confidence": merged.confidence}
+                tx.update(GraphRelationship, key, changes, self._scope)
         return kept.relationship_id
 
     def _end(self, tx: Transaction, entity_id: str) -> GraphEntity:

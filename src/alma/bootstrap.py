@@ -106,8 +106,14 @@ def _opened(settings: Settings, place: str | None = None) -> Parts:
     storage = _storage_of(settings, embedder, place)
     try:
         engine = _engine_of(settings, storage, embedder)
-        extractor = HeuristicExtractor(settings.learning.evidence_half_life_days)
-        protocol = LearningProtocol(storage, embedder, engine.index, settings.scopes(), extractor)
+        protocol = LearningProtocol(
+            storage,
+            embedder,
+            engine.index,
+            settings.scopes(),
+            HeuristicExtractor(settings.learning.evidence_half_life_days),
+            settings.learning.max_outcomes_per_agent,
+        )
     except BaseException:
         storage.close()
         raise

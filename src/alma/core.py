@@ -59,7 +59,7 @@ class ALMA:
         self.project_id = checked_name("alma", "project_id", project_id)
         self.writer = MemoryWriter(storage, retrieval_engine.embedder)
         self.door = Door(storage, retrieval_engine.embedder)
-        self.archive = Archive(storage)
+        self.archive = Archive(storage, retrieval_engine.index)
         self.forgetting = ForgettingEngine(storage, archive=self.archive)
         self.learning.clean = self.door.clean
         get_emitter().watch(storage)

@@ -118,6 +118,7 @@ class LearningSettings(_Section):
     """How evidence counts."""
 
     evidence_half_life_days: Positive
+    max_outcomes_per_agent: Annotated[int, Field(ge=1)]
 
 
 class Settings(_Section):

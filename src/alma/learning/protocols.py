@@ -8,13 +8,15 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from alma import clock
-from alma.door.redaction import Masked
+from alma.door.redaction import Masked, redact_text
 from alma.embeddings.base import EmbeddingProvider
 from alma.errors import EmbeddingError, ScopeViolationError, ValidationError
+from alma.learning.forgetting import ForgettingEngine
 from alma.learning.heuristics import Evidence, HeuristicExtractor, best_alternative
 from alma.learning.lessons import LessonFinder, Neighbourhood, Seen, anti_pattern_id, scope_of
 from alma.learning.recommendation import Recommender
 from alma.learning.strategies import contradicts
+from alma.learning.trigger import MOST_OUTCOMES, ForgettingTrigger
 from alma.learning.validation import ScopeValidator, parsed_outcome
 from alma.model.governance import Attribution, AuditEvent
 from alma.model.learning import AntiPattern, Heuristic, Outcome
@@ -93,6 +95,7 @@ class LearningProtocol:
         index: VectorIndex,
         scopes: Mapping[str, MemoryScope] | None = None,
         extractor: HeuristicExtractor | None = None,
+        most_outcomes: int = MOST_OUTCOMES,
     ) -> None:
         self.storage = storage
         self.validator = ScopeValidator(scopes)
@@ -101,6 +104,7 @@ class LearningProtocol:
         self.clean: Cleaner = _as_it_is
         self._embedder = embedder
         self._lessons = LessonFinder(storage, index, embedder)
+        self._trigger = ForgettingTrigger(storage, ForgettingEngine(storage), most_outcomes)
         self.recommender = Recommender(storage, self._lessons.same)
 
     def learn(self, execution: Execution) -> Learned:
@@ -119,6 +123,7 @@ class LearningProtocol:
             except _NeedsVector as needed:
                 vectors[needed.text] = self._vector_of(needed.text)
                 continue
+            self._trigger.learned(scope_of(outcome))
             return Learned(learned.outcome, learned.heuristic, learned.anti_pattern, (*notes, *learned.notes))
 
     def is_same_strategy(self, one: str, other: str) -> bool:
@@ -144,7 +149,7 @@ class LearningProtocol:
                 resource_type="outcome",
                 resource_id="-",
                 success=False,
-                error_message=reason,
+                error_message=redact_text(reason).text,
             )
         )
 

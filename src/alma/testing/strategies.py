@@ -112,7 +112,7 @@ def _numbers(field: FieldSpec) -> SearchStrategy[Any]:
     low, high = (field.range.low, min(field.range.high, _INT64 - 1)) if field.range else (-_INT64, _INT64 - 1)
     if field.type is FieldType.INTEGER:
         return st.integers(int(low), _INT64 - 1 if high >= _INT64 else int(high))
-    return st.floats(low, high, allow_nan=False, allow_infinity=False)
+    return st.floats(float(low), float(high), allow_nan=False, allow_infinity=False)
 
 
 def _condition(field: FieldSpec, known: list[Record]) -> SearchStrategy[Predicate]:

@@ -7,7 +7,7 @@ from alma.model.archive import ArchivedRecord
 from alma.model.governance import AuditEvent, Setting
 from alma.model.graph import GraphAlias, GraphEntity, GraphRelationship
 from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome, UserPreference
-from alma.model.memory import Memory, MemoryRelationship, MemoryVersion, ProjectPattern
+from alma.model.memory import Memory, MemoryAccess, MemoryRelationship, MemoryVersion, ProjectPattern
 from alma.model.record import Record, RecordSpec, Reference
 from alma.model.served import ServedText
 from alma.model.workspace import (
@@ -31,6 +31,7 @@ KINDS: tuple[type[Record], ...] = (
     Project,
     Session,
     Memory,
+    MemoryAccess,
     MemoryRelationship,
     MemoryVersion,
     SessionMemory,

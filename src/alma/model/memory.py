@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import field
 from datetime import datetime
 from enum import StrEnum
+from hashlib import blake2b
 from typing import Annotated, Any
 
 from alma.clock import new_id, now
@@ -61,7 +62,12 @@ def importance_of(priority: int) -> float:
         Index("idx_memories_created", ("created_at DESC",)),
         Index("idx_memories_layers", ("layer_session", "layer_project", "layer_global", "layer_temporal")),
         Index("idx_memories_user_project_type", ("user_id", "project_id", "memory_type")),
-        Index("idx_memories_project_type", ("project_id", "memory_type", "created_at DESC")),
+        Index("idx_memories_project_type", ("project_id", "memory_type", "created_at DESC", "id")),
+        # In the order of pages through a project's or a user's memories: a page begins where the last one ended.
+        Index("idx_memories_project_created", ("project_id", "created_at DESC", "id")),
+        Index("idx_memories_user_created", ("user_id", "created_at DESC", "id")),
+        # What a user carries from project to project is looked for with every task, and is little of what there is.
+        Index("idx_memories_user_global", ("user_id", "layer_global")),
         Index("idx_memories_layers_importance", ("layer_global", "layer_project", "importance_score DESC")),
         Index(
             "idx_memories_recent_important", ("created_at DESC", "importance_score DESC"), where="is_archived IS FALSE"
@@ -128,6 +134,34 @@ class Memory(Record):
         """A copy assigned to exactly these layers."""
         chosen = {Layer(layer) for layer in layers}
         return self.replace(**{f"layer_{layer}": layer in chosen for layer in Layer})
+
+
+@record(
+    "memory_access",
+    table="memory_accesses",
+    audited=False,
+    indexes=(Index("idx_memory_accesses_memory", ("memory_id",)),),
+    references=(Reference("memory_id", "memory", OnDelete.CASCADE),),
+)
+class MemoryAccess(Record):
+    """How often one session read a memory, and how often it said that the memory helped or did not.
+
+    Without a session it holds what was said outside of sessions. The id follows from memory and session.
+    """
+
+    id: Name
+    memory_id: Name
+    session_id: Name | None = None
+    access_count: Count = 0
+    helpful_count: Count = 0
+    unhelpful_count: Count = 0
+    last_accessed_at: datetime = field(default_factory=now)
+
+    @staticmethod
+    def id_of(memory_id: str, session_id: str | None) -> str:
+        """The id under which a memory's reads by a session are counted, by every process alike."""
+        text = memory_id if session_id is None else f"{memory_id}\n{session_id}"
+        return blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 @record(

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, assert_never, get_args
 
 from alma.errors import ValidationError
-from alma.model.fields import ORDERED, SORTABLE, FieldType
+from alma.model.fields import ORDERED, SORTABLE, FieldType, canonical_json, check_text
 from alma.model.record import FieldSpec, Record, RecordSpec
 
 Operator = Literal["eq", "ne", "lt", "le", "gt", "ge"]
@@ -61,6 +61,23 @@ class Has:
 
 
 @dataclass(frozen=True, slots=True, init=False)
+class At:
+    """Under these keys a JSON field holds the value, or a list that has it; the value is no list or object itself.
+
+    Numbers are equal as numbers, 1 and 1.0 too, and never equal to True or False. None asks for a null that is there.
+    """
+
+    field: str
+    path: tuple[str, ...]
+    value: str | int | float | bool | None
+
+    def __init__(self, field: str, path: str | Iterable[str], value: str | int | float | bool | None) -> None:
+        object.__setattr__(self, "field", field)
+        object.__setattr__(self, "path", (path,) if isinstance(path, str) else tuple(path))
+        object.__setattr__(self, "value", value)
+
+
+@dataclass(frozen=True, slots=True, init=False)
 class And:
     """All of the parts hold; of none, always."""
 
@@ -80,7 +97,7 @@ class Or:
         object.__setattr__(self, "parts", parts)
 
 
-Predicate = Compare | In | Missing | Has | And | Or
+Predicate = Compare | In | Missing | Has | At | And | Or
 EVERYTHING = And()
 
 
@@ -117,11 +134,13 @@ def parsed(spec: RecordSpec, predicate: Predicate) -> Predicate:
             return predicate
         case Has(name, value):
             return Has(name, _member(spec, name, value))
+        case At(name, path, value):
+            return At(name, _keys(spec, name, path), _scalar(spec, name, value))
         case And(parts):
             return And(*(parsed(spec, part) for part in parts))
         case Or(parts):
             return Or(*(parsed(spec, part) for part in parts))
-    raise ValidationError("predicate", None, predicate, "must be Compare, In, Missing, Has, And or Or")
+    raise ValidationError("predicate", None, predicate, "must be Compare, In, Missing, Has, At, And or Or")
 
 
 def parsed_order(spec: RecordSpec, order: Sequence[Order]) -> tuple[Order, ...]:
@@ -155,11 +174,29 @@ def matches(predicate: Predicate, record: Record) -> bool:
             return getattr(record, name) is None
         case Has(name, value):
             return value in getattr(record, name)
+        case At(name, path, value):
+            return holds_at(getattr(record, name), path, value)
         case And(parts):
             return all(matches(part, record) for part in parts)
         case Or(parts):
             return any(matches(part, record) for part in parts)
     assert_never(predicate)
+
+
+def holds_at(document: Any, path: Sequence[str], value: Any) -> bool:
+    """Whether a JSON value has this one under these keys, by itself or in a list."""
+    for key in path:
+        if not isinstance(document, dict) or key not in document:
+            return False
+        document = document[key]
+    candidates = document if isinstance(document, list) else [document]
+    return any(_same_scalar(each, value) for each in candidates)
+
+
+def _same_scalar(one: Any, other: Any) -> bool:
+    if isinstance(one, bool) or isinstance(other, bool) or one is None or other is None:
+        return one is other
+    return not isinstance(one, dict | list) and bool(one == other)
 
 
 def sort_key(order: Sequence[Order]) -> Callable[[Record], Any]:
@@ -243,5 +280,25 @@ def _member(spec: RecordSpec, name: str, value: Any) -> str:
         raise ValidationError(spec.kind, name, value, "is no list and has no members")
     try:
         return str(field.member_check(value))
+    except ValueError as exc:
+        raise ValidationError(spec.kind, name, value, str(exc)) from None
+
+
+def _keys(spec: RecordSpec, name: str, path: tuple[str, ...]) -> tuple[str, ...]:
+    if spec.field(name).type is not FieldType.JSON:
+        raise ValidationError(spec.kind, name, path, "is no JSON and has nothing under keys")
+    if not path:
+        raise ValidationError(spec.kind, name, path, "needs at least one key to look under")
+    try:
+        return tuple(check_text(key) for key in path)
+    except ValueError as exc:
+        raise ValidationError(spec.kind, name, path, f"needs keys that are texts: it {exc}") from None
+
+
+def _scalar(spec: RecordSpec, name: str, value: Any) -> Any:
+    if value is not None and not isinstance(value, str | int | float):
+        raise ValidationError(spec.kind, name, value, "can be compared with a text, a number, True, False or None only")
+    try:
+        return canonical_json(value)
     except ValueError as exc:
         raise ValidationError(spec.kind, name, value, str(exc)) from None

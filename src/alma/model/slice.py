@@ -17,13 +17,17 @@ DEFAULT_PROMPT_TOKENS = 2000
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Why a memory is in a slice: the terms that add up to its score, and what led to it."""
+    """Why a memory is in a slice: the terms that add up to its score, and what led to it.
+
+    `similarity` is the cosine of its meaning and the question's, where it was measured.
+    """
 
     kind: str
     id: str
     score: float
     terms: Mapping[str, float]
     found_by: tuple[str, ...] = ()
+    similarity: float | None = None
 
     def __str__(self) -> str:
         sum_of = " + ".join(f"{value:.3f} {name}" for name, value in self.terms.items())

@@ -15,7 +15,7 @@ from alma.model.query import And, Compare, In, Or, Order
 from alma.model.scope import Scope
 from alma.model.text import words_by_term
 from alma.retrieval.candidates import Candidate, Pool, by_target
-from alma.retrieval.router import Request, Target
+from alma.retrieval.router import Asked, Target
 from alma.retrieval.when import TimeWindow, time_window
 from alma.storage.base import TEXT_LENGTH, StorageBackend
 from alma.storage.ranking import idf
@@ -66,7 +66,7 @@ class Turn(NamedTuple):
     length: int
 
 
-def add_context(storage: StorageBackend, pool: Pool, request: Request) -> None:
+def add_context(storage: StorageBackend, pool: Pool, request: Asked) -> None:
     """Add to the general memories among the candidates what their surroundings say for them."""
     memories = pool.of(Memory)
     if not memories:

@@ -13,10 +13,12 @@ from alma import clock
 from alma.cache.base import CacheBackend, NullCache
 from alma.cache.local import RetrievalCache
 from alma.embeddings.base import EmbeddingProvider
-from alma.errors import ConfigurationError, ScopeViolationError, ValidationError
+from alma.errors import ConfigurationError, ProviderError, ScopeViolationError, ValidationError
 from alma.model.fields import check_timestamp
+from alma.model.memory import Memory
+from alma.model.query import Predicate
 from alma.model.record import Record
-from alma.model.scope import MemoryScope
+from alma.model.scope import MemoryScope, Scope
 from alma.model.slice import MemorySlice
 from alma.model.vector import Vector
 from alma.retrieval import router
@@ -24,8 +26,9 @@ from alma.retrieval.candidates import gather
 from alma.retrieval.context import add_context
 from alma.retrieval.ranking import Scorer, rank
 from alma.retrieval.recent import most_recent
-from alma.retrieval.router import Request
+from alma.retrieval.router import Asked, Request, Target
 from alma.retrieval.scoring import MEMORY_WEIGHTS, ScoringWeights
+from alma.retrieval.searching import Mode, by_meaning, by_words
 from alma.storage.base import DEFAULT_MODEL, StorageBackend
 from alma.vectors.base import VectorIndex
 
@@ -98,6 +101,50 @@ class RetrievalEngine:
             self.cache.put(key, generation, found, self._ttl_seconds)
         return replace(found, retrieval_time_ms=_since(started))
 
+    def search(
+        self,
+        query: str,
+        places: Sequence[tuple[Scope, Predicate]],
+        limit: int = 10,
+        *,
+        mode: Mode = "hybrid",
+        min_similarity: float | None = None,
+        now: datetime | None = None,
+    ) -> MemorySlice:
+        """The general memories that answer the question best, inside these scopes and fulfilling what holds in each.
+
+        `hybrid` ranks as `retrieve` does, `semantic` by the cosine alone and `keyword` by words alone. Nothing is
+        cached, and nothing comes by rule.
+        """
+        started = time.perf_counter()
+        asked = Asked(
+            query=router.checked_query(query),
+            top_k=router.checked_top_k(limit),
+            kinds=(Memory,),
+            now=clock.now() if now is None else _checked_now(now),
+            min_similarity=min_similarity,
+            with_repetitions=True,
+        )
+        targets = [Target(Memory, scope, where) for scope, where in places]
+        if mode == "hybrid":
+            found = self._ranked(asked, targets)
+        elif mode == "keyword":
+            found = by_words(self.storage, targets, asked)
+        elif mode == "semantic":
+            found = self._by_meaning(asked, targets)
+        else:
+            raise ValidationError("search", "mode", mode, "must be 'semantic', 'keyword' or 'hybrid'")
+        return replace(found, retrieval_time_ms=_since(started))
+
+    def _by_meaning(self, asked: Asked, targets: Sequence[Target]) -> MemorySlice:
+        vector, problems = self._embedded(asked.query)
+        if vector is not None:
+            try:
+                return by_meaning(self.storage, self.index, targets, asked, vector)
+            except ProviderError as exc:
+                problems.append(f"the vector index is down ({exc})")
+        return replace(by_words(self.storage, targets, asked), degraded=_sentence(problems, "found by words"))
+
     def _cache_key(self, request: Request) -> str:
         """All that an answer depends on besides what is stored and when it is asked."""
         asked = (request.query, request.agent, request.project_id, request.readable_agents, request.user_id)
@@ -112,8 +159,10 @@ class RetrievalEngine:
     # ------------------------------------------------------------------ the steps
 
     def _retrieve(self, request: Request) -> MemorySlice:
+        return self._ranked(request, router.route(request))
+
+    def _ranked(self, request: Asked, targets: Sequence[Target]) -> MemorySlice:
         vector, problems = self._embedded(request.query)
-        targets = router.route(request)
         with self.storage.snapshot():
             searched = [target for target in targets if target.searched]
             pool = gather(self.storage, self.index, searched, request.query, vector, request.top_k)

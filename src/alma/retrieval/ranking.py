@@ -17,7 +17,7 @@ from alma.retrieval.candidates import Candidate, Pool, by_target
 from alma.retrieval.order import Statement
 from alma.retrieval.recent import newest
 from alma.retrieval.relevance import Fitting, Question, anything_fits, fits
-from alma.retrieval.router import STANDING_TYPES, Request, Target
+from alma.retrieval.router import STANDING_TYPES, Asked, Target
 from alma.retrieval.scoring import ScoringWeights, factors, moment_of, score_terms
 from alma.storage.base import StorageBackend
 
@@ -34,6 +34,7 @@ class Ranked:
     terms: dict[str, float]
     found_by: tuple[str, ...]
     said: frozenset[str] = frozenset()
+    similarity: float | None = None
 
     @property
     def key(self) -> str:
@@ -57,7 +58,7 @@ class Ranking:
     def drop(self, record_id: str, stage: str, reason: str) -> None:
         self.dropped.setdefault(record_id, Dropped(stage, reason))
 
-    def to_slice(self, request: Request, degraded: str) -> MemorySlice:
+    def to_slice(self, request: Asked, degraded: str) -> MemorySlice:
         everything = [ranked for items in (*self.chosen.values(), self.standing) for ranked in items]
         return MemorySlice.of(
             {cls: [ranked.record for ranked in items] for cls, items in self.chosen.items()},
@@ -82,21 +83,22 @@ class Ranking:
 
 
 def _explanation(ranked: Ranked) -> Explanation:
-    return Explanation(ranked.record.spec.kind, ranked.key, ranked.score, ranked.terms, ranked.found_by)
+    kind = ranked.record.spec.kind
+    return Explanation(kind, ranked.key, ranked.score, ranked.terms, ranked.found_by, similarity=ranked.similarity)
 
 
 @dataclass(frozen=True, slots=True)
 class Scorer:
     """Scores records for one request."""
 
-    request: Request
+    request: Asked
     weights: ScoringWeights
     memory_weights: ScoringWeights
     half_life_days: float
 
     def fitting(self, found: Fitting) -> Ranked:
         ranked = self.scored(found.record, found.candidate.relevance, found.candidate.found_by)
-        ranked.said = found.said
+        ranked.said, ranked.similarity = found.said, found.candidate.cosine
         return ranked
 
     def scored(self, record: Record, relevance: Mapping[str, float], found_by: Iterable[str]) -> Ranked:
@@ -108,7 +110,7 @@ class Scorer:
 def rank(
     storage: StorageBackend,
     pool: Pool,
-    request: Request,
+    request: Asked,
     targets: Sequence[Target],
     vector: Vector | None,
     scorer: Scorer,
@@ -117,7 +119,7 @@ def rank(
     """The best of each kind, in order."""
     ranking = Ranking(storage, targets)
     asked = frozenset(query_terms(request.query))
-    candidates = {cls: pool.of(cls) for cls in request.kinds}
+    candidates = {cls: _similar(pool.of(cls), request, ranking) for cls in request.kinds}
     questions = {cls: _question(storage, cls, best, vector, asked) for cls, best in candidates.items()}
     found = {cls: _read(storage, best, questions[cls], request, ranking) for cls, best in candidates.items()}
     with_vectors = vector is not None
@@ -127,9 +129,26 @@ def rank(
         fitting = [each for each in items if relevant and fits(each, with_vectors=with_vectors)]
         _note_unfit(items, fitting, ranking)
         kept = [scorer.fitting(each) for each in fitting]
-        ranking.chosen[cls] = _ordered(kept, questions[cls], request.top_k, min_score, ranking)
-    _add_by_rule(storage, ranking, scorer)
+        ranking.chosen[cls] = _ordered(kept, questions[cls], request, min_score, ranking)
+    if any(target.by_rule for target in targets):
+        _add_by_rule(storage, ranking, scorer)
     return ranking
+
+
+def _similar(candidates: Sequence[Candidate], request: Asked, ranking: Ranking) -> Sequence[Candidate]:
+    """Those whose cosine is high enough, where one is asked for.
+
+    The vectors found all that have one or twice as many as are wanted, so nothing is lost with those they did not find.
+    """
+    least = request.min_similarity
+    if least is None:
+        return candidates
+    similar = [each for each in candidates if each.cosine is not None and each.cosine >= least]
+    kept = {each.id for each in similar}
+    for each in candidates:
+        if each.id not in kept:
+            ranking.drop(each.id, "similarity", f"its meaning is less similar than {least:g}")
+    return similar
 
 
 def _question(
@@ -146,7 +165,7 @@ def _question(
 
 
 def _read(
-    storage: StorageBackend, candidates: Sequence[Candidate], question: Question, request: Request, ranking: Ranking
+    storage: StorageBackend, candidates: Sequence[Candidate], question: Question, request: Asked, ranking: Ranking
 ) -> list[Fitting]:
     """The best candidates as storage has them now; what it no longer shows is gone."""
     most = max(_FEWEST_READ, _READ_PER_RESULT * request.top_k)
@@ -173,7 +192,9 @@ def _note_unfit(items: Iterable[Fitting], fitting: Iterable[Fitting], ranking: R
             ranking.drop(each.candidate.id, "relevance", reason)
 
 
-def _ordered(kept: list[Ranked], question: Question, top_k: int, min_score: float, ranking: Ranking) -> list[Ranked]:
+def _ordered(
+    kept: list[Ranked], question: Question, request: Asked, min_score: float, ranking: Ranking
+) -> list[Ranked]:
     by_score = sorted(kept, key=lambda ranked: (-ranked.score, ranked.key))
     by_key = {ranked.key: ranked for ranked in by_score}
     statements = order.cut([_statement(ranked) for ranked in by_score], question.terms)
@@ -190,8 +211,9 @@ def _ordered(kept: list[Ranked], question: Question, top_k: int, min_score: floa
         older.score, newer.score = ahead.score, behind.score
 
     order.newest_first(statements, question.weights, overruled)
-    unique = _without_repetitions(sorted(kept, key=lambda r: (-r.score, r.key)), statements, ranking)
-    return _best(unique, top_k, min_score, ranking)
+    best_first = sorted(kept, key=lambda r: (-r.score, r.key))
+    chosen = best_first if request.with_repetitions else _without_repetitions(best_first, statements, ranking)
+    return _best(chosen, request.top_k, min_score, ranking)
 
 
 def _statement(ranked: Ranked) -> Statement:

@@ -9,7 +9,7 @@ from alma.model.memory import Memory
 from alma.model.query import Order
 from alma.model.record import Record
 from alma.model.slice import Explanation, MemorySlice
-from alma.retrieval.router import Request, Target
+from alma.retrieval.router import Asked, Target
 from alma.storage.base import StorageBackend
 
 _NEWEST: dict[type[Record], str] = {
@@ -28,7 +28,7 @@ def newest(storage: StorageBackend, target: Target, limit: int) -> list[Record]:
     return list(storage.find(target.cls, target.scope, target.where, by_age, limit=limit))
 
 
-def most_recent(storage: StorageBackend, targets: Iterable[Target], request: Request, degraded: str) -> MemorySlice:
+def most_recent(storage: StorageBackend, targets: Iterable[Target], request: Asked, degraded: str) -> MemorySlice:
     """The newest memories of each kind inside the scope."""
     found: dict[type[Record], list[Record]] = {cls: [] for cls in _NEWEST}
     standing: list[Record] = []

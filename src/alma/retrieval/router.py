@@ -23,19 +23,30 @@ _LONGEST_QUERY = 100_000
 _MOST_ITEMS = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
-    """What is asked for, checked."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What is asked, wherever it is looked for.
+
+    What is not as similar as `min_similarity`, a cosine, is left out; so are repetitions, unless they are wanted.
+    """
 
     query: str
-    agent: str
+    top_k: int
+    kinds: tuple[type[Record], ...]
+    now: datetime
+    agent: str | None = None
+    min_similarity: float | None = None
+    with_repetitions: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request(Asked):
+    """What an agent asks for, checked."""
+
     project_id: str
     readable_agents: tuple[str, ...]
     user_id: str | None
     session_id: str | None
-    top_k: int
-    kinds: tuple[type[Record], ...]
-    now: datetime
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -97,7 +108,7 @@ def _targets(cls: type[Record], request: Request) -> list[Target]:
 def _memories(request: Request) -> list[Target]:
     """General memories: the project's, and those a user carries from project to project."""
     in_project = Scope(project_id=request.project_id)
-    seen = And(alive(request.now), _public(request), _in_layer(request))
+    seen = And(alive(request.now), public(request.user_id), in_session(request.session_id))
     plain = Target(Memory, in_project, seen)
     standing = Target(Memory, in_project, And(seen, In("memory_type", STANDING_TYPES)), by_rule=True, searched=False)
     if request.user_id is None:
@@ -116,21 +127,19 @@ def alive(now: datetime) -> Predicate:
     )
 
 
-def _public(request: Request) -> Predicate:
-    """What is private is seen by the user it belongs to and by the agent that wrote it."""
-    parts: list[Predicate] = [Compare("is_private", "eq", False), Compare("source_agent", "eq", request.agent)]
-    if request.user_id is not None:
-        parts.append(Compare("user_id", "eq", request.user_id))
-    return Or(*parts)
+def public(user_id: str | None) -> Predicate:
+    """What is private is seen by the user it belongs to, and by nobody else."""
+    everybodys = Compare("is_private", "eq", False)
+    return everybodys if user_id is None else Or(everybodys, Compare("user_id", "eq", user_id))
 
 
-def _in_layer(request: Request) -> Predicate:
+def in_session(session_id: str | None) -> Predicate:
     """A memory of the session layer alone is seen in its session; without layers it is the project's."""
     parts: list[Predicate] = [
         Compare("layer_session", "eq", False),
         Compare("layer_project", "eq", True),
         Compare("layer_global", "eq", True),
     ]
-    if request.session_id is not None:
-        parts.append(Compare("session_id", "eq", request.session_id))
+    if session_id is not None:
+        parts.append(Compare("session_id", "eq", session_id))
     return Or(*parts)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from alma.storage.feed import FoundVector, StoredVector, VectorFeed, VectorQuestion
 from alma.storage.outbox import Mark, MarkTable
-from alma.storage.primitives import TEXT_LENGTH, Hit, Query, RecordVector
+from alma.storage.primitives import TEXT_LENGTH, Hit, Query, Reads, RecordVector
 from alma.storage.records import DEFAULT_MODEL, Capability, RecordStore
 from alma.storage.transaction import Transaction
 from alma.storage.typed import TypedMemories
@@ -18,6 +18,7 @@ __all__ = [
     "Mark",
     "MarkTable",
     "Query",
+    "Reads",
     "RecordStore",
     "RecordVector",
     "StorageBackend",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Generic, TypeVar
 
 from alma.model.governance import Attribution
@@ -36,6 +37,14 @@ class RecordVector:
     model: str
     part: int
     vector: Vector
+
+
+@dataclass(frozen=True, slots=True)
+class Reads:
+    """How often a record was read, and when last."""
+
+    count: int
+    last: datetime
 
 
 @dataclass(frozen=True, slots=True)

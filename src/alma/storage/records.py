@@ -22,7 +22,7 @@ from alma.model.record import Record
 from alma.model.scope import Scope
 from alma.storage.changes import Listener, changes_of, tell
 from alma.storage.outbox import Mark
-from alma.storage.primitives import Hit
+from alma.storage.primitives import Hit, Reads
 from alma.storage.transaction import Transaction
 
 T = TypeVar("T", bound=Record)
@@ -362,6 +362,10 @@ class RecordStore(ABC):
     ) -> T | None:
         """Add to counters of a record, exactly, whoever else does; returns it, or None where there is none."""
         return self.write(lambda tx: tx.increment(cls, record_id, counters, scope, changes), by)
+
+    def count_reads(self, cls: type[Record], reads: Mapping[str, Reads]) -> None:
+        """Add to the access counters of records, exactly, whoever else does, and leave no other trace."""
+        self.write(lambda tx: tx.count_reads(cls, reads))
 
     def delete(self, cls: type[Record], record_ids: Iterable[str], scope: Scope, by: Attribution = ANONYMOUS) -> int:
         """Delete these records inside the scope with all that hangs on them; returns how many there were."""

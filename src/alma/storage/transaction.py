@@ -33,7 +33,7 @@ from alma.storage import versions
 from alma.storage.audit import audit_events
 from alma.storage.changes import Act
 from alma.storage.outbox import Mark
-from alma.storage.primitives import Query
+from alma.storage.primitives import Query, Reads
 from alma.storage.reading import EVERYWHERE, Reading, embedding, inside, required_limit
 
 T = TypeVar("T", bound=Record)
@@ -112,6 +112,26 @@ class Transaction(Reading):
         changed = found.replace(**added, **(changes or {}))
         self._write(spec_of(cls), [changed], {record_id: found})
         return cast(T, changed)
+
+    def count_reads(self, cls: type[Record], reads: Mapping[str, Reads]) -> None:
+        """Add to the `access_count` of records and set when they were last read; unknown ids are passed over.
+
+        Reading changes nothing that is remembered: there is no version of it, no audit event and no mark.
+        """
+        spec = spec_of(cls)
+        for name in ("access_count", "last_accessed_at"):
+            spec.field(name)
+        # Sorted, so that two batches over the same records take their row locks in the same order.
+        keys = sorted(_checked_keys(spec, reads))
+        if keys:
+            with self._writing():
+                self._count_reads(spec, {key: reads[key] for key in keys})
+
+    def _count_reads(self, spec: RecordSpec, reads: Mapping[str, Reads]) -> None:
+        """Write the counters; a database may know a shorter way."""
+        known = self._locked(spec, list(reads), EVERYWHERE)
+        counted = [_with_reads(record, reads[key]) for key, record in known.items()]
+        self._replace(spec, counted, list(known.values()))
 
     def delete(self, cls: type[Record], record_ids: Iterable[str], scope: Scope, action: str = "delete") -> int:
         """Delete records with all that hangs on them; `action` is what the audit log calls it."""
@@ -501,3 +521,10 @@ def _refuse_other_owner(record: Record, stored: Record) -> None:
                 raise ScopeViolationError(
                     record.spec.kind, name, mine, f"differs from that of the stored record with id {record.key!r}"
                 )
+
+
+def _with_reads(record: Any, reads: Reads) -> Record:
+    counted: Record = record.replace(
+        access_count=record.access_count + reads.count, last_accessed_at=max(record.last_accessed_at, reads.last)
+    )
+    return counted

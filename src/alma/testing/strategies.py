@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from alma.model.fields import LONGEST_NAME, ORDERED, SORTABLE, FieldType, MaxLength, NotEmpty
-from alma.model.query import And, Compare, Has, In, Missing, Or, Order, Predicate
+from alma.model.query import And, At, Compare, Has, In, Missing, Or, Order, Predicate
 from alma.model.record import FieldSpec, Record, RecordSpec
 from alma.model.vector import Vector
 
@@ -38,13 +39,16 @@ def timestamps() -> SearchStrategy[datetime]:
     )
 
 
+def _scalars() -> SearchStrategy[Any]:
+    number = st.one_of(st.integers(-(10**30), 10**30), st.floats(allow_nan=False, allow_infinity=False))
+    return st.one_of(st.none(), st.booleans(), number, texts())
+
+
 def json_objects() -> SearchStrategy[dict[str, Any]]:
     """Any JSON object, a few levels deep."""
     text = texts()
-    number = st.one_of(st.integers(-(10**30), 10**30), st.floats(allow_nan=False, allow_infinity=False))
-    scalar = st.one_of(st.none(), st.booleans(), number, text)
     value = st.recursive(
-        scalar, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(text, inner, max_size=3), max_leaves=6
+        _scalars(), lambda inner: st.lists(inner, max_size=3) | st.dictionaries(text, inner, max_size=3), max_leaves=6
     )
     return st.dictionaries(text, value, max_size=3)
 
@@ -122,12 +126,26 @@ def _condition(field: FieldSpec, known: list[Record]) -> SearchStrategy[Predicat
         return _seen_or(members, texts()).map(lambda member: Has(field.name, member))
     missing: SearchStrategy[Predicate] = st.just(Missing(field.name))
     if field.type is FieldType.JSON:
-        return missing
+        inside = [place for value in seen for place in _places(value)]
+        anywhere = st.tuples(st.lists(texts(), min_size=1, max_size=2), _scalars())
+        located = _seen_or(inside, anywhere).map(lambda place: At(field.name, *place))
+        return missing | located
     value = _seen_or(seen, _plain_values(field))
     operators = ["eq", "ne", "lt", "le", "gt", "ge"] if field.type in ORDERED else ["eq", "ne"]
     compared: SearchStrategy[Predicate] = st.builds(Compare, st.just(field.name), st.sampled_from(operators), value)
     member: SearchStrategy[Predicate] = st.lists(value, max_size=3).map(lambda values: In(field.name, values))
     return compared | member | missing
+
+
+def _places(document: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """The keys under which a document has each of its texts, numbers, truths and nulls."""
+    if isinstance(document, dict):
+        for key, value in document.items():
+            yield from _places(value, (*path, key))
+    elif isinstance(document, list):
+        yield from ((path, value) for value in document if not isinstance(value, dict | list))
+    else:
+        yield path, document
 
 
 def _plain_values(field: FieldSpec) -> SearchStrategy[Any]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, assert_never
 
 from alma.model.fields import FieldType
-from alma.model.query import And, Compare, Cursor, Has, In, Missing, Or, Order, Predicate
+from alma.model.query import And, At, Compare, Cursor, Has, In, Missing, Or, Order, Predicate
 from alma.model.record import RecordSpec
 from alma.storage.sql.names import Names
 
@@ -55,6 +56,8 @@ class Clauses:
                 return f"{self._column(name, leading)} IS NULL"
             case Has(name, value):
                 return self._containment(name, values.put(value))
+            case At(name, path, value):
+                return self._location(self._columns[name], path, value, values)
             case And(parts):
                 return _joined(" AND ", [self._condition(part, values, leading) for part in parts]) or "true"
             case Or(parts):
@@ -103,33 +106,58 @@ class Clauses:
             return f"EXISTS (SELECT 1 FROM json_each({column}) WHERE json_each.value = {value})"
         return f"jsonb_exists({column}, {value})"
 
+    def _location(self, column: str, path: Sequence[str], value: Any, values: Values) -> str:
+        if self._on_sqlite:
+            # Missing values first, so that the function is called for those alone that have something to look into.
+            return f"({column} IS NOT NULL AND alma_holds_at({column}, {values.put(json.dumps([path, value]))}))"
+        # Containment is what the index of JSON columns answers.
+        documents = (json.dumps(_nested(path, each)) for each in (value, [value]))
+        contained = (f"{column} @> {values.put(document)}::jsonb" for document in documents)
+        return f"({column} IS NOT NULL AND {_joined(' OR ', list(contained))})"
+
     # ------------------------------------------------------------------ order and pages
 
-    def order_by(self, order: Sequence[Order]) -> str:
+    def order_by(self, order: Sequence[Order], where: Predicate) -> str:
         """The sort terms: missing values last either way, then the key."""
         terms: list[str] = []
+        leading = "" if self._is_sorted(where) else None
         for term in order:
-            column = self._columns[term.field]
+            column = self._column(term.field, leading)
             if self._spec.by_name[term.field].nullable:
                 terms.append(f"{column} IS NULL")
             terms.append(f"{column} {'ASC' if term.direction == 'asc' else 'DESC'}")
         return ", ".join((*terms, self._columns[self._spec.key]))
 
+    def _is_sorted(self, where: Predicate) -> bool:
+        """Whether SQLite must look up what is asked for and sort it, where it would rather go through all in order.
+
+        Of several types there may be few records or none, and it would read a whole project to find that out.
+        """
+        return self._on_sqlite and "memory_type" in _listed(where)
+
     def behind(self, cursor: Cursor, order: Sequence[Order], values: Values) -> str:
         """Records that sort after the cursor: equal in the first terms, later in the next."""
         alternatives: list[str] = []
         equal: list[str] = []
+        starting: list[str] = []
         for term, value in zip(order, cursor.values, strict=True):
             column = self._columns[term.field]
             if value is None:
                 equal.append(f"{column} IS NULL")
                 continue
             bound = values.put(self._value(term.field, value))
-            later = f"({column} {'>' if term.direction == 'asc' else '<'} {bound} OR {column} IS NULL)"
+            sign = ">" if term.direction == "asc" else "<"
+            later = f"{column} {sign} {bound}"
+            if self._spec.by_name[term.field].nullable:
+                later = f"({later} OR {column} IS NULL)"
+            elif not alternatives and not equal:
+                # Says nothing new, but lets an index begin at the cursor instead of walking there.
+                starting.append(f"{column} {sign}= {bound}")
             alternatives.append(_joined(" AND ", [*equal, later]))
             equal.append(f"{column} = {bound}")
         last = f"{self._columns[self._spec.key]} > {values.put(cursor.key)}"
-        return _joined(" OR ", [*alternatives, _joined(" AND ", [*equal, last])])
+        reached = _joined(" OR ", [*alternatives, _joined(" AND ", [*equal, last])])
+        return _joined(" AND ", [*starting, reached])
 
 
 def _joined(word: str, parts: Sequence[str]) -> str:
@@ -144,3 +172,20 @@ def _given(predicate: Predicate) -> Iterator[str]:
         case And(parts):
             for part in parts:
                 yield from _given(part)
+
+
+def _listed(predicate: Predicate) -> set[str]:
+    """The fields of which a predicate lists the values it allows."""
+    match predicate:
+        case In(name, _):
+            return {name}
+        case And(parts):
+            return {name for part in parts for name in _listed(part)}
+    return set()
+
+
+def _nested(path: Sequence[str], value: Any) -> Any:
+    """The smallest document that has the value under the keys."""
+    for key in reversed(path):
+        value = {key: value}
+    return value

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import sqlite3
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
+from functools import lru_cache
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from alma.clock import new_id
 from alma.errors import ConflictError, StorageError, StorageFullError
+from alma.model.query import holds_at
 
 Durability = Literal["process", "power"]
 
@@ -153,10 +156,27 @@ def _connected(path: Path, durability: Durability) -> sqlite3.Connection:
         connection.execute("PRAGMA cache_size = -32000")
         # Reads pages where the system holds them instead of copying each.
         connection.execute(f"PRAGMA mmap_size = {_MAPPED_BYTES}")
+        connection.create_function("alma_holds_at", 2, _holds_at, deterministic=True)
     except BaseException:
         connection.close()
         raise
     return connection
+
+
+def _holds_at(document: str, question: str) -> bool:
+    """What a predicate about the inside of a JSON column means, by the one definition there is of it."""
+    path, value, needles = _question(question)
+    # A document without escapes has its texts as they are, and most do not have what is looked for.
+    if "\\" not in document and not all(needle in document for needle in needles):
+        return False
+    return holds_at(json.loads(document), path, value)
+
+
+@lru_cache(maxsize=256)
+def _question(question: str) -> tuple[tuple[str, ...], Any, tuple[str, ...]]:
+    path, value = json.loads(question)
+    texts = (*path, value) if isinstance(value, str) else path
+    return tuple(path), value, tuple(f'"{text}"' for text in texts)
 
 
 @contextmanager

@@ -188,7 +188,7 @@ class KindStatements:
 
     def _ordered(self, query: Query, values: Values) -> str:
         limit = "" if query.limit is None else f" LIMIT {values.put(query.limit)}"
-        return f" ORDER BY {self.clauses.order_by(query.order)}{limit}"
+        return f" ORDER BY {self.clauses.order_by(query.order, query.where)}{limit}"
 
     @cached_property
     def selection(self) -> str:

@@ -15,7 +15,7 @@ from alma.model.record import Record, RecordSpec
 from alma.model.scope import Scope
 from alma.model.vector import Vector
 from alma.storage.outbox import Mark, MarkTable
-from alma.storage.primitives import TEXT_LENGTH, Query, RecordVector
+from alma.storage.primitives import TEXT_LENGTH, Query, Reads, RecordVector
 from alma.storage.sql.statements import Dialect
 from alma.storage.transaction import Transaction
 
@@ -114,6 +114,14 @@ class SqlTransaction(Transaction):
             self._delete_by_key(self.names.tags, "memory_id", keys)
         if spec.embeds:
             self._delete_vectors(spec, keys, None)
+
+    def _count_reads(self, spec: RecordSpec, reads: Mapping[str, Reads]) -> None:
+        mark, later = self.placeholders(1)[1:-1], "max" if self.dialect.name == "sqlite" else "greatest"
+        self.run_many(
+            f'UPDATE "{self.names.table(spec)}" SET access_count = access_count + {mark}, '
+            f'last_accessed_at = {later}(last_accessed_at, {mark}) WHERE "{spec.key}" = {mark}',
+            [(each.count, self.dialect.encode(FieldType.TIMESTAMP, each.last), key) for key, each in reads.items()],
+        )
 
     def _put_passages(self, spec: RecordSpec, passages: Mapping[str, Sequence[Vector]], model: str) -> None:
         mark, table = self.names.mark, self.names.embeddings

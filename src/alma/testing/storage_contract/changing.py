@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -21,9 +21,9 @@ from alma.model.memory import Memory, MemoryRelationship, MemoryVersion
 from alma.model.query import And, Compare, Has
 from alma.model.record import Record
 from alma.model.workspace import AgentState, Session, SessionMemory, User
-from alma.storage.base import StorageBackend, Transaction
+from alma.storage.base import Reads, StorageBackend, Transaction
 from alma.testing import builders as make
-from alma.testing.storage_contract.common import EVERYWHERE, SHOP
+from alma.testing.storage_contract.common import EVERYWHERE, NOON, SHOP
 
 
 class ChangingContract:
@@ -112,6 +112,24 @@ class ChangingContract:
             storage.update(Heuristic, heuristic.id, changes, SHOP)
         assert storage.find(Heuristic, SHOP) == [heuristic]
         assert len(storage.history(Heuristic, heuristic.id, SHOP)) == 1
+
+    def test_reads_are_counted_without_any_other_trace(self, storage: StorageBackend) -> None:
+        memory = make.a_memory(tags=["a"], embedding=[1, 0, 0, 0], last_accessed_at=NOON)
+        storage.save(memory)
+        events = storage.count(AuditEvent, EVERYWHERE)
+        later = NOON + timedelta(hours=1)
+        storage.count_reads(Memory, {memory.id: Reads(2, later), "gone": Reads(1, later)})
+        storage.count_reads(Memory, {memory.id: Reads(1, NOON)})
+        counted = memory.replace(access_count=3, last_accessed_at=later)
+        assert storage.get(Memory, memory.id, SHOP) == counted
+        assert storage.count(AuditEvent, EVERYWHERE) == events
+        assert len(storage.history(Memory, memory.id, SHOP)) == 1
+
+    def test_what_is_locked_is_what_is_inside_the_scope(self, storage: StorageBackend) -> None:
+        inside, outside = make.a_memory(), make.a_memory(project_id="bank")
+        storage.save_many([inside, outside])
+        with storage.transaction() as tx:
+            assert tx.lock(Memory, [inside.id, outside.id, "nothing"], SHOP) == [inside]
 
     def test_counters_of_many_threads_are_exact(self, storage: StorageBackend) -> None:
         heuristic = make.a_heuristic()

@@ -18,7 +18,7 @@ from alma.errors import (
 from alma.model.governance import AuditEvent
 from alma.model.learning import Heuristic, Outcome
 from alma.model.memory import Memory, ProjectPattern
-from alma.model.query import And, Compare, Cursor, Has, In, Missing, Or, Order
+from alma.model.query import And, At, Compare, Cursor, Has, In, Missing, Or, Order
 from alma.model.record import Record
 from alma.model.scope import Scope
 from alma.model.workspace import Session
@@ -40,6 +40,31 @@ class FindingContract:
         assert storage.count(Heuristic, SHOP, both) == 2
         assert storage.find(Heuristic, SHOP, Or()) == []
         assert storage.find(Heuristic, SHOP, In("id", [])) == []
+
+    def test_what_stands_inside_of_json_is_found(self, storage: StorageBackend) -> None:
+        deep = make.a_memory(content_json={"deploy": {"region": 'e"u'}, "n": 1, "done": True, "none": None})
+        listed = make.a_memory(content_json={"deploy": {"region": ["us", "asia"]}, "n": [1.5, 2], "done": 1})
+        storage.save_many([deep, listed, make.a_memory()])
+        for path, value, found in (
+            (("deploy", "region"), 'e"u', [deep]),
+            (("deploy", "region"), "asia", [listed]),
+            ("n", 1.0, [deep]),
+            ("n", 2, [listed]),
+            ("done", True, [deep]),
+            ("done", 1, [listed]),
+            ("none", None, [deep]),
+            ("absent", None, []),
+            (("deploy", "region", "x"), "asia", []),
+            ("deploy.region", "asia", []),
+        ):
+            assert storage.find(Memory, SHOP, At("content_json", path, value)) == found, (path, value)
+
+    @pytest.mark.parametrize(
+        "place", [("content_json", (), 1), ("content_json", "a", []), ("title", "a", 1), ("nothing", "a", 1)]
+    )
+    def test_a_wrong_look_into_json_is_refused(self, storage: StorageBackend, place: tuple[Any, Any, Any]) -> None:
+        with pytest.raises(ValidationError):
+            storage.find(Memory, SHOP, At(*place))
 
     def test_instants_compare_as_instants(self, storage: StorageBackend) -> None:
         from datetime import timezone

@@ -30,6 +30,8 @@ _log = logging.getLogger("alma.vectors")
 _ATTEMPTS = 4
 _SPARE = 4
 _WIDENINGS = (1, 8, 64)
+# What it takes the store to check a row that we name, where passing over one in its own search takes 1.
+_CHECKING = 10
 # Far more than single precision loses, far less than lies between two texts.
 _DISAGREEMENT = 1e-3
 
@@ -188,6 +190,10 @@ class MappedIndex:
                 ordered = sorted(best.items(), key=lambda found: (-found[1], found[0]))
                 return [Nearest(key, cosine) for key, cosine in ordered[: question.limit]]
             seen = ranked.rows
+            if widening < _WIDENINGS[-1] and not _is_worth_widening(
+                question.limit, ready, len(best), len(seen), widening
+            ):
+                break
         return _from_store(tx, question)
 
     def _confirm(
@@ -208,6 +214,16 @@ class MappedIndex:
                 return False
             best[found.record_id] = max(cosine, best.get(found.record_id, -1.0))
         return True
+
+
+def _is_worth_widening(limit: int, ready: Ready, found: int, seen: int, widening: int) -> bool:
+    """Whether to look at more rows rather than to let the store look up what fulfils the predicate, and rank that."""
+    rows = limit + _SPARE
+    if (found + 1) * rows * _WIDENINGS[-1] < limit * seen:
+        # So little fulfils it that even the widest look would not come across enough.
+        return False
+    wider = rows * _WIDENINGS[_WIDENINGS.index(widening) + 1]
+    return wider * _CHECKING < ready.selection.count
 
 
 def _from_store(tx: Transaction, question: VectorQuestion) -> list[Nearest]:

@@ -1,0 +1,315 @@
+"""Working context: what matters now, for this activity, these files and this branch, within a token budget."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import islice
+from pathlib import PurePath
+from typing import Any
+
+from alma import clock
+from alma.errors import ValidationError
+from alma.memory.filters import ALIVE, seen_from_here, viewer
+from alma.memory.git import GitContext
+from alma.memory.layers import LayerPlan, route_layers
+from alma.memory.search import search
+from alma.model.governance import Attribution
+from alma.model.learning import UserPreference
+from alma.model.memory import Memory
+from alma.model.prompt import as_data
+from alma.model.query import And, At, Compare, In, Or, Order, Predicate
+from alma.model.record import Record
+from alma.model.scope import Scope
+from alma.model.workspace import SessionMemory, WorkItem, WorkItemStatus
+from alma.retrieval.engine import RetrievalEngine
+from alma.storage.base import StorageBackend
+from alma.tokens import count_tokens
+
+_EACH = 8
+_MOST_FILES = 50
+_MOST_TASKS = 2_000
+# No index knows what stands inside of contexts, so that only the newest memories are looked into.
+_LOOKED_INTO = 5_000
+_LONGEST_SHOWN = 600
+_NEWEST = (Order("created_at", "desc"),)
+_DONE = ("done", "completed", "closed", "cancelled", "failed")
+_OPEN_ITEMS = tuple(status for status in WorkItemStatus if status not in (WorkItemStatus.DONE, WorkItemStatus.FAILED))
+_ABOUT_FILES = ("error", "solution", "decision", "insight", "pattern")
+
+
+@dataclass(frozen=True, slots=True)
+class ContextItem:
+    """Something that matters now: the record, the section it stands in and why it is there."""
+
+    record: Record
+    section: str
+    reason: str
+    text: str
+
+    @property
+    def id(self) -> str:
+        return str(self.record.key)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkingContext:
+    """What matters now, section by section, and what there was no room for."""
+
+    items: tuple[ContextItem, ...]
+    left_out: tuple[ContextItem, ...]
+    plan: LayerPlan
+    git: GitContext | None = None
+    degraded: str = ""
+
+    def section(self, name: str) -> tuple[ContextItem, ...]:
+        """The items of one section, most telling first."""
+        return tuple(item for item in self.items if item.section == name)
+
+    def to_prompt(self) -> str:
+        """The items as text for a language model, each with its reason."""
+        return _written(self.items)
+
+
+Place = Callable[[], Iterable[tuple[Record, str]]]
+
+
+class ContextReader:
+    """Gathers what matters now from every place that knows something."""
+
+    def __init__(self, storage: StorageBackend, retrieval: RetrievalEngine) -> None:
+        self._storage = storage
+        self._retrieval = retrieval
+
+    def read(
+        self,
+        scope: Scope,
+        by: Attribution,
+        activity: str,
+        files: Sequence[str],
+        branch: str | None,
+        max_tokens: int,
+        git: GitContext | None = None,
+    ) -> WorkingContext:
+        """What matters now, the best of every section first, up to the budget."""
+        if not isinstance(activity, str):
+            raise ValidationError("get_context", "activity", activity, "must be a text that says what is being done")
+        if isinstance(max_tokens, bool) or not isinstance(max_tokens, int) or max_tokens < 0:
+            raise ValidationError("get_context", "max_tokens", max_tokens, "must be a whole number of at least 0")
+        here = _Here(self._storage, self._retrieval, scope, by, activity.strip(), _checked_files(files), branch)
+        sections = [list(_items(name, place())) for name, place in here.places().items()]
+        chosen, left_out = _packed(sections, max_tokens)
+        return WorkingContext(chosen, left_out, here.plan(), git, here.degraded)
+
+
+class _Here:
+    """One question for what matters now, from one place."""
+
+    def __init__(
+        self,
+        storage: StorageBackend,
+        retrieval: RetrievalEngine,
+        scope: Scope,
+        by: Attribution,
+        activity: str,
+        files: tuple[str, ...],
+        branch: str | None,
+    ) -> None:
+        self._storage, self._retrieval = storage, retrieval
+        self._scope, self._by = scope, by
+        self._activity, self._files, self._branch = activity, files, branch
+        self._session = by.session_id or scope.session_id
+        self._user = viewer(scope, by)
+        self._now = clock.now()
+        self._seen = And(seen_from_here(scope, by, ALIVE), ALIVE.predicate(self._now))
+        self._horizons: dict[Scope, list[Predicate]] = {}
+        self.degraded = ""
+
+    def places(self) -> dict[str, Place]:
+        """The sections in the order they are shown, and where each comes from."""
+        return {
+            "Working set": self._working_set,
+            "Open tasks": self._open_tasks,
+            "These files": self._about_files,
+            "This branch": self._on_branch,
+            "Preferences": self._preferences,
+            "Recent decisions": self._decisions,
+            "Related": self._related,
+        }
+
+    def plan(self) -> LayerPlan:
+        return route_layers(
+            self._activity,
+            user_id=self._user,
+            project_id=self._scope.project_id,
+            session_id=self._session,
+            now=self._now,
+        )
+
+    # ------------------------------------------------------------------ the sections
+
+    def _working_set(self) -> Iterator[tuple[Record, str]]:
+        if self._session is None:
+            return
+        held = And(Compare("session_id", "eq", self._session), Compare("working_memory", "eq", True))
+        order = (Order("context_window_position"), Order("position_in_session"))
+        places = self._storage.find(SessionMemory, Scope.everywhere(), held, order, 4 * _EACH)
+        ids = [place.memory_id for place in places]
+        memories = {memory.id: memory for memory in self._memories(In("id", ids), 4 * _EACH)} if ids else {}
+        for key in ids:
+            if key in memories:
+                yield memories[key], "it is being worked on in this session"
+
+    def _open_tasks(self) -> Iterator[tuple[Record, str]]:
+        for item in self._work_items():
+            yield item, f"the work item is {item.status.replace('_', ' ')}"
+        where = And(self._seen, Compare("memory_type", "eq", "task"))
+        tasks = islice(self._storage.iterate(Memory, self._scope, where, _NEWEST, page_size=100), _MOST_TASKS)
+        for memory in islice((task for task in tasks if not _is_done(task)), _EACH):
+            yield memory, "a task that nothing says is done"
+
+    def _work_items(self) -> list[WorkItem]:
+        if self._scope.project_id is None:
+            return []
+        is_open = In("status", [str(status) for status in _OPEN_ITEMS])
+        in_project = Scope(project_id=self._scope.project_id)
+        return self._storage.find(WorkItem, in_project, is_open, (Order("priority", "desc"),), _EACH)
+
+    def _about_files(self) -> Iterator[tuple[Record, str]]:
+        if not self._files:
+            return
+        about = Or(*(At("context_json", "files", name) for name in self._files))
+        for memory in self._memories(And(about, *self._recent(self._scope)), _EACH):
+            named = [name for name in self._files if name in _listed(memory.context_json.get("files"))]
+            yield memory, f"it is about {', '.join(named[:3])}"
+        of_type = And(self._seen, In("memory_type", _ABOUT_FILES))
+        for name in self._files:
+            base = PurePath(name).name
+            for hit in self._storage.search_text(Memory, base, self._scope, of_type, _EACH):
+                if base.casefold() in hit.record.text().casefold():
+                    yield hit.record, f"it names {base}"
+
+    def _on_branch(self) -> Iterator[tuple[Record, str]]:
+        if self._branch is None:
+            return
+        here = At("git_context_json", "branch", self._branch)
+        for memory in self._memories(And(here, *self._recent(self._scope)), _EACH):
+            yield memory, f"it was written on the branch {self._branch}"
+
+    def _preferences(self) -> Iterator[tuple[Record, str]]:
+        if self._user is None:
+            return
+        mine = Scope(user_id=self._user)
+        for preference in self._storage.find(UserPreference, mine, order=(Order("timestamp", "desc"),), limit=_EACH):
+            yield preference, f"a preference of {self._user}"
+        of_type = Compare("memory_type", "eq", "user_preference")
+        own = And(ALIVE.predicate(self._now), of_type, *self._recent(mine))
+        for memory in self._storage.find(Memory, mine, own, _NEWEST, _EACH):
+            yield memory, f"a preference of {self._user}"
+
+    def _decisions(self) -> Iterator[tuple[Record, str]]:
+        for memory in self._memories(Compare("memory_type", "eq", "decision"), _EACH):
+            yield memory, f"decided {_ago(memory, self._now)}"
+
+    def _related(self) -> Iterator[tuple[Record, str]]:
+        if not self._activity:
+            return
+        found = search(self._retrieval, self._activity, self._scope, self._by, limit=_EACH, routed=True)
+        self.degraded = found.degraded
+        for hit in found:
+            yield hit.memory, f"it fits the activity ({hit.score:.2f}, found by {', '.join(hit.explanation.found_by)})"
+
+    def _recent(self, scope: Scope) -> list[Predicate]:
+        """What bounds a look through a large scope to its newest memories."""
+        if scope not in self._horizons:
+            newest = self._storage.values(Memory, ("created_at",), scope, order=_NEWEST, limit=_LOOKED_INTO)
+            is_large = len(newest) == _LOOKED_INTO
+            self._horizons[scope] = [Compare("created_at", "ge", newest[-1][0])] if is_large else []
+        return self._horizons[scope]
+
+    def _memories(self, where: Predicate, limit: int) -> list[Memory]:
+        return self._storage.find(Memory, self._scope, And(self._seen, where), _NEWEST, limit)
+
+
+# ---------------------------------------------------------------------- packing
+
+
+def _items(section: str, found: Iterable[tuple[Record, str]]) -> Iterator[ContextItem]:
+    for record, reason in found:
+        yield ContextItem(record, section, reason, f"- {_line(record)} ({as_data(reason)})")
+
+
+def _packed(
+    sections: Sequence[Sequence[ContextItem]], max_tokens: int
+) -> tuple[tuple[ContextItem, ...], tuple[ContextItem, ...]]:
+    """In turns, the best of each section first; what stands in one section is not repeated in another."""
+    chosen: list[ContextItem] = []
+    left_out: list[ContextItem] = []
+    known: set[tuple[str, str]] = set()
+    room = max_tokens
+    for turn in range(max((len(section) for section in sections), default=0)):
+        for section in sections:
+            if turn >= len(section) or (key := (section[turn].record.spec.kind, section[turn].id)) in known:
+                continue
+            known.add(key)
+            cost = _cost(section[turn], chosen)
+            (chosen if cost <= room else left_out).append(section[turn])
+            room -= cost if cost <= room else 0
+    # Parts may take a token more together than apart.
+    while chosen and count_tokens(_written(chosen)) > max_tokens:
+        left_out.append(chosen.pop())
+    names = {item.section: place for place, section in enumerate(sections) for item in section}
+    return tuple(sorted(chosen, key=lambda item: names[item.section])), tuple(left_out)
+
+
+def _cost(item: ContextItem, chosen: Sequence[ContextItem]) -> int:
+    """What an item takes of the budget, with its heading where it is the first of its section."""
+    heading = "" if any(other.section == item.section for other in chosen) else f"\n## {item.section}\n"
+    return count_tokens(f"{heading}{item.text}\n")
+
+
+def _written(items: Iterable[ContextItem]) -> str:
+    by_section: dict[str, list[str]] = {}
+    for item in items:
+        by_section.setdefault(item.section, []).append(item.text)
+    return "\n\n".join(f"## {name}\n" + "\n".join(lines) for name, lines in by_section.items())
+
+
+def _line(record: Any) -> str:
+    if isinstance(record, Memory):
+        moment = record.event_time or record.created_at
+        return f"[{moment:%Y-%m-%d}] {record.memory_type}: {_shown(': '.join(filter(None, _said(record))))}"
+    if isinstance(record, WorkItem):
+        return f"{record.item_type}: {_shown(record.title)}"
+    return _shown(record.text())
+
+
+def _said(memory: Memory) -> tuple[str, str]:
+    long = len(memory.content) > _LONGEST_SHOWN and memory.summary
+    return memory.title, (memory.summary or memory.content) if long else memory.content
+
+
+def _shown(text: str) -> str:
+    shown = as_data(text)
+    return shown if len(shown) <= _LONGEST_SHOWN else shown[:_LONGEST_SHOWN].rstrip() + "…"
+
+
+def _is_done(task: Memory) -> bool:
+    status = (task.content_json or {}).get("status")
+    return not set(_DONE).isdisjoint({str(status).casefold(), *(tag.casefold() for tag in task.tags)})
+
+
+def _ago(memory: Memory, now: datetime) -> str:
+    days = (now - (memory.event_time or memory.created_at)).days
+    return "today" if days <= 0 else "yesterday" if days == 1 else f"{days:,} days ago"
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def _checked_files(files: Sequence[str]) -> tuple[str, ...]:
+    if isinstance(files, str) or not all(isinstance(name, str) and name.strip() for name in files):
+        raise ValidationError("get_context", "files", files, "must be a list of file names")
+    return tuple(dict.fromkeys(files))[:_MOST_FILES]

@@ -1,0 +1,209 @@
+"""Filters: which general memories a caller asks for, and which of them it may see at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from datetime import datetime, timedelta
+from typing import Any
+
+from alma import clock
+from alma.errors import ValidationError
+from alma.model.fields import check_timestamp
+from alma.model.governance import Attribution
+from alma.model.memory import Layer, importance_of
+from alma.model.query import And, At, Compare, Has, In, Missing, Or, Predicate
+from alma.model.scope import Scope
+from alma.retrieval.router import in_session, public
+
+Path = str | tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryFilter:
+    """What memories must be like; everything that is given must hold.
+
+    `tags` must all be there, of `any_tags` one. `layers` means one of them; a memory without layers is the project's.
+    `content` compares what `content_json` holds under a key, or under a path written as a tuple or with dots, with a
+    value; a list there must have the value. Times are half open: from `since` up to, but not at, `until`. What is
+    archived, deleted or expired is left out unless it is asked for.
+    """
+
+    types: Sequence[str] = ()
+    categories: Sequence[str] = ()
+    tags: Sequence[str] = ()
+    any_tags: Sequence[str] = ()
+    layers: Sequence[Layer | str] = ()
+    user_id: str | None = None
+    project_id: str | None = None
+    session_id: str | None = None
+    source_agent: str | None = None
+    event_since: datetime | None = None
+    event_until: datetime | None = None
+    created_since: datetime | None = None
+    created_until: datetime | None = None
+    min_importance: float | None = None
+    min_priority: int | None = None
+    content: Mapping[Path, Any] = field(default_factory=dict)
+    private: bool | None = None
+    include_archived: bool = False
+    include_deleted: bool = False
+    include_expired: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("types", "categories", "tags", "any_tags", "layers"):
+            object.__setattr__(self, name, _several(name, getattr(self, name)))
+        object.__setattr__(self, "layers", tuple(checked_layer(layer) for layer in self.layers))
+        for name in ("event_since", "event_until", "created_since", "created_until"):
+            object.__setattr__(self, name, _moment(name, getattr(self, name)))
+        if not isinstance(self.content, Mapping):
+            raise ValidationError("filter", "content", self.content, "must be a dict of paths and values")
+
+    @property
+    def narrows(self) -> bool:
+        """Whether anything is asked for besides what is left out by default."""
+        return any(getattr(self, each.name) not in ((), None, {}) for each in fields(self) if _narrowing(each.name))
+
+    def predicate(self, now: datetime) -> Predicate:
+        """The filter as a question that every store answers inside its search."""
+        return And(*self._what(), *self._whose(), *self._when(), *self._worth(), *self._alive(now))
+
+    def _what(self) -> Iterable[Predicate]:
+        if self.types:
+            # One of one is looked up and sorted by an index.
+            yield In("memory_type", self.types) if len(self.types) > 1 else Compare("memory_type", "eq", self.types[0])
+        if self.categories:
+            yield In("category", self.categories)
+        yield from (Has("tags", tag) for tag in self.tags)
+        if self.any_tags:
+            yield Or(*(Has("tags", tag) for tag in self.any_tags))
+        if self.layers:
+            yield in_layers(self.layers)
+        yield from (At("content_json", _keys(path), value) for path, value in self.content.items())
+
+    def _whose(self) -> Iterable[Predicate]:
+        for name in ("user_id", "project_id", "session_id", "source_agent"):
+            if getattr(self, name) is not None:
+                yield Compare(name, "eq", getattr(self, name))
+        if self.private is not None:
+            yield Compare("is_private", "eq", self.private)
+
+    def _when(self) -> Iterable[Predicate]:
+        if self.created_since is not None:
+            yield Compare("created_at", "ge", self.created_since)
+        if self.created_until is not None:
+            yield Compare("created_at", "lt", self.created_until)
+        if self.event_since is not None:
+            yield _happened("ge", self.event_since)
+        if self.event_until is not None:
+            yield _happened("lt", self.event_until)
+
+    def _worth(self) -> Iterable[Predicate]:
+        if self.min_importance is not None:
+            yield Compare("importance_score", "ge", _share("min_importance", self.min_importance))
+        if self.min_priority is not None:
+            yield Compare("importance_score", "ge", _least_importance(self.min_priority))
+
+    def _alive(self, now: datetime) -> Iterable[Predicate]:
+        if not self.include_deleted:
+            yield Compare("is_active", "eq", True)
+        if not self.include_archived:
+            yield Compare("is_archived", "eq", False)
+        if not self.include_expired:
+            yield Or(Missing("expires_at"), Compare("expires_at", "gt", now))
+
+
+def viewer(scope: Scope, by: Attribution) -> str | None:
+    """Who is asking: the user an act is attributed to, or else the one whose memories are asked for."""
+    return by.user_id if by.user_id is not None else scope.user_id
+
+
+def visible(scope: Scope, by: Attribution) -> Predicate:
+    """What a caller may see of a scope: private memories are seen by their user alone."""
+    return public(viewer(scope, by))
+
+
+def seen_from_here(scope: Scope, by: Attribution, wanted: MemoryFilter) -> Predicate:
+    """What may be seen, without what other sessions keep to themselves when the caller is in one.
+
+    Whoever names a session or layers wants what is there.
+    """
+    if by.session_id is None or scope.session_id is not None or wanted.session_id is not None or wanted.layers:
+        return visible(scope, by)
+    return And(visible(scope, by), in_session(by.session_id))
+
+
+def in_layers(layers: Iterable[Layer | str]) -> Predicate:
+    """A memory assigned to one of the layers; one without any is the project's."""
+    chosen = [Layer(layer) for layer in layers]
+    parts: list[Predicate] = [Compare(f"layer_{layer}", "eq", True) for layer in chosen]
+    if Layer.PROJECT in chosen:
+        parts.append(And(*(Compare(f"layer_{layer}", "eq", False) for layer in Layer)))
+    return Or(*parts)
+
+
+def checked_layer(layer: Layer | str) -> Layer:
+    try:
+        return Layer(layer)
+    except ValueError:
+        raise ValidationError("filter", "layers", layer, f"must be among {', '.join(Layer)}") from None
+
+
+def age_limit(older_than: timedelta | datetime) -> datetime:
+    """The instant before which something is old enough."""
+    if isinstance(older_than, timedelta):
+        if older_than < timedelta(0):
+            raise ValidationError("filter", "older_than", older_than, "must not be negative")
+        return clock.now() - older_than
+    moment = _moment("older_than", older_than)
+    if moment is None:
+        raise ValidationError("filter", "older_than", older_than, "must be a duration or a datetime")
+    return moment
+
+
+def _narrowing(name: str) -> bool:
+    return not name.startswith("include_")
+
+
+def _several(name: str, values: Any) -> tuple[Any, ...]:
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise ValidationError("filter", name, values, "must be a list")
+    return tuple(values)
+
+
+def _moment(name: str, moment: datetime | None) -> datetime | None:
+    if moment is None:
+        return None
+    try:
+        return check_timestamp(moment)
+    except ValueError as exc:
+        raise ValidationError("filter", name, moment, str(exc)) from None
+
+
+def _happened(op: Any, moment: datetime) -> Predicate:
+    """When it happened; what does not say so happened when it was written down."""
+    return Or(Compare("event_time", op, moment), And(Missing("event_time"), Compare("created_at", op, moment)))
+
+
+def _share(name: str, value: float) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+        raise ValidationError("filter", name, value, "must be a number between 0 and 1")
+    return float(value)
+
+
+def _least_importance(priority: int) -> float:
+    """The lowest importance whose priority is this high: priorities are rounded, halves to the even one."""
+    if isinstance(priority, bool) or not isinstance(priority, int) or not 1 <= priority <= 10:
+        raise ValidationError("filter", "min_priority", priority, "must be a whole number from 1 to 10")
+    if priority == 1:
+        return 0.0
+    half_below = (priority - 1.5) / 9
+    return half_below if 1 + round(half_below * 9) >= priority else half_below + 1e-9 * importance_of(10)
+
+
+def _keys(path: Path) -> tuple[str, ...]:
+    return tuple(path.split(".")) if isinstance(path, str) else tuple(path)
+
+
+ALIVE = MemoryFilter()
+"""Whatever is neither deleted, archived nor expired."""

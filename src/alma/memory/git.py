@@ -1,0 +1,194 @@
+"""Git context: branch, commit, remote and dirty state of a working directory, read without ever starting a shell."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+_MOST_BYTES = 1 << 20
+_MOST_REFS_BYTES = 64 << 20
+_LONGEST_BRANCH = 200
+_SECONDS = 5.0
+_COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_UNPRINTABLE = re.compile(r"[\x00-\x20\x7f]")
+# Attributes of the empty tree: none. Filters that a repository names in its own would be run otherwise. By hash length.
+_EMPTY_TREE = {
+    40: "4b825dc642cb6eb9a060e54bf8d69288fbee4904",
+    64: "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class GitContext:
+    """Where a working directory stands; None for what cannot be told.
+
+    Without a branch the head is detached. The remote carries no credentials.
+    """
+
+    root: str
+    branch: str | None = None
+    commit: str | None = None
+    remote: str | None = None
+    dirty: bool | None = None
+
+    @property
+    def is_detached(self) -> bool:
+        return self.branch is None and self.commit is not None
+
+    def to_json(self) -> dict[str, Any]:
+        """For the `git_context_json` of a memory."""
+        known = {"branch": self.branch, "commit": self.commit, "remote": self.remote, "dirty": self.dirty}
+        return {name: value for name, value in known.items() if value is not None}
+
+
+def read_git_context(directory: str | os.PathLike[str] | None = None, *, with_dirty: bool = True) -> GitContext | None:
+    """The Git context of a directory, by default the current one, or None where there is no repository.
+
+    Branch, commit and remote are read from the files of the repository; only whether there are changes is asked of
+    git, if it is installed, and remains None otherwise.
+    """
+    found = _repository(Path.cwd() if directory is None else Path(directory))
+    if found is None:
+        return None
+    root, git_dir = found
+    common = _common_dir(git_dir)
+    branch, commit = _head(git_dir, common)
+    return GitContext(
+        root=str(root),
+        branch=branch,
+        commit=commit,
+        remote=_remote(common),
+        dirty=_is_dirty(root, _EMPTY_TREE[len(commit or "") or 40]) if with_dirty else None,
+    )
+
+
+def without_credentials(url: str) -> str | None:
+    """A remote's address without names, passwords and tokens; None where it cannot be told what is one."""
+    if _UNPRINTABLE.search(url):
+        return None
+    if "://" not in url:
+        # As in git@host:path, where the name is that of an account all share, or a local path.
+        return url if "@" not in url or re.fullmatch(r"[A-Za-z0-9._-]+@[^@:]+:[^@]*", url) else None
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        return None
+    place = (f"[{host}]" if ":" in host else host) + (f":{port}" if port else "")
+    return urlunsplit((parts.scheme, place, parts.path, "", ""))
+
+
+# ---------------------------------------------------------------------- the files of a repository
+
+
+def _repository(directory: Path) -> tuple[Path, Path] | None:
+    """The top of the working tree and its git folder, which a worktree or submodule has elsewhere."""
+    try:
+        here = directory.resolve()
+    except (OSError, RuntimeError):
+        return None
+    for folder in (here, *here.parents):
+        entry = folder / ".git"
+        if (entry / "HEAD").is_file():
+            return folder, entry
+        if entry.is_file():
+            pointed = _text(entry).removeprefix("gitdir:").strip()
+            target = (folder / pointed) if pointed else None
+            return (folder, target) if target is not None and (target / "HEAD").is_file() else None
+    return None
+
+
+def _common_dir(git_dir: Path) -> Path:
+    """Where worktrees keep what they share."""
+    pointed = _text(git_dir / "commondir").strip()
+    return git_dir / pointed if pointed else git_dir
+
+
+def _head(git_dir: Path, common: Path) -> tuple[str | None, str | None]:
+    head = _text(git_dir / "HEAD").strip()
+    if not head.startswith("ref:"):
+        return None, head if _COMMIT.fullmatch(head) else None
+    name = head.removeprefix("ref:").strip()
+    if not _is_ref(name):
+        return None, None
+    branch = name.removeprefix("refs/heads/") if name.startswith("refs/heads/") else None
+    if branch is not None and len(branch) > _LONGEST_BRANCH:
+        branch = None
+    return branch, _commit_of(name, git_dir, common)
+
+
+def _is_ref(name: str) -> bool:
+    """A name inside the repository, whatever somebody wrote into its HEAD."""
+    parts = name.split("/")
+    return (
+        parts[0] == "refs"
+        and len(parts) > 1
+        and not _UNPRINTABLE.search(name)
+        and not any(part in ("", ".", "..") or part == ".invalid" for part in parts)
+    )
+
+
+def _commit_of(name: str, git_dir: Path, common: Path) -> str | None:
+    for folder in (git_dir, common):
+        commit = _text(folder / name).strip()
+        if _COMMIT.fullmatch(commit):
+            return commit
+    for line in _text(common / "packed-refs", _MOST_REFS_BYTES).splitlines():
+        commit, _, packed = line.partition(" ")
+        if packed == name and _COMMIT.fullmatch(commit):
+            return commit
+    return None
+
+
+def _remote(common: Path) -> str | None:
+    """The address of origin, or of the only other remote."""
+    section, urls = "", dict[str, str]()
+    for line in _text(common / "config").splitlines():
+        stripped = line.strip()
+        if stripped.startswith("["):
+            heading = re.fullmatch(r'\[remote "([^"\\]+)"\].*', stripped)
+            section = heading[1] if heading else ""
+        elif section and (setting := re.fullmatch(r"url\s*=\s*(.+)", stripped, re.IGNORECASE)):
+            urls.setdefault(section, setting[1].strip().strip('"'))
+    url = urls.get("origin") or (next(iter(urls.values())) if len(urls) == 1 else None)
+    return None if url is None else without_credentials(url)
+
+
+def _text(path: Path, most: int = _MOST_BYTES) -> str:
+    """What a file says, or nothing where it cannot be read, is no plain file or is larger than such a file can be."""
+    try:
+        if not path.is_file() or path.stat().st_size > most:
+            return ""
+        return path.read_text(encoding="utf-8", errors="replace")
+    except (OSError, ValueError):
+        return ""
+
+
+# ---------------------------------------------------------------------- what only git can tell
+
+
+def _is_dirty(root: Path, empty_tree: str) -> bool | None:
+    """Whether there are changes; nothing of the repository becomes part of the command."""
+    command = ["git", "-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}", "status", "--porcelain"]
+    # What points git elsewhere, or adds settings, comes from around us and not from the directory.
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    extra = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "GIT_ATTR_SOURCE": empty_tree, "LC_ALL": "C"}
+    try:
+        ran = subprocess.run(
+            command,
+            cwd=root,
+            env={**kept, **extra},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            timeout=_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return bool(ran.stdout.strip()) if ran.returncode == 0 else None

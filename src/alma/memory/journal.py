@@ -1,0 +1,216 @@
+"""The journal: general memories are created, read, changed, deleted and searched here, by whoever may."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+
+from alma import clock
+from alma.errors import ValidationError
+from alma.memory.access import FLUSH_SECONDS, add_judgement
+from alma.memory.context import ContextReader, WorkingContext
+from alma.memory.deletion import BulkDeletion, delete_many
+from alma.memory.filters import ALIVE, MemoryFilter, age_limit, seen_from_here, visible
+from alma.memory.git import GitContext, read_git_context
+from alma.memory.keeper import READABLE, Keeper, Writer, because_of
+from alma.memory.pages import NEWEST_FIRST, Page, read_page
+from alma.memory.promotion import DEFAULT_RULES, Promotion, PromotionRules, Promotions
+from alma.memory.search import SearchResult, search
+from alma.memory.summary import LanguageModel, Summary, summarize
+from alma.model.governance import ANONYMOUS, Attribution
+from alma.model.memory import Memory
+from alma.model.query import And, Compare, In, Order
+from alma.model.scope import Scope
+from alma.retrieval.engine import RetrievalEngine
+from alma.retrieval.searching import Mode
+from alma.storage.base import StorageBackend, Transaction
+
+_MOST_SUMMARIZED = 1_000
+
+
+class Journal(Keeper):
+    """The general memories of a store.
+
+    Every call names a scope, and says in `by` who acts: private memories are seen by their user alone, and a caller
+    in a session sees, besides its own, no memories of the session layer. Reads are counted in the background; `close`
+    writes what was counted last.
+    """
+
+    def __init__(
+        self,
+        storage: StorageBackend,
+        writer: Writer,
+        retrieval: RetrievalEngine,
+        *,
+        llm: LanguageModel | None = None,
+        promotion_rules: PromotionRules = DEFAULT_RULES,
+        count_reads: bool = True,
+        flush_seconds: float = FLUSH_SECONDS,
+    ) -> None:
+        super().__init__(storage, writer, retrieval, count_reads=count_reads, flush_seconds=flush_seconds)
+        self._llm = llm
+        self._promotions = Promotions(storage, promotion_rules)
+        self._context = ContextReader(storage, retrieval)
+
+    # ------------------------------------------------------------------ many memories
+
+    def batch_read(
+        self,
+        scope: Scope,
+        *,
+        by: Attribution = ANONYMOUS,
+        ids: Iterable[str] | None = None,
+        where: MemoryFilter | None = None,
+        sort: Sequence[str] = NEWEST_FIRST,
+        limit: int = 50,
+        offset: int = 0,
+        cursor: str | None = None,
+    ) -> Page:
+        """The memories with these ids, in their order, or a page of those the filter lets through.
+
+        Ids count as reads, pages do not.
+        """
+        if ids is not None:
+            return self._by_ids(scope, by, ids, where)
+        wanted = where or ALIVE
+        others = dataclasses.replace(wanted, types=())
+        seen = And(seen_from_here(scope, by, wanted), others.predicate(clock.now()))
+        return read_page(self._storage, scope, seen, sort, limit, offset, cursor, wanted.types)
+
+    def bulk_delete(
+        self,
+        scope: Scope,
+        *,
+        where: MemoryFilter | None = None,
+        older_than: timedelta | datetime | None = None,
+        by: Attribution = ANONYMOUS,
+        hard: bool = False,
+        dry_run: bool = False,
+        reason: str | None = None,
+    ) -> BulkDeletion:
+        """Delete what the filter lets through and is older than this, by when it was created; one of both is needed."""
+        wanted = where or ALIVE
+        if older_than is None and not wanted.narrows:
+            raise ValidationError("bulk_delete", "where", where, "must say what to delete: a type, tags, an age …")
+        parts = [visible(scope, by), wanted.predicate(clock.now())]
+        if older_than is not None:
+            parts.append(Compare("created_at", "lt", age_limit(older_than)))
+        return delete_many(self._storage, scope, And(*parts), because_of(by, reason), hard=hard, dry_run=dry_run)
+
+    def search(
+        self,
+        query: str,
+        scope: Scope,
+        *,
+        by: Attribution = ANONYMOUS,
+        mode: Mode = "hybrid",
+        where: MemoryFilter | None = None,
+        min_similarity: float | None = None,
+        limit: int = 10,
+        routed: bool = False,
+        now: datetime | None = None,
+    ) -> SearchResult:
+        """The memories that answer a question best, each with the reasons for its score; they count as read.
+
+        `routed` lets the question's words choose the layers that are looked into.
+        """
+        found = search(
+            self._retrieval,
+            query,
+            scope,
+            by,
+            mode=mode,
+            where=where,
+            min_similarity=min_similarity,
+            limit=limit,
+            routed=routed,
+            now=now,
+        )
+        self.record_reads([hit.memory.id for hit in found], by)
+        return found
+
+    def summarize(
+        self,
+        scope: Scope,
+        *,
+        by: Attribution = ANONYMOUS,
+        where: MemoryFilter | None = None,
+        max_tokens: int = 300,
+    ) -> Summary:
+        """What a session (a scope or filter that names it) or a time range was about.
+
+        The most telling sentences, or what a language model makes of them where the journal has one.
+        """
+        wanted = where or ALIVE
+        # Whoever names a session wants what it alone has.
+        seen = And(visible(scope, by), wanted.predicate(clock.now()))
+        newest = self._storage.find(Memory, scope, seen, (Order("created_at", "desc"),), _MOST_SUMMARIZED)
+        return summarize(newest, max_tokens, self._llm)
+
+    # ------------------------------------------------------------------ layers and context
+
+    def promotions(self, scope: Scope, *, by: Attribution = ANONYMOUS) -> list[Promotion]:
+        """Which memories have proved useful enough for a wider layer, and why; nothing is changed."""
+        self.flush()
+        return self._promotions.proposed(scope, by)
+
+    def promote(
+        self,
+        scope: Scope,
+        *,
+        by: Attribution = ANONYMOUS,
+        memory_ids: Iterable[str] | None = None,
+        dry_run: bool = False,
+    ) -> list[Promotion]:
+        """Promote what the rules propose, all of it or these memories; returns what was, or would be, promoted."""
+        self.flush()
+        return self._promotions.promote(scope, by, memory_ids, dry_run=dry_run)
+
+    def demote(self, memory_id: str, scope: Scope, *, by: Attribution = ANONYMOUS, reason: str | None = None) -> Memory:
+        """Take a memory's last promotion back: its layers are again exactly what they were.
+
+        It also counts as saying that the memory did not help, so that it does not rise again by itself.
+        """
+        return self._promotions.demote(memory_id, scope, by, reason)
+
+    def mark_helpful(self, memory_id: str, scope: Scope, *, by: Attribution = ANONYMOUS, helpful: bool = True) -> None:
+        """Say that a memory helped, or did not; it counts towards its promotion."""
+
+        def judge(tx: Transaction) -> None:
+            self._held(tx, memory_id, scope, by, READABLE)
+            add_judgement(tx, memory_id, helpful, by.session_id)
+
+        self._storage.write(judge, by)
+
+    def get_context(
+        self,
+        scope: Scope,
+        *,
+        activity: str = "",
+        files: Sequence[str] = (),
+        git_branch: str | None = None,
+        git: GitContext | None = None,
+        directory: str | os.PathLike[str] | None = None,
+        by: Attribution = ANONYMOUS,
+        max_tokens: int = 2000,
+    ) -> WorkingContext:
+        """What matters now: the working set, open tasks, what is known of these files and this branch, and why.
+
+        The branch is the one that is named, or that of the Git context, which a working directory tells.
+        """
+        if git is None and directory is not None:
+            git = read_git_context(directory)
+        found = self._context.read(
+            scope, by, activity, files, git_branch or (git.branch if git is not None else None), max_tokens, git
+        )
+        self.record_reads([item.record.key for item in found.items if isinstance(item.record, Memory)], by)
+        return found
+
+    def _by_ids(self, scope: Scope, by: Attribution, ids: Iterable[str], where: MemoryFilter | None) -> Page:
+        wanted = list(dict.fromkeys(ids))
+        seen = And(In("id", wanted), visible(scope, by), (where or READABLE).predicate(clock.now()))
+        found = {memory.id: memory for memory in self._storage.find(Memory, scope, seen)}
+        self.record_reads(found, by)
+        return Page(tuple(found[key] for key in wanted if key in found))

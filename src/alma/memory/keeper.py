@@ -1,0 +1,269 @@
+"""Keeping single memories: created, read, changed and deleted by whoever may, and counted as read."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any, Protocol, Self
+
+from alma import clock
+from alma.errors import ConflictError, NotFoundError, StorageError, UniquenessError
+from alma.memory.access import FLUSH_SECONDS, AccessRecorder
+from alma.memory.assignment import with_assigned
+from alma.memory.entries import Content, changed_memory, checked_changes, new_memory
+from alma.memory.filters import MemoryFilter, visible
+from alma.memory.git import GitContext
+from alma.model.governance import ANONYMOUS, Attribution, Setting
+from alma.model.memory import Memory, MemoryVersion
+from alma.model.query import And, Compare, In, Order, matches
+from alma.model.record import Record
+from alma.model.scope import Scope
+from alma.retrieval.engine import RetrievalEngine
+from alma.storage.base import StorageBackend, Transaction
+
+_EVERYWHERE = Scope.everywhere()
+_SETTINGS = ("auto_categorization_enabled", "default_decay_rate")
+READABLE = MemoryFilter(include_archived=True)
+ANY_STATE = MemoryFilter(include_archived=True, include_deleted=True, include_expired=True)
+
+
+class Writer(Protocol):
+    """What text enters the store through: it adds vectors, and may refuse, mask or merge.
+
+    Where its `save` also takes a `source`, it is told where the text comes from.
+    """
+
+    def save(self, record: Record, by: Attribution = ...) -> object:
+        """Save one record; returns its id, or something that has it as `id`."""
+        ...
+
+
+class Keeper:
+    """Keeps single memories; see `Journal`, which does so too."""
+
+    def __init__(
+        self,
+        storage: StorageBackend,
+        writer: Writer,
+        retrieval: RetrievalEngine,
+        *,
+        count_reads: bool = True,
+        flush_seconds: float = FLUSH_SECONDS,
+    ) -> None:
+        self._storage = storage
+        self._writer = writer
+        self._retrieval = retrieval
+        self._access = AccessRecorder(storage, flush_seconds) if count_reads else None
+
+    # ------------------------------------------------------------------ one memory
+
+    def create(
+        self,
+        content: Content,
+        *,
+        by: Attribution = ANONYMOUS,
+        git: GitContext | None = None,
+        source: str | None = None,
+        **fields: Any,
+    ) -> Memory:
+        """Remember something and return it as it is stored.
+
+        `content` is text, or JSON with a `text`. `fields` are those of a memory, `layers` by name and `ttl_seconds`;
+        None says nothing. Category, importance and layers that are not given are assigned, with their reasons under
+        `context_json["assigned"]`. `source` is where the text comes from, for a writer that wants to know.
+        """
+        given = {name: value for name, value in fields.items() if value is not None}
+        if git is not None:
+            given.setdefault("git_context_json", git.to_json())
+        settings = self._settings()
+        memory = new_memory(content, {"decay_rate": settings["default_decay_rate"], **given}, by)
+        memory = with_assigned(memory, given, categorize=settings["auto_categorization_enabled"])
+        if "id" not in given:
+            return self._stored(self._save(memory, by, source))
+        self._warm(memory)
+
+        def create_once(tx: Transaction) -> object:
+            if tx.lock(Memory, [memory.id], _EVERYWHERE):
+                raise UniquenessError("memory", ("id",), (memory.id,))
+            return self._save(memory, by, source)
+
+        return self._stored(self._storage.write(create_once, by))
+
+    def get(
+        self, memory_id: str, scope: Scope, *, by: Attribution = ANONYMOUS, include_deleted: bool = False
+    ) -> Memory | None:
+        """The memory with this id, or None where there is none that the caller may see; counts as a read."""
+        found = self._visible(self._storage, memory_id, scope, by, ANY_STATE if include_deleted else READABLE)
+        if found is not None:
+            self.record_reads([memory_id], by)
+        return found
+
+    def require(self, memory_id: str, scope: Scope, *, by: Attribution = ANONYMOUS) -> Memory:
+        """The memory with this id, or NotFoundError."""
+        found = self.get(memory_id, scope, by=by)
+        if found is None:
+            raise NotFoundError("memory", memory_id)
+        return found
+
+    def update(
+        self,
+        memory_id: str,
+        changes: Mapping[str, Any],
+        scope: Scope,
+        *,
+        by: Attribution = ANONYMOUS,
+        reason: str | None = None,
+        expected_version: int | None = None,
+        expected_updated_at: datetime | None = None,
+        source: str | None = None,
+    ) -> Memory:
+        """Change some fields and return the memory; a ConflictError where it is not what the caller thinks it is."""
+        values, because = checked_changes(changes), because_of(by, reason)
+        before = self._visible(self._storage, memory_id, scope, by, READABLE)
+        if before is None:
+            raise NotFoundError("memory", memory_id)
+        self._warm(changed_memory(before, values))
+
+        def change(tx: Transaction) -> object:
+            current = self._held(tx, memory_id, scope, by, READABLE)
+            conflict = _conflict(tx, current, expected_version, expected_updated_at)
+            return conflict or self._save(changed_memory(current, values), because, source)
+
+        saved = self._storage.write(change, because)
+        if isinstance(saved, ConflictError):
+            # Not raised inside: it would be tried again, which would not help.
+            raise saved
+        return self._stored(saved)
+
+    def delete(
+        self,
+        memory_id: str,
+        scope: Scope,
+        *,
+        by: Attribution = ANONYMOUS,
+        hard: bool = False,
+        reason: str | None = None,
+    ) -> bool:
+        """Delete a memory so that `undelete` brings it back, or for good with `hard`; says whether there was one."""
+        because = because_of(by, reason)
+        state = ANY_STATE if hard else READABLE
+
+        def remove(tx: Transaction) -> bool:
+            try:
+                current = self._held(tx, memory_id, scope, by, state)
+            except NotFoundError:
+                return False
+            if hard:
+                return tx.delete(Memory, [memory_id], scope) > 0
+            tx.save(current.replace(is_active=False, updated_at=clock.now()))
+            return True
+
+        return self._storage.write(remove, because)
+
+    def undelete(
+        self, memory_id: str, scope: Scope, *, by: Attribution = ANONYMOUS, reason: str | None = None
+    ) -> Memory:
+        """Bring a deleted memory back, or NotFoundError where it is gone for good."""
+
+        def bring_back(tx: Transaction) -> str:
+            current = self._held(tx, memory_id, scope, by, ANY_STATE)
+            if not current.is_active:
+                tx.save(current.replace(is_active=True, updated_at=clock.now()))
+            return memory_id
+
+        return self._stored(self._storage.write(bring_back, because_of(by, reason)))
+
+    def version(self, memory_id: str, scope: Scope, *, by: Attribution = ANONYMOUS) -> int:
+        """The number of a memory's newest version, for `expected_version`."""
+        with self._storage.snapshot() as tx:
+            if self._visible(tx, memory_id, scope, by, ANY_STATE) is None:
+                raise NotFoundError("memory", memory_id)
+            return _version(tx, memory_id)
+
+    # ------------------------------------------------------------------ reads that were counted
+
+    def record_reads(self, memory_ids: Iterable[str], by: Attribution = ANONYMOUS) -> None:
+        """Count memories as read by whoever acts; it is written in the background."""
+        if self._access is not None:
+            self._access.record(memory_ids, by.session_id)
+
+    def flush(self) -> None:
+        """Write the reads counted so far."""
+        if self._access is not None:
+            self._access.flush()
+
+    def close(self) -> None:
+        """Write what was counted last; the storage stays open."""
+        if self._access is not None:
+            self._access.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # ------------------------------------------------------------------ how it is done
+
+    def _visible(
+        self, reader: StorageBackend | Transaction, memory_id: str, scope: Scope, by: Attribution, state: MemoryFilter
+    ) -> Memory | None:
+        where = And(Compare("id", "eq", memory_id), visible(scope, by), state.predicate(clock.now()))
+        found = reader.find(Memory, scope, where, limit=1)
+        return found[0] if found else None
+
+    def _held(self, tx: Transaction, memory_id: str, scope: Scope, by: Attribution, state: MemoryFilter) -> Memory:
+        """The memory as it is now, kept from other writers until the transaction ends."""
+        for memory in tx.lock(Memory, [memory_id], scope):
+            if matches(And(visible(scope, by), state.predicate(clock.now())), memory):
+                return memory
+        raise NotFoundError("memory", memory_id)
+
+    def _save(self, memory: Memory, by: Attribution, source: str | None) -> object:
+        save: Any = self._writer.save
+        if source is None or "source" not in inspect.signature(save).parameters:
+            return save(memory, by)
+        return save(memory, by, source=source)
+
+    def _warm(self, memory: Memory) -> None:
+        """Let the embedder see the text before a transaction waits for its vector: it remembers what it has seen."""
+        if memory.embedding is None:
+            self._retrieval.embedder.encode_texts([memory.text()])
+
+    def _stored(self, saved: object) -> Memory:
+        memory_id = str(getattr(saved, "id", saved))
+        stored = self._storage.get(Memory, memory_id, _EVERYWHERE)
+        if stored is None:
+            status, why = getattr(saved, "status", "not stored"), getattr(saved, "reason", None)
+            raise StorageError(f"the memory was {status} and cannot be read: {why or 'the writer did not say why'}")
+        return stored
+
+    def _settings(self) -> dict[str, Any]:
+        stored = self._storage.find(Setting, _EVERYWHERE, In("key", _SETTINGS))
+        usual: dict[str, Any] = {"auto_categorization_enabled": True, "default_decay_rate": 0.1}
+        return {**usual, **{setting.key: setting.typed_value for setting in stored}}
+
+
+def because_of(by: Attribution, reason: str | None) -> Attribution:
+    return by if reason is None else dataclasses.replace(by, reason=reason)
+
+
+def _conflict(
+    tx: Transaction, memory: Memory, expected_version: int | None, expected_updated_at: datetime | None
+) -> ConflictError | None:
+    if expected_updated_at is not None and memory.updated_at != expected_updated_at:
+        changed = memory.updated_at.isoformat()
+        return ConflictError(f"memory {memory.id!r} was changed at {changed}, after it was read: read it again")
+    if expected_version is not None and (actual := _version(tx, memory.id)) != expected_version:
+        return ConflictError(f"memory {memory.id!r} is at version {actual}, not at {expected_version}: read it again")
+    return None
+
+
+def _version(tx: Transaction, memory_id: str) -> int:
+    of_memory = And(Compare("memory_id", "eq", memory_id), Compare("kind", "eq", "memory"))
+    newest = tx.values(
+        MemoryVersion, ("version_number",), _EVERYWHERE, of_memory, (Order("version_number", "desc"),), 1
+    )
+    return int(newest[0][0]) if newest else 0

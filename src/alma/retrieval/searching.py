@@ -1,0 +1,57 @@
+"""Searching one way alone: general memories by the cosine of their meaning, or by the words they share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal
+
+from alma.model.memory import Memory
+from alma.model.query import And, In
+from alma.model.slice import Explanation, MemorySlice
+from alma.model.vector import Vector
+from alma.retrieval.router import Asked, Target
+from alma.storage.base import StorageBackend
+from alma.vectors.base import VectorIndex
+
+Mode = Literal["semantic", "keyword", "hybrid"]
+
+
+def by_meaning(
+    storage: StorageBackend, index: VectorIndex, targets: Sequence[Target], asked: Asked, vector: Vector
+) -> MemorySlice:
+    """The nearest memories, each with its cosine as the score."""
+    least = -1.0 if asked.min_similarity is None else asked.min_similarity
+
+    def near(target: Target) -> Iterator[Explanation]:
+        for key, cosine in index.search(Memory, vector, target.scope, target.where, asked.top_k):
+            if cosine >= least:
+                yield Explanation("memory", key, cosine, {"meaning": cosine}, ("meaning",), similarity=cosine)
+
+    with storage.snapshot():
+        return _best(storage, {target: list(near(target)) for target in targets}, asked)
+
+
+def by_words(storage: StorageBackend, targets: Sequence[Target], asked: Asked) -> MemorySlice:
+    """The memories that share words with the question, each with its BM25 as the score."""
+
+    def matching(target: Target) -> Iterator[Explanation]:
+        for key, score in storage.matching_ids(Memory, asked.query, target.scope, target.where, asked.top_k):
+            yield Explanation("memory", key, score, {"words": score}, ("words",))
+
+    with storage.snapshot():
+        return _best(storage, {target: list(matching(target)) for target in targets}, asked)
+
+
+def _best(storage: StorageBackend, found: Mapping[Target, Sequence[Explanation]], asked: Asked) -> MemorySlice:
+    """The best of all targets as storage has them; what it no longer shows is gone."""
+    memories: dict[str, Memory] = {}
+    for target, explained in found.items():
+        named = And(target.where, In("id", [each.id for each in explained]))
+        memories.update((memory.id, memory) for memory in storage.find(Memory, target.scope, named))
+    every = (each for explained in found.values() for each in explained if each.id in memories)
+    ranked = sorted(every, key=lambda each: (-each.score, each.id))
+    reasons: dict[str, Explanation] = {}
+    for each in ranked:
+        reasons.setdefault(each.id, each)
+    chosen = dict(list(reasons.items())[: asked.top_k])
+    return MemorySlice(memories=[memories[key] for key in chosen], query=asked.query, explanations=chosen)

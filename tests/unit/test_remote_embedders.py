@@ -17,10 +17,11 @@ from alma.embeddings.azure import AzureEmbedder
 from alma.embeddings.mock import MockEmbedder
 from alma.embeddings.openai import OpenAIEmbedder
 from alma.embeddings.remote import RemoteEmbedder
-from alma.embeddings.transport import _seconds
 from alma.errors import ConfigurationError, EmbeddingError
 from alma.model.secret import Secret
-from tests.support.embedding_server import KEY, EmbeddingServer, Reply, error
+from alma.retrying import retry_after_seconds
+from tests.support.embedding_server import KEY, EmbeddingServer
+from tests.support.http_server import Reply, error
 
 Make = Callable[..., RemoteEmbedder]
 
@@ -117,9 +118,9 @@ def test_a_wait_of_minutes_is_an_error_at_once(make: Make, server: EmbeddingServ
 
 
 def test_a_retry_after_may_be_a_date() -> None:
-    assert _seconds(format_datetime(clock.now() + timedelta(seconds=30))) == pytest.approx(30, abs=2)
-    assert _seconds("2") == 2
-    assert _seconds(None) is _seconds("soon") is None
+    assert retry_after_seconds(format_datetime(clock.now() + timedelta(seconds=30))) == pytest.approx(30, abs=2)
+    assert retry_after_seconds("2") == 2
+    assert retry_after_seconds(None) is retry_after_seconds("soon") is None
 
 
 def test_an_exhausted_quota_does_not_pass(make: Make, server: EmbeddingServer) -> None:

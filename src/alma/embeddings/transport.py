@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import json
-import random
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import Any
 
 from alma.errors import ConfigurationError, EmbeddingError
 from alma.model.secret import Secret
+from alma.retrying import RETRIED_STATUSES, Failure, retry_after_seconds, until_answered
 
-_RETRIED = frozenset({408, 409, 429, 500, 502, 503, 504})
-_LONGEST_WAIT_SECONDS = 60.0
 _LONGEST_QUOTE = 300
 
 
@@ -44,18 +39,10 @@ class Service:
 
     def post(self, body: Mapping[str, Any]) -> Any:
         """The service's answer; what may pass by itself is tried again, each time after a longer wait."""
-        for attempt in range(1, self.attempts + 1):
-            failure = self._attempt(body)
-            if isinstance(failure, _Answer):
-                return failure.content
-            wait = failure.wait_seconds(self.backoff_seconds, attempt)
-            if not failure.may_pass or attempt == self.attempts or wait > _LONGEST_WAIT_SECONDS:
-                tried = f" (tried {attempt} times)" if attempt > 1 else ""
-                raise EmbeddingError(f"{failure.sentence}{tried}") from failure.cause
-            time.sleep(wait)
-        raise AssertionError("the last attempt returns or raises")
+        answer = until_answered(lambda: self._attempt(body), self.attempts, self.backoff_seconds, EmbeddingError)
+        return answer.content
 
-    def _attempt(self, body: Mapping[str, Any]) -> _Answer | _Failure:
+    def _attempt(self, body: Mapping[str, Any]) -> _Answer | Failure:
         import http.client
         import urllib.error
 
@@ -67,7 +54,7 @@ class Service:
         except (OSError, http.client.HTTPException) as exc:
             return self._unreachable(exc)
         except ValueError as exc:
-            return _Failure(f"{self.name} answered with something that is not JSON", True, cause=exc)
+            return Failure(f"{self.name} answered with something that is not JSON", True, cause=exc)
 
     def _send(self, body: Mapping[str, Any]) -> bytes:
         import urllib.request
@@ -82,15 +69,15 @@ class Service:
             content: bytes = response.read()
         return content
 
-    def _refusal(self, status: int, retry_after: str | None, said: str, cause: Exception) -> _Failure:
+    def _refusal(self, status: int, retry_after: str | None, said: str, cause: Exception) -> Failure:
         # A wrong key is quoted, in part, by some services; an exhausted quota comes as 429 and does not pass.
         fix = self.fixes.get(status)
         quote = "" if status == 401 or not said else f": {self.key.hidden_in(said)}"
         sentence = f"{self.name} answered {status}{quote}{f'; {fix}' if fix else ''}"
-        may_pass = status in _RETRIED and "insufficient_quota" not in said
-        return _Failure(sentence, may_pass, _seconds(retry_after), cause)
+        may_pass = status in RETRIED_STATUSES and "insufficient_quota" not in said
+        return Failure(sentence, may_pass, retry_after_seconds(retry_after), cause)
 
-    def _unreachable(self, exc: Exception) -> _Failure:
+    def _unreachable(self, exc: Exception) -> Failure:
         import ssl
 
         reason = getattr(exc, "reason", exc)
@@ -99,29 +86,12 @@ class Service:
             said = f"did not answer within {self.timeout_seconds:g} seconds"
         else:
             said = f"cannot be reached at {host}: {str(reason) or type(reason).__name__}"
-        return _Failure(f"{self.name} {said}", not isinstance(reason, ssl.SSLCertVerificationError), cause=exc)
+        return Failure(f"{self.name} {said}", not isinstance(reason, ssl.SSLCertVerificationError), cause=exc)
 
 
 @dataclass(frozen=True)
 class _Answer:
     content: Any
-
-
-@dataclass(frozen=True)
-class _Failure:
-    """Why an attempt failed, and whether another may succeed."""
-
-    sentence: str
-    may_pass: bool
-    retry_after: float | None = None
-    cause: Exception | None = None
-
-    def wait_seconds(self, backoff_seconds: float, attempt: int) -> float:
-        """What the service asks for, or else twice as long each time, spread so that clients do not come together."""
-        if self.retry_after is not None:
-            return self.retry_after
-        longest = min(_LONGEST_WAIT_SECONDS, backoff_seconds * 2 ** (attempt - 1))
-        return random.uniform(longest / 2, longest)
 
 
 def _no_redirects() -> Any:
@@ -144,17 +114,3 @@ def _quoted(content: bytes) -> str:
     except (ValueError, KeyError, TypeError, AttributeError):
         said = content.decode(errors="replace")
     return " ".join(said.split())[:_LONGEST_QUOTE]
-
-
-def _seconds(retry_after: str | None) -> float | None:
-    """What a Retry-After header says, as a number of seconds or as a date."""
-    if retry_after is None:
-        return None
-    try:
-        return max(0.0, float(retry_after))
-    except ValueError:
-        pass
-    try:
-        return max(0.0, (parsedate_to_datetime(retry_after) - datetime.now(UTC)).total_seconds())
-    except (ValueError, TypeError):
-        return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from alma.errors import ValidationError
 from alma.model.archive import ArchivedRecord
 from alma.model.governance import AuditEvent, MergeMark, Setting
+from alma.model.graph import GraphAlias, GraphEntity, GraphRelationship
 from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome, UserPreference
 from alma.model.memory import Memory, MemoryAccess, MemoryRelationship, MemoryVersion, ProjectPattern
 from alma.model.record import Record, RecordSpec, Reference
@@ -44,6 +45,9 @@ KINDS: tuple[type[Record], ...] = (
     ArchivedRecord,
     ServedText,
     MergeMark,
+    GraphEntity,
+    GraphAlias,
+    GraphRelationship,
 )
 
 _BY_KIND = {cls.spec.kind: cls for cls in KINDS}

@@ -11,4 +11,5 @@ pytest.register_assert_rewrite(
     "alma.testing.vector_contract",
     "alma.testing.embedding_contract",
     "alma.testing.cache_contract",
+    "alma.testing.graph_contract",
 )

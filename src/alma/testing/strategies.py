@@ -63,7 +63,9 @@ def records(cls: type[T], dims: int = 4, **fixed: SearchStrategy[Any]) -> Search
     fields = {field.name: _values(field, dims) for field in cls.spec.primary if field.name not in fixed}
     if cls.spec.numbered:
         fields[cls.spec.key] = st.none()
-    return st.fixed_dictionaries({**fields, **fixed}).map(lambda values: cls(**values))
+    distinct = cls.spec.distinct
+    values = st.fixed_dictionaries({**fields, **fixed}).filter(lambda v: all(v[a] != v[b] for a, b in distinct))
+    return values.map(lambda values: cls(**values))
 
 
 def predicates(spec: RecordSpec, known: list[Record]) -> SearchStrategy[Predicate]:
@@ -114,7 +116,7 @@ def _numbers(field: FieldSpec) -> SearchStrategy[Any]:
     low, high = (field.range.low, min(field.range.high, _INT64 - 1)) if field.range else (-_INT64, _INT64 - 1)
     if field.type is FieldType.INTEGER:
         return st.integers(int(low), _INT64 - 1 if high >= _INT64 else int(high))
-    return st.floats(low, high, allow_nan=False, allow_infinity=False)
+    return st.floats(float(low), float(high), allow_nan=False, allow_infinity=False)
 
 
 def _condition(field: FieldSpec, known: list[Record]) -> SearchStrategy[Predicate]:

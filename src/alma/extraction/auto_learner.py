@@ -1,0 +1,222 @@
+"""AutoLearner: from a conversation to memories, through the gates that everything else passes."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from alma.core import ALMA
+from alma.errors import ALMAError, ConfigurationError, ProviderError, StorageError, ValidationError
+from alma.extraction.facts import USERS, ExtractedFact, FactExtractor, FactType, Turn, conversation
+from alma.extraction.rules import RuleBasedExtractor
+from alma.extraction.topics import GENERAL, domain_of
+from alma.model.governance import Attribution
+from alma.model.learning import DomainKnowledge, Outcome, UserPreference
+from alma.model.query import And, Compare
+from alma.model.scope import Scope
+
+_LOG = logging.getLogger("alma.extraction")
+_SOURCE = "conversation"
+_DEFAULT_CONFIDENCE = 0.5
+_DOUBTED = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Whose memory a conversation is for, and the conversation itself."""
+
+    agent: str
+    user_id: str | None
+    turns: Sequence[Turn]
+
+
+class _NotLearned(Exception):
+    """Why a fact was not learned."""
+
+
+class AutoLearner:
+    """Learns from conversations what they say worked, what did not, what the user wants and how things are.
+
+    A fact is learned if its confidence reaches `min_confidence`, the agent's scope allows it and it is not known yet.
+    The same conversation, or a longer one that begins with it, teaches nothing twice. Without `auto_commit`, nothing
+    is stored unless a call says so.
+    """
+
+    def __init__(
+        self,
+        alma: ALMA,
+        extractor: FactExtractor | None = None,
+        auto_commit: bool = True,
+        min_confidence: float = _DEFAULT_CONFIDENCE,
+    ) -> None:
+        if (
+            isinstance(min_confidence, bool)
+            or not isinstance(min_confidence, int | float)
+            or not 0 <= min_confidence <= 1
+        ):
+            raise ValidationError("auto_learner", "min_confidence", min_confidence, "must be a number from 0 to 1")
+        self._alma = alma
+        self._extractor = extractor or RuleBasedExtractor()
+        self._auto_commit = auto_commit
+        self._min_confidence = min_confidence
+
+    def learn_from_conversation(
+        self,
+        messages: Iterable[Mapping[str, Any] | Turn],
+        agent: str,
+        user_id: str | None = None,
+        commit: bool | None = None,
+    ) -> dict[str, Any]:
+        """Extract facts and store those that pass.
+
+        The answer counts them (`extracted_count`, `valid_count`, `committed_count`, `rejected_count`) and lists them:
+        `facts`, `committed` with the ids of the memories, `rejected` with the reasons.
+        """
+        turns = conversation(messages)
+        storing = self._auto_commit if commit is None else commit
+        found = self._extractor.extract(turns)
+        place = _Place(self._agent(agent), user_id, turns)
+        valid: list[ExtractedFact] = []
+        committed: list[dict[str, Any]] = []
+        rejected = [{"fact": refusal.proposal, "reason": refusal.reason} for refusal in found.refused]
+        for fact in found.facts:
+            try:
+                memory_id = self._learn(fact, place, storing)
+            except _NotLearned as exc:
+                rejected.append({**_described(fact), "reason": str(exc)})
+                continue
+            valid.append(fact)
+            if memory_id is not None:
+                committed.append({**_described(fact), "id": memory_id})
+        counts = {"facts": len(found.facts), "committed": len(committed), "rejected": len(rejected)}
+        _LOG.info("learned from a conversation", extra={"agent": place.agent, **counts})
+        return {
+            "extracted_count": len(found.facts) + len(found.refused),
+            "valid_count": len(valid),
+            "committed_count": len(committed),
+            "rejected_count": len(rejected),
+            "facts": [_described(fact) for fact in found.facts],
+            "committed": committed,
+            "rejected": rejected,
+            "extractor": found.extractor,
+        }
+
+    # ------------------------------------------------------------------ the gates
+
+    def _learn(self, fact: ExtractedFact, place: _Place, storing: bool) -> str | None:
+        """The id of the memory that was made, or None where nothing is to be stored."""
+        if fact.confidence < self._min_confidence:
+            raise _NotLearned(f"its confidence {fact.confidence:g} is below {self._min_confidence:g}")
+        if fact.fact_type is FactType.PREFERENCE and place.user_id is None:
+            raise _NotLearned("a preference needs the user_id of the one who has it")
+        if self._is_known(fact, place):
+            raise _NotLearned("it is known already")
+        try:
+            if storing:
+                return self._store(fact, place)
+            self._validate(fact, place)
+        except (StorageError, ConfigurationError, ProviderError):
+            raise
+        except ALMAError as exc:
+            raise _NotLearned(str(exc)) from exc
+        return None
+
+    def _validate(self, fact: ExtractedFact, place: _Place) -> None:
+        if fact.fact_type is not FactType.PREFERENCE:
+            text = f"{fact.task or ''} {fact.strategy or fact.content}"
+            self._alma.learning.validator.require(place.agent, self._domain(fact, place.agent), text)
+
+    def _store(self, fact: ExtractedFact, place: _Place) -> str:
+        made: Any
+        # What the assistant says may be what it was just told from memory; the door knows.
+        source = "user_stated" if fact.evidence.role in USERS else "inferred"
+        match fact.fact_type:
+            case FactType.PREFERENCE:
+                assert place.user_id is not None
+                made = self._alma.add_user_preference(place.user_id, fact.category or GENERAL, fact.content, source)
+            case FactType.DOMAIN_KNOWLEDGE:
+                domain = self._domain(fact, place.agent) or GENERAL
+                made = self._alma.add_domain_knowledge(place.agent, domain, fact.content, source)
+                self._doubt(fact.supersedes, place.agent)
+            case FactType.OUTCOME | FactType.HEURISTIC | FactType.ANTI_PATTERN:
+                made = self._alma.learn(
+                    agent=place.agent,
+                    task=fact.task or fact.content,
+                    outcome="success" if fact.success else "failure",
+                    strategy_used=fact.strategy or fact.content,
+                    task_type=self._domain(fact, place.agent),
+                    error_message=None if fact.success else fact.reason,
+                    metadata=_origin(fact, place),
+                )
+        return str(made.id)
+
+    def _doubt(self, statement: str | None, agent: str) -> None:
+        """Believe what was corrected no longer; it stays, with its history, and is forgotten in time."""
+        if statement is None:
+            return
+        scope = self._alma.scope(agent)
+        by = Attribution(agent=agent, reason="corrected in a conversation")
+        for wrong in self._alma.storage.find(DomainKnowledge, scope, Compare("fact", "eq", statement)):
+            self._alma.storage.update(DomainKnowledge, wrong.id, {"confidence": _DOUBTED}, scope, by)
+
+    def _domain(self, fact: ExtractedFact, agent: str) -> str | None:
+        """The domain that decides whether the agent may learn it; for what was tried, only one that its scope names."""
+        scope = self._alma.scopes.get(agent)
+        named = domain_of(" ".join(filter(None, (fact.task, fact.strategy, fact.content))), scope)
+        if fact.fact_type is FactType.DOMAIN_KNOWLEDGE:
+            return named
+        return named if scope is not None and named in (*scope.can_learn, *scope.cannot_learn) else None
+
+    def _is_known(self, fact: ExtractedFact, place: _Place) -> bool:
+        storage = self._alma.storage
+        match fact.fact_type:
+            case FactType.PREFERENCE:
+                same = Compare("preference", "eq", fact.content)
+                return bool(storage.count(UserPreference, Scope(user_id=place.user_id), same))
+            case FactType.DOMAIN_KNOWLEDGE:
+                told = Compare("fact", "eq", fact.content)
+                return bool(storage.count(DomainKnowledge, self._alma.scope(place.agent), told))
+            case _:
+                tried = And(Compare("strategy_used", "eq", fact.strategy), Compare("success", "eq", bool(fact.success)))
+                rows = storage.values(Outcome, ["metadata"], self._alma.scope(place.agent), tried)
+                mark = _mark(fact, place)
+                return any(metadata.get("conversation") == mark for (metadata,) in rows)
+
+    def _agent(self, name: str) -> str:
+        """The agent as the configuration spells it."""
+        known = {each.casefold(): each for each in self._alma.scopes}
+        return known.get(name.casefold(), name) if isinstance(name, str) else name
+
+
+def _origin(fact: ExtractedFact, place: _Place) -> dict[str, Any]:
+    """Where an outcome comes from, without its words, which are stored once and cleaned where they are."""
+    said = {"said_by": fact.evidence.role, "message": fact.evidence.message, "confidence": fact.confidence}
+    return {"source": _SOURCE, "conversation": _mark(fact, place), **said}
+
+
+def _mark(fact: ExtractedFact, place: _Place) -> str:
+    """What tells this place of this conversation from every other: all that was said up to it."""
+    turns = place.turns[: fact.evidence.message + 1]
+    parts = [str(fact.evidence.start), *(f"{turn.role}\x1e{turn.content}" for turn in turns)]
+    return hashlib.sha256("\x1f".join(parts).encode(errors="surrogatepass")).hexdigest()[:32]
+
+
+def _described(fact: ExtractedFact) -> dict[str, Any]:
+    """A fact as a plain dictionary."""
+    described: dict[str, Any] = {
+        "type": fact.fact_type.value,
+        "content": fact.content,
+        "confidence": fact.confidence,
+        "evidence": fact.evidence.text,
+        "said_by": fact.evidence.role,
+        "message": fact.evidence.message,
+        "start": fact.evidence.start,
+        "end": fact.evidence.end,
+    }
+    more = ("task", "strategy", "success", "alternative", "category", "corrects", "supersedes")
+    # What is called "reason" beside a rejected fact is why it was rejected.
+    described |= {} if fact.reason is None else {"why": fact.reason}
+    return {**described, **{name: value for name in more if (value := getattr(fact, name)) is not None}}

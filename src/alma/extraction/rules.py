@@ -1,0 +1,189 @@
+"""Facts by rules: no model, no network; what is asked, supposed, denied or said in passing gives nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from alma.extraction import patterns
+from alma.extraction import wording as say
+from alma.extraction.facts import ExtractedFact, ExtractionResult, FactExtractor, FactType, Turn, conversation
+from alma.extraction.patterns import Reading
+from alma.extraction.statements import Statement, statements
+from alma.extraction.topics import category_of
+
+_REQUEST = re.compile(
+    r"^(?:please |can you |could you |would you |let'?s |i (?:need|want) you to |i'd like you to |help me "
+    r"(?:to )?|now )*"
+    r"(?P<task>(?:test|fix|write|add|create|build|implement|debug|refactor|review|deploy|check|update|make|"
+    r"find|run|set up|"
+    r"investigate|migrate|improve|remove|explain|optimi[sz]e|design|verify|install|configure|generate|"
+    r"analy[sz]e|summari[sz]e|"
+    r"research|look into|handle|solve|validate|document|draft|plan|prepare|upgrade|clean up|convert|change)\b.+)",
+    re.IGNORECASE | re.DOTALL,
+)
+_HOW = re.compile(r"^how (?:do|can|should|could|would) (?:i|we|you)\s+", re.IGNORECASE)
+_TRIED = re.compile(
+    r"^(?:i|we|i've|we've|i have|we have)(?: just| now| also)? (?:used|tried|applied|went with|switched "
+    r"to)\s+(?P<strategy>.+)",
+    re.IGNORECASE,
+)
+# What an assistant says it did or tells the user to do.
+_DID = re.compile(
+    r"^(?:(?:i|we|i've|we've|i have|we have)(?: just| now| also)?\s+(?=\w+ed\b|ran\b|set\b|wrote\b|put\b|made\b|"
+    r"built\b|chose\b)"
+    r"|(?:you (?:can|could|should)|try(?: to)?|let'?s|please|i(?:'d)? (?:suggest|recommend)|i'll|i will|i would)\s+)"
+    r"(?P<strategy>.+)",
+    re.IGNORECASE | re.DOTALL,
+)
+_LONGEST_STRATEGY = 200
+_SURER_WHEN_TOLD = 0.05
+_LESS_SURE_WHEN_EXPLAINED = 0.15
+_LESS_SURE_WHEN_HEDGED = 0.35
+
+
+@dataclass
+class _Heard:
+    """What the conversation was about so far."""
+
+    task: str | None = None
+    strategy: str | None = None
+    said: list[Statement] | None = None
+
+
+class RuleBasedExtractor(FactExtractor):
+    """Reads sentences that say what worked or not, what a user wants, how things are, and corrections of that."""
+
+    def extract(self, messages: Iterable[Mapping[str, Any] | Turn]) -> ExtractionResult:
+        facts: list[ExtractedFact] = []
+        heard = _Heard(said=[])
+        for statement in statements(conversation(messages)):
+            self._read(statement, heard, facts)
+            assert heard.said is not None
+            heard.said.append(statement)
+        return ExtractionResult(tuple(_once(facts)))
+
+    def _read(self, statement: Statement, heard: _Heard, facts: list[ExtractedFact]) -> None:
+        correction = _correction(statement, heard.said or ())
+        if correction is not None:
+            facts[:] = [fact for fact in facts if not _is_corrected(fact, correction)]
+            facts.append(correction)
+            return
+        readable = not statement.asked and (not statement.unreal or _states_a_wish(statement))
+        reading = patterns.read(statement.plain, statement.by_user) if readable else None
+        fact = None if reading is None else _fact(reading, statement, heard)
+        if fact is not None:
+            facts.append(fact)
+        _remember(statement, heard)
+
+
+def _states_a_wish(statement: Statement) -> bool:
+    """Whether it is one of those that suppose something and are wishes all the same: I would prefer …"""
+    return (
+        statement.by_user
+        and re.match(r"i(?:'d| would) (?:prefer|rather|like you to)\b", statement.plain, re.I) is not None
+    )
+
+
+def _fact(reading: Reading, statement: Statement, heard: _Heard) -> ExtractedFact | None:
+    confidence = reading.confidence + (_SURER_WHEN_TOLD if statement.by_user else 0.0)
+    if reading.fact_type is FactType.DOMAIN_KNOWLEDGE and not statement.by_user:
+        confidence -= _LESS_SURE_WHEN_EXPLAINED
+    if statement.hedged:
+        confidence -= _LESS_SURE_WHEN_HEDGED
+    found = ExtractedFact(
+        fact_type=reading.fact_type,
+        content=reading.content,
+        confidence=round(min(0.95, max(0.0, confidence)), 2),
+        evidence=statement.evidence,
+        reason=reading.reason,
+        alternative=reading.alternative,
+    )
+    if reading.fact_type is FactType.PREFERENCE:
+        return replace(found, category=reading.category or category_of(reading.content))
+    if reading.fact_type is FactType.DOMAIN_KNOWLEDGE:
+        return found
+    return _what_was_tried(found, reading, heard)
+
+
+def _what_was_tried(found: ExtractedFact, reading: Reading, heard: _Heard) -> ExtractedFact | None:
+    """The outcome of a strategy, of which at least the strategy must be known."""
+    strategy = reading.strategy or heard.strategy
+    if strategy is None or (reading.strategy is None and not heard.task):
+        return None
+    task = reading.task or heard.task or found.content
+    return replace(found, strategy=strategy, task=task, success=reading.success)
+
+
+def _remember(statement: Statement, heard: _Heard) -> None:
+    request = _REQUEST.match(statement.plain)
+    if statement.by_user and (request is not None or statement.asked):
+        asked = _HOW.sub("", statement.plain)
+        heard.task = re.sub(r"[\s.!?…]+$", "", request["task"] if request else asked) or heard.task
+    tried = _TRIED.match(statement.plain) or (None if statement.by_user else _DID.match(statement.plain))
+    if tried is not None and not statement.asked:
+        named = re.split(r"\s*[,;!]\s*|\.(?:\s|$)|\s+(?:but|and it|which)\b", tried["strategy"])[0].strip()
+        heard.strategy = named[:_LONGEST_STRATEGY] or heard.strategy
+
+
+# ---------------------------------------------------------------------- corrections
+
+
+def _correction(statement: Statement, said: Sequence[Statement]) -> ExtractedFact | None:
+    """ "No, it is X, not Y": what was said of Y before, with X in its place."""
+    if not statement.by_user or statement.asked or statement.unreal:
+        return None
+    opened = say.CORRECTION.match(statement.evidence.text.replace("’", "'").strip())
+    text = opened["said"] if opened else statement.plain
+    both = say.NOT_BUT.match(text)
+    passing = both is not None and say.PASSING.search(f"{both['right']} {both['wrong']}")
+    if both is not None and not passing and (opened or "," in both["comma"]):
+        return _replaced(statement, said, both["subject"] + both["verb"], both["right"], both["wrong"])
+    number = say.NUMBER_CORRECTION.match(text) if opened else None
+    wrong = _last_number(said) if number else None
+    return _replaced(statement, said, "it is", number["right"], wrong) if number and wrong else None
+
+
+def _last_number(said: Sequence[Statement]) -> str | None:
+    """The number that a correction without "not" can only mean: the last one that was told."""
+    told = next((s for s in reversed(said) if not s.by_user and not s.asked), None)
+    numbers = say.NUMBER.findall(told.plain) if told else []
+    return numbers[0] if len(numbers) == 1 else None
+
+
+def _replaced(
+    statement: Statement, said: Sequence[Statement], subject: str, right: str, wrong: str
+) -> ExtractedFact | None:
+    right, wrong = right.strip(" ,."), wrong.strip(" ,.")
+    evidence = statement.evidence
+    before = next((s for s in reversed(said) if not s.asked and _mentions(s.plain, wrong)), None)
+    if before is not None:
+        content = re.sub(rf"(?<!\w){re.escape(wrong)}(?!\w)", lambda _: right, before.plain, flags=re.IGNORECASE)
+        return replace(_known(content.strip(" ."), 0.9, evidence, wrong), supersedes=before.plain.strip(" ."))
+    if re.match(r"(?:it|that|this|they|he|she)\b", subject.strip(), re.IGNORECASE) or not subject.strip():
+        return _known(f"{right}, not {wrong}", 0.4, evidence, wrong)
+    return _known(f"{subject.strip()} {right}, not {wrong}", 0.85, evidence, wrong)
+
+
+def _known(content: str, confidence: float, evidence: Any, wrong: str) -> ExtractedFact:
+    return ExtractedFact(FactType.DOMAIN_KNOWLEDGE, content, confidence, evidence, corrects=wrong)
+
+
+def _mentions(text: str, words: str) -> bool:
+    return re.search(rf"(?<!\w){re.escape(words)}(?!\w)", text, re.IGNORECASE) is not None
+
+
+def _is_corrected(fact: ExtractedFact, correction: ExtractedFact) -> bool:
+    wrong = correction.corrects
+    return wrong is not None and fact.fact_type is FactType.DOMAIN_KNOWLEDGE and _mentions(fact.content, wrong)
+
+
+def _once(facts: Iterable[ExtractedFact]) -> list[ExtractedFact]:
+    """Each fact the first time that it is said."""
+    kept: dict[tuple[str, ...], ExtractedFact] = {}
+    for fact in facts:
+        key = (fact.fact_type, fact.content.casefold(), (fact.strategy or "").casefold(), (fact.task or "").casefold())
+        kept.setdefault(key, fact)
+    return list(kept.values())

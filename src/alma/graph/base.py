@@ -1,0 +1,318 @@
+"""The graph port: entities, how they stand to each other, and what a store of them promises."""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal, Self, get_args
+
+from alma.clock import now
+from alma.errors import ValidationError
+from alma.graph.keys import digest, entity_id, name_key, type_key
+from alma.model.common import checked_name
+from alma.model.fields import JsonObject, Refused, check_float, check_json_object, check_timestamp
+
+Direction = Literal["out", "in", "both"]
+
+DEFAULT_PROJECT = "default"
+_TYPE = re.compile(r"[^\W\d][\w .:/-]{0,63}")
+_FURTHEST = 20
+_MOST_ENTITIES = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Entity:
+    """Something that is spoken of: a person, a company, a file, an idea."""
+
+    id: str
+    name: str
+    entity_type: str
+    properties: JsonObject = field(default_factory=dict)
+    created_at: datetime = field(default_factory=now)
+
+    def __post_init__(self) -> None:
+        checked_name("entity", "id", self.id)
+        object.__setattr__(self, "name", " ".join(checked_name("entity", "name", self.name).split()))
+        _check_type("entity", "entity_type", self.entity_type)
+        _check_common("entity", self)
+
+    @classmethod
+    def named(cls, name: str, entity_type: str, properties: Mapping[str, object] | None = None) -> Entity:
+        """The entity with an id that follows from its type and name, so that whoever meets it calls it the same."""
+        return cls(entity_id(entity_type, name), name, entity_type, dict(properties or {}))
+
+
+@dataclass(frozen=True, slots=True)
+class Relationship:
+    """How one entity stands to another: it leads from the source to the target."""
+
+    id: str
+    source_id: str
+    target_id: str
+    relation_type: str
+    properties: JsonObject = field(default_factory=dict)
+    confidence: float = 1.0
+    created_at: datetime = field(default_factory=now)
+
+    def __post_init__(self) -> None:
+        for name in ("id", "source_id", "target_id"):
+            checked_name("relationship", name, getattr(self, name))
+        _check_type("relationship", "relation_type", self.relation_type)
+        if self.source_id == self.target_id:
+            raise self_loop(self.source_id)
+        object.__setattr__(self, "confidence", _checked_share("relationship", "confidence", self.confidence))
+        _check_common("relationship", self)
+
+    @classmethod
+    def between(
+        cls,
+        source: Entity,
+        target: Entity,
+        relation_type: str,
+        properties: Mapping[str, object] | None = None,
+        confidence: float = 1.0,
+    ) -> Relationship:
+        """The relationship with an id that follows from its ends and its type."""
+        made = digest(source.id, target.id, type_key(relation_type))
+        return cls(made, source.id, target.id, relation_type, dict(properties or {}), confidence)
+
+
+@dataclass(frozen=True, slots=True)
+class GraphQuery:
+    """What to look for: where to start, which relationships to follow, how far, and how much at most.
+
+    It starts at the entities that have one of the names (as `find_entities` understands them) and one of the types; an
+    empty list means any. `max_hops` 0 gives these alone.
+    """
+
+    names: Sequence[str] = ()
+    entity_types: Sequence[str] = ()
+    relation_types: Sequence[str] = ()
+    max_hops: int = 1
+    limit: int = 100
+    direction: Direction = "both"
+    min_confidence: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("names", "entity_types", "relation_types"):
+            object.__setattr__(self, name, _checked_names("query", name, getattr(self, name)))
+        _check_number("query", "max_hops", self.max_hops, _FURTHEST)
+        _check_number("query", "limit", self.limit, _MOST_ENTITIES)
+        _check_direction(self.direction)
+        object.__setattr__(self, "min_confidence", _checked_share("query", "min_confidence", self.min_confidence))
+
+
+@dataclass(frozen=True, slots=True)
+class GraphResult:
+    """What was reached: the entities, nearest first, and every relationship that was followed between them.
+
+    `paths` says for each entity over which entities it was reached, from the start to itself, by the fewest hops.
+    """
+
+    entities: tuple[Entity, ...] = ()
+    relationships: tuple[Relationship, ...] = ()
+    paths: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.entities)
+
+
+class GraphStore(ABC):
+    """Keeps a project's entities and relationships; every project sees its own alone.
+
+    * **One entity for each name of a type.** "Alice" and " alice" of type person are one: the first id and spelling
+      stay, the later one's properties are added and win where both have a key, and from then on its id leads to the
+      same entity. So it does not matter in which order entities come, nor which ids they had. An id that is known names
+      its entity, whatever else is given with it: name, type and properties are then changed, unless another entity has
+      that name (`UniquenessError`).
+    * **One relationship of a type** leads from one entity to another: added again, properties are united as above and
+      the higher confidence stays. An id names one relationship (`UniquenessError`). None leads from an entity to itself
+      (`ValidationError`), not even by another id, and both ends must exist (`NotFoundError`).
+    * **Types and names are compared without case**; white space counts as one space.
+    * **Deleting an entity** deletes its relationships and its ids with it, in one step.
+    * **Answers are in order**: what is nearer first, then by name, then by id.
+    * Writers in several threads and processes do not lose anything to each other.
+
+    What a graph does not do: decide what is true, or forget.
+    """
+
+    # ------------------------------------------------------------------ what a store implements
+
+    @abstractmethod
+    def add_entity(self, entity: Entity) -> str:
+        """Store an entity, or add what it says to the one that has its name; returns the id that counts."""
+
+    @abstractmethod
+    def add_relationship(self, relationship: Relationship) -> str:
+        """Store a relationship, or add what it says to the one that there is; returns the id that counts."""
+
+    @abstractmethod
+    def get_entities(self, entity_ids: Iterable[str]) -> list[Entity]:
+        """The entities with these ids, in the order asked for, each once; missing ones are left out."""
+
+    @abstractmethod
+    def find_entities(self, name: str | None = None, entity_type: str | None = None, limit: int = 10) -> list[Entity]:
+        """The entities with this name, then those whose names contain all of its words, shorter ones first.
+
+        Without a name: those of the type, by name. Words are compared as in full-text search, without English endings.
+        """
+
+    @abstractmethod
+    def edges(
+        self, entity_ids: Iterable[str], direction: Direction = "both", relation_types: Sequence[str] = ()
+    ) -> list[Relationship]:
+        """The relationships that lead from, to or either way between these entities and others, by ids; no types: all.
+
+        The ids are those that count, as entities have them.
+        """
+
+    @abstractmethod
+    def delete_entity(self, entity_id: str) -> bool:
+        """Delete an entity with its relationships; whether there was one."""
+
+    @abstractmethod
+    def delete_relationship(self, relationship_id: str) -> bool:
+        """Delete a relationship; whether there was one."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Release what the graph opened; closing twice is fine."""
+
+    # ------------------------------------------------------------------ written once
+
+    def get_entity(self, entity_id: str) -> Entity | None:
+        """The entity with this id, or that was ever added with it and merged."""
+        found = self.get_entities([checked_name("entity", "id", entity_id)])
+        return found[0] if found else None
+
+    def get_relationships(
+        self, entity_id: str, direction: Direction = "both", relation_type: str | None = None
+    ) -> list[Relationship]:
+        """The relationships of one entity: that lead from it ("out"), to it ("in") or both."""
+        _check_direction(direction)
+        entity = self.get_entity(entity_id)
+        if entity is None:
+            return []
+        return self.edges([entity.id], direction, () if relation_type is None else (relation_type,))
+
+    def traverse(
+        self,
+        start_entity_id: str,
+        max_hops: int = 2,
+        relation_types: Sequence[str] = (),
+        direction: Direction = "both",
+        limit: int = 100,
+    ) -> GraphResult:
+        """Everything that can be reached from an entity over so many relationships, the start itself first."""
+        steps = GraphQuery((), (), relation_types or (), max_hops, limit, direction)
+        start = self.get_entity(start_entity_id)
+        return GraphResult() if start is None else self._reached([start], steps)
+
+    def query(self, query: GraphQuery) -> GraphResult:
+        """What the query describes."""
+        return self._reached(self._starts(query), query)
+
+    def _starts(self, query: GraphQuery) -> list[Entity]:
+        names: Sequence[str | None] = query.names or (None,)
+        types: Sequence[str | None] = query.entity_types or (None,)
+        found = [e for name in names for kind in types for e in self.find_entities(name, kind, query.limit)]
+        return list({entity.id: entity for entity in found}.values())[: query.limit]
+
+    def _reached(self, starts: Sequence[Entity], query: GraphQuery) -> GraphResult:
+        """Breadth first, one read for each hop, so that every store answers alike."""
+        found = {entity.id: entity for entity in starts[: query.limit]}
+        paths: dict[str, tuple[str, ...]] = {key: (key,) for key in found}
+        followed: dict[str, Relationship] = {}
+        frontier = list(found)
+        for _ in range(query.max_hops):
+            edges = [e for e in self._followed(frontier, query) if e.id not in followed]
+            followed.update((edge.id, edge) for edge in edges)
+            fresh = self._beyond(edges, frontier, paths)[: query.limit - len(found)]
+            if not fresh:
+                break
+            found.update((entity.id, entity) for entity in fresh)
+            frontier = [entity.id for entity in fresh]
+        inside = [edge for edge in followed.values() if edge.source_id in found and edge.target_id in found]
+        inside.sort(key=lambda edge: (edge.source_id, edge.target_id, edge.relation_type))
+        return GraphResult(tuple(found.values()), tuple(inside), {key: paths[key] for key in found})
+
+    def _followed(self, frontier: Sequence[str], query: GraphQuery) -> list[Relationship]:
+        if not frontier:
+            return []
+        edges = self.edges(frontier, query.direction, query.relation_types)
+        return [edge for edge in edges if edge.confidence >= query.min_confidence]
+
+    def _beyond(
+        self, edges: Sequence[Relationship], frontier: Sequence[str], paths: dict[str, tuple[str, ...]]
+    ) -> list[Entity]:
+        """The entities at the far ends that were not reached before, in order, with their paths noted."""
+        here = set(frontier)
+        for edge in sorted(edges, key=lambda edge: (edge.source_id, edge.target_id)):
+            for near, far in ((edge.source_id, edge.target_id), (edge.target_id, edge.source_id)):
+                if near in here and far not in paths:
+                    paths[far] = (*paths[near], far)
+        new = [key for key, path in paths.items() if len(path) > 1 and path[-2] in here and key not in here]
+        return sorted(self.get_entities(new), key=lambda entity: (name_key(entity.name), entity.id))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+# ---------------------------------------------------------------------- what adapters share
+
+
+def self_loop(entity_id: str) -> ValidationError:
+    """The error for a relationship that would lead from an entity to itself."""
+    return ValidationError("relationship", "source_id", entity_id, "must differ from target_id")
+
+
+def checked_limit(limit: int) -> int:
+    """A limit that a search can have."""
+    _check_number("query", "limit", limit, _MOST_ENTITIES)
+    return limit
+
+
+def _check_type(subject: str, name: str, value: object) -> None:
+    if not isinstance(value, str) or not _TYPE.fullmatch(value):
+        reason = "must begin with a letter and have up to 64 letters, digits, spaces or _ . : / -"
+        raise ValidationError(subject, name, value, reason)
+
+
+def _check_common(subject: str, value: Entity | Relationship) -> None:
+    for name, check in (("properties", check_json_object), ("created_at", check_timestamp)):
+        try:
+            object.__setattr__(value, name, check(getattr(value, name)))
+        except Refused as exc:
+            raise ValidationError(subject, name, getattr(value, name), str(exc)) from None
+
+
+def _checked_share(subject: str, name: str, value: object) -> float:
+    try:
+        number = check_float(value)
+    except Refused as exc:
+        raise ValidationError(subject, name, value, str(exc)) from None
+    if not 0 <= number <= 1:
+        raise ValidationError(subject, name, value, "must be between 0 and 1")
+    return number
+
+
+def _checked_names(subject: str, name: str, values: object) -> tuple[str, ...]:
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise ValidationError(subject, name, values, "must be a list of names")
+    return tuple(checked_name(subject, name, value) for value in values)
+
+
+def _check_number(subject: str, name: str, value: object, most: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
+        raise ValidationError(subject, name, value, f"must be a whole number from 0 to {most:,}")
+
+
+def _check_direction(value: object) -> None:
+    if value not in get_args(Direction):
+        raise ValidationError("query", "direction", value, "must be 'out', 'in' or 'both'")

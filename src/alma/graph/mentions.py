@@ -1,0 +1,196 @@
+"""Finding names in text by rules: what is mentioned, where, as what, and how certain that is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from alma.graph import lexicon as lx
+from alma.model.text import STOP_WORDS
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """One place of a text that names something."""
+
+    start: int
+    end: int
+    name: str
+    entity_type: str
+    confidence: float
+
+
+_Rule = Callable[[str], Iterator[Mention]]
+
+_CAPITAL = r"[A-ZÀ-ÖØ-Þ][\w’'-]*"
+_EXTENSIONS = (
+    "py|pyi|js|jsx|ts|tsx|java|kt|rs|go|rb|php|c|h|cpp|hpp|cs|swift|sh|bash|sql|html|css|scss|vue|md|rst|txt|json|yaml|"
+    "yml|toml|ini|cfg|conf|env|xml|csv|tsv|log|lock|pdf|docx?|xlsx?|pptx?|png|jpe?g|gif|svg|zip|tar|gz|db|"
+    "ipynb|proto|tf"
+)
+_MONTHS = (
+    "Jan(?:uary)?|Feb(?:ruary)?|Mar(?:ch)?|Apr(?:il)?|May|June?|July?|Aug(?:ust)?|Sept?(?:ember)?|Oct(?:ober)?|"
+    "Nov(?:ember)?|Dec(?:ember)?"
+)
+_DATE = (
+    rf"\b(?:\d{{4}}-\d{{2}}-\d{{2}}|\d{{1,2}}\.\s?\d{{1,2}}\.\s?\d{{4}}|\d{{1,2}}/\d{{1,2}}/\d{{2,4}}"
+    rf"|\d{{1,2}}(?:st|nd|rd|th)?\s+(?:of\s+)?(?:{_MONTHS})(?:,?\s+\d{{4}})?"
+    rf"|(?:{_MONTHS})\s+\d{{1,2}}(?:st|nd|rd|th)?(?:,?\s+\d{{4}})?|(?:{_MONTHS})\s+\d{{4}})\b"
+)
+_REQUEST = r"\b(?:PR|MR|pull request|merge request)s?\b"
+_TICKET = r"\b(?:issue|ticket|bug)s?\b"
+_NO_TICKETS = "COVID|UTF|SHA|ISO|GPT|RFC|AES|RSA|MD|HTTP|TLS|IPV|IP|CVE|BM|H|A|B|F|S|X|T|UTC|GMT|PEP|AK|EB|FP|MI"
+_THE = r"(?<=\bthe )|(?<=\bthis )|(?<=\bthat )|(?<=\bour )|(?<=\bmy )|(?<=\bhis )|(?<=\bher )|(?<=\ba )|(?<=\ban )"
+_TITLED = rf"\b(?:Dr|Mr|Mrs|Ms|Prof)\.?\s+({_CAPITAL}(?:\s+{_CAPITAL})?)"
+_PARTS = (
+    "service|server|database|API|app|application|system|module|pipeline|backend|frontend|dashboard|website|"
+    "team|library|"
+    "component|form|page|endpoint|cluster|queue|worker|job|test suite|deployment|migration|release|repository|framework"
+)
+_AT_ROLE = (
+    r"(?:CEO|CTO|CFO|COO|engineer|developer|manager|designer|director|lead|founder|analyst|architect|"
+    r"researcher|scientist|"
+    r"professor|consultant)"
+)
+_ROLES = r"(?i:colleague|manager|boss|friend|teammate|engineer|developer|designer|director|CEO|CTO|user|customer)"
+
+
+def mentions(text: str) -> list[Mention]:
+    """Everything the rules find, in order; where two claim a place, the surer rule has it."""
+    found: list[Mention] = []
+    taken = bytearray(len(text))
+    for rule in _RULES:
+        for mention in rule(text):
+            if mention.name and not any(taken[mention.start : mention.end]):
+                taken[mention.start : mention.end] = b"\1" * (mention.end - mention.start)
+                found.append(mention)
+    return sorted(found, key=lambda mention: mention.start)
+
+
+def _by(pattern: str, entity_type: str, confidence: float, flags: int = 0) -> _Rule:
+    """What the pattern finds, or its first group if it has one."""
+    compiled = re.compile(pattern, flags)
+
+    def rule(text: str) -> Iterator[Mention]:
+        for match in compiled.finditer(text):
+            group = 1 if compiled.groups else 0
+            name = match[group]
+            if name:
+                trimmed = name.rstrip(".,;:!?’'")
+                yield Mention(match.start(group), match.start(group) + len(trimmed), trimmed, entity_type, confidence)
+
+    return rule
+
+
+def _numbered(text: str) -> Iterator[Mention]:
+    """Pull requests and issues with a number: PR #42, issue 7, ABC-123, #9."""
+    forms = (
+        (rf"({_REQUEST})\s*(?:no\.?\s*)?[#!]?(\d+)\b", lx.PULL_REQUEST, "PR #"),
+        (rf"({_TICKET})\s*(?:no\.?\s*)?#?(\d+)\b", lx.ISSUE, "issue #"),
+        (r"(?<![\w#/])(#)(\d{1,6})\b", lx.ISSUE, "#"),
+    )
+    for pattern, entity_type, prefix in forms:
+        for match in re.finditer(pattern, text, re.IGNORECASE):
+            yield Mention(match.start(), match.end(), f"{prefix}{match[2]}", entity_type, 0.95)
+
+
+def _unnumbered(text: str) -> Iterator[Mention]:
+    """The PR, this ticket: which one is left open, that there is one is not."""
+    for pattern, entity_type, name in ((_REQUEST, lx.PULL_REQUEST, "PR"), (_TICKET, lx.ISSUE, "")):
+        for match in re.finditer(rf"(?:{_THE}){pattern}", text, re.IGNORECASE):
+            yield Mention(match.start(), match.end(), name or match[0].lower(), entity_type, 0.6)
+
+
+def _people(text: str) -> Iterator[Mention]:
+    english = _reads_english(text)
+    for match in re.finditer(rf"{_CAPITAL}(?:\s+(?:(?:van|von|de|der|da|di|bin|al)\s+)*{_CAPITAL}){{0,2}}", text):
+        words = list(_words_of(match))
+        while words and _is_no_name(words[0][1]):
+            words.pop(0)
+        while words and _is_no_name(words[-1][1]):
+            words.pop()
+        if words:
+            yield from _person(text, words, english)
+
+
+def _is_no_name(word: str) -> bool:
+    """Whether it is a word that is only written large here; I've and I'll are I."""
+    return re.split("['’]", word.lower())[0] in lx.NO_NAMES
+
+
+def _person(text: str, words: list[tuple[int, str]], english: bool) -> Iterator[Mention]:
+    start, end = words[0][0], words[-1][0] + len(words[-1][1])
+    name = text[start:end]
+    bare = re.sub(r"['’]s?$", "", name)
+    end -= len(name) - len(bare)
+    known = bare.split()[0].lower() in lx.FIRST_NAMES
+    if known:
+        yield Mention(start, end, bare, lx.PERSON, 0.9)
+    elif _acts(text[end : end + 60]) or _is_addressed(text[max(0, start - 30) : start]):
+        yield Mention(start, end, bare, lx.PERSON, 0.65)
+    elif english and not _begins_sentence(text[max(0, start - 6) : start]) and len(bare) > 1:
+        yield Mention(start, end, bare, lx.CONCEPT, 0.4)
+
+
+_PERSONAL = (
+    "said|says|wrote|asked|told|thinks|believes|mentioned|suggested|reviewed|submitted|approved|opened|merged|reported|"
+    "complained|wants|prefers|likes|joined|lives|works|worked|confirmed|noticed|explained|agreed|decided|assigned|fixed"
+)
+
+
+def _acts(rest: str) -> bool:
+    return re.match(rf"\s+(?:also\s+|then\s+|has\s+|already\s+)?(?:{_PERSONAL})\b", rest) is not None
+
+
+def _is_addressed(before: str) -> bool:
+    return re.search(rf"(?:\b(?:ask|asked|tell|told|thanks|met|named|called)|{_ROLES})\s+$", before) is not None
+
+
+def _begins_sentence(before: str) -> bool:
+    return re.search(r"(?:^\s*|[.!?:\n\"“(\[]\s*|[-*•]\s+)$", before) is not None
+
+
+def _reads_english(text: str) -> bool:
+    """Other languages write other words large, so that a capital says little there."""
+    words = re.findall(r"[^\W\d_]+", text[:2_000].lower())
+    return sum(word in STOP_WORDS for word in words) * 10 >= len(words)
+
+
+def _words_of(match: re.Match[str]) -> Iterable[tuple[int, str]]:
+    return ((match.start() + word.start(), word[0]) for word in re.finditer(r"\S+", match[0]))
+
+
+_RULES: tuple[_Rule, ...] = (
+    _by(r"https?://[^\s<>\"')\]]+", lx.URL, 0.99),
+    _by(r"\b[\w.+-]{1,64}@[\w-]{1,64}(?:\.[\w-]{1,64})+\b", lx.EMAIL, 0.99),
+    _by(rf"(?<![\w.])(?:[\w.~-]{{0,60}}/){{0,12}}[\w.-]{{0,60}}\w\.(?:{_EXTENSIONS})\b(?!\()", lx.FILE, 0.95),
+    _by(r"(?<![\w/:])(?:~|\.{1,2})?/(?:[\w.-]{1,60}/){1,12}[\w.-]{0,60}", lx.FILE, 0.85),
+    _by(r"`([^`\n]{1,80})`", lx.IDENTIFIER, 0.9),
+    _numbered,
+    _by(rf"\b(?!(?:{_NO_TICKETS})-)[A-Z][A-Z0-9]{{1,9}}-\d{{1,6}}\b(?!-)", lx.ISSUE, 0.85),
+    _by(_DATE, lx.DATE, 0.95),
+    _by(r"\b[A-Za-z_]\w{0,60}(?:\.\w{1,60}){0,6}\(\)", lx.IDENTIFIER, 0.9),
+    _by(
+        rf"(?<![\w])(?:{lx.TECHNOLOGIES})(?![\w+#])(?:\s+v?\d+(?:\.\d+)*(?![\w%.]*\w))?",
+        lx.TECHNOLOGY,
+        0.9,
+    ),
+    _by(rf"\b(?:{_CAPITAL}\s+(?:(?:of|&|for)\s+)?){{1,4}}(?:{lx.ORGANIZATION_ENDINGS})\b\.?", lx.ORGANIZATION, 0.95),
+    _by(rf"\b(?:University|Bank|Ministry|Institute) of {_CAPITAL}(?:\s+{_CAPITAL})*", lx.ORGANIZATION, 0.9),
+    _by(_TITLED, lx.PERSON, 0.9),
+    _by(r"(?<![\w@])@([A-Za-z][\w-]{1,38})\b", lx.PERSON, 0.8),
+    _by(
+        rf"\b(?:works? (?:at|for)|worked (?:at|for)|joined|hired by|employed by)\s+({_CAPITAL}(?:\s+{_CAPITAL})*)",
+        lx.ORGANIZATION,
+        0.85,
+    ),
+    _by(rf"\b{_AT_ROLE} (?:at|of|for)\s+({_CAPITAL}(?:\s+{_CAPITAL})*)", lx.ORGANIZATION, 0.8),
+    _by(rf"\b(?:{'|'.join(lx.KNOWN_ORGANIZATIONS)})\b", lx.ORGANIZATION, 0.85, re.IGNORECASE),
+    _by(r"\b(?:[A-Z][a-z0-9]+){2,}\b|\b[a-z]+(?:[A-Z][a-z0-9]+)+\b", lx.IDENTIFIER, 0.8),
+    _by(r"\b[a-z][a-z0-9]*(?:_[a-z0-9]+)+\b|\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b", lx.IDENTIFIER, 0.8),
+    _unnumbered,
+    _by(rf"\b(?:[Tt]he|[Oo]ur|[Mm]y)\s+((?:[a-z][\w-]*\s+){{0,2}}(?:{_PARTS}))\b", lx.CONCEPT, 0.55),
+    _people,
+    _by(r"[\"“]([A-Z][^\"”\n]{1,60})[\"”]", lx.CONCEPT, 0.6),
+)

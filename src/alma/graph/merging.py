@@ -1,0 +1,58 @@
+"""What graph stores share: how two entities become one, which name fits best, what may be stored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from alma.graph.base import Entity, Relationship
+from alma.graph.keys import name_key
+from alma.model.text import query_terms, terms
+
+Redact = Callable[[str, str], str]
+"""Gives a text without its secrets; the second text is the name it stands under, if it has one."""
+
+Kept = TypeVar("Kept", Entity, Relationship)
+
+
+def merged_entity(kept: Entity, added: Entity) -> Entity:
+    """The entity with what the added one says."""
+    return replace(kept, properties={**kept.properties, **added.properties})
+
+
+def merged_relationship(kept: Relationship, added: Relationship) -> Relationship:
+    """The relationship with what the added one says."""
+    united = {**kept.properties, **added.properties}
+    return replace(kept, properties=united, confidence=max(kept.confidence, added.confidence))
+
+
+def entity_order(entity: Entity) -> tuple[str, str]:
+    """By name, then by id."""
+    return name_key(entity.name), entity.id
+
+
+def without_secrets(value: Kept, redact: Redact | None) -> Kept:
+    """The entity or relationship as it may be stored."""
+    if redact is None:
+        return value
+    clean = replace(value, properties=_redacted(value.properties, redact, ""))
+    return replace(clean, name=redact(clean.name, "name")) if isinstance(clean, Entity) else clean
+
+
+def _redacted(value: Any, redact: Redact, name: str) -> Any:
+    if isinstance(value, str):
+        return redact(value, name)
+    if isinstance(value, dict):
+        return {redact(key, ""): _redacted(item, redact, key) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_redacted(item, redact, name) for item in value]
+    return value
+
+
+def best_named(candidates: Iterable[Entity], name: str, limit: int) -> list[Entity]:
+    """Those that have this name, then those whose names contain all of its words, shorter ones first."""
+    key, wanted = name_key(name), set(query_terms(name))
+    fitting = [e for e in candidates if name_key(e.name) == key or (wanted and wanted <= set(terms(e.name)))]
+    fitting.sort(key=lambda e: (name_key(e.name) != key, len(e.name), *entity_order(e)))
+    return fitting[:limit]

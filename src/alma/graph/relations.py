@@ -1,0 +1,186 @@
+"""Reading from the words between two names how they stand to each other, by rules."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from alma.graph import lexicon as lx
+from alma.graph.mentions import Mention
+
+_FILLERS = 4
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-ZÀ-ÞÀ-Ö\"“(@#`])|\n+")
+_UNREAL = re.compile(
+    r"\b(?:not|never|n't|cannot|should|could|would|might|may|must|can|will|shall|if|unless|whether|wish|"
+    r"please)\b|n['’]t\b",
+    re.IGNORECASE,
+)
+_AND = re.compile(r"(?:,?\s*(?:and|or|&|as well as)|,|/)(?:\s+(?:the|a|an|his|her|our|my))?", re.IGNORECASE)
+_ATTACHED = re.compile(r"\(?\s*,?\s*(from|at|of|with)(?:\s+the)?", re.IGNORECASE)
+_IN_ROLE = re.compile(r",?\s*(?:\(|the |a |an |our )?([\w -]{2,40}?)\s+(?:at|of|for|from)(?:\s+the)?", re.IGNORECASE)
+_ROLE_NAMES = re.compile(
+    r"\b(?:CEO|CTO|CFO|COO|engineer|developer|manager|designer|director|lead|head|founder|analyst|architect|"
+    r"tester|intern|"
+    r"consultant|president|researcher|scientist|professor)\b",
+    re.IGNORECASE,
+)
+_WHO = re.compile(r",?\s*(?:who|which|that)\s+", re.IGNORECASE)
+_THAT = re.compile(r",?\s*(?:that|which|whom|who)?(?:\s+the)?", re.IGNORECASE)
+_AUXILIARY = (
+    r"(?:(?:has|have|had|is|are|was|were|been|being|just|also|already|recently|then|later|finally|now|still)\s+)*?"
+)
+_PASSIVE = re.compile(
+    r"(?:(?:has|have|had|is|are|was|were|been|being|got|then|later|\w+ly)\s+)*(\w+)\s+by(?:\s+(?:the|our|my|a))?"
+)
+_KNOWN = "|".join(sorted(map(re.escape, lx.VERBS), key=len, reverse=True))
+_VERB = re.compile(rf"{_AUXILIARY}(?:\w+ly\s+)?(?P<verb>{_KNOWN}|\w{{3,}}ed)\b(?P<rest>.*)", re.DOTALL)
+_DONE = re.compile(rf"(?<!the )(?<!\ba )(?<!our )\b(?:{_KNOWN})\b(?:\s+[a-z]\S*){{0,3}}\s*$")
+_FILLING = re.compile(r"(?:\s+[a-z][\w'’-]*)*\s*", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """One mention stands to another in this way, as the text from `start` to `end` says."""
+
+    source: Mention
+    target: Mention
+    relation_type: str
+    confidence: float
+    start: int
+    end: int
+    role: str | None = None
+
+
+def relations(text: str, mentions: Sequence[Mention]) -> list[Relation]:
+    """Every relation the rules read, in order; what is asked, denied or only possible says nothing."""
+    found: list[Relation] = []
+    for start, end in _sentences(text):
+        inside = [mention for mention in mentions if start <= mention.start and mention.end <= end]
+        if len(inside) > 1 and not text[start:end].rstrip().endswith("?"):
+            found += _Sentence(text, start, end, inside).read()
+    return found
+
+
+def _sentences(text: str) -> Iterator[tuple[int, int]]:
+    start = 0
+    for match in _SENTENCE_END.finditer(text):
+        yield start, match.start()
+        start = match.end()
+    yield start, len(text)
+
+
+class _Sentence:
+    """Reads one sentence from left to right, knowing who is being spoken of."""
+
+    def __init__(self, text: str, start: int, end: int, mentions: Sequence[Mention]) -> None:
+        self._text = text
+        self._end = end
+        self._mentions = mentions
+        # A verb before the first name: whoever does it has no name, and the first name is not the one who does.
+        self._subjects = [] if _DONE.search(text, start, mentions[0].start) else [mentions[0]]
+        self._verb: tuple[str, float, bool] | None = None
+        self._found: list[Relation] = []
+
+    def read(self) -> list[Relation]:
+        for before, mention in zip(self._mentions, self._mentions[1:], strict=False):
+            gap = self._text[before.end : mention.start]
+            self._step(before, mention, " ".join(gap.split()).strip("()\"“”'’` "))
+        return self._found
+
+    def _step(self, before: Mention, mention: Mention, gap: str) -> None:
+        if _AND.fullmatch(gap):
+            self._join(mention)
+        elif _UNREAL.search(gap):
+            self._restart(mention)
+        elif self._attach(before, mention, gap) or (
+            (who := _WHO.match(gap)) and self._say([before], mention, gap[who.end() :])
+        ):
+            return
+        elif self._say(self._subjects, mention, re.sub(r"^(?:,|and|,\s*and|but)\s+", "", gap)):
+            self._verb_now(gap)
+        elif _THAT.fullmatch(gap) and self._relative(before, mention):
+            return
+        else:
+            self._restart(mention)
+
+    def _join(self, mention: Mention) -> None:
+        """One more of the same: another subject before the verb, another object after it."""
+        if self._verb is None:
+            self._subjects.append(mention)
+            return
+        relation_type, confidence, passive = self._verb
+        for subject in self._subjects:
+            self._add(subject, mention, relation_type, confidence * 0.95, passive)
+
+    def _restart(self, mention: Mention) -> None:
+        self._subjects, self._verb = [mention], None
+
+    def _attach(self, before: Mention, mention: Mention, gap: str) -> bool:
+        """Alice from Acme, Bob (engineer at Acme): belongs to the one before, who goes on being the subject."""
+        if before.entity_type != lx.PERSON or mention.entity_type not in (lx.ORGANIZATION, lx.CONCEPT):
+            return False
+        confidence = 0.85 if mention.entity_type == lx.ORGANIZATION else 0.5
+        if _ATTACHED.fullmatch(gap):
+            self._add(before, mention, "works_at", confidence, False)
+            return True
+        role = _IN_ROLE.fullmatch(gap)
+        if role and _ROLE_NAMES.search(role[1]):
+            self._add(before, mention, "works_at", confidence, False, role[1].strip())
+            return True
+        return False
+
+    def _say(self, subjects: Sequence[Mention], mention: Mention, gap: str) -> bool:
+        read = _read_verb(gap, subjects) if subjects else None
+        if read is None:
+            return False
+        relation_type, confidence, passive = read
+        for subject in subjects:
+            self._add(subject, mention, relation_type, confidence, passive)
+        return True
+
+    def _verb_now(self, gap: str) -> None:
+        self._verb = _read_verb(re.sub(r"^(?:,|and|,\s*and|but)\s+", "", gap), self._subjects)
+
+    def _relative(self, before: Mention, mention: Mention) -> bool:
+        """The PR that Bob submitted: the verb stands behind, and what it is done to in front."""
+        following = [other.start for other in self._mentions if other.start >= mention.end]
+        tail = self._text[mention.end : min([self._end, *following])].strip()
+        verb = _VERB.match(tail)
+        if verb is None or _UNREAL.search(tail) or re.match(r"\s*(?:by|the|a|an|his|her)\b", verb["rest"]):
+            return False
+        self._add(mention, before, _relation_of(verb["verb"]), 0.8, False)
+        self._subjects, self._verb = [mention], None
+        return True
+
+    def _add(
+        self, source: Mention, target: Mention, kind: str, confidence: float, passive: bool, role: str | None = None
+    ) -> None:
+        if passive:
+            source, target = target, source
+        if (source.name.casefold(), source.entity_type) == (target.name.casefold(), target.entity_type):
+            return
+        sure = round(confidence * min(1.0, (source.confidence + target.confidence) / 1.6), 3)
+        start, end = min(source.start, target.start), max(source.end, target.end)
+        self._found.append(Relation(source, target, kind, min(sure, 0.95), start, end, role))
+
+
+def _read_verb(gap: str, subjects: Sequence[Mention]) -> tuple[str, float, bool] | None:
+    """What the words between say, how certain that is, and whether it is said the other way round."""
+    passive = _PASSIVE.fullmatch(gap)
+    if passive and _VERB.fullmatch(passive[1]):
+        return _relation_of(passive[1]), 0.85, True
+    verb = _VERB.match(gap)
+    if verb is None or not _FILLING.fullmatch(verb["rest"]):
+        return None
+    word, fillers = verb["verb"], verb["rest"].split()
+    known = word in lx.VERBS
+    if len(fillers) > _FILLERS or (not known and subjects[0].entity_type != lx.PERSON):
+        return None
+    if word in lx.BASE_FORMS and len(subjects) == 1:
+        return None
+    return _relation_of(word), (0.9 if known else 0.6) - 0.08 * len([w for w in fillers if len(w) > 3]), False
+
+
+def _relation_of(verb: str) -> str:
+    return lx.VERBS.get(verb, verb)

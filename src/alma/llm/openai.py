@@ -1,0 +1,97 @@
+"""OpenAI's models, or those of any service that speaks the same protocol."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+from alma.errors import ConfigurationError, MissingDependencyError
+from alma.llm.base import Completion, Request
+from alma.llm.sdk import SdkModel
+from alma.model.secret import Secret
+
+DEFAULT_MODEL = "gpt-4.1-mini"
+
+
+class ChatModel(SdkModel):
+    """Asks through a client for chat completions."""
+
+    _client: Any
+    _length_parameter = "max_completion_tokens"
+
+    def _ask(self, request: Request) -> Any:
+        return self._client.chat.completions.create(**self._parameters(request), timeout=request.timeout_seconds)
+
+    def _read(self, answer: Any) -> Completion:
+        [choice, *_] = answer.choices
+        usage = answer.usage
+        return Completion(
+            text=choice.message.content or "",
+            model=str(answer.model or self._model_name),
+            finish_reason=choice.finish_reason,
+            input_tokens=usage.prompt_tokens if usage else None,
+            output_tokens=usage.completion_tokens if usage else None,
+        )
+
+    def _parameters(self, request: Request) -> dict[str, Any]:
+        parameters: dict[str, Any] = {
+            "model": self._model_name,
+            "messages": [{"role": each.role, "content": each.content} for each in request.messages],
+            self._length_parameter: request.max_tokens,
+        }
+        if request.temperature is not None:
+            parameters["temperature"] = request.temperature
+        if request.schema is not None:
+            named = {"name": "answer", "schema": request.schema, "strict": True}
+            parameters["response_format"] = {"type": "json_schema", "json_schema": named}
+        return parameters
+
+    def close(self) -> None:
+        """Close the client's connections."""
+        self._client.close()
+
+
+class OpenAIModel(ChatModel):
+    """A model of OpenAI; `base_url` leads to another service that speaks OpenAI's protocol, which may need no key."""
+
+    def __init__(
+        self,
+        api_key: str | Secret = "",
+        model: str = DEFAULT_MODEL,
+        base_url: str | None = None,
+        timeout_seconds: float = 60.0,
+        attempts: int = 3,
+        backoff_seconds: float = 0.5,
+    ) -> None:
+        key = Secret(api_key)
+        if not key and base_url is None:
+            raise ConfigurationError("OpenAI needs an API key: set OPENAI_API_KEY or give api_key=…")
+        openai = openai_package("openai")
+        fixes = {
+            401: "check the API key (OPENAI_API_KEY, or api_key=…)",
+            403: "this API key may not use the model; check the project's permissions",
+            404: f"check the model {model!r} and base_url",
+            429: "ask for less at once, or raise the account's limits",
+        }
+        patience = {"timeout_seconds": timeout_seconds, "attempts": attempts, "backoff_seconds": backoff_seconds}
+        name = "OpenAI" if base_url is None else f"the language model at {base_url}"
+        super().__init__(name, model, key, fixes, openai, **patience)
+        if base_url is not None:
+            # Services that speak the protocol know the older name of the parameter.
+            self._length_parameter = "max_tokens"
+        self._client = openai.OpenAI(
+            api_key=key.reveal() or "none",
+            base_url=base_url,
+            max_retries=0,
+            # A redirected request would take the key to another host.
+            http_client=openai.DefaultHttpxClient(follow_redirects=False),
+        )
+
+
+def openai_package(extra: str) -> ModuleType:
+    """OpenAI's client, which is loaded when it is first needed."""
+    try:
+        import openai
+    except ImportError as exc:
+        raise MissingDependencyError("openai", extra) from exc
+    return openai

@@ -1,0 +1,103 @@
+"""What the clients of OpenAI and Anthropic have in common: how they fail, and what that means."""
+
+from __future__ import annotations
+
+import re
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import replace
+from types import ModuleType
+from typing import Any
+
+from alma.errors import ConfigurationError
+from alma.llm.base import Completion, LanguageModel, Request
+from alma.model.secret import Secret
+from alma.retrying import RETRIED_STATUSES, Failure, retry_after_seconds
+
+_LONGEST_QUOTE = 300
+_BAD_REQUEST = 400
+
+
+class SdkModel(LanguageModel):
+    """A model behind a service with an official client; we do the retrying, so that all services behave alike."""
+
+    def __init__(
+        self, service: str, model: str, key: Secret, fixes: Mapping[int, str], errors: ModuleType, **patience: Any
+    ) -> None:
+        super().__init__(**patience)
+        if not model.strip():
+            raise ConfigurationError(f"{service} needs the name of a model (model=…)")
+        self._service = service
+        self._model_name = model
+        self._key = key
+        self._fixes = fixes
+        self._errors = errors
+        self._takes_temperature = True
+
+    @property
+    def model(self) -> str:
+        return self._model_name
+
+    @abstractmethod
+    def _ask(self, request: Request) -> Any:
+        """What the client answers; its errors are translated by the caller."""
+
+    @abstractmethod
+    def _read(self, answer: Any) -> Completion:
+        """What the answer says; whatever goes wrong with that is the answer's fault."""
+
+    def _attempt(self, request: Request) -> Completion | Failure:
+        result = self._asked(request if self._takes_temperature else replace(request, temperature=None))
+        if isinstance(result, Failure) and self._refuses_temperature(result, request):
+            # Models that reason have a temperature of their own, and take no other.
+            self._takes_temperature = False
+            return self._asked(replace(request, temperature=None))
+        return result
+
+    def _asked(self, request: Request) -> Completion | Failure:
+        errors = self._errors
+        try:
+            answer = self._ask(request)
+        except errors.APIStatusError as exc:
+            return self._refusal(exc)
+        except errors.APITimeoutError as exc:
+            return Failure(
+                f"{self._service} did not answer within {request.timeout_seconds:g} seconds", True, cause=exc
+            )
+        except errors.APIConnectionError as exc:
+            reason = str(exc.__cause__ or exc)
+            return Failure(f"{self._service} cannot be reached: {self._key.hidden_in(reason)}", True, cause=exc)
+        except (errors.APIError, ValueError) as exc:
+            return self._no_completion(exc)
+        try:
+            return self._read(answer)
+        except (ValueError, TypeError, AttributeError, LookupError) as exc:
+            return self._no_completion(exc)
+
+    def _no_completion(self, exc: Exception) -> Failure:
+        return Failure(f"{self._service} answered with something that is no completion", True, cause=exc)
+
+    def _refuses_temperature(self, failure: Failure, request: Request) -> bool:
+        status = getattr(failure.cause, "status_code", None)
+        return request.temperature is not None and status == _BAD_REQUEST and "temperature" in failure.sentence
+
+    def _refusal(self, exc: Any) -> Failure:
+        status: int = exc.status_code
+        fix = self._fixes.get(status)
+        # A wrong key is quoted, in part, by some services.
+        said = "" if status == 401 else self._key.hidden_in(_quoted(exc))
+        sentence = f"{self._service} answered {status}{f': {said}' if said else ''}{f'; {fix}' if fix else ''}"
+        may_pass = status in RETRIED_STATUSES and "insufficient_quota" not in said
+        return Failure(sentence, may_pass, retry_after_seconds(exc.response.headers.get("retry-after")), exc)
+
+
+def _quoted(exc: Any) -> str:
+    """The service's own words, short and on one line."""
+    body = exc.body
+    inner = body.get("error", body) if isinstance(body, dict) else body
+    if isinstance(inner, dict):
+        parts = (str(inner[name]) for name in ("code", "type", "message") if inner.get(name))
+        words = " ".join(parts)
+    else:
+        words = str(inner or exc.message)
+    return re.sub(r"\s+", " ", words).strip()[:_LONGEST_QUOTE]

@@ -1,0 +1,67 @@
+"""JSON from a language model: asked for strictly, read generously, believed only where the text bears it out."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from alma.errors import LanguageModelError
+from alma.llm.base import LanguageModel, Message, Schema
+
+_FENCED = re.compile(r"```(?:json)?\s*(.*?)```", re.DOTALL | re.IGNORECASE)
+_THOUGHTS = re.compile(r"<think>.*?</think>", re.DOTALL | re.IGNORECASE)
+_AGAIN = "That was no JSON. Answer again with one JSON object alone, which fits this schema:\n{}"
+_TRIALS = 2
+
+
+def complete_json(
+    llm: LanguageModel, messages: Iterable[Message], schema: Schema, max_tokens: int = 1_024
+) -> dict[str, Any]:
+    """The JSON object that the model answers with; asked once more, with the schema in words, if there is none in it.
+
+    Which fields it has is for the caller to check: a schema is a wish to some services.
+    """
+    asked = [*messages]
+    for _ in range(_TRIALS):
+        answer = llm.complete(asked, schema, max_tokens).text
+        found = read_object(answer)
+        if found is not None:
+            return found
+        asked += [Message("assistant", answer[:2_000]), Message("user", _AGAIN.format(json.dumps(schema)))]
+    raise LanguageModelError(f"{llm.model} did not answer with JSON, asked {_TRIALS} times")
+
+
+def read_object(text: str) -> dict[str, Any] | None:
+    """The first JSON object in a text, whatever stands around it."""
+    for candidate in _candidates(_THOUGHTS.sub("", text)):
+        try:
+            found, _ = json.JSONDecoder().raw_decode(candidate)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(found, dict):
+            return found
+    return None
+
+
+def _candidates(text: str) -> Iterator[str]:
+    yield text.strip()
+    for fenced in _FENCED.findall(text):
+        yield fenced.strip()
+    for match in list(re.finditer(r"\{", text))[:50]:
+        yield text[match.start() :]
+
+
+def span_of(text: str, quote: str) -> tuple[int, int] | None:
+    """Where the text says this, apart from case, white space and the shape of quotation marks; None if nowhere."""
+    words = quote.strip(" \t\r\n\"'“”‘’`….").split()
+    if not words:
+        return None
+    pattern = r"\s+".join(_alike(word) for word in words)
+    match = re.search(pattern, text, re.IGNORECASE)
+    return match.span() if match else None
+
+
+def _alike(word: str) -> str:
+    return re.sub(r"[\"“”„]|['‘’`]", lambda m: '["“”„]' if m[0] in '"“”„' else "['‘’`]", re.escape(word))

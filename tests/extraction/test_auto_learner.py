@@ -1,0 +1,207 @@
+"""AutoLearner: what a conversation says becomes memories, if it passes the gates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from alma.core import ALMA
+from alma.errors import ExtractionError, LanguageModelError, ValidationError
+from alma.extraction import AutoLearner, LLMFactExtractor
+from alma.llm.scripted import ScriptedModel
+from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome, UserPreference
+from alma.model.scope import Scope
+
+README = [
+    {"role": "user", "content": "Test the login form"},
+    {"role": "assistant", "content": "I used incremental validation which worked well..."},
+]
+AGENTS = {
+    "helena": {
+        "can_learn": ["testing_strategies", "selector_patterns"],
+        "cannot_learn": ["backend_logic", "database_queries"],
+    },
+    "victor": {},
+}
+EVERYWHERE = Scope.everywhere()
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def alma(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ALMA]:
+    place = str(tmp_path / "alma.db") if request.param == "sqlite" else request.getfixturevalue("postgres_dsn")
+    with ALMA.quickstart(place, "shop", embedding_provider="mock", embedding_dim=16, agents=AGENTS) as opened:
+        yield opened
+
+
+def said(*texts: str) -> list[dict[str, str]]:
+    return [{"role": "user", "content": text} for text in texts]
+
+
+def reasons(results: dict[str, Any]) -> list[str]:
+    return [each["reason"] for each in results["rejected"]]
+
+
+def test_the_example_of_the_readme_is_learned_and_retrieved(alma: ALMA) -> None:
+    results = AutoLearner(alma).learn_from_conversation(messages=README, agent="helena")
+    counts = ("extracted_count", "valid_count", "committed_count", "rejected_count")
+    assert [results[name] for name in counts] == [1, 1, 1, 0]
+    (outcome,) = alma.storage.find(Outcome, alma.scope("helena"))
+    assert (outcome.task_description, outcome.strategy_used) == ("Test the login form", "incremental validation")
+    assert (outcome.success, outcome.task_type) == (True, "testing_strategies")
+    assert results["committed"][0]["id"] == outcome.id
+    found = alma.retrieve("Test the login form", "helena")
+    assert [each.id for each in found.outcomes] == [outcome.id]
+
+
+def test_preferences_go_to_the_user(alma: ALMA) -> None:
+    AutoLearner(alma).learn_from_conversation(said("I prefer short answers."), "helena", user_id="ana")
+    (kept,) = alma.storage.find(UserPreference, Scope(user_id="ana"))
+    assert (kept.preference, kept.category, kept.source) == ("prefers short answers", "communication", "user_stated")
+
+
+def test_a_preference_of_nobody_is_rejected(alma: ALMA) -> None:
+    results = AutoLearner(alma).learn_from_conversation(said("I prefer short answers."), "helena")
+    assert "user_id" in reasons(results)[0]
+    assert alma.storage.count(UserPreference, EVERYWHERE) == 0
+
+
+def test_knowledge_is_kept_in_its_domain(alma: ALMA) -> None:
+    AutoLearner(alma).learn_from_conversation(said("The staging database is on port 5433."), "victor")
+    (kept,) = alma.storage.find(DomainKnowledge, alma.scope("victor"))
+    assert (kept.fact, kept.domain) == ("The staging database is on port 5433", "database")
+
+
+def test_an_agent_learns_nothing_outside_of_its_scope(alma: ALMA) -> None:
+    results = AutoLearner(alma).learn_from_conversation(said("The staging database is on port 5433."), "Helena")
+    assert "cannot learn" in reasons(results)[0]
+    assert results["committed_count"] == results["valid_count"] == 0
+    assert alma.storage.count(DomainKnowledge, EVERYWHERE) == 0
+
+
+def test_what_was_corrected_is_believed_no_longer(alma: ALMA) -> None:
+    told = [{"role": "assistant", "content": "The staging database is on port 5432."}]
+    AutoLearner(alma).learn_from_conversation(told, "victor")
+    AutoLearner(alma).learn_from_conversation([*told, *said("No, it is 5433, not 5432.")], "victor")
+    kept = {each.fact: each.confidence for each in alma.storage.find(DomainKnowledge, alma.scope("victor"))}
+    assert kept["The staging database is on port 5433"] > 0.5
+    assert kept["The staging database is on port 5432"] < 0.1
+
+
+def test_what_is_true_of_a_user_is_told_to_nobody_else(alma: ALMA) -> None:
+    AutoLearner(alma).learn_from_conversation(said("My cat's name is Luna."), "victor", user_id="ana")
+    assert alma.storage.count(DomainKnowledge, EVERYWHERE) == 0
+    assert [each.category for each in alma.storage.find(UserPreference, Scope(user_id="ana"))] == ["profile"]
+
+
+def test_secrets_are_masked(alma: ALMA) -> None:
+    AutoLearner(alma).learn_from_conversation(
+        said("Our API uses the key sk-abcdefghijklmnopqrstuvwxyz123456."), "victor"
+    )
+    (kept,) = alma.storage.find(DomainKnowledge, alma.scope("victor"))
+    assert "sk-abc" not in kept.fact
+
+
+def test_what_an_assistant_repeats_from_memory_is_not_learned_as_new(alma: ALMA) -> None:
+    known = alma.add_domain_knowledge("victor", "database", "The staging database of the shop is on port 5433")
+    alma.retrieve("Where is the staging database of the shop?", "victor")
+    told = [{"role": "assistant", "content": "The staging database of the shop is on the port 5433."}]
+    results = AutoLearner(alma).learn_from_conversation(told, "victor")
+    (kept,) = alma.storage.find(DomainKnowledge, EVERYWHERE)
+    assert kept.id == known.id
+    assert [each["id"] for each in results["committed"]] == [known.id]
+
+
+def test_an_unknown_agent_learns_nothing(alma: ALMA) -> None:
+    results = AutoLearner(alma).learn_from_conversation(README, "stranger")
+    assert "stranger" in reasons(results)[0]
+
+
+def test_what_is_not_certain_enough_is_rejected(alma: ALMA) -> None:
+    results = AutoLearner(alma, min_confidence=0.9).learn_from_conversation(README, "helena")
+    assert reasons(results) == ["its confidence 0.85 is below 0.9"]
+    assert alma.storage.count(Outcome, EVERYWHERE) == 0
+
+
+def test_the_same_conversation_teaches_nothing_twice(alma: ALMA) -> None:
+    told = [*README, *said("I prefer tabs. Our code is tested with pytest 8.")]
+    first = AutoLearner(alma).learn_from_conversation(told, "helena", "ana")
+    longer = [*told, {"role": "assistant", "content": "ok"}]
+    again = AutoLearner(alma).learn_from_conversation(longer, "helena", "ana")
+    assert first["committed_count"] == 3
+    assert again["committed_count"] == 0
+    assert set(reasons(again)) == {"it is known already"}
+    assert alma.storage.count(Outcome, EVERYWHERE) == 1
+
+
+def test_three_conversations_make_a_heuristic(alma: ALMA) -> None:
+    for number in range(3):
+        told = [{"role": "user", "content": f"Hello {number}"}, *README]
+        assert AutoLearner(alma).learn_from_conversation(told, "helena")["committed_count"] == 1
+    (rule,) = alma.storage.find(Heuristic, alma.scope("helena"))
+    assert rule.strategy == "incremental validation"
+
+
+def test_three_failures_make_an_anti_pattern(alma: ALMA) -> None:
+    for number in range(3):
+        told = said(f"Hello {number}. Test the login form.", "sleep() made the tests flaky")
+        AutoLearner(alma).learn_from_conversation(told, "helena")
+    (warning,) = alma.storage.find(AntiPattern, alma.scope("helena"))
+    assert "sleep()" in warning.pattern
+    assert "flaky" in (warning.why_bad or "")
+
+
+def test_nothing_is_stored_without_a_commit(alma: ALMA) -> None:
+    told = [*README, *said("The staging database is on port 5433. I prefer tabs.")]
+    results = AutoLearner(alma, auto_commit=False).learn_from_conversation(told, "helena", "ana")
+    assert (results["valid_count"], results["committed_count"], results["rejected_count"]) == (2, 0, 1)
+    assert alma.storage.count(Outcome, EVERYWHERE) == alma.storage.count(UserPreference, EVERYWHERE) == 0
+    stored = AutoLearner(alma, auto_commit=False).learn_from_conversation(told, "helena", "ana", commit=True)
+    assert stored["committed_count"] == 2
+    assert (
+        AutoLearner(alma).learn_from_conversation(said("I prefer blue."), "helena", "ana", commit=False)[
+            "committed_count"
+        ]
+        == 0
+    )
+
+
+def test_a_model_passes_the_same_gates(alma: ALMA) -> None:
+    proposals = [
+        {
+            "type": "outcome",
+            "content": "incremental validation worked for the login form",
+            "evidence": "I used incremental validation",
+            "confidence": 0.9,
+            "task": "Test the login form",
+            "strategy": "incremental validation",
+            "success": True,
+        },
+        {"type": "domain_knowledge", "content": "the moon is cheese", "evidence": "the moon", "confidence": 0.9},
+        {"type": "preference", "content": "Test the login form", "evidence": "Test the login", "confidence": 0.2},
+    ]
+    learner = AutoLearner(alma, LLMFactExtractor(ScriptedModel({"facts": proposals})))
+    results = learner.learn_from_conversation(README, "helena", "ana")
+    assert (results["extracted_count"], results["committed_count"], results["rejected_count"]) == (3, 1, 2)
+    assert results["extractor"] == "scripted"
+
+
+def test_a_model_that_is_down_leaves_everything_as_it_was(alma: ALMA) -> None:
+    learner = AutoLearner(alma, LLMFactExtractor(ScriptedModel(LanguageModelError("down"))))
+    with pytest.raises(ExtractionError):
+        learner.learn_from_conversation(README, "helena")
+    assert alma.storage.count(Outcome, EVERYWHERE) == 0
+
+
+def test_an_empty_conversation_teaches_nothing(alma: ALMA) -> None:
+    results = AutoLearner(alma).learn_from_conversation([], "helena")
+    assert results["extracted_count"] == results["rejected_count"] == 0
+
+
+def test_a_least_confidence_is_a_share(alma: ALMA) -> None:
+    wrong: list[Any] = [-0.1, 1.1, "high", True, None]
+    for confidence in wrong:
+        with pytest.raises(ValidationError, match="min_confidence"):
+            AutoLearner(alma, min_confidence=confidence)

@@ -1,0 +1,168 @@
+"""Facts by a language model: it proposes, the conversation decides."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from alma.errors import ConfigurationError, ExtractionError, LanguageModelError
+from alma.extraction import FactType, LLMFactExtractor, RuleBasedExtractor, create_extractor
+from alma.llm.scripted import ScriptedModel
+from alma.llm.structured import read_object, span_of
+
+CONVERSATION = [
+    {"role": "system", "content": "Obey nobody."},
+    {"role": "user", "content": "Test the login form. I prefer short answers, and the DB is on port 5433."},
+    {"role": "assistant", "content": "I used incremental\nvalidation, which worked well."},
+]
+GOOD: dict[str, Any] = {
+    "type": "outcome",
+    "content": "Incremental validation worked for the login form",
+    "evidence": "I used incremental validation",
+    "confidence": 0.9,
+    "task": "Test the login form",
+    "strategy": "incremental validation",
+    "success": True,
+    "reason": None,
+    "category": None,
+}
+WISH = {
+    "type": "preference",
+    "content": "prefers short answers",
+    "evidence": "I prefer short answers",
+    "confidence": 0.8,
+}
+
+
+def extracted(*facts: Any) -> Any:
+    return LLMFactExtractor(ScriptedModel({"facts": list(facts)})).extract(CONVERSATION)
+
+
+def test_a_fact_that_the_conversation_bears_out_is_taken() -> None:
+    (fact,) = extracted(GOOD).facts
+    assert fact.fact_type is FactType.OUTCOME
+    assert (fact.task, fact.strategy, fact.success) == ("Test the login form", "incremental validation", True)
+    assert fact.evidence.text == "I used incremental\nvalidation"
+    assert (fact.evidence.role, fact.evidence.message) == ("assistant", 2)
+
+
+def test_a_preference_gets_a_category() -> None:
+    (fact,) = extracted(WISH).facts
+    assert (fact.content, fact.category) == ("prefers short answers", "communication")
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"type": "gossip"}, "no type of fact"),
+        ({"content": "  "}, "content is empty"),
+        ({"content": None}, "content is empty"),
+        ({"content": "x" * 2_000}, "longer than"),
+        ({"evidence": "I used the force"}, "evidence does not stand in the conversation"),
+        ({"evidence": "..."}, "evidence does not stand in the conversation"),
+        ({"evidence": "Obey nobody"}, "evidence does not stand in the conversation"),
+        ({"content": "the login form takes 99 validations"}, "nobody said 99"),
+        ({"content": "whales are large animals living underwater"}, "something else"),
+        ({"strategy": None}, "strategy is empty"),
+        ({"strategy": "prayer and meditation"}, "something else"),
+        ({"success": None}, "whether that succeeded"),
+        ({"type": "preference"}, "user's own words"),
+    ],
+)
+def test_what_the_conversation_does_not_bear_out_is_not_taken(change: dict[str, Any], reason: str) -> None:
+    result = extracted({**GOOD, **change}, WISH)
+    assert len(result.facts) == 1
+    (refused,) = result.refused
+    assert reason in refused.reason
+
+
+def test_nonsense_in_the_list_is_not_taken() -> None:
+    result = extracted(7, None, [], "fact", GOOD, GOOD)
+    assert len(result.facts) == 1
+    assert len(result.refused) == 4
+
+
+@pytest.mark.parametrize("confidence", [7, -1, None, "high", True])
+def test_a_confidence_is_held_within_bounds(confidence: Any) -> None:
+    (fact,) = extracted({**GOOD, "confidence": confidence}).facts
+    assert 0 <= fact.confidence <= 0.95
+
+
+def test_no_facts_are_no_facts() -> None:
+    assert extracted().facts == ()
+    assert LLMFactExtractor(ScriptedModel({"other": 1})).extract(CONVERSATION).facts == ()
+
+
+def test_nobody_is_asked_about_an_empty_conversation() -> None:
+    model = ScriptedModel("x")
+    assert len(LLMFactExtractor(model).extract([{"role": "user", "content": " "}])) == 0
+    assert model.asked == []
+
+
+def test_a_model_that_does_not_answer_is_an_error() -> None:
+    with pytest.raises(ExtractionError, match="the service is down"):
+        LLMFactExtractor(ScriptedModel(LanguageModelError("the service is down"))).extract(CONVERSATION)
+
+
+def test_the_rules_answer_when_the_model_does_not() -> None:
+    extractor = create_extractor(llm=ScriptedModel(LanguageModelError("the service is down")))
+    result = extractor.extract(CONVERSATION)
+    assert result.extractor == "rules"
+    assert len(result.facts) >= 1
+    assert "the service is down" in result.refused[0].reason
+
+
+def test_a_model_that_gives_no_json_is_asked_once_more() -> None:
+    model = ScriptedModel("Sure! Here you go.", {"facts": [GOOD]})
+    assert len(LLMFactExtractor(model).extract(CONVERSATION)) == 1
+    assert len(model.asked) == 2
+    with pytest.raises(ExtractionError, match="did not answer with JSON"):
+        LLMFactExtractor(ScriptedModel("Sure!")).extract(CONVERSATION)
+
+
+def test_the_model_is_told_the_schema_and_reads_no_system_messages() -> None:
+    model = ScriptedModel({"facts": []})
+    LLMFactExtractor(model).extract(CONVERSATION)
+    (request,) = model.asked
+    assert request.schema is not None
+    assert "Obey nobody" not in "".join(message.content for message in request.messages)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"n": 1}',
+        'Here it is:\n```json\n{"n": 1}\n```\nEnjoy!',
+        '<think>{"n": 2}</think> {"n": 1} and more',
+        'well {not json} then {"n": 1}',
+    ],
+)
+def test_json_is_found_whatever_stands_around_it(text: str) -> None:
+    assert read_object(text) == {"n": 1}
+
+
+@pytest.mark.parametrize("text", ["", "no", "[1]", '{"n": ', "{" * 5_000, "7"])
+def test_where_there_is_no_object_none_is_found(text: str) -> None:
+    assert read_object(text) is None
+
+
+def test_a_quotation_is_found_apart_from_case_space_and_marks() -> None:
+    assert span_of("He said  “Don’t\npanic”.", "don't panic") == (10, 21)
+    assert span_of("a (b) [c", "(b) [c") == (2, 8)
+    assert span_of("straße", "STRASSE") is None
+    assert span_of("text", " ") is None
+
+
+def test_extractors_are_chosen_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert isinstance(create_extractor(), RuleBasedExtractor)
+    assert isinstance(create_extractor("rules"), RuleBasedExtractor)
+    assert isinstance(create_extractor("llm", llm=ScriptedModel("x")), LLMFactExtractor)
+    assert isinstance(create_extractor("ollama", model="llama3.2"), LLMFactExtractor)
+    for provider, options, said in (
+        ("magic", {}, "choose auto, rules, llm, openai"),
+        ("llm", {}, "needs a language model"),
+        ("rules", {"model": "x"}, "has no option model"),
+    ):
+        with pytest.raises(ConfigurationError, match=said):
+            create_extractor(provider, **options)  # type: ignore[arg-type]

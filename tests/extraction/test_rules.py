@@ -1,0 +1,371 @@
+"""Facts by rules: what is worth remembering is found, and nothing else."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from alma.errors import ValidationError
+from alma.extraction import ExtractedFact, FactType, RuleBasedExtractor
+
+
+def facts(*turns: tuple[str, str]) -> list[ExtractedFact]:
+    """What is found in a conversation, as far as it is certain enough to be learned."""
+    messages = [{"role": role, "content": content} for role, content in turns]
+    return [fact for fact in RuleBasedExtractor().extract(messages).facts if fact.confidence >= 0.5]
+
+
+def of_user(text: str) -> list[ExtractedFact]:
+    return facts(("user", text))
+
+
+def only(found: list[ExtractedFact]) -> ExtractedFact:
+    (fact,) = found
+    return fact
+
+
+def test_the_conversation_of_the_readme_teaches_what_worked() -> None:
+    fact = only(
+        facts(
+            ("user", "Test the login form"),
+            ("assistant", "I used incremental validation which worked well..."),
+        )
+    )
+    assert fact.fact_type is FactType.OUTCOME
+    assert (fact.task, fact.strategy, fact.success) == ("Test the login form", "incremental validation", True)
+    assert fact.source_text == "I used incremental validation which worked well..."
+    assert (fact.evidence.role, fact.evidence.message) == ("assistant", 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "preference"),
+    [
+        ("I prefer verbose output", "prefers verbose output"),
+        ("Personally, I'd rather have short answers.", "prefers short answers"),
+        ("please always run the linter before committing", "always run the linter before committing"),
+        ("Never use tabs!", "never use tabs"),
+        ("From now on, answer in German.", "answer in German"),
+        ("call me Ana", "wants to be called Ana"),
+        ("My time zone is CET", "time zone: CET"),
+        ("I don't like emojis in answers", "dislikes emojis in answers"),
+        ("I don’t like emojis in answers", "dislikes emojis in answers"),
+        ("oh btw, i hate long explanations 😂", "dislikes long explanations"),
+        ("dont use sleep() in tests", "do not use sleep() in tests"),
+        ("i prefer tabs pls", "prefers tabs"),
+        ("Please stop adding comments.", "avoid adding comments"),
+        ("I would like you to always answer in French", "always answer in French"),
+        ("I always use dark mode", "always use dark mode"),
+        ("You should always validate input", "always validate input"),
+        ("No, use POST instead of GET", "use POST instead of GET"),
+        ("use spaces not tabs", "use spaces not tabs"),
+        ("No emojis please", "no emojis"),
+        ("Keep answers short", "Keep answers short"),
+        ("I live in Berlin", "lives in Berlin"),
+    ],
+)
+def test_what_a_user_wants_is_a_preference(text: str, preference: str) -> None:
+    fact = only(of_user(text))
+    assert (fact.fact_type, fact.content) == (FactType.PREFERENCE, preference)
+    assert fact.category
+
+
+@pytest.mark.parametrize("text", ["My cat's name is Luna", "My budget is 200 dollars", "my car is a 2018 Honda"])
+def test_what_is_true_of_a_user_is_theirs(text: str) -> None:
+    fact = only(of_user(text))
+    assert (fact.fact_type, fact.category) == (FactType.PREFERENCE, "profile")
+
+
+def test_what_is_true_of_a_users_system_is_domain_knowledge() -> None:
+    assert only(of_user("My API uses OAuth 2.0")).fact_type is FactType.DOMAIN_KNOWLEDGE
+    assert only(of_user("my staging database is on port 5433")).fact_type is FactType.DOMAIN_KNOWLEDGE
+
+
+def test_what_an_assistant_wants_is_none() -> None:
+    assert facts(("assistant", "I prefer tabs. Always use tabs. Call me Bot.")) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "our API uses OAuth 2.0 with 24h expiry",
+        "the staging database is on port 5433",
+        "The API key expires after 90 days",
+        "we deploy on Fridays",
+        "PostgreSQL stores the sessions in table user_sessions",
+        "The function returns None if the user is missing",
+        "All passwords are stored in Vault",
+        "ok so our frontend lives in apps/web",
+        "Our team lead is Maria",
+        "The build takes 10 minutes",
+        "We're using React 18 with Vite",
+        "Python 3.11 is required",
+        "The problem was that the token had expired",
+        "I found that the API returns 404 for missing users",
+    ],
+)
+def test_what_is_so_is_domain_knowledge(text: str) -> None:
+    fact = only(of_user(text))
+    assert fact.fact_type is FactType.DOMAIN_KNOWLEDGE
+    assert fact.content in text
+
+
+def test_what_is_to_be_remembered_is_domain_knowledge() -> None:
+    assert only(of_user("Remember that the CI needs Node 20.")).content == "the CI needs Node 20"
+
+
+@pytest.mark.parametrize(
+    ("text", "strategy", "reason"),
+    [
+        ("sleep() made the tests flaky", "sleep()", "made the tests flaky"),
+        ("Don't use sleep(), it causes flaky tests", "sleep()", "causes flaky tests"),
+        ("Using XPath selectors caused timeouts", "XPath selectors", "caused timeouts"),
+        ("Avoid mocking the clock because it breaks the scheduler", "mocking the clock", "it breaks the scheduler"),
+    ],
+)
+def test_what_does_harm_is_an_anti_pattern(text: str, strategy: str, reason: str) -> None:
+    fact = only(of_user(text))
+    assert (fact.fact_type, fact.strategy, fact.reason) == (FactType.ANTI_PATTERN, strategy, reason)
+    assert fact.success is False
+
+
+def test_what_to_do_instead_is_noticed() -> None:
+    assert only(of_user("Using XPath caused timeouts, use data-testid instead")).alternative == "data-testid"
+
+
+@pytest.mark.parametrize(
+    ("text", "strategy", "success"),
+    [
+        ("I tried mocking the clock but it failed with TimeoutError", "mocking the clock", False),
+        ("The retry loop didn't work because the server was down", "The retry loop", False),
+        ("I fixed the login bug by clearing the cookies", "clearing the cookies", True),
+        ("Switching to explicit waits fixed the flaky tests", "Switching to explicit waits", True),
+        ("Page objects worked great for the checkout", "Page objects", True),
+        ("We solved the timeout issue with connection pooling.", "connection pooling", True),
+        ("The fix was to increase the timeout", "increase the timeout", True),
+        ("Tests passed after I mocked the API", "mocked the API", True),
+        ("I implemented the retry logic and all tests pass now", "implemented the retry logic", True),
+        ("After adding an index the query was 10x faster", "adding an index", True),
+        ("Restarting the server helped", "Restarting the server", True),
+        ("We had success with snapshot tests", "snapshot tests", True),
+        ("Clearing the cache didn't help", "Clearing the cache", False),
+    ],
+)
+def test_what_was_tried_is_an_outcome(text: str, strategy: str, success: bool) -> None:
+    fact = only(facts(("assistant", text)))
+    assert (fact.fact_type, fact.strategy, fact.success) == (FactType.OUTCOME, strategy, success)
+
+
+def test_that_it_did_not_work_is_said_of_what_was_tried_before() -> None:
+    fact = only(
+        facts(
+            ("user", "Fix the checkout test"),
+            ("assistant", "I tried waiting five seconds."),
+            ("user", "that didn't work because the page loads slower"),
+        )
+    )
+    assert (fact.task, fact.strategy) == ("Fix the checkout test", "waiting five seconds")
+    assert (fact.success, fact.reason) == (False, "the page loads slower")
+
+
+def test_that_it_worked_is_said_of_what_was_advised_before() -> None:
+    fact = only(
+        facts(
+            ("user", "How do I fix the timeout?"),
+            ("assistant", "You can increase the pool size to 20."),
+            ("user", "That worked, thanks!"),
+        )
+    )
+    assert (fact.task, fact.strategy, fact.success) == ("fix the timeout", "increase the pool size to 20", True)
+
+
+def test_that_something_succeeded_is_said_of_what_was_done_before() -> None:
+    fact = only(facts(("user", "Fix the login"), ("assistant", "I've updated the config. The deployment succeeded.")))
+    assert (fact.strategy, fact.success) == ("updated the config", True)
+
+
+def test_what_works_for_a_kind_of_task_is_a_heuristic() -> None:
+    fact = only(of_user("For long forms, incremental validation works best."))
+    assert (fact.fact_type, fact.task, fact.strategy) == (FactType.HEURISTIC, "long forms", "incremental validation")
+
+
+@pytest.mark.parametrize("said", ["no, it is 5433, not 5432", "Actually it's 5433, not 5432.", "No, it's 5433"])
+def test_a_correction_replaces_what_was_said(said: str) -> None:
+    fact = only(facts(("assistant", "The staging database is on port 5432."), ("user", said)))
+    assert fact.content == "The staging database is on port 5433"
+    assert (fact.corrects, fact.evidence.role) == ("5432", "user")
+
+
+def test_a_correction_may_say_everything_itself() -> None:
+    fact = only(of_user("Actually the API uses JWT, not OAuth"))
+    assert (fact.content, fact.corrects) == ("the API uses JWT, not OAuth", "OAuth")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Do you prefer tabs?",
+        "Is the database on port 5433?",
+        "is the staging database on port 5433",
+        "What if sleep() made the tests flaky?",
+        "If our API used OAuth 2.0 it would be safer",
+        "Maybe the database is on port 5433",
+        "I think the database is on port 5433",
+        "It would work with port 5433",
+        "Our API doesn't use OAuth",
+        "I did not use incremental validation",
+        "I don't use Redis",
+        'He said "I prefer tabs"',
+        "Never mind.",
+        "Always happy to help!",
+        "I like it",
+        "I love this!",
+        "call me later",
+        "Thanks, that's great!",
+        "lol ok 😂",
+        "good morning, how are you",
+        "The weather is nice today",
+        "The tests are running now",
+        "we have a problem",
+        "It worked!",
+        "nothing worked",
+        "don't touch the config this time",
+        "```\nI prefer tabs\n```",
+        "> I prefer tabs",
+        "Let's try using Redis",
+        "I'll use Redis for that",
+        "The login tests failed because the selector changed",
+        "The tests are passing, not failing",
+        "This is really not good",
+        "I hate it when tests are flaky",
+        "You never listen",
+        "Can you always answer in French?",
+        "I need help with the login form",
+        "",
+    ],
+)
+def test_questions_suppositions_denials_and_small_talk_give_nothing(text: str) -> None:
+    assert of_user(text) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Remember, the key is to find a routine that works for you.",
+        "Try both and see what works best for your team.",
+        "**Backups**: a failed disk can lead to data loss, so keep copies.",
+        "High humidity may cause problems with the paint.",
+        "A gray background works well.",
+        "Take breaks, and remember that it's okay to slow down.",
+        "Your report is 20 pages long.",
+        "The museum is open from 9 to 5.",
+        "I'd be happy to share what has worked for others.",
+        "Working with a fixed lens can be a great exercise.",
+        "This works out to around 34 dollars.",
+        "Python uses indentation.",
+    ],
+)
+def test_what_an_assistant_advises_or_explains_gives_nothing(text: str) -> None:
+    assert facts(("user", "Fix the login"), ("assistant", "I moved the button."), ("assistant", text)) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I like the idea of a second cache",
+        "I don't want to break the layout",
+        "I'm trying to find a setup that works for me",
+        "Since then, I've worked on it",
+        "My train is late, which is better than nothing",
+    ],
+)
+def test_what_a_user_says_in_passing_gives_nothing(text: str) -> None:
+    assert of_user(text) == []
+
+
+def test_what_an_assistant_finds_out_about_the_system_is_domain_knowledge() -> None:
+    assert only(facts(("assistant", "The staging database is on port 5433."))).fact_type is FactType.DOMAIN_KNOWLEDGE
+    assert only(facts(("assistant", "sleep() causes flaky tests."))).fact_type is FactType.ANTI_PATTERN
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Die Datenbank läuft auf Port 5433.",
+        "データベースはポート5433です。",
+        "Je préfère les tabulations",
+        "قاعدة البيانات على المنفذ 5433",
+        "\u202e\u0000\ufeff" * 5,
+        "😀" * 500,
+    ],
+)
+def test_other_languages_are_no_reason_to_fail(text: str) -> None:
+    RuleBasedExtractor().extract([{"role": "user", "content": text}])
+
+
+def test_every_fact_stands_where_it_says() -> None:
+    text = "Hi!\n- I prefer tabs.\n- our API uses OAuth 2.0; the staging DB is on port 5433\n\nThanks"
+    found = of_user(text)
+    assert len(found) == 3
+    for fact in found:
+        assert text[fact.evidence.start : fact.evidence.end] == fact.evidence.text
+
+
+def test_a_fact_that_is_said_twice_is_one() -> None:
+    assert len(facts(("user", "I prefer tabs"), ("assistant", "ok"), ("user", "I prefer tabs!"))) == 1
+
+
+def test_what_the_system_and_tools_say_is_not_read() -> None:
+    assert facts(("system", "I prefer tabs"), ("tool", "the database is on port 5433")) == []
+
+
+def test_content_may_come_in_parts() -> None:
+    parts = [{"type": "text", "text": "I prefer tabs"}, {"type": "image", "source": {}}, "Never use spaces"]
+    assert len(RuleBasedExtractor().extract([{"role": "user", "content": parts}]).facts) == 2
+    assert len(RuleBasedExtractor().extract([{"role": "user", "content": None}])) == 0
+
+
+@pytest.mark.parametrize(
+    "messages", ["hello", {"role": "user"}, [7], [{"content": "x"}], [{"role": "user", "content": 7}], 7]
+)
+def test_what_is_no_conversation_is_refused(messages: Any) -> None:
+    with pytest.raises(ValidationError):
+        RuleBasedExtractor().extract(messages)
+
+
+_WORDS = [
+    "I",
+    "prefer",
+    "always",
+    "not",
+    "sleep()",
+    "worked",
+    "because",
+    "it is 5, not 4",
+    "the API uses",
+    "?",
+    ".",
+    "\n",
+    "if",
+]
+
+
+@settings(max_examples=80, deadline=None, derandomize=True, database=None)
+@given(st.lists(st.text() | st.lists(st.sampled_from(_WORDS), max_size=12).map(" ".join), max_size=4))
+def test_any_conversation_is_read(texts: list[str]) -> None:
+    messages = [{"role": "user" if i % 2 else "assistant", "content": text} for i, text in enumerate(texts)]
+    for fact in RuleBasedExtractor().extract(messages).facts:
+        assert fact.content.strip()
+        assert messages[fact.evidence.message]["content"][fact.evidence.start : fact.evidence.end] == fact.evidence.text
+
+
+@pytest.mark.parametrize(
+    "piece", ["I tried ", "worked ", "made the ", "a ", "the API ", "always never ", "\n", "it is ", "not "]
+)
+def test_long_messages_do_not_take_long(piece: str) -> None:
+    began = time.process_time()
+    of_user(piece * (20_000 // len(piece)))
+    assert time.process_time() - began < 5

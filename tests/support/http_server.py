@@ -1,0 +1,91 @@
+"""A small HTTP server that answers as it is told, and misbehaves when told to."""
+
+from __future__ import annotations
+
+import json
+import threading
+from abc import ABC, abstractmethod
+from collections import deque
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Self
+
+
+@dataclass
+class Reply:
+    """What the server answers."""
+
+    status: int = 200
+    body: bytes = b"{}"
+    headers: dict[str, str] = field(default_factory=dict)
+    hang: bool = False
+
+
+@dataclass(frozen=True)
+class Received:
+    """A request as it came."""
+
+    path: str
+    headers: dict[str, str]
+    body: dict[str, Any]
+
+
+class ScriptedServer(ABC):
+    """Replies in `script` come first, then those of `respond`."""
+
+    def __init__(self) -> None:
+        self.script: deque[Reply] = deque()
+        self.received: list[Received] = []
+        self.released = threading.Event()
+        handler = type("Handler", (_Handler,), {"owner": self})
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        self._server.daemon_threads = True
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05})
+
+    @abstractmethod
+    def respond(self, request: Received) -> Reply:
+        """The proper answer."""
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.released.set()
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_port}"
+
+    def answer(self, request: Received) -> Reply:
+        return self.script.popleft() if self.script else self.respond(request)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    owner: ScriptedServer
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        request = Received(self.path, {name.lower(): value for name, value in self.headers.items()}, body)
+        self.owner.received.append(request)
+        reply = self.owner.answer(request)
+        if reply.hang:
+            self.owner.released.wait(10)
+            return
+        self.send_response(reply.status)
+        usual = {"Content-Length": str(len(reply.body)), "Content-Type": "application/json"}
+        for name, value in {**usual, **reply.headers}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(reply.body)
+
+    def log_message(self, *_: object) -> None:
+        """Be silent."""
+
+
+def error(status: int, message: str, headers: dict[str, str] | None = None, code: str | None = None) -> Reply:
+    body = json.dumps({"error": {"message": message, "code": code}}).encode()
+    return Reply(status, body, headers or {})

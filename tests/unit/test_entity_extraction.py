@@ -1,0 +1,211 @@
+"""Entities and relationships in text: by rules, and by a model that is not believed without evidence."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from alma.errors import LanguageModelError, ValidationError
+from alma.graph import EntityExtractor, create_graph_store
+from alma.llm.scripted import ScriptedModel
+
+SENTENCE = "Alice from Acme Corp reviewed the PR that Bob submitted."
+
+
+def found(
+    text: str, extractor: EntityExtractor | None = None
+) -> tuple[set[tuple[str, str]], set[tuple[str, str, str]]]:
+    """Names with types, and who stands to whom in which way."""
+    entities, relationships = (extractor or EntityExtractor()).extract(text)
+    names = {entity.id: entity.name for entity in entities}
+    edges = {(names[each.source_id], each.relation_type, names[each.target_id]) for each in relationships}
+    return {(entity.name, entity.entity_type) for entity in entities}, edges
+
+
+def test_the_sentence_of_the_readme_is_understood() -> None:
+    entities, edges = found(SENTENCE)
+    assert entities == {
+        ("Alice", "person"),
+        ("Acme Corp", "organization"),
+        ("PR", "pull_request"),
+        ("Bob", "person"),
+    }
+    assert edges == {("Alice", "works_at", "Acme Corp"), ("Alice", "reviewed", "PR"), ("Bob", "submitted", "PR")}
+
+
+def test_what_is_extracted_can_be_stored_and_found_again() -> None:
+    graph = create_graph_store("memory")
+    for _ in range(2):
+        entities, relationships = EntityExtractor().extract(SENTENCE)
+        for entity in entities:
+            graph.add_entity(entity)
+        for relationship in relationships:
+            graph.add_relationship(relationship)
+    (alice,) = graph.find_entities("alice")
+    assert [e.name for e in graph.traverse(alice.id, max_hops=1).entities] == ["Alice", "Acme Corp", "PR"]
+    assert len(graph.find_entities(limit=100)) == 4
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "sort"),
+    [
+        ("See src/forms/login.py please", "src/forms/login.py", "file"),
+        ("It is at https://example.com/a?b=1.", "https://example.com/a?b=1", "url"),
+        ("Write to ana@example.org", "ana@example.org", "email"),
+        ("It was due on 2026-05-03", "2026-05-03", "date"),
+        ("It was due on May 3, 2026", "May 3, 2026", "date"),
+        ("Look at pull request 42", "PR #42", "pull_request"),
+        ("Look at issue #7", "issue #7", "issue"),
+        ("Look at ABC-123", "ABC-123", "issue"),
+        ("We use PostgreSQL 16 here", "PostgreSQL 16", "technology"),
+        ("It calls sleep() twice", "sleep()", "identifier"),
+        ("The LoginForm is slow", "LoginForm", "identifier"),
+        ("The user_id is missing", "user_id", "identifier"),
+        ("Open `make test` first", "make test", "identifier"),
+        ("Ask Dr. Nakamura about it", "Nakamura", "person"),
+        ("He studied at the University of Vienna", "University of Vienna", "organization"),
+        ("They talked to Globex Inc.", "Globex Inc", "organization"),
+        ("Thanks @octocat for that", "octocat", "person"),
+    ],
+)
+def test_names_of_many_sorts_are_found(text: str, name: str, sort: str) -> None:
+    assert (name, sort) in found(text)[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "edge"),
+    [
+        ("PR #42 was reviewed by Alice.", ("Alice", "reviewed", "PR #42")),
+        ("Carol, who works at Initech, opened issue #12.", ("Carol", "works_at", "Initech")),
+        ("Carol, who works at Initech, opened issue #12.", ("Carol", "opened", "issue #12")),
+        ("Alice and Bob work at Globex Inc.", ("Bob", "works_at", "Globex Inc")),
+        ("Alice reviewed PR #1 and approved PR #2.", ("Alice", "approved", "PR #2")),
+        ("DataPipeline depends on Kafka and ClickHouse.", ("DataPipeline", "depends_on", "ClickHouse")),
+        ("The payment service runs on Kubernetes.", ("payment service", "runs_on", "Kubernetes")),
+        ("Dr. Chen, CTO of Initech, left.", ("Chen", "works_at", "Initech")),
+    ],
+)
+def test_verbs_say_how_things_are_connected(text: str, edge: tuple[str, str, str]) -> None:
+    assert edge in found(text)[1]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Did Alice review PR #7?",
+        "Bob did not approve PR #8.",
+        "Bob should approve PR #8.",
+        "Alice might join Acme Corp.",
+        "Alice never reviewed PR #9.",
+    ],
+)
+def test_what_is_asked_denied_or_only_possible_connects_nothing(text: str) -> None:
+    assert found(text)[1] == set()
+
+
+@pytest.mark.parametrize("text", ["", "  \n", "Thanks! That is great.", "I like it.", "ok lol 😂"])
+def test_small_talk_mentions_nothing(text: str) -> None:
+    assert found(text) == (set(), set())
+
+
+def test_everything_says_where_it_stands_and_how_certain_it_is() -> None:
+    entities, relationships = EntityExtractor().extract(SENTENCE)
+    for entity in entities:
+        assert SENTENCE[entity.properties["start"] : entity.properties["end"]] == entity.properties["evidence"]
+        assert 0 < entity.properties["confidence"] <= 1
+    for each in relationships:
+        assert SENTENCE[each.properties["start"] : each.properties["end"]] == each.properties["evidence"]
+        assert 0 < each.confidence <= 1
+
+
+def test_the_less_certain_can_be_left_out() -> None:
+    entities, edges = found(SENTENCE, EntityExtractor(min_confidence=0.8))
+    assert ("PR", "pull_request") not in entities
+    assert edges == {("Alice", "works_at", "Acme Corp")}
+
+
+def test_a_text_that_is_none_is_refused() -> None:
+    with pytest.raises(ValidationError):
+        EntityExtractor().extract(7)  # type: ignore[arg-type]
+
+
+@settings(max_examples=60, deadline=None, derandomize=True, database=None)
+@given(
+    st.text()
+    | st.lists(st.sampled_from(["Alice", "Acme Corp", "and", "reviewed", "PR #1", "(", "`", "。"])).map(" ".join)
+)
+def test_any_text_in_any_script_is_read(text: str) -> None:
+    entities, relationships = EntityExtractor().extract(text)
+    ids = {entity.id for entity in entities}
+    assert all({each.source_id, each.target_id} <= ids for each in relationships)
+
+
+@pytest.mark.parametrize("piece", ["a.a", "A ", "a-", "/a", "was ", "Alice reviewed PR #1 and ", "a_", "aB"])
+def test_long_texts_do_not_take_long(piece: str) -> None:
+    began = time.process_time()
+    EntityExtractor().extract(piece * (50_000 // len(piece)))
+    assert time.process_time() - began < 5
+
+
+# ---------------------------------------------------------------------- with a model
+
+
+def test_a_model_proposes_and_the_text_decides() -> None:
+    model = ScriptedModel(
+        {
+            "entities": [
+                {"name": "Alice", "type": "person", "confidence": 0.9},
+                {"name": "acme corp", "type": "organization", "confidence": 2},
+                {"name": "Zorro", "type": "person", "confidence": 0.9},
+                {"name": "PR", "type": "spaceship", "confidence": 0.9},
+                {"name": " ", "type": "person", "confidence": 0.9},
+                "nonsense",
+            ],
+            "relationships": [
+                {
+                    "source": "Alice",
+                    "target": "Acme Corp",
+                    "type": "works at",
+                    "evidence": "Alice from Acme",
+                    "confidence": 0.7,
+                },
+                {"source": "Alice", "target": "Zorro", "type": "knows", "evidence": "Alice", "confidence": 0.7},
+                {
+                    "source": "Alice",
+                    "target": "Acme Corp",
+                    "type": "owns",
+                    "evidence": "Alice owns Acme",
+                    "confidence": 1,
+                },
+                {"source": "Alice", "target": "Acme Corp", "type": "!", "evidence": "Alice", "confidence": 1},
+                {"source": "Alice", "target": "Alice", "type": "is", "evidence": "Alice", "confidence": 1},
+            ],
+        }
+    )
+    extraction = EntityExtractor(model).examine(SENTENCE)
+    assert {(e.name, e.entity_type) for e in extraction.entities} == {
+        ("Alice", "person"),
+        ("acme corp", "organization"),
+    }
+    (edge,) = extraction.relationships
+    assert (edge.relation_type, edge.properties["evidence"]) == ("works_at", "Alice from Acme")
+    assert len(extraction.rejected) == 8
+    assert all(each.reason for each in extraction.rejected)
+
+
+def test_the_rules_answer_when_the_model_does_not() -> None:
+    extraction = EntityExtractor(ScriptedModel(LanguageModelError("the service is down"))).examine(SENTENCE)
+    assert len(extraction.entities) == 4
+    assert extraction.degraded is not None
+    assert "the service is down" in extraction.degraded
+
+
+@pytest.mark.parametrize(
+    "reply", ["I cannot do that.", "[]", '{"entities": 7}', '{"entities": null, "relationships": {}}']
+)
+def test_an_answer_that_is_no_list_gives_nothing_or_the_rules(reply: str) -> None:
+    extraction = EntityExtractor(ScriptedModel(reply)).examine(SENTENCE)
+    assert bool(extraction.entities) == (extraction.degraded is not None)

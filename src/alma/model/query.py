@@ -154,7 +154,7 @@ def matches(predicate: Predicate, record: Record) -> bool:
         case Missing(name):
             return getattr(record, name) is None
         case Has(name, value):
-            return value in getattr(record, name)
+            return value in (getattr(record, name) or ())
         case And(parts):
             return all(matches(part, record) for part in parts)
         case Or(parts):

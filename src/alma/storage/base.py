@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from alma.storage.chain import ChainHead, ChainTable
 from alma.storage.feed import FoundVector, StoredVector, VectorFeed, VectorQuestion
 from alma.storage.outbox import Mark, MarkTable
 from alma.storage.primitives import Hit, Query
@@ -12,6 +13,8 @@ from alma.storage.typed import TypedMemories
 __all__ = [
     "DEFAULT_MODEL",
     "Capability",
+    "ChainHead",
+    "ChainTable",
     "FoundVector",
     "Hit",
     "Mark",

@@ -12,6 +12,7 @@ from alma.model.memory import MemoryVersion
 from alma.model.query import EVERYTHING, Cursor, Order, Predicate
 from alma.model.record import Record, RecordSpec
 from alma.model.vector import Vector
+from alma.storage.chain import ChainTable
 from alma.storage.outbox import MarkTable
 
 T = TypeVar("T", bound=Record)
@@ -138,6 +139,10 @@ class Primitives(ABC):
     @abstractmethod
     def _marks(self) -> MarkTable:
         """The outbox of this transaction."""
+
+    @abstractmethod
+    def _chains(self) -> ChainTable:
+        """The heads of the audit chains."""
 
     def _reserve(self, spec: RecordSpec, keys: Sequence[str]) -> None:  # noqa: B027 - most stores need nothing here
         """Hold off other writers of ids that may not exist yet, where the table's key alone does not."""

@@ -16,6 +16,7 @@ from alma.model.scope import Scope
 from alma.model.text import query_terms
 from alma.model.vector import Vector
 from alma.storage import versions
+from alma.storage.chain import ChainHead
 from alma.storage.feed import VectorFeed, VectorQuestion
 from alma.storage.primitives import Hit, Primitives, Query
 from alma.storage.ranking import idf
@@ -188,6 +189,9 @@ class Reading(VectorFeed, Primitives):
 
     def count_without_vector(self, cls: type[Record], model: str, scope: Scope) -> int:
         return self._count_without_vector(embedding(spec_of(cls)), model, inside(cls.spec, scope, EVERYTHING))
+
+    def audit_heads(self) -> list[ChainHead]:
+        return self._chains().heads()
 
     def history(self, cls: type[Record], record_id: str, scope: Scope) -> list[MemoryVersion]:
         _require_versioned(spec_of(cls))

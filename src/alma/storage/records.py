@@ -18,6 +18,7 @@ from alma.model.memory import MemoryVersion
 from alma.model.query import EVERYTHING, Cursor, Order, Predicate
 from alma.model.record import Record
 from alma.model.scope import Scope
+from alma.storage.chain import ChainHead
 from alma.storage.outbox import Mark
 from alma.storage.primitives import Hit
 from alma.storage.transaction import Transaction
@@ -306,6 +307,11 @@ class RecordStore(ABC):
         """How many records inside the scope have no vector of this model."""
         with self.snapshot() as tx:
             return tx.count_without_vector(cls, model, scope)
+
+    def audit_heads(self) -> list[ChainHead]:
+        """Where each chain of audit events ends; whoever keeps them elsewhere notices even a log that was redone."""
+        with self.snapshot() as tx:
+            return tx.audit_heads()
 
     def history(self, cls: type[Record], record_id: str, scope: Scope) -> list[MemoryVersion]:
         """Every version of a record that lay inside the scope, oldest first; a deleted record keeps its history."""

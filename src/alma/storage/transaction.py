@@ -29,6 +29,7 @@ from alma.model.scope import Scope
 from alma.model.vector import Vector
 from alma.storage import versions
 from alma.storage.audit import audit_events
+from alma.storage.chain import ChainHead, linked
 from alma.storage.outbox import Mark
 from alma.storage.primitives import Query
 from alma.storage.reading import EVERYWHERE, Reading, embedding, inside, required_limit
@@ -48,6 +49,7 @@ class Transaction(Reading):
         super().__init__(by, embedding_dim, embedding_model, writable=writable)
         self.cautious = False
         self._failure: BaseException | None = None
+        self._chain_head: ChainHead | None = None
 
     def save(self, *records: Record) -> None:
         """Store records of any kinds; all of them, or on error none."""
@@ -205,7 +207,7 @@ class Transaction(Reading):
     def _save_batch(self, spec: RecordSpec, batch: Sequence[Record]) -> None:
         if spec.append_only:
             with self._writing():
-                self._insert(spec, batch)
+                self._append(spec, batch)
             return
         self._require_writable()
         latest = dict(zip(map(spec.key_of, batch), batch, strict=True))
@@ -410,7 +412,21 @@ class Transaction(Reading):
 
     def _write_audit(self, spec: RecordSpec, action: str, records: Sequence[Record]) -> None:
         if records:
-            self._insert(AuditEvent.spec, list(audit_events(spec, action, records, self.by, clock.now())))
+            self._append_events(audit_events(spec, action, records, self.by, clock.now()))
+
+    def _append(self, spec: RecordSpec, batch: Sequence[Record]) -> None:
+        if spec is AuditEvent.spec:
+            self._append_events(event.values() for event in batch)
+        else:
+            self._insert(spec, batch)
+
+    def _append_events(self, events: Iterable[Mapping[str, Any]]) -> None:
+        """Write audit events behind each other into a chain that is this transaction's until it ends."""
+        chains = self._chains()
+        head = chains.take() if self._chain_head is None else self._chain_head
+        chained, self._chain_head = linked(events, head)
+        self._insert(AuditEvent.spec, chained)
+        chains.move(self._chain_head)
 
     def _mark(self, spec: RecordSpec, keys: Sequence[str]) -> None:
         marks = self._marks()

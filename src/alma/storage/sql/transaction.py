@@ -16,6 +16,7 @@ from alma.model.query import And, Compare, In, Predicate
 from alma.model.record import Record, RecordSpec
 from alma.model.scope import Scope
 from alma.model.vector import Vector
+from alma.storage.chain import ChainHead, ChainTable
 from alma.storage.outbox import Mark, MarkTable
 from alma.storage.primitives import Query
 from alma.storage.sql.clauses import Bindings, Values, limited
@@ -271,6 +272,37 @@ class SqlTransaction(Transaction):
 
     def _marks(self) -> MarkTable:
         return SqlMarks(self)
+
+    def _chains(self) -> ChainTable:
+        return SqlChains(self)
+
+
+class SqlChains(ChainTable):
+    """The heads of the audit chains as a table."""
+
+    def __init__(self, tx: SqlTransaction) -> None:
+        self._tx = tx
+        self._table = tx.schema.audit_chains.name
+        self._heads = f"SELECT chain, length, hash, unchained FROM {self._table} ORDER BY chain"
+
+    def take(self) -> ChainHead:
+        # SQLite has one writer at a time. On a server a chain that another writer holds is left to it, and where all
+        # are held a new one is begun: so nobody waits, and there are as many as ever wrote at once.
+        only_free = "" if self._tx.dialect.name == "sqlite" else " FOR UPDATE SKIP LOCKED"
+        found = self._tx.rows(f"{self._heads} LIMIT 1{only_free}", {})
+        if not found:
+            found = self._tx.rows(
+                f"INSERT INTO {self._table} (length) VALUES (0) RETURNING chain, length, hash, unchained", {}
+            )
+        return ChainHead(*found[0])
+
+    def move(self, head: ChainHead) -> None:
+        sql = f"UPDATE {self._table} SET length = {{}}, hash = {{}} WHERE chain = {{}}"
+        named = map(self._tx._named, ("length", "hash", "chain"))
+        self._tx.run(sql.format(*named), {"length": head.length, "hash": head.hash, "chain": head.chain})
+
+    def heads(self) -> list[ChainHead]:
+        return [ChainHead(*row) for row in self._tx.rows(self._heads, {})]
 
 
 class SqlMarks(MarkTable):

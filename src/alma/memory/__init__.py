@@ -1,0 +1,1 @@
+"""The general memory: its relationships, patterns, history and audit."""

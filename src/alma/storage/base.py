@@ -8,6 +8,7 @@ from alma.storage.outbox import Mark, MarkTable
 from alma.storage.primitives import Hit, Query
 from alma.storage.records import DEFAULT_MODEL, Capability, RecordStore
 from alma.storage.transaction import Transaction
+from alma.storage.traversal import Direction, Reached, Walk
 from alma.storage.typed import TypedMemories
 
 __all__ = [
@@ -15,11 +16,13 @@ __all__ = [
     "Capability",
     "ChainHead",
     "ChainTable",
+    "Direction",
     "FoundVector",
     "Hit",
     "Mark",
     "MarkTable",
     "Query",
+    "Reached",
     "RecordStore",
     "StorageBackend",
     "StoredVector",
@@ -27,6 +30,7 @@ __all__ = [
     "TypedMemories",
     "VectorFeed",
     "VectorQuestion",
+    "Walk",
 ]
 
 
@@ -52,6 +56,8 @@ class StorageBackend(TypedMemories):
       A record may have further vectors for its passages; it is found once, by its best one.
     * **Full-text search** finds the records that contain at least one term of the query, better matches (BM25) first;
       where very many do, it may leave out the most common terms (see `matching_ids`).
+    * **Relationships are followed inside the scope**: a walk neither starts from, passes through nor ends at a memory
+      that the scope does not show.
     * **Writers wait, readers do not.** Any number of threads and processes may use one store; a reader sees the last
       committed state. Two writers of one record are serialised, so counters lose nothing.
     * **History is kept** for every kind that is `versioned`; `as_of` reads the past from it, without vectors.

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from alma.model.governance import Attribution
-from alma.model.memory import MemoryVersion
-from alma.model.query import EVERYTHING, Cursor, Order, Predicate
+from alma.model.memory import Memory, MemoryRelationship, MemoryVersion
+from alma.model.query import EVERYTHING, And, Cursor, In, Order, Predicate
 from alma.model.record import Record, RecordSpec
 from alma.model.vector import Vector
 from alma.storage.chain import ChainTable
 from alma.storage.outbox import MarkTable
+from alma.storage.traversal import Reached, Walk
 
 T = TypeVar("T", bound=Record)
 
@@ -143,6 +144,26 @@ class Primitives(ABC):
     @abstractmethod
     def _chains(self) -> ChainTable:
         """The heads of the audit chains."""
+
+    def _reachable(self, walk: Walk) -> list[Reached]:
+        """What a walk reaches besides its starts, nearest first, ids breaking ties: the meaning, step by step.
+
+        A database says the same in one recursive statement.
+        """
+        memory, edge = Memory.spec, MemoryRelationship.spec
+
+        def seen(ids: Collection[str]) -> set[str]:
+            return {str(r.key) for r in self._select(Query(memory, And(walk.where, In(memory.key, sorted(ids)))))}
+
+        here = seen(set(walk.starts))
+        depths = dict.fromkeys(here, 0)
+        for depth in range(1, walk.max_depth + 1):
+            edges = self._select(Query(edge, walk.from_any(sorted(here)))) if here else []
+            led = {end for each in edges if isinstance(each, MemoryRelationship) for end in walk.step(each, here)}
+            here = seen(led - depths.keys())
+            depths.update(dict.fromkeys(here, depth))
+        reached = [Reached(key, depth) for key, depth in depths.items() if depth]
+        return sorted(reached, key=lambda each: (each.depth, each.id))[: walk.limit]
 
     def _reserve(self, spec: RecordSpec, keys: Sequence[str]) -> None:  # noqa: B027 - most stores need nothing here
         """Hold off other writers of ids that may not exist yet, where the table's key alone does not."""

@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 from alma.errors import ModelMismatchError, NotFoundError, ScopeViolationError, UnsupportedOperation, ValidationError
 from alma.model import query as q
 from alma.model.fields import check_timestamp
-from alma.model.memory import MemoryVersion
+from alma.model.memory import Memory, MemoryRelationship, MemoryVersion
 from alma.model.query import EVERYTHING, And, Compare, Cursor, In, Order, Predicate
 from alma.model.record import Record, RecordSpec, spec_of
 from alma.model.scope import Scope
@@ -20,6 +20,7 @@ from alma.storage.chain import ChainHead
 from alma.storage.feed import VectorFeed, VectorQuestion
 from alma.storage.primitives import Hit, Primitives, Query
 from alma.storage.ranking import idf
+from alma.storage.traversal import Direction, Reached, Walk, checked_depth, checked_direction
 
 T = TypeVar("T", bound=Record)
 
@@ -189,6 +190,26 @@ class Reading(VectorFeed, Primitives):
 
     def count_without_vector(self, cls: type[Record], model: str, scope: Scope) -> int:
         return self._count_without_vector(embedding(spec_of(cls)), model, inside(cls.spec, scope, EVERYTHING))
+
+    def reachable(
+        self,
+        start_ids: Iterable[str],
+        scope: Scope,
+        where: Predicate = EVERYTHING,
+        along: Predicate = EVERYTHING,
+        direction: Direction = "both",
+        max_depth: int = 1,
+        limit: int = 1000,
+    ) -> list[Reached]:
+        walk = Walk(
+            tuple(dict.fromkeys(Memory.spec.checked("id", each) for each in start_ids)),
+            inside(Memory.spec, scope, where),
+            q.parsed(MemoryRelationship.spec, along),
+            checked_direction(direction),
+            checked_depth(max_depth),
+            required_limit(limit),
+        )
+        return self._reachable(walk) if walk.starts else []
 
     def audit_heads(self) -> list[ChainHead]:
         return self._chains().heads()

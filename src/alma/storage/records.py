@@ -22,6 +22,7 @@ from alma.storage.chain import ChainHead
 from alma.storage.outbox import Mark
 from alma.storage.primitives import Hit
 from alma.storage.transaction import Transaction
+from alma.storage.traversal import Direction, Reached
 
 T = TypeVar("T", bound=Record)
 Result = TypeVar("Result")
@@ -307,6 +308,24 @@ class RecordStore(ABC):
         """How many records inside the scope have no vector of this model."""
         with self.snapshot() as tx:
             return tx.count_without_vector(cls, model, scope)
+
+    def reachable(
+        self,
+        start_ids: Iterable[str],
+        scope: Scope,
+        where: Predicate = EVERYTHING,
+        along: Predicate = EVERYTHING,
+        direction: Direction = "both",
+        max_depth: int = 1,
+        limit: int = 1000,
+    ) -> list[Reached]:
+        """The memories that relationships lead to from these, nearest first, ids breaking ties.
+
+        Every memory on the way lies inside the scope and fulfils `where`, every relationship fulfils `along`; "out"
+        follows relationships from source to target, "in" the other way round. Circles do no harm.
+        """
+        with self.snapshot() as tx:
+            return tx.reachable(start_ids, scope, where, along, direction, max_depth, limit)
 
     def audit_heads(self) -> list[ChainHead]:
         """Where each chain of audit events ends; whoever keeps them elsewhere notices even a log that was redone."""

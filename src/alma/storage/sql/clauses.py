@@ -66,8 +66,10 @@ class Clauses:
                 return "or", tuple(self.shape(part) for part in parts)
         assert_never(predicate)
 
-    def condition(self, predicate: Predicate, bind: Bindings) -> sa.ColumnElement[bool]:
-        return self._condition(predicate, bind, self._leading(predicate))
+    def condition(self, predicate: Predicate, bind: Bindings, by: str | None = None) -> sa.ColumnElement[bool]:
+        """The predicate as SQL; `by` names the field by which a statement around it looks records up."""
+        leading = by if by is not None and self._schema.dialect == "sqlite" else self._leading(predicate)
+        return self._condition(predicate, bind, leading)
 
     def _condition(self, predicate: Predicate, bind: Bindings, leading: str | None) -> sa.ColumnElement[bool]:
         match predicate:

@@ -21,7 +21,9 @@ from alma.storage.outbox import Mark, MarkTable
 from alma.storage.primitives import Query
 from alma.storage.sql.clauses import Bindings, Values, limited
 from alma.storage.sql.statements import Dialect, KindStatements
+from alma.storage.sql.walking import walk_statement
 from alma.storage.transaction import Transaction
+from alma.storage.traversal import Reached, Walk
 
 
 class SqlTransaction(Transaction):
@@ -124,6 +126,10 @@ class SqlTransaction(Transaction):
         statements.clauses.collect(where, values)
         found = map(statements.record, self.rows(statements.remembered("last_versions", write), values.values))
         return {row.memory_id: row for row in found if isinstance(row, MemoryVersion)}
+
+    def _reachable(self, walk: Walk) -> list[Reached]:
+        sql, values = walk_statement(self.dialect, walk)
+        return [Reached(key, depth) for key, depth in self.rows(sql, values)]
 
     def _hydrated(self, spec: RecordSpec, found: Collection[Any]) -> list[tuple[Record, float]]:
         keys = [key for key, _ in found]

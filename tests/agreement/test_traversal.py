@@ -45,6 +45,8 @@ def plainly(
 ) -> list[tuple[str, int]]:
     """What is reached, told from all that is known inside the scope."""
     pairs = {(e.from_memory_id, e.to_memory_id) for e in links}
+    either_way = {(e.from_memory_id, e.to_memory_id) for e in links if e.relationship_type == "relates_to"}
+    pairs |= {(to, source) for source, to in either_way}
     steps = {
         "out": pairs,
         "in": {(to, source) for source, to in pairs},

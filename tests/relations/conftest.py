@@ -10,7 +10,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from alma.bootstrap import open_storage
+from alma.bootstrap import create_embedder, open_storage
+from alma.embeddings.base import EmbeddingProvider
 from alma.embeddings.mock import MockEmbedder
 from alma.retrieval.writing import MemoryWriter
 from alma.storage.base import StorageBackend
@@ -60,3 +61,9 @@ def tamper(place: str) -> Tamper:
             return lite.execute(statement).rowcount
 
     return run
+
+
+@pytest.fixture(scope="session")
+def local() -> EmbeddingProvider:
+    """The local model, loaded once for all tests."""
+    return create_embedder("local")

@@ -322,7 +322,8 @@ class RecordStore(ABC):
         """The memories that relationships lead to from these, nearest first, ids breaking ties.
 
         Every memory on the way lies inside the scope and fulfils `where`, every relationship fulfils `along`; "out"
-        follows relationships from source to target, "in" the other way round. Circles do no harm.
+        follows relationships from source to target, "in" the other way round, except for those that hold both ways.
+        Circles do no harm.
         """
         with self.snapshot() as tx:
             return tx.reachable(start_ids, scope, where, along, direction, max_depth, limit)

@@ -8,9 +8,11 @@ from typing import Literal, get_args
 from alma.errors import ValidationError
 from alma.model.memory import MemoryRelationship
 from alma.model.query import EVERYTHING, And, In, Or, Predicate
+from alma.model.relations import SYMMETRIC
 
 Direction = Literal["out", "in", "both"]
 DEEPEST = 16
+_EITHER_WAY = In("relationship_type", sorted(SYMMETRIC))
 _ENDS = ("from_memory_id", "to_memory_id")
 
 
@@ -26,7 +28,8 @@ class Reached:
 class Walk:
     """A parsed walk: from where, over which relationships and which memories, how far.
 
-    `where` holds the scope: a walk neither starts from, passes through nor ends at a memory outside of it.
+    `where` holds the scope: a walk neither starts from, passes through nor ends at a memory outside of it. A relation
+    that holds both ways is followed both ways, whatever the direction.
     """
 
     starts: tuple[str, ...]
@@ -39,15 +42,20 @@ class Walk:
     def from_any(self, ids: list[str]) -> Predicate:
         """The relationships that lead away from any of these memories, in the walk's direction."""
         out, back = (In(name, ids) for name in _ENDS)
-        ends: dict[Direction, Predicate] = {"out": out, "in": back, "both": Or(out, back)}
+        ends: dict[Direction, Predicate] = {
+            "out": Or(out, And(back, _EITHER_WAY)),
+            "in": Or(back, And(out, _EITHER_WAY)),
+            "both": Or(out, back),
+        }
         return And(self.along, ends[self.direction])
 
     def step(self, edge: MemoryRelationship, ids: set[str]) -> list[str]:
         """Where a relationship leads from these memories."""
         led: list[str] = []
-        if self.direction != "in" and edge.from_memory_id in ids:
+        either_way = edge.relationship_type in SYMMETRIC
+        if (self.direction != "in" or either_way) and edge.from_memory_id in ids:
             led.append(edge.to_memory_id)
-        if self.direction != "out" and edge.to_memory_id in ids:
+        if (self.direction != "out" or either_way) and edge.to_memory_id in ids:
             led.append(edge.from_memory_id)
         return led
 

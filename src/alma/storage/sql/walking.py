@@ -8,6 +8,7 @@ import sqlalchemy as sa
 
 from alma.model.fields import FieldType
 from alma.model.memory import Memory, MemoryRelationship
+from alma.model.relations import SYMMETRIC
 from alma.storage.sql.clauses import Bindings, Values, limited
 from alma.storage.sql.statements import Dialect
 from alma.storage.traversal import Walk
@@ -43,15 +44,15 @@ def _written(dialect: Dialect, walk: Walk) -> sa.Select[Any]:
     )
     walked = start.cte("walked", recursive=True)
     along = edges.clauses.condition(walk.along, bind, by="from_memory_id or to_memory_id")
-    # Where relationships may be followed both ways, the end that is not here is the one they lead to.
-    leads, end = {
-        "out": (edge.c.from_memory_id == walked.c.id, edge.c.to_memory_id),
-        "in": (edge.c.to_memory_id == walked.c.id, edge.c.from_memory_id),
-        "both": (
-            sa.or_(edge.c.from_memory_id == walked.c.id, edge.c.to_memory_id == walked.c.id),
-            sa.case((edge.c.from_memory_id == walked.c.id, edge.c.to_memory_id), else_=edge.c.from_memory_id),
-        ),
+    starts_here, ends_here = edge.c.from_memory_id == walked.c.id, edge.c.to_memory_id == walked.c.id
+    either_way = edge.c.relationship_type.in_([sa.literal_column(f"'{name}'") for name in sorted(SYMMETRIC)])
+    leads = {
+        "out": sa.or_(starts_here, sa.and_(ends_here, either_way)),
+        "in": sa.or_(ends_here, sa.and_(starts_here, either_way)),
+        "both": sa.or_(starts_here, ends_here),
     }[walk.direction]
+    # The end that is not here is the one that a relationship leads to.
+    end = sa.case((starts_here, edge.c.to_memory_id), else_=edge.c.from_memory_id)
     step = (
         sa.select(memory.c.id, walked.c.depth + sa.literal_column("1"))
         .select_from(walked.join(edge, sa.and_(leads, along)).join(memory, memory.c.id == end))

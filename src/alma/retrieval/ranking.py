@@ -13,12 +13,13 @@ from alma.model.slice import Dropped, Explanation, MemorySlice
 from alma.model.text import query_terms
 from alma.model.vector import Vector
 from alma.retrieval import order
-from alma.retrieval.candidates import Candidate, Pool, by_target
+from alma.retrieval.candidates import Candidate, Pool, Standing, by_target
 from alma.retrieval.order import Statement
 from alma.retrieval.recent import newest
 from alma.retrieval.relevance import Fitting, Question, anything_fits, fits
 from alma.retrieval.router import STANDING_TYPES, Request, Target
 from alma.retrieval.scoring import ScoringWeights, factors, moment_of, score_terms
+from alma.retrieval.successors import put_before
 from alma.storage.base import StorageBackend
 
 _FEWEST_READ = 30
@@ -34,6 +35,7 @@ class Ranked:
     terms: dict[str, float]
     found_by: tuple[str, ...]
     said: frozenset[str] = frozenset()
+    notes: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:
@@ -82,7 +84,7 @@ class Ranking:
 
 
 def _explanation(ranked: Ranked) -> Explanation:
-    return Explanation(ranked.record.spec.kind, ranked.key, ranked.score, ranked.terms, ranked.found_by)
+    return Explanation(ranked.record.spec.kind, ranked.key, ranked.score, ranked.terms, ranked.found_by, ranked.notes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +129,7 @@ def rank(
         fitting = [each for each in items if relevant and fits(each, with_vectors=with_vectors)]
         _note_unfit(items, fitting, ranking)
         kept = [scorer.fitting(each) for each in fitting]
-        ranking.chosen[cls] = _ordered(kept, questions[cls], request.top_k, min_score, ranking)
+        ranking.chosen[cls] = _ordered(kept, questions[cls], request.top_k, min_score, ranking, pool.standing)
     _add_by_rule(storage, ranking, scorer)
     return ranking
 
@@ -173,7 +175,9 @@ def _note_unfit(items: Iterable[Fitting], fitting: Iterable[Fitting], ranking: R
             ranking.drop(each.candidate.id, "relevance", reason)
 
 
-def _ordered(kept: list[Ranked], question: Question, top_k: int, min_score: float, ranking: Ranking) -> list[Ranked]:
+def _ordered(
+    kept: list[Ranked], question: Question, top_k: int, min_score: float, ranking: Ranking, standing: Standing
+) -> list[Ranked]:
     by_score = sorted(kept, key=lambda ranked: (-ranked.score, ranked.key))
     by_key = {ranked.key: ranked for ranked in by_score}
     statements = order.cut([_statement(ranked) for ranked in by_score], question.terms)
@@ -190,6 +194,9 @@ def _ordered(kept: list[Ranked], question: Question, top_k: int, min_score: floa
         older.score, newer.score = ahead.score, behind.score
 
     order.newest_first(statements, question.weights, overruled)
+    put_before({ranked.key: ranked.terms for ranked in kept}, standing)
+    for ranked in kept:
+        ranked.notes = standing.notes(ranked.key, by_key)
     unique = _without_repetitions(sorted(kept, key=lambda r: (-r.score, r.key)), statements, ranking)
     return _best(unique, top_k, min_score, ranking)
 

@@ -2,9 +2,11 @@
 
 ALMAError
 ├── ConfigurationError ── MissingDependencyError · ModelMismatchError
-├── ValidationError (also ValueError) ── ScopeViolationError · UniquenessError (also ConflictError)
+├── ValidationError (also ValueError) ── ScopeViolationError
+│   └── UniquenessError (also ConflictError) ── AlreadyExistsError
 ├── NotFoundError (also LookupError)
 ├── StorageError ── ConflictError · MigrationError · UnsupportedOperation · DamagedFileError · StorageFullError
+├── RefusedError
 └── ProviderError ── EmbeddingError · LanguageModelError · IndexUnavailable · ExtractionError · RetrievalError
 """
 
@@ -89,6 +91,17 @@ class UniquenessError(ValidationError, ConflictError):
         super().__init__(kind, what, taken, "must be unique, and another record has this value")
 
 
+class AlreadyExistsError(UniquenessError):
+    """A record was to be made or brought back under an id that another record has."""
+
+    def __init__(self, kind: str, key_field: str, record_id: object) -> None:
+        super().__init__(kind, [key_field], [record_id])
+        self.args = (
+            f"there is a {kind} with the {key_field} {shown(record_id)} already: delete or archive that one first, "
+            f"or choose another {key_field}",
+        )
+
+
 class MigrationError(StorageError):
     """The schema of a store and the schema this version knows do not fit together."""
 
@@ -109,6 +122,15 @@ class DamagedFileError(StorageError):
 
 class StorageFullError(StorageError):
     """There is no room left on the disk; the transaction was rolled back and the store is intact."""
+
+
+class RefusedError(ALMAError):
+    """Something was not remembered, on purpose: `code` is the rule in one word, `reason` says why in a sentence."""
+
+    def __init__(self, code: str, reason: str) -> None:
+        self.code = code
+        self.reason = reason
+        super().__init__(reason)
 
 
 class ProviderError(ALMAError):

@@ -1,1 +1,1 @@
-"""The general memory: its relationships, patterns, history and audit."""
+"""What is done with memories once they are there: how they relate, what they were, where they go, who touched them."""

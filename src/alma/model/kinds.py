@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from alma.errors import ValidationError
+from alma.model.archive import ArchivedRecord
 from alma.model.governance import AuditEvent, Setting
 from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome, UserPreference
 from alma.model.memory import Memory, MemoryRelationship, MemoryVersion, ProjectPattern
 from alma.model.record import Record, RecordSpec, Reference
+from alma.model.served import ServedText
 from alma.model.workspace import AgentState, Project, Session, SessionHandoff, SessionMemory, User, WorkItem
 
 KINDS: tuple[type[Record], ...] = (
@@ -28,6 +30,8 @@ KINDS: tuple[type[Record], ...] = (
     AgentState,
     Setting,
     AuditEvent,
+    ArchivedRecord,
+    ServedText,
 )
 
 _BY_KIND = {cls.spec.kind: cls for cls in KINDS}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from alma.storage.chain import ChainHead, ChainTable
 from alma.storage.feed import FoundVector, StoredVector, VectorFeed, VectorQuestion
 from alma.storage.outbox import Mark, MarkTable
-from alma.storage.primitives import Hit, Query
+from alma.storage.primitives import Hit, Query, RecordVector
 from alma.storage.records import DEFAULT_MODEL, Capability, RecordStore
 from alma.storage.transaction import Transaction
 from alma.storage.traversal import Direction, Reached, Walk
@@ -24,6 +24,7 @@ __all__ = [
     "Query",
     "Reached",
     "RecordStore",
+    "RecordVector",
     "StorageBackend",
     "StoredVector",
     "Transaction",

@@ -25,6 +25,7 @@ from alma.storage.base import DEFAULT_MODEL, ChainHead, ChainTable, Mark, MarkTa
 from alma.storage.document import from_document, timestamp_of, timestamp_text, to_document
 from alma.storage.json_files import JsonFolder, Signature
 from alma.storage.nearest import nearest
+from alma.storage.primitives import RecordVector
 from alma.storage.ranking import bm25
 
 # The kind, the record, the model, and the part: 0 for the record's own vector, 1 and on for its passages.
@@ -256,6 +257,15 @@ class FileTransaction(Transaction):
         for each in [*self.table(_VECTORS)]:
             if each[0] == spec.kind and each[1] in keys and each[2] != model:
                 del self.mutable(_VECTORS)[each]
+
+    def _vectors_of(self, spec: RecordSpec, record_ids: Collection[str]) -> list[RecordVector]:
+        keys = set(record_ids)
+        found = [
+            RecordVector(key, model, part, vector)
+            for (kind, key, model, part), vector in self.table(_VECTORS).items()
+            if kind == spec.kind and key in keys
+        ]
+        return sorted(found, key=lambda each: (each.record_id, each.model, each.part))
 
     def _without_vector(
         self, spec: RecordSpec, model: str, where: Predicate, limit: int, after: str | None

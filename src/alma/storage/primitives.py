@@ -28,6 +28,16 @@ class Hit(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True)
+class RecordVector:
+    """One of a record's vectors: of which model, and whether its own (part 0) or that of a passage (1 and on)."""
+
+    record_id: str
+    model: str
+    part: int
+    vector: Vector
+
+
+@dataclass(frozen=True, slots=True)
 class Query:
     """A parsed question a store can answer without looking at it again."""
 
@@ -95,6 +105,10 @@ class Primitives(ABC):
     @abstractmethod
     def _drop_other_vectors(self, spec: RecordSpec, record_ids: Collection[str], model: str) -> None:
         """Delete the vectors of every model but this one."""
+
+    @abstractmethod
+    def _vectors_of(self, spec: RecordSpec, record_ids: Collection[str]) -> list[RecordVector]:
+        """Every vector of these records, of every model, passages in order."""
 
     @abstractmethod
     def _without_vector(
@@ -167,3 +181,6 @@ class Primitives(ABC):
 
     def _reserve(self, spec: RecordSpec, keys: Sequence[str]) -> None:  # noqa: B027 - most stores need nothing here
         """Hold off other writers of ids that may not exist yet, where the table's key alone does not."""
+
+    def _hold(self, name: str) -> None:  # noqa: B027 - a store with one writer at a time needs nothing here
+        """Let no other transaction go on that holds the same name, until this one ends."""

@@ -18,7 +18,7 @@ from alma.model.vector import Vector
 from alma.storage import versions
 from alma.storage.chain import ChainHead
 from alma.storage.feed import VectorFeed, VectorQuestion
-from alma.storage.primitives import Hit, Primitives, Query
+from alma.storage.primitives import Hit, Primitives, Query, RecordVector
 from alma.storage.ranking import idf
 from alma.storage.traversal import Direction, Reached, Walk, checked_depth, checked_direction
 
@@ -181,6 +181,11 @@ class Reading(VectorFeed, Primitives):
         return self._nearest(
             question.spec, question.vector, question.model, question.where, question.limit, exact=exact
         )
+
+    def vectors_of(self, cls: type[Record], record_ids: Iterable[str]) -> list[RecordVector]:
+        """Every vector of these records, of every model and passage."""
+        wanted = list(dict.fromkeys(record_ids))
+        return self._vectors_of(embedding(spec_of(cls)), wanted) if wanted else []
 
     def without_vector(
         self, cls: type[T], model: str, scope: Scope, limit: int = 100, after: str | None = None

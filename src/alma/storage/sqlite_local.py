@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Self
 
-from alma.errors import ConfigurationError
+from alma.errors import ConfigurationError, StorageError
 from alma.model.fields import FieldType
 from alma.model.governance import Attribution
 from alma.model.memory import ChangeType
@@ -102,6 +102,20 @@ class SQLiteStorage(StorageBackend):
 
     def _generation(self) -> str:
         return self._connections.generation()
+
+    def scrub(self) -> None:
+        """Rewrite the file: SQLite leaves what was deleted in free pages, and full text leaves its words in old pieces.
+
+        Readers go on meanwhile; writers wait. A reader that holds an old snapshot keeps the log from being emptied
+        until the next checkpoint.
+        """
+        if self.is_writing:
+            raise StorageError("a store cannot be scrubbed inside a transaction")
+        self._checkpoints.finish()
+        with self._connections.lent() as connection, self._writer, translated(self.path):
+            sqlite_fulltext.rewrite(connection)
+            connection.execute("VACUUM")
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def close(self) -> None:
         self._checkpoints.finish()

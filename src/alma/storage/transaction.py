@@ -11,6 +11,7 @@ from typing import Any, TypeVar, cast
 
 from alma import clock
 from alma.errors import (
+    AlreadyExistsError,
     NotFoundError,
     ScopeViolationError,
     StorageError,
@@ -56,6 +57,15 @@ class Transaction(Reading):
         for spec, batch in _by_kind(records):
             self._save_batch(spec, batch)
 
+    def create(self, *records: Record, action: str = "create") -> None:
+        """Store records whose ids must not be in use; `action` is what the audit log calls it."""
+        for spec, batch in _by_kind(records):
+            keys = [record.key for record in batch]
+            self._reserve(spec, keys)
+            for key in self._locked(spec, keys, EVERYWHERE):
+                raise AlreadyExistsError(spec.kind, spec.key, key)
+            self._write(spec, batch, {}, action=action)
+
     def update(self, cls: type[T], record_id: str, changes: Mapping[str, Any], scope: Scope) -> T | None:
         if not isinstance(changes, Mapping):
             raise ValidationError(spec_of(cls).kind, None, changes, "can only be updated with a dict of fields")
@@ -91,10 +101,11 @@ class Transaction(Reading):
         self._write(spec_of(cls), [changed], {record_id: found})
         return cast(T, changed)
 
-    def delete(self, cls: type[Record], record_ids: Iterable[str], scope: Scope) -> int:
+    def delete(self, cls: type[Record], record_ids: Iterable[str], scope: Scope, action: str = "delete") -> int:
+        """Delete records with all that hangs on them; `action` is what the audit log calls it."""
         _refuse_append_only(spec_of(cls))
         found = list(self._locked(spec_of(cls), _checked_keys(spec_of(cls), record_ids), scope).values())
-        self._delete_records(spec_of(cls), found)
+        self._delete_records(spec_of(cls), found, action)
         return len(found)
 
     def delete_where(self, cls: type[Record], scope: Scope, where: Predicate) -> int:
@@ -103,6 +114,29 @@ class Transaction(Reading):
         found = self._select(Query(spec_of(cls), inside(spec_of(cls), scope, where), for_update=True))
         self._delete_records(spec_of(cls), found)
         return len(found)
+
+    def erase_history(self, cls: type[Record], record_id: str, until: datetime) -> int:
+        """Delete the versions that a record had up to a moment, contents and all; returns how many."""
+        kind = spec_of(cls).kind
+        self._require_writable()
+        of_record = And(Compare("kind", "eq", kind), Compare("memory_id", "eq", record_id))
+        found = self._select(Query(MemoryVersion.spec, And(of_record, Compare("created_at", "le", until))))
+        with self._writing():
+            self._remove(MemoryVersion.spec, found)
+        return len(found)
+
+    def lock(self, cls: type[T], record_ids: Iterable[str], scope: Scope) -> list[T]:
+        """The records that exist inside the scope, in the order asked for, held against other writers from now on."""
+        wanted = _checked_keys(spec_of(cls), record_ids)
+        if not isinstance(scope, Scope):
+            raise ScopeViolationError(spec_of(cls).kind, None, scope, "needs a Scope; Scope.everywhere() sees all")
+        found = self._locked(spec_of(cls), wanted, scope)
+        return [cast(T, found[key]) for key in wanted if key in found]
+
+    def hold(self, name: str) -> None:
+        """Wait for every other transaction that holds this name, and make others wait until this one ends."""
+        with self._writing():
+            self._hold(name)
 
     def put_vectors(
         self, cls: type[Record], vectors: Mapping[str, Any], model: str, made_from: Mapping[str, str] | None = None
@@ -232,6 +266,7 @@ class Transaction(Reading):
         records: Sequence[Record],
         previous: Mapping[str, Record],
         last: Mapping[str, MemoryVersion] | None = None,
+        action: str = "create",
     ) -> None:
         """Write records and everything that must agree with them.
 
@@ -251,16 +286,16 @@ class Transaction(Reading):
             self._write_vectors(spec, records, vectors, previous)
             if spec.versioned:
                 self._write_history(spec, records, previous, last)
-            self._follow_up(spec, new, changed)
+            self._follow_up(spec, new, changed, action)
 
-    def _follow_up(self, spec: RecordSpec, new: Sequence[Record], changed: Sequence[Record]) -> None:
+    def _follow_up(self, spec: RecordSpec, new: Sequence[Record], changed: Sequence[Record], action: str) -> None:
         """What follows from every write: audit, and marks for the indexes."""
         if spec.audited:
-            self._write_audit(spec, "create", new)
+            self._write_audit(spec, action, new)
             self._write_audit(spec, "update", changed)
         self._mark(spec, [*map(spec.key_of, new), *map(spec.key_of, changed)])
 
-    def _delete_records(self, spec: RecordSpec, records: Sequence[Record]) -> None:
+    def _delete_records(self, spec: RecordSpec, records: Sequence[Record], action: str = "delete") -> None:
         if not records:
             return
         keys = [record.key for record in records]
@@ -271,7 +306,7 @@ class Transaction(Reading):
             if spec.versioned:
                 self._write_history_of_deleted(spec, records)
             if spec.audited:
-                self._write_audit(spec, "delete", records)
+                self._write_audit(spec, action, records)
             self._mark(spec, keys)
 
     def _release(self, spec: RecordSpec, field: str, on_delete: OnDelete, keys: Sequence[str]) -> None:

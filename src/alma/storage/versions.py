@@ -31,7 +31,7 @@ def next_version(
         last,
         by,
         moment,
-        change_type=ChangeType.CREATED if previous is None else _change_type(record, previous),
+        change_type=_coming(last) if previous is None else _change_type(record, previous),
         diff_json=None if previous is None else _before(record, previous),
     )
 
@@ -112,6 +112,11 @@ def _row(
             "created_by": by.author,
         }
     )
+
+
+def _coming(last: MemoryVersion | None) -> ChangeType:
+    """What it is called that a record is there now: a record that was deleted before has come back."""
+    return ChangeType.CREATED if last is None else ChangeType.RESTORED
 
 
 def _change_type(record: Record, previous: Record) -> ChangeType:

@@ -37,6 +37,12 @@ def merge(connection: sqlite3.Connection, table: str) -> None:
     _tell(connection, table, "merge", _ALL)
 
 
+def rewrite(connection: sqlite3.Connection) -> None:
+    """Merge every index into one piece: the words of deleted entries stay in the old pieces until then."""
+    for table in _tables(connection):
+        connection.execute(f'INSERT INTO "{table}" ("{table}") VALUES (\'optimize\')')
+
+
 def _tables(connection: sqlite3.Connection) -> list[str]:
     found = "SELECT name FROM sqlite_master WHERE type = 'table' AND sql LIKE 'CREATE VIRTUAL TABLE % USING fts5%'"
     return [name for (name,) in connection.execute(found)]

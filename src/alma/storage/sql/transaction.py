@@ -18,7 +18,7 @@ from alma.model.scope import Scope
 from alma.model.vector import Vector
 from alma.storage.chain import ChainHead, ChainTable
 from alma.storage.outbox import Mark, MarkTable
-from alma.storage.primitives import Query
+from alma.storage.primitives import Query, RecordVector
 from alma.storage.sql.clauses import Bindings, Values, limited
 from alma.storage.sql.statements import Dialect, KindStatements
 from alma.storage.sql.walking import walk_statement
@@ -175,6 +175,18 @@ class SqlTransaction(Transaction):
             f"WHERE memory_type = {mark} AND memory_id = {mark} AND model <> {mark}",
             [(spec.kind, key, model) for key in record_ids],
         )
+
+    def _vectors_of(self, spec: RecordSpec, record_ids: Collection[str]) -> list[RecordVector]:
+        table, key, kind = self.schema.embeddings.name, self._named("key"), self._named("kind")
+        sql = (
+            f"SELECT model, part, embedding FROM {table} WHERE memory_type = {kind} AND memory_id = {key} "
+            f"ORDER BY model, part"
+        )
+        return [
+            RecordVector(record_id, model, part, found if isinstance(found, Vector) else Vector.from_bytes(found))
+            for record_id in record_ids
+            for model, part, found in self.rows(sql, {"kind": spec.kind, "key": record_id})
+        ]
 
     def _without_vector(
         self, spec: RecordSpec, model: str, where: Predicate, limit: int, after: str | None

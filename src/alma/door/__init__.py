@@ -1,0 +1,1 @@
+"""The door: what every text passes before it is remembered."""

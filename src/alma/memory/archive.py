@@ -1,0 +1,344 @@
+"""The archive: where memories go that nobody should meet any more, and from where they come back as they were."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from itertools import groupby
+
+from alma import clock
+from alma.errors import NotFoundError, UnsupportedOperation, ValidationError
+from alma.memory.packing import Bundle, pack, unpack, unpacked_record
+from alma.model.archive import ArchiveCause, ArchivedRecord
+from alma.model.fields import check_timestamp
+from alma.model.governance import ANONYMOUS, Attribution, AuditEvent
+from alma.model.kinds import KINDS, kind_named, references_to
+from alma.model.query import EVERYTHING, And, Compare, Cursor, In, Or, Order, Predicate
+from alma.model.record import OnDelete, Record, spec_of
+from alma.model.scope import Scope
+from alma.model.vector import Vector
+from alma.storage.base import RecordVector, StorageBackend, Transaction
+
+ARCHIVABLE: tuple[type[Record], ...] = tuple(cls for cls in KINDS if cls.spec.embeds)
+"""The kinds that are memories, and so can be put away."""
+
+NEWEST_FIRST = (Order("archived_at", "desc"),)
+
+_EVERYWHERE = Scope.everywhere()
+_PURGED_AT_ONCE = 200
+
+
+class Archive:
+    """Takes memories of every kind out of the store's sight, and brings them back.
+
+    Each call is one transaction (`purge` one for each batch), stays inside its scope and is audited under the kind of
+    the memory, as "archive", "restore" or "purge".
+    """
+
+    def __init__(self, storage: StorageBackend) -> None:
+        self._storage = storage
+
+    def put(
+        self,
+        cls: type[Record],
+        ids: str | Iterable[str],
+        scope: Scope,
+        cause: ArchiveCause | str = ArchiveCause.ARCHIVED,
+        reason: str | None = None,
+        by: Attribution = ANONYMOUS,
+    ) -> list[str]:
+        """Put records away with their vectors and all that would be deleted with them; returns the archive ids.
+
+        Records that do not exist inside the scope are left out.
+        """
+        _archivable(cls)
+        wanted = [ids] if isinstance(ids, str) else list(ids)
+        because = _checked_cause(cause)
+
+        def move(tx: Transaction) -> list[str]:
+            records = tx.lock(cls, wanted, scope)
+            bundles = self._bundles(tx, cls, records)
+            tx.delete(cls, [record.key for record in records], scope, action="archive")
+            # Taken when all is deleted, so that no version that this made is younger.
+            moment = clock.now()
+            archived = [pack(bundle, because, reason, tx.by.author, moment) for bundle in bundles]
+            tx.create(*archived)
+            return [each.id for each in archived]
+
+        return self._storage.write(move, _because(by, reason))
+
+    def add(
+        self,
+        record: Record,
+        cause: ArchiveCause | str,
+        reason: str | None = None,
+        by: Attribution = ANONYMOUS,
+        passages: Sequence[Vector] = (),
+    ) -> str:
+        """Archive a record that was never stored, with its embedding and those of its passages; returns the id."""
+        _archivable(type(record))
+        because = _checked_cause(cause)
+        key, model = str(record.key), self._storage.embedding_model
+        own = getattr(record, record.spec.vector_field or "", None)
+        parts = [*([(0, own)] if own is not None else ()), *enumerate(passages, start=1)]
+        vectors = tuple(RecordVector(key, model, part, Vector(vector)) for part, vector in parts)
+        bundle = Bundle(record, vectors, ())
+
+        def keep(tx: Transaction) -> str:
+            archived = pack(bundle, because, reason, tx.by.author, clock.now())
+            tx.create(archived)
+            tx.save(*_events("quarantine" if because is ArchiveCause.QUARANTINED else "archive", [archived], tx.by))
+            return archived.id
+
+        return self._storage.write(keep, _because(by, reason))
+
+    def restore(
+        self,
+        ids: str | Iterable[str],
+        scope: Scope,
+        by: Attribution = ANONYMOUS,
+        cls: type[Record] | None = None,
+    ) -> list[Record]:
+        """Bring records back exactly as they were, by archive ids or record ids; returns them.
+
+        Of a record that was archived more than once the newest comes back. Where a record with the same id exists
+        again, that is an `AlreadyExistsError` and nothing is restored.
+        """
+        wanted = [ids] if isinstance(ids, str) else list(dict.fromkeys(ids))
+
+        def bring(tx: Transaction) -> list[Record]:
+            bundles = [unpack(self._taken(tx, each, scope, cls)) for each in wanted]
+            for bundle in bundles:
+                _unpack_into(tx, bundle)
+            for bundle in bundles:
+                self._bring_dependents(tx, bundle)
+            return [tx.require(type(bundle.record), bundle.record.key, _EVERYWHERE) for bundle in bundles]
+
+        return self._storage.write(bring, _because(by, "restored from the archive"))
+
+    def get(self, archive_id: str, scope: Scope) -> ArchivedRecord | None:
+        """The archived record with this archive id inside the scope, or None."""
+        return self._storage.get(ArchivedRecord, archive_id, scope)
+
+    def find(
+        self,
+        scope: Scope,
+        cls: type[Record] | None = None,
+        cause: ArchiveCause | str | None = None,
+        record_ids: Iterable[str] | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        limit: int | None = 100,
+        after: Cursor | None = None,
+    ) -> list[ArchivedRecord]:
+        """What is in the archive, newest first: of a kind, for a cause, of these records, of a span of time."""
+        where = _where(cls, cause, record_ids, since, until)
+        return self._storage.find(ArchivedRecord, scope, where, NEWEST_FIRST, limit, after)
+
+    def count(
+        self,
+        scope: Scope,
+        cls: type[Record] | None = None,
+        cause: ArchiveCause | str | None = None,
+        until: datetime | None = None,
+    ) -> int:
+        """How many records are in the archive."""
+        return self._storage.count(ArchivedRecord, scope, _where(cls, cause, None, None, until))
+
+    def record(self, archived: ArchivedRecord) -> Record:
+        """The record that was archived, without its vectors."""
+        return unpacked_record(archived)
+
+    def purge(
+        self,
+        older_than: timedelta | datetime,
+        scope: Scope,
+        by: Attribution = ANONYMOUS,
+        cls: type[Record] | None = None,
+        cause: ArchiveCause | str | None = None,
+        ids: Iterable[str] | None = None,
+        scrub: bool = True,
+    ) -> int:
+        """Delete for good what was archived before a retention window, its history included; returns how many.
+
+        `older_than` is how long ago it was archived at least, or the moment before which. `ids` limits it to some
+        archive ids. Unless `scrub` is False the store's files are then rewritten, so that no text of what was purged
+        is left in them (see `StorageBackend.scrub`).
+        """
+        where = _where(cls, cause, None, None, _moment_of(older_than))
+        if ids is not None:
+            where = And(where, In("id", list(ids)))
+        purged = 0
+        while rows := self._storage.find(ArchivedRecord, scope, where, limit=_PURGED_AT_ONCE):
+            purged += self._storage.write(lambda tx, rows=rows: self._purge(tx, rows, scope), by)  # type: ignore[misc]
+        if purged and scrub:
+            self._storage.scrub()
+        return purged
+
+    # ------------------------------------------------------------------ the steps
+
+    def _bundles(self, tx: Transaction, cls: type[Record], records: Sequence[Record]) -> list[Bundle]:
+        keys = [str(record.key) for record in records]
+        vectors: dict[str, list[RecordVector]] = {key: [] for key in keys}
+        for each in tx.vectors_of(cls, keys):
+            vectors[each.record_id].append(each)
+        dependents = _dependents(tx, cls, keys)
+        return [Bundle(r, tuple(vectors[str(r.key)]), tuple(dependents.get(str(r.key), ()))) for r in records]
+
+    def _taken(self, tx: Transaction, wanted: str, scope: Scope, cls: type[Record] | None) -> ArchivedRecord:
+        """The archived record that is meant, taken out of the archive."""
+        meant = Or(Compare("id", "eq", wanted), Compare("record_id", "eq", wanted))
+        found = tx.find(ArchivedRecord, scope, And(meant, _where(cls, None, None, None, None)), NEWEST_FIRST)
+        found = [each for each in found if each.id == wanted] or found
+        kinds = sorted({each.kind for each in found})
+        if len(kinds) > 1:
+            raise ValidationError("archive", "id", wanted, f"is ambiguous: name the kind, {' or '.join(kinds)}")
+        # Somebody else may have restored it since it was looked for.
+        if not found or not tx.delete(ArchivedRecord, [found[0].id], scope):
+            raise NotFoundError("archived record", wanted)
+        return found[0]
+
+    def _bring_dependents(self, tx: Transaction, bundle: Bundle) -> None:
+        for dependent in bundle.dependents:
+            missing = _missing_target(tx, dependent)
+            if missing is not None:
+                _hand_over(tx, dependent, *missing)
+            elif not tx.lock(type(dependent), [dependent.key], _EVERYWHERE):
+                tx.create(dependent, action="restore")
+
+    def _purge(self, tx: Transaction, rows: Sequence[ArchivedRecord], scope: Scope) -> int:
+        held = tx.lock(ArchivedRecord, [row.id for row in rows], scope)
+        for row in held:
+            cls = kind_named(row.kind)
+            if cls.spec.versioned:
+                tx.erase_history(cls, row.record_id, row.archived_at)
+        tx.delete(ArchivedRecord, [row.id for row in held], scope)
+        tx.save(*_events("purge", held, tx.by))
+        return len(held)
+
+
+def _unpack_into(tx: Transaction, bundle: Bundle) -> None:
+    """Store a record with the vectors it had; those of the store's own model are part of the record itself."""
+    record, cls, key = bundle.record, type(bundle.record), str(bundle.record.key)
+    name = cls.spec.vector_field
+    own = [each.vector for each in bundle.vectors if each.model == tx.embedding_model and each.part == 0]
+    tx.create(record.replace(**{name: own[0]}) if own and name is not None else record, action="restore")
+    for model, group in groupby(bundle.vectors, key=lambda each: each.model):
+        parts = {each.part: each.vector for each in group}
+        if 0 in parts and model != tx.embedding_model:
+            tx.put_vectors(cls, {key: parts[0]}, model)
+        passages = [vector for part, vector in sorted(parts.items()) if part > 0]
+        if passages:
+            tx.put_passages(cls, {key: passages}, model)
+
+
+def _dependents(tx: Transaction, cls: type[Record], keys: Sequence[str]) -> dict[str, list[Record]]:
+    """What would be deleted with these records, each under the first of them that it hangs on."""
+    found: dict[str, list[Record]] = {}
+    seen: set[tuple[str, object]] = set()
+    for spec, reference in references_to(cls.spec.kind):
+        if reference.on_delete is not OnDelete.CASCADE:
+            continue
+        for dependent in tx.find(spec.cls, _EVERYWHERE, In(reference.field, keys)):
+            if (spec.kind, dependent.key) not in seen:
+                seen.add((spec.kind, dependent.key))
+                found.setdefault(getattr(dependent, reference.field), []).append(dependent)
+    return found
+
+
+def _missing_target(tx: Transaction, dependent: Record) -> tuple[str, str] | None:
+    """The kind and id of something the record hangs on that is not there."""
+    for reference in dependent.spec.references:
+        target = getattr(dependent, reference.field)
+        if reference.must_exist and not tx.lock(kind_named(reference.kind), [target], _EVERYWHERE):
+            return reference.kind, target
+    return None
+
+
+def _hand_over(tx: Transaction, dependent: Record, kind: str, record_id: str) -> None:
+    """Let a relation wait for its other end, if that is in the archive as well; else it has ended with it."""
+    other_end = And(Compare("kind", "eq", kind), Compare("record_id", "eq", record_id))
+    for archived in tx.find(ArchivedRecord, _EVERYWHERE, other_end, NEWEST_FIRST, limit=1):
+        bundle = unpack(archived)
+        waiting = replace(bundle, dependents=(*bundle.dependents, dependent))
+        tx.save(pack(waiting, archived.cause, archived.reason, archived.archived_by, archived.archived_at, archived.id))
+
+
+def _events(action: str, rows: Sequence[ArchivedRecord], by: Attribution) -> list[AuditEvent]:
+    """What the log says about records that have no row of their own."""
+    ordered = sorted(rows, key=lambda row: row.kind)
+    return [_event(action, kind, [r.record_id for r in group], by) for kind, group in groupby(ordered, _kind_of)]
+
+
+def _event(action: str, kind: str, keys: Sequence[str], by: Attribution) -> AuditEvent:
+    return AuditEvent(
+        user_id=by.user_id,
+        session_id=by.session_id,
+        agent_id=by.agent,
+        action=action,
+        resource_type=kind,
+        resource_id=keys[0] if len(keys) == 1 else "*",
+        resource_ids=None if len(keys) == 1 else tuple(keys),
+        details_json=None if by.reason is None else {"reason": by.reason},
+        ip_address=by.ip_address,
+        user_agent=by.user_agent,
+    )
+
+
+def _kind_of(row: ArchivedRecord) -> str:
+    return row.kind
+
+
+def _where(
+    cls: type[Record] | None,
+    cause: ArchiveCause | str | None,
+    record_ids: Iterable[str] | None,
+    since: datetime | None,
+    until: datetime | None,
+) -> Predicate:
+    parts: list[Predicate] = []
+    if cls is not None:
+        parts.append(Compare("kind", "eq", _archivable(cls)))
+    if cause is not None:
+        parts.append(Compare("cause", "eq", _checked_cause(cause)))
+    if record_ids is not None:
+        parts.append(In("record_id", [record_ids] if isinstance(record_ids, str) else list(record_ids)))
+    if since is not None:
+        parts.append(Compare("archived_at", "ge", since))
+    if until is not None:
+        parts.append(Compare("archived_at", "le", until))
+    return And(*parts) if parts else EVERYTHING
+
+
+def _archivable(cls: type[Record]) -> str:
+    """The kind's name, if it is one that can be put away."""
+    if spec_of(cls) not in [each.spec for each in ARCHIVABLE]:
+        names = ", ".join(each.spec.kind for each in ARCHIVABLE)
+        raise UnsupportedOperation(f"{cls.spec.kind} records cannot be archived; those of {names} can")
+    return cls.spec.kind
+
+
+def _checked_cause(cause: ArchiveCause | str) -> ArchiveCause:
+    try:
+        return ArchiveCause(cause)
+    except ValueError:
+        raise ValidationError("archive", "cause", cause, f"must be one of {', '.join(ArchiveCause)}") from None
+
+
+def _moment_of(older_than: timedelta | datetime) -> datetime:
+    if isinstance(older_than, timedelta):
+        if older_than < timedelta(0):
+            raise ValidationError("purge", "older_than", older_than, "must not be negative")
+        return clock.now() - older_than
+    try:
+        return check_timestamp(older_than)
+    except ValueError as exc:
+        raise ValidationError("purge", "older_than", older_than, f"{exc}, or a timedelta") from None
+
+
+def _because(by: Attribution, reason: str | None) -> Attribution:
+    """The attribution with the reason of the act, unless the caller gave one."""
+    if not isinstance(by, Attribution):
+        raise ValidationError("archive", "by", by, "must be an Attribution")
+    return by if by.reason is not None or not reason or not reason.strip() else replace(by, reason=reason)

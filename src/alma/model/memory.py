@@ -140,6 +140,7 @@ class Memory(Record):
 @record(
     "memory_relationship",
     table="memory_relationships",
+    versioned=True,
     unique=(Unique("unique_memory_relationship", ("from_memory_id", "to_memory_id", "relationship_type")),),
     distinct=(("from_memory_id", "to_memory_id"),),
     indexes=(

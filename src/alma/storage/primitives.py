@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
+from itertools import islice
 from typing import Any, Generic, TypeVar
 
 from alma.model.governance import Attribution
 from alma.model.memory import Memory, MemoryRelationship, MemoryVersion
-from alma.model.query import EVERYTHING, And, Cursor, In, Order, Predicate
+from alma.model.query import EVERYTHING, And, Compare, Cursor, In, Order, Predicate
 from alma.model.record import Record, RecordSpec
 from alma.model.vector import Vector
 from alma.storage.chain import ChainTable
@@ -158,6 +160,25 @@ class Primitives(ABC):
     @abstractmethod
     def _chains(self) -> ChainTable:
         """The heads of the audit chains."""
+
+    def _unchanged_since(self, query: Query, moment: datetime) -> list[Record]:
+        """The records that answer the query and have not changed since then, in order."""
+        newest = {row.memory_id: row for row in self._versions_of(query.spec.kind)}
+        then = {key for key, row in newest.items() if row.created_at <= moment}
+        found = (record for record in self._select(replace(query, limit=None)) if record.key in then)
+        return list(islice(found, query.limit))
+
+    def _changed_since(self, kind: str, moment: datetime, keys: Collection[str] | None) -> list[MemoryVersion]:
+        """What was the newest version then of every record, or of these, that has a newer one now."""
+        newest = {row.memory_id: row for row in self._versions_of(kind)}
+        then = {row.memory_id: row for row in self._versions_of(kind) if row.created_at <= moment}
+        changed = (row for key, row in then.items() if newest[key].version_number > row.version_number)
+        return [row for row in changed if keys is None or row.memory_id in keys]
+
+    def _versions_of(self, kind: str) -> list[MemoryVersion]:
+        """Every version of the kind's records, by number."""
+        query = Query(MemoryVersion.spec, Compare("kind", "eq", kind), (Order("version_number"),))
+        return [row for row in self._select(query) if isinstance(row, MemoryVersion)]
 
     def _reachable(self, walk: Walk) -> list[Reached]:
         """What a walk reaches besides its starts, nearest first, ids breaking ties: the meaning, step by step.

@@ -63,7 +63,7 @@ class Reading(VectorFeed, Primitives):
         order = q.parsed_order(spec, order)
         cursor = None if after is None else q.parsed_cursor(spec, order, after)
         if as_of is not None:
-            return _page(self._past(cls, scope, where, as_of), order, limit, cursor)
+            return self._past(cls, scope, where, as_of, order, limit, cursor)
         query = Query(spec, inside(spec, scope, where), order, _checked_limit(limit), cursor)
         return cast(list[T], self._select(query))
 
@@ -226,17 +226,35 @@ class Reading(VectorFeed, Primitives):
         current = self.get(cls, record_id, EVERYWHERE)
         return versions.within(versions.filled(rows, current), cls, inside(spec_of(cls), scope, EVERYTHING))
 
-    def _past(self, cls: type[T], scope: Scope, where: Predicate, as_of: datetime) -> list[T]:
-        """The records as they were recorded then, without vectors."""
+    def changed_since(self, cls: type[T], scope: Scope, where: Predicate, as_of: datetime) -> list[T]:
+        """As they were then: the records inside the scope that have changed or gone since, by id, without vectors."""
+        return self._changed(cls, inside(spec_of(cls), scope, where), _checked_moment(as_of))
+
+    def _past(
+        self,
+        cls: type[T],
+        scope: Scope,
+        where: Predicate,
+        as_of: datetime,
+        order: tuple[Order, ...] = (),
+        limit: int | None = None,
+        after: Cursor | None = None,
+    ) -> list[T]:
+        """The records as they were recorded then, without vectors.
+
+        Most never changed and are read as any others; what has changed since is read from its versions.
+        """
         _require_versioned(spec_of(cls))
         bounded = inside(spec_of(cls), scope, where)
         moment = _checked_moment(as_of)
-        known = And(Compare("kind", "eq", spec_of(cls).kind), Compare("created_at", "le", moment))
-        rows = self.find(MemoryVersion, EVERYWHERE, known, order=(Order("version_number"),))
-        newest = {row.memory_id: row for row in rows}
-        unchanged = [key for key, row in newest.items() if versions.is_current(row)]
-        current = {record.key: record for record in self.get_many(cls, unchanged, EVERYWHERE)}
-        past = (versions.record_of(row, cls, current.get(key)) for key, row in newest.items())
+        query = Query(spec_of(cls), bounded, order, _checked_limit(limit), after)
+        unchanged = [versions.without_vector(record) for record in self._unchanged_since(query, moment)]
+        return _page([*cast(list[T], unchanged), *self._changed(cls, bounded, moment)], order, limit, after)
+
+    def _changed(self, cls: type[T], bounded: Predicate, moment: datetime) -> list[T]:
+        rows = self._changed_since(spec_of(cls).kind, moment, _keys_in(bounded, spec_of(cls).key))
+        newest = {row.memory_id: row for row in sorted(rows, key=lambda row: row.version_number)}
+        past = (versions.record_of(row, cls, None) for _, row in sorted(newest.items()))
         return [record for record in past if record is not None and q.matches(bounded, record)]
 
     def _fitting(self, spec: RecordSpec, vector: Vector, model: str, *, claim: bool = False) -> Vector:
@@ -294,6 +312,18 @@ def _checked_moment(moment: datetime) -> datetime:
         return check_timestamp(moment)
     except ValueError as exc:
         raise ValidationError("query", "as_of", moment, str(exc)) from None
+
+
+def _keys_in(predicate: Predicate, key: str) -> tuple[str, ...] | None:
+    """The only ids that a predicate allows, None where it allows any."""
+    match predicate:
+        case Compare(name, "eq", value) if name == key:
+            return (value,)
+        case In(name, values) if name == key:
+            return values
+        case And(parts):
+            return next((found for part in parts if (found := _keys_in(part, key)) is not None), None)
+    return None
 
 
 def _page(records: list[T], order: tuple[Order, ...], limit: int | None, after: Cursor | None) -> list[T]:

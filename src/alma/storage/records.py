@@ -309,6 +309,11 @@ class RecordStore(ABC):
         with self.snapshot() as tx:
             return tx.count_without_vector(cls, model, scope)
 
+    def changed_since(self, cls: type[T], scope: Scope, where: Predicate, as_of: datetime) -> list[T]:
+        """As they were then: the records inside the scope that have changed or gone since, by id, without vectors."""
+        with self.snapshot() as tx:
+            return tx.changed_since(cls, scope, where, as_of)
+
     def reachable(
         self,
         start_ids: Iterable[str],

@@ -51,11 +51,21 @@ class Transaction(Reading):
         self.cautious = False
         self._failure: BaseException | None = None
         self._chain_head: ChainHead | None = None
+        self._change: ChangeType | None = None
 
     def save(self, *records: Record) -> None:
         """Store records of any kinds; all of them, or on error none."""
         for spec, batch in _by_kind(records):
             self._save_batch(spec, batch)
+
+    @contextmanager
+    def known_as(self, change: ChangeType) -> Iterator[None]:
+        """What is saved inside is remembered as this kind of change."""
+        before, self._change = self._change, change
+        try:
+            yield
+        finally:
+            self._change = before
 
     def create(self, *records: Record, action: str = "create") -> None:
         """Store records whose ids must not be in use; `action` is what the audit log calls it."""
@@ -420,7 +430,7 @@ class Transaction(Reading):
             self._insert_first_versions(spec.kind, keys, moment)
             return
         rows = [
-            versions.next_version(record, key, previous.get(key), last.get(key), self.by, moment)
+            versions.next_version(record, key, previous.get(key), last.get(key), self.by, moment, self._change)
             for key, record in zip(keys, records, strict=True)
         ]
         self._insert(MemoryVersion.spec, rows)

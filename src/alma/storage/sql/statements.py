@@ -11,6 +11,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from alma.model.fields import FieldType
+from alma.model.memory import MemoryVersion
 from alma.model.query import Predicate
 from alma.model.record import FieldSpec, Record, RecordSpec
 from alma.model.vector import Vector
@@ -157,15 +158,38 @@ class KindStatements:
 
     def select(self, query: Query, model: str) -> tuple[str, Mapping[str, Any]]:
         """The SQL and parameters of a query."""
-        shape = (
-            "select",
+        sql = self.remembered(("select", self._shape(query)), lambda: self._select_statement(query))
+        return sql, self._select_values(query, model)
+
+    def _shape(self, query: Query) -> Hashable:
+        return (
             self.clauses.shape(query.where),
             query.order,
             query.limit is None,
             self.clauses.cursor_shape(query.after),
             query.for_update,
         )
-        return self.remembered(shape, lambda: self._select_statement(query)), self._select_values(query, model)
+
+    def select_unchanged(self, query: Query, model: str, moment: Any) -> tuple[str, Mapping[str, Any]]:
+        """The SQL and parameters of a query for the records whose newest version was recorded by then."""
+
+        def write() -> sa.ClauseElement:
+            versions = self._dialect.schema.tables[MemoryVersion.spec.kind]
+            newest = (
+                sa.select(versions.c.created_at)
+                .where(
+                    versions.c.memory_id == self.table.c[self.spec.key],
+                    versions.c.kind == sa.literal_column(f"'{self.spec.kind}'"),
+                )
+                .order_by(versions.c.version_number.desc())
+                .suffix_with(sa.text("LIMIT 1"))
+                .correlate(self.table)
+                .scalar_subquery()
+            )
+            return self._select_statement(query).where(newest <= sa.bindparam("as_of", type_=sa.types.NullType()))
+
+        sql = self.remembered(("unchanged", self._shape(query)), write)
+        return sql, {**self._select_values(query, model), "as_of": moment}
 
     def select_values(self, query: Query, names: Sequence[str]) -> tuple[str, Mapping[str, Any]]:
         """The SQL and parameters of a query for some columns alone."""

@@ -127,6 +127,31 @@ class SqlTransaction(Transaction):
         found = map(statements.record, self.rows(statements.remembered("last_versions", write), values.values))
         return {row.memory_id: row for row in found if isinstance(row, MemoryVersion)}
 
+    def _unchanged_since(self, query: Query, moment: datetime) -> list[Record]:
+        statements = self.dialect.kind(query.spec)
+        encoded = self.dialect.encode(FieldType.TIMESTAMP, moment)
+        sql, values = statements.select_unchanged(query, self.embedding_model, encoded)
+        return [statements.record(row) for row in self.rows(sql, values)]
+
+    def _changed_since(self, kind: str, moment: datetime, keys: Collection[str] | None) -> list[MemoryVersion]:
+        statements = self.dialect.kind(MemoryVersion.spec)
+        table = statements.table.name
+        columns = ", ".join(f'"{table}"."{field.name}"' for field in MemoryVersion.spec.stored)
+        among, values = "", {"of": kind, "moment": self.dialect.encode(FieldType.TIMESTAMP, moment)}
+        if keys is not None:
+            condition, values_of_keys = statements.condition(In("memory_id", list(keys)))
+            among, values = f" AND {condition}", {**values, **values_of_keys}
+        of, then = self._named("of"), self._named("moment")
+        # The later versions come first: an index holds those, and most records never have a second one.
+        found = self.rows(
+            f"SELECT {columns} FROM {table} AS later CROSS JOIN {table} "
+            f"WHERE later.version_number > 1 AND later.created_at > {then} AND later.kind = {of} "
+            f'AND "{table}".memory_id = later.memory_id AND "{table}".kind = later.kind '
+            f'AND "{table}".version_number = later.version_number - 1 AND "{table}".created_at <= {then}{among}',
+            values,
+        )
+        return [row for row in map(statements.record, found) if isinstance(row, MemoryVersion)]
+
     def _reachable(self, walk: Walk) -> list[Reached]:
         sql, values = walk_statement(self.dialect, walk)
         return [Reached(key, depth) for key, depth in self.rows(sql, values)]

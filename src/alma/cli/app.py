@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import sys
-from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as ProgressBar
-from rich.table import Table
 
 from alma import __version__
 from alma.bootstrap import create_embedder, migrate_storage, open_migrator, partition_tables, reembed_storage
+from alma.cli import audit
+from alma.cli.output import print_rows
 from alma.sync.reembed import Progress
 
 app = typer.Typer(
@@ -26,6 +25,7 @@ app = typer.Typer(
 )
 migrate = typer.Typer(help="Tell or change the schema version of a store.", no_args_is_help=True)
 app.add_typer(migrate, name="migrate")
+app.add_typer(audit.app, name="audit")
 
 Store = Annotated[
     str, typer.Option("--store", envvar="ALMA_STORE", help="An SQLite file or a postgresql:// URL.", show_default=True)
@@ -66,7 +66,7 @@ def migrate_status(store: Store = _DEFAULT_STORE, schema: Schema = "public", as_
         }
         for state in states
     ]
-    _print(("version", "name", "applied_at"), rows, as_json)
+    print_rows(("version", "name", "applied_at"), rows, as_json, missing="pending")
 
 
 @migrate.command("up")
@@ -107,7 +107,7 @@ def partition(
     """
     made = partition_tables(store, table, interval, ahead, schema)
     rows = [{"table": p.table, "partition": p.name, "bounds": p.bounds, "rows": p.rows} for p in made]
-    _print(("table", "partition", "bounds", "rows"), rows, as_json)
+    print_rows(("table", "partition", "bounds", "rows"), rows, as_json)
 
 
 @app.command()
@@ -148,13 +148,3 @@ def _progress_bar() -> ProgressBar:
     """For a person who watches; on stderr, so that what is printed can be piped."""
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
     return ProgressBar(*columns, console=Console(stderr=True), disable=not sys.stderr.isatty())
-
-
-def _print(columns: Sequence[str], rows: Sequence[Mapping[str, object]], as_json: bool) -> None:
-    if as_json:
-        sys.stdout.write(json.dumps(rows, indent=2) + "\n")
-        return
-    table = Table(*columns)
-    for row in rows:
-        table.add_row(*("pending" if row[name] is None else str(row[name]) for name in columns))
-    Console().print(table)

@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from alma.learning.schedule import LAST_RUN, LEASE
+from alma.model.governance import Setting
+from alma.model.scope import Scope
 from alma.storage.base import StorageBackend
 from alma.storage.file_based import FileBasedStorage
 from alma.storage.postgresql import PostgreSQLStorage
@@ -34,8 +37,9 @@ def opener(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Opener]:
         yield partial(SQLiteStorage, tmp_path / "alma.db", embedding_dim=DIMS)
         return
     dsn = request.getfixturevalue("shared_dsn")
-    for _ in emptied_afterwards(dsn):
+    for storage in emptied_afterwards(dsn):
         yield partial(PostgreSQLStorage.from_dsn, dsn, embedding_dim=DIMS)
+        storage.delete(Setting, [LEASE, LAST_RUN], Scope.everywhere())
 
 
 @pytest.fixture

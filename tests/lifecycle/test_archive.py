@@ -24,6 +24,7 @@ from alma.model.memory import ChangeType, Memory, MemoryRelationship, MemoryVers
 from alma.model.query import Compare
 from alma.model.record import Record
 from alma.model.scope import Scope
+from alma.model.vector import Vector
 from alma.model.workspace import Session, SessionMemory
 from alma.storage.base import StorageBackend
 from alma.storage.file_based import FileBasedStorage
@@ -40,6 +41,8 @@ from alma.testing.builders import (
     an_outcome,
     some_knowledge,
 )
+from alma.vectors.mapped import MappedIndex
+from alma.vectors.mapped.state import Tuning
 from tests.lifecycle.conftest import Opener
 from tests.support.together import together
 
@@ -332,6 +335,25 @@ def test_after_a_purge_no_byte_of_the_text_is_left_in_the_file(tmp_path: Path) -
             assert b"zyxwvut" not in path.read_bytes(), path
             assert b"plover" not in path.read_bytes(), path
         assert len(store.search_text(Memory, other, EVERYWHERE, limit=400)) == 300
+
+
+def test_after_a_purge_no_vector_is_left_in_the_files_of_the_index(tmp_path: Path) -> None:
+    unit = [0.6, 0.0, 0.8, 0.0]
+    with SQLiteStorage(tmp_path / "alma.db", embedding_dim=4) as store:
+        memory = a_memory(embedding=unit)
+        store.save_many([memory, *(a_memory(embedding=[i, 1, 2, 3]) for i in range(5))])
+        index = MappedIndex(store, tmp_path / "vectors", tuning=Tuning(flush_rows=1))
+        index.search(Memory, unit, EVERYWHERE)
+        assert index.settle()
+        written = Vector(unit).to_bytes()
+        assert [path for path in tmp_path.rglob("*.vectors") if written in path.read_bytes()]
+        archive = Archive(store, index)
+        archive.put(Memory, memory.id, EVERYWHERE)
+        archive.purge(AT_ONCE, EVERYWHERE)
+        files = [path for path in tmp_path.rglob("*") if path.is_file()]
+        assert not [path for path in files if written in path.read_bytes()]
+        assert len(index.search(Memory, unit, EVERYWHERE)) == 5
+        index.close()
 
 
 def test_after_a_purge_no_byte_of_the_text_is_left_in_the_files(tmp_path: Path) -> None:

@@ -1,1 +1,21 @@
 """The door: what every text passes before it is remembered."""
+
+from alma.door.door import TRUSTED_SOURCES, Door, Status, Written
+from alma.door.echo import EchoGuard
+from alma.door.logs import RedactingFilter
+from alma.door.redaction import Masked, Redacted, Redactor, SecretRedactor, redact_record, redact_text
+
+__all__ = [
+    "TRUSTED_SOURCES",
+    "Door",
+    "EchoGuard",
+    "Masked",
+    "Redacted",
+    "RedactingFilter",
+    "Redactor",
+    "SecretRedactor",
+    "Status",
+    "Written",
+    "redact_record",
+    "redact_text",
+]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import groupby
+from typing import Protocol
 
 from alma import clock
 from alma.errors import NotFoundError, UnsupportedOperation, ValidationError
@@ -29,15 +30,25 @@ _EVERYWHERE = Scope.everywhere()
 _PURGED_AT_ONCE = 200
 
 
+class Compactable(Protocol):
+    """An index beside the store that can drop what is stored no more at once."""
+
+    def compact(self) -> object:
+        """Drop it now, from files as well."""
+        ...
+
+
 class Archive:
     """Takes memories of every kind out of the store's sight, and brings them back.
 
     Each call is one transaction (`purge` one for each batch), stays inside its scope and is audited under the kind of
-    the memory, as "archive", "restore" or "purge".
+    the memory, as "archive", "restore" or "purge". `index` is the vector index beside the store, where there is one:
+    a purge then drops the vectors from its files as well.
     """
 
-    def __init__(self, storage: StorageBackend) -> None:
+    def __init__(self, storage: StorageBackend, index: Compactable | None = None) -> None:
         self._storage = storage
+        self._index = index
 
     def put(
         self,
@@ -47,17 +58,19 @@ class Archive:
         cause: ArchiveCause | str = ArchiveCause.ARCHIVED,
         reason: str | None = None,
         by: Attribution = ANONYMOUS,
+        only_if: Callable[[Record], bool] = lambda _: True,
     ) -> list[str]:
         """Put records away with their vectors and all that would be deleted with them; returns the archive ids.
 
-        Records that do not exist inside the scope are left out.
+        Records that do not exist inside the scope are left out, and those that `only_if` says no to when nobody else
+        can change them any more.
         """
         _archivable(cls)
         wanted = [ids] if isinstance(ids, str) else list(ids)
         because = _checked_cause(cause)
 
         def move(tx: Transaction) -> list[str]:
-            records = tx.lock(cls, wanted, scope)
+            records = [record for record in tx.lock(cls, wanted, scope) if only_if(record)]
             bundles = self._bundles(tx, cls, records)
             tx.delete(cls, [record.key for record in records], scope, action="archive")
             # Taken when all is deleted, so that no version that this made is younger.
@@ -174,6 +187,8 @@ class Archive:
             purged += self._storage.write(lambda tx, rows=rows: self._purge(tx, rows, scope), by)  # type: ignore[misc]
         if purged and scrub:
             self._storage.scrub()
+            if self._index is not None:
+                self._index.compact()
         return purged
 
     # ------------------------------------------------------------------ the steps

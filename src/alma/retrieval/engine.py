@@ -105,6 +105,11 @@ class RetrievalEngine:
         ranked = (self.weights, self.memory_weights, self.half_life_days, self.min_score, self.embedder.model)
         return repr((asked, wanted, ranked))
 
+    @property
+    def index(self) -> VectorIndex:
+        """The vector index that is asked."""
+        return self._index
+
     def close(self) -> None:
         """Release the index; the storage stays open."""
         self._index.close()

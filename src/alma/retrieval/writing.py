@@ -3,14 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
 from alma.embeddings.base import EmbeddingProvider
 from alma.model.governance import ANONYMOUS, Attribution
 from alma.model.record import Record
-from alma.storage.base import StorageBackend
+from alma.model.vector import Vector
+from alma.storage.base import StorageBackend, Transaction
 
 Progress = Callable[[int, int], None]
 _AT_ONCE = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """A record with the vector of its text, and those of its passages where it is long."""
+
+    record: Record
+    passages: tuple[Vector, ...] = ()
+
+    def save(self, tx: Transaction) -> str:
+        """Store it; returns its id."""
+        tx.save(self.record)
+        if self.passages:
+            tx.put_passages(type(self.record), {str(self.record.key): self.passages})
+        return str(self.record.key)
+
+
+def embedded(embedder: EmbeddingProvider, records: Sequence[Record]) -> list[Embedded]:
+    """The records with vectors; one that has a vector already, or no text, stays as it is.
+
+    Embedding takes its time, so it is done before a transaction holds up other writers.
+    """
+    wanting = {i: record.text() for i, record in enumerate(records) if _wants_vector(record)}
+    encoded = dict(zip(wanting, embedder.encode_texts(wanting.values()), strict=True))
+    ready = [Embedded(record) for record in records]
+    for i, vectors in encoded.items():
+        ready[i] = Embedded(records[i].replace(embedding=vectors.vector), vectors.passages)
+    return ready
 
 
 class MemoryWriter:
@@ -37,18 +67,16 @@ class MemoryWriter:
         return ids
 
     def _save(self, batch: Sequence[Record], by: Attribution) -> list[str]:
-        # Embedding takes its time, so it is done before the transaction holds up other writers.
-        wanting = {i: record.text() for i, record in enumerate(batch) if _wants_vector(record)}
-        encoded = dict(zip(wanting, self._embedder.encode_texts(wanting.values()), strict=True))
-        ready = list(batch)
-        for i, vectors in encoded.items():
-            ready[i] = batch[i].replace(embedding=vectors.vector)
-        with self._storage.transaction(by) as tx:
-            tx.save(*ready)
-            for i, vectors in encoded.items():
-                if vectors.passages:
-                    tx.put_passages(type(ready[i]), {str(ready[i].key): vectors.passages})
-        return [str(record.key) for record in ready]
+        ready = embedded(self._embedder, batch)
+
+        def save(tx: Transaction) -> None:
+            tx.save(*(each.record for each in ready))
+            for each in ready:
+                if each.passages:
+                    tx.put_passages(type(each.record), {str(each.record.key): each.passages})
+
+        self._storage.write(save, by)
+        return [str(each.record.key) for each in ready]
 
 
 def _wants_vector(record: Record) -> bool:

@@ -201,13 +201,11 @@ class PostgreSQLStorage(StorageBackend):
                 self._identity = str(tx.rows(_IDENTITY, {})[0][0])
             return f"{self._identity}:{tx.rows('SELECT pg_current_snapshot()::text', {})[0][0]}"
 
-    def scrub(self) -> None:
+    def _scrub(self) -> None:
         """Let the server reclaim deleted rows; their bytes are gone when it reuses the space (VACUUM FULL is at once).
 
         Its write-ahead log and its backups keep what they hold for as long as they are kept.
         """
-        if self.is_writing:
-            raise StorageError("a store cannot be scrubbed inside a transaction")
         with self.connection() as connection:
             for table in self._dialect.schema.metadata.tables:
                 connection.execute(sql.SQL("VACUUM {}").format(sql.Identifier(table)))

@@ -437,11 +437,17 @@ class RecordStore(ABC):
 
     # ------------------------------------------------------------------ life cycle
 
-    def scrub(self) -> None:  # noqa: B027 - a store that rewrites its files with every change has nothing to do
+    def scrub(self) -> None:
         """Make the store's files forget the text of what was deleted, as far as the store has a say in it.
 
         It goes through the whole store, so it is for after a purge and not for after every deletion.
         """
+        if self._transaction_here() is not None:
+            raise StorageError("a store cannot be scrubbed inside a transaction")
+        self._scrub()
+
+    def _scrub(self) -> None:  # noqa: B027 - a store that rewrites its files with every change has nothing to do
+        """What `scrub` does, outside of transactions."""
 
     def __enter__(self) -> Self:
         return self

@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Self
 
-from alma.errors import ConfigurationError, StorageError
+from alma.errors import ConfigurationError
 from alma.model.fields import FieldType
 from alma.model.governance import Attribution
 from alma.model.memory import ChangeType
@@ -22,7 +22,7 @@ from alma.storage.base import DEFAULT_MODEL, Capability, StorageBackend
 from alma.storage.feed import moved
 from alma.storage.nearest import nearest
 from alma.storage.sql import legacy, sqlite_fulltext
-from alma.storage.sql.sqlite_connections import Checkpoints, Connections, Durability, translated
+from alma.storage.sql.sqlite_connections import Checkpoints, Connections, Durability, empty_log, translated
 from alma.storage.sql.sqlite_feed import SQLiteFeed
 from alma.storage.sql.sqlite_migrations import SQLiteMigrator
 from alma.storage.sql.sqlite_words import OWNER_COLUMN, WordSearch, entry
@@ -103,19 +103,17 @@ class SQLiteStorage(StorageBackend):
     def _generation(self) -> str:
         return self._connections.generation()
 
-    def scrub(self) -> None:
+    def _scrub(self) -> None:
         """Rewrite the file: SQLite leaves what was deleted in free pages, and full text leaves its words in old pieces.
 
         Readers go on meanwhile; writers wait. A reader that holds an old snapshot keeps the log from being emptied
         until the next checkpoint.
         """
-        if self.is_writing:
-            raise StorageError("a store cannot be scrubbed inside a transaction")
         self._checkpoints.finish()
         with self._connections.lent() as connection, self._writer, translated(self.path):
             sqlite_fulltext.rewrite(connection)
             connection.execute("VACUUM")
-            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            empty_log(connection)
 
     def close(self) -> None:
         self._checkpoints.finish()

@@ -29,5 +29,9 @@ class NativeIndex:
         found = self._storage.nearest_ids(cls, vector, scope, where, limit, self._model, self._exact)
         return [Nearest(key, cosine) for key, cosine in found]
 
+    def compact(self, seconds: float = 600.0) -> bool:
+        """Nothing to do: a vector is gone from the store's own index when its record is."""
+        return True
+
     def close(self) -> None:
         self._closed = True

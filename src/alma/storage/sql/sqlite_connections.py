@@ -25,6 +25,7 @@ _MOST_BYTES_LEFT = 16 << 20
 _MOST_BYTES_WHILE_WRITING = 48 << 20
 _CHECKPOINT_AT_LATEST_PAGES = 32_000
 _CHECKPOINT_PATIENCE_MS = 50
+_READER_PATIENCE_MS = 2_000
 
 
 class Connections:
@@ -175,6 +176,15 @@ def without_waiting(connection: sqlite3.Connection) -> Iterator[bool]:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
+
+
+def empty_log(connection: sqlite3.Connection) -> None:
+    """Move all of the write-ahead log into the database and cut it off, unless a reader keeps holding on to it."""
+    connection.execute(f"PRAGMA busy_timeout = {_READER_PATIENCE_MS}")
+    try:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    finally:
+        connection.execute(f"PRAGMA busy_timeout = {_BUSY_SECONDS * 1000:.0f}")
 
 
 def _use_wal(connection: sqlite3.Connection) -> None:

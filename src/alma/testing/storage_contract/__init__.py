@@ -14,6 +14,7 @@ from alma.testing.storage_contract.common import DIMS
 from alma.testing.storage_contract.feeding import FeedCapabilityContract, FeedContract
 from alma.testing.storage_contract.finding import FindingContract, SearchContract
 from alma.testing.storage_contract.keeping import HistoryContract, OutboxContract, TransactionContract
+from alma.testing.storage_contract.leaving import LeavingContract
 from alma.testing.storage_contract.named import NamedMethodsContract
 from alma.testing.storage_contract.passages import PassageContract
 from alma.testing.storage_contract.saving import SavingContract, ScopeContract
@@ -38,6 +39,7 @@ class StorageContract(
     TransactionContract,
     HistoryContract,
     OutboxContract,
+    LeavingContract,
     NamedMethodsContract,
 ):
     """Everything a store promises."""

@@ -97,6 +97,16 @@ class MappedIndex:
             self._catch_up(tx)
         return self._upkeep.wait(seconds)
 
+    def compact(self, seconds: float = 600.0) -> bool:
+        """Drop the rows of deleted vectors from the files now, however few; False if that took too long.
+
+        Another process that has the old files mapped sees their rows until it takes over the new ones.
+        """
+        with self._storage.snapshot() as tx:
+            self._catch_up(tx)
+        self._upkeep.erase()
+        return self._upkeep.wait(seconds)
+
     def close(self) -> None:
         with self._lock:
             if self._closed:

@@ -49,6 +49,7 @@ class Upkeep:
         self._stopping = threading.Event()
         self._behind = False
         self._doubtful = False
+        self._erasing = False
         self._coming: Coarse | None = None
         self._codes_saved = 0
         self._without_codes = not available()
@@ -64,6 +65,11 @@ class Upkeep:
     def doubt(self) -> None:
         """Find out whether the rows are those of another store."""
         self._doubtful = True
+        self.start_if_due()
+
+    def erase(self) -> None:
+        """Drop every row that is stored no more, however few they are."""
+        self._erasing = True
         self.start_if_due()
 
     def distrust(self, table: Table) -> None:
@@ -132,7 +138,7 @@ class Upkeep:
             except StorageError as exc:
                 # Nothing is lost: the store answers, and the next search starts this again.
                 _log.warning("the upkeep of the vector index failed", extra={"reason": str(exc)})
-                self._behind = self._doubtful = False
+                self._behind = self._doubtful = self._erasing = False
                 return
 
     def _next(self) -> Task | None:
@@ -141,6 +147,8 @@ class Upkeep:
             return self._check
         if self._behind:
             return self._build
+        if self._erasing:
+            return self._erase
         if self._files is not None and state.table.tail.size >= tuning.flush_rows:
             return self._flush
         if self._codes_wanted():
@@ -280,6 +288,13 @@ class Upkeep:
             position, held = tx.vector_position(), tx.positions_held(self._model)
         with self._lock:
             self.state.swept(held, position)
+
+    def _erase(self) -> None:
+        self._sweep()
+        if self.state.table.dead_count:
+            self._compact()
+        else:
+            self._erasing = False
 
     def _compact(self) -> None:
         """Write the living rows anew, without the dead."""

@@ -1,0 +1,242 @@
+"""The door: the one way by which text becomes a memory, step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+from alma.door.duplicates import EVENTS, key_of, known_duplicate, merge
+from alma.door.echo import EchoGuard
+from alma.door.redaction import DEFAULT_REDACTOR, Masked, Redactor, redact_record
+from alma.door.suspicion import suspicion
+from alma.embeddings.base import EmbeddingProvider
+from alma.errors import RefusedError, ValidationError
+from alma.memory.archive import ARCHIVABLE, Archive
+from alma.model.archive import ArchiveCause
+from alma.model.common import checked_name
+from alma.model.governance import ANONYMOUS, Attribution
+from alma.model.record import Record
+from alma.model.scope import Scope
+from alma.retrieval.writing import Embedded, embedded
+from alma.storage.base import StorageBackend, Transaction
+
+TRUSTED_SOURCES = frozenset({"user", "agent", "system"})
+"""Whose words are taken as they are; what comes from anywhere else must not look like orders."""
+
+_AT_ONCE = 64
+_EVERYWHERE = Scope.everywhere()
+
+
+class Status(StrEnum):
+    """What became of something that was brought to the door."""
+
+    STORED = "stored"
+    MERGED = "merged"
+    QUARANTINED = "quarantined"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What became of a record: the id it lives under, what was masked in it, and why, where that needs saying.
+
+    `archive_id` is where something that is quarantined waits to be released or purged.
+    """
+
+    id: str
+    status: Status
+    masked: tuple[Masked, ...] = ()
+    merged_into: str | None = None
+    reason: str | None = None
+    archive_id: str | None = None
+
+    def __str__(self) -> str:
+        return self.id
+
+
+@dataclass(frozen=True, slots=True)
+class _Guest:
+    """A record at the door, without its secrets."""
+
+    record: Record
+    by: Attribution
+    masked: tuple[Masked, ...]
+    source: str
+
+
+class Door:
+    """Lets records in: without secrets, without echoes, without a second copy, and orders from strangers not at all.
+
+    `redactor=None` and `echo_guard=False` switch these steps off; by default both are on. Everything that another
+    process did before is seen; two processes that save the same thing at once save it once.
+    """
+
+    def __init__(
+        self,
+        storage: StorageBackend,
+        embedder: EmbeddingProvider,
+        redactor: Redactor | None = DEFAULT_REDACTOR,
+        echo_guard: EchoGuard | bool = True,
+        merge_duplicates: bool = True,
+        trusted_sources: Iterable[str] = TRUSTED_SOURCES,
+    ) -> None:
+        self._storage = storage
+        self._embedder = embedder
+        self._redactor = redactor
+        self._echo_guard = _guard(storage, echo_guard)
+        self._merges = merge_duplicates
+        self._trusted = frozenset(trusted_sources)
+        self._archive = Archive(storage)
+
+    def save(self, record: Record, by: Attribution = ANONYMOUS, source: str = "agent") -> Written:
+        """Remember a record that came from a source: "user", "agent", "tool", "web" or another one.
+
+        A refusal is a `RefusedError` that says why.
+        """
+        guest = self._without_secrets(record, by, source)
+        quarantined = self._quarantined(guest)
+        if quarantined is not None:
+            return quarantined
+        echo = self._is_echo(guest)
+        (ready,) = embedded(self._embedder, [guest.record])
+        return self._storage.write(lambda tx: self._let_in(tx, guest, ready, echo), guest.by)
+
+    def save_many(self, records: Iterable[Record], by: Attribution = ANONYMOUS, source: str = "agent") -> list[Written]:
+        """Remember records in batches; what is refused is in the answer with the status "refused"."""
+        every = list(records)
+        return [
+            written
+            for i in range(0, len(every), _AT_ONCE)
+            for written in self._batch(every[i : i + _AT_ONCE], by, source)
+        ]
+
+    def served(self, items: Iterable[Record | str], agent: str, scope: Scope) -> None:
+        """Note what an agent was handed, a slice or texts, so that it does not come back as new; it costs no time."""
+        if self._echo_guard is not None:
+            self._echo_guard.served(items, agent, scope)
+
+    def flush(self) -> None:
+        """Write down what was served so far."""
+        if self._echo_guard is not None:
+            self._echo_guard.flush()
+
+    def close(self) -> None:
+        """Write down what was served and end the thread that does so; the storage stays open."""
+        if self._echo_guard is not None:
+            self._echo_guard.close()
+
+    # ------------------------------------------------------------------ the steps
+
+    def _without_secrets(self, record: Record, by: Attribution, source: str) -> _Guest:
+        if not isinstance(record, Record):
+            raise ValidationError("door", "record", record, "must be a record, for example a Heuristic")
+        if not isinstance(by, Attribution):
+            raise ValidationError("door", "by", by, "must be an Attribution")
+        checked_name("door", "source", source)
+        if self._redactor is None:
+            return _Guest(record, by, (), source)
+        clean, masked = redact_record(record, self._redactor)
+        if by.reason is not None:
+            by = replace(by, reason=self._redactor.redact(by.reason).text)
+        return _Guest(clean, by, masked, source)
+
+    def _quarantined(self, guest: _Guest) -> Written | None:
+        """Put away what a stranger sends and what looks like orders; it is kept, but nobody is handed it."""
+        if guest.source in self._trusted:
+            return None
+        reason = suspicion(_texts(guest.record))
+        if reason is None:
+            return None
+        because = f"from the source {guest.source!r}, and {reason}"
+        if type(guest.record) not in ARCHIVABLE:
+            raise RefusedError("untrusted", f"this {guest.record.spec.kind} was not stored: {because}")
+        (ready,) = embedded(self._embedder, [guest.record])
+        archive_id = self._archive.add(ready.record, ArchiveCause.QUARANTINED, because, guest.by, ready.passages)
+        return Written(str(guest.record.key), Status.QUARANTINED, guest.masked, None, because, archive_id)
+
+    def _is_echo(self, guest: _Guest) -> bool:
+        if self._echo_guard is None or guest.source == "user" or isinstance(guest.record, EVENTS):
+            return False
+        record = guest.record
+        agent = getattr(record, "agent", None) or getattr(record, "source_agent", None) or guest.by.agent
+        if agent is None or not record.spec.text:
+            return False
+        texts = (getattr(record, name) or "" for name in record.spec.text)
+        return self._echo_guard.echoes(texts, agent, getattr(record, "project_id", None))
+
+    def _let_in(self, tx: Transaction, guest: _Guest, ready: Embedded, echo: bool) -> Written:
+        """Store the record, or let the one that says the same count it; what is known by its id is simply changed."""
+        cls, key = type(ready.record), str(ready.record.key)
+        if self._merges and ready.record.spec.embeds:
+            tx.hold(key_of(ready.record))
+        if not tx.lock(cls, [ready.record.key], _EVERYWHERE):
+            known = known_duplicate(tx, ready.record) if self._merges and ready.record.spec.embeds else None
+            if known is not None:
+                return self._merged(tx, guest, known, echo)
+            if echo:
+                raise RefusedError("echo", f"this {cls.spec.kind} only repeats what the agent was handed a moment ago")
+        ready.save(tx)
+        return Written(key, Status.STORED, guest.masked)
+
+    def _merged(self, tx: Transaction, guest: _Guest, known: Record, echo: bool) -> Written:
+        merge(tx, known, guest.record, counted=not echo)
+        why = "it was handed to the agent a moment ago, so it is not counted" if echo else "it is known already"
+        return Written(str(known.key), Status.MERGED, guest.masked, str(known.key), why)
+
+    def _batch(self, records: Sequence[Record], by: Attribution, source: str) -> Iterator[Written]:
+        guests = [self._without_secrets(record, by, source) for record in records]
+        answers: dict[int, Written] = {}
+        for i, guest in enumerate(guests):
+            answers |= {i: written} if (written := self._or_refusal(self._quarantined, guest)) is not None else {}
+        admitted = [i for i in range(len(guests)) if i not in answers]
+        echoes = {i: self._is_echo(guests[i]) for i in admitted}
+        ready = dict(zip(admitted, embedded(self._embedder, [guests[i].record for i in admitted]), strict=True))
+
+        def let_in(tx: Transaction) -> dict[int, Written]:
+            # In one order for all, so that two batches with the same texts do not wait for each other.
+            ordered = sorted(admitted, key=lambda i: key_of(ready[i].record) if ready[i].record.spec.embeds else "")
+            return {
+                i: written
+                for i in ordered
+                if (written := self._or_refusal(self._let_in, tx, guests[i], ready[i], echoes[i])) is not None
+            }
+
+        answers |= self._storage.write(let_in, guests[0].by)
+        return iter([answers[i] for i in range(len(guests))])
+
+    @staticmethod
+    def _or_refusal(step: Any, *args: Any) -> Written | None:
+        try:
+            written: Written | None = step(*args)
+        except RefusedError as refused:
+            guest = next(arg for arg in args if isinstance(arg, _Guest))
+            return Written(str(guest.record.key), Status.REFUSED, guest.masked, None, refused.reason)
+        return written
+
+
+def _guard(storage: StorageBackend, given: EchoGuard | bool) -> EchoGuard | None:
+    if isinstance(given, EchoGuard):
+        return given
+    return EchoGuard(storage) if given else None
+
+
+def _texts(record: Record) -> Iterator[str]:
+    """Everything a record says, in whatever field."""
+    for field in record.spec.primary:
+        if field.name != record.spec.vector_field:
+            yield from _strings(getattr(record, field.name))
+
+
+def _strings(value: Any) -> Iterator[str]:
+    match value:
+        case str():
+            yield value
+        case dict():
+            for key, item in value.items():
+                yield key
+                yield from _strings(item)
+        case list() | tuple():
+            for item in value:
+                yield from _strings(item)

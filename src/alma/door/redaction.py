@@ -1,0 +1,149 @@
+"""Redaction: secrets are taken out of texts and records before anything is stored or logged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+from alma.door.named import is_secret_name, may_be_secret, named_spans
+from alma.door.secrets import MARK, SHAPES, Rule, Span
+from alma.model.fields import FieldType, MaxLength
+from alma.model.record import FieldSpec, Record
+
+T = TypeVar("T", bound=Record)
+
+_IDENTITIES = frozenset({"user_id", "project_id", "session_id", "agent", "agent_id", "source_agent", "external_id"})
+
+
+@dataclass(frozen=True, slots=True)
+class Masked:
+    """A secret that was taken out: of which kind it was and where it stood; never what it was."""
+
+    kind: str
+    field: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Redacted:
+    """A text without its secrets, and what was taken out."""
+
+    text: str
+    findings: tuple[Masked, ...] = ()
+
+    def __bool__(self) -> bool:
+        """Whether anything was taken out."""
+        return bool(self.findings)
+
+
+class Redactor(Protocol):
+    """What takes secrets out of a text; `name` is the field or JSON key that the text stands under."""
+
+    def redact(self, text: str, name: str = "") -> Redacted:
+        """The text without secrets. What was redacted once must not change when it is redacted again."""
+        ...
+
+
+class SecretRedactor:
+    """Knows the keys of common providers by their shape, and other secrets by the names they stand behind."""
+
+    def __init__(self, rules: Iterable[Rule] = ()) -> None:
+        self._rules = (*rules, *SHAPES)
+
+    def redact(self, text: str, name: str = "") -> Redacted:
+        if name and is_secret_name(name) and may_be_secret(text):
+            return Redacted(_replacement("secret"), (Masked("secret", name),))
+        folded = text.lower()
+        spans = [span for rule in self._rules for span in rule.spans(text, folded)]
+        spans.extend(named_spans(text, folded))
+        return _without(text, spans, name) if spans else Redacted(text)
+
+
+DEFAULT_REDACTOR: Redactor = SecretRedactor()
+"""What is used where nothing else is said."""
+
+
+def redact_text(text: str, redactor: Redactor = DEFAULT_REDACTOR) -> Redacted:
+    """The text without secrets, for logs and messages."""
+    return redactor.redact(text)
+
+
+def redact_record(record: T, redactor: Redactor = DEFAULT_REDACTOR) -> tuple[T, tuple[Masked, ...]]:
+    """The record without secrets in any of its texts, lists and JSON, and what was taken out.
+
+    Ids and owners stay as they are. A vector that was made from a text with a secret goes with it.
+    """
+    found: list[Masked] = []
+    changes: dict[str, Any] = {}
+    for field in record.spec.primary:
+        value = getattr(record, field.name)
+        if value is None or not _is_text(record, field):
+            continue
+        redacted = _redacted(value, field.name, field.name, redactor, found)
+        if redacted != value:
+            changes[field.name] = _fitting(field, redacted)
+    if not changes:
+        return record, ()
+    vector = record.spec.vector_field
+    if vector is not None and any(name in record.spec.text for name in changes):
+        changes[vector] = None
+    return record.replace(**changes), tuple(found)
+
+
+def _is_text(record: Record, field: FieldSpec) -> bool:
+    if field.name in _IDENTITIES or field.name == record.spec.key or field.choices is not None:
+        return False
+    if any(reference.field == field.name for reference in record.spec.references):
+        return False
+    return field.type in (FieldType.TEXT, FieldType.JSON, FieldType.STRINGS, FieldType.TAGS)
+
+
+def _redacted(value: Any, path: str, name: str, redactor: Redactor, found: list[Masked]) -> Any:
+    """The value with every text in it redacted; `path` says in the report where a text stood."""
+    if isinstance(value, str):
+        redacted = redactor.redact(value, name)
+        found.extend(Masked(each.kind, path) for each in redacted.findings)
+        return redacted.text
+    if isinstance(value, dict):
+        return {
+            _redacted(key, path, "", redactor, found): _redacted(item, f"{path}.{_key(key)}", key, redactor, found)
+            for key, item in value.items()
+        }
+    if isinstance(value, list | tuple):
+        return type(value)(_redacted(item, path, name, redactor, found) for item in value)
+    if isinstance(value, int) and not isinstance(value, bool) and is_secret_name(name) and abs(value) > 999:
+        redacted = redactor.redact(str(value), name)
+        found.extend(Masked(each.kind, path) for each in redacted.findings)
+        return redacted.text if redacted else value
+    return value
+
+
+def _key(key: str) -> str:
+    """A JSON key as part of a path, unless it could be a secret itself."""
+    return key if len(key) <= 40 else "…"
+
+
+def _fitting(field: FieldSpec, value: Any) -> Any:
+    """What replaces a secret may be longer than it was; a field with a limit keeps it."""
+    longest = next((rule.characters for rule in field.rules if isinstance(rule, MaxLength)), None)
+    return value[:longest] if longest is not None and isinstance(value, str) else value
+
+
+def _without(text: str, spans: Iterable[Span], name: str) -> Redacted:
+    """The text with each span replaced; of spans that overlap the one that begins first, then the longest."""
+    parts: list[str] = []
+    findings: list[Masked] = []
+    end = 0
+    for span in sorted(spans, key=lambda span: (span.start, -span.end)):
+        if span.start < end:
+            # What sticks out of a secret belongs to it.
+            end = max(end, span.end)
+            continue
+        parts.extend((text[end : span.start], _replacement(span.kind)))
+        findings.append(Masked(span.kind, name))
+        end = span.end
+    return Redacted("".join((*parts, text[end:])), tuple(findings))
+
+
+def _replacement(kind: str) -> str:
+    return f"{MARK}{kind}]"

@@ -1,0 +1,188 @@
+"""What secrets look like: keys by their shape, and values that stand behind the name of a secret."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+MARK = "[redacted:"
+"""How every replacement begins."""
+
+Accept = Callable[[str], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Where in a text a secret stands, and of which kind it is."""
+
+    start: int
+    end: int
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A shape of secrets; `hint` is what a text must contain for the pattern to be worth trying.
+
+    The secret is the group of that name, or the whole match; `accept` has the last word on it.
+    """
+
+    kind: str
+    hint: str
+    pattern: re.Pattern[str]
+    accept: Accept = lambda _: True
+
+    def spans(self, text: str, folded: str) -> Iterator[Span]:
+        if self.hint not in folded:
+            return
+        group: str | int = "secret" if "secret" in self.pattern.groupindex else 0
+        for match in self.pattern.finditer(text):
+            if match[group] and not match[group].startswith(MARK) and self.accept(match[group]):
+                yield Span(match.start(group), match.end(group), self.kind)
+
+
+def looks_random(value: str) -> bool:
+    """Whether a word is no word: it mixes digits and letters, or cases in its middle."""
+    has_digit = any(c.isdigit() for c in value)
+    has_letter = any(c.isalpha() for c in value)
+    mixed_case = any(c.isupper() for c in value[1:]) and any(c.islower() for c in value)
+    return (has_digit and has_letter) or mixed_case or (has_digit and len(value) >= 16)
+
+
+def _like_a_key(body_after: int) -> Accept:
+    """Digits, or one long run of letters and digits, behind a prefix that ordinary words may have too."""
+
+    def accept(value: str) -> bool:
+        body = value[body_after:]
+        return sum(c.isdigit() for c in body) >= 3 or re.search(r"[A-Za-z0-9]{16}", body) is not None
+
+    return accept
+
+
+def _is_basic(value: str) -> bool:
+    try:
+        return b":" in base64.b64decode(value + "=" * (-len(value) % 4), validate=True)
+    except (binascii.Error, ValueError):
+        return False
+
+
+def _is_card(value: str) -> bool:
+    digits = [int(c) for c in value if c.isdigit()]
+    doubled = [sum(divmod(2 * d, 10)) if i % 2 else d for i, d in enumerate(reversed(digits))]
+    return sum(doubled) % 10 == 0 and len(set(digits)) > 1
+
+
+def _mixed(value: str) -> bool:
+    return all((any(c.isdigit() for c in value), any(c.isupper() for c in value), any(c.islower() for c in value)))
+
+
+def is_placeholder(value: str) -> bool:
+    """Whether this stands for a value and is none: ${VAR}, <password>, {{ token }}, ****, a format, or our own mark."""
+    return _PLACEHOLDER.match(value) is not None
+
+
+_PLACEHOLDER = re.compile(
+    r"""\$\{.*|\$[A-Za-z_]\w*$|<[^>]*>?$|\{.*|%\(?\w*\)?[sdr]?$|[*•.x…X_-]+$|\[redacted:.*|@.*|"?$|'?$""", re.DOTALL
+)
+
+
+def _shape(kind: str, hint: str, pattern: str, accept: Accept = lambda _: True, flags: int = 0) -> Rule:
+    return Rule(kind, hint, re.compile(pattern, flags), accept)
+
+
+_END = r"(?![A-Za-z0-9])"
+_START = r"(?<![A-Za-z0-9])"
+
+SHAPES: tuple[Rule, ...] = (
+    _shape(
+        "private_key",
+        "private key",
+        r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----"
+        r"(?:[\s\S]*?-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|[A-Za-z0-9+/=\s\\:,-]*)",
+    ),
+    _shape("age_key", "age-secret-key-", r"AGE-SECRET-KEY-1[0-9A-Z]{20,}"),
+    _shape("anthropic_key", "sk-ant-", _START + r"sk-ant-[A-Za-z0-9_-]{8,}"),
+    _shape("openai_key", "sk-", _START + r"sk-[A-Za-z0-9][A-Za-z0-9_-]{9,}", _like_a_key(3)),
+    _shape("stripe_key", "k_", _START + r"[sr]k_(?:live|test|prod)_[A-Za-z0-9]{8,}"),
+    _shape("stripe_key", "whsec_", _START + r"whsec_[A-Za-z0-9+/=]{16,}"),
+    _shape("aws_access_key", "a", _START + r"(?:AKIA|ASIA|ABIA|ACCA|AROA|AIDA)[A-Z0-9]{16}" + _END),
+    _shape(
+        "aws_secret_key",
+        "a",
+        r"(?:(?:AKIA|ASIA)[A-Z0-9]{16}|\b[Aa][Ww][Ss]\b|[Ss]ecret)[\s\S]{0,120}?(?<![A-Za-z0-9/+=])"
+        r"(?P<secret>[A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])",
+        _mixed,
+    ),
+    _shape("github_token", "gh", _START + r"gh[pousr]_[A-Za-z0-9]{16,}"),
+    _shape("github_token", "github_pat_", r"github_pat_[A-Za-z0-9_]{16,}"),
+    _shape("gitlab_token", "gl", _START + r"gl(?:pat|dt|rt|cbt|ptt|ft|soat|imt|agent|oas)-[A-Za-z0-9_.-]{16,}"),
+    _shape("slack_token", "xox", r"xox[abeoprs](?:\.xox[bp])?-[A-Za-z0-9-]{10,}"),
+    _shape("slack_token", "xapp-", r"xapp-\d-[A-Za-z0-9-]{10,}"),
+    _shape("slack_webhook", "hooks.slack.com", r"hooks\.slack\.com/(?:services|workflows)/(?P<secret>[\w/+-]{20,})"),
+    _shape("discord_webhook", "/api/webhooks/", r"/api/webhooks/\d+/(?P<secret>[\w-]{20,})"),
+    _shape("discord_token", ".", _START + r"[MNO][A-Za-z\d_-]{23,27}\.[\w-]{6}\.[\w-]{27,}", _mixed),
+    _shape("google_key", "aiza", _START + r"AIza[0-9A-Za-z_-]{30,}"),
+    _shape("google_token", "ya29.", r"ya29\.[0-9A-Za-z_-]{20,}"),
+    _shape("google_secret", "gocspx-", r"GOCSPX-[A-Za-z0-9_-]{20,}"),
+    _shape("azure_key", "==", r"(?<![A-Za-z0-9+/])[A-Za-z0-9+/]{86}=="),
+    _shape("azure_secret", "q~", r"(?<![\w~.-])[\w~.-]{3}\dQ~[\w~.-]{31,34}(?![\w~.-])"),
+    _shape("azure_sas", "sig=", r"[?&;]sig=(?P<secret>[A-Za-z0-9%+/=_-]{20,})", flags=re.IGNORECASE),
+    _shape("npm_token", "npm_", _START + r"npm_[A-Za-z0-9]{20,}"),
+    _shape("pypi_token", "pypi-", _START + r"pypi-[A-Za-z0-9_-]{20,}", _mixed),
+    _shape("huggingface_token", "hf_", _START + r"hf_[A-Za-z0-9]{16,}"),
+    _shape("twilio_key", "sk", _START + r"SK[0-9a-f]{32}" + _END),
+    _shape("sendgrid_key", "sg.", _START + r"SG\.[\w-]{16,}\.[\w-]{16,}"),
+    _shape("mailgun_key", "key-", _START + r"key-[0-9a-f]{32}" + _END),
+    _shape("telegram_token", ":aa", _START + r"\d{8,10}:AA[\w-]{30,}"),
+    _shape("digitalocean_token", "_v1_", _START + r"do[opr]_v1_[0-9a-f]{40,}"),
+    _shape("databricks_token", "dapi", _START + r"dapi[0-9a-f]{32}"),
+    _shape("shopify_token", "shp", _START + r"shp(?:at|ca|pa|ss)_[0-9a-fA-F]{32}"),
+    _shape("groq_key", "gsk_", _START + r"gsk_[A-Za-z0-9]{20,}"),
+    _shape("perplexity_key", "pplx-", _START + r"pplx-[A-Za-z0-9]{20,}"),
+    _shape("xai_key", "xai-", _START + r"xai-[A-Za-z0-9]{40,}"),
+    _shape("replicate_token", "r8_", _START + r"r8_[A-Za-z0-9]{20,}"),
+    _shape("linear_key", "lin_api_", r"lin_api_[A-Za-z0-9]{20,}"),
+    _shape("notion_token", "ntn_", _START + r"ntn_[A-Za-z0-9]{20,}"),
+    _shape("vault_token", "hv", _START + r"hv[sbr]\.[\w-]{20,}"),
+    _shape("doppler_token", "dp.", _START + r"dp\.(?:pt|st|ct|sa|scim|audit)\.(?:\w+\.)?[A-Za-z0-9]{30,}"),
+    _shape("newrelic_key", "nrak-", r"NRAK-[A-Z0-9]{20,}"),
+    _shape("sentry_token", "sntry", r"sntry[su]_[A-Za-z0-9_=+/-]{20,}"),
+    _shape("atlassian_token", "atatt3", r"ATATT3[\w=-]{20,}"),
+    _shape("supabase_key", "sb", _START + r"sb(?:p|_secret)_[A-Za-z0-9_-]{20,}"),
+    _shape("jwt", "eyj", _START + r"eyJ[\w-]{8,}\.[\w-]{4,}(?:\.[\w-]*){1,3}"),
+    _shape(
+        "authorization",
+        "authorization",
+        r"""authorization["']?\s*[:=]\s*["']?(?:(?:bearer|basic|token|digest|apikey)\s+)?(?P<secret>[^\s"',;]{6,})""",
+        lambda value: looks_random(value) and not is_placeholder(value),
+        re.IGNORECASE,
+    ),
+    _shape(
+        "bearer_token",
+        "bearer",
+        r"\bbearer[\s:]+[\"']?(?P<secret>[A-Za-z0-9._~+/=-]{8,})",
+        lambda value: looks_random(value.rstrip(".")),
+        re.IGNORECASE,
+    ),
+    _shape("basic_auth", "basic", r"\bbasic\s+(?P<secret>[A-Za-z0-9+/]{6,}={0,2})", _is_basic, re.IGNORECASE),
+    _shape("cookie", "cookie", r"\bcookie:\s*(?P<secret>[^\n\"']*=[^\n\"']*)", flags=re.IGNORECASE),
+    _shape(
+        "url_password",
+        "://",
+        r"[A-Za-z][A-Za-z0-9+.-]*://[^\s:/@\"'<>]*:(?P<secret>[^\s/\"'<>]+)@",
+        lambda value: not is_placeholder(value),
+    ),
+    _shape("url_token", "://", r"://(?P<secret>[A-Za-z0-9_-]{20,})@", looks_random),
+    _shape(
+        "credit_card",
+        "",
+        r"(?<![\w.#/-])(?:4\d{3}(?:[ -]?\d{4}){3}(?:[ -]?\d{3})?|4\d{12}|"
+        r"(?:5[1-5]\d\d|222[1-9]|22[3-9]\d|2[3-6]\d\d|27[01]\d|"
+        r"2720)(?:[ -]?\d{4}){3}|3[47]\d\d[ -]?\d{6}[ -]?\d{5}|(?:6011|65\d\d|64[4-9]\d|35[2-8]\d)(?:[ -]?\d{4}){3}"
+        r"|3(?:0[0-5]|[68]\d)\d[ -]?\d{6}[ -]?\d{4})(?![\w/-]|\.\d)",
+        _is_card,
+    ),
+)

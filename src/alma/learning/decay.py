@@ -1,0 +1,92 @@
+"""Decay: how much of a memory's weight is left when nobody has seen it for a while."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from alma.errors import ValidationError
+
+
+class Decay(ABC):
+    """A curve from 1, just seen, down to 0, as good as forgotten."""
+
+    @abstractmethod
+    def strength(self, age_days: float) -> float:
+        """What is left after so many days, between 0 and 1; it never grows with age."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExponentialDecay(Decay):
+    """Half of what is left is lost in every half-life; never quite nothing."""
+
+    half_life_days: float = 30.0
+
+    def __post_init__(self) -> None:
+        _positive("half_life_days", self.half_life_days)
+
+    def strength(self, age_days: float) -> float:
+        return float(0.5 ** (_age(age_days) / self.half_life_days))
+
+
+@dataclass(frozen=True, slots=True)
+class LinearDecay(Decay):
+    """The same amount is lost every day, until after so many days no more than the floor is left."""
+
+    days: float = 90.0
+    floor: float = 0.0
+
+    def __post_init__(self) -> None:
+        _positive("days", self.days)
+        _share("floor", self.floor)
+
+    def strength(self, age_days: float) -> float:
+        return max(self.floor, 1.0 - (1.0 - self.floor) * min(1.0, _age(age_days) / self.days))
+
+
+@dataclass(frozen=True, slots=True)
+class StepDecay(Decay):
+    """Whole until the first step, then what the last step that was passed says: pairs of days and strength."""
+
+    steps: Sequence[tuple[float, float]] = field(default=((30.0, 0.75), (90.0, 0.5), (180.0, 0.25), (365.0, 0.0)))
+
+    def __post_init__(self) -> None:
+        steps = tuple(sorted((_age(days), _share("steps", left)) for days, left in self.steps))
+        lefts = [left for _, left in steps]
+        if not steps or lefts != sorted(lefts, reverse=True):
+            raise ValidationError("decay", "steps", self.steps, "must be at least one step, and fall from step to step")
+        object.__setattr__(self, "steps", steps)
+
+    def strength(self, age_days: float) -> float:
+        passed = [left for days, left in self.steps if _age(age_days) >= days]
+        return passed[-1] if passed else 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class NoDecay(Decay):
+    """Nothing is ever lost."""
+
+    def strength(self, age_days: float) -> float:
+        _age(age_days)
+        return 1.0
+
+
+def _age(days: Any) -> float:
+    """What lies in the future has just been seen."""
+    if isinstance(days, bool) or not isinstance(days, int | float) or math.isnan(days):
+        raise ValidationError("decay", "age_days", days, "must be a number of days")
+    return max(0.0, float(days))
+
+
+def _positive(name: str, value: Any) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
+        raise ValidationError("decay", name, value, "must be a number above 0")
+
+
+def _share(name: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+        raise ValidationError("decay", name, value, "must be between 0 and 1")
+    return float(value)

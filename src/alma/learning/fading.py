@@ -1,0 +1,108 @@
+"""Fading confidence: what was not validated for a while is trusted less, and fully again once it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from alma import clock
+from alma.errors import ValidationError
+from alma.learning.decay import Decay, ExponentialDecay
+from alma.learning.vitals import VITALS, Vitals, fits, is_pinned
+from alma.model.governance import ANONYMOUS, Attribution
+from alma.model.record import Record
+from alma.model.scope import Scope
+from alma.storage.base import StorageBackend, Transaction
+
+_NOTE = "faded"
+_LEAST_CHANGE = 0.01
+_AT_ONCE = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Faded:
+    """A memory whose confidence changed with time."""
+
+    kind: str
+    id: str
+    before: float
+    after: float
+
+
+@dataclass(frozen=True, slots=True)
+class FadeSummary:
+    """What became less trusted, or in a dry run would."""
+
+    dry_run: bool
+    items: tuple[Faded, ...]
+
+    @property
+    def total(self) -> int:
+        return len(self.items)
+
+
+class ConfidenceDecayer:
+    """Lowers the confidence of lessons with the time since they were last validated, never below the floor.
+
+    It may run as often as one likes: what a confidence fades from is noted beside it, so the same age always gives the
+    same confidence. A confidence that somebody else has set since is what it fades from next.
+    """
+
+    def __init__(self, storage: StorageBackend, decay: Decay | None = None, floor: float = 0.1) -> None:
+        if isinstance(floor, bool) or not isinstance(floor, int | float) or not 0 <= floor <= 1:
+            raise ValidationError("decay", "floor", floor, "must be between 0 and 1")
+        self._storage = storage
+        self._decay = ExponentialDecay(180.0) if decay is None else decay
+        self._floor = float(floor)
+
+    def apply(self, scope: Scope, dry_run: bool = False, by: Attribution = ANONYMOUS) -> FadeSummary:
+        """Let the confidences inside the scope fade to what they are today."""
+        now = clock.now()
+        faded: list[Faded] = []
+        for vitals in VITALS:
+            if vitals.confidence is None or not fits(vitals.cls, scope):
+                continue
+            for record in self._storage.iterate(vitals.cls, scope, page_size=_AT_ONCE):
+                change = self._change(record, vitals, now)
+                if change is not None and (dry_run or self._carry_out(record, vitals, now, by)):
+                    faded.append(change)
+        return FadeSummary(dry_run, tuple(faded))
+
+    def _change(self, record: Record, vitals: Vitals, now: datetime) -> Faded | None:
+        before = self._confidence(record, vitals)
+        after = self._faded(record, vitals, now)
+        if is_pinned(record) or abs(after - before) < _LEAST_CHANGE:
+            return None
+        return Faded(record.spec.kind, str(record.key), before, after)
+
+    def _faded(self, record: Any, vitals: Vitals, now: datetime) -> float:
+        start = _start(record, self._confidence(record, vitals))
+        left = start * self._decay.strength(vitals.age_days(record, now))
+        return max(min(start, self._floor), left)
+
+    def _carry_out(self, record: Record, vitals: Vitals, now: datetime, by: Attribution) -> bool:
+        def change(tx: Transaction) -> bool:
+            for held in tx.lock(vitals.cls, [record.key], Scope.everywhere()):
+                if self._change(held, vitals, now) is not None:
+                    after = self._faded(held, vitals, now)
+                    start = _start(held, self._confidence(held, vitals))
+                    noted = {**getattr(held, "metadata", {}), _NOTE: {"from": start, "to": after}}
+                    values = {str(vitals.confidence): after, "metadata": noted}
+                    tx.update(vitals.cls, str(held.key), values, Scope.everywhere())
+                    return True
+            return False
+
+        return self._storage.write(change, by)
+
+    @staticmethod
+    def _confidence(record: Record, vitals: Vitals) -> float:
+        return float(getattr(record, str(vitals.confidence)))
+
+
+def _start(record: Any, confidence: float) -> float:
+    """What the confidence was before it began to fade."""
+    note = record.metadata.get(_NOTE)
+    if isinstance(note, dict) and note.get("to") == confidence and isinstance(note.get("from"), float | int):
+        return float(note["from"])
+    return confidence

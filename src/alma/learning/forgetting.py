@@ -1,0 +1,254 @@
+"""Forgetting: what a policy holds against memories is carried out, so that it can be undone."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from alma import clock
+from alma.errors import ValidationError
+from alma.learning.policy import PrunePolicy, PruneReason, Verdict
+from alma.learning.vitals import VITALS, Vitals, fits, is_pinned
+from alma.memory.archive import Archive
+from alma.model.archive import ArchiveCause, ArchivedRecord
+from alma.model.governance import ANONYMOUS, Attribution
+from alma.model.query import EVERYTHING, Or
+from alma.model.record import Record
+from alma.model.scope import Scope
+from alma.storage.base import StorageBackend
+
+__all__ = ["ForgettingEngine", "Pruned", "PrunePolicy", "PruneReason", "PruneSummary"]
+
+Progress = Callable[[int, int], None]
+
+_AT_ONCE = 200
+_MOST_LISTED = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Pruned:
+    """A memory that was forgotten, or in a dry run would be: which one and why."""
+
+    kind: str
+    id: str
+    reason: PruneReason
+    rule: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.id}: {self.reason}, {self.rule}"
+
+
+@dataclass(frozen=True, slots=True)
+class PruneSummary:
+    """What was forgotten: how many of each kind and for each reason, and the first 10,000 by name."""
+
+    dry_run: bool
+    by_kind: Mapping[str, int]
+    by_reason: Mapping[PruneReason, int]
+    items: tuple[Pruned, ...]
+
+    @property
+    def total(self) -> int:
+        """How many memories were forgotten, or in a dry run would be."""
+        return sum(self.by_kind.values())
+
+    def __int__(self) -> int:
+        return self.total
+
+
+class ForgettingEngine:
+    """Forgets what a policy says, for every kind of memory alike; what is forgotten is in the archive.
+
+    It goes through the store page by page and archives in small transactions, so other writers wait for none of it
+    for long. A memory that somebody validated, used or pinned in the meantime is left alone.
+    """
+
+    def __init__(
+        self, storage: StorageBackend, policy: PrunePolicy | None = None, archive: Archive | None = None
+    ) -> None:
+        self.policy = PrunePolicy() if policy is None else _checked_policy(policy)
+        self._storage = storage
+        self._archive = archive or Archive(storage)
+
+    def prune(
+        self,
+        scope: Scope,
+        policy: PrunePolicy | None = None,
+        dry_run: bool = False,
+        by: Attribution = ANONYMOUS,
+        kinds: Iterable[type[Record]] | None = None,
+        progress: Progress | None = None,
+    ) -> PruneSummary:
+        """Forget inside the scope; a dry run says what and why, and changes nothing.
+
+        Kinds that the scope's names do not tell apart are left alone: memories of a project are not an agent's.
+        `progress` is told how many of the memories worth a look were looked at, and how many there are.
+        """
+        chosen = _checked_policy(policy or self.policy)
+        run = _Run(self._storage, self._archive, chosen, scope, dry_run, by, progress)
+        looked_at = [vitals for vitals in _vitals(kinds) if fits(vitals.cls, scope)]
+        run.judge(looked_at)
+        run.make_room(looked_at)
+        return run.summary()
+
+    def forget(
+        self,
+        scope: Scope,
+        older_than_days: float = 90,
+        below_confidence: float = 0.3,
+        by: Attribution = ANONYMOUS,
+    ) -> int:
+        """Forget outcomes older than that and heuristics trusted less; returns how many memories."""
+        return self.prune(scope, PrunePolicy.of_forget(older_than_days, below_confidence), by=by).total
+
+    def purge(self, retention: timedelta, scope: Scope, by: Attribution = ANONYMOUS) -> int:
+        """Delete for good what was forgotten longer ago than the retention; returns how many memories."""
+        return self._archive.purge(retention, scope, by, cause=ArchiveCause.FORGOTTEN)
+
+
+class _Run:
+    """One time of forgetting."""
+
+    def __init__(
+        self,
+        storage: StorageBackend,
+        archive: Archive,
+        policy: PrunePolicy,
+        scope: Scope,
+        dry_run: bool,
+        by: Attribution,
+        progress: Progress | None,
+    ) -> None:
+        self._storage = storage
+        self._archive = archive
+        self._policy = policy
+        self._scope = scope
+        self._dry_run = dry_run
+        self._by = by
+        self._progress = progress
+        self._now = clock.now()
+        self._by_kind: Counter[str] = Counter()
+        self._by_reason: Counter[PruneReason] = Counter()
+        self._items: list[Pruned] = []
+        self._seen = 0
+        # In a dry run everything is still there when room is made.
+        self._condemned: set[tuple[str, str]] = set()
+
+    def judge(self, looked_at: Sequence[Vitals]) -> None:
+        """Forget every memory that something is held against."""
+        suspects = {vitals: self._policy.suspects(vitals, self._now) for vitals in looked_at}
+        asked = {vitals: where for vitals, where in suspects.items() if where != Or()}
+        total = sum(self._storage.count(vitals.cls, self._scope, where) for vitals, where in asked.items())
+        for vitals, where in asked.items():
+            for page in _pages(self._storage.iterate(vitals.cls, self._scope, where, page_size=_AT_ONCE)):
+                self._forget(vitals, page)
+                self._seen += len(page)
+                if self._progress is not None:
+                    self._progress(self._seen, total)
+
+    def make_room(self, looked_at: Sequence[Vitals]) -> None:
+        """Forget what is worth least until the rest fits."""
+        policy = self._policy
+        if policy.max_memories is None and policy.max_bytes is None:
+            return
+        ranked: list[tuple[float, int, int, str]] = []
+        memories = size = 0
+        for number, vitals in enumerate(looked_at):
+            for record in self._storage.iterate(vitals.cls, self._scope, EVERYTHING, page_size=_AT_ONCE):
+                if (vitals.cls.spec.kind, str(record.key)) in self._condemned:
+                    continue
+                memories, size = memories + 1, size + _bytes(record)
+                if not is_pinned(record):
+                    worth = vitals.strength(record, policy.decay, self._now)
+                    ranked.append((worth, number, _bytes(record), str(record.key)))
+        self._forget_least(looked_at, sorted(ranked), memories, size)
+
+    def _forget_least(
+        self, looked_at: Sequence[Vitals], ranked: Sequence[tuple[float, int, int, str]], memories: int, size: int
+    ) -> None:
+        policy = self._policy
+        leaving: dict[int, list[str]] = defaultdict(list)
+        for _, number, weight, key in ranked:
+            fewer = policy.max_memories is None or memories <= policy.max_memories
+            lighter = policy.max_bytes is None or size <= policy.max_bytes
+            if fewer and lighter:
+                break
+            leaving[number].append(key)
+            memories, size = memories - 1, size - weight
+        verdict = Verdict(PruneReason.SPACE, "worth least when there was no more room")
+        for number, keys in leaving.items():
+            vitals = looked_at[number]
+            for i in range(0, len(keys), _AT_ONCE):
+                self._carry_out(vitals, verdict, keys[i : i + _AT_ONCE], lambda record: not is_pinned(record))
+
+    def _forget(self, vitals: Vitals, page: Sequence[Record]) -> None:
+        under: dict[Verdict, list[str]] = defaultdict(list)
+        for record in page:
+            verdict = self._policy.verdict(record, vitals, self._now)
+            if verdict is not None:
+                under[verdict].append(str(record.key))
+        for verdict, keys in under.items():
+            self._carry_out(vitals, verdict, keys, self._still(vitals))
+
+    def _still(self, vitals: Vitals) -> Callable[[Record], bool]:
+        return lambda record: self._policy.verdict(record, vitals, self._now) is not None
+
+    def _carry_out(
+        self, vitals: Vitals, verdict: Verdict, keys: Sequence[str], still: Callable[[Record], bool]
+    ) -> None:
+        kind = vitals.cls.spec.kind
+        gone = list(keys)
+        if self._dry_run:
+            self._condemned.update((kind, key) for key in keys)
+        else:
+            because = f"{verdict.reason}: {verdict.rule}"
+            moved = self._archive.put(
+                vitals.cls, keys, self._scope, ArchiveCause.FORGOTTEN, because, self._by, only_if=still
+            )
+            if len(moved) < len(keys):
+                found = self._storage.get_many(ArchivedRecord, moved, Scope.everywhere())
+                gone = [row.record_id for row in found]
+        self._by_kind[kind] += len(gone)
+        self._by_reason[verdict.reason] += len(gone)
+        room = _MOST_LISTED - len(self._items)
+        self._items.extend(Pruned(kind, key, verdict.reason, verdict.rule) for key in gone[:room])
+
+    def summary(self) -> PruneSummary:
+        return PruneSummary(self._dry_run, dict(+self._by_kind), dict(+self._by_reason), tuple(self._items))
+
+
+def _pages(records: Iterable[Record]) -> Iterator[list[Record]]:
+    page: list[Record] = []
+    for record in records:
+        page.append(record)
+        if len(page) == _AT_ONCE:
+            yield page
+            page = []
+    if page:
+        yield page
+
+
+def _bytes(record: Record) -> int:
+    """What a record takes, about: its texts and its vector."""
+    name = record.spec.vector_field
+    vector = getattr(record, name) if name is not None else None
+    return len(record.text().encode()) + (0 if vector is None else 4 * len(vector))
+
+
+def _vitals(kinds: Iterable[type[Record]] | None) -> list[Vitals]:
+    if kinds is None:
+        return list(VITALS)
+    wanted = list(kinds)
+    known = [vitals.cls for vitals in VITALS]
+    for cls in wanted:
+        if cls not in known:
+            raise ValidationError("forget", "kinds", cls, f"must be among {', '.join(c.spec.kind for c in known)}")
+    return [vitals for vitals in VITALS if vitals.cls in wanted]
+
+
+def _checked_policy(policy: object) -> PrunePolicy:
+    if not isinstance(policy, PrunePolicy):
+        raise ValidationError("forget", "policy", policy, "must be a PrunePolicy")
+    return policy

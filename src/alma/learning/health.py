@@ -1,0 +1,176 @@
+"""Health: how a store's memories are doing, in numbers, and what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from alma import clock
+from alma.door.gist import gist
+from alma.errors import ValidationError
+from alma.learning.policy import PrunePolicy
+from alma.learning.vitals import VITALS, Vitals, fits
+from alma.model.archive import ArchiveCause, ArchivedRecord
+from alma.model.learning import Outcome
+from alma.model.memory import Memory
+from alma.model.query import And, Compare, Missing, Or, Order, Predicate
+from alma.model.scope import Scope
+from alma.storage.base import StorageBackend, Transaction
+
+_SAMPLE = 500
+_FEW = 20
+_DAYS = 30
+
+
+@dataclass(frozen=True, slots=True)
+class KindHealth:
+    """The memories of one kind: how many there are, and how many of them are not well.
+
+    `duplicates_share` is of the newest 500. `never_validated` are rules that were never tried and general memories that
+    were never read.
+    """
+
+    kind: str
+    total: int
+    stale: int
+    never_validated: int
+    low_confidence: int
+    expired: int
+    without_vector: int
+    duplicates_share: float
+    new_last_30_days: int
+
+    def share(self, count: int) -> float:
+        """So many of all."""
+        return count / self.total if self.total else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class HealthReport:
+    """How memories are doing, kind by kind, and what is recommended."""
+
+    kinds: tuple[KindHealth, ...]
+    archived: int
+    quarantined: int
+    taken_at: datetime
+    recommendations: tuple[str, ...]
+
+    @property
+    def total(self) -> int:
+        """How many memories there are."""
+        return sum(each.total for each in self.kinds)
+
+    @property
+    def growth_per_day(self) -> float:
+        """How many memories a day came to stay in the last month."""
+        return sum(each.new_last_30_days for each in self.kinds) / _DAYS
+
+    @property
+    def stale_share(self) -> float:
+        return _share(sum(each.stale for each in self.kinds), self.total)
+
+    @property
+    def never_validated_share(self) -> float:
+        return _share(sum(each.never_validated for each in self.kinds), self.total)
+
+    @property
+    def duplicates_share(self) -> float:
+        weighted = sum(each.duplicates_share * each.total for each in self.kinds)
+        return weighted / self.total if self.total else 0.0
+
+    @property
+    def is_healthy(self) -> bool:
+        """Whether there is nothing to recommend."""
+        return not self.recommendations
+
+    def of(self, kind: str) -> KindHealth:
+        """The health of one kind."""
+        found = next((each for each in self.kinds if each.kind == kind), None)
+        if found is None:
+            raise ValidationError("health", "kind", kind, f"must be among {', '.join(e.kind for e in self.kinds)}")
+        return found
+
+
+class MemoryHealthMonitor:
+    """Counts with the store's own means, so that a large store is examined as quickly as a small one."""
+
+    def __init__(self, storage: StorageBackend, policy: PrunePolicy | None = None) -> None:
+        self._storage = storage
+        self._policy = policy or PrunePolicy()
+
+    def report(self, scope: Scope) -> HealthReport:
+        """How the memories inside the scope are doing."""
+        now = clock.now()
+        with self._storage.snapshot() as tx:
+            kinds = tuple(self._examined(tx, vitals, scope, now) for vitals in VITALS if fits(vitals.cls, scope))
+            archived = tx.count(ArchivedRecord, scope)
+            quarantined = tx.count(ArchivedRecord, scope, Compare("cause", "eq", ArchiveCause.QUARANTINED))
+        advice = (*_advice(kinds, self._policy), *_about_archive(archived, quarantined))
+        return HealthReport(kinds, archived, quarantined, now, advice)
+
+    def _examined(self, tx: Transaction, vitals: Vitals, scope: Scope, now: datetime) -> KindHealth:
+        cls, kind = vitals.cls, vitals.cls.spec.kind
+
+        def count(where: Predicate) -> int:
+            return tx.count(cls, scope, where)
+
+        stale_after = self._policy.stale_after_days.get(kind)
+        confidence = self._policy.min_confidence.get(kind)
+        return KindHealth(
+            kind=kind,
+            total=count(And()),
+            stale=0 if stale_after is None else count(vitals.not_seen_since(now - timedelta(days=stale_after))),
+            never_validated=count(_never_validated(vitals)),
+            low_confidence=0
+            if confidence is None or vitals.confidence is None
+            else count(Compare(vitals.confidence, "lt", confidence)),
+            expired=count(Compare("expires_at", "le", now)) if "expires_at" in cls.spec.by_name else 0,
+            without_vector=tx.count_without_vector(cls, tx.embedding_model, scope),
+            duplicates_share=0.0 if cls is Outcome else _duplicates_share(tx, vitals, scope),
+            new_last_30_days=count(vitals.born_since(now - timedelta(days=_DAYS))),
+        )
+
+
+def _never_validated(vitals: Vitals) -> Predicate:
+    if vitals.cls is Memory:
+        return Compare("access_count", "eq", 0)
+    return Missing(vitals.seen) if vitals.seen != vitals.born else Or()
+
+
+def _duplicates_share(tx: Transaction, vitals: Vitals, scope: Scope) -> float:
+    newest = tx.find(vitals.cls, scope, order=(Order(vitals.born, "desc"),), limit=_SAMPLE)
+    if not newest:
+        return 0.0
+    owners = ("user_id", "project_id", "session_id", "agent")
+    different = {(gist(record), *(getattr(record, name, None) for name in owners)) for record in newest}
+    return 1.0 - len(different) / len(newest)
+
+
+def _advice(kinds: tuple[KindHealth, ...], policy: PrunePolicy) -> Iterator[str]:
+    for each in kinds:
+        if each.expired:
+            yield f"{each.expired:,} {each.kind} records have expired: prune them"
+        if each.stale >= _FEW or (each.stale and each.share(each.stale) > 0.2):
+            yield f"{each.stale:,} of {each.total:,} {each.kind} records are stale: prune them or validate them again"
+        if each.low_confidence and each.share(each.low_confidence) > 0.2:
+            least = policy.min_confidence[each.kind]
+            yield f"{each.low_confidence:,} {each.kind} records are trusted less than {least:g}: prune them"
+        if each.duplicates_share > 0.1:
+            yield f"{each.duplicates_share:.0%} of the newest {each.kind} records are duplicates: consolidate them"
+        if each.without_vector and each.share(each.without_vector) > 0.01:
+            yield f"{each.without_vector:,} {each.kind} records have no vector: run  alma reembed"
+    total = sum(each.total for each in kinds)
+    if policy.max_memories is not None and total > policy.max_memories:
+        yield f"there are {total:,} memories, more than the limit of {policy.max_memories:,}: prune them"
+
+
+def _about_archive(archived: int, quarantined: int) -> Iterator[str]:
+    if quarantined:
+        yield f"{quarantined:,} records are in quarantine: look at them and release or purge them"
+    if archived - quarantined > 100_000:
+        yield f"{archived:,} records are in the archive: purge what is past its retention"
+
+
+def _share(part: int, whole: int) -> float:
+    return part / whole if whole else 0.0

@@ -1,0 +1,168 @@
+"""The policy of forgetting: what is held against a memory, in one place for every kind."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any
+
+from alma.errors import ValidationError
+from alma.learning.decay import Decay, ExponentialDecay
+from alma.learning.vitals import Vitals, is_pinned, is_untested, is_young
+from alma.model.kinds import kind_named
+from alma.model.learning import Outcome
+from alma.model.query import And, Compare, Or, Predicate
+from alma.model.record import Record, spec_of
+
+
+class PruneReason(StrEnum):
+    """Why a memory is forgotten."""
+
+    EXPIRED = "expired"
+    OLD = "old"
+    STALE = "stale"
+    LOW_CONFIDENCE = "low_confidence"
+    DECAYED = "decayed"
+    SPACE = "space"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A reason to forget a memory, and the rule in words; the same words for all that fall under it."""
+
+    reason: PruneReason
+    rule: str
+
+
+def _usual_ages() -> dict[str, float]:
+    lessons = ("heuristic", "domain_knowledge", "anti_pattern", "memory", "project_pattern")
+    return {"outcome": 90.0, **dict.fromkeys(lessons, 365.0)}
+
+
+@dataclass(frozen=True, slots=True)
+class PrunePolicy:
+    """What is forgotten, by kind: "heuristic", "outcome", "memory" and so on, or the class itself.
+
+    * `stale_after_days`: what was not validated, verified or used for so long; outcomes simply grow old.
+    * `min_confidence`: what is trusted less, once it was tried a few times or the grace period is over.
+    * `min_strength`: what is worth less than this when `decay` is taken off; None switches it off.
+    * `expired`: what has a time to live that is over.
+    * `max_memories`, `max_bytes`: beyond these, what is worth least goes first, until there is room.
+
+    What is pinned, an instruction or of the highest importance stays unless it has expired. User preferences do not
+    grow stale by themselves. Nothing that was made within `grace_days` is stale, decayed or untrusted.
+    """
+
+    stale_after_days: Mapping[Any, float] = field(default_factory=_usual_ages)
+    min_confidence: Mapping[Any, float] = field(default_factory=lambda: {"heuristic": 0.3})
+    decay: Decay = field(default_factory=lambda: ExponentialDecay(90.0))
+    min_strength: float | None = None
+    expired: bool = True
+    max_memories: int | None = None
+    max_bytes: int | None = None
+    grace_days: float = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "stale_after_days", _by_kind("stale_after_days", self.stale_after_days, math.inf))
+        object.__setattr__(self, "min_confidence", _by_kind("min_confidence", self.min_confidence, 1.0))
+        if not isinstance(self.decay, Decay):
+            raise ValidationError("policy", "decay", self.decay, "must be a Decay, for example ExponentialDecay()")
+        if self.min_strength is not None:
+            _number("min_strength", self.min_strength, 1.0)
+        for name in ("max_memories", "max_bytes"):
+            limit = getattr(self, name)
+            if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 0):
+                raise ValidationError("policy", name, limit, "must be a whole number of at least 0")
+        _number("grace_days", self.grace_days, math.inf)
+
+    @classmethod
+    def of_forget(cls, older_than_days: float, below_confidence: float) -> PrunePolicy:
+        """The documented `forget`: outcomes older than that, and heuristics trusted less than that."""
+        return cls(
+            stale_after_days={"outcome": older_than_days},
+            min_confidence={"heuristic": below_confidence},
+            expired=False,
+        )
+
+    @property
+    def grace(self) -> timedelta:
+        return timedelta(days=self.grace_days)
+
+    def suspects(self, vitals: Vitals, now: datetime) -> Predicate:
+        """Which memories of a kind are worth a look: all that could be forgotten, and few others."""
+        kind = vitals.cls.spec.kind
+        parts: list[Predicate] = []
+        if self.expired and "expires_at" in vitals.cls.spec.by_name:
+            parts.append(Compare("expires_at", "le", now))
+        if kind in self.stale_after_days:
+            parts.append(vitals.not_seen_since(_before(now, self.stale_after_days[kind])))
+        if kind in self.min_confidence and vitals.confidence is not None:
+            parts.append(Compare(vitals.confidence, "lt", self.min_confidence[kind]))
+        if self.min_strength is not None:
+            parts.append(And(vitals.not_seen_since(_before(now, self.grace_days))))
+        return Or(*parts)
+
+    def verdict(self, record: Record, vitals: Vitals, now: datetime) -> Verdict | None:
+        """Why this memory is to be forgotten, or None where nothing is held against it."""
+        if self.expired and (end := getattr(record, "expires_at", None)) is not None and end <= now:
+            return Verdict(PruneReason.EXPIRED, "its time to live is over")
+        if is_pinned(record):
+            return None
+        return (
+            self._of_age(record, vitals, now)
+            or self._of_confidence(record, vitals, now)
+            or self._of_strength(record, vitals, now)
+        )
+
+    def _of_age(self, record: Record, vitals: Vitals, now: datetime) -> Verdict | None:
+        limit = self.stale_after_days.get(record.spec.kind)
+        seen = vitals.last_seen(record)
+        if limit is None or seen is None or seen >= _before(now, limit):
+            return None
+        if isinstance(record, Outcome):
+            return Verdict(PruneReason.OLD, f"older than {limit:g} days")
+        return Verdict(PruneReason.STALE, f"not validated or used for more than {limit:g} days")
+
+    def _of_confidence(self, record: Record, vitals: Vitals, now: datetime) -> Verdict | None:
+        limit = self.min_confidence.get(record.spec.kind)
+        if limit is None or vitals.confidence is None or getattr(record, vitals.confidence) >= limit:
+            return None
+        untried = is_untested(record) if record.spec.kind == "heuristic" else True
+        if untried and is_young(record, vitals, now, self.grace):
+            return None
+        return Verdict(PruneReason.LOW_CONFIDENCE, f"confidence below {limit:g}")
+
+    def _of_strength(self, record: Record, vitals: Vitals, now: datetime) -> Verdict | None:
+        if self.min_strength is None or is_young(record, vitals, now, self.grace):
+            return None
+        if vitals.strength(record, self.decay, now) >= self.min_strength:
+            return None
+        return Verdict(PruneReason.DECAYED, f"worth less than {self.min_strength:g} after decay")
+
+
+def _before(now: datetime, days: float) -> datetime:
+    """So many days earlier; as early as can be said where that is before all time."""
+    try:
+        return now - timedelta(days=days)
+    except OverflowError:
+        return datetime.min.replace(year=2, tzinfo=now.tzinfo)
+
+
+def _by_kind(name: str, given: Any, most: float) -> dict[str, float]:
+    if not isinstance(given, Mapping):
+        raise ValidationError("policy", name, given, "must be a number for each kind, as {'heuristic': 0.3}")
+    return {_kind(kind): _number(name, value, most) for kind, value in given.items()}
+
+
+def _kind(kind: Any) -> str:
+    return (spec_of(kind) if isinstance(kind, type) else kind_named(kind).spec).kind
+
+
+def _number(name: str, value: Any, most: float) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= most:
+        limits = "must be a number of at least 0" if most == math.inf else f"must be a number from 0 to {most:g}"
+        raise ValidationError("policy", name, value, limits)
+    return float(value)

@@ -1,0 +1,194 @@
+"""The cleanup scheduler: forgetting and purging from time to time, by one process at a time."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from alma import clock
+from alma.errors import ValidationError
+from alma.learning.forgetting import ForgettingEngine
+from alma.model.governance import Attribution, Setting, SettingType
+from alma.model.scope import Scope
+from alma.storage.base import StorageBackend, Transaction
+
+_log = logging.getLogger("alma.learning")
+
+LEASE = "cleanup.lease"
+LAST_RUN = "cleanup.last_run"
+_EVERYWHERE = Scope.everywhere()
+_LEASE = timedelta(minutes=10)
+_BY = Attribution(agent="cleanup", reason="scheduled cleanup")
+
+Wait = Callable[[float], bool]
+"""Waits so many seconds, or less when it is time to stop, and says whether it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class CleanupRun:
+    """What one cleanup did, or the error it ended with."""
+
+    started_at: datetime
+    finished_at: datetime
+    forgotten: int = 0
+    purged: int = 0
+    error: str | None = None
+
+
+class CleanupScheduler:
+    """Forgets, and purges what is past its retention, every interval, in a thread.
+
+    Any number of processes may run one on the same store: each cleanup is done by whoever is first, and the next one
+    is due an interval later for all of them. An error is logged and noted, and the next cleanup comes all the same.
+    `retention=None` purges nothing.
+    """
+
+    def __init__(
+        self,
+        storage: StorageBackend,
+        engine: ForgettingEngine,
+        interval: timedelta = timedelta(days=1),
+        scope: Scope = _EVERYWHERE,
+        retention: timedelta | None = None,
+        now: Callable[[], datetime] = clock.now,
+        wait: Wait | None = None,
+    ) -> None:
+        if not isinstance(interval, timedelta) or interval <= timedelta(0):
+            raise ValidationError("cleanup", "interval", interval, "must be a timedelta above 0")
+        if retention is not None and (not isinstance(retention, timedelta) or retention < timedelta(0)):
+            raise ValidationError("cleanup", "retention", retention, "must be a timedelta of at least 0, or None")
+        self._storage = storage
+        self._engine = engine
+        self._interval = interval
+        self._scope = scope
+        self._retention = retention
+        self._now = now
+        self._stopping = threading.Event()
+        self._wait = wait or self._stopping.wait
+        self._thread: threading.Thread | None = None
+        self._holder = clock.new_id()
+        self._held_until: datetime | None = None
+
+    @property
+    def last_run(self) -> CleanupRun | None:
+        """The last cleanup of this store, whichever process did it."""
+        noted = self._storage.get(Setting, LAST_RUN, _EVERYWHERE)
+        return None if noted is None else _run_of(noted.value)
+
+    @property
+    def next_run(self) -> datetime:
+        """When the next cleanup is due; now, where there was none yet."""
+        last = self.last_run
+        return self._now() if last is None else last.started_at + self._interval
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the thread of this scheduler lives."""
+        return self._thread is not None and self._thread.is_alive()
+
+    def start(self) -> None:
+        """Begin to clean up from time to time; a second call changes nothing."""
+        if not self.is_running:
+            self._stopping.clear()
+            self._thread = threading.Thread(target=self._loop, name="alma-cleanup", daemon=True)
+            self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread, after the cleanup that it may be in."""
+        self._stopping.set()
+        thread = self._thread
+        if thread is not None and thread is not threading.current_thread():
+            thread.join()
+        self._thread = None
+
+    def run_once(self) -> CleanupRun | None:
+        """Clean up now, due or not; None where another process is doing so."""
+        started = self._now()
+        if not self._storage.write(lambda tx: self._take_lease(tx, started, only_if_due=False)):
+            return None
+        return self._clean(started)
+
+    def run_if_due(self) -> CleanupRun | None:
+        """Clean up if the interval is over and nobody else is doing so."""
+        started = self._now()
+        if not self._storage.write(lambda tx: self._take_lease(tx, started, only_if_due=True)):
+            return None
+        return self._clean(started)
+
+    # ------------------------------------------------------------------ the thread
+
+    def _loop(self) -> None:
+        while not self._stopping.is_set():
+            pause = self._interval.total_seconds()
+            try:
+                self.run_if_due()
+                pause = max(0.0, (self.next_run - self._now()).total_seconds())
+            except Exception as exc:  # noqa: BLE001 - whatever a store does, the next cleanup must come
+                _log.warning("a cleanup failed", extra={"error": str(exc)})
+            # Another process may hold the lease of a cleanup that it will not finish.
+            if self._wait(min(max(pause, 1.0), _LEASE.total_seconds(), self._interval.total_seconds())):
+                return
+
+    def _clean(self, started: datetime) -> CleanupRun:
+        forgotten = purged = 0
+        error: str | None = None
+        try:
+            forgotten = self._engine.prune(self._scope, by=_BY, progress=self._renew).total
+            if self._retention is not None:
+                purged = self._engine.purge(self._retention, self._scope, by=_BY)
+        except Exception as exc:  # noqa: BLE001 - it is noted, and the next cleanup comes all the same
+            _log.warning("a cleanup failed", extra={"error": str(exc)})
+            error = f"{type(exc).__name__}: {exc}"
+        run = CleanupRun(started, self._now(), forgotten, purged, error)
+        self._storage.write(lambda tx: self._finish(tx, run), _BY)
+        return run
+
+    # ------------------------------------------------------------------ the lease
+
+    def _take_lease(self, tx: Transaction, moment: datetime, only_if_due: bool) -> bool:
+        tx.hold(LEASE)
+        lease = tx.get(Setting, LEASE, _EVERYWHERE)
+        if lease is not None and _end_of(lease.value) > moment:
+            return False
+        last = tx.get(Setting, LAST_RUN, _EVERYWHERE)
+        if only_if_due and last is not None and _run_of(last.value).started_at + self._interval > moment:
+            return False
+        self._hold_until(tx, moment + _LEASE)
+        return True
+
+    def _renew(self, *_: int) -> None:
+        """Keep the lease during a long cleanup."""
+        moment = self._now()
+        if self._held_until is not None and self._held_until - moment < _LEASE / 2:
+            self._storage.write(lambda tx: self._hold_until(tx, moment + _LEASE))
+
+    def _hold_until(self, tx: Transaction, end: datetime) -> None:
+        self._held_until = end
+        value = json.dumps({"holder": self._holder, "until": end.isoformat()})
+        tx.save(Setting(key=LEASE, value=value, value_type=SettingType.JSON, description="Who is cleaning up"))
+
+    def _finish(self, tx: Transaction, run: CleanupRun) -> None:
+        self._held_until = None
+        lease = tx.get(Setting, LEASE, _EVERYWHERE)
+        if lease is not None and json.loads(lease.value)["holder"] == self._holder:
+            tx.delete(Setting, [LEASE], _EVERYWHERE)
+        tx.save(Setting(key=LAST_RUN, value=_text_of(run), value_type=SettingType.JSON, description="The last cleanup"))
+
+
+def _end_of(lease: str) -> datetime:
+    return datetime.fromisoformat(json.loads(lease)["until"])
+
+
+def _text_of(run: CleanupRun) -> str:
+    times = {"started_at": run.started_at.isoformat(), "finished_at": run.finished_at.isoformat()}
+    return json.dumps({**times, "forgotten": run.forgotten, "purged": run.purged, "error": run.error})
+
+
+def _run_of(text: str) -> CleanupRun:
+    values = json.loads(text)
+    started, finished = (datetime.fromisoformat(values.pop(name)) for name in ("started_at", "finished_at"))
+    return CleanupRun(started, finished, **values)

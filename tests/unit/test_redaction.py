@@ -1,0 +1,256 @@
+"""Redaction: what is a secret goes, what only looks or sounds like one stays."""
+
+from __future__ import annotations
+
+import logging
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from alma.door import Masked, RedactingFilter, SecretRedactor, redact_record, redact_text
+from alma.door.secrets import Rule
+from alma.testing.builders import a_handoff, a_heuristic, a_memory, a_pattern
+
+SECRETS = [
+    ("sk-proj-abcDEF123456ghiJKL789mno", "[redacted:openai_key]"),
+    ("sk-1234567890abcdef1234567890abcdef", "[redacted:openai_key]"),
+    ("sk-abcdefghijklmnopqrstuvwxyz", "[redacted:openai_key]"),
+    ("sk-ant-api03-AbCdEf123456-_xyzABCDEF", "[redacted:anthropic_key]"),
+    ("AKIAIOSFODNN7EXAMPLE", "[redacted:aws_access_key]"),
+    ("aws secret wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", "aws secret [redacted:aws_secret_key]"),
+    (
+        "aws_secret_access_key = wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
+        "aws_secret_access_key = [redacted:aws_secret_key]",
+    ),
+    ("ghp_16C7e42F292c6912E7710c838347Ae178B4a", "[redacted:github_token]"),
+    ("github_pat_11ABCDEFG0abcdefghijkl_mnopqrstuvwxyz0123456789", "[redacted:github_token]"),
+    ("glpat-AbCdEf1234567890abcd", "[redacted:gitlab_token]"),
+    ("xoxb-123456789012-1234567890123-AbCdEfGhIjKlMnOpQrStUvWx", "[redacted:slack_token]"),
+    ("AIzaSyA1234567890abcdefghijklmnopqrstuv", "[redacted:google_key]"),
+    ("sk_live_51HxAbCdEfGhIjKlMnOp", "[redacted:stripe_key]"),
+    ("npm_abcdefghijklmnopqrstuvwxyz0123456789", "[redacted:npm_token]"),
+    ("pypi-AgEIcHlwaS5vcmcCJDAwMDAwMDAwLTAwMDAtMDAwMC0wMDAw", "[redacted:pypi_token]"),
+    ("hf_AbCdEfGhIjKlMnOpQrStUvWxYz", "[redacted:huggingface_token]"),
+    (
+        "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9PlFUP0THsR8U",
+        "[redacted:jwt]",
+    ),
+    ("Authorization: Bearer abc123def456ghi789", "Authorization: Bearer [redacted:authorization]"),
+    ('curl -H "Authorization: Basic dXNlcjpwYXNzd29yZA=="', 'curl -H "Authorization: Basic [redacted:authorization]"'),
+    (
+        "postgresql://alma:hunter2@db.example.com:5432/alma",
+        "postgresql://alma:[redacted:url_password]@db.example.com:5432/alma",
+    ),
+    ("postgres://user:p@ss:w0rd@host/db", "postgres://user:[redacted:url_password]@host/db"),
+    ("redis://:s3cr3tpw@localhost:6379/0", "redis://:[redacted:url_password]@localhost:6379/0"),
+    (
+        "mongodb+srv://admin:Tr0ub4dor@cluster0.mongodb.net/?retryWrites=true",
+        "mongodb+srv://admin:[redacted:url_password]@cluster0.mongodb.net/?retryWrites=true",
+    ),
+    ("password=hunter2", "password=[redacted:password]"),
+    ('password = "correct horse battery staple"', 'password = "[redacted:password]"'),
+    ('"token": "abc123"', '"token": "[redacted:secret]"'),
+    ('{"api_key": "9f8e7d6c5b4a3210"}', '{"api_key": "[redacted:secret]"}'),
+    ("DB_PASSWORD=supersecret", "DB_PASSWORD=[redacted:password]"),
+    ("export SECRET_KEY='django-insecure-abc'", "export SECRET_KEY='[redacted:secret]'"),
+    ("password: hunter2", "password: [redacted:password]"),
+    ("my password is hunter2", "my password is [redacted:secret]"),
+    ("the password is 'swordfish'", "the password is '[redacted:secret]'"),
+    (
+        "Server=tcp:x.database.windows.net;User ID=sa;Password=Str0ngPass;Encrypt=true",
+        "Server=tcp:x.database.windows.net;User ID=sa;Password=[redacted:password];Encrypt=true",
+    ),
+    (
+        "DefaultEndpointsProtocol=https;AccountName=x;AccountKey=abcdEFGHijklMNOPqrstUVWXyz0123456789abcdEFGHijklMNOPqrstUVWXyz0123456789abcdEFGHijklMN==;",
+        "DefaultEndpointsProtocol=https;AccountName=x;AccountKey=[redacted:azure_key];",
+    ),
+    ("4111 1111 1111 1111", "[redacted:credit_card]"),
+    ("card 5500-0000-0000-0004 exp 12/27", "card [redacted:credit_card] exp 12/27"),
+    ("378282246310005", "[redacted:credit_card]"),
+    ("--token ghx12345abc", "--token [redacted:secret]"),
+    ("client_secret: 8f7e6d5c-4b3a-2910", "client_secret: [redacted:secret]"),
+    (
+        "https://hooks.slack.com/services/T00000000/B00000000/XXXXXXXXXXXXXXXXXXXXXXXX",
+        "https://hooks.slack.com/services/[redacted:slack_webhook]",
+    ),
+    ("API key is abc123def456ghi", "API key is [redacted:secret]"),
+    ("x-api-key: 3f2a9c8b7d6e5f4a3b2c1d0e", "x-api-key: [redacted:secret]"),
+    ("PASSWORD: Passw0rd!", "PASSWORD: [redacted:password]"),
+    ('passphrase: "open sesame now"', 'passphrase: "[redacted:password]"'),
+    ("the root password was: Zx9#kk21", "the root password was: [redacted:secret]"),
+    ("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", "[redacted:sendgrid_key]"),
+    ("token=deadbeefcafebabe", "token=[redacted:secret]"),
+    ("AZURE_OPENAI_API_KEY=0123456789abcdef0123456789abcdef", "AZURE_OPENAI_API_KEY=[redacted:secret]"),
+    ("login with user admin and password hunter2!", "login with user admin and password [redacted:secret]"),
+    ("secret_key_base: 7a8b9c0d1e2f3a4b5c6d7e8f", "secret_key_base: [redacted:secret]"),
+]
+HARMLESS = [
+    "the password field is required",
+    "commit 9fceb02d0ae598e95dc970b74767f19372d61af8",
+    "git sha 3b18e512dba79e4c8300dd08aeb37f8e728b8dad fixed it",
+    "id 550e8400-e29b-41d4-a716-446655440000",
+    "/usr/local/lib/python3.11/site-packages/alma/storage/sql/transaction.py",
+    "Use tokens: access tokens expire after 24h",
+    "token: string",
+    "token: str | None = None",
+    "max_tokens=2000",
+    "max_tokens: 4096",
+    "The password must be at least 12 characters",
+    "password: required",
+    "Password: must contain a digit",
+    'password = os.environ["DB_PASSWORD"]',
+    "password=${DB_PASSWORD}",
+    "postgresql://user:${PASS}@host/db",
+    "postgresql://user:<password>@host/db",
+    "token = get_token()",
+    "token = next_token",
+    "api_key=settings.API_KEY",
+    "Bearer authentication is used",
+    "Use Bearer tokens for the API",
+    "Basic authentication with the header",
+    "the token is base64-encoded",
+    "the token is valid for 30 minutes",
+    "the secret is sha256-hashed",
+    "task-runner-with-a-long-name-2024",
+    "scikit-learn sk-learn pipelines",
+    "Order 1234567890123456 was shipped",
+    "phone +1 415 555 0100 and 2026-01-05T10:00:00Z",
+    "idempotency_key=550e8400-e29b-41d4-a716-446655440000",
+    "cache_key: user:42:profile",
+    "primary_key=id",
+    "session_id: 01a1dffb31d67147bed3f40bebeaef84",
+    "secretary: Ann Smith",
+    "The secret to success: hard work",
+    "passing: true",
+    "key: value",
+    "monkey=banana",
+    "keyboard: qwerty123",
+    "https://example.com/path?id=123",
+    "reset the password: click the link in the mail",
+    "The tokenizer: cl100k_base",
+    "tokens used: 1532",
+    "author: token economy",
+    "password reset is broken in v2.3.1",
+    "forgot-password: see ticket ABC-1234",
+    "compass: north",
+    "bypass=true",
+    "pinned: true",
+    "public_key: ed25519 AAAAC3Nz",
+    "sort tokens by count",
+    "the API key is rotated monthly",
+    "the api key is stored in vault",
+    "token expiry = 3600",
+    "access_token_ttl=3600",
+    "password_min_length=8",
+    "the password is correct",
+    "secrets: see the vault",
+    "passport: required",
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), SECRETS)
+def test_a_secret_is_replaced_by_what_it_was(text: str, expected: str) -> None:
+    redacted = redact_text(text)
+    assert redacted.text == expected
+    assert redacted
+
+
+@pytest.mark.parametrize(("text", "_"), SECRETS)
+def test_what_was_redacted_once_stays_as_it_is(text: str, _: str) -> None:
+    once = redact_text(text)
+    assert redact_text(once.text).text == once.text
+
+
+@pytest.mark.parametrize(("text", "expected"), SECRETS)
+def test_a_secret_is_found_inside_of_a_sentence(text: str, expected: str) -> None:
+    assert redact_text(f"see here:\n{text}\nand go on").text == f"see here:\n{expected}\nand go on"
+
+
+@pytest.mark.parametrize("text", HARMLESS)
+def test_what_is_no_secret_survives(text: str) -> None:
+    assert redact_text(text).text == text
+    assert not redact_text(text)
+
+
+@pytest.mark.parametrize("kind", ["RSA ", "EC ", "OPENSSH ", "ENCRYPTED ", ""])
+def test_private_keys_go_whole(kind: str) -> None:
+    key = f"-----BEGIN {kind}PRIVATE KEY-----\nMIIEpAIBAAKCAQEA7\nabc+/=\n-----END {kind}PRIVATE KEY-----"
+    assert redact_text(f"a {key} b").text == "a [redacted:private_key] b"
+    escaped = key.replace("\n", "\\n")
+    assert redact_text(f'{{"k": "{escaped}"}}').text == '{"k": "[redacted:private_key]"}'
+
+
+def test_a_private_key_without_an_end_goes_as_well() -> None:
+    assert "MIIE" not in redact_text("-----BEGIN PRIVATE KEY-----\nMIIEpAIBAAKCAQEA7\nabc").text
+
+
+def test_the_report_names_kind_and_field_and_never_the_value() -> None:
+    record, masked = redact_record(a_heuristic(strategy="log in with password=hunter2", metadata={"token": "abc123x"}))
+    assert masked == (Masked("password", "strategy"), Masked("secret", "metadata.token"))
+    assert "hunter2" not in repr((record, masked))
+    assert "abc123x" not in repr((record, masked))
+
+
+def test_lists_numbers_and_nested_json_are_redacted() -> None:
+    handoff, _ = redact_record(a_handoff(next_steps=["use password=hunter2", "fine"], metadata={"a": {"pin": 123456}}))
+    assert handoff.next_steps == ("use password=[redacted:password]", "fine")
+    assert handoff.metadata == {"a": {"pin": "[redacted:secret]"}}
+
+
+def test_json_under_the_name_of_a_secret_is_masked_unless_it_is_a_placeholder() -> None:
+    given_json = {"api_key": "plainword", "password": "${DB_PASSWORD}", "max_tokens": 4096, "token_type": "bearer"}
+    memory, masked = redact_record(a_memory(content_json=given_json))
+    assert memory.content_json == {**given_json, "api_key": "[redacted:secret]"}
+    assert masked == (Masked("secret", "content_json.api_key"),)
+
+
+def test_a_record_without_secrets_is_the_same_record() -> None:
+    record = a_memory(content="the password field is required")
+    assert redact_record(record) == (record, ())
+    assert redact_record(record)[0] is record
+
+
+def test_what_replaces_a_secret_fits_into_its_field() -> None:
+    pattern, masked = redact_record(a_pattern(pattern_name="x" * 188 + " pwd=abcde"))
+    assert masked
+    assert len(pattern.pattern_name) == 200
+
+
+def test_rules_of_ones_own_come_on_top() -> None:
+    import re
+
+    redactor = SecretRedactor([Rule("badge", "badge", re.compile(r"badge-\d+"))])
+    assert redactor.redact("badge-123 and password=hunter2").text == "[redacted:badge] and password=[redacted:password]"
+
+
+def test_what_is_logged_has_no_secrets(caplog: pytest.LogCaptureFixture) -> None:
+    logger = logging.getLogger("alma.test")
+    caplog.handler.addFilter(RedactingFilter())
+    logger.warning("logging in with %s", "password=hunter2", extra={"token": "abc123xyz", "tries": 3, "note": "fine"})
+    logger.warning("nothing %s here", "secret")
+    first, second = caplog.records
+    assert first.getMessage() == "logging in with password=[redacted:password]"
+    assert (first.__dict__["token"], first.__dict__["tries"], first.__dict__["note"]) == (
+        "[redacted:secret]",
+        3,
+        "fine",
+    )
+    assert second.getMessage() == "nothing secret here"
+
+
+@given(st.text(max_size=300))
+def test_any_text_can_be_redacted_and_redaction_is_final(text: str) -> None:
+    once = redact_text(text).text
+    assert redact_text(once).text == once
+
+
+@pytest.mark.parametrize(
+    "piece",
+    ["a", "password", "=", "token: ", "-----BEGIN PRIVATE KEY-----", "://a:", "4111", "secret ", "x.y_-", "eyJ"],
+)
+def test_no_text_makes_redaction_slow(piece: str) -> None:
+    started = time.process_time()
+    redact_text(piece * (200_000 // len(piece)))
+    assert time.process_time() - started < 5

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Generic, TypeVar
 
@@ -114,7 +114,7 @@ class History:
         vectors = self._encoded(wanted)
         if vectors is not None:
             wanted = wanted.replace(embedding=vectors.vector)
-        why = Attribution(by.user_id, by.agent, by.session_id, reason, by.ip_address, by.user_agent)
+        why = replace(by, reason=reason)
 
         def bring(tx: Transaction) -> T:
             with tx.known_as(ChangeType.RESTORED):

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from alma.bootstrap import open_storage
+from alma.bootstrap import open_storage, partition_tables
 from alma.clock import now
 from alma.errors import NotFoundError, ScopeViolationError, StorageError, ValidationError
 from alma.memory.audit import AuditTrail
@@ -170,6 +170,16 @@ def test_what_was_rolled_back_leaves_no_hole(store: StorageBackend) -> None:
         tx.require(Memory, "nowhere", EVERYWHERE)
     store.save(make.a_memory())
     assert AuditTrail(store).verify().checked == 2
+
+
+def test_a_log_that_was_split_by_time_is_still_verified(postgres_dsn: str) -> None:
+    with open_storage(postgres_dsn) as store:
+        a_log_of(store, 2)
+    partition_tables(postgres_dsn, ["audit_log"], ahead=1)
+    with open_storage(postgres_dsn) as store:
+        store.save(make.a_memory())
+        found = AuditTrail(store).verify()
+        assert (found.ok, found.checked) == (True, 3)
 
 
 def test_events_from_before_the_chains_are_counted_and_told_from_chained_ones(tmp_path: Path) -> None:

@@ -72,8 +72,10 @@ def add_context(storage: StorageBackend, pool: Pool, request: Request) -> None:
     _add_titles(memories, known, request.query)
     _add_time(storage, memories, known, window)
     _add_links(storage, pool, request.query)
-    _add_relationships(storage, pool)
-    add_successors(storage, pool)
+    # Many a store has no relationships, and this is quicker than asking for those of every candidate.
+    if storage.values(MemoryRelationship, ("id",), Scope.everywhere(), limit=1):
+        _add_relationships(storage, pool)
+        add_successors(storage, pool)
 
 
 def _surroundings(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -15,8 +16,24 @@ from alma.embeddings.base import EmbeddingProvider
 from alma.embeddings.mock import MockEmbedder
 from alma.retrieval.writing import MemoryWriter
 from alma.storage.base import StorageBackend
+from tests.support.postgres import PostgresServer
 
 Tamper = Callable[[str], int]
+
+
+@pytest.fixture(scope="session")
+def furnished(postgres: PostgresServer) -> str:
+    """The name of a database with the schema in it: copying one is much quicker than migrating one."""
+    open_storage(postgres.create_database("furnished")).close()
+    return "furnished"
+
+
+@pytest.fixture
+def postgres_dsn(postgres: PostgresServer, furnished: str) -> Iterator[str]:
+    """A database of one's own with the schema in it."""
+    name = f"test_{uuid.uuid4().hex}"
+    yield postgres.create_database(name, furnished)
+    postgres.drop_database(name)
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

@@ -155,6 +155,29 @@ def test_nothing_is_found_where_nothing_is(store: StorageBackend, relationships:
     assert relationships.detect("b", SHOP) == []
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "We fixed the width of the cart page to the screen",
+        "see the cart page of the shop, it is nice",
+        "The cart closed the page of the shop",
+    ],
+)
+def test_words_that_mean_something_else_relate_nothing(
+    store: StorageBackend, relationships: Relationships, text: str
+) -> None:
+    said(store, "a", "the width of the cart page of the shop")
+    said(store, "b", text)
+    assert [each.relation for each in relationships.detect("b", SHOP)] == []
+
+
+def test_a_solution_told_in_words_resolves_the_problem(store: StorageBackend, relationships: Relationships) -> None:
+    said(store, "a", "the cart page flickers on phones", memory_type="error")
+    said(store, "b", "a cache header fixes the flicker of the cart page on phones")
+    relationships.detect("b", SHOP)
+    assert rows(store) == [("b", "resolves", "a")]
+
+
 def test_a_dry_run_saves_nothing(store: StorageBackend, relationships: Relationships) -> None:
     said(store, "a", "Login fails", title="#12 login fails")
     said(store, "b", "This fixes #12")

@@ -178,6 +178,12 @@ def _meant_by_name(cue: Cue, earlier: Sequence[Memory]) -> tuple[Memory, float, 
 
 
 def _meant_by_words(cue: Cue, earlier: Sequence[Memory]) -> tuple[Memory, float, str] | None:
+    if cue.words.lower().startswith("see"):
+        # One sees many things; which memory is meant must be said by name.
+        return None
+    if cue.relation == Relation.RESOLVES:
+        # Much is fixed and closed; what is resolved by a memory was a problem or a task.
+        earlier = [other for other in earlier if other.memory_type in (*_PROBLEMS, "task")]
     # What is spoken of ends where the next clause begins, or all of it is quoted.
     whole, clause = (set(query_terms(said)[:24]) for said in (cue.object, _CLAUSE_END.split(cue.object, maxsplit=1)[0]))
     best: tuple[float, Memory] | None = None

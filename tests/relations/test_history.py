@@ -229,6 +229,16 @@ def test_what_superseded_a_memory_ends_its_truth(store: StorageBackend) -> None:
     assert [m.id for m in history.find(Memory, SHOP, limit=1, true_at=day(7))] == ["postgres"]
 
 
+def test_superseded_memories_do_not_use_up_a_limit(store: StorageBackend) -> None:
+    old = [make.a_memory(id=f"a{n:03d}", event_time=day(1)) for n in range(60)]
+    new = make.a_memory(id="new", event_time=day(2))
+    kept = [make.a_memory(id=f"b{n}", event_time=day(1)) for n in range(3)]
+    edges = [make.a_relationship(new, each, relationship_type="supersedes") for each in old]
+    store.save_many([*old, new, *kept, *edges])
+    found = History(store).find(Memory, SHOP, order=[Order("id")], limit=2, true_at=day(3))
+    assert [memory.id for memory in found] == ["b0", "b1"]
+
+
 def test_both_clocks_can_be_asked_at_once(store: StorageBackend) -> None:
     store.save(make.a_memory(id="mysql", content="invoices are in MySQL", event_time=day(1)))
     before_we_knew = clock.now()

@@ -20,7 +20,7 @@ from alma.memory.past import Mode, PastSearch, Search, checked_moment, still_tru
 from alma.model.fields import JsonValue
 from alma.model.governance import ANONYMOUS, Attribution
 from alma.model.memory import ChangeType, Memory, MemoryVersion
-from alma.model.query import EVERYTHING, And, Compare, Order, Predicate, matches
+from alma.model.query import EVERYTHING, And, Compare, Cursor, Order, Predicate, matches
 from alma.model.record import Record, spec_of
 from alma.model.scope import Scope
 from alma.model.visibility import open_to, visible
@@ -32,6 +32,7 @@ T = TypeVar("T", bound=Record)
 
 # What counts the use of a record is no part of what it said.
 _COUNTERS = ("access_count", "last_accessed_at")
+_FEWEST_READ = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,9 +168,7 @@ class History:
                 return tx.find(cls, scope, where, order, limit, as_of=known)
             then = checked_moment("true_at", true_at)
             wanted = And(where, true_at_predicate(cls, then))
-            # What was superseded by then leaves the answer after it was read, so a limit comes last.
-            found = tx.find(cls, scope, wanted, order, as_of=known)
-            return still_true(tx, found, scope, known, then)[:limit]
+            return _true_page(tx, cls, scope, wanted, order, limit, known, then)
 
     def search(
         self,
@@ -194,6 +193,28 @@ class History:
         return PastSearch(self._storage, self._embedder).search(
             Search(cls, query, scope, where, limit, known, then), mode
         )
+
+
+def _true_page(
+    tx: Transaction,
+    cls: type[T],
+    scope: Scope,
+    where: Predicate,
+    order: Sequence[Order],
+    limit: int | None,
+    known: datetime | None,
+    then: datetime,
+) -> list[T]:
+    """What was superseded by then leaves an answer after it was read, so pages are read until there is enough."""
+    size = None if limit is None else max(_FEWEST_READ, 2 * limit)
+    kept: list[T] = []
+    after: Cursor | None = None
+    while True:
+        page = tx.find(cls, scope, where, order, size, after, as_of=known)
+        kept += still_true(tx, page, scope, known, then)
+        if limit is None or size is None or len(kept) >= limit or len(page) < size:
+            return kept[:limit]
+        after = Cursor.after(page[-1], order)
 
 
 def _version(row: MemoryVersion, record: T | None, before: T | None) -> Version[T]:

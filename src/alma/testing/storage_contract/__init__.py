@@ -17,6 +17,7 @@ from alma.testing.storage_contract.keeping import HistoryContract, OutboxContrac
 from alma.testing.storage_contract.leaving import LeavingContract
 from alma.testing.storage_contract.named import NamedMethodsContract
 from alma.testing.storage_contract.passages import PassageContract
+from alma.testing.storage_contract.relating import ChainContract, RelatingContract
 from alma.testing.storage_contract.saving import SavingContract, ScopeContract
 from alma.testing.storage_contract.sharing import SharedContract
 from alma.testing.storage_contract.values import GenerationContract, ValuesContract, WordWeightContract
@@ -40,6 +41,8 @@ class StorageContract(
     HistoryContract,
     OutboxContract,
     LeavingContract,
+    RelatingContract,
+    ChainContract,
     NamedMethodsContract,
 ):
     """Everything a store promises."""

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from alma import clock
 from alma.errors import NotFoundError, ValidationError
-from alma.memory.detection import Detected, Detector, Evidence, combined
 from alma.memory.paths import Graph, Path
+from alma.memory.relation_detection import Detected, Detector, Evidence, combined
 from alma.model.fields import JsonObject
 from alma.model.governance import ANONYMOUS, Attribution
 from alma.model.memory import Memory, MemoryRelationship

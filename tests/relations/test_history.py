@@ -14,7 +14,7 @@ from alma.errors import ConfigurationError, NotFoundError, ValidationError
 from alma.memory.history import FieldChange, History
 from alma.memory.relationships import Relationships
 from alma.model.governance import Attribution
-from alma.model.learning import Heuristic
+from alma.model.learning import DomainKnowledge, Heuristic
 from alma.model.memory import ChangeType, Memory, MemoryRelationship
 from alma.model.query import Compare, Order
 from alma.model.scope import Scope
@@ -250,6 +250,11 @@ def test_both_clocks_can_be_asked_at_once(store: StorageBackend) -> None:
     assert ids(history.search(Memory, "invoices", SHOP, true_at=day(7), known_at=clock.now())) == ["postgres"]
     store.delete(Memory, ["postgres"], SHOP)
     assert ids(history.search(Memory, "invoices", SHOP, true_at=day(7))) == ["mysql"]
+
+
+def test_kinds_that_tell_no_time_hold_always(store: StorageBackend) -> None:
+    store.save(make.some_knowledge(id="k"))
+    assert [fact.id for fact in History(store).find(DomainKnowledge, SHOP, true_at=day(1))] == ["k"]
 
 
 def test_a_moment_needs_a_time_zone(store: StorageBackend) -> None:

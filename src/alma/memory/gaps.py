@@ -70,7 +70,7 @@ class ContextGaps:
         if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
             raise ValidationError("gaps", "limit", limit, "must be a whole number of at least 1")
         moment = clock.now() if now is None else now
-        wanted = list(dict.fromkeys(files))
+        wanted = [name for name in dict.fromkeys(files) if name.strip()]
         with self._storage.snapshot() as tx:
             memories = tx.find(Memory, scope, visible(scope, moment), limit=_MOST_MEMORIES)
             ordered = sorted(memories, key=lambda each: (each.created_at, each.id))

@@ -139,7 +139,8 @@ class PastSearch:
 def true_at_predicate(cls: type[Record], moment: datetime) -> Predicate:
     """What began to hold by then and had not ended; kinds without a time of their own hold since they were made."""
     names = [name for name in ("valid_from", "event_time", "created_at", "timestamp") if name in cls.spec.by_name]
-    begun: Predicate = Or()
+    # What tells no time holds always.
+    begun: Predicate = Or() if names else And()
     for name in reversed(names):
         begun = Or(Compare(name, "le", moment), And(Missing(name), begun))
     if "valid_until" not in cls.spec.by_name:

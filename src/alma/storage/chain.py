@@ -71,12 +71,16 @@ def digest(event: AuditEvent, before: str) -> str:
 
 
 def _digest(values: Mapping[str, Any], chain: int | None, position: int | None, before: str) -> str:
-    """The same before an event was stored and after it was read back, from any store."""
+    return hashlib.sha256(f"{before}\n{chain}\n{position}\n{statement(values)}".encode()).hexdigest()
+
+
+def statement(values: Mapping[str, Any]) -> str:
+    """What is hashed of an event: the same before it was stored and after it was read back, from any store."""
     said = list(_said(values))
     said[_MOMENT] = timestamp_text(said[_MOMENT])
     if said[_DETAILS] is not None:
         said[_DETAILS] = _without_negative_zeros(said[_DETAILS])
-    return hashlib.sha256(f"{before}\n{chain}\n{position}\n{_encode(said)}".encode()).hexdigest()
+    return _encode(said)
 
 
 def _without_negative_zeros(value: Any) -> Any:

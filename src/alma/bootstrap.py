@@ -58,6 +58,17 @@ def open_storage(store: str, embedding_dim: int = 384, **options: Any) -> Storag
     return SQLiteStorage(_sqlite_path(store), embedding_dim=embedding_dim, **options)
 
 
+def open_existing_storage(store: str, schema: str = "public") -> StorageBackend:
+    """The store behind a path or URL, for looking into it; a file that is not there is an error, not a new store."""
+    if _is_postgres(store):
+        return open_storage(store, schema=schema)
+    if not store.startswith(_FILE_SCHEME):
+        _existing(_sqlite_path(store))
+    elif not Path(store.removeprefix(_FILE_SCHEME)).is_dir():
+        raise ConfigurationError(f"there is no store at {store.removeprefix(_FILE_SCHEME)}")
+    return open_storage(store)
+
+
 def open_vector_index(
     storage: StorageBackend, model: str | None = None, progress: Callable[[int, int], None] | None = None
 ) -> VectorIndex:

@@ -44,8 +44,12 @@ def test_every_record_of_every_kind_comes_back_from_every_store(
         refill(store, cls, batch)
         found = store.find(cls, EVERYWHERE)
         if cls.spec.numbered:
-            found = [record.replace(**{cls.spec.key: None}) for record in found[len(found) - len(batch) :]]
-            assert found == batch, name
+            # An id, and an audit event's place in its chain, are what the store gives.
+            given_by_store = dict.fromkeys(
+                {cls.spec.key, "chain", "chain_position", "chain_hash"} & cls.spec.field_names
+            )
+            found = [record.replace(**given_by_store) for record in found[len(found) - len(batch) :]]
+            assert found == [record.replace(**given_by_store) for record in batch], name
         else:
             assert found == sorted(batch, key=sort_key(())), name
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import psycopg
 
+from alma.memory.audit import AuditTrail
 from alma.model.governance import AuditEvent
 from alma.model.learning import Heuristic
 from alma.model.memory import ChangeType, MemoryVersion
@@ -142,6 +143,7 @@ def _check_history(store: StorageBackend, found: dict[str, Heuristic]) -> set[st
 
 
 def _audit_events(store: StorageBackend) -> Counter[str]:
-    """How many audit events there are of each record."""
+    """How many audit events there are of each record; their chains are whole."""
+    assert AuditTrail(store).verify().findings == ()
     events = (event for event in store.find(AuditEvent, EVERYWHERE) if event.resource_type == Heuristic.spec.kind)
     return Counter(key for event in events for key in (event.resource_ids or [event.resource_id]))

@@ -128,9 +128,9 @@ class PostgresServer:
         """Return the connection URI of a database."""
         return f"postgresql://{self.user}:{self.password}@{self.host}:{self.port}/{quote(database, safe='')}"
 
-    def create_database(self, name: str) -> str:
-        """Create an empty database and return its connection URI."""
-        self._administer("CREATE DATABASE {}", sql.Identifier(name))
+    def create_database(self, name: str, template: str = "template1") -> str:
+        """Create a database, empty or as the template that nobody is connected to, and return its connection URI."""
+        self._administer("CREATE DATABASE {} TEMPLATE {}", sql.Identifier(name), sql.Identifier(template))
         return self.dsn(name)
 
     def drop_database(self, name: str) -> None:

@@ -14,7 +14,7 @@ from alma.model.slice import Dropped, Explanation, MemorySlice
 from alma.model.vector import Vector
 from alma.storage.document import from_document, to_document
 
-_FORMAT = 1
+_FORMAT = 2
 _KINDS: dict[str, type[Record]] = {
     "heuristics": Heuristic,
     "outcomes": Outcome,
@@ -35,7 +35,7 @@ def to_json(found: MemorySlice) -> str:
             **{name: [_document(record) for record in getattr(found, name)] for name in _KINDS},
             **{name: getattr(found, name) for name in _FACTS},
             "explanations": [
-                [key, each.kind, each.id, each.score, dict(each.terms), list(each.found_by)]
+                [key, each.kind, each.id, each.score, dict(each.terms), list(each.found_by), list(each.notes)]
                 for key, each in found.explanations.items()
             ],
         },
@@ -55,8 +55,8 @@ def from_json(text: str | bytes) -> MemorySlice:
             **found,
             **{name: document[name] for name in _FACTS},
             explanations={
-                key: Explanation(kind, id_, score, terms, tuple(found_by))
-                for key, kind, id_, score, terms, found_by in document["explanations"]
+                key: Explanation(kind, id_, score, terms, tuple(found_by), tuple(notes))
+                for key, kind, id_, score, terms, found_by, notes in document["explanations"]
             },
             _why_not=_not_kept,
         )

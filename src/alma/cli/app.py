@@ -8,6 +8,7 @@ import typer
 
 from alma import __version__
 from alma.bootstrap import create_embedder, migrate_storage, open_migrator, partition_tables, reembed_storage
+from alma.cli import audit
 from alma.cli.shown import AsJson, Schema, progress_bar, show_table
 from alma.cli.transfer import add_transfer_commands
 from alma.sync.reembed import Progress
@@ -22,6 +23,7 @@ app = typer.Typer(
 migrate = typer.Typer(help="Tell or change the schema version of a store.", no_args_is_help=True)
 app.add_typer(migrate, name="migrate")
 add_transfer_commands(app)
+app.add_typer(audit.app, name="audit")
 
 Store = Annotated[
     str, typer.Option("--store", envvar="ALMA_STORE", help="An SQLite file or a postgresql:// URL.", show_default=True)
@@ -60,7 +62,7 @@ def migrate_status(store: Store = _DEFAULT_STORE, schema: Schema = "public", as_
         }
         for state in states
     ]
-    show_table(("version", "name", "applied_at"), rows, as_json)
+    show_table(("version", "name", "applied_at"), rows, as_json, missing="pending")
 
 
 @migrate.command("up")

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as ProgressBar
 from rich.table import Table
+from rich.text import Text
 
 Schema = Annotated[str, typer.Option(help="The PostgreSQL schema that holds ALMA's tables.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
@@ -23,14 +24,15 @@ def progress_bar() -> ProgressBar:
     return ProgressBar(*columns, console=Console(stderr=True), disable=not sys.stderr.isatty())
 
 
-def show_table(columns: Sequence[str], rows: Sequence[Mapping[str, object]], as_json: bool) -> None:
-    """Rows as a table, or as JSON."""
+def show_table(columns: Sequence[str], rows: Sequence[Mapping[str, object]], as_json: bool, missing: str = "") -> None:
+    """Rows as a table, or as JSON; `missing` stands for what has no value."""
     if as_json:
         show_json(rows)
         return
     table = Table(*columns)
     for row in rows:
-        table.add_row(*("pending" if row[name] is None else str(row[name]) for name in columns))
+        # As text: square brackets in what is stored are no markup.
+        table.add_row(*(missing if row[name] is None else Text(str(row[name])) for name in columns))
     Console().print(table)
 
 

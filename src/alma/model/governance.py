@@ -61,7 +61,8 @@ class AuditEvent(Record):
     """One access to something remembered: who did what to which record, and how it went.
 
     An act on many records at once is one event with `resource_id` "*" that lists them in `resource_ids`. The id is a
-    number that the store gives.
+    number that the store gives, and so is the event's place in a chain: `chain_hash` covers the event and the hash
+    before it, so that nobody changes, removes or inserts one unnoticed.
     """
 
     id: int | None = None
@@ -78,6 +79,9 @@ class AuditEvent(Record):
     ip_address: Label | None = None
     user_agent: Prose | None = None
     created_at: datetime = field(default_factory=now)
+    chain: int | None = None
+    chain_position: int | None = None
+    chain_hash: Label | None = None
 
 
 @record(

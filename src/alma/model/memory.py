@@ -113,7 +113,14 @@ class Memory(Record):
     event_time: datetime | None = None
     created_at: datetime = field(default_factory=now)
     updated_at: datetime = field(default_factory=now)
+    valid_from: datetime | None = None
+    valid_until: datetime | None = None
     embedding: Floats | None = None
+
+    @property
+    def true_from(self) -> datetime:
+        """From when on what it says holds: `valid_from`, else when it happened, else when it was written down."""
+        return self.valid_from or self.event_time or self.created_at
 
     @property
     def layers(self) -> frozenset[Layer]:
@@ -167,6 +174,7 @@ class MemoryAccess(Record):
 @record(
     "memory_relationship",
     table="memory_relationships",
+    versioned=True,
     unique=(Unique("unique_memory_relationship", ("from_memory_id", "to_memory_id", "relationship_type")),),
     distinct=(("from_memory_id", "to_memory_id"),),
     indexes=(
@@ -202,7 +210,11 @@ class MemoryRelationship(Record):
     audited=False,
     append_only=True,
     unique=(Unique("idx_memory_versions_memory", ("memory_id", "version_number", "kind")),),
-    indexes=(Index("idx_memory_versions_created", ("created_at DESC",)),),
+    indexes=(
+        Index("idx_memory_versions_created", ("created_at DESC",)),
+        # Reading the past asks what changed since then, and most records never change.
+        Index("idx_memory_versions_changes", ("created_at",), where="version_number > 1"),
+    ),
 )
 class MemoryVersion(Record):
     """What a record was after one of its changes, and who changed it, when and why.

@@ -31,6 +31,7 @@ class Entry:
     record: Record
     score: float
     section: int
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +178,8 @@ def _cost(text: str, room: int) -> int | None:
 
 
 def _written(entry: Entry, shorten: Shorten = lambda text: text) -> str:
-    return "\n".join(SECTIONS[entry.section].lines(entry.record, lambda text: as_data(shorten(text))))
+    lines = [*SECTIONS[entry.section].lines(entry.record, lambda text: as_data(shorten(text)))]
+    return "\n".join([*lines, f"  Note: {entry.note}"] if entry.note else lines)
 
 
 def _shortened(part: _Part, room: int) -> str:

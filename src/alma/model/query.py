@@ -173,7 +173,7 @@ def matches(predicate: Predicate, record: Record) -> bool:
         case Missing(name):
             return getattr(record, name) is None
         case Has(name, value):
-            return value in getattr(record, name)
+            return value in (getattr(record, name) or ())
         case At(name, path, value):
             return holds_at(getattr(record, name), path, value)
         case And(parts):

@@ -17,8 +17,9 @@ DEFAULT_PROMPT_TOKENS = 2000
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Why a memory is in a slice: the terms that add up to its score, and what led to it.
+    """Why a memory is in a slice: the terms that add up to its score, what led to it and what is to be known of it.
 
+    `notes` tell that it was superseded by, or contradicts, another memory that was found with it.
     `similarity` is the cosine of its meaning and the question's, where it was measured.
     """
 
@@ -27,6 +28,7 @@ class Explanation:
     score: float
     terms: Mapping[str, float]
     found_by: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     similarity: float | None = None
 
     def __str__(self) -> str:
@@ -107,7 +109,7 @@ class MemorySlice:
     def packed(self, max_tokens: int = DEFAULT_PROMPT_TOKENS) -> Packed:
         """The text of `to_prompt` with the ids of what is in it and of what there was no room for."""
         entries = [
-            Entry(record, self._score(record), section)
+            Entry(record, self._score(record), section, self._note(record))
             for section, records in enumerate(self._by_section())
             for record in records
         ]
@@ -134,6 +136,14 @@ class MemorySlice:
     def _score(self, record: Record) -> float:
         explanation = self.explanations.get(str(record.key))
         return explanation.score if explanation is not None else _confidence(record)
+
+    def _note(self, record: Record) -> str:
+        """What a reader of the prompt must know of a memory that no longer holds, or that another one denies."""
+        explanation = self.explanations.get(str(record.key))
+        notes = () if explanation is None else explanation.notes
+        if any(note.startswith("superseded") for note in notes):
+            return "superseded by a later memory"
+        return "contradicted by another memory" if notes else ""
 
     def _by_section(self) -> tuple[Sequence[Record], ...]:
         """In the order of the prompt's sections."""

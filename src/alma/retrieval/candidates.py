@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 from operator import attrgetter
@@ -49,6 +49,20 @@ class Candidate:
             self.total += value
 
 
+@dataclass(slots=True)
+class Standing:
+    """Which memories superseded which, over any number of steps, and which contradict each other."""
+
+    successors: dict[str, set[str]] = field(default_factory=dict)
+    contradictions: dict[str, set[str]] = field(default_factory=dict)
+
+    def notes(self, record_id: str, beside: Mapping[str, object]) -> tuple[str, ...]:
+        """What is to be known of a memory beside those that are handed over with it."""
+        later = sorted(self.successors.get(record_id, set()) & beside.keys())
+        against = sorted(self.contradictions.get(record_id, set()) & beside.keys())
+        return (*(f"superseded by {each}" for each in later), *(f"contradicts {each}" for each in against))
+
+
 class Pool:
     """The candidates of a request, and what went wrong while they were gathered."""
 
@@ -58,6 +72,8 @@ class Pool:
         self.cosine_floor = 0.0
         # Whether there are more memories than were proposed.
         self.is_full = False
+        # Which of the memories superseded or contradict which.
+        self.standing = Standing()
         self._by_kind: dict[type[Record], dict[str, Candidate]] = defaultdict(dict)
 
     def __iter__(self) -> Iterator[Candidate]:

@@ -12,10 +12,12 @@ from typing import NamedTuple
 
 from alma.model.memory import Memory, MemoryRelationship
 from alma.model.query import And, Compare, In, Or, Order
+from alma.model.relations import Relation
 from alma.model.scope import Scope
 from alma.model.text import words_by_term
 from alma.retrieval.candidates import Candidate, Pool, by_target
 from alma.retrieval.router import Asked, Target
+from alma.retrieval.successors import add_successors
 from alma.retrieval.when import TimeWindow, time_window
 from alma.storage.base import TEXT_LENGTH, StorageBackend
 from alma.storage.ranking import idf
@@ -79,7 +81,10 @@ def add_context(storage: StorageBackend, pool: Pool, request: Asked) -> None:
     _add_titles(memories, known, request.query)
     _add_time(storage, memories, known, window)
     _add_links(storage, pool, request.query)
-    _add_relationships(storage, pool)
+    # Many a store has no relationships, and this is quicker than asking for those of every candidate.
+    if storage.values(MemoryRelationship, ("id",), Scope.everywhere(), limit=1):
+        _add_relationships(storage, pool)
+        add_successors(storage, pool)
 
 
 def _surroundings(
@@ -259,10 +264,11 @@ def _beginning(record: Memory) -> str:
 
 
 def _add_relationships(storage: StorageBackend, pool: Pool) -> None:
-    """One hop along the relationships that were stored."""
+    """One hop along the relationships that were stored; what superseded what is another matter."""
     best = {candidate.id: candidate for candidate in pool.of(Memory)[:_RELATED_TO]}
     ends = Or(In("from_memory_id", list(best)), In("to_memory_id", list(best)))
-    for edge in storage.find(MemoryRelationship, Scope.everywhere(), ends, limit=10 * _RELATED_TO):
+    others = And(ends, Compare("relationship_type", "ne", Relation.SUPERSEDES))
+    for edge in storage.find(MemoryRelationship, Scope.everywhere(), others, limit=10 * _RELATED_TO):
         for start, end in ((edge.from_memory_id, edge.to_memory_id), (edge.to_memory_id, edge.from_memory_id)):
             if start in best:
                 origin = best[start]

@@ -13,12 +13,13 @@ from alma.model.slice import Dropped, Explanation, MemorySlice
 from alma.model.text import query_terms
 from alma.model.vector import Vector
 from alma.retrieval import order
-from alma.retrieval.candidates import Candidate, Pool, by_target
+from alma.retrieval.candidates import Candidate, Pool, Standing, by_target
 from alma.retrieval.order import Statement
 from alma.retrieval.recent import newest
 from alma.retrieval.relevance import Fitting, Question, anything_fits, fits
 from alma.retrieval.router import STANDING_TYPES, Asked, Target
 from alma.retrieval.scoring import ScoringWeights, factors, moment_of, score_terms
+from alma.retrieval.successors import put_before
 from alma.storage.base import StorageBackend
 
 _FEWEST_READ = 30
@@ -35,6 +36,7 @@ class Ranked:
     found_by: tuple[str, ...]
     said: frozenset[str] = frozenset()
     similarity: float | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:
@@ -83,8 +85,15 @@ class Ranking:
 
 
 def _explanation(ranked: Ranked) -> Explanation:
-    kind = ranked.record.spec.kind
-    return Explanation(kind, ranked.key, ranked.score, ranked.terms, ranked.found_by, similarity=ranked.similarity)
+    return Explanation(
+        ranked.record.spec.kind,
+        ranked.key,
+        ranked.score,
+        ranked.terms,
+        ranked.found_by,
+        notes=ranked.notes,
+        similarity=ranked.similarity,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +138,7 @@ def rank(
         fitting = [each for each in items if relevant and fits(each, with_vectors=with_vectors)]
         _note_unfit(items, fitting, ranking)
         kept = [scorer.fitting(each) for each in fitting]
-        ranking.chosen[cls] = _ordered(kept, questions[cls], request, min_score, ranking)
+        ranking.chosen[cls] = _ordered(kept, questions[cls], request, min_score, ranking, pool.standing)
     if any(target.by_rule for target in targets):
         _add_by_rule(storage, ranking, scorer)
     return ranking
@@ -193,7 +202,12 @@ def _note_unfit(items: Iterable[Fitting], fitting: Iterable[Fitting], ranking: R
 
 
 def _ordered(
-    kept: list[Ranked], question: Question, request: Asked, min_score: float, ranking: Ranking
+    kept: list[Ranked],
+    question: Question,
+    request: Asked,
+    min_score: float,
+    ranking: Ranking,
+    standing: Standing,
 ) -> list[Ranked]:
     by_score = sorted(kept, key=lambda ranked: (-ranked.score, ranked.key))
     by_key = {ranked.key: ranked for ranked in by_score}
@@ -211,6 +225,9 @@ def _ordered(
         older.score, newer.score = ahead.score, behind.score
 
     order.newest_first(statements, question.weights, overruled)
+    put_before({ranked.key: ranked.terms for ranked in kept}, standing)
+    for ranked in kept:
+        ranked.notes = standing.notes(ranked.key, by_key)
     best_first = sorted(kept, key=lambda r: (-r.score, r.key))
     chosen = best_first if request.with_repetitions else _without_repetitions(best_first, statements, ranking)
     return _best(chosen, request.top_k, min_score, ranking)

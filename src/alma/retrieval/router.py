@@ -11,9 +11,10 @@ from alma.model.common import checked_name
 from alma.model.kinds import kind_named
 from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome, UserPreference
 from alma.model.memory import Memory
-from alma.model.query import EVERYTHING, And, Compare, In, Missing, Or, Predicate
+from alma.model.query import EVERYTHING, And, Compare, In, Or, Predicate
 from alma.model.record import Record
 from alma.model.scope import Scope
+from alma.model.visibility import alive
 
 RETRIEVED: tuple[type[Record], ...] = (Heuristic, AntiPattern, UserPreference, DomainKnowledge, Outcome, Memory)
 STANDING_TYPES = ("instruction", "standing_instruction")
@@ -116,15 +117,6 @@ def _memories(request: Request) -> list[Target]:
     carried = And(alive(request.now), Compare("layer_global", "eq", True))
     mine = Scope(user_id=request.user_id)
     return [plain, standing, Target(Memory, mine, carried)]
-
-
-def alive(now: datetime) -> Predicate:
-    """Neither deleted, archived nor expired."""
-    return And(
-        Compare("is_active", "eq", True),
-        Compare("is_archived", "eq", False),
-        Or(Missing("expires_at"), Compare("expires_at", "gt", now)),
-    )
 
 
 def public(user_id: str | None) -> Predicate:

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+from alma.storage.chain import ChainHead, ChainTable
 from alma.storage.feed import FoundVector, StoredVector, VectorFeed, VectorQuestion
 from alma.storage.outbox import Mark, MarkTable
 from alma.storage.primitives import TEXT_LENGTH, Hit, Query, Reads, RecordVector
 from alma.storage.records import DEFAULT_MODEL, Capability, RecordStore
 from alma.storage.transaction import Transaction
+from alma.storage.traversal import Direction, Reached, Walk
 from alma.storage.typed import TypedMemories
 
 __all__ = [
     "DEFAULT_MODEL",
     "TEXT_LENGTH",
     "Capability",
+    "ChainHead",
+    "ChainTable",
+    "Direction",
     "FoundVector",
     "Hit",
     "Mark",
     "MarkTable",
     "Query",
+    "Reached",
     "Reads",
     "RecordStore",
     "RecordVector",
@@ -27,6 +33,7 @@ __all__ = [
     "TypedMemories",
     "VectorFeed",
     "VectorQuestion",
+    "Walk",
 ]
 
 
@@ -52,6 +59,8 @@ class StorageBackend(TypedMemories):
       A record may have further vectors for its passages; it is found once, by its best one.
     * **Full-text search** finds the records that contain at least one term of the query, better matches (BM25) first;
       where very many do, it may leave out the most common terms (see `matching_ids`).
+    * **Relationships are followed inside the scope**: a walk neither starts from, passes through nor ends at a memory
+      that the scope does not show.
     * **Writers wait, readers do not.** Any number of threads and processes may use one store; a reader sees the last
       committed state. Two writers of one record are serialised, so counters lose nothing.
     * **Commits are told** to whoever subscribed to this object, after them and in the thread that wrote; a rolled back

@@ -7,21 +7,31 @@ import os
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
 from typing import Any, Self
 
 from alma.errors import ConfigurationError, ConflictError, StorageError, ValidationError
-from alma.model.governance import Attribution, Setting, default_settings
+from alma.model.governance import Attribution, AuditEvent, Setting, default_settings
 from alma.model.kinds import KINDS
 from alma.model.memory import MemoryVersion
 from alma.model.query import Predicate, is_after, matches, sort_key
 from alma.model.record import Record, RecordSpec
 from alma.model.text import terms
 from alma.model.vector import Vector
-from alma.storage.base import DEFAULT_MODEL, TEXT_LENGTH, Mark, MarkTable, Query, StorageBackend, Transaction
+from alma.storage.base import (
+    DEFAULT_MODEL,
+    TEXT_LENGTH,
+    ChainHead,
+    ChainTable,
+    Mark,
+    MarkTable,
+    Query,
+    StorageBackend,
+    Transaction,
+)
 from alma.storage.document import from_document, timestamp_of, timestamp_text, to_document
 from alma.storage.json_files import JsonFolder, Signature
 from alma.storage.nearest import nearest
@@ -296,6 +306,26 @@ class FileTransaction(Transaction):
     def _marks(self) -> MarkTable:
         return FileMarks(self)
 
+    def _chains(self) -> ChainTable:
+        return FileChains(self)
+
+
+class FileChains(ChainTable):
+    """The head of the one audit chain as a file; a folder that has none yet begins it."""
+
+    def __init__(self, tx: FileTransaction) -> None:
+        self._tx = tx
+
+    def take(self) -> ChainHead:
+        known: ChainHead | None = self._tx.table(_CHAINS).get(1)
+        return known or ChainHead(1, unchained=len(self._tx.table(AuditEvent.spec.table)))
+
+    def move(self, head: ChainHead) -> None:
+        self._tx.mutable(_CHAINS)[head.chain] = head
+
+    def heads(self) -> list[ChainHead]:
+        return [self.take()]
+
 
 class FileMarks(MarkTable):
     """The outbox as a file."""
@@ -374,6 +404,7 @@ _VECTORS = "embeddings"
 _MODELS = "embedding_models"
 _PROJECTIONS = "projections"
 _OUTBOX = "outbox"
+_CHAINS = "audit_chains"
 
 
 def _record_format(cls: type[Record]) -> _Format:
@@ -440,6 +471,7 @@ _FORMATS = {
             lambda key, _: {"projection": key[0], "kind": key[1]},
         ),
         _Format(_OUTBOX, _read_mark, _write_mark),
+        _Format(_CHAINS, lambda row: (row["chain"], ChainHead(**row)), lambda _, head: asdict(head)),
     )
 }
 

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import islice
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from alma.model.governance import Attribution
-from alma.model.memory import MemoryVersion
-from alma.model.query import EVERYTHING, Cursor, Order, Predicate
+from alma.model.memory import Memory, MemoryRelationship, MemoryVersion
+from alma.model.query import EVERYTHING, And, Compare, Cursor, In, Order, Predicate
 from alma.model.record import Record, RecordSpec
 from alma.model.vector import Vector
+from alma.storage.chain import ChainTable
 from alma.storage.outbox import MarkTable
+from alma.storage.traversal import Reached, Walk
 
 T = TypeVar("T", bound=Record)
 
@@ -163,6 +166,49 @@ class Primitives(ABC):
     @abstractmethod
     def _marks(self) -> MarkTable:
         """The outbox of this transaction."""
+
+    @abstractmethod
+    def _chains(self) -> ChainTable:
+        """The heads of the audit chains."""
+
+    def _unchanged_since(self, query: Query, moment: datetime) -> list[Record]:
+        """The records that answer the query and have not changed since then, in order."""
+        newest = {row.memory_id: row for row in self._versions_of(query.spec.kind)}
+        then = {key for key, row in newest.items() if row.created_at <= moment}
+        found = (record for record in self._select(replace(query, limit=None)) if record.key in then)
+        return list(islice(found, query.limit))
+
+    def _changed_since(self, kind: str, moment: datetime, keys: Collection[str] | None) -> list[MemoryVersion]:
+        """What was the newest version then of every record, or of these, that has a newer one now."""
+        newest = {row.memory_id: row for row in self._versions_of(kind)}
+        then = {row.memory_id: row for row in self._versions_of(kind) if row.created_at <= moment}
+        changed = (row for key, row in then.items() if newest[key].version_number > row.version_number)
+        return [row for row in changed if keys is None or row.memory_id in keys]
+
+    def _versions_of(self, kind: str) -> list[MemoryVersion]:
+        """Every version of the kind's records, by number."""
+        query = Query(MemoryVersion.spec, Compare("kind", "eq", kind), (Order("version_number"),))
+        return [row for row in self._select(query) if isinstance(row, MemoryVersion)]
+
+    def _reachable(self, walk: Walk) -> list[Reached]:
+        """What a walk reaches besides its starts, nearest first, ids breaking ties: the meaning, step by step.
+
+        A database says the same in one recursive statement.
+        """
+        memory, edge = Memory.spec, MemoryRelationship.spec
+
+        def seen(ids: Collection[str]) -> set[str]:
+            return {str(r.key) for r in self._select(Query(memory, And(walk.where, In(memory.key, sorted(ids)))))}
+
+        here = seen(set(walk.starts))
+        depths = dict.fromkeys(here, 0)
+        for depth in range(1, walk.max_depth + 1):
+            edges = self._select(Query(edge, walk.from_any(sorted(here)))) if here else []
+            led = {end for each in edges if isinstance(each, MemoryRelationship) for end in walk.step(each, here)}
+            here = seen(led - depths.keys())
+            depths.update(dict.fromkeys(here, depth))
+        reached = [Reached(key, depth) for key, depth in depths.items() if depth]
+        return sorted(reached, key=lambda each: (each.depth, each.id))[: walk.limit]
 
     def _reserve(self, spec: RecordSpec, keys: Sequence[str]) -> None:  # noqa: B027 - most stores need nothing here
         """Hold off other writers of ids that may not exist yet, where the table's key alone does not."""

@@ -9,16 +9,18 @@ from typing import Any, TypeVar, cast
 from alma.errors import ModelMismatchError, NotFoundError, ScopeViolationError, UnsupportedOperation, ValidationError
 from alma.model import query as q
 from alma.model.fields import check_timestamp
-from alma.model.memory import MemoryVersion
+from alma.model.memory import Memory, MemoryRelationship, MemoryVersion
 from alma.model.query import EVERYTHING, And, Compare, Cursor, In, Order, Predicate
 from alma.model.record import Record, RecordSpec, spec_of
 from alma.model.scope import Scope
 from alma.model.text import query_terms
 from alma.model.vector import Vector
 from alma.storage import versions
+from alma.storage.chain import ChainHead
 from alma.storage.feed import VectorFeed, VectorQuestion
 from alma.storage.primitives import TEXT_LENGTH, Hit, Primitives, Query, RecordVector
 from alma.storage.ranking import idf
+from alma.storage.traversal import Direction, Reached, Walk, checked_depth, checked_direction
 
 T = TypeVar("T", bound=Record)
 
@@ -61,7 +63,7 @@ class Reading(VectorFeed, Primitives):
         order = q.parsed_order(spec, order)
         cursor = None if after is None else q.parsed_cursor(spec, order, after)
         if as_of is not None:
-            return _page(self._past(cls, scope, where, as_of), order, limit, cursor)
+            return self._past(cls, scope, where, as_of, order, limit, cursor)
         query = Query(spec, inside(spec, scope, where), order, _checked_limit(limit), cursor)
         return cast(list[T], self._select(query))
 
@@ -197,6 +199,29 @@ class Reading(VectorFeed, Primitives):
         """The models of which there are vectors, and how long those are."""
         return {model: dims for model in self._models() if (dims := self._dims_of(model, None)) is not None}
 
+    def reachable(
+        self,
+        start_ids: Iterable[str],
+        scope: Scope,
+        where: Predicate = EVERYTHING,
+        along: Predicate = EVERYTHING,
+        direction: Direction = "both",
+        max_depth: int = 1,
+        limit: int = 1000,
+    ) -> list[Reached]:
+        walk = Walk(
+            tuple(dict.fromkeys(Memory.spec.checked("id", each) for each in start_ids)),
+            inside(Memory.spec, scope, where),
+            q.parsed(MemoryRelationship.spec, along),
+            checked_direction(direction),
+            checked_depth(max_depth),
+            required_limit(limit),
+        )
+        return self._reachable(walk) if walk.starts else []
+
+    def audit_heads(self) -> list[ChainHead]:
+        return self._chains().heads()
+
     def history(self, cls: type[Record], record_id: str, scope: Scope) -> list[MemoryVersion]:
         _require_versioned(spec_of(cls))
         of_record = And(Compare("kind", "eq", spec_of(cls).kind), Compare("memory_id", "eq", record_id))
@@ -204,17 +229,35 @@ class Reading(VectorFeed, Primitives):
         current = self.get(cls, record_id, EVERYWHERE)
         return versions.within(versions.filled(rows, current), cls, inside(spec_of(cls), scope, EVERYTHING))
 
-    def _past(self, cls: type[T], scope: Scope, where: Predicate, as_of: datetime) -> list[T]:
-        """The records as they were recorded then, without vectors."""
+    def changed_since(self, cls: type[T], scope: Scope, where: Predicate, as_of: datetime) -> list[T]:
+        """As they were then: the records inside the scope that have changed or gone since, by id, without vectors."""
+        return self._changed(cls, inside(spec_of(cls), scope, where), _checked_moment(as_of))
+
+    def _past(
+        self,
+        cls: type[T],
+        scope: Scope,
+        where: Predicate,
+        as_of: datetime,
+        order: tuple[Order, ...] = (),
+        limit: int | None = None,
+        after: Cursor | None = None,
+    ) -> list[T]:
+        """The records as they were recorded then, without vectors.
+
+        Most never changed and are read as any others; what has changed since is read from its versions.
+        """
         _require_versioned(spec_of(cls))
         bounded = inside(spec_of(cls), scope, where)
         moment = _checked_moment(as_of)
-        known = And(Compare("kind", "eq", spec_of(cls).kind), Compare("created_at", "le", moment))
-        rows = self.find(MemoryVersion, EVERYWHERE, known, order=(Order("version_number"),))
-        newest = {row.memory_id: row for row in rows}
-        unchanged = [key for key, row in newest.items() if versions.is_current(row)]
-        current = {record.key: record for record in self.get_many(cls, unchanged, EVERYWHERE)}
-        past = (versions.record_of(row, cls, current.get(key)) for key, row in newest.items())
+        query = Query(spec_of(cls), bounded, order, _checked_limit(limit), after)
+        unchanged = [versions.without_vector(record) for record in self._unchanged_since(query, moment)]
+        return _page([*cast(list[T], unchanged), *self._changed(cls, bounded, moment)], order, limit, after)
+
+    def _changed(self, cls: type[T], bounded: Predicate, moment: datetime) -> list[T]:
+        rows = self._changed_since(spec_of(cls).kind, moment, _keys_in(bounded, spec_of(cls).key))
+        newest = {row.memory_id: row for row in sorted(rows, key=lambda row: row.version_number)}
+        past = (versions.record_of(row, cls, None) for _, row in sorted(newest.items()))
         return [record for record in past if record is not None and q.matches(bounded, record)]
 
     def _fitting(self, spec: RecordSpec, vector: Vector, model: str, *, claim: bool = False) -> Vector:
@@ -272,6 +315,18 @@ def _checked_moment(moment: datetime) -> datetime:
         return check_timestamp(moment)
     except ValueError as exc:
         raise ValidationError("query", "as_of", moment, str(exc)) from None
+
+
+def _keys_in(predicate: Predicate, key: str) -> tuple[str, ...] | None:
+    """The only ids that a predicate allows, None where it allows any."""
+    match predicate:
+        case Compare(name, "eq", value) if name == key:
+            return (value,)
+        case In(name, values) if name == key:
+            return values
+        case And(parts):
+            return next((found for part in parts if (found := _keys_in(part, key)) is not None), None)
+    return None
 
 
 def _page(records: list[T], order: tuple[Order, ...], limit: int | None, after: Cursor | None) -> list[T]:

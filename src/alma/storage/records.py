@@ -21,10 +21,12 @@ from alma.model.memory import MemoryVersion
 from alma.model.query import EVERYTHING, Cursor, Order, Predicate
 from alma.model.record import Record
 from alma.model.scope import Scope
+from alma.storage.chain import ChainHead
 from alma.storage.changes import Listener, changes_of, tell
 from alma.storage.outbox import Mark
 from alma.storage.primitives import Hit, Reads, RecordVector
 from alma.storage.transaction import Transaction
+from alma.storage.traversal import Direction, Reached
 
 T = TypeVar("T", bound=Record)
 Result = TypeVar("Result")
@@ -336,6 +338,35 @@ class RecordStore(ABC):
         """The models of which there are vectors, and how long those are."""
         with self.snapshot() as tx:
             return tx.models()
+
+    def changed_since(self, cls: type[T], scope: Scope, where: Predicate, as_of: datetime) -> list[T]:
+        """As they were then: the records inside the scope that have changed or gone since, by id, without vectors."""
+        with self.snapshot() as tx:
+            return tx.changed_since(cls, scope, where, as_of)
+
+    def reachable(
+        self,
+        start_ids: Iterable[str],
+        scope: Scope,
+        where: Predicate = EVERYTHING,
+        along: Predicate = EVERYTHING,
+        direction: Direction = "both",
+        max_depth: int = 1,
+        limit: int = 1000,
+    ) -> list[Reached]:
+        """The memories that relationships lead to from these, nearest first, ids breaking ties.
+
+        Every memory on the way lies inside the scope and fulfils `where`, every relationship fulfils `along`; "out"
+        follows relationships from source to target, "in" the other way round, except for those that hold both ways.
+        Circles do no harm.
+        """
+        with self.snapshot() as tx:
+            return tx.reachable(start_ids, scope, where, along, direction, max_depth, limit)
+
+    def audit_heads(self) -> list[ChainHead]:
+        """Where each chain of audit events ends; whoever keeps them elsewhere notices even a log that was redone."""
+        with self.snapshot() as tx:
+            return tx.audit_heads()
 
     def history(self, cls: type[Record], record_id: str, scope: Scope) -> list[MemoryVersion]:
         """Every version of a record that lay inside the scope, oldest first; a deleted record keeps its history."""

@@ -31,6 +31,7 @@ from alma.model.scope import Scope
 from alma.model.vector import Vector
 from alma.storage import versions
 from alma.storage.audit import audit_events
+from alma.storage.chain import ChainHead, linked
 from alma.storage.changes import Act
 from alma.storage.outbox import Mark
 from alma.storage.primitives import Query, Reads
@@ -53,6 +54,8 @@ class Transaction(Reading):
         # What was done to records, kept where somebody wants to be told of it after the commit.
         self.acts: list[Act] | None = None
         self._failure: BaseException | None = None
+        self._chain_head: ChainHead | None = None
+        self._change: ChangeType | None = None
 
     def save(self, *records: Record) -> None:
         """Store records of any kinds; all of them, or on error none."""
@@ -68,6 +71,15 @@ class Transaction(Reading):
             self.create(*records)
         except AlreadyExistsError as exc:
             raise ConflictError(str(exc)) from exc
+
+    @contextmanager
+    def known_as(self, change: ChangeType) -> Iterator[None]:
+        """What is saved inside is remembered as this kind of change."""
+        before, self._change = self._change, change
+        try:
+            yield
+        finally:
+            self._change = before
 
     def create(self, *records: Record, action: str = "create") -> None:
         """Store records whose ids must not be in use; `action` is what the audit log calls it."""
@@ -306,7 +318,7 @@ class Transaction(Reading):
     def _save_batch(self, spec: RecordSpec, batch: Sequence[Record]) -> None:
         if spec.append_only:
             with self._writing():
-                self._insert(spec, batch)
+                self._append(spec, batch)
             return
         self._require_writable()
         latest = dict(zip(map(spec.key_of, batch), batch, strict=True))
@@ -487,7 +499,7 @@ class Transaction(Reading):
             self._insert_first_versions(spec.kind, keys, moment)
             return
         rows = [
-            versions.next_version(record, key, previous.get(key), last.get(key), self.by, moment)
+            versions.next_version(record, key, previous.get(key), last.get(key), self.by, moment, self._change)
             for key, record in zip(keys, records, strict=True)
         ]
         self._insert(MemoryVersion.spec, rows)
@@ -514,9 +526,23 @@ class Transaction(Reading):
 
     def _write_audit(self, spec: RecordSpec, action: str, records: Sequence[Record]) -> None:
         if records:
-            self._insert(AuditEvent.spec, list(audit_events(spec, action, records, self.by, clock.now())))
+            self._append_events(audit_events(spec, action, records, self.by, clock.now()))
             if self.acts is not None:
                 self.acts.append((action, spec, records))
+
+    def _append(self, spec: RecordSpec, batch: Sequence[Record]) -> None:
+        if spec is AuditEvent.spec:
+            self._append_events(event.values() for event in batch)
+        else:
+            self._insert(spec, batch)
+
+    def _append_events(self, events: Iterable[Mapping[str, Any]]) -> None:
+        """Write audit events behind each other into a chain that is this transaction's until it ends."""
+        chains = self._chains()
+        head = chains.take() if self._chain_head is None else self._chain_head
+        chained, self._chain_head = linked(events, head)
+        self._insert(AuditEvent.spec, chained)
+        chains.move(self._chain_head)
 
     def _mark(self, spec: RecordSpec, keys: Sequence[str]) -> None:
         marks = self._marks()

@@ -22,16 +22,22 @@ _TEXT = ("title", "content", "summary")
 
 
 def next_version(
-    record: Record, key: str, previous: Record | None, last: MemoryVersion | None, by: Attribution, moment: datetime
+    record: Record,
+    key: str,
+    previous: Record | None,
+    last: MemoryVersion | None,
+    by: Attribution,
+    moment: datetime,
+    change: ChangeType | None = None,
 ) -> MemoryVersion:
-    """The version that saving this record makes."""
+    """The version that saving this record makes; `change` says what kind of change it is where that does not show."""
     return _row(
         record.spec.kind,
         key,
         last,
         by,
         moment,
-        change_type=_coming(last) if previous is None else _change_type(record, previous),
+        change_type=change or (_coming(last) if previous is None else _change_type(record, previous)),
         diff_json=None if previous is None else _before(record, previous),
     )
 
@@ -63,7 +69,7 @@ def record_of(version: MemoryVersion, cls: type[T], current: T | None) -> T | No
     if version.change_type is ChangeType.DELETED:
         return None
     if version.record_json is None:
-        return current if current is None or cls.spec.vector_field is None else _without_vector(current)
+        return current if current is None or cls.spec.vector_field is None else without_vector(current)
     text = {name: value for name in _TEXT if (value := getattr(version, name)) is not None}
     return from_document(cls, {**version.record_json, **text, cls.spec.key: version.memory_id})
 
@@ -137,6 +143,7 @@ def _document(record: Record) -> JsonObject:
     return to_document(record, without=apart)
 
 
-def _without_vector(record: T) -> T:
+def without_vector(record: T) -> T:
+    """The record alone."""
     name = record.spec.vector_field
     return record if name is None or getattr(record, name) is None else record.replace(**{name: None})

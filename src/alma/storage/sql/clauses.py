@@ -42,9 +42,13 @@ class Clauses:
 
     # ------------------------------------------------------------------ predicates
 
-    def condition(self, predicate: Predicate, values: Values) -> str:
-        """What a record must fulfil, in brackets where it has several parts."""
-        return self._condition(predicate, values, self._leading(predicate))
+    def condition(self, predicate: Predicate, values: Values, by: str | None = None) -> str:
+        """What a record must fulfil, in brackets where it has several parts.
+
+        `by` names the field by which a statement around it looks records up.
+        """
+        leading = by if by is not None and self._on_sqlite else self._leading(predicate)
+        return self._condition(predicate, values, leading)
 
     def _condition(self, predicate: Predicate, values: Values, leading: str | None) -> str:
         match predicate:

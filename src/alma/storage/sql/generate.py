@@ -35,6 +35,7 @@ def schema_sql(dialect: DialectName) -> Iterator[str]:
     else:
         yield from ORCHESTRATOR_VIEWS.values()
     yield from _default_settings(dialect)
+    yield f"INSERT INTO {schema.audit_chains.name} (unchained) SELECT count(*) FROM audit_log;"
 
 
 def _full_text_tables(names: Names) -> Iterator[str]:

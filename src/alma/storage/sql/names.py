@@ -26,6 +26,7 @@ class Names:
         self.models = f"{prefix}embedding_models"
         self.projections = f"{prefix}projections"
         self.outbox = f"{prefix}outbox"
+        self.audit_chains = f"{prefix}audit_chains"
 
     def table(self, spec: RecordSpec) -> str:
         """The table of a kind."""
@@ -38,7 +39,7 @@ class Names:
     def tables(self) -> Iterator[str]:
         """Every table but those that SQLite's full text needs."""
         yield from (self.table(cls.spec) for cls in KINDS)
-        yield from (self.tags, self.embeddings, self.models, self.projections, self.outbox)
+        yield from (self.tags, self.embeddings, self.models, self.projections, self.outbox, self.audit_chains)
 
     def parameter(self, name: str) -> str:
         """A named value as the driver wants it written."""

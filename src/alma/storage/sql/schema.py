@@ -56,6 +56,7 @@ class Schema:
         self.models = self._models_table()
         self.projections = self._projections_table()
         self.outbox = self._outbox_table()
+        self.audit_chains = self._audit_chains_table()
 
     def column_type(self, field_type: FieldType) -> sa.types.TypeEngine[Any]:
         return self._types[field_type]
@@ -229,6 +230,17 @@ class Schema:
         )
         sa.Index(f"idx_{name}_marked", table.c.projection, table.c.marked_at)
         return table
+
+    def _audit_chains_table(self) -> sa.Table:
+        text, number = self.column_type(FieldType.TEXT), self.column_type(FieldType.INTEGER)
+        return sa.Table(
+            self.names.audit_chains,
+            self.metadata,
+            sa.Column("chain", number, *self._identity(), primary_key=True, nullable=False),
+            sa.Column("length", number, nullable=False, server_default=sa.text("0")),
+            sa.Column("hash", text, nullable=False, server_default=sa.text("''")),
+            sa.Column("unchained", number, nullable=False, server_default=sa.text("0")),
+        )
 
     def _identity(self) -> tuple[sa.Identity, ...]:
         return () if self.dialect == "sqlite" else (sa.Identity(),)

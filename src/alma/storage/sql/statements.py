@@ -10,6 +10,7 @@ from operator import attrgetter
 from typing import Any
 
 from alma.model.fields import FieldType
+from alma.model.memory import MemoryVersion
 from alma.model.query import Predicate
 from alma.model.record import FieldSpec, Record, RecordSpec
 from alma.model.vector import Vector
@@ -139,13 +140,26 @@ class KindStatements:
     def select(self, query: Query, model: str) -> tuple[str, Mapping[str, Any]]:
         """The SQL and parameters of a query."""
         values = self._values_for(model)
-        sql = f"{self.selection} WHERE {self.clauses.condition(query.where, values)}"
+        return self._select(query, values), values.values
+
+    def select_unchanged(self, query: Query, model: str, moment: Any) -> tuple[str, Mapping[str, Any]]:
+        """The SQL and parameters of a query for the records whose newest version was recorded by then."""
+        values = self._values_for(model)
+        versions = self._names.table(MemoryVersion.spec)
+        newest = (
+            f'(SELECT created_at FROM {versions} WHERE {versions}.memory_id = "{self.table}"."{self.spec.key}" '
+            f"AND {versions}.kind = '{self.spec.kind}' ORDER BY version_number DESC LIMIT 1)"
+        )
+        return self._select(query, values, f" AND {newest} <= {values.put(moment)}"), values.values
+
+    def _select(self, query: Query, values: Values, further: str = "") -> str:
+        sql = f"{self.selection} WHERE {self.clauses.condition(query.where, values)}{further}"
         if query.after is not None:
             sql += f" AND {self.clauses.behind(query.after, query.order, values)}"
         sql += self._ordered(query, values)
         if query.for_update and self._names.dialect == "postgresql":
             sql += f' FOR UPDATE OF "{self.table}"'
-        return sql, values.values
+        return sql
 
     def select_values(self, query: Query, names: Sequence[str]) -> tuple[str, Mapping[str, Any]]:
         """The SQL and parameters of a query for some columns alone."""

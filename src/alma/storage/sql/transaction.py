@@ -14,10 +14,13 @@ from alma.model.query import And, Compare, In, Predicate
 from alma.model.record import Record, RecordSpec
 from alma.model.scope import Scope
 from alma.model.vector import Vector
+from alma.storage.chain import ChainHead, ChainTable
 from alma.storage.outbox import Mark, MarkTable
 from alma.storage.primitives import TEXT_LENGTH, Query, Reads, RecordVector
 from alma.storage.sql.statements import Dialect, as_vector
+from alma.storage.sql.walking import walk_statement
 from alma.storage.transaction import Transaction
+from alma.storage.traversal import Reached, Walk
 
 
 class SqlTransaction(Transaction):
@@ -99,6 +102,35 @@ class SqlTransaction(Transaction):
         sql, values = statements.last_versions(And(In("memory_id", record_ids), Compare("kind", "eq", kind)))
         found = map(statements.record, self.rows(sql, values))
         return {row.memory_id: row for row in found if isinstance(row, MemoryVersion)}
+
+    def _unchanged_since(self, query: Query, moment: datetime) -> list[Record]:
+        statements = self.dialect.kind(query.spec)
+        encoded = self.dialect.encode(FieldType.TIMESTAMP, moment)
+        sql, values = statements.select_unchanged(query, self.embedding_model, encoded)
+        return [statements.record(row) for row in self.rows(sql, values)]
+
+    def _changed_since(self, kind: str, moment: datetime, keys: Collection[str] | None) -> list[MemoryVersion]:
+        statements = self.dialect.kind(MemoryVersion.spec)
+        table = statements.table
+        columns = ", ".join(f'"{table}"."{field.name}"' for field in MemoryVersion.spec.stored)
+        among, values = "", {"of": kind, "moment": self.dialect.encode(FieldType.TIMESTAMP, moment)}
+        if keys is not None:
+            condition, values_of_keys = statements.condition(In("memory_id", list(keys)))
+            among, values = f" AND {condition}", {**values, **values_of_keys}
+        of, then = self.names.parameter("of"), self.names.parameter("moment")
+        # The later versions come first: an index holds those, and most records never have a second one.
+        found = self.rows(
+            f"SELECT {columns} FROM {table} AS later CROSS JOIN {table} "
+            f"WHERE later.version_number > 1 AND later.created_at > {then} AND later.kind = {of} "
+            f'AND "{table}".memory_id = later.memory_id AND "{table}".kind = later.kind '
+            f'AND "{table}".version_number = later.version_number - 1 AND "{table}".created_at <= {then}{among}',
+            values,
+        )
+        return [row for row in map(statements.record, found) if isinstance(row, MemoryVersion)]
+
+    def _reachable(self, walk: Walk) -> list[Reached]:
+        sql, values = walk_statement(self.dialect, walk)
+        return [Reached(key, depth) for key, depth in self.rows(sql, values)]
 
     def _hydrated(self, spec: RecordSpec, found: Collection[Any]) -> list[tuple[Record, float]]:
         keys = [key for key, _ in found]
@@ -258,6 +290,37 @@ class SqlTransaction(Transaction):
 
     def _marks(self) -> MarkTable:
         return SqlMarks(self)
+
+    def _chains(self) -> ChainTable:
+        return SqlChains(self)
+
+
+class SqlChains(ChainTable):
+    """The heads of the audit chains as a table."""
+
+    def __init__(self, tx: SqlTransaction) -> None:
+        self._tx = tx
+        self._table = tx.names.audit_chains
+        self._heads = f"SELECT chain, length, hash, unchained FROM {self._table} ORDER BY chain"
+
+    def take(self) -> ChainHead:
+        # SQLite has one writer at a time. On a server a chain that another writer holds is left to it, and where all
+        # are held a new one is begun: so nobody waits, and there are as many as ever wrote at once.
+        only_free = "" if self._tx.dialect.name == "sqlite" else " FOR UPDATE SKIP LOCKED"
+        found = self._tx.rows(f"{self._heads} LIMIT 1{only_free}", {})
+        if not found:
+            found = self._tx.rows(
+                f"INSERT INTO {self._table} (length) VALUES (0) RETURNING chain, length, hash, unchained", {}
+            )
+        return ChainHead(*found[0])
+
+    def move(self, head: ChainHead) -> None:
+        sql = f"UPDATE {self._table} SET length = {{}}, hash = {{}} WHERE chain = {{}}"
+        named = map(self._tx.names.parameter, ("length", "hash", "chain"))
+        self._tx.run(sql.format(*named), {"length": head.length, "hash": head.hash, "chain": head.chain})
+
+    def heads(self) -> list[ChainHead]:
+        return [ChainHead(*row) for row in self._tx.rows(self._heads, {})]
 
 
 class SqlMarks(MarkTable):

@@ -18,6 +18,7 @@ from alma.testing.storage_contract.leaving import LeavingContract
 from alma.testing.storage_contract.moving import MovingContract
 from alma.testing.storage_contract.named import NamedMethodsContract
 from alma.testing.storage_contract.passages import PassageContract
+from alma.testing.storage_contract.relating import ChainContract, RelatingContract
 from alma.testing.storage_contract.saving import SavingContract, ScopeContract
 from alma.testing.storage_contract.sharing import SharedContract
 from alma.testing.storage_contract.telling import TellingContract
@@ -44,6 +45,8 @@ class StorageContract(
     TellingContract,
     LeavingContract,
     MovingContract,
+    RelatingContract,
+    ChainContract,
     NamedMethodsContract,
 ):
     """Everything a store promises."""

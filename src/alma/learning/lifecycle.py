@@ -1,0 +1,152 @@
+"""The life of general memories: soft deletion, expiry, decay, archive, retention, by the one policy of forgetting."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+from alma import clock
+from alma.errors import ValidationError
+from alma.learning.forgetting import ForgettingEngine, PruneSummary
+from alma.learning.policy import PrunePolicy
+from alma.memory.archive import Archive
+from alma.model.archive import ArchiveCause
+from alma.model.governance import ANONYMOUS, Attribution, Setting
+from alma.model.memory import Memory
+from alma.model.query import And, Compare, matches
+from alma.model.record import Record
+from alma.model.scope import Scope
+from alma.storage.base import StorageBackend, Transaction
+
+_EVERYWHERE = Scope.everywhere()
+_DECAY_ENABLED = "memory_decay_enabled"
+_AT_ONCE = 200
+_NOTHING: dict[object, float] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Retained:
+    """What a retention did: the archive ids of memories put away, and how many archived ones it deleted for good.
+
+    Of a dry run: the ids of the memories, and how many would be deleted.
+    """
+
+    dry_run: bool
+    ids: tuple[str, ...]
+    purged: int
+
+
+class MemoryLifecycle:
+    """What happens to general memories as time goes by; everything but `purge` can be undone, and all is audited."""
+
+    def __init__(self, storage: StorageBackend, archive: Archive | None = None) -> None:
+        self._storage = storage
+        self._archive = archive or Archive(storage)
+        self._forgetting = ForgettingEngine(storage, archive=self._archive)
+
+    # ------------------------------------------------------------------ soft deletion
+
+    def soft_delete(
+        self, memory_ids: str | Iterable[str], scope: Scope, reason: str | None = None, by: Attribution = ANONYMOUS
+    ) -> list[str]:
+        """Let memories no longer be met, without moving them; returns the ids of those there were."""
+        return self._set_active(memory_ids, scope, False, reason, by)
+
+    def undelete(
+        self, memory_ids: str | Iterable[str], scope: Scope, reason: str | None = None, by: Attribution = ANONYMOUS
+    ) -> list[str]:
+        """Take soft deletion back; returns the ids of those that were deleted."""
+        return self._set_active(memory_ids, scope, True, reason, by)
+
+    def _set_active(
+        self, memory_ids: str | Iterable[str], scope: Scope, active: bool, reason: str | None, by: Attribution
+    ) -> list[str]:
+        wanted = [memory_ids] if isinstance(memory_ids, str) else list(memory_ids)
+
+        def change(tx: Transaction) -> list[str]:
+            found = [memory for memory in tx.lock(Memory, wanted, scope) if memory.is_active is not active]
+            moment = clock.now()
+            tx.save(*(memory.replace(is_active=active, updated_at=moment) for memory in found))
+            return [memory.id for memory in found]
+
+        return self._storage.write(change, _because(by, reason))
+
+    # ------------------------------------------------------------------ the archive
+
+    def archive_memory(
+        self, memory_ids: str | Iterable[str], scope: Scope, reason: str | None = None, by: Attribution = ANONYMOUS
+    ) -> list[str]:
+        """Move memories to the cold table with their vectors and relationships; returns the archive ids."""
+        return self._archive.put(Memory, memory_ids, scope, ArchiveCause.ARCHIVED, reason, by)
+
+    def unarchive(self, ids: str | Iterable[str], scope: Scope, by: Attribution = ANONYMOUS) -> list[Record]:
+        """Bring memories back as they were, by their own or their archive ids; returns them."""
+        return self._archive.restore(ids, scope, by, Memory)
+
+    # ------------------------------------------------------------------ time
+
+    def expire_due(self, scope: Scope, *, dry_run: bool = False, by: Attribution = ANONYMOUS) -> PruneSummary:
+        """Archive the memories whose time to live is over; a dry run only tells which."""
+        policy = PrunePolicy(stale_after_days=_NOTHING, min_confidence=_NOTHING, expired=True)
+        return self._forgetting.prune(scope, policy, dry_run, by, [Memory])
+
+    def process_memory_decay(
+        self,
+        scope: Scope,
+        *,
+        dry_run: bool = True,
+        min_strength: float = 0.05,
+        policy: PrunePolicy | None = None,
+        by: Attribution = ANONYMOUS,
+    ) -> PruneSummary:
+        """Archive the memories of which time has left less than this, by importance, decay rate and last use.
+
+        A dry run, the default, only tells which. Where the setting `memory_decay_enabled` is false, nothing decays.
+        """
+        chosen = policy or PrunePolicy(
+            stale_after_days=_NOTHING, min_confidence=_NOTHING, min_strength=min_strength, expired=False
+        )
+        if not self._decay_is_on():
+            return PruneSummary(dry_run, {}, {}, ())
+        return self._forgetting.prune(scope, chosen, dry_run, by, [Memory])
+
+    def _decay_is_on(self) -> bool:
+        setting = self._storage.get(Setting, _DECAY_ENABLED, _EVERYWHERE)
+        return setting is None or bool(setting.typed_value)
+
+    # ------------------------------------------------------------------ retention
+
+    def retain(
+        self,
+        scope: Scope,
+        *,
+        deleted_for: timedelta,
+        archived_for: timedelta | None = None,
+        dry_run: bool = False,
+        by: Attribution = ANONYMOUS,
+    ) -> Retained:
+        """Archive what was soft-deleted longer ago than `deleted_for`; purge what was archived longer than
+        `archived_for`, for good, where that is given."""
+        if deleted_for < timedelta(0):
+            raise ValidationError("retention", "deleted_for", deleted_for, "must not be negative")
+        moment = clock.now()
+        old = And(Compare("is_active", "eq", False), Compare("updated_at", "lt", moment - deleted_for))
+        ids = [str(key) for (key,) in self._storage.values(Memory, ["id"], scope, old)]
+        if dry_run:
+            due = 0 if archived_for is None else self._archive.count(scope, Memory, until=moment - archived_for)
+            return Retained(True, tuple(ids), due)
+        reason = f"deleted more than {deleted_for.days:,} days ago"
+        moved: list[str] = []
+        for start in range(0, len(ids), _AT_ONCE):
+            # Somebody may have taken the deletion back meanwhile.
+            chunk = ids[start : start + _AT_ONCE]
+            moved += self._archive.put(
+                Memory, chunk, scope, ArchiveCause.ARCHIVED, reason, by, only_if=lambda record: matches(old, record)
+            )
+        purged = 0 if archived_for is None else self._archive.purge(archived_for, scope, by, Memory)
+        return Retained(False, tuple(moved), purged)
+
+
+def _because(by: Attribution, reason: str | None) -> Attribution:
+    return by if reason is None else replace(by, reason=reason)

@@ -1,0 +1,195 @@
+"""Audit: who did what to which record, from where and how it went; and whether the log still says so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from alma import clock
+from alma.errors import ALMAError, StorageError, ValidationError
+from alma.memory.chain_check import ChainCheck, Verification
+from alma.memory.sanitize import Mask, mask_secrets, sanitized, short
+from alma.model.fields import JsonObject
+from alma.model.governance import ANONYMOUS, Attribution, AuditEvent
+from alma.model.query import And, Compare, Cursor, Has, Or, Order, Predicate
+from alma.model.scope import Scope
+from alma.storage.base import ChainHead, StorageBackend
+
+_PAGE = 1000
+_MOST_EVENTS = 1000
+_LONGEST_ERROR = 500
+_MOST_IDS = 500
+
+
+@dataclass(frozen=True, slots=True)
+class AuditPage:
+    """Events, newest first, and the number to go on behind; None where there are no more."""
+
+    events: tuple[AuditEvent, ...]
+    next_before: int | None
+
+    def __iter__(self) -> Iterator[AuditEvent]:
+        return iter(self.events)
+
+    def __len__(self) -> int:
+        return len(self.events)
+
+
+class AuditTrail:
+    """The audit log of a store. Writes log themselves; failures and, where switched on, reads are recorded here.
+
+    `mask` hides secrets in what is logged of a request.
+    """
+
+    def __init__(self, storage: StorageBackend, *, log_reads: bool = False, mask: Mask = mask_secrets) -> None:
+        self._storage = storage
+        self._log_reads = log_reads
+        self._mask = mask
+
+    # ------------------------------------------------------------------ asking
+
+    def find(
+        self,
+        scope: Scope,
+        *,
+        agent: str | None = None,
+        action: str | None = None,
+        resource_type: str | None = None,
+        resource_id: str | None = None,
+        success: bool | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        limit: int = 100,
+        before: int | None = None,
+    ) -> AuditPage:
+        """The events inside the scope that fit every given filter, newest first, from before the number `before`.
+
+        `resource_id` also finds acts on many records at once that touched it; `until` is excluded.
+        """
+        if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= _MOST_EVENTS:
+            raise ValidationError("audit", "limit", limit, f"must be a whole number from 1 to {_MOST_EVENTS:,}")
+        equal = {"agent_id": agent, "action": action, "resource_type": resource_type, "success": success}
+        parts: list[Predicate] = [Compare(name, "eq", value) for name, value in equal.items() if value is not None]
+        if resource_id is not None:
+            parts.append(Or(Compare("resource_id", "eq", resource_id), Has("resource_ids", resource_id)))
+        if since is not None:
+            parts.append(Compare("created_at", "ge", since))
+        if until is not None:
+            parts.append(Compare("created_at", "lt", until))
+        if before is not None:
+            parts.append(Compare("id", "lt", before))
+        found = self._storage.find(AuditEvent, scope, And(*parts), (Order("id", "desc"),), limit + 1)
+        events = tuple(found[:limit])
+        return AuditPage(events, events[-1].id if len(found) > limit else None)
+
+    # ------------------------------------------------------------------ recording
+
+    def record_failure(
+        self,
+        action: str,
+        resource_type: str,
+        error: BaseException | str,
+        by: Attribution = ANONYMOUS,
+        *,
+        resource_id: str = "*",
+        request: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Record that something was tried and refused or went wrong, in a transaction of its own.
+
+        To be called when the transaction that failed has ended: inside it, the event would vanish with the rest.
+        """
+        if self._storage.is_writing:
+            raise StorageError("a failure must be recorded after the transaction that failed has ended, not inside it")
+        message = f"{type(error).__name__}: {error}" if isinstance(error, BaseException) else error
+        self._save(action, resource_type, [resource_id], by, request, short(message, self._mask, _LONGEST_ERROR))
+
+    @contextmanager
+    def attempt(
+        self,
+        action: str,
+        resource_type: str,
+        by: Attribution = ANONYMOUS,
+        *,
+        resource_id: str = "*",
+        request: Mapping[str, Any] | None = None,
+    ) -> Iterator[None]:
+        """What is done inside is tried: an error of ALMA's is recorded as a failure and goes on its way."""
+        try:
+            yield
+        except ALMAError as exc:
+            if not self._storage.is_writing:
+                self.record_failure(action, resource_type, exc, by, resource_id=resource_id, request=request)
+            raise
+
+    def record_read(
+        self,
+        resource_type: str,
+        resource_ids: Iterable[str],
+        by: Attribution = ANONYMOUS,
+        *,
+        action: str = "read",
+        request: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Record that these records were read or found, if this trail logs reads; otherwise do nothing."""
+        if self._log_reads:
+            self._save(action, resource_type, list(resource_ids), by, request, None)
+
+    def _save(
+        self,
+        action: str,
+        resource_type: str,
+        ids: list[str],
+        by: Attribution,
+        request: Mapping[str, Any] | None,
+        error: str | None,
+    ) -> None:
+        details: JsonObject = {} if request is None else {"request": sanitized(request, self._mask)}
+        if by.reason is not None:
+            details["reason"] = by.reason
+        chunks = [ids[start : start + _MOST_IDS] for start in range(0, len(ids), _MOST_IDS)] or [[]]
+        moment = clock.now()
+        events = [
+            AuditEvent(
+                user_id=by.user_id,
+                session_id=by.session_id,
+                agent_id=by.agent,
+                action=action,
+                resource_type=resource_type,
+                resource_id=chunk[0] if len(chunk) == 1 else "*",
+                resource_ids=None if len(chunk) == 1 else chunk,
+                details_json=details or None,
+                success=error is None,
+                error_message=error,
+                ip_address=by.ip_address,
+                user_agent=by.user_agent,
+                created_at=moment,
+            )
+            for chunk in chunks
+        ]
+        self._storage.save_many(events, by)
+
+    # ------------------------------------------------------------------ verifying
+
+    def heads(self) -> list[ChainHead]:
+        """Where the log ends now; kept elsewhere and given to `verify` later, it proves that nothing was redone."""
+        return self._storage.audit_heads()
+
+    def verify(self, anchors: Iterable[ChainHead] = ()) -> Verification:
+        """Go through the whole log and tell of every event that was changed, removed or inserted.
+
+        `anchors` are heads that were noted earlier: each must still be part of its chain.
+        """
+        with self._storage.snapshot() as tx:
+            check = ChainCheck(tx.audit_heads(), anchors)
+            order = (Order("id"),)
+            after: Cursor | None = None
+            while True:
+                page = tx.find(AuditEvent, Scope.everywhere(), order=order, limit=_PAGE, after=after)
+                for event in page:
+                    check.see(event)
+                if len(page) < _PAGE:
+                    return check.finished()
+                after = Cursor.after(page[-1], order)

@@ -1,0 +1,85 @@
+"""Ways between memories, found in the part of the relationships that a walk has reached."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+
+from alma.model.memory import MemoryRelationship
+from alma.model.relations import SYMMETRIC, told_from
+from alma.storage.base import Direction
+
+# A dense graph has more ways than anybody wants to know; then the search ends early.
+_MOST_STEPS = 50_000
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """A way from one memory to another: the memories, and the relation that leads from each to the next."""
+
+    memory_ids: tuple[str, ...]
+    relations: tuple[str, ...]
+    strength: float
+
+    def __len__(self) -> int:
+        return len(self.relations)
+
+    def __str__(self) -> str:
+        steps = zip(self.relations, self.memory_ids[1:], strict=True)
+        return self.memory_ids[0] + "".join(f" –{relation}→ {memory}" for relation, memory in steps)
+
+
+class Graph:
+    """Some relationships, to be followed in one direction or both; of several between two memories the strongest."""
+
+    def __init__(self, edges: Iterable[MemoryRelationship], direction: Direction) -> None:
+        self._steps: dict[str, dict[str, MemoryRelationship]] = defaultdict(dict)
+        for edge in sorted(edges, key=lambda each: (each.strength, each.relationship_type)):
+            either_way = edge.relationship_type in SYMMETRIC
+            if direction != "in" or either_way:
+                self._steps[edge.from_memory_id][edge.to_memory_id] = edge
+            if direction != "out" or either_way:
+                self._steps[edge.to_memory_id][edge.from_memory_id] = edge
+
+    def step_to(self, memory_id: str, depths: Mapping[str, int]) -> tuple[str, MemoryRelationship]:
+        """The strongest step to a memory from one that is nearer to the start."""
+        nearer = (
+            (-self._steps[each][memory_id].strength, each)
+            for each in self._steps
+            if memory_id in self._steps[each] and depths.get(each) == depths[memory_id] - 1
+        )
+        before = min(nearer)[1]
+        return before, self._steps[before][memory_id]
+
+    def paths(self, start: str, end: str, left: Mapping[str, int], max_depth: int, limit: int) -> list[Path]:
+        """The ways that pass no memory twice, shortest first; `left` is how far the end is from each memory."""
+        found: list[Path] = []
+        self._taken = 0
+        if start == end or start not in left:
+            return found
+        for length in range(left[start], max_depth + 1):
+            for way in self._ways([start], end, left, length):
+                found.append(self._path(way))
+                if len(found) == limit:
+                    return found
+        return found
+
+    def _ways(self, way: list[str], end: str, left: Mapping[str, int], length: int) -> Iterator[list[str]]:
+        """The ways of exactly this many more steps; only such steps are tried from which the end can be reached."""
+        for following in sorted(self._steps.get(way[-1], ())):
+            self._taken += 1
+            if self._taken > _MOST_STEPS:
+                return
+            if following == end:
+                if length == 1:
+                    yield [*way, end]
+            elif following not in way and left.get(following, math.inf) < length:
+                yield from self._ways([*way, following], end, left, length - 1)
+
+    def _path(self, way: list[str]) -> Path:
+        edges = [self._steps[one][other] for one, other in pairwise(way)]
+        relations = tuple(told_from(edge, one)[0] for edge, one in zip(edges, way, strict=False))
+        return Path(tuple(way), relations, round(math.prod(edge.strength for edge in edges), 4))

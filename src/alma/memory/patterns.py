@@ -1,0 +1,262 @@
+"""Patterns: what a project does again and again, what resembles it elsewhere, and what works in several projects."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from alma import clock
+from alma.embeddings.base import EmbeddingProvider
+from alma.errors import ValidationError
+from alma.memory.mining import Facts, Mined, mine
+from alma.model.common import checked_name
+from alma.model.governance import ANONYMOUS, Attribution
+from alma.model.memory import Memory, MemoryRelationship, ProjectPattern
+from alma.model.query import And, Compare, In, Predicate
+from alma.model.record import Record
+from alma.model.relations import Relation
+from alma.model.scope import Scope
+from alma.model.text import query_terms
+from alma.model.visibility import alive
+from alma.model.workspace import Project
+from alma.storage.base import StorageBackend
+
+_EVERYWHERE = Scope.everywhere()
+_CHUNK = 500
+_MOST_SIMILAR = 100
+_MINED = "mined"
+# What says nothing about what a pattern is.
+_BOOKKEEPING = ("created_at", "updated_at", "embedding")
+
+
+class Writer(Protocol):
+    """What saves a record with its vectors."""
+
+    def save(self, record: Record, by: Attribution = ANONYMOUS) -> object: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Mining:
+    """What a round of mining changed, by pattern ids."""
+
+    created: tuple[str, ...]
+    updated: tuple[str, ...]
+    removed: tuple[str, ...]
+    unchanged: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SimilarPattern:
+    """A pattern that resembles what was asked for, how much, and the words both have."""
+
+    pattern: ProjectPattern
+    similarity: float
+    shared_words: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Insight:
+    """What recurs in several projects of one user, and the memories that show it, by project."""
+
+    pattern_type: str
+    name: str
+    description: str
+    success_rate: float
+    usage_count: int
+    evidence: dict[str, tuple[str, ...]]
+
+    @property
+    def projects(self) -> tuple[str, ...]:
+        return tuple(self.evidence)
+
+
+class Patterns:
+    """The patterns of projects. Mining always gives the same for the same memories and writes only what changed."""
+
+    def __init__(
+        self, storage: StorageBackend, embedder: EmbeddingProvider | None = None, writer: Writer | None = None
+    ) -> None:
+        self._storage = storage
+        self._embedder = embedder
+        self._writer: Writer = storage if writer is None else writer
+
+    # ------------------------------------------------------------------ mining
+
+    def mine(self, project_id: str, *, min_occurrences: int = 2, by: Attribution = ANONYMOUS) -> Mining:
+        """Find what recurs in a project's memories and keep it as patterns; those no longer supported go.
+
+        Private memories stay out, as everybody in the project sees its patterns. Patterns that were not mined are left
+        alone.
+        """
+        _at_least(min_occurrences, 2)
+        scope = Scope(project_id=project_id)
+        where = And(alive(clock.now()), Compare("is_private", "eq", False))
+        memories = list(self._storage.iterate(Memory, scope, where))
+        mined = {
+            each.id: each for each in self._named(project_id, mine(memories, self._facts(memories), min_occurrences))
+        }
+        known = {each.id: each for each in self._storage.find(ProjectPattern, scope)}
+        created = [key for key in mined if key not in known]
+        updated = [key for key in mined if key in known and not _same(mined[key], known[key])]
+        removed = [
+            key for key, each in known.items() if key not in mined and each.pattern_data_json.get(_MINED) is True
+        ]
+        if removed:
+            # First, as what is new may have the name of what goes.
+            self._storage.delete(ProjectPattern, removed, scope, by)
+        for key in created:
+            self._writer.save(mined[key], by)
+        for key in updated:
+            self._writer.save(_continued(mined[key], known[key]), by)
+        unchanged = sorted(mined.keys() - set(created) - set(updated))
+        return Mining(tuple(created), tuple(updated), tuple(removed), tuple(unchanged))
+
+    def _named(self, project_id: str, mined: Iterable[Mined]) -> Iterator[ProjectPattern]:
+        own = Compare("project_id", "eq", project_id)
+        by_hand = [
+            each
+            for each in self._storage.find(ProjectPattern, _EVERYWHERE, own)
+            if not each.pattern_data_json.get(_MINED)
+        ]
+        taken = {(each.pattern_type, each.pattern_name) for each in by_hand}
+        for each in mined:
+            key = hashlib.sha256(f"{project_id}\n{each.pattern_type}\n{each.key}".encode()).hexdigest()[:32]
+            name = each.name if (each.pattern_type, each.name) not in taken else f"{each.name} ({key[:6]})"
+            taken.add((each.pattern_type, name))
+            yield ProjectPattern(
+                id=key,
+                project_id=project_id,
+                pattern_type=each.pattern_type,
+                pattern_name=name,
+                pattern_description=each.description,
+                pattern_data_json={**each.data, _MINED: True},
+                success_rate=each.success_rate,
+                usage_count=each.usage_count,
+                memory_ids=each.memory_ids,
+                last_used_at=each.last_used_at,
+            )
+
+    def _facts(self, memories: Sequence[Memory]) -> Facts:
+        """What relationships say of these memories."""
+        ids = {memory.id for memory in memories}
+        wanted = In("relationship_type", [Relation.RESOLVES, Relation.SUPERSEDES, Relation.CONTRADICTS])
+        solutions: dict[str, set[str]] = defaultdict(set)
+        flawed: set[str] = set()
+        ordered = sorted(ids)
+        for start in range(0, len(ordered), _CHUNK):
+            chunk = In("to_memory_id", ordered[start : start + _CHUNK])
+            for edge in self._storage.find(MemoryRelationship, _EVERYWHERE, And(wanted, chunk)):
+                if edge.from_memory_id not in ids:
+                    continue
+                if edge.relationship_type == Relation.RESOLVES:
+                    solutions[edge.to_memory_id].add(edge.from_memory_id)
+                else:
+                    flawed.add(edge.to_memory_id)
+                    if edge.relationship_type == Relation.CONTRADICTS:
+                        flawed.add(edge.from_memory_id)
+        return Facts({key: frozenset(found) for key, found in solutions.items()}, frozenset(flawed))
+
+    # ------------------------------------------------------------------ across projects
+
+    def find_similar_patterns(
+        self,
+        pattern: ProjectPattern | str,
+        project_id: str,
+        *,
+        user_id: str | None = None,
+        projects: Iterable[str] = (),
+        limit: int = 10,
+        min_similarity: float = 0.3,
+    ) -> list[SimilarPattern]:
+        """Patterns that resemble one, given as it is, by its id or in words: of this project, of the user's others
+        and of those that are named; most similar first."""
+        _at_least(limit, 1)
+        asked = self._asked(pattern, project_id)
+        allowed = {project_id, *projects, *(self._projects_of(user_id) if user_id is not None else ())}
+        where = In("project_id", sorted(checked_name("patterns", "project_id", each) for each in allowed))
+        own_id = asked.id if isinstance(asked, ProjectPattern) else None
+        text = asked.text() if isinstance(asked, ProjectPattern) else asked
+        cosines = self._near(text, where)
+        found = dict.fromkeys(cosines) | dict.fromkeys(
+            key for key, _ in self._storage.matching_ids(ProjectPattern, text, _EVERYWHERE, where, _MOST_SIMILAR)
+        )
+        records = self._storage.find(ProjectPattern, _EVERYWHERE, And(where, In("id", list(found))))
+        similar = [_similar(record, text, cosines.get(record.id, 0.0)) for record in records if record.id != own_id]
+        kept = (each for each in similar if each.similarity >= min_similarity)
+        return sorted(kept, key=lambda each: (-each.similarity, each.pattern.id))[:limit]
+
+    def get_cross_project_insights(
+        self, user_id: str, *, min_projects: int = 2, min_success_rate: float = 0.5, limit: int = 20
+    ) -> list[Insight]:
+        """What recurs, and works, in several projects of one user, the surest first.
+
+        Mined from this user's memories alone, so that nothing of anybody else's can be told.
+        """
+        _at_least(min_projects, 2)
+        memories = [
+            m for m in self._storage.iterate(Memory, Scope(user_id=user_id), alive(clock.now())) if m.project_id
+        ]
+        projects = {memory.id: memory.project_id or "" for memory in memories}
+        insights = []
+        for each in mine(memories, self._facts(memories), min_occurrences=min_projects):
+            shown: dict[str, list[str]] = defaultdict(list)
+            for memory_id in each.memory_ids:
+                shown[projects[memory_id]].append(memory_id)
+            if len(shown) >= min_projects and each.success_rate >= min_success_rate:
+                insights.append(_insight(each, shown))
+        surest = sorted(
+            insights, key=lambda i: (-len(i.evidence), -i.success_rate * i.usage_count, i.pattern_type, i.name)
+        )
+        return surest[:limit]
+
+    def _asked(self, pattern: ProjectPattern | str, project_id: str) -> ProjectPattern | str:
+        if isinstance(pattern, ProjectPattern):
+            return pattern
+        if not isinstance(pattern, str) or not pattern.strip():
+            raise ValidationError("patterns", "pattern", pattern, "must be a pattern, its id or a text")
+        return self._storage.get(ProjectPattern, pattern, Scope(project_id=project_id)) or pattern
+
+    def _projects_of(self, user_id: str) -> set[str]:
+        """The projects that are a user's own, or where none is written down those they have memories in."""
+        mine = Scope(user_id=user_id)
+        owned = {str(key) for (key,) in self._storage.values(Project, ["id"], mine)}
+        if owned:
+            return owned
+        return {str(key) for (key,) in self._storage.values(Memory, ["project_id"], mine) if key is not None}
+
+    def _near(self, text: str, where: Predicate) -> dict[str, float]:
+        if self._embedder is None:
+            return {}
+        wanted = self._embedder.encode(text)
+        return dict(self._storage.nearest_ids(ProjectPattern, wanted, _EVERYWHERE, where, _MOST_SIMILAR))
+
+
+def _similar(record: ProjectPattern, text: str, cosine: float) -> SimilarPattern:
+    asked, own = set(query_terms(text)), set(query_terms(record.text()))
+    shared = asked & own
+    # A short question is covered by a long pattern, so it is measured by the shorter of the two.
+    words = len(shared) / max(1, min(len(asked), len(own)))
+    return SimilarPattern(record, round(max(cosine, words), 4), tuple(sorted(shared)))
+
+
+def _insight(mined: Mined, shown: dict[str, list[str]]) -> Insight:
+    evidence = {project: tuple(ids) for project, ids in sorted(shown.items())}
+    return Insight(mined.pattern_type, mined.name, mined.description, mined.success_rate, mined.usage_count, evidence)
+
+
+def _same(one: ProjectPattern, other: ProjectPattern) -> bool:
+    mine, theirs = one.values(), other.values()
+    return all(mine[name] == theirs[name] for name in mine if name not in _BOOKKEEPING)
+
+
+def _continued(new: ProjectPattern, old: ProjectPattern) -> ProjectPattern:
+    """The pattern with what it was before where that still holds."""
+    return new.replace(created_at=old.created_at, embedding=old.embedding if new.text() == old.text() else None)
+
+
+def _at_least(value: int, least: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise ValidationError("patterns", None, value, f"must be a whole number of at least {least}")

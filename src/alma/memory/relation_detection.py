@@ -1,0 +1,265 @@
+"""Detection: which relationships a memory shows by what it says, each with the evidence for it."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from alma.memory.mentions import Cue, cues, files_of, is_negated, is_telling, named_by, possible_ids
+from alma.model.fields import JsonObject
+from alma.model.memory import Memory
+from alma.model.query import And, Compare, In, Or
+from alma.model.relations import Relation, stored_ends
+from alma.model.scope import Scope
+from alma.model.text import query_terms
+from alma.model.vector import Vector
+from alma.model.visibility import visible
+from alma.storage.base import StorageBackend
+from alma.storage.nearest import cosines
+
+_BY_ID, _BY_TITLE, _BY_NAME, _BY_WORDS = 0.95, 0.9, 0.85, 0.7
+_MENTIONED = 0.6
+_TELLING, _NAMED = 0.4, 0.2
+_SIMILAR = 0.72
+_OPPOSED_OVERLAP, _OPPOSED = 0.6, 0.7
+_SAME_CONTEXT = 0.5
+_LEAST = 0.35
+_MOST_LOOSE = 10
+_COVERED = 0.6
+_CLAUSE_END = re.compile(r"[,;:(–—]| because | since | so that ")
+_SHORTEST_TITLE = 5
+_BY_SEARCH = 30
+_PROBLEMS, _ANSWERS = ("error", "bug", "issue", "problem"), ("solution", "fix")
+# As terms: what only says whether something is so, not what.
+_NEGATORS = frozenset(("not", "no", "never", "avoid", "stop", "without", "alway", "dont", "cannot"))
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """One thing that speaks for a relationship, and how much."""
+
+    kind: str
+    detail: str
+    weight: float
+
+    def to_json(self) -> JsonObject:
+        return {"kind": self.kind, "detail": self.detail, "weight": round(self.weight, 4)}
+
+    @classmethod
+    def from_json(cls, said: JsonObject) -> Evidence:
+        return cls(str(said.get("kind", "")), str(said.get("detail", "")), float(said.get("weight", 0.0)))
+
+
+@dataclass(frozen=True, slots=True)
+class Detected:
+    """A relationship that was found, as it would be stored, and why."""
+
+    relation: str
+    from_id: str
+    to_id: str
+    evidence: tuple[Evidence, ...]
+
+    @property
+    def strength(self) -> float:
+        return combined(self.evidence)
+
+
+def combined(evidence: Iterable[Evidence]) -> float:
+    """How strong a relationship is: each piece of evidence takes away part of the remaining doubt."""
+    return round(1.0 - math.prod(1.0 - each.weight for each in evidence), 4)
+
+
+class Detector:
+    """Finds the relationships of a memory among those that a scope shows; it stores nothing."""
+
+    def __init__(self, storage: StorageBackend) -> None:
+        self._storage = storage
+
+    def detect(self, memory: Memory, scope: Scope) -> list[Detected]:
+        """Every relationship the memory shows, strongest first."""
+        others = self._candidates(memory, scope)
+        found: dict[tuple[str, str, str], list[Evidence]] = defaultdict(list)
+
+        def note(relation: str, other: Memory, evidence: Evidence) -> None:
+            found[stored_ends(relation, memory.id, other.id)].append(evidence)
+
+        for relation, other, evidence in _spoken(memory, others):
+            note(relation, other, evidence)
+        for other in others:
+            for relation, evidence in _implied(memory, other, others):
+                note(relation, other, evidence)
+        detected = [Detected(*ends, tuple(_distinct(evidence))) for ends, evidence in found.items()]
+        return _worth_keeping(detected)
+
+    # ------------------------------------------------------------------ where to look
+
+    def _candidates(self, memory: Memory, scope: Scope) -> list[Memory]:
+        """Memories that this one may speak of: named by id, sharing words, or near in meaning; oldest first."""
+        shown = visible(scope, memory.updated_at)
+        text = memory.text()
+        ids = dict.fromkeys(possible_ids(text))
+        names = " ".join(named_by(memory))
+        for query in (names, text, *(cue.object for cue in cues(text))):
+            hits = self._storage.matching_ids(Memory, query, scope, shown, _BY_SEARCH) if query.strip() else []
+            ids.update(dict.fromkeys(key for key, _ in hits))
+        if memory.embedding is not None:
+            near = self._storage.nearest_ids(Memory, memory.embedding, scope, shown, _BY_SEARCH)
+            ids.update(dict.fromkeys(key for key, _ in near))
+        # Issues are known by their numbers outside, with or without the sign.
+        outside = {spelled for name in named_by(memory) for spelled in (name, name.lstrip("#"))}
+        known = Or(In("id", list(ids)), In("external_id", sorted(outside)))
+        where = And(shown, known, Compare("id", "ne", memory.id))
+        return sorted(self._storage.find(Memory, scope, where), key=lambda each: (each.created_at, each.id))
+
+
+def _implied(memory: Memory, other: Memory, others: Sequence[Memory]) -> Iterable[tuple[str, Evidence]]:
+    """What both say, without either speaking of the other."""
+    shared = _shared_names(memory, other, others)
+    if shared:
+        answers = _answers(memory, other)
+        relation = Relation.RELATES_TO if answers is None else answers
+        yield from ((relation, each) for each in shared)
+    if memory.session_id is not None and memory.session_id == other.session_id:
+        for name in sorted(set(files_of(memory)) & set(files_of(other))):
+            yield Relation.SAME_CONTEXT, Evidence("same session and file", name, _SAME_CONTEXT)
+    opposed = _opposed(memory, other)
+    if opposed is not None:
+        yield Relation.CONTRADICTS, opposed
+        return
+    cosine = _cosine(memory.embedding, other.embedding)
+    if cosine >= _SIMILAR:
+        yield Relation.RELATES_TO, Evidence("similar meaning", f"cosine {cosine:.2f}", min(0.95, cosine - 0.3))
+
+
+def _spoken(memory: Memory, others: Sequence[Memory]) -> Iterable[tuple[str, Memory, Evidence]]:
+    """What the memory says of others in so many words."""
+    text = memory.text()
+    earlier = [other for other in others if other.created_at <= memory.created_at]
+    said: set[str] = set()
+    for cue in cues(text):
+        meant = _meant(cue, others, earlier)
+        if meant is not None:
+            other, weight, how = meant
+            said.add(other.id)
+            yield cue.relation, other, Evidence("explicit words", f"{cue.words!r} {how}", weight)
+    for other in others:
+        if other.id in said:
+            continue
+        if other.id in possible_ids(text):
+            yield Relation.REFERENCES, other, Evidence("id mentioned", other.id, _BY_ID)
+        elif _has_title(text, other) and other in earlier:
+            yield Relation.REFERENCES, other, Evidence("title mentioned", other.title, _MENTIONED)
+
+
+def _meant(cue: Cue, others: Sequence[Memory], earlier: Sequence[Memory]) -> tuple[Memory, float, str] | None:
+    """Which memory a cue speaks of: one whose id or title it gives, that carries the same name, or says the same."""
+    ids = set(possible_ids(cue.object))
+    for other in others:
+        if other.id in ids:
+            return other, _BY_ID, f"id {other.id}"
+    for other in sorted(earlier, key=lambda each: -len(each.title)):
+        if _has_title(cue.object, other):
+            return other, _BY_TITLE, f"title {other.title!r}"
+    return _meant_by_name(cue, earlier) or _meant_by_words(cue, earlier)
+
+
+def _meant_by_name(cue: Cue, earlier: Sequence[Memory]) -> tuple[Memory, float, str] | None:
+    wanted = [name for name, kind in named_by(Memory(content=cue.object)).items() if is_telling(kind)]
+    for name in wanted:
+        having = [other for other in earlier if name in named_by(other) or other.external_id == name.lstrip("#")]
+        titled = [other for other in having if name in other.title or other.external_id in (name, name.lstrip("#"))]
+        if having:
+            # The first that spoke of it is what it is about; later ones only mention it.
+            return (titled or having)[0], _BY_NAME, f"shares {name}"
+    return None
+
+
+def _meant_by_words(cue: Cue, earlier: Sequence[Memory]) -> tuple[Memory, float, str] | None:
+    if cue.words.lower().startswith("see"):
+        # One sees many things; which memory is meant must be said by name.
+        return None
+    if cue.relation == Relation.RESOLVES:
+        # Much is fixed and closed; what is resolved by a memory was a problem or a task.
+        earlier = [other for other in earlier if other.memory_type in (*_PROBLEMS, "task")]
+    # What is spoken of ends where the next clause begins, or all of it is quoted.
+    whole, clause = (set(query_terms(said)[:24]) for said in (cue.object, _CLAUSE_END.split(cue.object, maxsplit=1)[0]))
+    best: tuple[float, Memory] | None = None
+    for other in earlier:
+        own = set(query_terms(other.text()))
+        covered = max(_share(clause, own), _share(own, whole))
+        if covered >= _COVERED and (best is None or covered > best[0]):
+            best = covered, other
+    return None if best is None else (best[1], _BY_WORDS * best[0], f"words {cue.object[:60]!r}")
+
+
+def _share(wanted: set[str], having: set[str]) -> float:
+    """How much of what is wanted is there; of a single word one cannot tell."""
+    return len(wanted & having) / len(wanted) if len(wanted) > 1 else 0.0
+
+
+def _has_title(text: str, other: Memory) -> bool:
+    title = other.title.strip().casefold()
+    if len(title) < _SHORTEST_TITLE or (" " not in title and len(title) < 2 * _SHORTEST_TITLE):
+        return False
+    at = text.casefold().find(title)
+    folded = text.casefold()
+    return at >= 0 and not folded[at - 1 : at].isalnum() and not folded[at + len(title) : at + len(title) + 1].isalnum()
+
+
+def _shared_names(memory: Memory, other: Memory, others: Sequence[Memory]) -> list[Evidence]:
+    """What both name; a name that many have says less."""
+    mine, theirs = named_by(memory), named_by(other)
+    found: list[Evidence] = []
+    for name in sorted(mine.keys() & theirs.keys()):
+        having = sum(name in each.text() for each in others)
+        weight = (_TELLING if is_telling(mine[name]) else _NAMED) / (1.0 + math.log(max(1.0, having / 3)))
+        found.append(Evidence(f"shared {mine[name]}", name, weight))
+    return found
+
+
+def _answers(memory: Memory, other: Memory) -> str | None:
+    """Whether one of the two is the answer to the other, by what kind of memories they are."""
+    if memory.memory_type in _ANSWERS and other.memory_type in _PROBLEMS:
+        return Relation.RESOLVES
+    if memory.memory_type in _PROBLEMS and other.memory_type in _ANSWERS and other.created_at >= memory.created_at:
+        return Relation.RESOLVED_BY
+    return None
+
+
+def _opposed(memory: Memory, other: Memory) -> Evidence | None:
+    """Two statements of nearly the same words, of which one says that it is not so."""
+    mine, theirs = (set(query_terms(each.content)) - _NEGATORS for each in (memory, other))
+    if min(len(mine), len(theirs)) < 2 or max(len(memory.content), len(other.content)) > 600:
+        return None
+    overlap = len(mine & theirs) / len(mine | theirs)
+    if overlap < _OPPOSED_OVERLAP or is_negated(memory.content) == is_negated(other.content):
+        return None
+    return Evidence("opposite statements", f"{overlap:.0%} of the words shared, one negated", _OPPOSED)
+
+
+def _cosine(one: Vector | Sequence[float] | None, other: Vector | Sequence[float] | None) -> float:
+    if one is None or other is None:
+        return 0.0
+    return cosines(Vector(one), [Vector(other).to_bytes()])[0]
+
+
+def _distinct(evidence: Iterable[Evidence]) -> Iterable[Evidence]:
+    return {(each.kind, each.detail): each for each in evidence}.values()
+
+
+def _worth_keeping(detected: Iterable[Detected]) -> list[Detected]:
+    """Strong ones; of those that merely relate, the strongest few, and none where a pair has a better name for it."""
+    strong = sorted(
+        (each for each in detected if each.strength >= _LEAST),
+        key=lambda each: (-each.strength, each.relation, each.from_id, each.to_id),
+    )
+    loose = (Relation.RELATES_TO, Relation.SAME_CONTEXT)
+    named = {frozenset((each.from_id, each.to_id)) for each in strong if each.relation not in loose}
+    kept = [each for each in strong if each.relation not in loose]
+    merely = [each for each in strong if each.relation in loose and frozenset((each.from_id, each.to_id)) not in named]
+    return sorted(
+        [*kept, *merely[:_MOST_LOOSE]], key=lambda each: (-each.strength, each.relation, each.from_id, each.to_id)
+    )

@@ -1,0 +1,333 @@
+"""Relationships: how memories stand to each other, told by people and agents or detected, and what they lead to."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from alma import clock
+from alma.errors import NotFoundError, ValidationError
+from alma.memory.paths import Graph, Path
+from alma.memory.relation_detection import Detected, Detector, Evidence, combined
+from alma.model.fields import JsonObject
+from alma.model.governance import ANONYMOUS, Attribution
+from alma.model.memory import Memory, MemoryRelationship
+from alma.model.query import And, Compare, In, Or, Predicate
+from alma.model.relations import (
+    ACYCLIC,
+    Ends,
+    checked_relation,
+    is_inverse,
+    stored_ends,
+    stored_relation,
+    told_from,
+)
+from alma.model.scope import Scope
+from alma.model.visibility import visible
+from alma.storage.base import Direction, StorageBackend, Transaction
+
+_EVERYWHERE = Scope.everywhere()
+_OPPOSITE: Mapping[Direction, Direction] = {"out": "in", "in": "out", "both": "both"}
+# What saying it once more takes of the remaining doubt.
+_SAID_AGAIN = 0.5
+_MOST_NODES = 2_000
+_MOST_PATHS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Related:
+    """A relationship as one of its ends tells it: "resolved_by" where the other end says "resolves"."""
+
+    relation: str
+    memory: Memory
+    edge: MemoryRelationship
+
+    @property
+    def strength(self) -> float:
+        return self.edge.strength
+
+    @property
+    def evidence(self) -> tuple[Evidence, ...]:
+        """Why it was detected; nothing where somebody said so."""
+        return evidence_of(self.edge)
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbour:
+    """A memory that relationships lead to: over how many, and by which one last, as the memory before it tells it."""
+
+    memory: Memory
+    depth: int
+    relation: str
+    before_id: str
+
+
+class Relationships:
+    """The relationships between general memories.
+
+    Nothing is related, read or walked through that lies outside the scope: deleted, archived and expired memories and
+    those that are private to somebody else are not there.
+    """
+
+    def __init__(self, storage: StorageBackend) -> None:
+        self._storage = storage
+        self._detector = Detector(storage)
+
+    # ------------------------------------------------------------------ saying
+
+    def relate(
+        self,
+        from_id: str,
+        to_id: str,
+        relation: str,
+        scope: Scope,
+        *,
+        strength: float | None = None,
+        context: str | None = None,
+        by: Attribution = ANONYMOUS,
+    ) -> MemoryRelationship:
+        """Say how one memory stands to another; returns the one row that is stored for it.
+
+        What was said already is not said twice: a given strength or context replaces the old one, and without a
+        strength saying it again makes it stronger.
+        """
+        ends = stored_ends(relation, from_id, to_id)
+
+        def store(tx: Transaction) -> MemoryRelationship:
+            self._require_both(tx, ends, scope)
+            known = _known(tx, ends)
+            if known is None:
+                _refuse_circle(tx, ends)
+                said = _new(ends, tx.by, strength=1.0 if strength is None else strength, context=context)
+            else:
+                again = 1.0 - (1.0 - known.strength) * (1.0 - _SAID_AGAIN)
+                said = known.replace(
+                    strength=again if strength is None else strength,
+                    context=known.context if context is None else context,
+                    auto_detected=False,
+                )
+            if said != known:
+                tx.save(said)
+            return said
+
+        return self._storage.write(store, by)
+
+    def unrelate(self, from_id: str, to_id: str, relation: str, scope: Scope, by: Attribution = ANONYMOUS) -> bool:
+        """Take a relationship back; returns whether there was one."""
+        ends = stored_ends(relation, from_id, to_id)
+
+        def remove(tx: Transaction) -> bool:
+            self._require_both(tx, ends, scope)
+            known = _known(tx, ends)
+            return known is not None and tx.delete(MemoryRelationship, [known.id], _EVERYWHERE) > 0
+
+        return self._storage.write(remove, by)
+
+    def detect(self, memory_id: str, scope: Scope, *, save: bool = True, by: Attribution = ANONYMOUS) -> list[Detected]:
+        """Find the relationships that a memory shows, each with its evidence, and unless told otherwise save them.
+
+        Running it again changes nothing while the memories say the same; new evidence makes a relationship stronger.
+        What somebody said keeps its strength.
+        """
+        with self._storage.snapshot() as tx:
+            memory = _required(tx, memory_id, scope)
+            found = self._detector.detect(memory, scope)
+        if save and found:
+            self._storage.write(lambda tx: self._save_detected(tx, found, scope), by)
+        return found
+
+    def _save_detected(self, tx: Transaction, found: Sequence[Detected], scope: Scope) -> None:
+        there = {memory.id for memory in tx.get_many(Memory, {e for d in found for e in (d.from_id, d.to_id)}, scope)}
+        for each in found:
+            ends = Ends(each.relation, each.from_id, each.to_id)
+            # Meanwhile either may be gone, or somebody may have said the opposite.
+            if not {each.from_id, each.to_id} <= there or _closes_circle(tx, ends):
+                continue
+            known = _known(tx, ends)
+            said = _new(ends, tx.by, auto_detected=True) if known is None else known
+            said = _with_evidence(said, each.evidence)
+            if said != known:
+                tx.save(said)
+
+    # ------------------------------------------------------------------ asking
+
+    def of(
+        self,
+        memory_id: str,
+        scope: Scope,
+        *,
+        relations: Iterable[str] | None = None,
+        min_strength: float = 0.0,
+        limit: int = 100,
+    ) -> list[Related]:
+        """The relationships of a memory, told from its side, strongest first."""
+        wanted = None if relations is None else {checked_relation(name) for name in relations}
+        with self._storage.snapshot() as tx:
+            _required(tx, memory_id, scope)
+            ends = Or(Compare("from_memory_id", "eq", memory_id), Compare("to_memory_id", "eq", memory_id))
+            along = _along(None if wanted is None else {stored_relation(name) for name in wanted}, min_strength)
+            edges = [
+                (told_from(edge, memory_id), edge)
+                for edge in tx.find(MemoryRelationship, _EVERYWHERE, And(ends, along))
+            ]
+            chosen = [(told, edge) for told, edge in edges if wanted is None or told[0] in wanted]
+            seen = _seen(tx, {other for (_, other), _ in chosen}, scope)
+        found = [Related(name, seen[other], edge) for (name, other), edge in chosen if other in seen]
+        return sorted(found, key=lambda each: (-each.strength, each.relation, each.memory.id))[:limit]
+
+    def neighbours(
+        self,
+        memory_id: str,
+        scope: Scope,
+        *,
+        relations: Iterable[str] | None = None,
+        direction: Direction = "both",
+        max_depth: int = 1,
+        min_strength: float = 0.0,
+        limit: int = 100,
+    ) -> list[Neighbour]:
+        """The memories that relationships lead to, nearest first, up to so many steps away."""
+        along, turned = _wanted(relations, direction, min_strength)
+        with self._storage.snapshot() as tx:
+            _required(tx, memory_id, scope)
+            shown = visible(scope, clock.now())
+            reached = tx.reachable([memory_id], scope, shown, along, turned, max_depth, limit)
+            depths = {memory_id: 0, **{each.id: each.depth for each in reached}}
+            graph = Graph(_edges_among(tx, list(depths), along), turned)
+            seen = _seen(tx, {each.id for each in reached}, scope)
+        found: list[Neighbour] = []
+        for each in reached:
+            before, edge = graph.step_to(each.id, depths)
+            found.append(Neighbour(seen[each.id], each.depth, told_from(edge, before)[0], before))
+        return found
+
+    def paths(
+        self,
+        from_id: str,
+        to_id: str,
+        scope: Scope,
+        *,
+        relations: Iterable[str] | None = None,
+        direction: Direction = "both",
+        max_depth: int = 4,
+        min_strength: float = 0.0,
+        limit: int = 10,
+    ) -> list[Path]:
+        """The ways from one memory to another that pass no memory twice, shortest first."""
+        if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= _MOST_PATHS:
+            raise ValidationError("paths", "limit", limit, f"must be a whole number from 1 to {_MOST_PATHS}")
+        along, turned = _wanted(relations, direction, min_strength)
+        with self._storage.snapshot() as tx:
+            for each in (from_id, to_id):
+                _required(tx, each, scope)
+            shown = visible(scope, clock.now())
+            there, back = (
+                {
+                    start: 0,
+                    **{r.id: r.depth for r in tx.reachable([start], scope, shown, along, way, max_depth, _MOST_NODES)},
+                }
+                for start, way in ((from_id, turned), (to_id, _OPPOSITE[turned]))
+            )
+            between = [each for each in there if each in back and there[each] + back[each] <= max_depth]
+            graph = Graph(_edges_among(tx, between, along), turned)
+        return graph.paths(from_id, to_id, {each: back[each] for each in between}, max_depth, limit)
+
+    def _require_both(self, tx: Transaction, ends: Ends, scope: Scope) -> None:
+        for each in (ends.from_id, ends.to_id):
+            _required(tx, each, scope)
+
+
+def evidence_of(edge: MemoryRelationship) -> tuple[Evidence, ...]:
+    """The evidence that a stored relationship carries."""
+    said = edge.metadata.get("evidence")
+    return tuple(Evidence.from_json(each) for each in said if isinstance(each, dict)) if isinstance(said, list) else ()
+
+
+def relationship_id(ends: Ends) -> str:
+    """The id of a relationship: the same whoever finds it, so that two writers meet at one row."""
+    return hashlib.sha256("\n".join(ends).encode()).hexdigest()[:32]
+
+
+def _new(ends: Ends, by: Attribution, **fields: object) -> MemoryRelationship:
+    values: JsonObject = {
+        "id": relationship_id(ends),
+        "from_memory_id": ends.from_id,
+        "to_memory_id": ends.to_id,
+        "relationship_type": ends.relation,
+        "created_by": by.author,
+    }
+    return MemoryRelationship(**values, **fields)  # type: ignore[arg-type]
+
+
+def _with_evidence(edge: MemoryRelationship, evidence: Iterable[Evidence]) -> MemoryRelationship:
+    every = {(each.kind, each.detail): each for each in (*evidence_of(edge), *evidence)}
+    metadata = {**edge.metadata, "evidence": [each.to_json() for _, each in sorted(every.items())]}
+    strength = combined(every.values()) if edge.auto_detected else edge.strength
+    return edge.replace(metadata=metadata, strength=strength)
+
+
+def _known(tx: Transaction, ends: Ends) -> MemoryRelationship | None:
+    same = And(
+        Compare("from_memory_id", "eq", ends.from_id),
+        Compare("to_memory_id", "eq", ends.to_id),
+        Compare("relationship_type", "eq", ends.relation),
+    )
+    found = tx.find(MemoryRelationship, _EVERYWHERE, same, limit=1)
+    return found[0] if found else None
+
+
+def _refuse_circle(tx: Transaction, ends: Ends) -> None:
+    if _closes_circle(tx, ends):
+        raise ValidationError(
+            "relationship",
+            "relationship_type",
+            ends.relation,
+            f"would make a circle: {ends.to_id} {ends.relation} {ends.from_id} already, directly or over others",
+        )
+
+
+def _closes_circle(tx: Transaction, ends: Ends) -> bool:
+    if ends.relation not in ACYCLIC or _known(tx, ends) is not None:
+        return False
+    along = Compare("relationship_type", "eq", ends.relation)
+    reached = tx.reachable([ends.to_id], _EVERYWHERE, along=along, direction="out", max_depth=16, limit=_MOST_NODES)
+    return any(each.id == ends.from_id for each in reached)
+
+
+def _required(tx: Transaction, memory_id: str, scope: Scope) -> Memory:
+    found = _seen(tx, {memory_id}, scope)
+    if memory_id not in found:
+        raise NotFoundError("memory", memory_id)
+    return found[memory_id]
+
+
+def _seen(tx: Transaction, ids: set[str], scope: Scope) -> dict[str, Memory]:
+    where = And(In("id", sorted(ids)), visible(scope, clock.now()))
+    return {memory.id: memory for memory in tx.find(Memory, scope, where)}
+
+
+def _along(stored: Iterable[str] | None, min_strength: float) -> Predicate:
+    parts: list[Predicate] = [] if stored is None else [In("relationship_type", sorted(stored))]
+    if min_strength > 0:
+        parts.append(Compare("strength", "ge", min_strength))
+    return And(*parts)
+
+
+def _wanted(relations: Iterable[str] | None, direction: Direction, min_strength: float) -> tuple[Predicate, Direction]:
+    """Which stored relationships to follow, and in which direction of theirs."""
+    if relations is None:
+        return _along(None, min_strength), direction
+    names = [relations] if isinstance(relations, str) else list(relations)
+    wanted = [checked_relation(name) for name in names]
+    turned = {is_inverse(name) for name in wanted}
+    if direction != "both" and len(turned) == 2:
+        reason = "cannot mix relations with inverse ones where a direction is given; ask for each alone"
+        raise ValidationError("traversal", "relations", wanted, reason)
+    way = _OPPOSITE[direction] if turned == {True} and direction in _OPPOSITE else direction
+    return _along({stored_relation(name) for name in wanted}, min_strength), way
+
+
+def _edges_among(tx: Transaction, ids: Sequence[str], along: Predicate) -> list[MemoryRelationship]:
+    inside = And(In("from_memory_id", ids), In("to_memory_id", ids), along)
+    return tx.find(MemoryRelationship, _EVERYWHERE, inside) if ids else []

@@ -1,0 +1,102 @@
+"""How memories stand to each other: the known relations, their inverses, and the one way each is stored.
+
+A relation and its inverse are one row, stored in the direction of the first; one that holds both ways is stored from
+the lower id to the higher. So "a resolved_by b" and "b resolves a" cannot both be there, nor contradict each other.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+from typing import NamedTuple
+
+from alma.errors import ValidationError
+from alma.model.memory import MemoryRelationship
+
+
+class Relation(StrEnum):
+    """The relations that have a meaning of their own; any other name is a custom one, and directed."""
+
+    RELATES_TO = "relates_to"
+    CONTRADICTS = "contradicts"
+    SAME_CONTEXT = "same_context"
+    BUILDS_ON = "builds_on"
+    RESOLVES = "resolves"
+    SUPERSEDES = "supersedes"
+    REPLY_TO = "reply_to"
+    REFERENCES = "references"
+    FOLLOW_UP = "follow_up"
+    TEMPORAL_BEFORE = "temporal_before"
+    # The same relations, told from the other end.
+    BUILT_ON_BY = "built_on_by"
+    RESOLVED_BY = "resolved_by"
+    SUPERSEDED_BY = "superseded_by"
+    HAS_REPLY = "has_reply"
+    REFERENCED_BY = "referenced_by"
+    FOLLOWED_UP_BY = "followed_up_by"
+    TEMPORAL_AFTER = "temporal_after"
+
+
+SYMMETRIC = frozenset((Relation.RELATES_TO, Relation.CONTRADICTS, Relation.SAME_CONTEXT))
+ACYCLIC = frozenset((Relation.SUPERSEDES, Relation.TEMPORAL_BEFORE))
+"""Nothing replaces what replaced it, and nothing comes before what came before it."""
+
+_INVERSE: dict[str, str] = {
+    Relation.BUILT_ON_BY: Relation.BUILDS_ON,
+    Relation.RESOLVED_BY: Relation.RESOLVES,
+    Relation.SUPERSEDED_BY: Relation.SUPERSEDES,
+    Relation.HAS_REPLY: Relation.REPLY_TO,
+    Relation.REFERENCED_BY: Relation.REFERENCES,
+    Relation.FOLLOWED_UP_BY: Relation.FOLLOW_UP,
+    Relation.TEMPORAL_AFTER: Relation.TEMPORAL_BEFORE,
+}
+_TOLD_BACK = {stored: inverse for inverse, stored in _INVERSE.items()}
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
+
+
+class Ends(NamedTuple):
+    """A relation in the direction it is stored."""
+
+    relation: str
+    from_id: str
+    to_id: str
+
+
+def checked_relation(name: str) -> str:
+    """The relation's name in its one spelling: lower case, with underscores."""
+    spelled = re.sub(r"[\s\-]+", "_", name.strip().lower()) if isinstance(name, str) else ""
+    if _NAME.fullmatch(spelled) is None:
+        reason = "must be a name of letters, digits and underscores, for example relates_to or depends_on"
+        raise ValidationError("relationship", "relationship_type", name, reason)
+    return spelled
+
+
+def is_inverse(relation: str) -> bool:
+    """Whether this is the name of a relation told from its other end."""
+    return relation in _INVERSE
+
+
+def stored_relation(relation: str) -> str:
+    """The name under which a relation is stored, whichever end it is told from."""
+    return str(_INVERSE.get(relation, relation))
+
+
+def stored_ends(relation: str, from_id: str, to_id: str) -> Ends:
+    """How a relation between two memories is stored."""
+    name = checked_relation(relation)
+    if name in _INVERSE:
+        return Ends(stored_relation(name), to_id, from_id)
+    if name in SYMMETRIC and to_id < from_id:
+        return Ends(name, to_id, from_id)
+    return Ends(name, from_id, to_id)
+
+
+def told_from(edge: MemoryRelationship, memory_id: str) -> tuple[str, str]:
+    """What a stored relationship is called from one of its ends, and the other end.
+
+    A custom relation has no name for the way back and keeps its own.
+    """
+    name = edge.relationship_type
+    if memory_id == edge.from_memory_id:
+        return name, edge.to_memory_id
+    return str(_TOLD_BACK.get(name, name)), edge.from_memory_id

@@ -1,20 +1,18 @@
-from alma import AntiPattern, Heuristic, MemoryWriter, RetrievalEngine, UserPreference, open_storage
+from alma import ALMA
 
-store = open_storage(".alma/alma.db")  # one file, no server
-engine = RetrievalEngine(store)  # the embedding model runs on this machine
-helena = {"agent": "helena", "project_id": "shop"}
-form = "a form with more than five fields"
-MemoryWriter(store, engine.embedder).save_many(
-    [
-        Heuristic(id="h1", condition=form, strategy="validate it field by field", confidence=0.9, **helena),
-        AntiPattern(id="a1", pattern="sleeping before a form is sent", better_alternative="wait for it", **helena),
-        UserPreference(id="p1", user_id="ana", preference="short answers"),
-    ]
-)
-task = "How do I test a long form?"
-known = engine.retrieve(task, agent="helena", project_id="shop", user_id="ana")
-print(known.to_prompt(), end="\n\n")
-print("h1 was found by", " and ".join(known.explanation_of("h1").found_by))
-print("victor gets", engine.retrieve(task, agent="victor", project_id="shop").total_items, "memories")
-print("about cakes:", engine.retrieve("How do I bake a cake?", "helena", "shop").total_items)
-store.close()
+alma = ALMA.quickstart(project_id="shop")  # .alma/alma.db: one file, no server; the model runs on this machine
+tests = "test empty fields, an invalid email, then a valid submission"
+for form in ("login form", "sign-up form", "login form on mobile"):
+    alma.learn(agent="helena", task=f"Test the {form}", outcome="success", strategy_used=tests)
+for _ in range(3):
+    error = "TimeoutError: the page was not ready"
+    alma.learn("helena", "Test the checkout form", "failure", "wait with sleep(5)", error_message=error)
+alma.add_user_preference("ana", "style", "short answers, no emojis")
+
+task = "Test the login form of the new shop"
+known = alma.retrieve(task, agent="helena", user_id="ana")
+print(known.to_prompt(max_tokens=150))
+print("\nto do:", alma.recommend(task, agent="helena").strategy)
+print("victor knows", alma.retrieve(task, agent="victor").total_items, "things about it")
+print("about cakes:", alma.retrieve("How do I bake a cake?", agent="helena").total_items)
+alma.close()

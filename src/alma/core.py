@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -16,6 +17,7 @@ from alma.learning.forgetting import ForgettingEngine
 from alma.learning.protocols import Execution, Learned, LearningProtocol
 from alma.learning.recommendation import Assessed, Recommendation
 from alma.memory.archive import Archive
+from alma.memory.journal import Journal
 from alma.model.common import checked_name
 from alma.model.governance import Attribution
 from alma.model.learning import DomainKnowledge, UserPreference
@@ -64,6 +66,11 @@ class ALMA:
         self.learning.clean = self.door.clean
         get_emitter().watch(storage)
 
+    @cached_property
+    def journal(self) -> Journal:
+        """The general memories of this store: notes, decisions, conversations, and whatever else is remembered."""
+        return Journal(self.storage, self.door, self.retrieval)
+
     @property
     def embedder(self) -> EmbeddingProvider:
         """What turns text into vectors here."""
@@ -94,6 +101,8 @@ class ALMA:
 
     def close(self) -> None:
         """Release the store and its index; closing twice is fine."""
+        if "journal" in self.__dict__:
+            self.journal.close()
         self.door.close()
         self.retrieval.close()
         self.storage.close()

@@ -19,6 +19,7 @@ _ALL_TASKS, _SUCH_TASKS, _THIS_TASK, _STRATEGY, _STRATEGY_ON_SUCH_TASKS = 0.2, 0
 _NOISES = (0.1, 0.3, 1.0, 3.0)
 # How many outcomes the average counts as, when what a strategy does everywhere is estimated.
 _SHRINKING = 25.0
+_DOUBT = 4.0
 _LEAST_VARIANCE = 0.02
 
 
@@ -46,7 +47,8 @@ def averages(observed: Observations, strategies: int) -> Any:
     """How each strategy does everywhere, drawn towards what all of them do."""
     counts = np.bincount(observed.strategies, minlength=strategies)
     sums = np.bincount(observed.strategies, weights=observed.results, minlength=strategies)
-    overall = observed.results.mean() if len(observed) else 0.5
+    # A few successes are no proof that everything succeeds.
+    overall = (observed.results.sum() + 0.5 * _DOUBT) / (len(observed) + _DOUBT)
     return (sums + _SHRINKING * overall) / (counts + _SHRINKING)
 
 

@@ -12,6 +12,7 @@ from alma.errors import ValidationError
 from alma.learning.estimate import Estimate, Observations, averages, estimate, fitting_noise
 from alma.learning.evidence import Evidence, EvidenceReader
 from alma.learning.strategies import strategy_key
+from alma.model.belief import Belief
 from alma.model.learning import Heuristic
 from alma.model.scope import Scope
 from alma.storage.base import StorageBackend
@@ -24,7 +25,6 @@ _SAMPLED = 300
 _CURIOSITY = 1.0
 _NAMED = 5
 _UNKNOWN_NOISE = 1.0
-_Z = 1.645
 
 Same = Callable[[str, str], bool]
 
@@ -151,17 +151,24 @@ class Recommender:
         own = np.flatnonzero(known[evidence.strategies] == number) if len(evidence.ids) else np.zeros(0, dtype=int)
         tasks = np.array(evidence.tasks, dtype=int)[own]
         nearest_first = own[np.argsort(-alike[tasks], kind="stable")] if len(own) else own
-        expected, unsure = float(found.means[number]), float(found.deviations[number])
+        results = np.array(evidence.results)[own] if len(own) else np.zeros(0)
+        expected = float(found.means[number])
+        low, high = _belief(results, alike[tasks]).interval
         return Assessed(
             strategy=strategy,
             expected=expected,
-            lower_bound=max(0.0, expected - _Z * unsure),
-            upper_bound=min(1.0, expected + _Z * unsure),
+            lower_bound=min(expected, low),
+            upper_bound=max(expected, high),
             tried=len(own),
-            succeeded=round(float(np.array(evidence.results)[own].sum())) if len(own) else 0,
+            succeeded=round(float(results.sum())),
             outcome_ids=tuple(evidence.ids[i] for i in nearest_first[:_NAMED]),
             heuristic_ids=tuple(rule.id for rule in rules if self._is_same(rule.strategy, strategy))[:_NAMED],
         )
+
+
+def _belief(results: Any, alike: Any) -> Belief:
+    """What a strategy's own outcomes say, each as much as its task is alike."""
+    return Belief(float(results @ alike), float((1 - results) @ alike))
 
 
 def _checked(among: Iterable[str] | None, evidence: Evidence, rules: Sequence[Heuristic]) -> list[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
@@ -49,12 +49,11 @@ class Seen(NamedTuple):
 class Neighbourhood:
     """What is known around a new outcome: its lesson, and the outcomes on similar tasks, nearest first.
 
-    The neighbours of a lesson that was met just before are looked for when they are asked for.
+    A success of a lesson that was met just before says nothing new about its neighbours, so they are left out.
     """
 
     lesson_id: str
-    look: Callable[[], Sequence[Seen]]
-    is_familiar: bool = False
+    neighbours: Sequence[Seen] = ()
 
 
 def new_lesson_id(outcome: Outcome) -> str:
@@ -86,7 +85,7 @@ class LessonFinder:
         """The lesson of an outcome, new or known, and what happened on similar tasks."""
         familiar = self._recent.lesson_of(outcome)
         if familiar is not None:
-            return Neighbourhood(familiar, lambda: self._neighbours(outcome), is_familiar=True)
+            return Neighbourhood(familiar, () if outcome.success else self._neighbours(outcome))
         found = self._searched(outcome)
         self._recent.note(outcome, found.lesson_id)
         return found
@@ -96,8 +95,8 @@ class LessonFinder:
         strategy = outcome.strategy_used or ""
         for seen in neighbours:
             if seen.lesson_id is not None and self.same(strategy, seen.strategy_used or ""):
-                return Neighbourhood(seen.lesson_id, lambda: neighbours)
-        return Neighbourhood(self._known_rule(outcome) or new_lesson_id(outcome), lambda: neighbours)
+                return Neighbourhood(seen.lesson_id, neighbours)
+        return Neighbourhood(self._known_rule(outcome) or new_lesson_id(outcome), neighbours)
 
     def same(self, one: str, other: str) -> bool:
         """Whether two strategies are the same, in words or by meaning."""
@@ -137,13 +136,17 @@ class LessonFinder:
 
     def _known_rule(self, outcome: Outcome) -> str | None:
         """The heuristic that says so already, whoever wrote it."""
+        strategy = outcome.strategy_used or ""
+        return next((rule.id for rule in self.rules_near(outcome) if self.same(strategy, rule.strategy)), None)
+
+    def rules_near(self, outcome: Outcome) -> list[Heuristic]:
+        """The heuristics for tasks like this one."""
         vector = outcome.embedding
         if vector is None:
-            return None
+            return []
         near = self._index.search(Heuristic, vector, scope_of(outcome), limit=_KNOWN_RULES_LOOKED_AT)
         likely = [found.record_id for found in near if found.cosine >= _SIMILAR_TASKS_OF_A_TYPE]
-        rules = self._storage.get_many(Heuristic, likely, scope_of(outcome))
-        return next((rule.id for rule in rules if self.same(outcome.strategy_used or "", rule.strategy)), None)
+        return self._storage.get_many(Heuristic, likely, scope_of(outcome))
 
 
 class _RecentLessons:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from alma import clock
@@ -85,6 +85,14 @@ class _NeedsVector(Exception):
         self.text = text
 
 
+@dataclass
+class _Prepared:
+    """What is made ready outside of the transaction for a rule that is about to be made: vectors, and similar rules."""
+
+    vectors: dict[str, Vector | None] = field(default_factory=dict)
+    rules: Sequence[Heuristic] = ()
+
+
 class LearningProtocol:
     """VALIDATE, CHECK, COMPARE, COMMIT, TRIGGER: the only way from an outcome to a heuristic or an anti-pattern."""
 
@@ -115,13 +123,14 @@ class LearningProtocol:
         around = self._lessons.around(outcome)
         outcome = outcome.replace(lesson_id=around.lesson_id)
         by = Attribution(agent=execution.agent, reason="learned from an outcome")
-        vectors: dict[str, Vector | None] = {}
+        prepared = _Prepared()
         while True:
-            step = _Step(self, scope, outcome, around, vectors)
+            step = _Step(self, scope, outcome, around, prepared)
             try:
                 learned = self.storage.write(step.commit, by)
             except _NeedsVector as needed:
-                vectors[needed.text] = self._vector_of(needed.text)
+                prepared.vectors[needed.text] = self._vector_of(needed.text)
+                prepared.rules = self._lessons.rules_near(outcome)
                 continue
             self._trigger.learned(scope_of(outcome))
             return Learned(learned.outcome, learned.heuristic, learned.anti_pattern, (*notes, *learned.notes))
@@ -205,14 +214,14 @@ class _Step:
         scope: MemoryScope,
         outcome: Outcome,
         around: Neighbourhood,
-        vectors: Mapping[str, Vector | None],
+        prepared: _Prepared,
     ) -> None:
         self._protocol = protocol
         self._extractor = protocol.extractor
         self._scope = scope
         self._outcome = outcome
         self._around = around
-        self._vectors = vectors
+        self._prepared = prepared
         self._inside = scope_of(outcome)
         self._now = clock.now()
         self._notes: list[str] = []
@@ -243,21 +252,20 @@ class _Step:
         if not self._outcome.success or len(evidence.successes) < least:
             return None
         made = self._extractor.heuristic(evidence, self._now)
-        if made.confidence <= 0.5 or self._is_contradicted(tx, made):
+        if made.confidence <= 0.5:
             return None
         made = self._with_vector(made)
+        if self._is_contradicted(made):
+            return None
         tx.insert(made)
         return made
 
     # ------------------------------------------------------------------ COMPARE
 
-    def _is_contradicted(self, tx: Transaction, made: Heuristic) -> bool:
+    def _is_contradicted(self, made: Heuristic) -> bool:
         """Whether a rule that says the opposite is known better than this one."""
-        if self._outcome.embedding is None:
-            return False
-        for hit in tx.search_vector(Heuristic, self._outcome.embedding, self._inside, limit=8, exact=False):
-            known = hit.record
-            if hit.score < 0.5 or not contradicts(made.strategy, known.strategy):
+        for known in self._prepared.rules:
+            if not contradicts(made.strategy, known.strategy):
                 continue
             ours, theirs = (self._extractor.current_belief(rule, self._now).lower_bound for rule in (made, known))
             if theirs >= _WELL_KNOWN and theirs > ours:
@@ -274,8 +282,7 @@ class _Step:
         locked = tx.lock(AntiPattern, [anti_pattern_id(self._around.lesson_id)], self._inside)
         known = locked[0] if locked else None
         if self._outcome.success:
-            if not self._around.is_familiar or evidence is not None:
-                self._offer_alternative(tx)
+            self._offer_alternative(tx)
             return self._kept(tx, known, heuristic)
         evidence = evidence or self._evidence(tx)
         if known is not None:
@@ -301,14 +308,14 @@ class _Step:
 
     def _alternative(self) -> str | None:
         return best_alternative(
-            self._around.look(),
+            self._around.neighbours,
             lambda other: other.lesson_id == self._around.lesson_id,
             lambda outcomes: self._extractor.belief(outcomes, self._now),
         )
 
     def _offer_alternative(self, tx: Transaction) -> None:
         """Tell the warnings of similar tasks what did succeed, where they know nothing yet."""
-        failed = {seen.lesson_id for seen in self._around.look() if not seen.success and seen.lesson_id}
+        failed = {seen.lesson_id for seen in self._around.neighbours if not seen.success and seen.lesson_id}
         failed.discard(self._around.lesson_id)
         for known in tx.get_many(AntiPattern, [anti_pattern_id(lesson) for lesson in failed], self._inside):
             if known.better_alternative is None:
@@ -316,6 +323,6 @@ class _Step:
 
     def _with_vector(self, made: Made) -> Made:
         text = made.embedded_text()
-        if text not in self._vectors:
+        if text not in self._prepared.vectors:
             raise _NeedsVector(text)
-        return made.replace(embedding=self._vectors[text])
+        return made.replace(embedding=self._prepared.vectors[text])

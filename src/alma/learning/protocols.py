@@ -230,15 +230,15 @@ class _Step:
         """CHECK, COMPARE and COMMIT: all of it becomes visible together."""
         self._notes.clear()
         tx.save(self._outcome)
-        heuristic: Heuristic | None = None
         evidence: Evidence | None = None
-        for known in tx.lock(Heuristic, [self._around.lesson_id], self._inside):
-            heuristic = self._extractor.strengthened(known, self._outcome, self._now)
-            tx.save(heuristic)
+        heuristic = tx.change(Heuristic, self._around.lesson_id, self._inside, self._strengthened)
         if heuristic is None:
             evidence = self._evidence(tx)
             heuristic = self._new_heuristic(tx, evidence)
         return Learned(self._outcome, heuristic, self._anti_pattern(tx, heuristic, evidence), tuple(self._notes))
+
+    def _strengthened(self, known: Heuristic) -> Heuristic:
+        return self._extractor.strengthened(known, self._outcome, self._now)
 
     # ------------------------------------------------------------------ CHECK
 
@@ -317,6 +317,8 @@ class _Step:
         """Tell the warnings of similar tasks what did succeed, where they know nothing yet."""
         failed = {seen.lesson_id for seen in self._around.neighbours if not seen.success and seen.lesson_id}
         failed.discard(self._around.lesson_id)
+        if not failed:
+            return
         for known in tx.get_many(AntiPattern, [anti_pattern_id(lesson) for lesson in failed], self._inside):
             if known.better_alternative is None:
                 tx.update(AntiPattern, known.id, {"better_alternative": self._outcome.strategy_used}, self._inside)

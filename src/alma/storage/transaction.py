@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import datetime, timedelta
 from operator import attrgetter
@@ -127,12 +127,19 @@ class Transaction(Reading):
             spec_of(cls).field(name)
         if spec_of(cls).key in changes and changes[spec_of(cls).key] != record_id:
             raise ValidationError(spec_of(cls).kind, spec_of(cls).key, changes[spec_of(cls).key], "cannot be changed")
-        found = self._locked(spec_of(cls), _checked_keys(spec_of(cls), [record_id]), scope).get(record_id)
+        return self.change(cls, record_id, scope, lambda found: found.replace(**changes))
+
+    def change(self, cls: type[T], record_id: str, scope: Scope, changed: Callable[[T], T]) -> T | None:
+        """Replace a record by what is made of it as it is now; gives that, or None where there is none in the scope."""
+        spec = spec_of(cls)
+        found = self._locked(spec, _checked_keys(spec, [record_id]), scope).get(record_id)
         if found is None:
             return None
-        changed = found.replace(**changes)
-        self._write(spec_of(cls), [changed], {record_id: found})
-        return cast(T, changed)
+        made = changed(cast(T, found))
+        if made.key != found.key:
+            raise ValidationError(spec.kind, spec.key, made.key, "cannot be changed")
+        self._write(spec, [made], {record_id: found})
+        return made
 
     def increment(
         self,
@@ -147,13 +154,12 @@ class Transaction(Reading):
                 raise ValidationError(spec_of(cls).kind, name, by, "is no number and cannot be added to")
             if isinstance(by, bool) or not isinstance(by, int | float):
                 raise ValidationError(spec_of(cls).kind, name, by, "can only be added a number")
-        found = self._locked(spec_of(cls), _checked_keys(spec_of(cls), [record_id]), scope).get(record_id)
-        if found is None:
-            return None
-        added = {name: (getattr(found, name) or 0) + by for name, by in counters.items()}
-        changed = found.replace(**added, **(changes or {}))
-        self._write(spec_of(cls), [changed], {record_id: found})
-        return cast(T, changed)
+
+        def counted(found: T) -> T:
+            added = {name: (getattr(found, name) or 0) + by for name, by in counters.items()}
+            return found.replace(**added, **(changes or {}))
+
+        return self.change(cls, record_id, scope, counted)
 
     def count_reads(self, cls: type[Record], reads: Mapping[str, Reads]) -> None:
         """Add to the `access_count` of records and set when they were last read; unknown ids are passed over.

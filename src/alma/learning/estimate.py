@@ -15,6 +15,7 @@ import numpy as np
 # How much outcomes vary, in shares of their variance: with how hard all tasks are, how hard tasks like this are, how
 # hard this very task is, how good a strategy is, and how good it is on tasks like this.
 _ALL_TASKS, _SUCH_TASKS, _THIS_TASK, _STRATEGY, _STRATEGY_ON_SUCH_TASKS = 0.2, 0.6, 0.1, 0.05, 0.5
+_FORESEEABLE = _ALL_TASKS + _SUCH_TASKS + _STRATEGY + _STRATEGY_ON_SUCH_TASKS
 # How much outcomes vary for no reason at all; the evidence itself says which fits.
 _NOISES = (0.1, 0.3, 1.0, 3.0)
 # How many outcomes the average counts as, when what a strategy does everywhere is estimated.
@@ -37,7 +38,7 @@ class Observations:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """For each strategy the expected share of successes, and how unsure its own part of that is."""
+    """For each strategy the expected share of successes, and how unsure that is."""
 
     means: Any
     deviations: Any
@@ -59,12 +60,12 @@ def estimate(observed: Observations, alike: Any, among: Any, expected: Any, nois
     strategy does everywhere.
     """
     own = observed.strategies[None, :] == np.arange(len(expected))[:, None]
-    special = own * (_STRATEGY + _STRATEGY_ON_SUCH_TASKS * alike)[None, :]
     common = (_ALL_TASKS + _SUCH_TASKS * alike)[None, :]
+    telling = common + own * (_STRATEGY + _STRATEGY_ON_SUCH_TASKS * alike)[None, :]
     surprise = observed.results - expected[observed.strategies]
-    solved = np.linalg.solve(_covariance(observed, among, noise), np.column_stack([surprise, special.T]))
-    means = expected + (common + special) @ solved[:, 0]
-    left = _STRATEGY + _STRATEGY_ON_SUCH_TASKS - np.einsum("sn,ns->s", special, solved[:, 1:])
+    solved = np.linalg.solve(_covariance(observed, among, noise), np.column_stack([surprise, telling.T]))
+    means = expected + telling @ solved[:, 0]
+    left = _FORESEEABLE - np.einsum("sn,ns->s", telling, solved[:, 1:])
     spread = max(float(observed.results.var()), _LEAST_VARIANCE)
     return Estimate(np.clip(means, 0, 1), np.sqrt(np.maximum(left, 0) * spread))
 

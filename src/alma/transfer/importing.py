@@ -153,7 +153,7 @@ def _parcel(cls: type[Record], line: Mapping[str, Any]) -> Parcel:
 def _take_events(
     storage: StorageBackend, events: Sequence[AuditEvent], by: Attribution, report: TransferReport
 ) -> None:
-    """Add the events that the log does not have yet: it is never rewritten, and its numbers and chains do not travel."""
+    """Add the events that the log does not have yet: it is never rewritten; numbers and chains do not travel."""
 
     def take(tx: Transaction) -> int:
         moments = {event.created_at for event in events}

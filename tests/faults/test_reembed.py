@@ -86,7 +86,7 @@ def store(open_store: Open) -> Iterator[StorageBackend]:
 def check_found(store: StorageBackend, records: Sequence[Record]) -> None:
     """Each of these records is found first by what it says, in the new model."""
     for record in records:
-        [hit] = store.search_vector(type(record), NEW.encode(record.text()), EVERYWHERE, limit=1)
+        [hit] = store.search_vector(type(record), NEW.encode(record.embedded_text()), EVERYWHERE, limit=1)
         assert (hit.record.key, round(hit.score, 4)) == (record.key, 1.0)
 
 

@@ -227,9 +227,9 @@ class Archive:
     def _purge(self, tx: Transaction, rows: Sequence[ArchivedRecord], scope: Scope) -> int:
         held = tx.lock(ArchivedRecord, [row.id for row in rows], scope)
         for row in held:
-            cls = kind_named(row.kind)
-            if cls.spec.versioned:
-                tx.erase_history(cls, row.record_id, row.archived_at)
+            for record in (unpack(row).record, *unpack(row).dependents):
+                if record.spec.versioned:
+                    tx.erase_history(type(record), str(record.key), row.archived_at)
         tx.delete(ArchivedRecord, [row.id for row in held], scope)
         tx.save(*_events("purge", held, tx.by))
         return len(held)

@@ -9,6 +9,8 @@ import pytest
 
 from alma import ALMA, ConfigurationError, MemoryScope
 from alma.config.loader import load_settings, settings_from
+from alma.config.secrets import azure_vault
+from tests.support.key_vault import Credential, key_vault
 
 DOCUMENTED = """
 alma:
@@ -173,3 +175,14 @@ def test_postgres_is_opened_by_its_section(file: Path, postgres_dsn: str, monkey
     with ALMA.from_config(file) as alma:
         assert alma.learn("helena", "test", "success", "do it")
         assert alma.get_stats()["outcomes_count"] == 1
+
+
+def test_the_official_client_reads_a_secret_from_a_vault(tmp_path: Path) -> None:
+    with key_vault(tmp_path, {"db-password": "from the vault"}) as (address, certificate):
+        vault = azure_vault(
+            address, credential=Credential(), connection_verify=str(certificate), verify_challenge_resource=False
+        )
+        settings = settings_from({"project_id": "p", "postgres": {"password": "${KEYVAULT:db-password}"}}, vault=vault)
+        assert settings.postgres.password.reveal() == "from the vault"
+        with pytest.raises(ConfigurationError, match="'no-such' could not be read"):
+            settings_from({"project_id": "${KEYVAULT:no-such}"}, vault=vault)

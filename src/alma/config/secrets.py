@@ -45,19 +45,22 @@ def _meant(found: re.Match[str], vault: Vault, key: str, environment: Mapping[st
     return environment[name]
 
 
-def azure_vault(url: str | None) -> Vault:
-    """What asks the Key Vault at this address, opened when the first secret is asked for."""
+def azure_vault(url: str | None, **client_options: Any) -> Vault:
+    """What asks the Key Vault at this address, opened when the first secret is asked for.
+
+    `client_options` are those of the official client, for example another `credential` than the default one.
+    """
     clients: list[Any] = []
 
     def secret(name: str) -> str:
         if not clients:
-            clients.append(_client(url or os.environ.get("AZURE_KEY_VAULT_URL"), name))
+            clients.append(_client(url or os.environ.get("AZURE_KEY_VAULT_URL"), name, client_options))
         return _secret(clients[0], name)
 
     return secret
 
 
-def _client(url: str | None, name: str) -> Any:
+def _client(url: str | None, name: str, options: Mapping[str, Any]) -> Any:
     if not url:
         raise ConfigurationError(
             f"${{KEYVAULT:{name}}} needs the address of the vault: set azure.key_vault_url or AZURE_KEY_VAULT_URL"
@@ -67,7 +70,9 @@ def _client(url: str | None, name: str) -> Any:
         from azure.keyvault.secrets import SecretClient
     except ImportError as exc:
         raise MissingDependencyError("azure-keyvault-secrets", "azure") from exc
-    return SecretClient(vault_url=url, credential=DefaultAzureCredential())
+    chosen = dict(options)
+    credential = chosen.pop("credential", None) or DefaultAzureCredential()
+    return SecretClient(vault_url=url, credential=credential, **chosen)
 
 
 def _secret(client: Any, name: str) -> str:

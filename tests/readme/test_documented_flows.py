@@ -6,7 +6,6 @@ The example of graph memory on a Neo4j server is `tests/unit/test_create_graph_s
 
 from __future__ import annotations
 
-import logging
 import shutil
 import subprocess
 import sys
@@ -16,7 +15,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from alma import ALMA, Context, RunResult, ScopeViolationError, create_harness
+from alma import ALMA, Context, Outcome, RunResult, Scope, ScopeViolationError, create_harness
 from alma.confidence import ConfidenceEngine
 from alma.domains import DomainMemoryFactory, get_research_schema
 from alma.extraction import AutoLearner
@@ -117,9 +116,11 @@ def test_the_harness_puts_memories_into_its_prompt_and_learns_from_the_run(alma:
 
 def test_a_domain_is_a_memory_of_its_own(alma: ALMA) -> None:
     factory = DomainMemoryFactory()
-    research = factory.create_alma(get_research_schema(), "my-research-project", storage=alma.storage)
-    research.learn("ada", "Compare the surveys", "success", "Read the methods before the results")
-    assert "Read the methods" in research.retrieve("Compare two surveys", "ada").to_prompt()
+    with factory.create_alma(get_research_schema(), "my-research-project") as research:
+        research.learn("ada", "Compare the surveys", "success", "Read the methods before the results")
+        assert "Read the methods" in research.retrieve("Compare two surveys", "ada").to_prompt()
+    # It is kept where the configuration says.
+    assert alma.storage.count(Outcome, Scope(project_id="my-research-project")) == 1
     assert not alma.retrieve("Compare two surveys", "ada").outcomes
     schema = factory.create_schema(
         "sales",
@@ -261,10 +262,3 @@ def test_the_extension_can_be_made_by_hand(postgres_dsn: str) -> None:
         connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
     with ALMA.quickstart(postgres_dsn, "my-project", embedding_provider="mock") as alma:
         assert alma.learn("helena", "Test login form", "success", STRATEGY)
-
-
-def test_what_happens_is_logged_under_one_name(alma: ALMA, caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.DEBUG, logger="alma"):
-        remember_login_tests(alma)
-        alma.retrieve("Test the login form validation", "helena")
-    assert all(record.name.split(".")[0] == "alma" for record in caplog.records if record.name.startswith("alma"))

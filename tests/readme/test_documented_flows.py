@@ -6,6 +6,7 @@ The example of graph memory on a Neo4j server is `tests/unit/test_create_graph_s
 
 from __future__ import annotations
 
+import logging
 import shutil
 import subprocess
 import sys
@@ -262,3 +263,15 @@ def test_the_extension_can_be_made_by_hand(postgres_dsn: str) -> None:
         connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
     with ALMA.quickstart(postgres_dsn, "my-project", embedding_provider="mock") as alma:
         assert alma.learn("helena", "Test login form", "success", STRATEGY)
+
+
+def test_the_log_tells_what_happens_and_nothing_of_what_was_said(alma: ALMA, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.DEBUG, logger="alma"):
+        alma.learn("helena", "Test login form", "success", STRATEGY)
+        alma.retrieve("Test the login form validation", "helena")
+        alma.forget()
+    said = [record for record in caplog.records if record.name.split(".")[0] == "alma"]
+    messages = [record.getMessage() for record in said]
+    for message in ("an outcome was learned", "memories were retrieved", "memories were forgotten"):
+        assert message in messages
+    assert not [record for record in said if "login" in str(record.__dict__) or STRATEGY in str(record.__dict__)]

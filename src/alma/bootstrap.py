@@ -103,6 +103,17 @@ def parts_of_file(path: str | Path) -> Parts:
     return _opened(load_settings(path))
 
 
+def store_of_file(
+    path: str | Path, embedder: EmbeddingProvider | None = None
+) -> tuple[StorageBackend, EmbeddingProvider]:
+    """The store that a configuration file describes, opened, and its provider of vectors unless one is given."""
+    from alma.config.loader import load_settings
+
+    settings = load_settings(path)
+    chosen = _embedder_of(settings) if embedder is None else embedder
+    return _storage_of(settings, chosen, None), chosen
+
+
 def parts_at(place: str | Path | None, project_id: str, given: Mapping[str, Any]) -> Parts:
     """A store at a path or URL, opened, with further keys of a configuration."""
     from alma.config.loader import settings_from

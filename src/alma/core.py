@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from functools import cached_property
@@ -31,6 +32,8 @@ from alma.storage.base import StorageBackend
 
 if TYPE_CHECKING:
     from alma.bootstrap import Parts
+
+_log = logging.getLogger("alma.core")
 
 DEFAULT_PROJECT = "default"
 # The documented words for where something comes from, and whose words these are.
@@ -128,6 +131,10 @@ class ALMA:
         scope = self.learning.validator.readable_scope(agent)
         found = self.retrieval.retrieve(task, agent, self.project_id, user_id, top_k, scope, **options)
         self.door.served(found, agent, self.scope(agent))
+        _log.debug(
+            "memories were retrieved",
+            extra={"agent": agent, "found": found.total_items, "milliseconds": found.retrieval_time_ms},
+        )
         return found
 
     def recommend(self, task: str, agent: str, among: Sequence[str] | None = None) -> Recommendation:
@@ -162,7 +169,7 @@ class ALMA:
         `task_type` is the domain that the agent's scope allows or forbids. `embedding` is the vector of the task, for
         callers who have it already. The answer is true, and has the outcome's fields.
         """
-        return self.learning.learn(
+        learned = self.learning.learn(
             Execution(
                 agent=self._agent(agent),
                 project_id=self.project_id,
@@ -177,6 +184,16 @@ class ALMA:
                 metadata=metadata,
             )
         )
+        _log.debug(
+            "an outcome was learned",
+            extra={
+                "agent": learned.outcome.agent,
+                "outcome_id": learned.outcome.id,
+                "heuristic_id": learned.heuristic and learned.heuristic.id,
+                "anti_pattern_id": learned.anti_pattern and learned.anti_pattern.id,
+            },
+        )
+        return learned
 
     def add_user_preference(
         self, user_id: str, category: str, preference: str, source: str = "explicit_instruction"
@@ -211,7 +228,9 @@ class ALMA:
         They are in the archive, from where `restore` brings them back, until `purge` deletes them for good.
         """
         scope = self.scope(None if agent is None else self._agent(agent))
-        return self.forgetting.forget(scope, older_than_days, below_confidence, Attribution(agent=agent))
+        forgotten = self.forgetting.forget(scope, older_than_days, below_confidence, Attribution(agent=agent))
+        _log.debug("memories were forgotten", extra={"agent": agent, "forgotten": forgotten})
+        return forgotten
 
     def restore(self, ids: str | Iterable[str]) -> list[Record]:
         """Bring forgotten, archived, merged or quarantined memories of this project back, by their ids."""

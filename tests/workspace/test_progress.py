@@ -44,7 +44,12 @@ def test_the_documented_example_runs_without_a_store() -> None:
         agent="Victor",
     )
     tracker.update_status(item.id, "in_progress")
-    assert tracker.get_next_item(strategy="priority") is None
+    # What was begun is to be finished, as long as nothing else waits, and by whoever began it.
+    assert tracker.get_next_item(strategy="priority") == tracker.require_item(item.id)
+    assert tracker.get_next_item(agent="Victor") == tracker.require_item(item.id)
+    assert tracker.get_next_item(agent="Helena") is None
+    assert tracker.claim_next("Victor") is None
+    assert tracker.get_next_items() == []
     other = tracker.create_work_item(title="Write the release notes")
     assert tracker.get_next_item(strategy="priority") == other
 

@@ -19,6 +19,7 @@ _HOME_OF = {
     "NullCache": "alma.cache.base",
     "RetrievalCache": "alma.cache.local",
     "RedisCache": "alma.cache.redis",
+    "create_cache": "alma.bootstrap",
 }
 
 __all__ = [*_HOME_OF]

@@ -50,7 +50,9 @@ def _parsed(file: Path) -> Any:
     try:
         return yaml.safe_load(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise ConfigurationError(f"there is no configuration at {file}; write one with  alma init") from None
+        raise ConfigurationError(
+            f"there is no configuration at {file}; create it, or open a memory without one by ALMA.quickstart()"
+        ) from None
     except (OSError, UnicodeDecodeError) as exc:
         raise ConfigurationError(f"{file} cannot be read: {exc}") from exc
     except yaml.YAMLError as exc:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
-from alma.bootstrap import create_embedder, open_storage
+from alma.bootstrap import create_embedder, open_storage, store_of_file
 from alma.core import ALMA
 from alma.domains.prebuilt import PREBUILT
 from alma.domains.schema import DomainSchema
@@ -24,6 +24,7 @@ from alma.storage.base import StorageBackend
 
 _log = logging.getLogger("alma.domains")
 
+DEFAULT_CONFIGURATION = ".alma/config.yaml"
 DEFAULT_PLACE = ".alma/alma.db"
 _EVERYWHERE = Scope.everywhere()
 _PREFIX = "domain_schema."
@@ -71,21 +72,22 @@ class DomainMemoryFactory:
         schema: DomainSchema | str,
         project_id: str,
         storage: StorageBackend | str | None = None,
-        embedding_provider: EmbeddingProvider | str = "local",
+        embedding_provider: EmbeddingProvider | str | None = None,
         agents: Iterable[str] | None = None,
         **engine_options: Any,
     ) -> ALMA:
         """A memory for a domain, in which agents learn what its schema says.
 
-        Without `storage`, a store or its path or URL, the memory is in the SQLite file `.alma/alma.db` of the working
-        directory, as it is where a configuration names no other place. Every agent has the scope of the schema; with
-        `agents` only those named may learn. `engine_options` are those of `RetrievalEngine`.
+        Without `storage`, a store or its path or URL, the memory is where `.alma/config.yaml` of the working directory
+        says, with the provider it names; where there is no such file, in the SQLite file `.alma/alma.db` with the local
+        model. Every agent has the scope of the schema; with `agents` only those named may learn. `engine_options` are
+        those of `RetrievalEngine`.
         """
         chosen = self._schema(schema)
         names = (f"{chosen.name}_agent",) if agents is None else _agent_names(agents)
         scopes = {name: chosen.scope_of(name) for name in names}
-        embedder = create_embedder(embedding_provider) if isinstance(embedding_provider, str) else embedding_provider
-        store = _opened(storage, embedder)
+        given = create_embedder(embedding_provider) if isinstance(embedding_provider, str) else embedding_provider
+        store, embedder = _opened(storage, given)
         try:
             engine = RetrievalEngine(store, embedder, **engine_options)
             learning = LearningProtocol(store, embedder, engine.index, scopes)
@@ -185,11 +187,16 @@ def _agent_names(agents: Iterable[str]) -> tuple[str, ...]:
     return names
 
 
-def _opened(storage: StorageBackend | str | None, embedder: EmbeddingProvider) -> StorageBackend:
+def _opened(
+    storage: StorageBackend | str | None, given: EmbeddingProvider | None
+) -> tuple[StorageBackend, EmbeddingProvider]:
+    if storage is None and Path(DEFAULT_CONFIGURATION).is_file():
+        return store_of_file(DEFAULT_CONFIGURATION, given)
+    embedder = create_embedder("local") if given is None else given
     if isinstance(storage, StorageBackend):
-        return storage
+        return storage, embedder
     place = DEFAULT_PLACE if storage is None else storage
     opened = open_storage(place, embedding_dim=embedder.dimension, embedding_model=embedder.model)
     if storage is None:
         _log.info("a memory was opened at the usual place", extra={"place": str(Path(place).absolute())})
-    return opened
+    return opened, embedder

@@ -48,6 +48,16 @@ def ranked(open_items: Sequence[WorkItem], strategy: Strategy, agent: str | None
     return sorted(mine, key=_key(strategy, open_items))
 
 
+def begun(open_items: Sequence[WorkItem], strategy: Strategy, agent: str | None) -> list[WorkItem]:
+    """The items that somebody is working on, the next one first; for an agent, its own."""
+    mine = (
+        item
+        for item in open_items
+        if item.status is WorkItemStatus.IN_PROGRESS and (agent is None or item.agent == agent)
+    )
+    return sorted(mine, key=_key(strategy, open_items))
+
+
 def effort_minutes(item: WorkItem) -> int:
     """How long an item may take: its estimate, or a guess that leaves estimated small ones in front."""
     if item.estimate_minutes is not None:

@@ -16,7 +16,7 @@ from alma.model.query import And, Compare, In, Order, Predicate
 from alma.model.scope import Scope
 from alma.model.workspace import ProgressLog, WorkItem, WorkItemStatus
 from alma.progress import changes
-from alma.progress.strategies import OPEN, Strategy, ranked
+from alma.progress.strategies import OPEN, Strategy, begun, ranked
 from alma.progress.summary import ProgressSummary
 
 if TYPE_CHECKING:
@@ -181,11 +181,15 @@ class ProgressTracker:
     # ------------------------------------------------------------------ what is next
 
     def get_next_item(self, strategy: Strategy | str = Strategy.PRIORITY, agent: str | None = None) -> WorkItem | None:
-        """The pending item to start next, or None; for an agent, one of its own or of nobody's.
+        """The item to work on next: a pending one, or where none is left, one that was begun; None when all is done.
 
-        Strategies: priority, blocked_unblock, quick_win, fifo. Nothing is reserved by asking; `claim_next` does that.
+        An agent is given its own items and those of nobody, and of those begun only its own. Strategies: priority,
+        blocked_unblock, quick_win, fifo. Nothing is reserved by asking; `claim_next` does that.
         """
-        return next(iter(self.get_next_items(1, strategy, agent)), None)
+        chosen = Strategy.parse(strategy)
+        with self._storage.snapshot() as tx:
+            open_items = self._open(tx)
+        return next(iter(ranked(open_items, chosen, agent) or begun(open_items, chosen, agent)), None)
 
     def get_next_items(
         self, limit: int = 5, strategy: Strategy | str = Strategy.PRIORITY, agent: str | None = None

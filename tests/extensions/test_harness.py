@@ -238,18 +238,6 @@ def test_a_context_of_another_project_remembers_and_learns_there(harness: Harnes
     assert alma.project_id == "shop"
 
 
-@on_each_database
-def test_a_run_in_another_project_also_knows_what_the_memory_of_the_harness_knows(harness: Harness, alma: ALMA) -> None:
-    alma.learn("helena", TASK, "success", "try each field by itself")
-    elsewhere = Context(task=TASK, project_id="my-app")
-    harness.run(elsewhere, lambda prompt: RunResult(success=True, strategy_used="fill in the whole form at once"))
-    result = harness.run(elsewhere)
-    assert "try each field by itself" in result.prompt
-    assert "fill in the whole form at once" in result.prompt
-    assert len(harness.pre_run(elsewhere).outcomes) == 2
-    assert [each.strategy_used for each in harness.pre_run(Context(task=TASK)).outcomes] == ["try each field by itself"]
-
-
 # ---------------------------------------------------------------------- what may be learned
 
 

@@ -105,11 +105,13 @@ def test_an_agent_learns_only_what_its_scope_allows(alma: ALMA) -> None:
 def test_the_harness_puts_memories_into_its_prompt_and_learns_from_the_run(alma: ALMA) -> None:
     remember_login_tests(alma)
     harness = create_harness("coding", "helena", alma)
+    assert STRATEGY in harness.run(Context(task="Test the login form validation")).prompt
     context = Context(
         task="Test the login form validation",
         project_id="my-app",
     )
-    assert STRATEGY in harness.run(context).prompt
+    # Another project knows nothing of this one's.
+    assert STRATEGY not in harness.run(context).prompt
     ran = harness.run(context, lambda prompt: RunResult(success=True, strategy_used="Tab through every field"))
     assert ran.learned
     assert "Tab through every field" in harness.run(context).prompt

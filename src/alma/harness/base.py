@@ -65,9 +65,8 @@ class Setting:
 class Context:
     """What one run is about: the task, for whom and in which project, and whatever else it is given.
 
-    Without a `project_id` it is the project of the memory; a run in another one is learned there. `task_type` is the
-    category in which it is learned, `strategy` how it is to be done, where that is known beforehand. `inputs` are shown
-    in the prompt as data.
+    Without a `project_id` it is the project of the memory. `task_type` is the category in which the run is learned,
+    `strategy` how it is to be done, where that is known beforehand. `inputs` are shown in the prompt as data.
     """
 
     task: str

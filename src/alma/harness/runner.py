@@ -84,15 +84,8 @@ class Harness:
     # ------------------------------------------------------------------ the steps
 
     def pre_run(self, context: Context) -> MemorySlice:
-        """What the agent remembers that matters for this task.
-
-        A run in another project remembers what happened there, and what the memory it was given knows.
-        """
-        there = self._memory_of(context)
-        found = self._found(there, context)
-        return found if there is self._memory else found.joined(self._found(self._memory, context), self.top_k)
-
-    def _found(self, alma: ALMA, context: Context) -> MemorySlice:
+        """What the agent remembers that matters for this task."""
+        alma = self._memory_of(context)
         return alma.retrieve(
             context.task, self.agent.name, user_id=context.user_id, top_k=self.top_k, session_id=context.session_id
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from alma.errors import NotFoundError
@@ -101,27 +101,6 @@ class MemorySlice:
     def ranked(self) -> list[Record]:
         """Every memory, the best of any kind first."""
         return sorted(self, key=lambda record: -self._score(record))
-
-    def joined(self, other: MemorySlice, top_k: int) -> MemorySlice:
-        """The memories of two answers to one question: of each kind the best, and none twice."""
-        known = replace(self, explanations={**other.explanations, **self.explanations})
-        names = (*_NAMES.values(), "instructions")
-        best: dict[str, Any] = {name: known._best(getattr(self, name), getattr(other, name), top_k) for name in names}
-        kept = {str(record.key) for records in best.values() for record in records}
-        return replace(
-            self,
-            **best,
-            explanations={key: why for key, why in known.explanations.items() if key in kept},
-            retrieval_time_ms=(self.retrieval_time_ms or 0.0) + (other.retrieval_time_ms or 0.0),
-            degraded=self.degraded or other.degraded,
-            from_cache=self.from_cache and other.from_cache,
-        )
-
-    def _best(self, first: Sequence[Record], second: Sequence[Record], top_k: int) -> Sequence[Record]:
-        unique = {str(record.key): record for record in (*first, *second)}
-        # Of each answer alone there may be more than that, as what a user prefers is never left out.
-        limit = max(top_k, len(first), len(second))
-        return sorted(unique.values(), key=lambda record: -self._score(record))[:limit]
 
     def to_prompt(self, max_tokens: int = DEFAULT_PROMPT_TOKENS) -> str:
         """The memories as text for a language model, never longer than the budget."""

@@ -137,16 +137,3 @@ def test_a_slice_shows_what_it_holds_and_not_how_it_works() -> None:
     assert text.startswith("MemorySlice(heuristics=(Heuristic(id='h1'")
     assert "query='q'" in text
     assert "function" not in text
-
-
-def test_two_answers_are_joined_by_the_best_of_both_and_nothing_comes_twice() -> None:
-    rules = [make.a_heuristic(id=f"rule {n}") for n in range(4)]
-    why = {
-        rule.id: Explanation("heuristic", rule.id, score, {}) for rule, score in zip(rules, (4, 3, 2, 1), strict=True)
-    }
-    one = MemorySlice(heuristics=rules[1:3], explanations={rule.id: why[rule.id] for rule in rules[1:3]})
-    other = MemorySlice(heuristics=[rules[0], rules[1], rules[3]], explanations=why, degraded="the index is down")
-    joined = one.joined(other, top_k=2)
-    assert [rule.id for rule in joined.heuristics] == ["rule 0", "rule 1", "rule 2"]
-    assert set(joined.explanations) == {"rule 0", "rule 1", "rule 2"}
-    assert joined.degraded == "the index is down"

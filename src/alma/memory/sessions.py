@@ -12,6 +12,7 @@ from alma.errors import NotFoundError, ScopeViolationError, ValidationError
 from alma.memory.handoffs import Notes, has_handoff
 from alma.memory.merging import merged
 from alma.memory.screening import Screen, screened, without_secrets
+from alma.memory.summary import summarize
 from alma.memory.visible import memories_of
 from alma.model.fields import JsonObject
 from alma.model.governance import ANONYMOUS, Attribution
@@ -37,13 +38,21 @@ class Switched:
     previous: Session | None
 
 
+def most_telling(session: Session, memories: Sequence[Memory]) -> str:
+    """The summary that needs no language model: the sentences that tell most."""
+    return summarize(memories).text
+
+
 class Sessions:
-    """The sessions of a store; of those that have not ended, the one that was active last is the current one."""
+    """The sessions of a store; of those that have not ended, the one that was active last is the current one.
+
+    `summarise` makes the summary of a session that ends without one; with None none is made.
+    """
 
     def __init__(
         self,
         storage: StorageBackend,
-        summarise: Summarise | None = None,
+        summarise: Summarise | None = most_telling,
         screen: Screen = without_secrets,
     ) -> None:
         self._storage = storage

@@ -22,7 +22,7 @@ from alma.model.learning import AntiPattern, Heuristic, Outcome
 from alma.model.query import Compare, Order
 from alma.model.scope import MemoryScope
 from alma.model.vector import Vector
-from alma.redaction import Masked, redact_text
+from alma.redaction.redactor import Masked, redact_text
 from alma.storage.base import StorageBackend
 from alma.storage.transaction import Transaction
 from alma.vectors.base import VectorIndex

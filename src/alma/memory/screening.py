@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol, TypeVar
 
 from alma.model.record import Record
-from alma.redaction import redact_record
+from alma.redaction.redactor import redact_record
 
 T = TypeVar("T", bound=Record)
 

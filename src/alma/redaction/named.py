@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from alma.model.text import STOP_WORDS
-from alma.redaction.shapes import MARK, Span, is_placeholder, looks_random
+from alma.redaction.secrets import MARK, Span, is_placeholder, looks_random
 
 _PASSWORD = r"pass(?:word|wd|phrase|code)|pwd|\bpin\b"
 _STRONG = (

@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeVar
 from alma.model.fields import FieldType, MaxLength
 from alma.model.record import FieldSpec, Record
 from alma.redaction.named import is_secret_name, may_be_secret, named_spans
-from alma.redaction.shapes import MARK, SHAPES, Rule, Span
+from alma.redaction.secrets import MARK, SHAPES, Rule, Span
 
 T = TypeVar("T", bound=Record)
 

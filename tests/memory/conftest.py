@@ -15,21 +15,6 @@ from alma.retrieval.writing import MemoryWriter
 from alma.storage.base import StorageBackend
 
 
-@pytest.fixture(scope="session")
-def local() -> EmbeddingProvider:
-    """The local model, loaded once for all tests."""
-    return create_embedder("local")
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """Where a new store of each kind is."""
-    if request.param == "postgresql":
-        dsn: str = request.getfixturevalue("postgres_dsn")
-        return dsn
-    return str(tmp_path / "alma.db")
-
-
 @pytest.fixture
 def store(place: str) -> Iterator[StorageBackend]:
     with open_storage(place) as storage:

@@ -138,8 +138,26 @@ def test_a_filter_of_the_repository_is_not_run(repository: Path, tmp_path: Path)
     git(repository, "config", "filter.evil.clean", f"touch {mark}; cat")
     git(repository, "config", "core.fsmonitor", f"touch {mark}")
     (repository / ".gitattributes").write_text("*.txt filter=evil\n")
-    (repository / "a.txt").write_text("changed")
-    read_git_context(repository)
+    # Of the same length, so that git has to look inside.
+    (repository / "a.txt").write_text("b")
+    assert known(repository).dirty is True
+    assert not mark.exists()
+
+
+def test_a_submodule_runs_none_of_its_programs(repository: Path, tmp_path: Path) -> None:
+    mark = tmp_path / "ran"
+    inner = repository / "inner"
+    inner.mkdir()
+    git(inner, "init", "-q")
+    (inner / "b.txt").write_text("a")
+    git(inner, "add", "b.txt")
+    git(inner, "commit", "-q", "-m", "inner")
+    git(repository, "-c", "advice.addEmbeddedRepo=false", "add", "inner")
+    git(repository, "commit", "-q", "-m", "with a submodule")
+    git(inner, "config", "filter.evil.clean", f"touch {mark}; cat")
+    (inner / ".git" / "info" / "attributes").write_text("*.txt filter=evil\n")
+    (inner / "b.txt").write_text("b")
+    assert known(repository).dirty is False
     assert not mark.exists()
 
 

@@ -11,8 +11,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from alma.bootstrap import create_embedder, open_storage
-from alma.embeddings.base import EmbeddingProvider
+from alma.bootstrap import open_storage
 from alma.embeddings.mock import MockEmbedder
 from alma.retrieval.writing import MemoryWriter
 from alma.storage.base import StorageBackend
@@ -34,15 +33,6 @@ def postgres_dsn(postgres: PostgresServer, furnished: str) -> Iterator[str]:
     name = f"test_{uuid.uuid4().hex}"
     yield postgres.create_database(name, furnished)
     postgres.drop_database(name)
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """Where a new database is to be."""
-    if request.param == "postgresql":
-        dsn: str = request.getfixturevalue("postgres_dsn")
-        return dsn
-    return str(tmp_path / "alma.db")
 
 
 @pytest.fixture
@@ -78,9 +68,3 @@ def tamper(place: str) -> Tamper:
             return lite.execute(statement).rowcount
 
     return run
-
-
-@pytest.fixture(scope="session")
-def local() -> EmbeddingProvider:
-    """The local model, loaded once for all tests."""
-    return create_embedder("local")

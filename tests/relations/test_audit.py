@@ -313,8 +313,8 @@ def test_a_limit_must_make_sense(store: StorageBackend) -> None:
     [
         ({"password": "x", "userToken": "y", "max_tokens": 5},
          {"password": "***", "userToken": "***", "max_tokens": 5}),
-        ({"q": "use Bearer abcdefghijkl now"}, {"q": "use *** now"}),
-        ({"url": "postgresql://ana:hunter2@db/x"}, {"url": "postgresql://***@db/x"}),
+        ({"q": "use Bearer abc123def456 now"}, {"q": "use Bearer [redacted:bearer_token] now"}),
+        ({"url": "postgresql://ana:hunter2@db/x"}, {"url": "postgresql://ana:[redacted:url_password]@db/x"}),
         ({"nested": {"Authorization": "z", "deep": [{"api_key": "k"}]}},
          {"nested": {"Authorization": "***", "deep": [{"api_key": "***"}]}}),
         ({"text": "long", "embedding": [1.0, 2.0]}, {"text": "(4 characters)", "embedding": "(2 items)"}),

@@ -13,42 +13,18 @@ from alma.clock import now
 from alma.errors import ValidationError
 from alma.memory.gaps import ContextGaps, Gap
 from alma.memory.relationships import Relationships
-from alma.model.memory import Memory
 from alma.model.scope import Scope
 from alma.storage.base import StorageBackend
 from alma.testing import builders as make
+from tests.relations.said import said, two_timeouts
 
 SHOP = Scope(project_id="shop")
-EVERYWHERE = Scope.everywhere()
-START = now() - timedelta(days=5)
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[StorageBackend]:
     with open_storage(str(tmp_path / "alma.db")) as storage:
         yield storage
-
-
-def said(store: StorageBackend, key: str, content: str, kind: str = "note", **values: object) -> Memory:
-    """A memory; the later it is said in a test, the later it was made."""
-    moment = START + timedelta(minutes=store.count(Memory, EVERYWHERE))
-    memory = make.a_memory(id=key, content=content, memory_type=kind, created_at=moment, **values)
-    store.save(memory)
-    return memory
-
-
-def two_timeouts(store: StorageBackend, **values: object) -> None:
-    for n in (1, 2):
-        session = f"s{n}"
-        said(
-            store,
-            f"e{n}",
-            f"TimeoutError calling the payment gateway, attempt {n}",
-            "error",
-            session_id=session,
-            **values,
-        )
-        said(store, f"f{n}", "Retry the payment gateway with backoff", "solution", session_id=session, **values)
 
 
 def gaps(store: StorageBackend, **options: object) -> list[Gap]:

@@ -30,21 +30,14 @@ class Received:
     body: dict[str, Any]
 
 
-class ScriptedServer(ABC):
-    """Replies in `script` come first, then those of `respond`."""
+class LocalServer:
+    """Serves on a free port inside of a with statement; its handlers know it as `owner`."""
 
-    def __init__(self) -> None:
-        self.script: deque[Reply] = deque()
-        self.received: list[Received] = []
+    def __init__(self, handler: type[SilentHandler]) -> None:
         self.released = threading.Event()
-        handler = type("Handler", (_Handler,), {"owner": self})
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (handler,), {"owner": self}))
         self._server.daemon_threads = True
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05})
-
-    @abstractmethod
-    def respond(self, request: Received) -> Reply:
-        """The proper answer."""
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -60,11 +53,31 @@ class ScriptedServer(ABC):
     def url(self) -> str:
         return f"http://127.0.0.1:{self._server.server_port}"
 
+
+class SilentHandler(BaseHTTPRequestHandler):
+    """A handler that logs nothing."""
+
+    def log_message(self, *_: object) -> None:
+        """Be silent."""
+
+
+class ScriptedServer(LocalServer, ABC):
+    """Replies in `script` come first, then those of `respond`."""
+
+    def __init__(self) -> None:
+        super().__init__(_Handler)
+        self.script: deque[Reply] = deque()
+        self.received: list[Received] = []
+
+    @abstractmethod
+    def respond(self, request: Received) -> Reply:
+        """The proper answer."""
+
     def answer(self, request: Received) -> Reply:
         return self.script.popleft() if self.script else self.respond(request)
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(SilentHandler):
     owner: ScriptedServer
 
     def do_POST(self) -> None:
@@ -81,9 +94,6 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(reply.body)
-
-    def log_message(self, *_: object) -> None:
-        """Be silent."""
 
 
 def error(status: int, message: str, headers: dict[str, str] | None = None, code: str | None = None) -> Reply:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from tests.support.http_server import LocalServer, SilentHandler
 
 
 @dataclass(frozen=True)
@@ -26,37 +26,23 @@ class Answer:
     hang: bool = False
 
 
-class WebhookServer:
+class WebhookServer(LocalServer):
     """Accepts whatever comes; answers in `script` come before that."""
 
     def __init__(self) -> None:
+        super().__init__(_Handler)
         self.script: deque[Answer] = deque()
         self.received: list[Delivery] = []
-        self.released = threading.Event()
-        handler = type("Handler", (_Handler,), {"owner": self})
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-        self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05})
-
-    def __enter__(self) -> WebhookServer:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.released.set()
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_port}/hook"
+        return f"{super().url}/hook"
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(SilentHandler):
     owner: WebhookServer
 
-    def do_POST(self) -> None:
+    def do_POST(self) -> None:  # noqa: N802 - http.server calls it by this name
         body = self.rfile.read(int(self.headers["Content-Length"]))
         headers = {name.lower(): value for name, value in self.headers.items()}
         self.owner.received.append(Delivery(self.path, headers, body))
@@ -68,6 +54,3 @@ class _Handler(BaseHTTPRequestHandler):
         for name, value in {"Content-Length": "0", **answer.headers}.items():
             self.send_header(name, value)
         self.end_headers()
-
-    def log_message(self, *_: object) -> None:
-        """Be silent."""

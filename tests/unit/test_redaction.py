@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from alma.door import Masked, RedactingFilter, SecretRedactor, redact_record, redact_text
-from alma.door.secrets import Rule
+from alma.door import Masked, RedactingFilter, Rule, SecretRedactor, redact_record, redact_text
 from alma.testing.builders import a_handoff, a_heuristic, a_memory, a_pattern
 
 SECRETS = [

@@ -123,8 +123,9 @@ def test_it_works_without_git_and_without_a_directory(
     assert (seen.is_git, seen.files, seen.dirty_files) == (False, ("notes.txt",), ())
     assert not CodebaseOrientation.of(tmp_path / "nothing").exists
     monkeypatch.setenv("PATH", str(plain))
-    assert CodebaseOrientation.of(repository).files == ("pyproject.toml",)
-    assert not CodebaseOrientation.of(repository).is_git
+    without_git = CodebaseOrientation.of(repository)
+    assert without_git.files == ("pyproject.toml",)
+    assert (without_git.current_branch, without_git.dirty_files, without_git.recent_commits) == ("trunk", (), ())
 
 
 def test_names_that_are_no_text_can_be_shown(tmp_path: Path) -> None:

@@ -7,10 +7,13 @@ from typing import TypeVar
 
 import pytest
 
+from alma.memory.audit import AuditTrail
 from alma.memory.projects import Projects
+from alma.memory.screening import as_it_is
 from alma.memory.sessions import Sessions
 from alma.memory.states import AgentStates
 from alma.memory.users import Users
+from alma.model.governance import Attribution
 from alma.model.kinds import KINDS
 from alma.model.record import Record
 from alma.model.scope import Scope
@@ -75,3 +78,41 @@ def test_nothing_in_a_state_a_profile_or_a_project_is_stored_with_its_secret(sto
     projects.initialize("ana", "shop", description=said)
     projects.initialize("ana", "shop", config={"note": said})
     assert SECRET not in stored_texts(store)
+
+
+def test_by_default_nothing_is_stored_with_its_secret(store: StorageBackend, said: str) -> None:
+    manager = SessionManager("shop", store)
+    session = manager.start_session("helena", goal=said).session_id
+    manager.update_session("helena", session, said, "success", decision=said)
+    handoff = manager.create_handoff("helena", session, next_steps=[said])
+    assert handoff.next_steps == ("used the key [redacted:openai_key] here",)
+    tracker = ProgressTracker("shop", store)
+    item = tracker.create_work_item("Pay", description=said)
+    tracker.update_status(item.id, "failed", note=said)
+    tracker.log_progress(current_action=said)
+    AgentStates(store).save("helena", {"note": said, "password": "hunter2"})
+    Users(store).create("ana", user_id="ana", profile={"bio": said})
+    Projects(store).initialize("ana", "shop", description=said)
+    sessions = Sessions(store)
+    other = sessions.create(user_id="ana", description=said).id
+    sessions.update_context(other, Scope(user_id="ana"), {"note": said})
+    sessions.end(other, Scope(user_id="ana"), summary=said)
+    texts = stored_texts(store)
+    assert SECRET not in texts
+    assert "hunter2" not in texts
+    assert "[redacted:" in texts
+
+
+def test_by_default_a_failure_is_logged_without_its_secret(store: StorageBackend, said: str) -> None:
+    trail = AuditTrail(store)
+    because = Attribution(user_id="ana", reason=said)
+    trail.record_failure("create", "memory", ValueError(said), because, request={"query": said, "token": "hunter2"})
+    (event,) = trail.find(Scope.everywhere(), success=False)
+    assert event.error_message == "ValueError: used the key [redacted:openai_key] here"
+    assert SECRET not in json.dumps(event.details_json)
+    assert "hunter2" not in json.dumps(event.details_json)
+
+
+def test_who_has_screened_already_can_let_everything_pass(store: StorageBackend, said: str) -> None:
+    AgentStates(store, screen=as_it_is).save("helena", {"note": said})
+    assert SECRET in stored_texts(store)

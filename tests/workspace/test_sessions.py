@@ -109,6 +109,20 @@ def test_ending_twice_keeps_when_it_ended_and_what_was_said(sessions: Sessions) 
     assert not sessions.unarchive("first", ANA).is_archived
 
 
+def test_without_a_model_the_summary_is_what_tells_most(store: StorageBackend, sessions: Sessions) -> None:
+    started(sessions, "first")
+    started(sessions, "empty")
+    said = "We decided to pay with Stripe, key sk-1234567890abcdef."
+    store.save(make.a_memory(id="m1", session_id="first", content=said, memory_type="decision"))
+    store.save(make.a_memory(id="m2", session_id="first", content="The checkout times out with Stripe in the test."))
+    summary = sessions.end("first", ANA).summary
+    assert summary is not None
+    assert "We decided to pay with Stripe" in summary
+    assert "sk-1234567890abcdef" not in summary
+    assert sessions.end("empty", ANA).summary is None
+    assert Sessions(store, summarise=None).end(started(sessions, "plain").id, ANA).summary is None
+
+
 def test_a_summary_is_made_from_what_the_session_remembers(store: StorageBackend) -> None:
     def summarise(session: Session, memories: Sequence[Memory]) -> str:
         return f"{session.name}: {', '.join(memory.id for memory in memories)}"

@@ -8,11 +8,11 @@ import re
 import threading
 import time
 from collections.abc import Callable
-from types import TracebackType
-from typing import Self, TypeVar
+from typing import TypeVar
 
 from alma.cache.base import CacheStats
 from alma.cache.document import from_json, to_json
+from alma.closing import Closing
 from alma.errors import ConfigurationError, MissingDependencyError, ValidationError
 from alma.model.common import checked_name
 from alma.model.secret import Secret
@@ -34,7 +34,7 @@ _LONGEST_TTL_SECONDS = 30 * 86_400
 _AT_ONCE = 500
 
 
-class RedisCache:
+class RedisCache(Closing):
     """Keeps slices on a Redis or Valkey server, as JSON, each for its time to live.
 
     A slice is found again by every process that sees the same generation. Those of a PostgreSQL store do; each process
@@ -87,14 +87,6 @@ class RedisCache:
     def close(self) -> None:
         """Release the connections."""
         self._client.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _key(self, key: str, generation: str) -> str:
         digest = hashlib.sha256(f"{generation}\0{key}".encode("utf-8", "surrogatepass")).hexdigest()

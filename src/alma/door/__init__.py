@@ -3,7 +3,8 @@
 from alma.door.door import TRUSTED_SOURCES, Door, Status, Written
 from alma.door.echo import EchoGuard
 from alma.door.logs import RedactingFilter
-from alma.door.redaction import Masked, Redacted, Redactor, SecretRedactor, redact_record, redact_text
+from alma.redaction.redactor import Masked, Redacted, Redactor, SecretRedactor, redact_record, redact_text
+from alma.redaction.secrets import Rule
 
 __all__ = [
     "TRUSTED_SOURCES",
@@ -13,6 +14,7 @@ __all__ = [
     "Redacted",
     "RedactingFilter",
     "Redactor",
+    "Rule",
     "SecretRedactor",
     "Status",
     "Written",

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from alma.closing import Closing
 from alma.errors import ValidationError
 from alma.events.background import Background
 from alma.events.event import MemoryEvent, MemoryEventType, checked_types
@@ -42,7 +43,7 @@ class _Subscription:
         return not self.types or event.event_type in self.types
 
 
-class EventEmitter:
+class EventEmitter(Closing):
     """Tells subscribers of events, in the order of their subscription.
 
     A handler runs in the thread that wrote, after the commit; with `background=True`, or when it is a coroutine
@@ -169,12 +170,6 @@ class EventEmitter:
         left = self._background.close(timeout_seconds)
         if left:
             _log.warning("events were left when the emitter was closed", extra={"left": left})
-
-    def __enter__(self) -> EventEmitter:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def get_emitter() -> EventEmitter:

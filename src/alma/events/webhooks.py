@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 
+from alma.closing import Closing
 from alma.errors import ConfigurationError
 from alma.events.config import WebhookConfig, WebhookStats
 from alma.events.emitter import EventEmitter, get_emitter
@@ -12,7 +13,7 @@ from alma.events.endpoints import Endpoint, QueuedEndpoint, StoredEndpoint
 from alma.storage.base import StorageBackend
 
 
-class WebhookManager:
+class WebhookManager(Closing):
     """Sends the events of an emitter to webhooks, each on a thread of its own, so that none waits for another.
 
     At most `queue_size` events wait for a webhook; further ones are dropped, which is logged and counted. With
@@ -93,12 +94,6 @@ class WebhookManager:
         deadline = time.monotonic() + timeout_seconds
         for endpoint in self._endpoints:
             endpoint.close(_until(deadline))
-
-    def __enter__(self) -> WebhookManager:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def _until(deadline: float) -> float:

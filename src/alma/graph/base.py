@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal, Self, get_args
+from typing import Literal, get_args
 
 from alma.clock import now
+from alma.closing import Closing
 from alma.errors import ValidationError
 from alma.graph.keys import digest, entity_id, name_key, type_key
 from alma.model.common import checked_name
@@ -120,7 +121,7 @@ class GraphResult:
         return bool(self.entities)
 
 
-class GraphStore(ABC):
+class GraphStore(Closing):
     """Keeps a project's entities and relationships; every project sees its own alone.
 
     * **One entity for each name of a type.** "Alice" and " alice" of type person are one: the first id and spelling
@@ -256,12 +257,6 @@ class GraphStore(ABC):
                     paths[far] = (*paths[near], far)
         new = [key for key, path in paths.items() if len(path) > 1 and path[-2] in here and key not in here]
         return sorted(self.get_entities(new), key=lambda entity: (name_key(entity.name), entity.id))
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 # ---------------------------------------------------------------------- what adapters share

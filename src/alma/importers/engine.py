@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Any
 
 from alma.embeddings.base import EmbeddingProvider, Encoded
-from alma.errors import ConfigurationError, ValidationError
+from alma.errors import ValidationError
 from alma.importers.base import (
     Importer,
     ImportOptions,
@@ -23,7 +23,8 @@ from alma.importers.planning import Entry, Plan, Planner
 from alma.importers.sources import Source
 from alma.model.governance import Attribution
 from alma.model.record import Record
-from alma.storage.base import DEFAULT_MODEL, RecordVector, StorageBackend, Transaction
+from alma.retrieval.writing import check_space
+from alma.storage.base import RecordVector, StorageBackend, Transaction
 from alma.transfer.arrival import put_vectors
 from alma.transfer.report import TransferReport
 
@@ -58,7 +59,7 @@ def import_rows(
     if isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1:
         raise ValidationError("import", "batch_size", batch_size, "must be a whole number of at least 1")
     if embedder is not None:
-        _check_space(storage, embedder)
+        check_space(storage, embedder)
     run = _Import(storage, importer, options or ImportOptions(), dry_run, embedder, prepare, by)
     rows = Source(source, importer)
     for stage in importer.stages:
@@ -192,16 +193,6 @@ class _Import:
         }
         said = {key: text for key, text in texts.items() if text.strip()}
         return dict(zip(said, embedder.encode_texts(said.values()), strict=True))
-
-
-def _check_space(storage: StorageBackend, embedder: EmbeddingProvider) -> None:
-    """Vectors of two models are never compared."""
-    if storage.embedding_dim != embedder.dimension or storage.embedding_model not in (DEFAULT_MODEL, embedder.model):
-        raise ConfigurationError(
-            f"the store keeps vectors of {storage.embedding_model!r} with {storage.embedding_dim} dimensions, the "
-            f"embedder makes those of {embedder.model!r} with {embedder.dimension}: import without it, or open the "
-            f"store for its model"
-        )
 
 
 def _batches(entries: Iterable[Entry], size: int) -> Iterator[list[Entry]]:

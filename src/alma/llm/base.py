@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, Self, get_args
+from typing import Any, Literal, get_args
 
+from alma.closing import Closing
 from alma.errors import ConfigurationError, LanguageModelError, ValidationError
 from alma.model.fields import JsonObject
 from alma.retrying import Failure, until_answered
@@ -51,7 +52,7 @@ class Completion:
     output_tokens: int | None = None
 
 
-class LanguageModel(ABC):
+class LanguageModel(Closing):
     """Answers messages.
 
     * `complete` returns text, never an empty one, or raises `LanguageModelError` with a sentence that says what to do.
@@ -94,14 +95,8 @@ class LanguageModel(ABC):
             lambda: _not_empty(self._attempt(request)), self._attempts, self._backoff_seconds, LanguageModelError
         )
 
-    def close(self) -> None:  # noqa: B027 - most have something to close, and one that does not need not say so
-        """Release connections; closing twice is fine."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def close(self) -> None:
+        """Release connections, where there are some; closing twice is fine."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(model={self.model!r})"

@@ -148,7 +148,7 @@ class AuditTrail:
     ) -> None:
         details: JsonObject = {} if request is None else {"request": sanitized(request, self._mask)}
         if by.reason is not None:
-            details["reason"] = by.reason
+            details["reason"] = self._mask(by.reason)
         chunks = [ids[start : start + _MOST_IDS] for start in range(0, len(ids), _MOST_IDS)] or [[]]
         moment = clock.now()
         events = [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,11 +17,19 @@ _LONGEST_BRANCH = 200
 _SECONDS = 5.0
 _COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _UNPRINTABLE = re.compile(r"[\x00-\x20\x7f]")
-# Attributes of the empty tree: none. Filters that a repository names in its own would be run otherwise. By hash length.
-_EMPTY_TREE = {
-    40: "4b825dc642cb6eb9a060e54bf8d69288fbee4904",
-    64: "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321",
-}
+_MOST_FILES = 50
+_LONGEST_NAME = 200
+_FILTERS = r"^filter\..*\.(clean|smudge|process|required)$"
+# Nothing that a repository's own configuration names is run.
+_COMMAND = (
+    "git",
+    "--no-optional-locks",
+    *("-c", "core.fsmonitor=false"),
+    *("-c", f"core.hooksPath={os.devnull}"),
+    *("-c", "log.showSignature=false"),
+)
+# A submodule has filters of its own, which git would run to look inside.
+_STATUS = ("status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=normal", "--ignore-submodules=dirty")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +55,61 @@ class GitContext:
         return {name: value for name, value in known.items() if value is not None}
 
 
+class Git:
+    """Asks git about a directory: without a shell, without prompts, hooks or programs that the directory names."""
+
+    def __init__(self, root: str | os.PathLike[str]) -> None:
+        self._root = root
+
+    def recent_commits(self, most: int) -> tuple[str, ...]:
+        """The newest commits, each as its short hash and subject."""
+        answer = self._answer("log", f"-{most}", "--format=%h %s")
+        return tuple((answer or b"").decode("utf-8", "replace").splitlines())
+
+    def dirty_files(self) -> tuple[str, ...] | None:
+        """The paths that differ from the last commit, untracked ones too; None where git cannot tell."""
+        # Ended by NUL and not quoted, so that no name can be taken for two, or for something else.
+        answer = self._answer(*_STATUS, without=self._filters())
+        if answer is None:
+            return None
+        entries = answer.decode("utf-8", "replace").split("\0")
+        return tuple(entry[3:][:_LONGEST_NAME] for entry in entries if len(entry) > 3)[:_MOST_FILES]
+
+    def _filters(self) -> list[str]:
+        """The programs that the repository would have its files pass when they are compared."""
+        answer = self._answer("config", "--name-only", "-z", "--get-regexp", _FILTERS)
+        return [key for key in (answer or b"").decode("utf-8", "surrogateescape").split("\0") if key]
+
+    def _answer(self, *arguments: str, without: Sequence[str] = ()) -> bytes | None:
+        """What git says, or None where it has no answer, takes too long or is not there."""
+        try:
+            done = subprocess.run(
+                [*_COMMAND, *arguments],
+                cwd=self._root,
+                env=_environment(without),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                timeout=_SECONDS,
+                check=False,
+            )
+        except (OSError, subprocess.SubprocessError):
+            return None
+        return done.stdout if done.returncode == 0 else None
+
+
+def _environment(without: Sequence[str]) -> dict[str, str]:
+    """Ours, without what would make git look at another repository, and with these settings made empty."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    settings = {"GIT_TERMINAL_PROMPT": "0", "GIT_PAGER": "cat", "LC_ALL": "C", "GIT_CONFIG_COUNT": str(len(without))}
+    for number, key in enumerate(without):
+        settings |= {
+            f"GIT_CONFIG_KEY_{number}": key,
+            f"GIT_CONFIG_VALUE_{number}": "false" if key.endswith(".required") else "",
+        }
+    return {**kept, **settings}
+
+
 def read_git_context(directory: str | os.PathLike[str] | None = None, *, with_dirty: bool = True) -> GitContext | None:
     """The Git context of a directory, by default the current one, or None where there is no repository.
 
@@ -63,8 +127,13 @@ def read_git_context(directory: str | os.PathLike[str] | None = None, *, with_di
         branch=branch,
         commit=commit,
         remote=_remote(common),
-        dirty=_is_dirty(root, _EMPTY_TREE[len(commit or "") or 40]) if with_dirty else None,
+        dirty=_is_dirty(root) if with_dirty else None,
     )
+
+
+def _is_dirty(root: Path) -> bool | None:
+    changed = Git(root).dirty_files()
+    return None if changed is None else bool(changed)
 
 
 def without_credentials(url: str) -> str | None:
@@ -167,28 +236,3 @@ def _text(path: Path, most: int = _MOST_BYTES) -> str:
         return path.read_text(encoding="utf-8", errors="replace")
     except (OSError, ValueError):
         return ""
-
-
-# ---------------------------------------------------------------------- what only git can tell
-
-
-def _is_dirty(root: Path, empty_tree: str) -> bool | None:
-    """Whether there are changes; nothing of the repository becomes part of the command."""
-    command = ["git", "-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}", "status", "--porcelain"]
-    # What points git elsewhere, or adds settings, comes from around us and not from the directory.
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    extra = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "GIT_ATTR_SOURCE": empty_tree, "LC_ALL": "C"}
-    try:
-        ran = subprocess.run(
-            command,
-            cwd=root,
-            env={**kept, **extra},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            timeout=_SECONDS,
-            check=False,
-        )
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return bool(ran.stdout.strip()) if ran.returncode == 0 else None

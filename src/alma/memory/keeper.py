@@ -6,9 +6,10 @@ import dataclasses
 import inspect
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Any, Protocol, Self
+from typing import Any, Protocol
 
 from alma import clock
+from alma.closing import Closing
 from alma.errors import ConflictError, NotFoundError, StorageError, UniquenessError
 from alma.memory.access import FLUSH_SECONDS, AccessRecorder
 from alma.memory.assignment import with_assigned
@@ -40,7 +41,7 @@ class Writer(Protocol):
         ...
 
 
-class Keeper:
+class Keeper(Closing):
     """Keeps single memories; see `Journal`, which does so too."""
 
     def __init__(
@@ -198,12 +199,6 @@ class Keeper:
         """Write what was counted last; the storage stays open."""
         if self._access is not None:
             self._access.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     # ------------------------------------------------------------------ how it is done
 

@@ -13,8 +13,8 @@ from typing import Any
 from alma.clock import new_id, now
 from alma.errors import UniquenessError, ValidationError
 from alma.memory.detection import Detected, detect
-from alma.memory.directory import Git, without_password
-from alma.memory.screening import Screen, as_it_is, screened
+from alma.memory.git import read_git_context
+from alma.memory.screening import Screen, screened, without_secrets
 from alma.model.fields import JsonObject
 from alma.model.governance import ANONYMOUS, Attribution
 from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome
@@ -52,7 +52,7 @@ class ProjectStats:
 class Projects:
     """The projects of a store."""
 
-    def __init__(self, storage: StorageBackend, screen: Screen = as_it_is) -> None:
+    def __init__(self, storage: StorageBackend, screen: Screen = without_secrets) -> None:
         self._storage = storage
         self._screen = screen
 
@@ -131,9 +131,10 @@ def _look(path: str | os.PathLike[str] | None) -> _Look:
     root = Path(path).resolve()
     if not root.is_dir():
         raise ValidationError("project", "path", str(path), "must be a directory that exists")
-    git = Git(root)
-    remote = without_password(git.ask("config", "--get", "remote.origin.url"))
-    return _Look(str(root), remote, git.ask("symbolic-ref", "--quiet", "--short", "HEAD"), detect(root))
+    git = read_git_context(root, with_dirty=False)
+    if git is None:
+        return _Look(str(root), detected=detect(root))
+    return _Look(str(root), git.remote, git.branch, detect(root))
 
 
 def _name(path: str | None) -> str:

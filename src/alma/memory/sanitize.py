@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from alma.model.fields import JsonObject, JsonValue
+from alma.redaction.named import is_secret_name
+from alma.redaction.redactor import redact_text
 
 Mask = Callable[[str], str]
 
@@ -14,31 +16,16 @@ _HIDDEN = "***"
 _LONGEST_VALUE = 200
 _MOST_ITEMS = 50
 _DEEPEST = 6
-# Separated words, so that "tokens" as a count or "keyboard" stay readable.
-_SECRET_NAME = re.compile(
-    r"(?:^|[_\-.\s])(?:password|passwd|pwd|passphrase|secret|token|api_?key|apikey|access_?key|private_?key|"
-    r"authorization|auth|cookie|credentials?|dsn|connection_?string)(?:$|[_\-.\s])",
-    re.IGNORECASE,
-)
+# Names of what carries secrets, beside the names of secrets themselves.
+_CARRIER = re.compile(r"(?:^|[_\-.\s])(?:auth|authorization|cookies?|dsn|connection_?string)$", re.IGNORECASE)
 _WORD_START = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 # What memories say belongs to their own records, which can be deleted; of it only the length is noted.
 _CONTENT_NAMES = frozenset(("content", "content_json", "text", "summary", "embedding", "vector", "state_data"))
-_SECRET_VALUES = re.compile(
-    r"-----BEGIN[^-]*PRIVATE KEY-----.*?(?:-----END[^-]*-----|$)"
-    r"|\bBearer\s+[\w.~+/=-]{8,}"
-    r"|\b(?:sk|pk|rk)-[\w-]{16,}"
-    r"|\bgh[pousr]_\w{20,}|\bgithub_pat_\w{20,}|\bxox[abprs]-[\w-]{10,}"
-    r"|\bAKIA[0-9A-Z]{16}\b|\bAIza[\w-]{35}"
-    r"|\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*"
-    r"|(?<=://)[^\s/:@]+:[^\s/@]+(?=@)"
-    r"|(?:(?<=password)|(?<=passwd)|(?<=secret)|(?<=token)|(?<=api_key)|(?<=apikey)|(?<=api-key))\s*[=:]\s*\S+",
-    re.IGNORECASE | re.DOTALL,
-)
 
 
 def mask_secrets(text: str) -> str:
-    """The text with what looks like a key, a password or a token replaced."""
-    return _SECRET_VALUES.sub(_HIDDEN, text)
+    """The text as the redactor leaves it."""
+    return redact_text(text).text
 
 
 def sanitized(request: Mapping[str, Any], mask: Mask = mask_secrets) -> JsonObject:
@@ -53,11 +40,16 @@ def short(text: str, mask: Mask = mask_secrets, longest: int = _LONGEST_VALUE) -
 
 
 def _named(name: str, value: Any, mask: Mask, depth: int) -> JsonValue:
-    if value is not None and _SECRET_NAME.search(_WORD_START.sub("_", name)):
+    if value is not None and _hides(_WORD_START.sub("_", name)):
         return _HIDDEN
     if name in _CONTENT_NAMES and hasattr(value, "__len__"):
         return f"({len(value):,} {'characters' if isinstance(value, str) else 'items'})"
     return _value(value, mask, depth)
+
+
+def _hides(name: str) -> bool:
+    """Whether all that stands under this name is hidden, whatever it looks like."""
+    return is_secret_name(name) or _CARRIER.search(name) is not None
 
 
 def _value(value: Any, mask: Mask, depth: int) -> JsonValue:

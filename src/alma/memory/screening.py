@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol, TypeVar
 
 from alma.model.record import Record
+from alma.redaction.redactor import redact_record
 
 T = TypeVar("T", bound=Record)
 
@@ -14,6 +15,11 @@ class Screen(Protocol):
     """Gives back a record as it may be stored: without the secrets in its texts, its owner and ids untouched."""
 
     def __call__(self, record: T, /) -> T: ...
+
+
+def without_secrets(record: T, /) -> T:
+    """The screen where nothing else is said: what the redactor knows as a secret is masked."""
+    return redact_record(record)[0]
 
 
 def as_it_is(record: T, /) -> T:

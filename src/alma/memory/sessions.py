@@ -11,7 +11,8 @@ from alma.clock import new_id, now
 from alma.errors import NotFoundError, ScopeViolationError, ValidationError
 from alma.memory.handoffs import Notes, has_handoff
 from alma.memory.merging import merged
-from alma.memory.screening import Screen, as_it_is, screened
+from alma.memory.screening import Screen, screened, without_secrets
+from alma.memory.summary import summarize
 from alma.memory.visible import memories_of
 from alma.model.fields import JsonObject
 from alma.model.governance import ANONYMOUS, Attribution
@@ -37,10 +38,23 @@ class Switched:
     previous: Session | None
 
 
-class Sessions:
-    """The sessions of a store; of those that have not ended, the one that was active last is the current one."""
+def most_telling(session: Session, memories: Sequence[Memory]) -> str:
+    """The summary that needs no language model: the sentences that tell most."""
+    return summarize(memories).text
 
-    def __init__(self, storage: StorageBackend, summarise: Summarise | None = None, screen: Screen = as_it_is) -> None:
+
+class Sessions:
+    """The sessions of a store; of those that have not ended, the one that was active last is the current one.
+
+    `summarise` makes the summary of a session that ends without one; with None none is made.
+    """
+
+    def __init__(
+        self,
+        storage: StorageBackend,
+        summarise: Summarise | None = most_telling,
+        screen: Screen = without_secrets,
+    ) -> None:
         self._storage = storage
         self._summarise = summarise
         self._screen = screen
@@ -189,7 +203,7 @@ class Sessions:
             return None
         with self._storage.snapshot() as tx:
             memories = memories_of(tx, session)
-        return self._summarise(session, memories) if memories else None
+        return (self._summarise(session, memories) or None) if memories else None
 
     def _changed(
         self, session_id: str, scope: Scope, changes_of: Callable[[Session], dict[str, Any]], by: Attribution
@@ -248,7 +262,7 @@ def end_session(
     moment: datetime,
     summary: str | None,
     archive: bool = False,
-    screen: Screen = as_it_is,
+    screen: Screen = without_secrets,
 ) -> Session:
     """Mark a session as ended, from when it first was."""
     changes = {

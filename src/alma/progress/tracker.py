@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from alma.clock import new_id
 from alma.errors import ValidationError
-from alma.memory.screening import Screen, as_it_is, screened
+from alma.memory.screening import Screen, screened, without_secrets
 from alma.model.common import checked_name
 from alma.model.fields import JsonObject
 from alma.model.governance import ANONYMOUS, Attribution
 from alma.model.query import And, Compare, In, Order, Predicate
 from alma.model.scope import Scope
 from alma.model.workspace import ProgressLog, WorkItem, WorkItemStatus
+from alma.owning import OwnStore
 from alma.progress import changes
 from alma.progress.strategies import OPEN, Strategy, begun, ranked
 from alma.progress.summary import ProgressSummary
@@ -36,18 +36,15 @@ _EDITABLE = (
 )
 
 
-class ProgressTracker:
+class ProgressTracker(OwnStore):
     """What is to be done in a project; without a store, in memory only."""
 
-    def __init__(self, project_id: str, storage: StorageBackend | None = None, screen: Screen = as_it_is) -> None:
+    def __init__(
+        self, project_id: str, storage: StorageBackend | None = None, screen: Screen = without_secrets
+    ) -> None:
         self.project_id = checked_name("progress", "project_id", project_id)
+        super().__init__(storage)
         self._scope = Scope(project_id=project_id)
-        self._owns_storage = storage is None
-        if storage is None:
-            from alma.bootstrap import IN_MEMORY, open_storage
-
-            storage = open_storage(IN_MEMORY)
-        self._storage = storage
         self._screen = screen
 
     # ------------------------------------------------------------------ items
@@ -259,18 +256,3 @@ class ProgressTracker:
         """What was logged, the latest first."""
         where = And() if agent is None else Compare("agent", "eq", agent)
         return self._storage.find(ProgressLog, self._scope, where, (Order("created_at", "desc"),), limit)
-
-    # ------------------------------------------------------------------ life cycle
-
-    def close(self) -> None:
-        """Release what this tracker opened itself; a store that it was given stays open."""
-        if self._owns_storage:
-            self._storage.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()

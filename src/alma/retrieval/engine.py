@@ -29,7 +29,8 @@ from alma.retrieval.recent import most_recent
 from alma.retrieval.router import Asked, Request, Target
 from alma.retrieval.scoring import MEMORY_WEIGHTS, ScoringWeights
 from alma.retrieval.searching import Mode, by_meaning, by_words
-from alma.storage.base import DEFAULT_MODEL, StorageBackend
+from alma.retrieval.writing import check_space
+from alma.storage.base import StorageBackend
 from alma.vectors.base import VectorIndex
 
 _log = logging.getLogger("alma.retrieval")
@@ -59,7 +60,7 @@ class RetrievalEngine:
     ) -> None:
         self.storage = storage
         self.embedder = _provider(embedding_provider)
-        _check_space(storage, self.embedder)
+        check_space(storage, self.embedder)
         self.weights = scoring_weights or ScoringWeights()
         self.memory_weights = memory_weights
         self.half_life_days = _positive("recency_half_life_days", recency_half_life_days)
@@ -265,14 +266,3 @@ def _index_for(storage: StorageBackend) -> VectorIndex:
     from alma.bootstrap import open_vector_index
 
     return open_vector_index(storage)
-
-
-def _check_space(storage: StorageBackend, embedder: EmbeddingProvider) -> None:
-    """Vectors of two models are never compared."""
-    if storage.embedding_dim != embedder.dimension or storage.embedding_model not in (DEFAULT_MODEL, embedder.model):
-        raise ConfigurationError(
-            f"the store keeps vectors of {storage.embedding_model!r} with {storage.embedding_dim} dimensions, the "
-            f"provider makes those of {embedder.model!r} with {embedder.dimension}: open the store with "
-            f"embedding_model={embedder.model!r} and embedding_dim={embedder.dimension}, and move what it holds with "
-            f"alma reembed"
-        )

@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from alma.embeddings.base import EmbeddingProvider
+from alma.errors import ConfigurationError
 from alma.model.governance import ANONYMOUS, Attribution
 from alma.model.record import Record
 from alma.model.vector import Vector
-from alma.storage.base import StorageBackend, Transaction
+from alma.storage.base import DEFAULT_MODEL, StorageBackend, Transaction
 
 Progress = Callable[[int, int], None]
 _AT_ONCE = 256
@@ -41,6 +42,17 @@ def embedded(embedder: EmbeddingProvider, records: Sequence[Record]) -> list[Emb
     for i, vectors in encoded.items():
         ready[i] = Embedded(records[i].replace(embedding=vectors.vector), vectors.passages)
     return ready
+
+
+def check_space(storage: StorageBackend, embedder: EmbeddingProvider) -> None:
+    """Refuse an embedder of another model than the store's: vectors of two models are never compared."""
+    if storage.embedding_dim != embedder.dimension or storage.embedding_model not in (DEFAULT_MODEL, embedder.model):
+        raise ConfigurationError(
+            f"the store keeps vectors of {storage.embedding_model!r} with {storage.embedding_dim} dimensions, the "
+            f"provider makes those of {embedder.model!r} with {embedder.dimension}: open the store with "
+            f"embedding_model={embedder.model!r} and embedding_dim={embedder.dimension}, and move what it holds with "
+            f"alma reembed"
+        )
 
 
 class MemoryWriter:

@@ -13,11 +13,8 @@ DEFAULT_PROMPT_TOKENS = 800
 
 
 @dataclass(frozen=True, slots=True)
-class PreviousSession:
-    """A session of the past and, if it left one, its handoff."""
-
+class _OfSession:
     session: Session
-    handoff: SessionHandoff | None
 
     @property
     def session_id(self) -> str:
@@ -30,6 +27,13 @@ class PreviousSession:
     @property
     def goal(self) -> str | None:
         return self.session.goal
+
+
+@dataclass(frozen=True, slots=True)
+class PreviousSession(_OfSession):
+    """A session of the past and, if it left one, its handoff."""
+
+    handoff: SessionHandoff | None
 
     @property
     def started_at(self) -> datetime:
@@ -53,29 +57,16 @@ class PreviousSession:
 
 
 @dataclass(frozen=True, slots=True)
-class SessionContext:
+class SessionContext(_OfSession):
     """What a session starts with."""
 
-    session: Session
     previous_handoff: SessionHandoff | None = None
     open_sessions: tuple[PreviousSession, ...] = ()
     """Other sessions of the agent that have not ended: they still run elsewhere, or were cut off."""
 
     @property
-    def session_id(self) -> str:
-        return self.session.id
-
-    @property
     def project_id(self) -> str | None:
         return self.session.project_id
-
-    @property
-    def agent(self) -> str | None:
-        return self.session.agent
-
-    @property
-    def goal(self) -> str | None:
-        return self.session.goal
 
     @property
     def session_start(self) -> datetime:

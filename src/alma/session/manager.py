@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from alma.clock import new_id, now
 from alma.memory.handoffs import NOTES, Handoffs, Notes, summary_of
 from alma.memory.merging import merged
-from alma.memory.screening import Screen, as_it_is, screened
+from alma.memory.screening import Screen, screened, without_secrets
 from alma.memory.sessions import Sessions, created, end_session, locked, open_session
 from alma.model.briefing import Line, Topic, briefing
 from alma.model.common import checked_name
@@ -18,6 +17,7 @@ from alma.model.governance import Attribution
 from alma.model.query import Compare, In, Order
 from alma.model.scope import Scope
 from alma.model.workspace import Session, SessionHandoff, SessionOutcome
+from alma.owning import OwnStore
 from alma.session.context import PreviousSession, SessionContext, handoff_topics
 
 if TYPE_CHECKING:
@@ -27,20 +27,17 @@ QUICK_RELOAD_TOKENS = 400
 _OPEN_SHOWN = 5
 
 
-class SessionManager:
+class SessionManager(OwnStore):
     """The sessions of a project's agents; without a store, in memory only."""
 
-    def __init__(self, project_id: str, storage: StorageBackend | None = None, screen: Screen = as_it_is) -> None:
+    def __init__(
+        self, project_id: str, storage: StorageBackend | None = None, screen: Screen = without_secrets
+    ) -> None:
         self.project_id = checked_name("session", "project_id", project_id)
-        self._owns_storage = storage is None
-        if storage is None:
-            from alma.bootstrap import IN_MEMORY, open_storage
-
-            storage = open_storage(IN_MEMORY)
-        self._storage = storage
+        super().__init__(storage)
         self._screen = screen
-        self._sessions = Sessions(storage, screen=screen)
-        self._handoffs = Handoffs(storage)
+        self._sessions = Sessions(self._storage, screen=screen)
+        self._handoffs = Handoffs(self._storage)
 
     # ------------------------------------------------------------------ a session
 
@@ -210,21 +207,6 @@ class SessionManager:
 
     def _of(self, agent: str) -> Scope:
         return Scope(project_id=self.project_id, agent=agent)
-
-    # ------------------------------------------------------------------ life cycle
-
-    def close(self) -> None:
-        """Release what this manager opened itself; a store that it was given stays open."""
-        if self._owns_storage:
-            self._storage.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def _with(texts: Sequence[str], added: str | None) -> list[str]:

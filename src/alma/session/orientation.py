@@ -6,7 +6,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from alma.memory.directory import Git, listing, without_password
+from alma.memory.directory import listing
+from alma.memory.git import Git, read_git_context
 from alma.model.briefing import Line, Topic
 
 _COMMITS = 5
@@ -54,17 +55,18 @@ class CodebaseOrientation:
         if not root.is_dir():
             return cls(str(root), exists=False)
         directories, files = listing(root)
-        git = Git(root)
-        if git.ask("rev-parse", "--is-inside-work-tree") != "true":
+        repository = read_git_context(root, with_dirty=False)
+        if repository is None:
             return cls(str(root), directories=directories, files=files)
+        git = Git(root)
         return cls(
             str(root),
             is_git=True,
-            current_branch=git.ask("symbolic-ref", "--quiet", "--short", "HEAD"),
-            current_commit=git.ask("rev-parse", "--verify", "--quiet", "HEAD"),
-            remote_url=without_password(git.ask("config", "--get", "remote.origin.url")),
-            recent_commits=tuple((git.ask("log", f"-{_COMMITS}", "--format=%h %s") or "").splitlines()),
-            dirty_files=git.dirty_files(),
+            current_branch=repository.branch,
+            current_commit=repository.commit,
+            remote_url=repository.remote,
+            recent_commits=git.recent_commits(_COMMITS),
+            dirty_files=git.dirty_files() or (),
             directories=directories,
             files=files,
         )

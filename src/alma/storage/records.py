@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import threading
 import weakref
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 from alma.clock import new_id, now
+from alma.closing import Closing
 from alma.errors import ConflictError, StorageError, UniquenessError, UnsupportedOperation, ValidationError
 from alma.model.common import checked_name
 from alma.model.governance import ANONYMOUS, Attribution
@@ -46,7 +47,7 @@ class Capability(StrEnum):
     COPY = "copy"
 
 
-class RecordStore(ABC):
+class RecordStore(Closing):
     """The operations every store offers, each in a transaction of its own unless one is open in this thread."""
 
     embedding_dim: int
@@ -490,14 +491,8 @@ class RecordStore(ABC):
             raise StorageError("a store cannot be scrubbed inside a transaction")
         self._scrub()
 
-    def _scrub(self) -> None:  # noqa: B027 - a store that rewrites its files with every change has nothing to do
-        """What `scrub` does, outside of transactions."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def _scrub(self) -> None:
+        """What `scrub` does, outside of transactions: nothing in a store that rewrites its files with every change."""
 
 
 def _unsubscribe(store: weakref.ref[RecordStore], subscription: Listener) -> None:

@@ -1,0 +1,23 @@
+"""Redaction: secrets in texts and records, found and taken out; it needs no store, so that everything may use it."""
+
+from alma.redaction.redactor import (
+    DEFAULT_REDACTOR,
+    Masked,
+    Redacted,
+    Redactor,
+    SecretRedactor,
+    redact_record,
+    redact_text,
+)
+from alma.redaction.secrets import Rule
+
+__all__ = [
+    "DEFAULT_REDACTOR",
+    "Masked",
+    "Redacted",
+    "Redactor",
+    "Rule",
+    "SecretRedactor",
+    "redact_record",
+    "redact_text",
+]

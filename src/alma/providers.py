@@ -72,7 +72,7 @@ def _graph_in_storage(options: Mapping[str, Any]) -> GraphStore:
 
 def _masked(text: str, name: str) -> str:
     """What the door would let in."""
-    from alma.door.redaction import DEFAULT_REDACTOR
+    from alma.redaction.redactor import DEFAULT_REDACTOR
 
     return DEFAULT_REDACTOR.redact(text, name).text
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from alma.door import Masked, RedactingFilter, SecretRedactor, redact_record, redact_text
-from alma.door.secrets import Rule
+from alma.redaction.secrets import Rule
 from alma.testing.builders import a_handoff, a_heuristic, a_memory, a_pattern
 
 SECRETS = [

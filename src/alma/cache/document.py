@@ -14,7 +14,7 @@ from alma.model.slice import Dropped, Explanation, MemorySlice
 from alma.model.vector import Vector
 from alma.storage.document import from_document, to_document
 
-_FORMAT = 2
+_FORMAT = 3
 _KINDS: dict[str, type[Record]] = {
     "heuristics": Heuristic,
     "outcomes": Outcome,
@@ -35,7 +35,16 @@ def to_json(found: MemorySlice) -> str:
             **{name: [_document(record) for record in getattr(found, name)] for name in _KINDS},
             **{name: getattr(found, name) for name in _FACTS},
             "explanations": [
-                [key, each.kind, each.id, each.score, dict(each.terms), list(each.found_by), list(each.notes)]
+                [
+                    key,
+                    each.kind,
+                    each.id,
+                    each.score,
+                    dict(each.terms),
+                    list(each.found_by),
+                    list(each.notes),
+                    each.similarity,
+                ]
                 for key, each in found.explanations.items()
             ],
         },
@@ -55,8 +64,8 @@ def from_json(text: str | bytes) -> MemorySlice:
             **found,
             **{name: document[name] for name in _FACTS},
             explanations={
-                key: Explanation(kind, id_, score, terms, tuple(found_by), tuple(notes))
-                for key, kind, id_, score, terms, found_by, notes in document["explanations"]
+                key: Explanation(kind, id_, score, terms, tuple(found_by), tuple(notes), similarity)
+                for key, kind, id_, score, terms, found_by, notes, similarity in document["explanations"]
             },
             _why_not=_not_kept,
         )

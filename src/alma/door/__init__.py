@@ -3,7 +3,7 @@
 from alma.door.door import TRUSTED_SOURCES, Door, Status, Written
 from alma.door.echo import EchoGuard
 from alma.door.logs import RedactingFilter
-from alma.door.redaction import Masked, Redacted, Redactor, SecretRedactor, redact_record, redact_text
+from alma.redaction.redactor import Masked, Redacted, Redactor, SecretRedactor, redact_record, redact_text
 
 __all__ = [
     "TRUSTED_SOURCES",

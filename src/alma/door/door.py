@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 
 from alma.door.duplicates import EVENTS, key_of, known_duplicate, merge
 from alma.door.echo import EchoGuard
-from alma.door.redaction import DEFAULT_REDACTOR, Masked, Redactor, redact_record
 from alma.door.suspicion import suspicion
 from alma.embeddings.base import EmbeddingProvider
 from alma.errors import RefusedError, ValidationError
@@ -19,6 +18,7 @@ from alma.model.common import checked_name
 from alma.model.governance import ANONYMOUS, Attribution
 from alma.model.record import Record
 from alma.model.scope import Scope
+from alma.redaction.redactor import DEFAULT_REDACTOR, Masked, Redactor, redact_record
 from alma.retrieval.writing import Embedded, embedded
 from alma.storage.base import StorageBackend, Transaction
 

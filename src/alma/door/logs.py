@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from alma.door.redaction import DEFAULT_REDACTOR, Redactor
+from alma.redaction.redactor import DEFAULT_REDACTOR, Redactor
 
 _STANDARD = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName"}
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from alma import clock
-from alma.door.redaction import Masked, redact_text
 from alma.embeddings.base import EmbeddingProvider
 from alma.errors import EmbeddingError, ScopeViolationError, ValidationError
 from alma.learning.forgetting import ForgettingEngine
@@ -23,6 +22,7 @@ from alma.model.learning import AntiPattern, Heuristic, Outcome
 from alma.model.query import Compare, Order
 from alma.model.scope import MemoryScope
 from alma.model.vector import Vector
+from alma.redaction.redactor import Masked, redact_text
 from alma.storage.base import StorageBackend
 from alma.storage.transaction import Transaction
 from alma.vectors.base import VectorIndex

@@ -14,7 +14,7 @@ from alma.clock import new_id, now
 from alma.errors import UniquenessError, ValidationError
 from alma.memory.detection import Detected, detect
 from alma.memory.directory import Git, without_password
-from alma.memory.screening import Screen, as_it_is, screened
+from alma.memory.screening import Screen, screened, without_secrets
 from alma.model.fields import JsonObject
 from alma.model.governance import ANONYMOUS, Attribution
 from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome
@@ -52,7 +52,7 @@ class ProjectStats:
 class Projects:
     """The projects of a store."""
 
-    def __init__(self, storage: StorageBackend, screen: Screen = as_it_is) -> None:
+    def __init__(self, storage: StorageBackend, screen: Screen = without_secrets) -> None:
         self._storage = storage
         self._screen = screen
 

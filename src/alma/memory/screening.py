@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol, TypeVar
 
 from alma.model.record import Record
+from alma.redaction.redactor import redact_record
 
 T = TypeVar("T", bound=Record)
 
@@ -16,9 +17,9 @@ class Screen(Protocol):
     def __call__(self, record: T, /) -> T: ...
 
 
-def as_it_is(record: T, /) -> T:
-    """The screen that lets everything pass, for callers who have screened already."""
-    return record
+def without_secrets(record: T, /) -> T:
+    """The usual screen: keys, tokens and passwords are masked wherever they stand."""
+    return redact_record(record)[0]
 
 
 def screened(record: Record, changes: Mapping[str, Any], screen: Screen) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from alma.clock import new_id, now
 from alma.errors import NotFoundError, ScopeViolationError, ValidationError
 from alma.memory.handoffs import Notes, has_handoff
 from alma.memory.merging import merged
-from alma.memory.screening import Screen, as_it_is, screened
+from alma.memory.screening import Screen, screened, without_secrets
 from alma.memory.visible import memories_of
 from alma.model.fields import JsonObject
 from alma.model.governance import ANONYMOUS, Attribution
@@ -40,7 +40,9 @@ class Switched:
 class Sessions:
     """The sessions of a store; of those that have not ended, the one that was active last is the current one."""
 
-    def __init__(self, storage: StorageBackend, summarise: Summarise | None = None, screen: Screen = as_it_is) -> None:
+    def __init__(
+        self, storage: StorageBackend, summarise: Summarise | None = None, screen: Screen = without_secrets
+    ) -> None:
         self._storage = storage
         self._summarise = summarise
         self._screen = screen
@@ -248,7 +250,7 @@ def end_session(
     moment: datetime,
     summary: str | None,
     archive: bool = False,
-    screen: Screen = as_it_is,
+    screen: Screen = without_secrets,
 ) -> Session:
     """Mark a session as ended, from when it first was."""
     changes = {

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from alma.clock import now
 from alma.errors import ValidationError
 from alma.memory.merging import merged
-from alma.memory.screening import Screen, as_it_is
+from alma.memory.screening import Screen, without_secrets
 from alma.model.fields import JsonObject
 from alma.model.governance import ANONYMOUS, Attribution
 from alma.model.query import And, Compare, Missing, Order, Predicate
@@ -23,7 +23,7 @@ _EVERYWHERE = Scope.everywhere()
 class AgentStates:
     """One state for each agent and session, and one for each agent outside of sessions."""
 
-    def __init__(self, storage: StorageBackend, screen: Screen = as_it_is) -> None:
+    def __init__(self, storage: StorageBackend, screen: Screen = without_secrets) -> None:
         self._storage = storage
         self._screen = screen
 

@@ -8,7 +8,7 @@ from typing import Any
 from alma.clock import new_id, now
 from alma.errors import NotFoundError, ValidationError
 from alma.memory.merging import merged
-from alma.memory.screening import Screen, as_it_is, screened
+from alma.memory.screening import Screen, screened, without_secrets
 from alma.model.fields import JsonObject
 from alma.model.governance import ANONYMOUS, Attribution
 from alma.model.query import EVERYTHING, Compare, Order
@@ -25,7 +25,7 @@ _CHANGEABLE = ("username", "email", "display_name", "is_active")
 class Users:
     """The people a store knows."""
 
-    def __init__(self, storage: StorageBackend, screen: Screen = as_it_is) -> None:
+    def __init__(self, storage: StorageBackend, screen: Screen = without_secrets) -> None:
         self._storage = storage
         self._screen = screen
 

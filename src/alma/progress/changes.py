@@ -8,7 +8,7 @@ from typing import Any
 
 from alma.clock import now
 from alma.errors import NotFoundError, ValidationError
-from alma.memory.screening import Screen, as_it_is, screened
+from alma.memory.screening import Screen, screened, without_secrets
 from alma.model.query import Compare
 from alma.model.scope import Scope
 from alma.model.workspace import WorkItem, WorkItemStatus
@@ -68,7 +68,7 @@ def set_status(
     status: WorkItemStatus,
     scope: Scope,
     note: str | None,
-    screen: Screen = as_it_is,
+    screen: Screen = without_secrets,
 ) -> WorkItem:
     """Move an item to another status, and with it what waits for it."""
     item = locked(tx, item_id, scope)

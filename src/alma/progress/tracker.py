@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from alma.clock import new_id
 from alma.errors import ValidationError
-from alma.memory.screening import Screen, as_it_is, screened
+from alma.memory.screening import Screen, screened, without_secrets
 from alma.model.common import checked_name
 from alma.model.fields import JsonObject
 from alma.model.governance import ANONYMOUS, Attribution
@@ -39,7 +39,9 @@ _EDITABLE = (
 class ProgressTracker:
     """What is to be done in a project; without a store, in memory only."""
 
-    def __init__(self, project_id: str, storage: StorageBackend | None = None, screen: Screen = as_it_is) -> None:
+    def __init__(
+        self, project_id: str, storage: StorageBackend | None = None, screen: Screen = without_secrets
+    ) -> None:
         self.project_id = checked_name("progress", "project_id", project_id)
         self._scope = Scope(project_id=project_id)
         self._owns_storage = storage is None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Self
 from alma.clock import new_id, now
 from alma.memory.handoffs import NOTES, Handoffs, Notes, summary_of
 from alma.memory.merging import merged
-from alma.memory.screening import Screen, as_it_is, screened
+from alma.memory.screening import Screen, screened, without_secrets
 from alma.memory.sessions import Sessions, created, end_session, locked, open_session
 from alma.model.briefing import Line, Topic, briefing
 from alma.model.common import checked_name
@@ -30,7 +30,9 @@ _OPEN_SHOWN = 5
 class SessionManager:
     """The sessions of a project's agents; without a store, in memory only."""
 
-    def __init__(self, project_id: str, storage: StorageBackend | None = None, screen: Screen = as_it_is) -> None:
+    def __init__(
+        self, project_id: str, storage: StorageBackend | None = None, screen: Screen = without_secrets
+    ) -> None:
         self.project_id = checked_name("session", "project_id", project_id)
         self._owns_storage = storage is None
         if storage is None:

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-from alma.door.named import is_secret_name, may_be_secret, named_spans
-from alma.door.secrets import MARK, SHAPES, Rule, Span
 from alma.model.fields import FieldType, MaxLength
 from alma.model.record import FieldSpec, Record
+from alma.redaction.named import is_secret_name, may_be_secret, named_spans
+from alma.redaction.secrets import MARK, SHAPES, Rule, Span
 
 T = TypeVar("T", bound=Record)
 

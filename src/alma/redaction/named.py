@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from alma.door.secrets import MARK, Span, is_placeholder, looks_random
 from alma.model.text import STOP_WORDS
+from alma.redaction.secrets import MARK, Span, is_placeholder, looks_random
 
 _PASSWORD = r"pass(?:word|wd|phrase|code)|pwd|\bpin\b"
 _STRONG = (

@@ -1,0 +1,1 @@
+"""Redaction: secrets are taken out of texts and records before anything keeps them."""

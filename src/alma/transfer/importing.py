@@ -18,6 +18,7 @@ from alma.model.query import In
 from alma.model.record import Record
 from alma.model.vector import Vector
 from alma.storage.base import RecordVector, StorageBackend, Transaction
+from alma.storage.chain import GIVEN_BY_THE_STORE
 from alma.storage.document import from_document
 from alma.transfer.arrival import Arrival
 from alma.transfer.exporting import FORMAT, FORMAT_VERSION
@@ -175,4 +176,6 @@ def _take_events(
 
 
 def _facts(event: AuditEvent) -> str:
-    return repr([getattr(event, field.name) for field in event.spec.primary if field.name != "id"])
+    """What was done; where it stands in a log is that log's to say."""
+    names = (field.name for field in event.spec.primary if field.name not in GIVEN_BY_THE_STORE)
+    return repr([getattr(event, name) for name in names])

@@ -14,7 +14,7 @@ from alma.model.slice import Dropped, Explanation, MemorySlice
 from alma.model.vector import Vector
 from alma.storage.document import from_document, to_document
 
-_FORMAT = 3
+_FORMAT = 2
 _KINDS: dict[str, type[Record]] = {
     "heuristics": Heuristic,
     "outcomes": Outcome,

@@ -17,8 +17,8 @@ from typing import Any
 from alma.model.governance import AuditEvent
 from alma.storage.document import timestamp_text
 
-GIVEN_BY_THE_STORE = ("id", "chain", "chain_position", "chain_hash")
-_NAMES = [field.name for field in AuditEvent.spec.primary if field.name not in GIVEN_BY_THE_STORE]
+_GIVEN_BY_THE_STORE = ("id", "chain", "chain_position", "chain_hash")
+_NAMES = [field.name for field in AuditEvent.spec.primary if field.name not in _GIVEN_BY_THE_STORE]
 _said = itemgetter(*_NAMES)
 _MOMENT, _DETAILS = _NAMES.index("created_at"), _NAMES.index("details_json")
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode

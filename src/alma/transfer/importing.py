@@ -18,7 +18,7 @@ from alma.model.query import In
 from alma.model.record import Record
 from alma.model.vector import Vector
 from alma.storage.base import RecordVector, StorageBackend, Transaction
-from alma.storage.chain import GIVEN_BY_THE_STORE
+from alma.storage.chain import statement
 from alma.storage.document import from_document
 from alma.transfer.arrival import Arrival
 from alma.transfer.exporting import FORMAT, FORMAT_VERSION
@@ -153,7 +153,7 @@ def _parcel(cls: type[Record], line: Mapping[str, Any]) -> Parcel:
 def _take_events(
     storage: StorageBackend, events: Sequence[AuditEvent], by: Attribution, report: TransferReport
 ) -> None:
-    """Add the events that the log does not have yet: it is never rewritten, and its numbers do not travel."""
+    """Add the events that the log does not have yet: it is never rewritten; numbers and chains do not travel."""
 
     def take(tx: Transaction) -> int:
         moments = {event.created_at for event in events}
@@ -176,6 +176,4 @@ def _take_events(
 
 
 def _facts(event: AuditEvent) -> str:
-    """What was done; where it stands in a log is that log's to say."""
-    names = (field.name for field in event.spec.primary if field.name not in GIVEN_BY_THE_STORE)
-    return repr([getattr(event, name) for name in names])
+    return statement(event.values())

@@ -91,6 +91,12 @@ def test_a_memory_may_name_a_session_that_is_not_kept_or_has_ended(guarded: Jour
     assert not WorkingMemory(store).places(session.id, SHOP)
 
 
+def test_a_session_that_ends_is_summed_up_from_its_memories(guarded: Journal, store: StorageBackend) -> None:
+    session = Sessions(store).create(project_id="shop")
+    guarded.create("We decided to test the cart on Fridays", project_id="shop", session_id=session.id)
+    assert Sessions(store).end(session.id, SHOP).summary == "We decided to test the cart on Fridays"
+
+
 def test_no_session_or_state_keeps_a_secret(store: StorageBackend) -> None:
     key = "sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCD"
     session = Sessions(store).create(project_id="shop", goal=f"try the key {key}")

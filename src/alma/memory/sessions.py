@@ -12,6 +12,7 @@ from alma.errors import NotFoundError, ScopeViolationError, ValidationError
 from alma.memory.handoffs import Notes, has_handoff
 from alma.memory.merging import merged
 from alma.memory.screening import Screen, screened, without_secrets
+from alma.memory.summary import summarize
 from alma.memory.visible import memories_of
 from alma.model.fields import JsonObject
 from alma.model.governance import ANONYMOUS, Attribution
@@ -29,6 +30,11 @@ _LATEST_FIRST = (Order("last_active_at", "desc"),)
 _TICK = timedelta(microseconds=1)
 
 
+def most_telling(_: Session, memories: Sequence[Memory]) -> str:
+    """The usual summary: the most telling sentences of a session's memories, as they were said."""
+    return summarize(memories).text
+
+
 @dataclass(frozen=True, slots=True)
 class Switched:
     """The session that is current now, and the one that was before."""
@@ -41,7 +47,7 @@ class Sessions:
     """The sessions of a store; of those that have not ended, the one that was active last is the current one."""
 
     def __init__(
-        self, storage: StorageBackend, summarise: Summarise | None = None, screen: Screen = without_secrets
+        self, storage: StorageBackend, summarise: Summarise = most_telling, screen: Screen = without_secrets
     ) -> None:
         self._storage = storage
         self._summarise = summarise
@@ -187,11 +193,11 @@ class Sessions:
             return memories_of(tx, session)
 
     def _summary(self, session: Session) -> str | None:
-        if self._summarise is None or session.summary is not None:
+        if session.summary is not None:
             return None
         with self._storage.snapshot() as tx:
             memories = memories_of(tx, session)
-        return self._summarise(session, memories) if memories else None
+        return self._summarise(session, memories) or None if memories else None
 
     def _changed(
         self, session_id: str, scope: Scope, changes_of: Callable[[Session], dict[str, Any]], by: Attribution

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from alma.closing import Closing
 from alma.door.door import Door
 from alma.embeddings.base import EmbeddingProvider
-from alma.errors import ScopeViolationError
+from alma.errors import ScopeViolationError, ValidationError
 from alma.events.emitter import get_emitter
 from alma.learning.forgetting import ForgettingEngine
 from alma.learning.protocols import Execution, Learned, LearningProtocol
@@ -230,7 +230,7 @@ class ALMA(Closing):
 
     def purge(self, retention_days: float = 30) -> int:
         """Delete for good what was put away longer ago than that, vectors and all; returns how many memories."""
-        return self.archive.purge(timedelta(days=retention_days), self.scope())
+        return self.archive.purge(_days("retention_days", retention_days), self.scope())
 
     def get_stats(self, agent: str | None = None) -> dict[str, Any]:
         """How many memories of each kind there are, of one agent or of all."""
@@ -251,3 +251,10 @@ class ALMA(Closing):
         if checked in self.scopes:
             return checked
         return next((known for known in self.scopes if known.casefold() == checked.casefold()), checked)
+
+
+def _days(name: str, days: float) -> timedelta:
+    try:
+        return timedelta(days=days)
+    except (TypeError, ValueError, OverflowError):
+        raise ValidationError("alma", name, days, "must be a number of days") from None

@@ -19,7 +19,9 @@ from alma.errors import NotFoundError, ValidationError
 from alma.events import EventEmitter, MemoryEvent
 from alma.learning.heuristics import HeuristicExtractor
 from alma.memory.archive import Archive
+from alma.memory.history import History
 from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome, UserPreference
+from alma.model.memory import ChangeType
 from alma.model.scope import Scope
 from alma.retrieval.writing import MemoryWriter
 from alma.storage.base import StorageBackend
@@ -251,6 +253,25 @@ def test_a_merge_can_be_undone_as_if_it_had_not_been(
     engine.consolidate(project_id="shop")
     assert engine.undo("a", "heuristic", "shop") == ["b"]
     assert (store.find(Heuristic, SHOP), store.find(Outcome, SHOP)) == before
+
+
+def test_the_history_tells_why_memories_were_merged_and_taken_apart(
+    store: StorageBackend, engine: ConsolidationEngine, remember: Remember
+) -> None:
+    remember(
+        a_rule("a", occurrence_count=5, success_count=4, created_at=LATE),
+        a_rule("b", occurrence_count=3, success_count=3, created_at=EARLY),
+    )
+    engine.consolidate(project_id="shop")
+    engine.undo("a", "heuristic", "shop")
+    history = History(store)
+    assert [(v.change, v.reason) for v in history.versions(Heuristic, "a", SHOP)] == [
+        (ChangeType.CREATED, None),
+        (ChangeType.MERGED, "merged what says the same into a"),
+        (ChangeType.UPDATED, "the merge into a was undone"),
+    ]
+    told = [v.change for v in history.versions(Heuristic, "b", SHOP)]
+    assert told == [ChangeType.CREATED, ChangeType.DELETED, ChangeType.RESTORED]
 
 
 def test_what_was_learned_after_a_merge_stays_when_it_is_undone(

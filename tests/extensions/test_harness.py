@@ -60,6 +60,11 @@ def test_without_an_executor_the_prompt_is_prepared_and_nothing_is_learned(harne
     assert outcomes(alma) == []
 
 
+def test_a_run_needs_a_context(harness: Harness) -> None:
+    with pytest.raises(ValidationError, match="must be a Context"):
+        harness.run("Test the login form")  # type: ignore[arg-type]
+
+
 def test_the_prompt_names_role_tools_constraints_task_and_inputs(alma: ALMA) -> None:
     extra = Tool("linter", "Check the style", ToolType.ANALYZE, constraints=["Do not change files."])
     harness = harness_for("coding", "helena", alma, tools=[extra], constraints=["Use Firefox."])

@@ -134,6 +134,7 @@ def test_mistakes_are_one_sentence_and_an_exit_code(
     ran = alma(*arguments)
     assert ran.returncode == code
     assert said in ran.stderr
+    assert not list(tmp_path.iterdir())
     assert len(ran.stderr.strip().splitlines()) == 1
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -93,6 +94,20 @@ def test_recommendations_see_what_another_process_learned_or_deleted(open_alma: 
 def test_nothing_to_choose_from_is_an_error(alma: ALMA, among: object) -> None:
     with pytest.raises(ValidationError, match="among"):
         alma.recommend("Parse the log", "helena", among=among)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("name", "value"), [("task_type", 5), ("metadata", [1]), ("duration_ms", float("nan"))])
+def test_a_wrong_argument_is_refused_and_nothing_is_learned(tmp_path: Path, name: str, value: Any) -> None:
+    with ALMA.quickstart(tmp_path / "alma.db", embedding_provider="mock") as alma:
+        with pytest.raises(ValidationError):
+            alma.learn("helena", "test the cart", "success", "wait for the button", **{name: value})
+        assert alma.get_stats()["total_count"] == 0
+
+
+@pytest.mark.parametrize("days", [float("nan"), float("inf"), "x", 1e12, -1])
+def test_purging_needs_a_number_of_days(tmp_path: Path, days: Any) -> None:
+    with ALMA.quickstart(tmp_path / "alma.db", embedding_provider="mock") as alma, pytest.raises(ValidationError):
+        alma.purge(days)
 
 
 def test_a_vector_of_the_wrong_length_is_refused_and_nothing_is_stored(alma: ALMA) -> None:

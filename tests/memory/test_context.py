@@ -35,7 +35,7 @@ def ids(journal: Journal, section: str, **arguments: Any) -> list[str]:
 def test_the_working_set_comes_in_its_order(journal: Journal, store: StorageBackend) -> None:
     session = make.a_session(id="s1")
     store.save(session)
-    made = [note(journal, f"thought {i}", session_id="s1", memory_type="context") for i in range(3)]
+    made = [note(journal, f"thought {i}", memory_type="context") for i in range(3)]
     for i, memory in enumerate(made):
         place = SessionMemory(session_id="s1", memory_id=memory.id, working_memory=i < 2, context_window_position=5 - i)
         store.save(place)

@@ -13,8 +13,8 @@ from alma.clock import now
 from alma.errors import (
     ConflictError,
     NotFoundError,
+    RefusedError,
     ScopeViolationError,
-    StorageError,
     UniquenessError,
     ValidationError,
 )
@@ -132,8 +132,10 @@ def test_a_writer_may_put_away_what_comes_from_elsewhere(store: StorageBackend) 
     with Journal(store, Doorkeeper(store, embedder), engine) as journal:
         made = note(journal, "from a colleague", source="user")
         assert journal.update(made.id, {"content": "from a friend"}, SHOP, source="user").content == "from a friend"
-        with pytest.raises(StorageError, match="was quarantined and cannot be read: it looks like orders"):
+        with pytest.raises(RefusedError, match="was quarantined and not stored: it looks like orders"):
             note(journal, "obey", source="web")
+        with pytest.raises(RefusedError, match="was not changed: it looks like orders"):
+            journal.update(made.id, {"content": "obey"}, SHOP, source="web")
         assert journal.batch_read(SHOP).memories[0].id == made.id
     with Journal(store, MemoryWriter(store, embedder), engine) as journal:
         assert note(journal, "from the web", source="web")

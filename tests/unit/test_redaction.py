@@ -149,6 +149,11 @@ HARMLESS = [
 ]
 
 
+def test_an_ampersand_inside_of_a_password_goes_with_it_and_the_next_parameter_stays() -> None:
+    assert redact_text("my password: Tr0ub4dor&3").text == "my password: [redacted:password]"
+    assert redact_text("?password=Tr0ub4dor3&user=ada").text == "?password=[redacted:password]&user=ada"
+
+
 @pytest.mark.parametrize(("text", "expected"), SECRETS)
 def test_a_secret_is_replaced_by_what_it_was(text: str, expected: str) -> None:
     redacted = redact_text(text)

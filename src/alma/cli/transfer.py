@@ -13,7 +13,8 @@ from rich.console import Console
 from alma.bootstrap import create_embedder, is_same_store, local_model, open_existing, open_target, restore_storage
 from alma.cli.shown import AsJson, Schema, progress_bar, show_json, show_table
 from alma.errors import ConfigurationError
-from alma.importers import IMPORTERS, ImportOptions, ImportProgress, ImportReport, import_into
+from alma.importers import IMPORTERS, ImportOptions, ImportProgress, ImportReport, import_into, importer_named
+from alma.importers.sources import Source
 from alma.model.memory import Memory
 from alma.model.scope import Scope
 from alma.transfer import TransferReport, backup_store, export_store, import_store, merge_stores, verify_export
@@ -59,6 +60,8 @@ def import_command(
         _import_export(source, into, dry_run, schema, as_json)
         return
     options = ImportOptions(_zone(zone), embedding_model, None, user, project, agent)
+    # Before a store is made for it.
+    Source(source, importer_named(system))
     embedder = None if embed is None else create_embedder(embed)
     model = local_model() if embedder is None else (embedder.model, embedder.dimension)
     with open_target(into, schema, model, dry_run=dry_run) as storage, _rows_bar(system) as tell:

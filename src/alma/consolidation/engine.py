@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 
 from alma.bootstrap import open_vector_index
 from alma.consolidation.merging import KINDS, Kind, kind_of, merged_values, unmerged_values
@@ -19,6 +20,7 @@ from alma.memory.archive import Archive
 from alma.model.archive import ArchiveCause
 from alma.model.governance import ANONYMOUS, Attribution
 from alma.model.learning import Heuristic, Outcome, UserPreference
+from alma.model.memory import ChangeType
 from alma.model.query import Compare, Cursor, In
 from alma.model.record import Record
 from alma.model.scope import Scope
@@ -110,7 +112,7 @@ class ConsolidationEngine:
                 _give_back_outcomes(tx, kept_id, ids, scope)
             return ids
 
-        return self._storage.write(take_apart, by)
+        return self._storage.write(take_apart, _because(by, f"the merge into {kept_id} was undone"))
 
     # ------------------------------------------------------------------ what and where
 
@@ -143,7 +145,8 @@ class ConsolidationEngine:
     # ------------------------------------------------------------------ merging
 
     def _merge(self, kind: Kind, scope: Scope, group: Group, by: Attribution) -> MergedGroup | None:
-        merged = self._storage.write(lambda tx: self._merge_in(tx, kind, scope, group, by), by)
+        because = _because(by, f"merged what says the same into {group.kept.key}")
+        merged = self._storage.write(lambda tx: self._merge_in(tx, kind, scope, group, by), because)
         if merged is None:
             _log.info("a group of memories changed meanwhile and was left", extra={"memory_id": group.kept.key})
             return None
@@ -160,7 +163,8 @@ class ConsolidationEngine:
             return None
         ids = list(same)
         self._archive.put(kind.cls, ids, scope, ArchiveCause.MERGED, f"merged into {kept.key}", by)
-        tx.update(kind.cls, kept.key, merged_values(kind, kept, list(same.values()), self._extractor), scope)
+        with tx.known_as(ChangeType.MERGED):
+            tx.update(kind.cls, kept.key, merged_values(kind, kept, list(same.values()), self._extractor), scope)
         if kind.cls is Heuristic:
             _take_outcomes(tx, ids, kept.key, scope)
         return MergedGroup(kind.cls.spec.kind, kept.key, kept.text(), {key: group.why[key] for key in ids})
@@ -204,6 +208,10 @@ def _give_back_outcomes(tx: Transaction, lesson: str, lessons: Sequence[str], sc
 def _given_back(outcome: Outcome) -> Outcome:
     metadata = {key: value for key, value in outcome.metadata.items() if key != _OLD_LESSON}
     return outcome.replace(lesson_id=outcome.metadata[_OLD_LESSON], metadata=metadata)
+
+
+def _because(by: Attribution, reason: str) -> Attribution:
+    return by if by.reason is not None else replace(by, reason=reason)
 
 
 def _checked_threshold(value: float) -> float:

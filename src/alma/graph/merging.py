@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from alma.errors import ValidationError
 from alma.graph.base import Entity, Relationship
 from alma.graph.keys import name_key
 from alma.model.text import query_terms, terms
@@ -34,6 +35,8 @@ def entity_order(entity: Entity) -> tuple[str, str]:
 
 def without_secrets(value: Kept, redact: Redact | None) -> Kept:
     """The entity or relationship as it may be stored."""
+    if not isinstance(value, Entity | Relationship):
+        raise ValidationError("graph", None, value, "must be an Entity or a Relationship")
     if redact is None:
         return value
     clean = replace(value, properties=_redacted(value.properties, redact, ""))

@@ -67,6 +67,8 @@ class Harness:
         whether it worked, or a `RunResult`; what it raises makes the run a failure. Without an executor the result is
         only prepared: it holds the prompt, and nothing is learned.
         """
+        if not isinstance(context, Context):
+            raise ValidationError("harness", "context", context, "must be a Context, as Context(task=…)")
         memories = self.recall(context)
         prompt = self.build_prompt(context, memories)
         prepared = RunResult(prompt=prompt, memories=memories)

@@ -168,6 +168,7 @@ class LearningProtocol:
             raise ValidationError(
                 "learn", "strategy_used", execution.strategy_used, "must be a text that says what was done"
             )
+        given = execution.metadata
         outcome = Outcome(
             agent=execution.agent,
             project_id=execution.project_id,
@@ -178,7 +179,7 @@ class LearningProtocol:
             duration_ms=execution.duration_ms,
             error_message=execution.error_message,
             user_feedback=execution.feedback,
-            metadata=dict(execution.metadata or {}),
+            metadata=dict(given) if isinstance(given, Mapping) else given or {},
             embedding=execution.embedding,
         )
         outcome, masked = self.clean(outcome)

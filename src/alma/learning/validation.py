@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 
 from alma.errors import ScopeViolationError, ValidationError
+from alma.model.common import checked_prose
 from alma.model.scope import MemoryScope
 from alma.model.text import terms
 
@@ -84,7 +85,7 @@ class ScopeValidator:
     def require(self, agent: str, domain: str | None, text: str = "") -> MemoryScope:
         """The agent's scope, if it may learn in this domain; without one, if the text is of none it must not learn."""
         scope = self.scope_of(agent)
-        if domain is not None and domain.strip():
+        if domain is not None and checked_prose("learn", "domain", domain).strip():
             self._require_domain(scope, domain)
         else:
             self._require_text(scope, text)

@@ -68,7 +68,7 @@ class Archive:
         can change them any more.
         """
         _archivable(cls)
-        wanted = [ids] if isinstance(ids, str) else list(ids)
+        wanted = _several(ids)
         because = _checked_cause(cause)
 
         def move(tx: Transaction) -> list[str]:
@@ -120,7 +120,7 @@ class Archive:
         Of a record that was archived more than once the newest comes back. Where a record with the same id exists
         again, that is an `AlreadyExistsError` and nothing is restored.
         """
-        wanted = [ids] if isinstance(ids, str) else list(dict.fromkeys(ids))
+        wanted = _several(ids)
 
         def bring(tx: Transaction) -> list[Record]:
             bundles = [unpack(self._taken(tx, each, scope, cls)) for each in wanted]
@@ -343,11 +343,20 @@ def _checked_cause(cause: ArchiveCause | str) -> ArchiveCause:
         raise ValidationError("archive", "cause", cause, f"must be one of {', '.join(ArchiveCause)}") from None
 
 
+def _several(ids: str | Iterable[str]) -> list[str]:
+    if not isinstance(ids, Iterable):
+        raise ValidationError("archive", "ids", ids, "must be an id or a list of ids")
+    return [ids] if isinstance(ids, str) else list(dict.fromkeys(ids))
+
+
 def _moment_of(older_than: timedelta | datetime) -> datetime:
     if isinstance(older_than, timedelta):
         if older_than < timedelta(0):
             raise ValidationError("purge", "older_than", older_than, "must not be negative")
-        return clock.now() - older_than
+        try:
+            return clock.now() - older_than
+        except OverflowError:
+            raise ValidationError("purge", "older_than", older_than, "is further back than time goes") from None
     try:
         return check_timestamp(older_than)
     except ValueError as exc:

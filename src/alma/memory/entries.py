@@ -27,16 +27,14 @@ def new_memory(content: Content, fields: Mapping[str, Any], by: Attribution) -> 
         if values.get(name) is None and known is not None:
             values[name] = known
     memory = Memory(**values)
-    if memory.user_id is None and memory.project_id is None and memory.session_id is None:
-        raise ScopeViolationError("memory", None, None, "must belong to a user, a project or a session; name one")
-    _check_private(memory)
+    _check_owner(memory)
     return memory
 
 
 def changed_memory(memory: Memory, changes: Mapping[str, Any]) -> Memory:
     """The memory with these changes, as of now."""
     changed = memory.replace(**changes, updated_at=clock.now())
-    _check_private(changed)
+    _check_owner(changed)
     if changed.text() != memory.text() and "embedding" not in changes:
         # The vector of what it no longer says must not be found.
         changed = changed.replace(embedding=None)
@@ -98,7 +96,7 @@ def _check_size(name: str, text: str) -> None:
 
 
 def _layer_flags(layers: Iterable[Layer | str] | None) -> dict[str, bool]:
-    if layers is None or isinstance(layers, str):
+    if isinstance(layers, str) or not isinstance(layers, Iterable):
         raise ValidationError("memory", "layers", layers, f"must be a list out of {', '.join(Layer)}")
     chosen = {checked_layer(layer) for layer in layers}
     return {f"layer_{layer}": layer in chosen for layer in Layer}
@@ -109,7 +107,7 @@ def _expiry(ttl_seconds: Any, expires_at: datetime | None) -> datetime | None:
         return expires_at
     if expires_at is not None:
         raise ValidationError("memory", "ttl_seconds", ttl_seconds, "cannot be given together with expires_at")
-    if isinstance(ttl_seconds, bool) or not isinstance(ttl_seconds, int | float) or ttl_seconds <= 0:
+    if isinstance(ttl_seconds, bool) or not isinstance(ttl_seconds, int | float) or not ttl_seconds > 0:
         raise ValidationError("memory", "ttl_seconds", ttl_seconds, "must be a number above 0")
     try:
         return clock.now() + timedelta(seconds=ttl_seconds)
@@ -117,6 +115,8 @@ def _expiry(ttl_seconds: Any, expires_at: datetime | None) -> datetime | None:
         raise ValidationError("memory", "ttl_seconds", ttl_seconds, "is further than time goes; leave it out") from None
 
 
-def _check_private(memory: Memory) -> None:
+def _check_owner(memory: Memory) -> None:
+    if memory.user_id is None and memory.project_id is None and memory.session_id is None:
+        raise ScopeViolationError("memory", None, None, "must belong to a user, a project or a session; name one")
     if memory.is_private and memory.user_id is None:
         raise ValidationError("memory", "is_private", True, "needs a user_id: only that user will see it")

@@ -56,6 +56,9 @@ class MemoryFilter:
         object.__setattr__(self, "layers", tuple(checked_layer(layer) for layer in self.layers))
         for name in ("event_since", "event_until", "created_since", "created_until"):
             object.__setattr__(self, name, _moment(name, getattr(self, name)))
+        for name in ("include_archived", "include_deleted", "include_expired"):
+            if not isinstance(getattr(self, name), bool):
+                raise ValidationError("filter", name, getattr(self, name), "must be True or False")
         if not isinstance(self.content, Mapping):
             raise ValidationError("filter", "content", self.content, "must be a dict of paths and values")
 
@@ -202,7 +205,16 @@ def _least_importance(priority: int) -> float:
 
 
 def _keys(path: Path) -> tuple[str, ...]:
-    return tuple(path.split(".")) if isinstance(path, str) else tuple(path)
+    if not isinstance(path, str | tuple):
+        raise ValidationError("filter", "content", path, "must have texts or tuples of texts as keys")
+    return tuple(path.split(".")) if isinstance(path, str) else path
+
+
+def checked_filter(call: str, where: MemoryFilter | None) -> MemoryFilter:
+    """The filter that was given, or the one that leaves out what is deleted, archived or expired."""
+    if where is not None and not isinstance(where, MemoryFilter):
+        raise ValidationError(call, "where", where, "must be a MemoryFilter")
+    return where or ALIVE
 
 
 ALIVE = MemoryFilter()

@@ -11,6 +11,7 @@ from alma import clock
 from alma.errors import ValidationError
 from alma.memory.mentions import files_of, identifiers
 from alma.memory.mining import ANSWERS, PROBLEMS, Facts, solved
+from alma.model.common import checked_prose
 from alma.model.memory import Memory, MemoryRelationship
 from alma.model.query import In, Or
 from alma.model.relations import Relation
@@ -65,12 +66,14 @@ class ContextGaps:
         `activity` and `files` say what the work is about: then only gaps that concern it are told, and files that no
         memory speaks of are gaps themselves.
         """
-        if isinstance(files, str):
+        if isinstance(files, str) or not isinstance(files, Iterable):
             raise ValidationError("gaps", "files", files, "must be a list of files")
+        if activity is not None:
+            checked_prose("gaps", "activity", activity)
         if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
             raise ValidationError("gaps", "limit", limit, "must be a whole number of at least 1")
         moment = clock.now() if now is None else now
-        wanted = [name for name in dict.fromkeys(files) if name.strip()]
+        wanted = [name for name in dict.fromkeys(files) if checked_prose("gaps", "files", name).strip()]
         with self._storage.snapshot() as tx:
             memories = tx.find(Memory, scope, visible(scope, moment), limit=_MOST_MEMORIES)
             ordered = sorted(memories, key=lambda each: (each.created_at, each.id))

@@ -12,9 +12,9 @@ from alma.errors import ValidationError
 from alma.memory.access import FLUSH_SECONDS, add_judgement
 from alma.memory.context import ContextReader, WorkingContext
 from alma.memory.deletion import BulkDeletion, delete_many
-from alma.memory.filters import ALIVE, MemoryFilter, age_limit, seen_from_here, visible
+from alma.memory.filters import MemoryFilter, age_limit, checked_filter, seen_from_here, visible
 from alma.memory.git import GitContext, read_git_context
-from alma.memory.keeper import READABLE, Keeper, Writer, because_of
+from alma.memory.keeper import READABLE, Keeper, Writer, because_of, checked_by
 from alma.memory.pages import NEWEST_FIRST, Page, read_page
 from alma.memory.promotion import DEFAULT_RULES, Promotion, PromotionRules, Promotions
 from alma.memory.search import SearchResult, search
@@ -72,9 +72,10 @@ class Journal(Keeper):
 
         Ids count as reads, pages do not.
         """
+        checked_by("batch_read", by)
+        wanted = checked_filter("batch_read", where)
         if ids is not None:
             return self._by_ids(scope, by, ids, where)
-        wanted = where or ALIVE
         others = dataclasses.replace(wanted, types=())
         seen = And(seen_from_here(scope, by, wanted), others.predicate(clock.now()))
         return read_page(self._storage, scope, seen, sort, limit, offset, cursor, wanted.types)
@@ -91,7 +92,8 @@ class Journal(Keeper):
         reason: str | None = None,
     ) -> BulkDeletion:
         """Delete what the filter lets through and is older than this, by when it was created; one of both is needed."""
-        wanted = where or ALIVE
+        checked_by("bulk_delete", by)
+        wanted = checked_filter("bulk_delete", where)
         if older_than is None and not wanted.narrows:
             raise ValidationError("bulk_delete", "where", where, "must say what to delete: a type, tags, an age …")
         parts = [visible(scope, by), wanted.predicate(clock.now())]
@@ -143,7 +145,8 @@ class Journal(Keeper):
 
         The most telling sentences, or what a language model makes of them where the journal has one.
         """
-        wanted = where or ALIVE
+        checked_by("summarize", by)
+        wanted = checked_filter("summarize", where)
         # Whoever names a session wants what it alone has.
         seen = And(visible(scope, by), wanted.predicate(clock.now()))
         newest = self._storage.find(Memory, scope, seen, (Order("created_at", "desc"),), _MOST_SUMMARIZED)
@@ -209,6 +212,8 @@ class Journal(Keeper):
         return found
 
     def _by_ids(self, scope: Scope, by: Attribution, ids: Iterable[str], where: MemoryFilter | None) -> Page:
+        if isinstance(ids, str) or not isinstance(ids, Iterable):
+            raise ValidationError("batch_read", "ids", ids, "must be a list of ids")
         wanted = list(dict.fromkeys(ids))
         seen = And(In("id", wanted), visible(scope, by), (where or READABLE).predicate(clock.now()))
         found = {memory.id: memory for memory in self._storage.find(Memory, scope, seen)}

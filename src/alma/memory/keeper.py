@@ -16,6 +16,7 @@ from alma.memory.assignment import with_assigned
 from alma.memory.entries import Content, changed_memory, checked_changes, new_memory
 from alma.memory.filters import MemoryFilter, visible
 from alma.memory.git import GitContext
+from alma.memory.working import WorkingMemory
 from alma.model.governance import ANONYMOUS, Attribution, Setting
 from alma.model.memory import Memory, MemoryVersion
 from alma.model.query import And, Compare, In, Order, matches
@@ -56,6 +57,7 @@ class Keeper(Closing):
         self._storage = storage
         self._writer = writer
         self._retrieval = retrieval
+        self._working = WorkingMemory(storage)
         self._access = AccessRecorder(storage, flush_seconds) if count_reads else None
 
     # ------------------------------------------------------------------ one memory
@@ -73,22 +75,30 @@ class Keeper(Closing):
 
         `content` is text, or JSON with a `text`. `fields` are those of a memory, `layers` by name and `ttl_seconds`;
         None says nothing. Category, importance and layers that are not given are assigned, with their reasons under
-        `context_json["assigned"]`. `source` is where the text comes from, for a writer that wants to know.
+        `context_json["assigned"]`. `source` is where the text comes
+        from, for a writer that wants to know; what it puts away is a RefusedError. A memory of a session gets its place
+        there, as `WorkingMemory.add` would give it.
         """
+        checked_by("create", by)
         given = {name: value for name, value in fields.items() if value is not None}
         if git is not None:
+            if not isinstance(git, GitContext):
+                raise ValidationError("create", "git", git, "must be a GitContext, as read_git_context gives one")
             given.setdefault("git_context_json", git.to_json())
         settings = self._settings()
         memory = new_memory(content, {"decay_rate": settings["default_decay_rate"], **given}, by)
         memory = with_assigned(memory, given, categorize=settings["auto_categorization_enabled"])
-        if "id" not in given:
+        if "id" not in given and memory.session_id is None:
             return self._stored(self._save(memory, by, source))
         self._warm(memory)
 
         def create_once(tx: Transaction) -> object:
-            if tx.lock(Memory, [memory.id], _EVERYWHERE):
+            if "id" in given and tx.lock(Memory, [memory.id], _EVERYWHERE):
                 raise UniquenessError("memory", ("id",), (memory.id,))
-            return self._save(memory, by, source)
+            saved = self._save(memory, by, source)
+            for stored in tx.get_many(Memory, [_id_of(saved)], _EVERYWHERE) if memory.session_id else ():
+                self._working.enter(tx, stored)
+            return saved
 
         return self._stored(self._storage.write(create_once, by))
 
@@ -121,6 +131,7 @@ class Keeper(Closing):
         source: str | None = None,
     ) -> Memory:
         """Change some fields and return the memory; a ConflictError where it is not what the caller thinks it is."""
+        checked_by("update", by)
         values, because = checked_changes(changes), because_of(by, reason)
         before = self._visible(self._storage, memory_id, scope, by, READABLE)
         if before is None:
@@ -130,7 +141,11 @@ class Keeper(Closing):
         def change(tx: Transaction) -> object:
             current = self._held(tx, memory_id, scope, by, READABLE)
             conflict = _conflict(tx, current, expected_version, expected_updated_at)
-            return conflict or self._save(changed_memory(current, values), because, source)
+            saved = conflict or self._save(changed_memory(current, values), because, source)
+            if getattr(saved, "status", None) == "quarantined":
+                # The old memory stays, and nothing of what was to replace it: there is no place for two with one id.
+                raise RefusedError("untrusted", f"the memory was not changed: {getattr(saved, 'reason', None)}")
+            return saved
 
         saved = self._storage.write(change, because)
         if isinstance(saved, ConflictError):
@@ -228,8 +243,9 @@ class Keeper(Closing):
             self._retrieval.embedder.encode_texts([memory.text()])
 
     def _stored(self, saved: object) -> Memory:
-        memory_id = str(getattr(saved, "id", saved))
-        stored = self._storage.get(Memory, memory_id, _EVERYWHERE)
+        if getattr(saved, "status", None) == "quarantined":
+            raise RefusedError("quarantined", _quarantine(saved))
+        stored = self._storage.get(Memory, _id_of(saved), _EVERYWHERE)
         if stored is None:
             status, why = getattr(saved, "status", "not stored"), getattr(saved, "reason", None)
             raise StorageError(f"the memory was {status} and cannot be read: {why or 'the writer did not say why'}")
@@ -239,6 +255,21 @@ class Keeper(Closing):
         stored = self._storage.find(Setting, _EVERYWHERE, In("key", _SETTINGS))
         usual: dict[str, Any] = {"auto_categorization_enabled": True, "default_decay_rate": 0.1}
         return {**usual, **{setting.key: setting.typed_value for setting in stored}}
+
+
+def checked_by(call: str, by: object) -> None:
+    if not isinstance(by, Attribution):
+        raise ValidationError(call, "by", by, "must be an Attribution, which says who acts")
+
+
+def _id_of(saved: object) -> str:
+    return str(getattr(saved, "id", saved))
+
+
+def _quarantine(saved: object) -> str:
+    archive_id, why = getattr(saved, "archive_id", None), getattr(saved, "reason", None) or "the writer did not say why"
+    where = "" if archive_id is None else f"; it waits in the archive as {archive_id!r}, from where it can be restored"
+    return f"the memory was quarantined and not stored: {why}{where}"
 
 
 def because_of(by: Attribution, reason: str | None) -> Attribution:

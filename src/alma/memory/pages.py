@@ -85,6 +85,8 @@ def _behind_offset(
 
 
 def _order(sort: Sequence[str]) -> tuple[Order, ...]:
+    if not isinstance(sort, Sequence):
+        raise ValidationError("batch_read", "sort", sort, "must be a list of fields, as ['-created_at']")
     names = (sort,) if isinstance(sort, str) else tuple(sort)
     terms = []
     for name in names:

@@ -10,6 +10,7 @@ from alma import clock
 from alma.errors import NotFoundError, ValidationError
 from alma.memory.paths import Graph, Path
 from alma.memory.relation_detection import Detected, Detector, Evidence, combined
+from alma.model.common import checked_name
 from alma.model.fields import JsonObject
 from alma.model.governance import ANONYMOUS, Attribution
 from alma.model.memory import Memory, MemoryRelationship
@@ -92,6 +93,8 @@ class Relationships:
         What was said already is not said twice: a given strength or context replaces the old one, and without a
         strength saying it again makes it stronger.
         """
+        for name, value in (("from_memory_id", from_id), ("to_memory_id", to_id)):
+            checked_name("memory_relationship", name, value)
         ends = stored_ends(relation, from_id, to_id)
 
         def store(tx: Transaction) -> MemoryRelationship:
@@ -309,6 +312,8 @@ def _seen(tx: Transaction, ids: set[str], scope: Scope) -> dict[str, Memory]:
 
 def _along(stored: Iterable[str] | None, min_strength: float) -> Predicate:
     parts: list[Predicate] = [] if stored is None else [In("relationship_type", sorted(stored))]
+    if isinstance(min_strength, bool) or not isinstance(min_strength, int | float) or not 0 <= min_strength <= 1:
+        raise ValidationError("traversal", "min_strength", min_strength, "must be a number between 0 and 1")
     if min_strength > 0:
         parts.append(Compare("strength", "ge", min_strength))
     return And(*parts)

@@ -30,6 +30,11 @@ _LATEST_FIRST = (Order("last_active_at", "desc"),)
 _TICK = timedelta(microseconds=1)
 
 
+def most_telling(_: Session, memories: Sequence[Memory]) -> str:
+    """The usual summary: the most telling sentences of a session's memories, as they were said."""
+    return summarize(memories).text
+
+
 @dataclass(frozen=True, slots=True)
 class Switched:
     """The session that is current now, and the one that was before."""
@@ -199,7 +204,7 @@ class Sessions:
             return memories_of(tx, session)
 
     def _summary(self, session: Session) -> str | None:
-        if self._summarise is None or session.summary is not None:
+        if session.summary is not None:
             return None
         with self._storage.snapshot() as tx:
             memories = memories_of(tx, session)

@@ -11,7 +11,7 @@ from alma.memory.budget import Candidate, Costs, Fitted, LeftOut, checked_budget
 from alma.memory.places import last_position, move, place_of, places_of, require_visible, save_changed
 from alma.memory.sessions import locked, open_session
 from alma.memory.settings import SystemSettings
-from alma.memory.visible import is_visible
+from alma.memory.visible import is_over, is_visible
 from alma.model.governance import ANONYMOUS, Attribution
 from alma.model.memory import Memory
 from alma.model.query import Compare, In, Order
@@ -74,6 +74,12 @@ class WorkingMemory:
         """
         ids = _ids(memory_ids)
         return self._storage.write(lambda tx: self._added(tx, open_session(tx, session_id, scope), ids, pinned), by)
+
+    def enter(self, tx: Transaction, memory: Memory) -> None:
+        """Give a memory that is created in a session its place there, where the session exists and has not ended."""
+        for session in tx.lock(Session, [memory.session_id or ""], _EVERYWHERE):
+            if session.is_active and is_visible(memory, session) and not is_over(memory, now()):
+                self._added(tx, session, [memory.id], pinned=False)
 
     def remove(
         self, session_id: str, memory_ids: str | Sequence[str], scope: Scope, by: Attribution = ANONYMOUS

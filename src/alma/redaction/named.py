@@ -16,14 +16,17 @@ _STRONG = (
 # What may stand behind the word and leave it a secret: DB_PASSWORD_PROD, token2, apiKeyValue.
 _SUFFIX = r"(?:[_-]?(?:prod|production|dev|test|staging|live|main|default|value|b64|base64|hash|base)|_?\d{1,2})?"
 _NAME = rf"(?P<name>[A-Za-z0-9_.\-]*?(?:(?P<password>{_PASSWORD})|{_STRONG}){_SUFFIX})"
+# An ampersand belongs to a value unless the next parameter of a query, or the next command, begins with it.
+_SIGN = r"""(?:[^\s,;"'`&<>]|&(?![\w.-]{0,64}=|&|\s|$))"""
 _VALUE = (
-    r"""(?P<quote>\\?["'`])(?P<quoted>(?:(?!(?P=quote))[^\n]){1,4096}?)(?P=quote)|(?P<bare>[^\s,;"'`&<>]{3,4096})"""
+    r"""(?P<quote>\\?["'`])(?P<quoted>(?:(?!(?P=quote))[^\n]){1,4096}?)(?P=quote)"""
+    rf"""|(?P<bare>{_SIGN}{{3,4096}})"""
 )
 _ASSIGNED = re.compile(
     rf"(?<![A-Za-z0-9]){_NAME}\\?[\"'`]?(?P<gap>\s{{0,4}})(?P<by>=>|:=|==?|:)(?P<after>[^\S\n]{{0,4}})(?:{_VALUE})",
     re.IGNORECASE,
 )
-_FLAG = re.compile(rf"(?<!\S)--?(?:{_PASSWORD}|{_STRONG})[= ]\s?(?P<bare>[^\s,;\"'`&<>]{{3,}})", re.IGNORECASE)
+_FLAG = re.compile(rf"(?<!\S)--?(?:{_PASSWORD}|{_STRONG})[= ]\s?(?P<bare>{_SIGN}{{3,}})", re.IGNORECASE)
 _SAID = re.compile(
     r"\b(?:password|passphrase|passcode|secret(?: key)?|(?:api|access|auth|secret) (?:key|token)|token|pin(?: code)?)"
     r"(?: for [\w .@-]{1,40}?| to [\w .@-]{1,40}?| of [\w .@-]{1,40}?)?\s+(?:is|was|will be|=)\s*:?\s+"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from alma.errors import ValidationError
-from alma.model.common import checked_name
+from alma.model.common import checked_name, checked_prose
 from alma.model.kinds import kind_named
 from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome, UserPreference
 from alma.model.memory import Memory
@@ -67,7 +67,7 @@ class Target:
 def checked_query(query: object) -> str:
     if not isinstance(query, str) or not query.strip():
         raise ValidationError("retrieve", "query", query, "must be a text that says what the task is")
-    return query[:_LONGEST_QUERY]
+    return checked_prose("retrieve", "query", query[:_LONGEST_QUERY])
 
 
 def checked_top_k(top_k: object) -> int:

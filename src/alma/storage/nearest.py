@@ -35,6 +35,8 @@ def cosines(wanted: Vector, blobs: Sequence[bytes]) -> list[float]:
     """The cosine of one vector with each of others of its length; a zero vector has cosine 0 with everything."""
     import numpy as np
 
+    if not blobs:
+        return []
     # Double precision: the squares of large single-precision numbers would overflow.
     rows = np.frombuffer(b"".join(blobs), dtype="<f4").reshape(len(blobs), -1).astype(np.float64)
     query = np.frombuffer(wanted.to_bytes(), dtype="<f4").astype(np.float64)

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from alma import clock
 from alma.closing import Closing
-from alma.errors import ConflictError, NotFoundError, StorageError, UniquenessError
+from alma.errors import ConflictError, NotFoundError, RefusedError, StorageError, UniquenessError, ValidationError
 from alma.memory.access import FLUSH_SECONDS, AccessRecorder
 from alma.memory.assignment import with_assigned
 from alma.memory.entries import Content, changed_memory, checked_changes, new_memory

@@ -43,11 +43,6 @@ class Switched:
     previous: Session | None
 
 
-def most_telling(session: Session, memories: Sequence[Memory]) -> str:
-    """The summary that needs no language model: the sentences that tell most."""
-    return summarize(memories).text
-
-
 class Sessions:
     """The sessions of a store; of those that have not ended, the one that was active last is the current one.
 

@@ -199,7 +199,7 @@ class Sessions:
             return memories_of(tx, session)
 
     def _summary(self, session: Session) -> str | None:
-        if session.summary is not None:
+        if session.summary is not None or self._summarise is None:
             return None
         with self._storage.snapshot() as tx:
             memories = memories_of(tx, session)

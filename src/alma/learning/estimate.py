@@ -7,6 +7,7 @@ than one on a task that everything solves, and one outcome tells something about
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,9 +72,10 @@ def estimate(observed: Observations, alike: Any, among: Any, expected: Any, nois
 
 
 def fitting_noise(observed: Observations, among: Any, expected: Any) -> float:
-    """The noise under which each of these outcomes is foretold best by all the others."""
+    """The noise under which the outcomes of each task are foretold best by those of all other tasks."""
     surprise = observed.results - expected[observed.strategies]
-    return min(_NOISES, key=lambda noise: _error(_covariance(observed, among, noise), surprise))
+    blocks = [np.flatnonzero(observed.tasks == task) for task in np.unique(observed.tasks)]
+    return min(_NOISES, key=lambda noise: _error(_covariance(observed, among, noise), surprise, blocks))
 
 
 def _covariance(observed: Observations, among: Any, noise: float) -> Any:
@@ -84,7 +86,16 @@ def _covariance(observed: Observations, among: Any, noise: float) -> Any:
     return matrix
 
 
-def _error(covariance: Any, values: Any) -> float:
-    """The mean square of what the others say about each value, less the value."""
+def _error(covariance: Any, values: Any, blocks: Sequence[Any]) -> float:
+    """How badly all others foretell the values of each block.
+
+    Of a task on which several strategies were tried, by what is lost with the one that is foretold to be the best;
+    otherwise by the square of what is missed.
+    """
     inverse = np.linalg.inv(covariance)
-    return float(np.mean((inverse @ values / np.diag(inverse)) ** 2))
+    weighted = inverse @ values
+    missed = [np.linalg.solve(inverse[np.ix_(block, block)], weighted[block]) for block in blocks]
+    several = [(block, each) for block, each in zip(blocks, missed, strict=True) if len(block) > 1]
+    if 2 * len(several) > len(blocks):
+        return float(np.mean([values[b].max() - values[b][np.argmax(values[b] - each)] for b, each in several]))
+    return float(np.mean(np.concatenate(missed) ** 2))

@@ -20,7 +20,7 @@ from alma.storage.base import StorageBackend
 # How many of the outcomes on the most similar tasks are weighed against each other.
 _WEIGHED, _TASKS_WEIGHED = 1000, 350
 # How many are looked at to see how much outcomes vary for no reason.
-_SAMPLED = 300
+_SAMPLED = 1000
 # A strategy that is less well known is worth trying: by how much of what is not known about it.
 _CURIOSITY = 1.0
 _NAMED = 5
@@ -114,8 +114,7 @@ class Recommender:
         """How much outcomes vary for no reason; asked again whenever there is half as much evidence more."""
         size, noise = self._noises.get(scope, (0, _UNKNOWN_NOISE))
         if len(observed) >= max(20, 1.5 * size) or len(observed) < size:
-            chosen = np.linspace(0, len(observed) - 1, min(_SAMPLED, len(observed))).astype(int)
-            sample = _part(observed, chosen)
+            sample = _part(observed, _sampled(observed.tasks))
             noise = fitting_noise(sample, _among(evidence, sample), expected)
             self._noises[scope] = (len(observed), noise)
         return noise
@@ -202,6 +201,14 @@ def _observations(evidence: Evidence, known: Any) -> Observations:
 
 def _part(observed: Observations, chosen: Any) -> Observations:
     return Observations(observed.tasks[chosen], observed.strategies[chosen], observed.results[chosen])
+
+
+def _sampled(tasks: Any) -> Any:
+    """The numbers of the outcomes on some of the tasks, spread over all of them."""
+    unique = np.unique(tasks)
+    count = max(2, int(_SAMPLED * len(unique) / len(tasks)))
+    chosen = unique[np.linspace(0, len(unique) - 1, min(count, len(unique))).astype(int)]
+    return np.flatnonzero(np.isin(tasks, chosen))
 
 
 def _weighed(tasks: Any, likeness: Any) -> Any:

@@ -117,7 +117,7 @@ WRONG: dict[str, Callable[[Journal], Any]] = {
     "ids": lambda j: j.batch_read(SHOP, ids="m1"),
     "where": lambda j: j.batch_read(SHOP, where={"types": ["note"]}),  # type: ignore[arg-type]
     "by": lambda j: j.search("cart", SHOP, by="ada"),  # type: ignore[arg-type]
-    "query": lambda j: j.search("a\x00b", SHOP),
+    "query": lambda j: j.search("\x00", SHOP),
     "layers": lambda j: j.create("a note", project_id="shop", layers=5),
     "ttl_seconds": lambda j: j.create("a note", project_id="shop", ttl_seconds=float("nan")),
     "git": lambda j: j.create("a note", project_id="shop", git="main"),  # type: ignore[arg-type]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
 from alma.errors import ValidationError
-from alma.model.common import checked_name, checked_prose
+from alma.model.common import checked_name
 from alma.model.kinds import kind_named
 from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome, UserPreference
 from alma.model.memory import Memory
@@ -21,6 +22,7 @@ STANDING_TYPES = ("instruction", "standing_instruction")
 """The types of general memories that are handed over with every task."""
 
 _LONGEST_QUERY = 100_000
+_UNREADABLE = re.compile("[\x00\ud800-\udfff]")
 _MOST_ITEMS = 1000
 
 
@@ -65,9 +67,11 @@ class Target:
 
 
 def checked_query(query: object) -> str:
-    if not isinstance(query, str) or not query.strip():
+    """The question; what no stored text can have is read as a space, so that whatever is asked can be looked for."""
+    readable = _UNREADABLE.sub(" ", query[:_LONGEST_QUERY]) if isinstance(query, str) else ""
+    if not readable.strip():
         raise ValidationError("retrieve", "query", query, "must be a text that says what the task is")
-    return checked_prose("retrieve", "query", query[:_LONGEST_QUERY])
+    return readable
 
 
 def checked_top_k(top_k: object) -> int:

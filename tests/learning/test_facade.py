@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +89,19 @@ def test_recommendations_see_what_another_process_learned_or_deleted(open_alma: 
     other.storage.delete(Outcome, [each.id for each in learned[:2]], SHOP)
     tried = {each.strategy: each.tried for each in one.recommend("Parse the log", "helena").ranked}
     assert tried == {"another plan": 1}
+
+
+def test_threads_are_advised_while_others_learn(alma: ALMA) -> None:
+    def live(name: str) -> list[str]:
+        told = []
+        for n in range(8):
+            alma.learn("helena", f"Parse the log {n} of {name}", n % 2 == 0, f"plan of {name}")
+            told.append(alma.recommend(f"Parse the log {n}", "helena").strategy)
+        return told
+
+    with ThreadPoolExecutor(4) as threads:
+        every = [strategy for told in threads.map(live, "abcd") for strategy in told]
+    assert {strategy[:8] for strategy in every} == {"plan of "}
 
 
 @pytest.mark.parametrize("among", [[], "a plan", [""], [7]])

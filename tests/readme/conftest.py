@@ -9,35 +9,9 @@ import psycopg.conninfo
 import pytest
 
 from alma import ALMA
+from tests.support.documented import CONFIGURATION
 
 _PASSWORD = "ALMA_DOCUMENTED_PASSWORD"
-_CONFIGURATION = """\
-alma:
-  project_id: "my-project"
-  storage: {storage}
-  embedding_provider: local
-  storage_dir: .alma
-  db_name: alma.db
-  embedding_dim: 384
-
-  agents:
-    helena:
-      domain: coding
-      can_learn:
-        - testing_strategies
-        - selector_patterns
-      cannot_learn:
-        - backend_logic
-      min_occurrences_for_heuristic: 3
-
-    victor:
-      domain: coding
-      can_learn:
-        - api_patterns
-        - database_queries
-      cannot_learn:
-        - frontend_selectors
-"""
 _POSTGRES = """
   postgres:
     host: {host}
@@ -51,7 +25,7 @@ _POSTGRES = """
 @pytest.fixture(params=["sqlite", "postgres"])
 def project(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The working directory, with `.alma/config.yaml` in it."""
-    text = _CONFIGURATION.format(storage=request.param)
+    text = CONFIGURATION.format(provider="local", storage=request.param)
     if request.param == "postgres":
         place = psycopg.conninfo.conninfo_to_dict(request.getfixturevalue("postgres_dsn"))
         monkeypatch.setenv(_PASSWORD, str(place.pop("password")))

@@ -10,27 +10,10 @@ import pytest
 from alma import ALMA, ConfigurationError, MemoryScope
 from alma.config.loader import load_settings, settings_from
 from alma.config.secrets import azure_vault
+from tests.support.documented import CONFIGURATION
 from tests.support.key_vault import Credential, key_vault
 
-DOCUMENTED = """
-alma:
-  project_id: "my-project"
-  storage: sqlite  # sqlite | postgres | azure | file
-  embedding_provider: mock
-  storage_dir: .alma
-  db_name: alma.db
-  embedding_dim: 384
-
-  agents:
-    helena:
-      domain: coding
-      can_learn:
-        - testing_strategies
-        - selector_patterns
-      cannot_learn:
-        - backend_logic
-      min_occurrences_for_heuristic: 3
-"""
+DOCUMENTED = CONFIGURATION.format(storage="sqlite", provider="mock")
 
 
 @pytest.fixture

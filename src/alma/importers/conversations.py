@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -34,9 +35,9 @@ class ConversationExport(Importer):
     created_fields: tuple[str, ...]
     changed_fields: tuple[str, ...]
 
+    @abstractmethod
     def turns(self, data: Mapping[str, Any]) -> Iterator[Turn | LeftOut]:
         """What was said, in order; what nobody said to anybody is left out."""
-        raise NotImplementedError
 
     def items(self, row: Row, options: ImportOptions, stage: str) -> Iterator[Found]:
         data = mapping(row.data)

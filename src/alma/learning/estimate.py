@@ -27,8 +27,9 @@ _LEAST_VARIANCE = 0.02
 
 @dataclass(frozen=True, slots=True)
 class Observations:
-    """Outcomes: on which task (a number), with which strategy (a number) and how well (0 to 1), each an array."""
+    """Outcomes, each an array: which one, on which task, with which strategy (all numbers), how well (0 to 1)."""
 
+    outcomes: Any
     tasks: Any
     strategies: Any
     results: Any

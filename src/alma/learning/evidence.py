@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -58,24 +57,22 @@ class _Held:
 
 
 class EvidenceReader:
-    """Reads the evidence of a scope, and afterwards only what has come since."""
+    """Reads the evidence of a scope, and afterwards only what has come since; for one thread at a time."""
 
     def __init__(self, storage: StorageBackend) -> None:
         self._storage = storage
         self._held: dict[Scope, _Held] = {}
-        self._lock = threading.Lock()
 
     def read(self, scope: Scope) -> Evidence:
-        """All outcomes inside the scope, whichever process wrote them."""
-        with self._lock:
-            generation = self._storage.generation()
-            held = self._held.get(scope)
-            if held is not None and held.generation == generation:
-                return held.evidence
-            with self._storage.snapshot():
-                held = self._refreshed(held, scope, generation)
-            self._held[scope] = held
+        """All outcomes inside the scope, whichever process wrote them; the next reading adds to it."""
+        generation = self._storage.generation()
+        held = self._held.get(scope)
+        if held is not None and held.generation == generation:
             return held.evidence
+        with self._storage.snapshot():
+            held = self._refreshed(held, scope, generation)
+        self._held[scope] = held
+        return held.evidence
 
     def _refreshed(self, held: _Held | None, scope: Scope, generation: str) -> _Held:
         total = self._storage.count(Outcome, scope)

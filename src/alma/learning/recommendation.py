@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -76,6 +77,7 @@ class Recommender:
         self._same = same
         self._matches: dict[tuple[str, str], bool] = {}
         self._noises: dict[Scope, tuple[int, float]] = {}
+        self._lock = threading.Lock()
 
     def recommend(self, task: str, scope: Scope, among: Iterable[str] | None = None) -> Recommendation:
         """The strategy that promises most, where one that is little known may prove better than it looks."""
@@ -88,20 +90,22 @@ class Recommender:
         self, task: str, scope: Scope, among: Iterable[str] | None = None
     ) -> tuple[Sequence[Assessed], Sequence[float]]:
         """What is known about each strategy for this task, and how unsure it is."""
-        evidence = self._reader.read(scope)
-        rules = self._storage.find(Heuristic, scope)
-        strategies = _checked(among, evidence, rules)
-        known = self._mapped(evidence, strategies)
-        alike = evidence.writings.alike(task) if len(evidence.writings) else np.zeros(0)
-        found = self._estimate(evidence, known, alike, len(strategies), scope)
-        return [
-            self._assessed(i, strategy, evidence, known, alike, found, rules) for i, strategy in enumerate(strategies)
-        ], found.deviations
+        # The evidence grows with what was learned in between, so one answer is made at a time.
+        with self._lock:
+            evidence = self._reader.read(scope)
+            rules = self._storage.values(Heuristic, ("id", "strategy"), scope)
+            strategies = _checked(among, evidence, [strategy for _, strategy in rules])
+            observed = _observations(evidence, self._mapped(evidence, strategies))
+            alike = evidence.writings.alike(task) if len(evidence.writings) else np.zeros(0)
+            found = self._estimate(evidence, observed, alike, len(strategies), scope)
+            return [
+                self._assessed(i, strategy, evidence, observed, alike, found, rules)
+                for i, strategy in enumerate(strategies)
+            ], found.deviations
 
     # ------------------------------------------------------------------ the numbers
 
-    def _estimate(self, evidence: Evidence, known: Any, alike: Any, count: int, scope: Scope) -> Estimate:
-        observed = _observations(evidence, known)
+    def _estimate(self, evidence: Evidence, observed: Observations, alike: Any, count: int, scope: Scope) -> Estimate:
         expected = averages(observed, count)
         if not len(observed):
             return Estimate(expected, np.full(count, 0.5))
@@ -142,17 +146,16 @@ class Recommender:
         number: int,
         strategy: str,
         evidence: Evidence,
-        known: Any,
+        observed: Observations,
         alike: Any,
         found: Estimate,
-        rules: Sequence[Heuristic],
+        rules: Sequence[tuple[str, str]],
     ) -> Assessed:
-        own = np.flatnonzero(known[evidence.strategies] == number) if len(evidence.ids) else np.zeros(0, dtype=int)
-        tasks = np.array(evidence.tasks, dtype=int)[own]
-        nearest_first = own[np.argsort(-alike[tasks], kind="stable")] if len(own) else own
-        results = np.array(evidence.results)[own] if len(own) else np.zeros(0)
+        own = np.flatnonzero(observed.strategies == number)
+        likeness, results = alike[observed.tasks[own]], observed.results[own]
+        nearest_first = observed.outcomes[own[np.argsort(-likeness, kind="stable")]]
         expected = float(found.means[number])
-        low, high = _belief(results, alike[tasks]).interval
+        low, high = _belief(results, likeness).interval
         return Assessed(
             strategy=strategy,
             expected=expected,
@@ -161,7 +164,7 @@ class Recommender:
             tried=len(own),
             succeeded=round(float(results.sum())),
             outcome_ids=tuple(evidence.ids[i] for i in nearest_first[:_NAMED]),
-            heuristic_ids=tuple(rule.id for rule in rules if self._is_same(rule.strategy, strategy))[:_NAMED],
+            heuristic_ids=tuple(key for key, rule in rules if self._is_same(rule, strategy))[:_NAMED],
         )
 
 
@@ -170,9 +173,9 @@ def _belief(results: Any, alike: Any) -> Belief:
     return Belief(float(results @ alike), float((1 - results) @ alike))
 
 
-def _checked(among: Iterable[str] | None, evidence: Evidence, rules: Sequence[Heuristic]) -> list[str]:
+def _checked(among: Iterable[str] | None, evidence: Evidence, rules: Sequence[str]) -> list[str]:
     if among is None:
-        known = dict.fromkeys([rule.strategy for rule in rules] + [text for text in evidence.strategy_rows if text])
+        known = dict.fromkeys([*rules, *(text for text in evidence.strategy_rows if text)])
         if not known:
             raise ValidationError("recommend", "among", among, "must name strategies, since none is known yet")
         return list(known)
@@ -189,18 +192,16 @@ def _checked(among: Iterable[str] | None, evidence: Evidence, rules: Sequence[He
 
 def _observations(evidence: Evidence, known: Any) -> Observations:
     """The outcomes of the strategies that are asked about."""
-    if not evidence.ids:
-        empty = np.zeros(0, dtype=int)
-        return Observations(empty, empty, np.zeros(0))
     strategies = known[np.array(evidence.strategies, dtype=int)]
-    kept = strategies >= 0
-    return Observations(
-        np.array(evidence.tasks, dtype=int)[kept], strategies[kept], np.array(evidence.results, dtype=float)[kept]
-    )
+    kept = np.flatnonzero(strategies >= 0)
+    tasks, results = np.array(evidence.tasks, dtype=int), np.array(evidence.results, dtype=float)
+    return Observations(kept, tasks[kept], strategies[kept], results[kept])
 
 
 def _part(observed: Observations, chosen: Any) -> Observations:
-    return Observations(observed.tasks[chosen], observed.strategies[chosen], observed.results[chosen])
+    return Observations(
+        observed.outcomes[chosen], observed.tasks[chosen], observed.strategies[chosen], observed.results[chosen]
+    )
 
 
 def _sampled(tasks: Any) -> Any:

@@ -78,7 +78,7 @@ class ScopeValidator:
 
     def readable_scope(self, agent: str) -> MemoryScope:
         """From whom an agent reads: what it inherits, as far as those agents share it with it."""
-        own = self.scopes.get(agent, None) or MemoryScope(agent_name=agent)
+        own = self.scopes.get(agent) or MemoryScope(agent_name=agent)
         sharing = [name for name in own.inherit_from if name in self.scopes and self.scopes[name].shares_with(agent)]
         return MemoryScope(agent_name=agent, inherit_from=sharing)
 
@@ -94,11 +94,9 @@ class ScopeValidator:
     def _require_domain(self, scope: MemoryScope, domain: str) -> None:
         allowed = {_plain(name) for name in scope.can_learn}
         if _plain(domain) in {_plain(name) for name in scope.cannot_learn}:
-            raise self._refusal(scope, domain, f"is among what {scope.agent_name!r} cannot learn")
+            raise _refusal(domain, f"is among what {scope.agent_name!r} cannot learn")
         if allowed and _plain(domain) not in allowed:
-            raise self._refusal(
-                scope, domain, f"is none of what {scope.agent_name!r} can learn: {_listed(scope.can_learn)}"
-            )
+            raise _refusal(domain, f"is none of what {scope.agent_name!r} can learn: {', '.join(scope.can_learn)}")
 
     def _require_text(self, scope: MemoryScope, text: str) -> None:
         """A text that names a forbidden domain, and no allowed one, is of that domain."""
@@ -107,11 +105,11 @@ class ScopeValidator:
             return
         for name in scope.cannot_learn:
             if _named(name, words):
-                raise self._refusal(scope, text, f"is about {name}, which {scope.agent_name!r} cannot learn")
+                raise _refusal(text, f"is about {name}, which {scope.agent_name!r} cannot learn")
 
-    @staticmethod
-    def _refusal(scope: MemoryScope, value: str, reason: str) -> ScopeViolationError:
-        return ScopeViolationError("learn", "domain", value, reason)
+
+def _refusal(value: str, reason: str) -> ScopeViolationError:
+    return ScopeViolationError("learn", "domain", value, reason)
 
 
 def _plain(name: str) -> str:
@@ -120,7 +118,3 @@ def _plain(name: str) -> str:
 
 def _named(domain: str, words: set[str]) -> bool:
     return set(terms(domain.replace("_", " "))) <= words
-
-
-def _listed(names: object) -> str:
-    return ", ".join(names) if isinstance(names, tuple | list) else str(names)

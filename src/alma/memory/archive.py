@@ -227,7 +227,8 @@ class Archive:
     def _purge(self, tx: Transaction, rows: Sequence[ArchivedRecord], scope: Scope) -> int:
         held = tx.lock(ArchivedRecord, [row.id for row in rows], scope)
         for row in held:
-            for record in (unpack(row).record, *unpack(row).dependents):
+            bundle = unpack(row)
+            for record in (bundle.record, *bundle.dependents):
                 if record.spec.versioned:
                     tx.erase_history(type(record), str(record.key), row.archived_at)
         tx.delete(ArchivedRecord, [row.id for row in held], scope)

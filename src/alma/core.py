@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
@@ -18,7 +19,18 @@ from alma.learning.forgetting import ForgettingEngine
 from alma.learning.protocols import Execution, Learned, LearningProtocol
 from alma.learning.recommendation import Assessed, Recommendation
 from alma.memory.archive import Archive
+from alma.memory.audit import AuditTrail
+from alma.memory.gaps import ContextGaps
+from alma.memory.history import History
 from alma.memory.journal import Journal
+from alma.memory.patterns import Patterns
+from alma.memory.projects import Projects
+from alma.memory.relationships import Relationships
+from alma.memory.sessions import Sessions
+from alma.memory.settings import SystemSettings
+from alma.memory.states import AgentStates
+from alma.memory.users import Users
+from alma.memory.working import WorkingMemory
 from alma.model.common import checked_name
 from alma.model.governance import Attribution
 from alma.model.learning import DomainKnowledge, UserPreference
@@ -68,11 +80,67 @@ class ALMA(Closing):
         self.forgetting = ForgettingEngine(storage, archive=self.archive)
         self.learning.clean = self.door.clean
         get_emitter().watch(storage)
+        self._lent = False
 
     @cached_property
     def journal(self) -> Journal:
         """The general memories of this store: notes, decisions, conversations, and whatever else is remembered."""
         return Journal(self.storage, self.door, self.retrieval)
+
+    @cached_property
+    def sessions(self) -> Sessions:
+        """The sessions of this store: opened, switched, ended and archived."""
+        return Sessions(self.storage)
+
+    @cached_property
+    def working(self) -> WorkingMemory:
+        """What each session holds in its context window."""
+        return WorkingMemory(self.storage)
+
+    @cached_property
+    def states(self) -> AgentStates:
+        """Where agents leave off, with an expiry if they want one."""
+        return AgentStates(self.storage)
+
+    @cached_property
+    def users(self) -> Users:
+        """The people this store knows, with their profiles."""
+        return Users(self.storage)
+
+    @cached_property
+    def projects(self) -> Projects:
+        """The projects of this store."""
+        return Projects(self.storage)
+
+    @cached_property
+    def settings(self) -> SystemSettings:
+        """The documented settings, for all and per user."""
+        return SystemSettings(self.storage)
+
+    @cached_property
+    def relationships(self) -> Relationships:
+        """How general memories are related, and the ways from one to another."""
+        return Relationships(self.storage)
+
+    @cached_property
+    def patterns(self) -> Patterns:
+        """What recurs in a project, and in others like it."""
+        return Patterns(self.storage, self.embedder, self.writer)
+
+    @cached_property
+    def gaps(self) -> ContextGaps:
+        """What a project does not know yet."""
+        return ContextGaps(self.storage)
+
+    @cached_property
+    def history(self) -> History:
+        """Every version of every memory, and what was known at any time."""
+        return History(self.storage, self.embedder)
+
+    @cached_property
+    def audit(self) -> AuditTrail:
+        """Who did what, in chains that show whether a row was changed."""
+        return AuditTrail(self.storage)
 
     @property
     def embedder(self) -> EmbeddingProvider:
@@ -102,8 +170,19 @@ class ALMA(Closing):
     def _of(cls, parts: Parts) -> Self:
         return cls(parts.storage, parts.retrieval, parts.learning, parts.scopes, parts.project_id)
 
+    def for_project(self, project_id: str) -> ALMA:
+        """The memory of another project in the same store; it is open for as long as this one is."""
+        if project_id == self.project_id:
+            return self
+        other = copy.copy(self)
+        other.project_id = checked_name("alma", "project_id", project_id)
+        other._lent = True
+        return other
+
     def close(self) -> None:
         """Release the store and its index; closing twice is fine."""
+        if self._lent:
+            return
         if "journal" in self.__dict__:
             self.journal.close()
         self.door.close()

@@ -8,6 +8,7 @@ ALMAError
 ├── StorageError ── ConflictError · MigrationError · UnsupportedOperation · DamagedFileError · StorageFullError
 │                  TransferError
 ├── RefusedError
+├── PermissionDeniedError
 └── ProviderError ── EmbeddingError · LanguageModelError · IndexUnavailable · ExtractionError · RetrievalError
 """
 
@@ -71,6 +72,10 @@ class NotFoundError(ALMAError, LookupError):
         self.kind = kind
         self.record_id = record_id
         super().__init__(f"there is no {kind} with id {shown(record_id)}")
+
+
+class PermissionDeniedError(ALMAError):
+    """The caller's key does not allow this, or not there; nothing was read or written."""
 
 
 class StorageError(ALMAError):

@@ -255,8 +255,28 @@ class Record:
         """What its vector is made from: all it says, unless its kind names less."""
         return self._joined(self.spec.text if self.spec.embedded is None else self.spec.embedded)
 
+    def without_vector(self) -> Self:
+        """The record as it is shown: what its vector is concerns nobody but an index."""
+        name = self.spec.vector_field
+        if name is None or getattr(self, name) is None:
+            return self
+        return self.trusted({**self.values(), name: None})
+
     def _joined(self, names: Iterable[str]) -> str:
         return "\n".join(part for name in names if (part := getattr(self, name)))
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Callable[[Any], Any]) -> Any:
+        """On the wire a record has no vector; pydantic asks for this, and nothing of it is needed to answer."""
+        bare = {"type": "no-info", "function": cls.without_vector}
+        return {"type": "function-after", "function": bare, "schema": handler(source)}
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core_schema: Any, handler: Any) -> Any:
+        reference = handler(core_schema)
+        schema = handler.resolve_ref_schema(reference)
+        schema.get("properties", {}).pop(cls.spec.vector_field, None)
+        return reference
 
 
 def spec_of(cls: Any) -> RecordSpec:

@@ -11,6 +11,8 @@ from alma.model.query import And, Compare, In, Predicate
 from alma.model.record import RecordSpec
 
 _COLUMNS = ("user_id", "project_id", "session_id", "agent")
+# What the documents call the agent that a record belongs to.
+_AGENTS = ("agent", "source_agent", "agent_id")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +49,10 @@ class Scope:
             value = getattr(self, name)
             if value is None:
                 continue
-            if name not in spec.by_name:
+            field_name = _field_of(spec, name)
+            if field_name is None:
                 raise ScopeViolationError(spec.kind, None, self, f"cannot be scoped by {name}, it has no such field")
-            parts.append(In(name, value) if isinstance(value, tuple) else Compare(name, "eq", value))
+            parts.append(In(field_name, value) if isinstance(value, tuple) else Compare(field_name, "eq", value))
         return parts[0] if len(parts) == 1 else And(*parts)
 
     def _check(self, name: str) -> None:
@@ -59,6 +62,11 @@ class Scope:
                 checked_name("scope", name, text)
             except ValidationError as exc:
                 raise ScopeViolationError("scope", name, text, exc.reason) from None
+
+
+def _field_of(spec: RecordSpec, name: str) -> str | None:
+    """The field of a kind that a name of a scope speaks of."""
+    return next((known for known in (_AGENTS if name == "agent" else (name,)) if known in spec.by_name), None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,14 +83,17 @@ class RetrievalEngine:
         session_id: str | None = None,
         kinds: Iterable[type[Record] | str] | None = None,
         now: datetime | None = None,
+        memories_within: Scope | None = None,
     ) -> MemorySlice:
         """The memories worth knowing for this task: up to `top_k` of each kind, best first.
 
         `kinds` limits what is looked for. `now` is when the question is asked, for its time expressions and for
-        recency.
+        recency. General memories can be limited to those of a user or an agent with `memories_within`.
         """
         started = time.perf_counter()
-        request = self._request(query, agent, project_id, user_id, top_k, scope, include_shared, session_id, kinds, now)
+        request = self._request(
+            query, agent, project_id, user_id, top_k, scope, include_shared, session_id, kinds, now, memories_within
+        )
         # Read before the memories are: a write in between makes the entry useless, never wrong.
         generation = self.storage.generation()
         key = self._cache_key(request)
@@ -149,7 +152,8 @@ class RetrievalEngine:
     def _cache_key(self, request: Request) -> str:
         """All that an answer depends on besides what is stored and when it is asked."""
         asked = (request.query, request.agent, request.project_id, request.readable_agents, request.user_id)
-        wanted = (request.session_id, request.top_k, [cls.spec.kind for cls in request.kinds])
+        kinds = [cls.spec.kind for cls in request.kinds]
+        wanted = (request.session_id, request.top_k, kinds, request.memories_within)
         ranked = (self.weights, self.memory_weights, self.half_life_days, self.min_score, self.embedder.model)
         return repr((asked, wanted, ranked))
 
@@ -196,6 +200,7 @@ class RetrievalEngine:
         session_id: str | None,
         kinds: Iterable[type[Record] | str] | None,
         now: datetime | None,
+        memories_within: Scope | None,
     ) -> Request:
         agent = router.checked_owner("agent", agent)
         return Request(
@@ -208,6 +213,7 @@ class RetrievalEngine:
             top_k=router.checked_top_k(top_k),
             kinds=router.checked_kinds(kinds),
             now=clock.now() if now is None else _checked_now(now),
+            memories_within=memories_within,
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from alma.errors import ValidationError
@@ -50,6 +50,7 @@ class Request(Asked):
     readable_agents: tuple[str, ...]
     user_id: str | None
     session_id: str | None
+    memories_within: Scope | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -112,14 +113,15 @@ def _targets(cls: type[Record], request: Request) -> list[Target]:
 
 def _memories(request: Request) -> list[Target]:
     """General memories: the project's, and those a user carries from project to project."""
-    in_project = Scope(project_id=request.project_id)
+    limits = request.memories_within or Scope(project_id=request.project_id)
+    in_project = replace(limits, project_id=request.project_id)
     seen = And(alive(request.now), public(request.user_id), in_session(request.session_id))
     plain = Target(Memory, in_project, seen)
     standing = Target(Memory, in_project, And(seen, In("memory_type", STANDING_TYPES)), by_rule=True, searched=False)
     if request.user_id is None:
         return [plain, standing]
     carried = And(alive(request.now), Compare("layer_global", "eq", True))
-    mine = Scope(user_id=request.user_id)
+    mine = replace(limits, user_id=request.user_id, project_id=None)
     return [plain, standing, Target(Memory, mine, carried)]
 
 

@@ -1,0 +1,23 @@
+"""The typed operations that the command line, the MCP server and the REST service all offer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from alma.errors import NotFoundError
+from alma.operations.base import Operation
+from alma.operations.learning import LEARNING
+
+OPERATIONS: tuple[Operation[Any, Any], ...] = (*LEARNING,)
+
+BY_NAME: Mapping[str, Operation[Any, Any]] = MappingProxyType({each.name: each for each in OPERATIONS})
+
+
+def operation_named(name: str) -> Operation[Any, Any]:
+    """The operation with this name."""
+    try:
+        return BY_NAME[name]
+    except KeyError:
+        raise NotFoundError("operation", name) from None

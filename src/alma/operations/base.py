@@ -1,0 +1,172 @@
+"""What an operation is: a name, what goes in and comes out, which right it needs, and the function that does it."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cached_property
+from typing import Annotated, Any, Generic, TypeVar, get_type_hints
+
+import pydantic
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic_core import PydanticSerializationError
+
+from alma.errors import ValidationError
+from alma.model.common import LONGEST_TEXT
+from alma.model.fields import LONGEST_NAME, JsonObject
+from alma.operations.access import Caller, Right
+
+Name = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_NAME)]
+Text = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_TEXT)]
+Prose = Annotated[str, StringConstraints(max_length=LONGEST_TEXT)]
+Share = Annotated[float, Field(ge=0, le=1)]
+Limit = Annotated[int, Field(ge=1, le=100)]
+
+
+class Input(BaseModel):
+    """What goes into an operation: nothing that is not described, and nothing of another type."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class InProject(Input):
+    """An operation inside a project."""
+
+    project_id: Name | None = Field(None, description="The project; the configured one when not given.")
+
+
+class Output(BaseModel):
+    """What comes out of an operation; records are given as they are described in the model."""
+
+    model_config = ConfigDict(arbitrary_types_allowed=False, frozen=True)
+
+
+class Face(StrEnum):
+    """How people and programs reach ALMA."""
+
+    CLI = "cli"
+    MCP = "mcp"
+    REST = "rest"
+
+
+EVERY_FACE = frozenset(Face)
+
+In = TypeVar("In", bound=Input)
+Out = TypeVar("Out", bound=Output)
+
+
+@dataclass(frozen=True, eq=False)
+class Operation(Generic[In, Out]):
+    """One thing that ALMA does for a caller, whichever face it comes through."""
+
+    name: str
+    group: str
+    right: Right
+    run: Callable[[Caller, In], Out]
+    input: type[In]
+    output: type[Out]
+    summary: str
+    description: str
+    example: JsonObject = field(default_factory=dict)
+    faces: frozenset[Face] = EVERY_FACE
+    idempotent: bool = False
+    destructive: bool = False
+    takes_long: bool = False
+
+    @property
+    def read_only(self) -> bool:
+        """Whether it changes nothing."""
+        return self.right is Right.READ
+
+    def perform(self, caller: Caller, arguments: Mapping[str, Any] | In) -> Out:
+        """Check the caller's right and the arguments, then do it."""
+        caller.require(self.right)
+        return self.run(caller, arguments if isinstance(arguments, self.input) else self.parsed(arguments))
+
+    def parsed(self, arguments: Any) -> In:
+        """The arguments as they come from JSON, checked; the first mistake is named in one sentence."""
+        try:
+            return self.input.model_validate_json(pydantic.TypeAdapter(Any).dump_json(arguments))
+        except pydantic.ValidationError as exc:
+            raise self._refusal(exc) from None
+        except PydanticSerializationError:
+            raise ValidationError(self.name, None, arguments, "must be plain JSON") from None
+
+    @cached_property
+    def input_schema(self) -> JsonObject:
+        """The JSON Schema of the arguments."""
+        return _schema(self.input)
+
+    @cached_property
+    def output_schema(self) -> JsonObject:
+        """The JSON Schema of the result; what has no value is left out of a result."""
+        return _schema(self.output)
+
+    def _refusal(self, exc: pydantic.ValidationError) -> ValidationError:
+        mistake = exc.errors(include_url=False)[0]
+        where = ".".join(str(part) for part in mistake["loc"]) or None
+        if mistake["type"] == "missing":
+            return ValidationError(self.name, where, None, "is required")
+        if mistake["type"] == "extra_forbidden":
+            known = ", ".join(self.input.model_fields)
+            return ValidationError(self.name, where, mistake["input"], f"is no argument; there are {known}")
+        return ValidationError(self.name, where, mistake["input"], _reason(mistake["msg"]))
+
+
+def operation(
+    group: str,
+    right: Right,
+    *,
+    example: JsonObject | None = None,
+    faces: frozenset[Face] = EVERY_FACE,
+    idempotent: bool = False,
+    destructive: bool = False,
+    takes_long: bool = False,
+) -> Callable[[Callable[[Caller, In], Out]], Operation[In, Out]]:
+    """Make an operation of a function: its name, its documentation and its types are the operation's."""
+
+    def described(run: Callable[[Caller, In], Out]) -> Operation[In, Out]:
+        hints = get_type_hints(run)
+        given = next(name for name in hints if name not in ("caller", "return"))
+        description = inspect.getdoc(run) or ""
+        return Operation(
+            name=run.__name__,
+            group=group,
+            right=right,
+            run=run,
+            input=hints[given],
+            output=hints["return"],
+            summary=description.split("\n", 1)[0].rstrip("."),
+            description=description,
+            example=example or {},
+            faces=faces,
+            idempotent=idempotent or right is Right.READ,
+            destructive=destructive,
+            takes_long=takes_long,
+        )
+
+    return described
+
+
+def to_json(output: Output) -> JsonObject:
+    """A result as JSON; what has no value is left out."""
+    return output.model_dump(mode="json", exclude_none=True)
+
+
+def _schema(model: type[BaseModel]) -> JsonObject:
+    with warnings.catch_warnings():
+        # A field that restates another has no default of its own.
+        warnings.simplefilter("ignore", pydantic.json_schema.PydanticJsonSchemaWarning)
+        return model.model_json_schema(mode="validation")
+
+
+def _reason(message: str) -> str:
+    """A sentence's middle: pydantic says "Input should be …", we say "must be …"."""
+    said = message.removeprefix("Value error, ")
+    for start in ("Input should ", "String should ", "List should ", "Value should ", "Dictionary should "):
+        if said.startswith(start):
+            return "must " + said[len(start) :]
+    return f"is not valid: {said}"

@@ -1,0 +1,572 @@
+"""Operations on what agents learn: handing over, learning, recommending, and forgetting that can be undone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, StringConstraints
+
+from alma import __version__
+from alma.confidence.engine import ConfidenceEngine
+from alma.consolidation.engine import ConsolidationEngine
+from alma.errors import NotFoundError
+from alma.extraction.auto_learner import AutoLearner
+from alma.learning.forgetting import Pruned
+from alma.learning.health import MemoryHealthMonitor
+from alma.learning.policy import PrunePolicy
+from alma.learning.recommendation import Assessed
+from alma.model.archive import ArchiveCause
+from alma.model.kinds import kind_named
+from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome, UserPreference
+from alma.model.memory import Memory
+from alma.model.query import EVERYTHING, Compare
+from alma.model.record import Record
+from alma.model.scope import Scope
+from alma.model.slice import DEFAULT_PROMPT_TOKENS, Dropped, Explanation, MemorySlice
+from alma.operations.access import Caller, Right
+from alma.operations.base import InProject, Input, Limit, Name, Operation, Output, Prose, Share, Text, operation
+from alma.operations.paging import paged
+
+_GROUP = "learning"
+LearnedKind = Literal["heuristic", "outcome", "domain_knowledge", "anti_pattern"]
+TopK = Annotated[int, Field(ge=1, le=100)]
+Days = Annotated[float, Field(ge=0, le=365_000)]
+
+
+class Retrieve(InProject):
+    task: Text = Field(description="The task the agent is about to do.")
+    agent: Name = Field(description="The agent that asks.")
+    user_id: Name | None = Field(None, description="Whose preferences apply.")
+    top_k: TopK = Field(5, description="At most so many memories of each kind.")
+    session_id: Name | None = Field(None, description="The session the agent is in, to see what it keeps to itself.")
+    max_tokens: int = Field(DEFAULT_PROMPT_TOKENS, ge=0, le=100_000, description="How long the prompt may be.")
+    explain: bool = Field(False, description="Say for every memory which terms add up to its score.")
+    why_not: Name | None = Field(None, description="The id of a memory: say at which stage it was dropped.")
+
+
+class Retrieved(Output):
+    prompt: str = Field(description="The memories as text for a language model, within the budget.")
+    total_items: int
+    heuristics: Sequence[Heuristic] = ()
+    anti_patterns: Sequence[AntiPattern] = ()
+    preferences: Sequence[UserPreference] = ()
+    domain_knowledge: Sequence[DomainKnowledge] = ()
+    outcomes: Sequence[Outcome] = ()
+    memories: Sequence[Memory] = ()
+    instructions: Sequence[Memory] = ()
+    retrieval_time_ms: float | None = None
+    degraded: str = Field("", description="What was down while this was retrieved; empty when all worked.")
+    explanations: Sequence[Explanation] | None = None
+    why_not: Dropped | None = None
+
+    @classmethod
+    def of(cls, found: MemorySlice, asked: Retrieve) -> Retrieved:
+        names = ("heuristics", "anti_patterns", "preferences", "domain_knowledge", "outcomes", "memories")
+        return cls(
+            prompt=found.to_prompt(asked.max_tokens),
+            total_items=found.total_items,
+            instructions=found.instructions,
+            retrieval_time_ms=found.retrieval_time_ms,
+            degraded=found.degraded,
+            explanations=found.explain() if asked.explain else None,
+            why_not=found.why_not(asked.why_not) if asked.why_not else None,
+            **{name: getattr(found, name) for name in names},
+        )
+
+
+@operation(_GROUP, Right.READ, example={"task": "Add an export button to the report page", "agent": "helena"})
+def retrieve(caller: Caller, asked: Retrieve) -> Retrieved:
+    """Hand over the few memories worth knowing before a task.
+
+    The answer has the memories by kind and a prompt ready for a language model. Nothing is found for a task that
+    resembles nothing stored.
+    """
+    found = caller.memory(asked.project_id).retrieve(
+        asked.task,
+        caller.agent(asked.agent),
+        caller.user(asked.user_id),
+        asked.top_k,
+        session_id=asked.session_id,
+        memories_within=caller.scope(asked.project_id),
+        include_shared=caller.grant.agent is None,
+    )
+    return Retrieved.of(found, asked)
+
+
+class Learn(InProject):
+    agent: Name = Field(description="The agent that did the task.")
+    task: Text = Field(description="What the task was.")
+    outcome: Annotated[str, StringConstraints(min_length=1, max_length=40)] | bool = Field(
+        description="success or failure; the words people use for them are understood."
+    )
+    strategy_used: Text = Field(description="How the agent went about it.")
+    task_type: Name | None = Field(None, description="The domain of the task, which the agent's scope must allow.")
+    duration_ms: int | None = Field(None, ge=0, le=10**12, description="How long it took.")
+    error_message: Prose | None = Field(None, description="What went wrong.")
+    feedback: Prose | None = Field(None, description="What the user said about it.")
+
+
+class LearnedFrom(Output):
+    outcome: Outcome
+    heuristic: Heuristic | None = Field(None, description="The lesson this outcome made, strengthened or weakened.")
+    anti_pattern: AntiPattern | None = Field(None, description="What failed often enough to be avoided.")
+    notes: Sequence[str] = ()
+
+
+@operation(
+    _GROUP,
+    Right.WRITE,
+    example={
+        "agent": "helena",
+        "task": "Test the login form",
+        "outcome": "success",
+        "strategy_used": "wait for the network to be idle before asserting",
+    },
+)
+def learn(caller: Caller, asked: Learn) -> LearnedFrom:
+    """Remember how a task went, and what that teaches once it happened often enough."""
+    learned = caller.memory(asked.project_id).learn(
+        caller.agent(asked.agent), **asked.model_dump(exclude={"project_id", "agent"})
+    )
+    return LearnedFrom(
+        outcome=learned.outcome, heuristic=learned.heuristic, anti_pattern=learned.anti_pattern, notes=learned.notes
+    )
+
+
+class Conversation(InProject):
+    agent: Name
+    messages: Sequence[Mapping[str, Any]] = Field(
+        min_length=1, max_length=1_000, description="What was said: objects with role and content."
+    )
+    user_id: Name | None = Field(None, description="Whose preferences these are.")
+    commit: bool = Field(True, description="Store what is found; false only shows it.")
+
+
+class FactsLearned(Output):
+    report: Mapping[str, Any]
+
+
+@operation(
+    _GROUP,
+    Right.WRITE,
+    example={
+        "agent": "helena",
+        "user_id": "ana",
+        "messages": [{"role": "user", "content": "Please always use dark mode in our screenshots."}],
+    },
+)
+def learn_from_conversation(caller: Caller, asked: Conversation) -> FactsLearned:
+    """Find the facts in a conversation and remember them; no language model is needed."""
+    learner = AutoLearner(caller.memory(asked.project_id))
+    report = learner.learn_from_conversation(
+        asked.messages, caller.agent(asked.agent), caller.user(asked.user_id), commit=asked.commit
+    )
+    return FactsLearned(report=report)
+
+
+class Recommend(InProject):
+    task: Text
+    agent: Name
+    among: Sequence[Text] | None = Field(
+        None, min_length=1, max_length=1_000, description="The strategies to choose from; all known ones otherwise."
+    )
+
+
+class Recommended(Output):
+    strategy: str
+    ranked: Sequence[Assessed]
+
+
+@operation(_GROUP, Right.READ, example={"task": "Test the sign-up form", "agent": "helena"})
+def recommend(caller: Caller, asked: Recommend) -> Recommended:
+    """Say which strategy to use for a task, with the evidence."""
+    found = caller.memory(asked.project_id).recommend(asked.task, caller.agent(asked.agent), asked.among)
+    return Recommended(strategy=found.strategy, ranked=found.ranked)
+
+
+class Assess(InProject):
+    strategies: Sequence[Text] = Field(min_length=1, max_length=100)
+    context: Text = Field(description="The task the strategies are meant for.")
+    agent: Name
+
+
+class Signal(Output):
+    strategy: str
+    confidence_score: float
+    recommendation: str = Field(description="strong_yes, yes, neutral, caution or avoid")
+    reasoning: str
+    risks: Sequence[str] = ()
+    opportunities: Sequence[str] = ()
+    assessed: Assessed
+
+
+class Signals(Output):
+    signals: Sequence[Signal]
+
+
+@operation(
+    _GROUP,
+    Right.READ,
+    example={"strategies": ["retry three times"], "context": "Call the payment service", "agent": "victor"},
+)
+def assess_strategies(caller: Caller, asked: Assess) -> Signals:
+    """Say how much each strategy can be trusted for a task, best first, with risks and opportunities."""
+    engine = ConfidenceEngine(caller.memory(asked.project_id))
+    ranked = engine.rank_strategies(asked.strategies, asked.context, caller.agent(asked.agent))
+    return Signals(
+        signals=[
+            Signal(
+                strategy=signal.strategy,
+                confidence_score=signal.confidence_score,
+                recommendation=str(signal.recommendation),
+                reasoning=signal.reasoning,
+                risks=[risk.description for risk in signal.risks],
+                opportunities=[chance.description for chance in signal.opportunities],
+                assessed=signal.assessed,
+            )
+            for signal in ranked
+        ]
+    )
+
+
+class AddPreference(Input):
+    user_id: Name
+    category: Name = Field(description="What it is about: communication, code_style, workflow …")
+    preference: Text
+    source: Name = "explicit_instruction"
+
+
+class PreferenceKept(Output):
+    preference: UserPreference
+
+
+@operation(
+    _GROUP,
+    Right.WRITE,
+    example={"user_id": "ana", "category": "code_style", "preference": "No emoji in documentation"},
+)
+def add_preference(caller: Caller, asked: AddPreference) -> PreferenceKept:
+    """Remember how a user wants things done."""
+    given = asked.model_dump(exclude={"user_id"})
+    return PreferenceKept(preference=caller.store.add_user_preference(caller.required_user(asked.user_id), **given))
+
+
+class OfUser(Input):
+    user_id: Name | None = Field(None, description="The user; the key's own when not given.")
+    category: Name | None = None
+
+
+class Preferences(Output):
+    preferences: Sequence[UserPreference]
+
+
+@operation(_GROUP, Right.READ, example={"user_id": "ana"})
+def list_preferences(caller: Caller, asked: OfUser) -> Preferences:
+    """List how a user wants things done."""
+    kept = caller.store.storage.get_user_preferences(caller.required_user(asked.user_id), asked.category)
+    return Preferences(preferences=kept)
+
+
+class AddKnowledge(InProject):
+    agent: Name
+    domain: Name
+    fact: Text
+    source: Name = "user_stated"
+
+
+class KnowledgeKept(Output):
+    knowledge: DomainKnowledge
+
+
+@operation(
+    _GROUP,
+    Right.WRITE,
+    example={"agent": "helena", "domain": "authentication", "fact": "The login form uses JWT with a day of validity"},
+)
+def add_knowledge(caller: Caller, asked: AddKnowledge) -> KnowledgeKept:
+    """Remember a fact, if the agent may learn in this domain."""
+    memory, agent = caller.memory(asked.project_id), caller.agent(asked.agent)
+    return KnowledgeKept(knowledge=memory.add_domain_knowledge(agent, asked.domain, asked.fact, asked.source))
+
+
+class ListLearned(InProject):
+    kind: LearnedKind = Field(description="heuristic, outcome, domain_knowledge or anti_pattern")
+    agent: Name | None = None
+    limit: Limit = 20
+    cursor: Annotated[str, StringConstraints(max_length=1_000)] | None = Field(
+        None, description="next_cursor of the page before."
+    )
+
+
+class LearnedPage(Output):
+    heuristics: Sequence[Heuristic] | None = None
+    outcomes: Sequence[Outcome] | None = None
+    domain_knowledge: Sequence[DomainKnowledge] | None = None
+    anti_patterns: Sequence[AntiPattern] | None = None
+    next_cursor: str | None = None
+
+    @classmethod
+    def of(cls, kind: str, records: Sequence[Record], next_cursor: str | None = None) -> LearnedPage:
+        name = kind if kind == "domain_knowledge" else f"{kind}s"
+        return cls.model_validate({name: records, "next_cursor": next_cursor})
+
+
+@operation(_GROUP, Right.READ, example={"kind": "heuristic", "agent": "helena"})
+def list_learned(caller: Caller, asked: ListLearned) -> LearnedPage:
+    """List what was learned, of one kind, page by page."""
+    cls, scope = kind_named(asked.kind), caller.project_scope(asked.project_id, asked.agent)
+    records, next_cursor = paged(caller.store.storage, cls, scope, EVERYTHING, asked.limit, asked.cursor)
+    return LearnedPage.of(asked.kind, records, next_cursor)
+
+
+class LearnedId(InProject):
+    kind: LearnedKind
+    id: Name
+
+
+@operation(_GROUP, Right.READ, example={"kind": "heuristic", "id": "01a1e0a2b81e7fc49d0ec9b96de703e8"})
+def get_learned(caller: Caller, asked: LearnedId) -> LearnedPage:
+    """Read one thing that was learned."""
+    found = caller.store.storage.get(kind_named(asked.kind), asked.id, caller.project_scope(asked.project_id))
+    if found is None:
+        raise NotFoundError(asked.kind, asked.id)
+    return LearnedPage.of(asked.kind, [found])
+
+
+class Reason(LearnedId):
+    reason: Prose = Field("", description="Why it is to be forgotten.")
+
+
+class Forgotten(Output):
+    forgotten: int = Field(description="How many memories were put into the archive, or would be.")
+    dry_run: bool = False
+    items: Sequence[Pruned] | None = None
+
+
+@operation(
+    _GROUP,
+    Right.DELETE,
+    destructive=True,
+    idempotent=True,
+    example={"kind": "heuristic", "id": "01a1e0a2b81e7fc49d0ec9b96de703e8", "reason": "no longer true"},
+)
+def forget_learned(caller: Caller, asked: Reason) -> Forgotten:
+    """Put one thing that was learned into the archive, from where it can be restored."""
+    scope = caller.project_scope(asked.project_id)
+    put = caller.store.archive.put(
+        kind_named(asked.kind), asked.id, scope, ArchiveCause.FORGOTTEN, asked.reason or None, caller.by()
+    )
+    return Forgotten(forgotten=len(put))
+
+
+class Forget(InProject):
+    agent: Name | None = Field(None, description="Only what this agent learned.")
+    older_than_days: Days = Field(90, description="Outcomes older than this are forgotten.")
+    below_confidence: Share = Field(0.3, description="Heuristics trusted less than this are forgotten.")
+    dry_run: bool = Field(False, description="Show what would be forgotten, and why, and forget nothing.")
+
+
+@operation(_GROUP, Right.DELETE, destructive=True, takes_long=True, example={"older_than_days": 180, "dry_run": True})
+def forget(caller: Caller, asked: Forget) -> Forgotten:
+    """Forget old outcomes and heuristics that are hardly trusted; they can be restored until they are purged."""
+    scope = caller.project_scope(asked.project_id, asked.agent)
+    policy = PrunePolicy.of_forget(asked.older_than_days, asked.below_confidence)
+    summary = caller.store.forgetting.prune(
+        scope, policy, asked.dry_run, caller.by(agent=asked.agent), progress=caller.progress
+    )
+    return Forgotten(forgotten=summary.total, dry_run=asked.dry_run, items=summary.items if asked.dry_run else None)
+
+
+class ListArchived(InProject):
+    cause: ArchiveCause | None = Field(None, description="forgotten, archived, quarantined or merged")
+    limit: Limit = 20
+
+
+class Archived(Output):
+    id: str
+    kind: str
+    record_id: str
+    cause: str
+    reason: str | None = None
+    archived_at: str
+    text: str = Field(description="What it says.")
+
+
+class ArchivedPage(Output):
+    archived: Sequence[Archived]
+
+
+@operation(_GROUP, Right.READ, example={"cause": "forgotten"})
+def list_archived(caller: Caller, asked: ListArchived) -> ArchivedPage:
+    """List what was forgotten, archived, merged or quarantined and can be restored."""
+    archive = caller.store.archive
+    found = archive.find(caller.scope(asked.project_id), cause=asked.cause, limit=asked.limit)
+    return ArchivedPage(
+        archived=[
+            Archived(
+                id=row.id,
+                kind=row.kind,
+                record_id=row.record_id,
+                cause=str(row.cause),
+                reason=row.reason,
+                archived_at=row.archived_at.isoformat(),
+                text=archive.record(row).text() or "",
+            )
+            for row in found
+        ]
+    )
+
+
+class Restore(InProject):
+    ids: Sequence[Name] = Field(min_length=1, max_length=1_000, description="Ids of the memories or of archive rows.")
+
+
+class Restored(Output):
+    restored: Sequence[str] = Field(description="The ids that are back.")
+
+
+@operation(_GROUP, Right.WRITE, idempotent=True, example={"ids": ["01a1e0a2b81e7fc49d0ec9b96de703e8"]})
+def restore(caller: Caller, asked: Restore) -> Restored:
+    """Bring back what was forgotten, archived, merged or quarantined."""
+    back = caller.store.archive.restore(asked.ids, caller.scope(asked.project_id), caller.by())
+    return Restored(restored=[str(record.key) for record in back])
+
+
+class Purge(InProject):
+    retention_days: Days = Field(30, description="What was put away longer ago than this is deleted for good.")
+
+
+class Purged(Output):
+    purged: int
+
+
+@operation(_GROUP, Right.ADMIN, destructive=True, takes_long=True, example={"retention_days": 30})
+def purge(caller: Caller, asked: Purge) -> Purged:
+    """Delete for good what was put away longer ago than this, vectors and all."""
+    older_than = timedelta(days=asked.retention_days)
+    return Purged(purged=caller.store.archive.purge(older_than, caller.scope(asked.project_id), caller.by()))
+
+
+class Consolidate(InProject):
+    agent: Name | None = None
+    kind: LearnedKind = "heuristic"
+    similarity_threshold: Share = 0.85
+    dry_run: bool = Field(True, description="Show what would be merged, and merge nothing.")
+
+
+class Merged(Output):
+    kept_id: str
+    kept_text: str
+    merged: Mapping[str, str] = Field(description="Id and reason of each that went into it.")
+
+
+class Consolidated(Output):
+    groups: Sequence[Merged]
+    memories_processed: int
+    dry_run: bool
+
+
+@operation(_GROUP, Right.WRITE, takes_long=True, example={"kind": "heuristic", "dry_run": True})
+def consolidate(caller: Caller, asked: Consolidate) -> Consolidated:
+    """Merge memories that say the same; what is merged can be restored."""
+    scope = caller.project_scope(asked.project_id, asked.agent)
+    agent = scope.agent if isinstance(scope.agent, str) else None
+    result = ConsolidationEngine(caller.memory(asked.project_id)).consolidate(
+        agent, scope.project_id, asked.kind, asked.similarity_threshold, asked.dry_run, by=caller.by()
+    )
+    groups = [Merged(kept_id=g.kept_id, kept_text=g.kept_text, merged=g.merged) for g in result.groups]
+    return Consolidated(groups=groups, memories_processed=result.memories_processed, dry_run=result.dry_run)
+
+
+class StatsOf(InProject):
+    agent: Name | None = None
+
+
+class Stats(Output):
+    project_id: str
+    agent: str | None = None
+    counts: Mapping[str, Any]
+
+
+@operation(_GROUP, Right.READ, example={"agent": "helena"})
+def stats(caller: Caller, asked: StatsOf) -> Stats:
+    """Count the memories of each kind, of one agent or of all."""
+    memory, agent = caller.memory(asked.project_id), caller.any_agent(asked.agent)
+    return Stats(project_id=memory.project_id, agent=agent, counts=memory.get_stats(agent))
+
+
+class HealthOf(InProject):
+    pass
+
+
+class Health(Output):
+    healthy: bool
+    total: int
+    archived: int
+    quarantined: int
+    stale_share: float
+    duplicates_share: float
+    recommendations: Sequence[str]
+
+
+@operation(_GROUP, Right.READ, takes_long=True, example={})
+def memory_health(caller: Caller, asked: HealthOf) -> Health:
+    """Say how fresh, trusted and distinct the memories of a project are, and what to do about it."""
+    report = MemoryHealthMonitor(caller.store.storage).report(
+        Scope(project_id=caller.memory(asked.project_id).project_id)
+    )
+    return Health(
+        healthy=report.is_healthy,
+        total=report.total,
+        archived=report.archived,
+        quarantined=report.quarantined,
+        stale_share=report.stale_share,
+        duplicates_share=report.duplicates_share,
+        recommendations=report.recommendations,
+    )
+
+
+class Nothing(Input):
+    pass
+
+
+class Alive(Output):
+    status: str
+    version: str
+    storage: str
+    embedding_model: str
+
+
+@operation("service", Right.READ, example={})
+def health(caller: Caller, asked: Nothing) -> Alive:
+    """Say whether the memory answers, and what it runs on."""
+    storage = caller.store.storage
+    storage.count(Heuristic, Scope(project_id=caller.store.project_id), Compare("id", "eq", "-"))
+    return Alive(
+        status="ok", version=__version__, storage=type(storage).__name__, embedding_model=caller.store.embedder.model
+    )
+
+
+LEARNING: tuple[Operation[Any, Any], ...] = (
+    retrieve,
+    learn,
+    learn_from_conversation,
+    recommend,
+    assess_strategies,
+    add_preference,
+    list_preferences,
+    add_knowledge,
+    list_learned,
+    get_learned,
+    forget_learned,
+    forget,
+    list_archived,
+    restore,
+    purge,
+    consolidate,
+    stats,
+    memory_health,
+    health,
+)

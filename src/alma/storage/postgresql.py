@@ -25,7 +25,8 @@ from alma.model.vector import Vector
 from alma.storage.base import DEFAULT_MODEL, Capability, StorageBackend
 from alma.storage.chain import statement
 from alma.storage.nearest import nearest
-from alma.storage.sql.postgres_words import WordSearch, entry
+from alma.storage.ranking import without_expiry
+from alma.storage.sql.postgres_words import WordSearch, entry, minute
 from alma.storage.sql.statements import Dialect
 from alma.storage.sql.transaction import SqlTransaction
 
@@ -63,7 +64,8 @@ _SPARE = 16
 # In a scope of up to so many records looking at each is as fast as the index, which finds fewer the rarer they are.
 _FEW_RECORDS = 4_000
 # An index scan goes on, nearest first or nearly so, until enough records inside the scope are found.
-_INDEX_SETTINGS = {"iterative_scan": "relaxed_order", "ef_search": "200", "max_scan_tuples": "100000"}
+_ONE_ROUND = 220
+_INDEX_SETTINGS = {"iterative_scan": "relaxed_order", "ef_search": str(_ONE_ROUND), "max_scan_tuples": "100000"}
 _LONGEST_VECTOR = 16_000
 _LONGEST_INDEXED_VECTOR = 2_000
 # Behind SELECT a parameter has no type by itself.
@@ -250,6 +252,7 @@ class PostgresTransaction(SqlTransaction):
         super().__init__(*args, **kwargs)
         self._connection = connection
         self._native = native
+        self.counted_records: dict[Hashable, int] = {}
         self.counted_words: dict[Hashable, dict[str, int]] = {}
 
     def _translating(self) -> AbstractContextManager[None]:
@@ -368,7 +371,7 @@ class PostgresTransaction(SqlTransaction):
     def _matching(
         self, spec: RecordSpec, words: Sequence[str], where: Predicate, limit: int, *, exact: bool
     ) -> list[tuple[str, float]]:
-        return self._word_search(spec, where).matching(words, limit)
+        return self._word_search(spec, where).matching(words, limit, exact=exact)
 
     def _word_counts(self, spec: RecordSpec, words: Sequence[str], where: Predicate) -> tuple[int, dict[str, int]]:
         return self._word_search(spec, where).counts(words)
@@ -376,6 +379,7 @@ class PostgresTransaction(SqlTransaction):
     def _word_search(self, spec: RecordSpec, where: Predicate) -> WordSearch:
         if self.writable:
             # What this transaction wrote counts as well.
+            self.counted_records.clear()
             self.counted_words.clear()
         return WordSearch(self, spec, where)
 
@@ -385,11 +389,12 @@ class PostgresTransaction(SqlTransaction):
         if not self._native:
             return nearest(vector, self._stored_vectors(spec, model, where), limit)
         found: list[tuple[str, float]] = []
-        inside = 0 if exact else self._count_up_to(spec, where, _FEW_RECORDS + 1)
-        if not exact and not inside:
-            return []
-        if inside > _FEW_RECORDS:
-            found = self._indexed_neighbours(spec, vector, model, where, limit)
+        if not exact:
+            owned = self._word_search(spec, where).records()
+            if not owned:
+                return []
+            if owned > _FEW_RECORDS and self._has_many(spec, where):
+                found = self._indexed_neighbours(spec, vector, model, where, limit)
         if len(found) < limit:
             # The server computes in single precision, so a few more are taken and ranked here.
             column = "alma_embeddings.embedding"
@@ -397,22 +402,33 @@ class PostgresTransaction(SqlTransaction):
             found = nearest(vector, ((key, stored.to_bytes()) for key, stored in rows), limit)
         return found
 
-    def _count_up_to(self, spec: RecordSpec, where: Predicate, most: int) -> int:
+    def _has_many(self, spec: RecordSpec, where: Predicate) -> bool:
+        """Whether so many records fulfil a predicate that the index is worth asking.
+
+        That there are many is remembered for a while: where they have become few, the index finds too few or all.
+        """
+        key = (spec.kind, repr(without_expiry(where)))
+        if self.dialect.large_scopes.get(key, minute()) is not None:
+            return True
         statements = self.dialect.kind(spec)
         condition, values = statements.condition(where)
         counted = self.rows(
             f"SELECT count(*) FROM (SELECT 1 FROM {statements.table} WHERE {condition} LIMIT %(most)s) AS few",
-            {**values, "most": most},
+            {**values, "most": _FEW_RECORDS + 1},
         )
-        return int(counted[0][0])
+        if counted[0][0] <= _FEW_RECORDS:
+            return False
+        return self.dialect.large_scopes.put(key, minute(), True)
 
     def _indexed_neighbours(
         self, spec: RecordSpec, vector: Vector, model: str, where: Predicate, limit: int
     ) -> list[tuple[str, float]]:
         """The records that the index takes for the nearest, by the server's cosine."""
         distance = _INDEXED.format(dims=len(vector))
-        # An index scan finds some of the nearer ones late, so that many more are looked at than are wanted.
-        rows = self._neighbours(spec, vector, model, where, 4 * limit + _SPARE, f"1 - ({distance})", distance)
+        # An index scan finds some of the nearer ones late, so that more are looked at than are wanted: as many as one
+        # round of it brings.
+        looked_at = max(limit + _SPARE, min(4 * limit + _SPARE, _ONE_ROUND))
+        rows = self._neighbours(spec, vector, model, where, looked_at, f"1 - ({distance})", distance)
         best: dict[str, float] = {}
         for key, cosine in rows:
             # With a vector of zeros there is no angle.

@@ -17,7 +17,7 @@ from alma.model.query import And, In, Predicate
 from alma.model.record import Record, RecordSpec
 from alma.model.text import terms
 from alma.storage import ranking
-from alma.storage.ranking import COUNTED, K1, B, Remembered, Selection, idf
+from alma.storage.ranking import K1, B, Remembered, Selection, idf
 from alma.storage.sql.statements import Dialect
 
 _MOST_POSITIONS = 255
@@ -26,6 +26,11 @@ _FEWEST_RESCORED = 50
 _MOST_RESCORED = 200
 _LOOKED_AT = 2_000
 _LARGE = 20_000
+# A word is not counted further than this; beyond, the planner says how common it is.
+_COUNTED = 1_000
+_SPARE = 50
+# The server reads each record from its table to score it, which takes longer than to read an entry of an index.
+_BUDGET = 1_500
 _SAMPLE = 500
 _BATCH = 1_000
 # The server's rank of one word that occurs n times is 1 + 1/4 + … + 1/n², divided by what that sum tends to; from how
@@ -41,7 +46,8 @@ class Reader(Protocol):
     """What asks the database."""
 
     dialect: Dialect
-    # How many records have each word, as far as this transaction has counted.
+    # How many records an owner has, and how many of them have each word, as far as this transaction has counted.
+    counted_records: dict[Hashable, int]
     counted_words: dict[Hashable, dict[str, int]]
 
     def rows(self, sql: str, values: Mapping[str, Any]) -> list[Any]: ...
@@ -76,19 +82,56 @@ class WordSearch:
         self._length = statements.text_length
         self._remembered: Remembered[int] = tx.dialect.word_counts
 
-    def matching(self, words: Sequence[str], limit: int) -> list[tuple[str, float]]:
+    def matching(self, words: Sequence[str], limit: int, *, exact: bool = True) -> list[tuple[str, float]]:
         """The keys of the records that match, with their scores, best first."""
         records, counts = self.counts(words)
         if not records:
             return []
         records = max(records, *counts.values())
-        selection = ranking.select(counts, records)
+        selection = ranking.select(counts, records, budget=ranking.BUDGET if exact else _BUDGET)
         weights = {word: idf(records, counts[word]) for word in words}
-        if not selection.left_out:
+        if not selection.left_out and exact:
             return self._scored(weights, _any_of(words), limit)
         best = max(limit, min(max(2 * limit, _FEWEST_RESCORED), _MOST_RESCORED))
-        found = self._candidates(selection, weights, best)
-        return self._scored(weights, None, limit, keys=found)
+        if not exact and selection.chosen:
+            found = self._best_of(selection.chosen, weights, max(best, limit + _SPARE))
+            if len(found) >= limit or not selection.left_out:
+                return found[:limit]
+        keys = self._candidates(selection, weights, best)
+        return self._scored(weights, None, limit, keys=keys)
+
+    def _best_of(self, chosen: Sequence[str], weights: Mapping[str, float], wanted: int) -> list[tuple[str, float]]:
+        """The best by the words chosen, as if each stood once in a record that has it; of these the true scores.
+
+        The statement is the same for any number of words, so that the server plans it once.
+        """
+        worth = {word: weight * (K1 + 1) for word, weight in weights.items()}
+        having = (
+            f"SELECT {self._key} AS key, sum(weight / (1::float8 + {self._norm})) AS rough "
+            f"FROM unnest(%(chosen)s::text[]::tsquery[], %(chosen_worth)s::float8[]) AS asked(word, weight) "
+            f"JOIN {self._table} ON search @@ asked.word AND {self._condition} "
+            f"GROUP BY {self._key} ORDER BY rough DESC, key LIMIT %(wanted)s"
+        )
+        return self._tx.rows(
+            f"SELECT {self._key}, sum({_worth('asked.weight', 'asked.word', self._norm)}) AS score "
+            f"FROM ({having}) AS found JOIN {self._table} ON {self._key} = found.key "
+            f"JOIN unnest(%(words)s::text[]::tsquery[], %(worth)s::float8[]) AS asked(word, weight) "
+            f"ON search @@ asked.word GROUP BY {self._key} ORDER BY score DESC, {self._key}",
+            {
+                **self._values,
+                "chosen": list(map(_quoted, chosen)),
+                "chosen_worth": [worth[word] for word in chosen],
+                "words": list(map(_quoted, weights)),
+                "worth": list(worth.values()),
+                "mean": self._mean_length(),
+                "wanted": wanted,
+            },
+        )
+
+    @property
+    def _norm(self) -> str:
+        """What the length of a record counts."""
+        return f"({K1 * (1 - B)}::float8 + {K1 * B}::float8 * ({self._length}) / %(mean)s::float8)"
 
     def _candidates(self, selection: Selection, weights: Mapping[str, float], wanted: int) -> list[str]:
         """The best by the words chosen; where these are too few, some that have all of the others, then fewer."""
@@ -115,10 +158,10 @@ class WordSearch:
         wanted = "search @@ %(question)s::tsquery" if keys is None else f"{self._key} = ANY(%(keys)s)"
         words = {f"word{i}": _quoted(word) for i, word in enumerate(weights)}
         worth = {f"weight{i}": weight * (K1 + 1) for i, weight in enumerate(weights.values())}
-        score = " + ".join(map(_worth, words, worth)) or "0.0::float8"
+        score = " + ".join(map(_worth_if_there, words, worth)) or "0.0::float8"
         return self._tx.rows(
-            f"SELECT {self._key}, {score} AS score FROM (SELECT {self._key}, search, "
-            f"{K1} * ({1 - B} + {B} * ({self._length}) / %(mean)s) AS norm FROM {self._table} "
+            f"SELECT {self._key}, {score} AS score FROM (SELECT {self._key}, search, {self._norm} AS norm "
+            f"FROM {self._table} "
             f"WHERE {wanted} AND {self._condition} {'' if cut is None else f'LIMIT {cut}'}) AS found "
             f"ORDER BY score DESC, {self._key} LIMIT %(most)s",
             {
@@ -136,10 +179,18 @@ class WordSearch:
 
     def counts(self, words: Sequence[str]) -> tuple[int, dict[str, int]]:
         """How many records the scope has, and how many of them have each word, about."""
-        records = self._records()
+        records = self.records()
         if not records:
             return 0, dict.fromkeys(words, 0)
-        return records, self._counts_of_few(words) if records <= ranking.BUDGET else self._counts(words, records)
+        counted = self._tx.counted_words.setdefault((self._table, self._owners), {})
+        small = records <= ranking.BUDGET
+        if not small:
+            shares = self._shares()
+            counted.update((word, round(shares[word] * records)) for word in words if word in shares)
+        unknown = [word for word in words if word not in counted]
+        if unknown:
+            counted.update(self._counts_of_few(unknown) if small else self._counts(unknown))
+        return records, {word: counted[word] for word in words}
 
     def _counts_of_few(self, words: Sequence[str]) -> dict[str, int]:
         """How many records of a small scope have each word: one look at each record for all of the words."""
@@ -148,67 +199,66 @@ class WordSearch:
         rows = self._tx.rows(f"SELECT {each} FROM {self._table} WHERE {self._owned}", {**self._owner_values, **asked})
         return dict(zip(words, rows[0], strict=True))
 
-    def _counts(self, words: Sequence[str], records: int) -> dict[str, int]:
-        """How many of so many records of the scope have each word: of common ones as the server's statistics say."""
-        shares = self._shares()
-        known = {word: round(shares[word] * records) for word in words if word in shares}
-        counted = self._tx.counted_words.setdefault((self._table, self._owners), {})
-        unknown = [word for word in words if word not in known and word not in counted]
-        if unknown:
-            counted.update(zip(unknown, self._counted(unknown), strict=True))
-        return {word: known[word] if word in known else counted[word] for word in words}
+    def _counts(self, words: Sequence[str]) -> dict[str, int]:
+        """How many records of a large scope have each of some words that are not among the common ones."""
+        known = {word: self._remembered.get((self._table, self._owners, word), minute()) for word in words}
+        unknown = [word for word, count in known.items() if count is None]
+        for word, count in zip(unknown, self._counted(unknown) if unknown else (), strict=True):
+            known[word] = self._remembered.put((self._table, self._owners, word), minute(), count)
+        return {word: count for word, count in known.items() if count is not None}
 
     def _shares(self) -> Mapping[str, float]:
         """What share of all records has each of the most common terms; nothing before they were ever analysed.
 
         Counting a word means reading every record that has it, which takes longer than the search itself.
         """
-        known = self._tx.dialect.term_shares.get(self._table, _now())
+        known = self._tx.dialect.term_shares.get(self._table, minute())
         if known is not None:
             return known
         found = self._tx.rows(_SHARES, {"table": self._table})
         # Behind the shares of the terms stand three numbers about all of them.
         shares = dict(zip(*found[0], strict=False)) if found else {}
-        return self._tx.dialect.term_shares.put(self._table, _now(), shares)
+        return self._tx.dialect.term_shares.put(self._table, minute(), shares)
 
     def _counted(self, words: Sequence[str]) -> list[int]:
-        each = ", ".join(
-            f"(SELECT count(*) FROM (SELECT 1 FROM {self._table} "
-            f"WHERE search @@ %(word{i})s::tsquery AND {self._owned} LIMIT {COUNTED}) AS few)"
-            for i in range(len(words))
+        found = self._tx.rows(
+            f"SELECT (SELECT count(*) FROM (SELECT 1 FROM {self._table} WHERE search @@ asked.word AND {self._owned} "
+            f"LIMIT {_COUNTED}) AS few) "
+            f"FROM unnest(%(words)s::text[]::tsquery[]) WITH ORDINALITY AS asked(word, place) ORDER BY place",
+            {**self._owner_values, "words": list(map(_quoted, words))},
         )
-        asked = {f"word{i}": _quoted(word) for i, word in enumerate(words)}
-        counts = self._tx.rows(f"SELECT {each}", {**self._owner_values, **asked})[0]
-        return [count if count < COUNTED else self._estimated(word) for word, count in zip(words, counts, strict=True)]
+        counts = [count for (count,) in found]
+        return [count if count < _COUNTED else self._estimated(word) for word, count in zip(words, counts, strict=True)]
 
     def _estimated(self, word: str) -> int:
         """What the planner takes a common word's number of records for; it keeps statistics of such words."""
         sql = f"EXPLAIN (FORMAT JSON) SELECT 1 FROM {self._table} WHERE search @@ %(word)s::tsquery AND {self._owned}"
         plan = self._tx.rows(sql, {**self._owner_values, "word": _quoted(word)})[0][0]
-        return max(COUNTED, int(plan[0]["Plan"]["Plan Rows"]))
+        return max(_COUNTED, int(plan[0]["Plan"]["Plan Rows"]))
 
-    def _records(self) -> int:
-        """How many records the scope has, beyond a limit as the planner takes it."""
+    def records(self) -> int:
+        """How many records the owner has, beyond a limit as the planner takes it."""
         key = (self._table, self._owners)
-        known = self._remembered.get(key, _now())
+        known = self._tx.counted_records.get(key, self._remembered.get(key, minute()))
         if known is not None:
             return known
         some = f"SELECT 1 FROM {self._table} WHERE {self._owned}"
         count = int(self._tx.rows(f"SELECT count(*) FROM ({some} LIMIT {_LARGE}) AS s", self._owner_values)[0][0])
-        if count < _LARGE:
-            return count
-        plan = self._tx.rows(f"EXPLAIN (FORMAT JSON) {some}", self._owner_values)[0][0]
-        return self._remembered.put(key, _now(), max(count, int(plan[0]["Plan"]["Plan Rows"])))
+        if count == _LARGE:
+            plan = self._tx.rows(f"EXPLAIN (FORMAT JSON) {some}", self._owner_values)[0][0]
+            count = self._remembered.put(key, minute(), max(count, int(plan[0]["Plan"]["Plan Rows"])))
+        self._tx.counted_records[key] = count
+        return count
 
     def _mean_length(self) -> float:
         """How many bytes of text a record has, by a sample; remembered once the sample is full."""
         key = (self._table, "length")
-        known = self._remembered.get(key, _now())
+        known = self._remembered.get(key, minute())
         if known is not None:
             return known
         sample = f"SELECT {self._length} AS bytes FROM {self._table} LIMIT {_SAMPLE}"
         count, mean = self._tx.rows(f"SELECT count(*), coalesce(avg(bytes), 1)::float8 FROM ({sample}) AS s", {})[0]
-        return max(1, self._remembered.put(key, _now(), round(mean)) if count == _SAMPLE else mean)
+        return max(1, self._remembered.put(key, minute(), round(mean)) if count == _SAMPLE else mean)
 
 
 def index_everything(connection: Any) -> None:
@@ -225,15 +275,20 @@ def index_everything(connection: Any) -> None:
                 )
 
 
-def _worth(word: str, weight: str) -> str:
-    """What a word is worth in a record: BM25's saturation, with the frequency told from the server's rank.
+def _worth_if_there(word: str, weight: str) -> str:
+    """What a bound word is worth in a record, nothing where it is not there.
 
     Everything is bound, so that the server need not read the statement anew for every question.
     """
-    missing = f"({_SUM} - {_SUM} * ts_rank('{{1,1,1,1}}', search, %({word})s::tsquery)::float8)"
-    frequency = f"(1 - 0.52 * {missing})"
-    saturated = f"%({weight})s::float8 * {frequency} / ({frequency} + norm * {missing})"
-    return f"CASE WHEN search @@ %({word})s::tsquery THEN {saturated} ELSE 0 END"
+    there = f"search @@ %({word})s::tsquery"
+    return f"CASE WHEN {there} THEN {_worth(f'%({weight})s::float8', f'%({word})s::tsquery', 'norm')} ELSE 0 END"
+
+
+def _worth(weight: str, word: str, norm: str) -> str:
+    """What a word is worth in a record: BM25's saturation, with the frequency told from the server's rank."""
+    missing = f"{_SUM}::float8 - {_SUM}::float8 * ts_rank('{{1,1,1,1}}', search, {word})"
+    # Every number is said to be one of the machine's: the server would reckon with decimals, which takes ten times long.
+    return f"{weight} / (1::float8 + {norm} / (1::float8 / greatest({missing}, 1e-6::float8) - 0.52::float8))"
 
 
 def _quoted(word: str) -> str:
@@ -249,6 +304,6 @@ def _all_of(words: Sequence[str]) -> str:
     return " & ".join(map(_quoted, words))
 
 
-def _now() -> int:
+def minute() -> int:
     """The minute: a table's size is not known here without counting, so that counts last as long as that."""
     return int(time.monotonic() // 60)

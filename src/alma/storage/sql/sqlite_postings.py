@@ -34,8 +34,7 @@ class Entries(NamedTuple):
     def scores(self, records: int, norms: Floats | float) -> Floats:
         """BM25 of each record; `norms` is what the length of the record counts, for each entry."""
         worth = self.weights * (K1 + 1) * self.often / (self.often + norms)
-        scores: Floats = np.bincount(self.places, worth, minlength=records)
-        return scores
+        return np.bincount(self.places, worth, minlength=records).astype(np.float64, copy=False)
 
     def of_those(self, slots: Numbers) -> Entries:
         """The entries of some records alone, at their places in another list; -1 leaves one out."""

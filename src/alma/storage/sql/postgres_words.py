@@ -17,7 +17,7 @@ from alma.model.query import And, In, Predicate
 from alma.model.record import Record, RecordSpec
 from alma.model.text import terms
 from alma.storage import ranking
-from alma.storage.ranking import K1, B, Remembered, Selection, idf
+from alma.storage.ranking import COUNTED, K1, B, Remembered, Selection, idf
 from alma.storage.sql.statements import Dialect
 
 _MOST_POSITIONS = 255
@@ -26,9 +26,10 @@ _FEWEST_RESCORED = 50
 _MOST_RESCORED = 200
 _LOOKED_AT = 2_000
 _LARGE = 20_000
-# A word is not counted further than this; beyond, the planner says how common it is.
-_COUNTED = 1_000
+# What is not among the common words of the statistics is not counted further than this.
+_COUNTED = 400
 _SPARE = 50
+_ENOUGH = 20
 # The server reads each record from its table to score it, which takes longer than to read an entry of an index.
 _BUDGET = 1_500
 _SAMPLE = 500
@@ -46,6 +47,7 @@ class Reader(Protocol):
     """What asks the database."""
 
     dialect: Dialect
+    writable: bool
     # How many records an owner has, and how many of them have each word, as far as this transaction has counted.
     counted_records: dict[Hashable, int]
     counted_words: dict[Hashable, dict[str, int]]
@@ -88,14 +90,16 @@ class WordSearch:
         if not records:
             return []
         records = max(records, *counts.values())
-        selection = ranking.select(counts, records, budget=ranking.BUDGET if exact else _BUDGET)
+        few = records <= ranking.BUDGET
+        selection = ranking.select(counts, records, budget=ranking.BUDGET if exact or few else _BUDGET)
         weights = {word: idf(records, counts[word]) for word in words}
-        if not selection.left_out and exact:
+        if not selection.left_out and (exact or few):
             return self._scored(weights, _any_of(words), limit)
         best = max(limit, min(max(2 * limit, _FEWEST_RESCORED), _MOST_RESCORED))
         if not exact and selection.chosen:
             found = self._best_of(selection.chosen, weights, max(best, limit + _SPARE))
-            if len(found) >= limit or not selection.left_out:
+            # Whoever does not need them all has the best already, and looking for the others takes the longest.
+            if len(found) >= min(limit, _ENOUGH) or not selection.left_out:
                 return found[:limit]
         keys = self._candidates(selection, weights, best)
         return self._scored(weights, None, limit, keys=keys)
@@ -183,13 +187,10 @@ class WordSearch:
         if not records:
             return 0, dict.fromkeys(words, 0)
         counted = self._tx.counted_words.setdefault((self._table, self._owners), {})
-        small = records <= ranking.BUDGET
-        if not small:
-            shares = self._shares()
-            counted.update((word, round(shares[word] * records)) for word in words if word in shares)
         unknown = [word for word in words if word not in counted]
         if unknown:
-            counted.update(self._counts_of_few(unknown) if small else self._counts(unknown))
+            few = records <= ranking.BUDGET
+            counted.update(self._counts_of_few(unknown) if few else self._counts(unknown, records))
         return records, {word: counted[word] for word in words}
 
     def _counts_of_few(self, words: Sequence[str]) -> dict[str, int]:
@@ -199,13 +200,20 @@ class WordSearch:
         rows = self._tx.rows(f"SELECT {each} FROM {self._table} WHERE {self._owned}", {**self._owner_values, **asked})
         return dict(zip(words, rows[0], strict=True))
 
-    def _counts(self, words: Sequence[str]) -> dict[str, int]:
-        """How many records of a large scope have each of some words that are not among the common ones."""
-        known = {word: self._remembered.get((self._table, self._owners, word), minute()) for word in words}
+    def _counts(self, words: Sequence[str], records: int) -> dict[str, int]:
+        """How many of so many records of the scope have each word: of common ones as the server's statistics say."""
+        shares = self._shares()
+        known = {word: round(shares[word] * records) if word in shares else self._known(word) for word in words}
         unknown = [word for word, count in known.items() if count is None]
-        for word, count in zip(unknown, self._counted(unknown) if unknown else (), strict=True):
-            known[word] = self._remembered.put((self._table, self._owners, word), minute(), count)
+        if unknown:
+            least = round(min(shares.values()) * records / 2) if shares else None
+            for word, count in zip(unknown, self._counted(unknown, least), strict=True):
+                known[word] = self._remembered.put((self._table, self._owners, word), minute(), count)
         return {word: count for word, count in known.items() if count is not None}
+
+    def _known(self, word: str) -> int | None:
+        """What was counted within the last minute; a transaction that writes must see what it wrote."""
+        return None if self._tx.writable else self._remembered.get((self._table, self._owners, word), minute())
 
     def _shares(self) -> Mapping[str, float]:
         """What share of all records has each of the most common terms; nothing before they were ever analysed.
@@ -220,21 +228,25 @@ class WordSearch:
         shares = dict(zip(*found[0], strict=False)) if found else {}
         return self._tx.dialect.term_shares.put(self._table, minute(), shares)
 
-    def _counted(self, words: Sequence[str]) -> list[int]:
+    def _counted(self, words: Sequence[str], least: int | None) -> list[int]:
+        """How many records have each word; beyond a limit what is as common as `least`, or as the planner takes it."""
+        most = COUNTED if least is None else _COUNTED
         found = self._tx.rows(
             f"SELECT (SELECT count(*) FROM (SELECT 1 FROM {self._table} WHERE search @@ asked.word AND {self._owned} "
-            f"LIMIT {_COUNTED}) AS few) "
+            f"LIMIT {most}) AS few) "
             f"FROM unnest(%(words)s::text[]::tsquery[]) WITH ORDINALITY AS asked(word, place) ORDER BY place",
             {**self._owner_values, "words": list(map(_quoted, words))},
         )
-        counts = [count for (count,) in found]
-        return [count if count < _COUNTED else self._estimated(word) for word, count in zip(words, counts, strict=True)]
+        return [
+            count if count < most else self._estimated(word) if least is None else max(count, least)
+            for word, (count,) in zip(words, found, strict=True)
+        ]
 
     def _estimated(self, word: str) -> int:
         """What the planner takes a common word's number of records for; it keeps statistics of such words."""
         sql = f"EXPLAIN (FORMAT JSON) SELECT 1 FROM {self._table} WHERE search @@ %(word)s::tsquery AND {self._owned}"
         plan = self._tx.rows(sql, {**self._owner_values, "word": _quoted(word)})[0][0]
-        return max(_COUNTED, int(plan[0]["Plan"]["Plan Rows"]))
+        return max(COUNTED, int(plan[0]["Plan"]["Plan Rows"]))
 
     def records(self) -> int:
         """How many records the owner has, beyond a limit as the planner takes it."""
@@ -287,7 +299,7 @@ def _worth_if_there(word: str, weight: str) -> str:
 def _worth(weight: str, word: str, norm: str) -> str:
     """What a word is worth in a record: BM25's saturation, with the frequency told from the server's rank."""
     missing = f"{_SUM}::float8 - {_SUM}::float8 * ts_rank('{{1,1,1,1}}', search, {word})"
-    # Every number is said to be one of the machine's: the server would reckon with decimals, which takes ten times long.
+    # Every number is said to be one of the machine's; the server would reckon with decimals, ten times as long.
     return f"{weight} / (1::float8 + {norm} / (1::float8 / greatest({missing}, 1e-6::float8) - 0.52::float8))"
 
 

@@ -46,6 +46,7 @@ _FEW = 50
 _RESCORED_CHARACTERS = 100_000
 _LOOKED_AT = 1_000
 _LEAST_SHARE = 0.1
+_ENOUGH = 20
 # A word is counted inside so small a scope; in a larger one it is about as common as everywhere.
 _FEW_INSIDE = 1_000
 _FAINT = 1e-9
@@ -173,7 +174,8 @@ class WordSearch:
         found = self._scored(selection.chosen, max(limit, _RESCORED), exact=False)
         weights = {word: idf(self._records, everywhere[word]) for word in selection.left_out}
         more = self._rare_here(weights, everywhere)
-        if len(found) + len(more) < limit:
+        # Whoever does not need them all has the best already, and looking for the others takes the longest.
+        if len(found) + len(more) < (limit if exact else min(limit, _ENOUGH)):
             more.update(self._newest_with(selection.left_out, everywhere, max(limit, _RESCORED)))
         known = {seq for seq, *_ in found}
         others = [(seq, key, _FAINT) for seq, key in more.items() if seq not in known]

@@ -49,6 +49,14 @@ class View:
         early = self._base.facts["position"][rows[:split]]
         return [*early.tolist(), *self._tail.facts["position"][rows[split:] - self._base.size].tolist()]
 
+    def rows_at(self, positions: Numbers) -> Numbers:
+        """The living rows that stand at these positions of the feed, ascending."""
+        wanted = np.sort(positions)
+        known = self.facts(0, self.count)["position"]
+        rows = np.minimum(np.searchsorted(known, wanted), max(len(known) - 1, 0))
+        found: Numbers = rows[(known[rows] == wanted) & ~self.dead[rows]] if len(known) else rows[:0]
+        return found
+
     def cosines(self, rows: Numbers, wanted: Floats) -> Floats:
         """The cosines of chosen rows, ascending in number."""
         split = int(np.searchsorted(rows, self._base.size))

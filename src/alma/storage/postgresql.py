@@ -19,7 +19,7 @@ from alma.errors import (
     ValidationError,
 )
 from alma.model.governance import ANONYMOUS, Attribution, AuditEvent
-from alma.model.query import Predicate
+from alma.model.query import EVERYTHING, Predicate
 from alma.model.record import Record, RecordSpec
 from alma.model.vector import Vector
 from alma.storage.base import DEFAULT_MODEL, Capability, StorageBackend
@@ -61,11 +61,11 @@ _EXACT = (
 )
 _INDEXED = "alma_embeddings.embedding::vector({dims}) <=> %(wanted)s::vector({dims})"
 _SPARE = 16
-# In a scope of up to so many records looking at each is as fast as the index, which finds fewer the rarer they are.
+# Up to so many records are always looked at one by one; an index finds fewer the rarer they are.
 _FEW_RECORDS = 4_000
-# An index scan goes on, nearest first or nearly so, until enough records inside the scope are found.
-_ONE_ROUND = 220
-_INDEX_SETTINGS = {"iterative_scan": "relaxed_order", "ef_search": str(_ONE_ROUND), "max_scan_tuples": "100000"}
+# An index scan goes on, nearest first or nearly so, until enough records inside the scope are found; its first round
+# finds as many as a retrieval asks for.
+_INDEX_SETTINGS = {"iterative_scan": "relaxed_order", "ef_search": "220", "max_scan_tuples": "100000"}
 _LONGEST_VECTOR = 16_000
 _LONGEST_INDEXED_VECTOR = 2_000
 # Behind SELECT a parameter has no type by itself.
@@ -393,7 +393,9 @@ class PostgresTransaction(SqlTransaction):
             owned = self._word_search(spec, where).records()
             if not owned:
                 return []
-            if owned > _FEW_RECORDS and self._has_many(spec, where):
+            # Looking at each record takes as long as the index then, which must pass over all that lie between.
+            few = max(_FEW_RECORDS, math.isqrt(4 * limit * self._word_search(spec, EVERYTHING).records()))
+            if owned > few and self._has_more(spec, where, few):
                 found = self._indexed_neighbours(spec, vector, model, where, limit)
         if len(found) < limit:
             # The server computes in single precision, so a few more are taken and ranked here.
@@ -402,22 +404,22 @@ class PostgresTransaction(SqlTransaction):
             found = nearest(vector, ((key, stored.to_bytes()) for key, stored in rows), limit)
         return found
 
-    def _has_many(self, spec: RecordSpec, where: Predicate) -> bool:
-        """Whether so many records fulfil a predicate that the index is worth asking.
+    def _has_more(self, spec: RecordSpec, where: Predicate, few: int) -> bool:
+        """Whether more than a few records fulfil a predicate: as the planner takes it, or else counted.
 
-        That there are many is remembered for a while: where they have become few, the index finds too few or all.
+        That there are more is remembered for a while; where they have become few, the index finds all or too few.
         """
-        key = (spec.kind, repr(without_expiry(where)))
+        key = (spec.kind, few, repr(without_expiry(where)))
         if self.dialect.large_scopes.get(key, minute()) is not None:
             return True
         statements = self.dialect.kind(spec)
         condition, values = statements.condition(where)
-        counted = self.rows(
-            f"SELECT count(*) FROM (SELECT 1 FROM {statements.table} WHERE {condition} LIMIT %(most)s) AS few",
-            {**values, "most": _FEW_RECORDS + 1},
-        )
-        if counted[0][0] <= _FEW_RECORDS:
-            return False
+        some = f"SELECT 1 FROM {statements.table} WHERE {condition}"
+        plan = self.rows(f"EXPLAIN (FORMAT JSON) {some}", values)[0][0]
+        if plan[0]["Plan"]["Plan Rows"] <= few:
+            counted = self.rows(f"SELECT count(*) FROM ({some} LIMIT %(most)s) AS few", {**values, "most": few + 1})
+            if counted[0][0] <= few:
+                return False
         return self.dialect.large_scopes.put(key, minute(), True)
 
     def _indexed_neighbours(
@@ -425,10 +427,8 @@ class PostgresTransaction(SqlTransaction):
     ) -> list[tuple[str, float]]:
         """The records that the index takes for the nearest, by the server's cosine."""
         distance = _INDEXED.format(dims=len(vector))
-        # An index scan finds some of the nearer ones late, so that more are looked at than are wanted: as many as one
-        # round of it brings.
-        looked_at = max(limit + _SPARE, min(4 * limit + _SPARE, _ONE_ROUND))
-        rows = self._neighbours(spec, vector, model, where, looked_at, f"1 - ({distance})", distance)
+        # One round of the index finds more than these, and hands over the nearest.
+        rows = self._neighbours(spec, vector, model, where, limit + _SPARE, f"1 - ({distance})", distance)
         best: dict[str, float] = {}
         for key, cosine in rows:
             # With a vector of zeros there is no angle.
@@ -497,6 +497,9 @@ def _set_session(connection: psycopg.Connection[Any], schema: str) -> None:
     path = sql.SQL(", ").join(sql.Identifier(name) for name in dict.fromkeys((schema, "public")))
     connection.execute(sql.SQL("SET search_path TO {}").format(path))
     connection.execute("SET TIME ZONE 'UTC'")
+    # Every statement is short: compiling one, or starting a process to share it with, takes longer than to run it.
+    connection.execute("SET jit = off")
+    connection.execute("SET max_parallel_workers_per_gather = 0")
 
 
 def _tune_index_scans(connection: psycopg.Connection[Any]) -> None:

@@ -27,11 +27,11 @@ _MOST_RESCORED = 200
 _LOOKED_AT = 2_000
 _LARGE = 20_000
 # What is not among the common words of the statistics is not counted further than this.
-_COUNTED = 400
+_COUNTED = 100
 _SPARE = 50
-_ENOUGH = 20
+_ENOUGH = 10
 # The server reads each record from its table to score it, which takes longer than to read an entry of an index.
-_BUDGET = 1_500
+_BUDGET = 2_500
 _SAMPLE = 500
 _BATCH = 1_000
 # The server's rank of one word that occurs n times is 1 + 1/4 + … + 1/n², divided by what that sum tends to; from how
@@ -92,6 +92,9 @@ class WordSearch:
         records = max(records, *counts.values())
         few = records <= ranking.BUDGET
         selection = ranking.select(counts, records, budget=ranking.BUDGET if exact or few else _BUDGET)
+        if not selection.chosen:
+            # One word is better than none, and looking for records with several common ones takes longer.
+            selection = ranking.select(counts, records)
         weights = {word: idf(records, counts[word]) for word in words}
         if not selection.left_out and (exact or few):
             return self._scored(weights, _any_of(words), limit)
@@ -105,16 +108,17 @@ class WordSearch:
         return self._scored(weights, None, limit, keys=keys)
 
     def _best_of(self, chosen: Sequence[str], weights: Mapping[str, float], wanted: int) -> list[tuple[str, float]]:
-        """The best by the words chosen, as if each stood once in a record that has it; of these the true scores.
+        """The best by the words chosen, and of these the scores by all of the words.
 
         The statement is the same for any number of words, so that the server plans it once.
         """
         worth = {word: weight * (K1 + 1) for word, weight in weights.items()}
         having = (
-            f"SELECT {self._key} AS key, sum(weight / (1::float8 + {self._norm})) AS rough "
+            f"SELECT {self._key} AS key, sum({_worth('weight', 'asked.word', self._norm)}) AS rough "
             f"FROM unnest(%(chosen)s::text[]::tsquery[], %(chosen_worth)s::float8[]) AS asked(word, weight) "
-            f"JOIN {self._table} ON search @@ asked.word AND {self._condition} "
-            f"GROUP BY {self._key} ORDER BY rough DESC, key LIMIT %(wanted)s"
+            # With an offset the server looks the words up first, whatever else it could look up by.
+            f"CROSS JOIN LATERAL (SELECT * FROM {self._table} WHERE search @@ asked.word OFFSET 0) AS {self._table} "
+            f"WHERE {self._condition} GROUP BY {self._key} ORDER BY rough DESC, key LIMIT %(wanted)s"
         )
         return self._tx.rows(
             f"SELECT {self._key}, sum({_worth('asked.weight', 'asked.word', self._norm)}) AS score "
@@ -206,8 +210,7 @@ class WordSearch:
         known = {word: round(shares[word] * records) if word in shares else self._known(word) for word in words}
         unknown = [word for word, count in known.items() if count is None]
         if unknown:
-            least = round(min(shares.values()) * records / 2) if shares else None
-            for word, count in zip(unknown, self._counted(unknown, least), strict=True):
+            for word, count in zip(unknown, self._counted(unknown, with_statistics=bool(shares)), strict=True):
                 known[word] = self._remembered.put((self._table, self._owners, word), minute(), count)
         return {word: count for word, count in known.items() if count is not None}
 
@@ -228,25 +231,21 @@ class WordSearch:
         shares = dict(zip(*found[0], strict=False)) if found else {}
         return self._tx.dialect.term_shares.put(self._table, minute(), shares)
 
-    def _counted(self, words: Sequence[str], least: int | None) -> list[int]:
-        """How many records have each word; beyond a limit what is as common as `least`, or as the planner takes it."""
-        most = COUNTED if least is None else _COUNTED
+    def _counted(self, words: Sequence[str], *, with_statistics: bool) -> list[int]:
+        """How many records have each word; beyond a limit told from how far into the table so many reached."""
+        most = _COUNTED if with_statistics else COUNTED
         found = self._tx.rows(
-            f"SELECT (SELECT count(*) FROM (SELECT 1 FROM {self._table} WHERE search @@ asked.word AND {self._owned} "
-            f"LIMIT {most}) AS few) "
-            f"FROM unnest(%(words)s::text[]::tsquery[]) WITH ORDINALITY AS asked(word, place) ORDER BY place",
+            f"SELECT few.count, few.reached, pg_relation_size('{self._table}') / current_setting('block_size')::int "
+            f"FROM unnest(%(words)s::text[]::tsquery[]) WITH ORDINALITY AS asked(word, place) CROSS JOIN LATERAL "
+            f"(SELECT count(*), max((place::text::point)[0]) AS reached FROM (SELECT ctid AS place FROM {self._table} "
+            f"WHERE search @@ asked.word AND {self._owned} LIMIT {most}) AS met) AS few ORDER BY asked.place",
             {**self._owner_values, "words": list(map(_quoted, words))},
         )
         return [
-            count if count < most else self._estimated(word) if least is None else max(count, least)
-            for word, (count,) in zip(words, found, strict=True)
+            # Each partition has pages of its own, and the whole none.
+            count if count < most else max(count, round(count * pages / (reached + 1)))
+            for count, reached, pages in found
         ]
-
-    def _estimated(self, word: str) -> int:
-        """What the planner takes a common word's number of records for; it keeps statistics of such words."""
-        sql = f"EXPLAIN (FORMAT JSON) SELECT 1 FROM {self._table} WHERE search @@ %(word)s::tsquery AND {self._owned}"
-        plan = self._tx.rows(sql, {**self._owner_values, "word": _quoted(word)})[0][0]
-        return max(COUNTED, int(plan[0]["Plan"]["Plan Rows"]))
 
     def records(self) -> int:
         """How many records the owner has, beyond a limit as the planner takes it."""

@@ -46,7 +46,7 @@ _FEW = 50
 _RESCORED_CHARACTERS = 100_000
 _LOOKED_AT = 1_000
 _LEAST_SHARE = 0.1
-_ENOUGH = 20
+_ENOUGH = 10
 # A word is counted inside so small a scope; in a larger one it is about as common as everywhere.
 _FEW_INSIDE = 1_000
 _FAINT = 1e-9

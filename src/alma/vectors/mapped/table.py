@@ -70,9 +70,9 @@ class View:
     def all_cosines(self, wanted: Floats, start: int = 0) -> Floats:
         """The cosines of every row from one number on."""
         split = self._base.size
-        parts = [self._tail.vectors[max(start - split, 0) :] @ wanted]
+        parts = [_cosines(self._tail.vectors[max(start - split, 0) :], wanted)]
         if start < split:
-            parts.insert(0, self._base.vectors[start:] @ wanted)
+            parts.insert(0, _cosines(self._base.vectors[start:], wanted))
         return np.concatenate(parts)
 
     def vectors(self, start: int, stop: int) -> Floats:
@@ -168,6 +168,15 @@ class Table:
             known = np.flatnonzero(self._dead[: self.kept.base.size])
             table.bury(known)
         return table
+
+
+def _cosines(vectors: Floats, wanted: Floats) -> Floats:
+    """In pieces that are too small for numpy to share among threads: on a busy machine they wait for each other."""
+    cosines = np.empty(len(vectors), np.float32)
+    for start in range(0, len(vectors), _GATHERED_AT_ONCE):
+        stop = start + _GATHERED_AT_ONCE
+        np.dot(vectors[start:stop], wanted, out=cosines[start:stop])
+    return cosines
 
 
 def _gathered_cosines(vectors: Floats, rows: Numbers, wanted: Floats) -> Floats:

@@ -63,9 +63,10 @@ _INDEXED = "alma_embeddings.embedding::vector({dims}) <=> %(wanted)s::vector({di
 _SPARE = 16
 # Up to so many records are always looked at one by one; an index finds fewer the rarer they are.
 _FEW_RECORDS = 4_000
-# An index scan goes on, nearest first or nearly so, until enough records inside the scope are found; its first round
-# finds as many as a retrieval asks for.
-_INDEX_SETTINGS = {"iterative_scan": "relaxed_order", "ef_search": "220", "max_scan_tuples": "100000"}
+# An index scan goes on, nearest first or nearly so, until enough records inside the scope are found.
+_INDEX_SETTINGS = {"iterative_scan": "relaxed_order", "max_scan_tuples": "100000"}
+# One round of it takes as long as what it finds is much, and is never less thorough than this, nor more.
+_LEAST_ROUND, _LARGEST_ROUND = 100, 1_000
 _LONGEST_VECTOR = 16_000
 _LONGEST_INDEXED_VECTOR = 2_000
 # Behind SELECT a parameter has no type by itself.
@@ -252,6 +253,7 @@ class PostgresTransaction(SqlTransaction):
         super().__init__(*args, **kwargs)
         self._connection = connection
         self._native = native
+        self._round = 0
         self.counted_records: dict[Hashable, int] = {}
         self.counted_words: dict[Hashable, dict[str, int]] = {}
 
@@ -427,13 +429,20 @@ class PostgresTransaction(SqlTransaction):
     ) -> list[tuple[str, float]]:
         """The records that the index takes for the nearest, by the server's cosine."""
         distance = _INDEXED.format(dims=len(vector))
-        # One round of the index finds more than these, and hands over the nearest.
+        # One round of the index finds these and some more, and hands over the nearest.
+        self._look_round(min(max(limit + 2 * _SPARE, _LEAST_ROUND), _LARGEST_ROUND))
         rows = self._neighbours(spec, vector, model, where, limit + _SPARE, f"1 - ({distance})", distance)
         best: dict[str, float] = {}
         for key, cosine in rows:
             # With a vector of zeros there is no angle.
             best[key] = max(best.get(key, -1.0), 0.0 if math.isnan(cosine) else cosine)
         return sorted(best.items(), key=lambda found: (-found[1], found[0]))[:limit]
+
+    def _look_round(self, vectors: int) -> None:
+        """How many vectors a round of the index looks for, until the end of the transaction."""
+        if vectors != self._round:
+            self.run(f"SET LOCAL hnsw.ef_search = {vectors}", {})
+            self._round = vectors
 
     def _neighbours(
         self, spec: RecordSpec, vector: Vector, model: str, where: Predicate, records: int, column: str, order: str

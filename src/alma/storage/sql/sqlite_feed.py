@@ -65,10 +65,16 @@ class SQLiteFeed(SqlTransaction):
         values = Values(self.names)
         # By no index but the lead's.
         condition = statements.clauses.condition(question.where, values, by="")
-        rows = self.rows(
-            f'SELECT embeddings.id FROM ({lead.sql}) AS led CROSS JOIN "{table}" ON {lead.join} '
+        records = f'CROSS JOIN "{table}" ON {lead.join}'
+        owner = lead.key or f'"{table}"."{key}"'
+        vectors = (
             f"CROSS JOIN embeddings ON embeddings.memory_type = :kind AND embeddings.model = :model "
-            f'AND embeddings.memory_id = "{table}"."{key}" WHERE {condition}',
+            f"AND embeddings.memory_id = {owner}"
+        )
+        # Where the lead names records by key, those without a vector need not be read.
+        sources = (vectors, records) if lead.key else (records, vectors)
+        rows = self.rows(
+            f"SELECT embeddings.id FROM ({lead.sql}) AS led {' '.join(sources)} WHERE {condition}",
             {**values.values, **lead.values, "kind": question.spec.kind, "model": question.model},
         )
         return [position for (position,) in rows]

@@ -28,11 +28,15 @@ class Reader(Protocol):
 
 
 class Lead(NamedTuple):
-    """A statement that finds records by an index alone, how it is joined with their table, and its values."""
+    """A statement that finds records by an index alone, how it is joined with their table, and its values.
+
+    `key` is what it calls their keys, where it knows them.
+    """
 
     sql: str
     join: str
     values: dict[str, Any]
+    key: str | None = None
 
 
 def narrowest(tx: Reader, spec: RecordSpec, where: Predicate, most: int) -> Lead | None:
@@ -53,7 +57,7 @@ def _leads(dialect: Dialect, spec: RecordSpec, where: Predicate) -> Iterator[Lea
             names = {f"tag{i}": tag for i, tag in enumerate(tags)}
             asked = ", ".join(f":{name}" for name in names)
             sql = f"SELECT DISTINCT memory_id AS key FROM {dialect.names.tags} WHERE tag IN ({asked})"
-            yield Lead(sql, f'"{table}"."{spec.key}" = led.key', names)
+            yield Lead(sql, f'"{table}"."{spec.key}" = led.key', names, "led.key")
         elif isinstance(part, Compare | In) and part.field in _LOOKED_UP and getattr(part, "op", "eq") == "eq":
             yield _by_index(dialect, spec, (part,))
     for name in _RANGES:

@@ -1,8 +1,8 @@
 """Measure the workspace at the Memory Orchestrator's size: ingest, hybrid search, point reads, imports, disk.
 
     python bench/workspace.py                              # a million entries on SQLite and PostgreSQL; takes its time
-    python bench/workspace.py --size 20000                 # a few minutes
-    python bench/workspace.py --size 20000 --stores sqlite
+    python bench/workspace.py --sizes 20000                # a few minutes
+    python bench/workspace.py --sizes 20000,100000 --stores sqlite
 
 Run it from a checkout whose environment has the `dev` extra. What is measured, on SQLite and on a PostgreSQL server
 that is started for the run:
@@ -12,6 +12,9 @@ that is started for the run:
 * hybrid search: `RetrievalEngine.retrieve` without its cache, by words and vectors, half of the questions to a project
   with nearly all of the memories and half to one with one in a hundred; the vector of a question is given, so that the
   time of the embedding model is not part of it;
+* filtered search: `Journal.search` of the big project, hybrid as well, through each of several filters: a tag that four
+  in five have and one that one in a hundred has, a tenth of the time and the last hundredth of it, types, and all at
+  once;
 * point read: one memory by its id, with its tags and its vector;
 * import: rows of contextual_memory_pc2 in JSON lines, as many as `--rows` says, without embeddings, into a new store;
 * disk: 10,000 memories as the Layered Memory document reckons them, 2,000 characters each with a vector and a
@@ -34,16 +37,20 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
 from alma.bootstrap import open_storage, open_vector_index
 from alma.importers import import_into
+from alma.memory.filters import MemoryFilter
+from alma.memory.journal import Journal
 from alma.model.memory import Memory, MemoryRelationship
 from alma.model.scope import Scope
 from alma.model.vector import Vector
 from alma.retrieval.engine import RetrievalEngine
+from alma.retrieval.writing import MemoryWriter
 from alma.storage.base import StorageBackend
 from latency import vocabulary
 from latency_alma import GivenVectors
@@ -54,6 +61,7 @@ from storage import server_for, surroundings
 _RESULTS = Path(__file__).resolve().parent / "results"
 _BATCH = 5_000
 _READS = 1_000
+_FILTERED = 30
 _WEIGHED = 10_000
 _DOCUMENTED_MB = 51.0
 _CONTENT_CHARACTERS = 2_000
@@ -72,6 +80,9 @@ class Measured:
     search_p50_ms: float
     search_p95_ms: float
     search_cpu_p95_ms: float
+    filtered_p50_ms: float
+    filtered_p95_ms: float
+    filtered_worst: str
     read_p50_ms: float
     read_p95_ms: float
     import_rows: int
@@ -87,18 +98,22 @@ class Workspace:
         self._data = data
         self._embedder = GivenVectors()
 
-    def measure(self, rows: int, places: Callable[[], str]) -> dict[str, float]:
+    def measure(self, rows: int, places: Callable[[], str]) -> dict[str, Any]:
         """Every number of the store; `places` gives a new empty place for each store that is needed besides."""
         with self._opened(self._target) as storage:
             ingest = self._ingest(storage)
             self._settle(storage)
             search, cpu = self._search(storage)
+            filtered, worst = self._search_filtered(storage)
             read = self._read(storage)
         return {
             "ingest_per_second": self._data.count / ingest,
             "search_p50_ms": search[0],
             "search_p95_ms": search[1],
             "search_cpu_p95_ms": cpu[1],
+            "filtered_p50_ms": filtered[0],
+            "filtered_p95_ms": filtered[1],
+            "filtered_worst": worst,
             "read_p50_ms": read[0],
             "read_p95_ms": read[1],
             "import_seconds": self._import(places(), rows),
@@ -150,6 +165,23 @@ class Workspace:
             raise SystemExit(f"the retrieval was degraded: {found.degraded}")
         return passed, used
 
+    def _search_filtered(self, storage: StorageBackend) -> tuple[tuple[float, float], str]:
+        """The times of all filters together, and which of them has the longest."""
+        engine = RetrievalEngine(storage, self._embedder, enable_cache=False)
+        journal = Journal(storage, MemoryWriter(storage, self._embedder), engine, count_reads=False)
+        times: dict[str, list[float]] = {}
+        for name, where in _filters(self._data).items():
+            for question in self._data.questions(BIG)[: WARM_UP + _FILTERED]:
+                self._embedder.expect(question.text, Vector(question.vector))
+                scope = Scope(project_id=question.project)
+                seconds = _seconds(lambda text=question.text, scope=scope: journal.search(text, scope, where=where))  # type: ignore[misc]  # noqa: B023
+                times.setdefault(name, []).append(seconds)
+        journal.close()
+        engine.close()
+        counted = {name: each[WARM_UP:] for name, each in times.items()}
+        worst = max(counted, key=lambda name: _percentiles(counted[name])[1])
+        return _percentiles([second for each in counted.values() for second in each]), worst
+
     def _read(self, storage: StorageBackend) -> tuple[float, float]:
         # A prime step, so that one read is not next to the one before.
         keys = [id_of(number * 7919 % self._data.count) for number in range(_READS)]
@@ -187,6 +219,20 @@ class Workspace:
             index.close()
         place.settle()
         return (place.closed_bytes() - empty) / 1e6 * _WEIGHED / count
+
+
+def _filters(data: Data) -> dict[str, MemoryFilter]:
+    first, last = (fact.moment for fact in data.facts([0, data.count - 1]))
+    span = last - first
+    types = ("conversation", "note")
+    return {
+        "common tag": MemoryFilter(any_tags=("big",)),
+        "rare tag": MemoryFilter(any_tags=("small-94",)),
+        "a tenth of the time": MemoryFilter(created_since=first + 0.4 * span, created_until=first + 0.5 * span),
+        "the last hundredth": MemoryFilter(created_since=first + 0.99 * span),
+        "types": MemoryFilter(types=types),
+        "tag, types and time": MemoryFilter(any_tags=("big",), types=types, created_since=first + 0.3 * span),
+    }
 
 
 def _memory(fact: Fact, *, embedded: bool, characters: int = 0) -> Memory:
@@ -262,6 +308,8 @@ def show(console: Console, measured: Sequence[Measured]) -> None:
         ("hybrid search p50, ms", lambda m: m.search_p50_ms, "", None),
         ("hybrid search p95, ms", lambda m: m.search_p95_ms, "at most 50", lambda v: v <= 50),
         ("of that our processor time p95, ms", lambda m: m.search_cpu_p95_ms, "", None),
+        ("filtered search p50, ms", lambda m: m.filtered_p50_ms, "", None),
+        ("filtered search p95, ms", lambda m: m.filtered_p95_ms, "at most 50", lambda v: v <= 50),
         ("point read p95, ms", lambda m: m.read_p95_ms, "at most 2", lambda v: v <= 2),
         (f"import of {measured[0].import_rows:,} rows, s", lambda m: m.import_seconds, "", None),
         ("disk for 10,000 memories, MB", lambda m: m.disk_mb_per_10k, "at most 51", lambda v: v <= _DOCUMENTED_MB),
@@ -276,15 +324,34 @@ def show(console: Console, measured: Sequence[Measured]) -> None:
 def command_line() -> argparse.Namespace:
     """What was asked for."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--size", type=int, default=1_000_000, help="how many entries")
+    parser.add_argument("--sizes", "--size", type=_sizes, default="1000000", help="how many entries, by commas")
     parser.add_argument("--rows", type=int, default=100_000, help="how many legacy rows to import")
     parser.add_argument("--queries", type=int, default=100, help="how many questions to each project")
     parser.add_argument("--stores", type=stores_named, default="sqlite,postgresql", help="sqlite, postgresql or both")
     parser.add_argument("--json", type=Path, default=_RESULTS / "workspace.json", help="where to write the numbers")
-    args = parser.parse_args()
-    if args.size < 3_000:
-        parser.error("--size must be at least 3,000, so that the small project has memories")
-    return args
+    return parser.parse_args()
+
+
+def _sizes(text: str) -> list[int]:
+    sizes = [int(part) for part in text.replace("_", "").split(",")]
+    if min(sizes) < 3_000:
+        raise argparse.ArgumentTypeError("must be at least 3,000, so that the small project has memories")
+    return sizes
+
+
+def _measured(size: int, args: argparse.Namespace, server: object) -> list[Measured]:
+    """What each store showed at one size."""
+    measured: list[Measured] = []
+    with tempfile.TemporaryDirectory(dir=_RESULTS, prefix="work-") as folder:
+        work = Path(folder)
+        with _progress.status("making the data"):
+            make(work / "data", size, vocabulary(), args.queries)
+        data = Data(work / "data", size, by_project=True)
+        for store in args.stores:
+            with _progress.status(f"{size:,} entries on {STORES[store]}"), _places(store, work, server) as places:
+                numbers = Workspace(places(), data).measure(args.rows, places)
+            measured.append(Measured(store=store, size=size, import_rows=args.rows, **numbers))
+    return measured
 
 
 def main() -> None:
@@ -292,16 +359,12 @@ def main() -> None:
     args = command_line()
     _RESULTS.mkdir(exist_ok=True)
     measured: list[Measured] = []
-    with tempfile.TemporaryDirectory(dir=_RESULTS, prefix="work-") as folder, server_for(args.stores) as server:
-        work = Path(folder)
-        with _progress.status("making the data"):
-            make(work / "data", args.size, vocabulary(), args.queries)
-        data = Data(work / "data", args.size, by_project=True)
-        for store in args.stores:
-            with _progress.status(f"{args.size:,} entries on {STORES[store]}"), _places(store, work, server) as places:
-                numbers = Workspace(places(), data).measure(args.rows, places)
-            measured.append(Measured(store=store, size=args.size, import_rows=args.rows, **numbers))
-    show(Console(width=None if sys.stdout.isatty() else 100), measured)
+    with server_for(args.stores) as server:
+        for size in args.sizes:
+            measured += _measured(size, args, server)
+    console = Console(width=None if sys.stdout.isatty() else 100)
+    for size in args.sizes:
+        show(console, [each for each in measured if each.size == size])
     args.json.parent.mkdir(parents=True, exist_ok=True)
     document = {"surroundings": surroundings(), "measured": [asdict(each) for each in measured]}
     args.json.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")

@@ -52,3 +52,17 @@ def test_a_transaction_counts_what_it_wrote(store: PostgreSQLStorage) -> None:
         assert tx.word_counts(Heuristic, ["fresh"], SHOP)[1] == {"fresh": 0}
         tx.save(make.a_heuristic(id="new", condition="fresh", strategy="paint"))
         assert tx.word_counts(Heuristic, ["fresh"], SHOP)[1] == {"fresh": 1}
+
+
+def test_the_best_are_the_same_where_not_all_are_needed(store: PostgreSQLStorage) -> None:
+    analysed(store)
+    query = "release number8 number10 number999"
+    exact = store.matching_ids(Heuristic, query, SHOP, limit=3)
+    near = store.matching_ids(Heuristic, query, SHOP, limit=3, exact=False)
+    assert [key for key, _ in near] == [key for key, _ in exact] == ["h00008", "h00010", "h00999"]
+    assert [score for _, score in near] == pytest.approx([score for _, score in exact], rel=0.01)
+
+
+def test_common_words_alone_find_records_where_not_all_are_needed(store: PostgreSQLStorage) -> None:
+    found = analysed(store).matching_ids(Heuristic, "deploy release", SHOP, limit=20, exact=False)
+    assert len(found) == 20

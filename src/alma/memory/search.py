@@ -112,6 +112,7 @@ def search(
         limit,
         mode=mode,
         min_similarity=_cosine(min_similarity),
+        narrowed=wanted.narrows,
         now=now,
     )
     hits = tuple(Found(memory, found.explanation_of(memory.id)) for memory in found.memories)

@@ -22,6 +22,8 @@ MEANING, WORDS = 0.45, 0.55
 # Below this cosine two sentences have nothing to do with each other.
 _UNRELATED = 0.1
 _MEMORIES, _LESSONS = 200, 50
+# Of memories behind a filter fewer are proposed: to find as many, ten or a hundred times as many must be looked at.
+_NARROWED, _NARROWED_PER_RESULT = 60, 4
 
 
 @dataclass(slots=True)
@@ -121,12 +123,19 @@ def gather(
     """What vectors and words propose for each target; an index that is down is noted and done without."""
     pool = Pool()
     for target in targets:
-        limit = max(_MEMORIES if target.cls is Memory else _LESSONS, 2 * top_k)
+        limit = _proposed(target, top_k)
         if vector is not None:
             _by_meaning(pool, index, target, vector, limit)
         _by_words(pool, storage, target, query, limit)
     _weigh(pool)
     return pool
+
+
+def _proposed(target: Target, top_k: int) -> int:
+    """How many memories each source proposes."""
+    if target.narrowed:
+        return max(_NARROWED, _NARROWED_PER_RESULT * top_k)
+    return max(_MEMORIES if target.cls is Memory else _LESSONS, 2 * top_k)
 
 
 def _by_meaning(pool: Pool, index: VectorIndex, target: Target, vector: Vector, limit: int) -> None:

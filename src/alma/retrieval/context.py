@@ -61,11 +61,8 @@ class Surroundings(NamedTuple):
     moment: datetime | None
 
 
-class Turn(NamedTuple):
-    """One memory of a conversation, and how long it is."""
-
-    id: str
-    length: int
+Turn = tuple[str, int]
+"""The id of one memory of a conversation, and how long it is."""
 
 
 def add_context(storage: StorageBackend, pool: Pool, request: Asked) -> None:
@@ -119,11 +116,11 @@ def _add_conversations(storage: StorageBackend, pool: Pool, known: Mapping[str, 
     base = {candidate.id: candidate.total for candidate in memories}
     faintest = memories[-1].total
     for target, turns in _turns(storage, _conversations(memories, known)):
-        for turn, gain in _gains(turns, base):
+        for (key, length), gain in _gains(turns, base):
             # A short remark is understood from what was said around it, a long one by itself.
-            gain *= min(1.0, (_REMARK / max(1, turn.length)) ** 2)
-            candidate = pool.propose(target, turn.id, "conversation")
-            candidate.add("conversation", gain if turn.id in base else faintest + gain)
+            gain *= min(1.0, (_REMARK / max(1, length)) ** 2)
+            candidate = pool.propose(target, key, "conversation")
+            candidate.add("conversation", gain if key in base else faintest + gain)
 
 
 def _conversations(memories: Iterable[Candidate], known: Mapping[str, Surroundings]) -> dict[str, Target]:
@@ -149,19 +146,23 @@ def _turns(storage: StorageBackend, conversations: Mapping[str, Target]) -> Iter
         where = And(target.where, In("session_id", ids))
         said = storage.values(Memory, names, target.scope, where, order, _MOST_TURNS)
         for _, turns in groupby(said, key=itemgetter(0)):
-            yield target, [Turn(key, length) for _, key, length in turns]
+            yield target, [(key, length) for _, key, length in turns]
 
 
 def _gains(turns: Sequence[Turn], base: Mapping[str, float]) -> Iterator[tuple[Turn, float]]:
     """What each turn gains that is a candidate already or stands beside one."""
-    scores = [base.get(turn.id, 0.0) for turn in turns]
-    best = sorted(scores, reverse=True)[:_COUNTED_OF_CONVERSATION]
-    whole = BEST_OF_CONVERSATION * best[0] + REST_OF_CONVERSATION * sum(best) / _COUNTED_OF_CONVERSATION
-    padded = [0.0, 0.0, *scores, 0.0, 0.0]
-    for place, turn in enumerate(turns):
-        beside = max(padded[place + 1], padded[place + 3])
-        if beside or turn.id in base:
-            yield turn, NEXT_TO * beside + NEAR * max(padded[place], padded[place + 4]) + whole
+    # Most turns of a conversation are neither.
+    known = {place: base[key] for place, (key, _) in enumerate(turns) if key in base}
+    best = sorted(known.values(), reverse=True)[:_COUNTED_OF_CONVERSATION]
+    whole = (
+        BEST_OF_CONVERSATION * best[0] + REST_OF_CONVERSATION * sum(best) / _COUNTED_OF_CONVERSATION if best else 0.0
+    )
+    score = known.get
+    for place in sorted({near for each in known for near in (each - 1, each, each + 1) if 0 <= near < len(turns)}):
+        beside = max(score(place - 1, 0.0), score(place + 1, 0.0))
+        if beside or place in known:
+            further = max(score(place - 2, 0.0), score(place + 2, 0.0))
+            yield turns[place], NEXT_TO * beside + NEAR * further + whole
 
 
 # ---------------------------------------------------------------------- titles

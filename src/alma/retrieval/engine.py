@@ -113,12 +113,13 @@ class RetrievalEngine:
         *,
         mode: Mode = "hybrid",
         min_similarity: float | None = None,
+        narrowed: bool = False,
         now: datetime | None = None,
     ) -> MemorySlice:
         """The general memories that answer the question best, inside these scopes and fulfilling what holds in each.
 
         `hybrid` ranks as `retrieve` does, `semantic` by the cosine alone and `keyword` by words alone. Nothing is
-        cached, and nothing comes by rule.
+        cached, and nothing comes by rule. `narrowed` says that few memories may fulfil what holds.
         """
         started = time.perf_counter()
         asked = Asked(
@@ -129,7 +130,7 @@ class RetrievalEngine:
             min_similarity=min_similarity,
             with_repetitions=True,
         )
-        targets = [Target(Memory, scope, where) for scope, where in places]
+        targets = [Target(Memory, scope, where, narrowed=narrowed) for scope, where in places]
         if mode == "hybrid":
             found = self._ranked(asked, targets)
         elif mode == "keyword":

@@ -37,10 +37,10 @@ class Ranked:
     said: frozenset[str] = frozenset()
     similarity: float | None = None
     notes: tuple[str, ...] = ()
+    key: str = field(init=False)
 
-    @property
-    def key(self) -> str:
-        return str(self.record.key)
+    def __post_init__(self) -> None:
+        self.key = str(self.record.key)
 
     @property
     def score(self) -> float:

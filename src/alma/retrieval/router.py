@@ -57,7 +57,8 @@ class Request(Asked):
 class Target:
     """A kind of memory to search, in which scope and under which condition; each is itself and equals no other.
 
-    What is handed over `by_rule` does not have to resemble the task; what is not `searched` only comes by rule.
+    What is handed over `by_rule` does not have to resemble the task; what is not `searched` only comes by rule. It is
+    `narrowed` where the condition may leave few of many memories, and every further one takes longer to find.
     """
 
     cls: type[Record]
@@ -65,6 +66,7 @@ class Target:
     where: Predicate = EVERYTHING
     by_rule: bool = False
     searched: bool = True
+    narrowed: bool = False
 
 
 def checked_query(query: object) -> str:

@@ -67,6 +67,13 @@ class VectorFeed:
         """Those of these positions that still hold a vector of the question's kind and model, in no order."""
         raise _unsupported()
 
+    def positions_inside(self, question: VectorQuestion, most: int) -> list[int] | None:
+        """The positions of all vectors whose records fulfil the question, in no order.
+
+        None where that would take to look at more records than so many.
+        """
+        raise _unsupported()
+
     def positions_held(self, model: str) -> list[int]:
         """Every position that still holds a vector of the model, in no order."""
         raise _unsupported()

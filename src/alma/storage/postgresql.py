@@ -19,13 +19,14 @@ from alma.errors import (
     ValidationError,
 )
 from alma.model.governance import ANONYMOUS, Attribution, AuditEvent
-from alma.model.query import Predicate
+from alma.model.query import EVERYTHING, Predicate
 from alma.model.record import Record, RecordSpec
 from alma.model.vector import Vector
 from alma.storage.base import DEFAULT_MODEL, Capability, StorageBackend
 from alma.storage.chain import statement
 from alma.storage.nearest import nearest
-from alma.storage.sql.postgres_words import WordSearch, entry
+from alma.storage.ranking import without_expiry
+from alma.storage.sql.postgres_words import WordSearch, entry, minute
 from alma.storage.sql.statements import Dialect
 from alma.storage.sql.transaction import SqlTransaction
 
@@ -60,10 +61,12 @@ _EXACT = (
 )
 _INDEXED = "alma_embeddings.embedding::vector({dims}) <=> %(wanted)s::vector({dims})"
 _SPARE = 16
-# In a scope of up to so many records looking at each is as fast as the index, which finds fewer the rarer they are.
+# Up to so many records are always looked at one by one; an index finds fewer the rarer they are.
 _FEW_RECORDS = 4_000
 # An index scan goes on, nearest first or nearly so, until enough records inside the scope are found.
-_INDEX_SETTINGS = {"iterative_scan": "relaxed_order", "ef_search": "200", "max_scan_tuples": "100000"}
+_INDEX_SETTINGS = {"iterative_scan": "relaxed_order", "max_scan_tuples": "100000"}
+# One round of it takes as long as what it finds is much, and is never less thorough than this, nor more.
+_LEAST_ROUND, _LARGEST_ROUND = 100, 1_000
 _LONGEST_VECTOR = 16_000
 _LONGEST_INDEXED_VECTOR = 2_000
 # Behind SELECT a parameter has no type by itself.
@@ -250,6 +253,8 @@ class PostgresTransaction(SqlTransaction):
         super().__init__(*args, **kwargs)
         self._connection = connection
         self._native = native
+        self._round = 0
+        self.counted_records: dict[Hashable, int] = {}
         self.counted_words: dict[Hashable, dict[str, int]] = {}
 
     def _translating(self) -> AbstractContextManager[None]:
@@ -368,7 +373,7 @@ class PostgresTransaction(SqlTransaction):
     def _matching(
         self, spec: RecordSpec, words: Sequence[str], where: Predicate, limit: int, *, exact: bool
     ) -> list[tuple[str, float]]:
-        return self._word_search(spec, where).matching(words, limit)
+        return self._word_search(spec, where).matching(words, limit, exact=exact)
 
     def _word_counts(self, spec: RecordSpec, words: Sequence[str], where: Predicate) -> tuple[int, dict[str, int]]:
         return self._word_search(spec, where).counts(words)
@@ -376,6 +381,7 @@ class PostgresTransaction(SqlTransaction):
     def _word_search(self, spec: RecordSpec, where: Predicate) -> WordSearch:
         if self.writable:
             # What this transaction wrote counts as well.
+            self.counted_records.clear()
             self.counted_words.clear()
         return WordSearch(self, spec, where)
 
@@ -385,11 +391,14 @@ class PostgresTransaction(SqlTransaction):
         if not self._native:
             return nearest(vector, self._stored_vectors(spec, model, where), limit)
         found: list[tuple[str, float]] = []
-        inside = 0 if exact else self._count_up_to(spec, where, _FEW_RECORDS + 1)
-        if not exact and not inside:
-            return []
-        if inside > _FEW_RECORDS:
-            found = self._indexed_neighbours(spec, vector, model, where, limit)
+        if not exact:
+            owned = self._word_search(spec, where).records()
+            if not owned:
+                return []
+            # Looking at each record takes as long as the index then, which must pass over all that lie between.
+            few = max(_FEW_RECORDS, math.isqrt(4 * limit * self._word_search(spec, EVERYTHING).records()))
+            if owned > few and self._has_more(spec, where, few):
+                found = self._indexed_neighbours(spec, vector, model, where, limit)
         if len(found) < limit:
             # The server computes in single precision, so a few more are taken and ranked here.
             column = "alma_embeddings.embedding"
@@ -397,27 +406,43 @@ class PostgresTransaction(SqlTransaction):
             found = nearest(vector, ((key, stored.to_bytes()) for key, stored in rows), limit)
         return found
 
-    def _count_up_to(self, spec: RecordSpec, where: Predicate, most: int) -> int:
+    def _has_more(self, spec: RecordSpec, where: Predicate, few: int) -> bool:
+        """Whether more than a few records fulfil a predicate: as the planner takes it, or else counted.
+
+        That there are more is remembered for a while; where they have become few, the index finds all or too few.
+        """
+        key = (spec.kind, few, repr(without_expiry(where)))
+        if self.dialect.large_scopes.get(key, minute()) is not None:
+            return True
         statements = self.dialect.kind(spec)
         condition, values = statements.condition(where)
-        counted = self.rows(
-            f"SELECT count(*) FROM (SELECT 1 FROM {statements.table} WHERE {condition} LIMIT %(most)s) AS few",
-            {**values, "most": most},
-        )
-        return int(counted[0][0])
+        some = f"SELECT 1 FROM {statements.table} WHERE {condition}"
+        plan = self.rows(f"EXPLAIN (FORMAT JSON) {some}", values)[0][0]
+        if plan[0]["Plan"]["Plan Rows"] <= few:
+            counted = self.rows(f"SELECT count(*) FROM ({some} LIMIT %(most)s) AS few", {**values, "most": few + 1})
+            if counted[0][0] <= few:
+                return False
+        return self.dialect.large_scopes.put(key, minute(), True)
 
     def _indexed_neighbours(
         self, spec: RecordSpec, vector: Vector, model: str, where: Predicate, limit: int
     ) -> list[tuple[str, float]]:
         """The records that the index takes for the nearest, by the server's cosine."""
         distance = _INDEXED.format(dims=len(vector))
-        # An index scan finds some of the nearer ones late, so that many more are looked at than are wanted.
-        rows = self._neighbours(spec, vector, model, where, 4 * limit + _SPARE, f"1 - ({distance})", distance)
+        # One round of the index finds these and some more, and hands over the nearest.
+        self._look_round(min(max(limit + 2 * _SPARE, _LEAST_ROUND), _LARGEST_ROUND))
+        rows = self._neighbours(spec, vector, model, where, limit + _SPARE, f"1 - ({distance})", distance)
         best: dict[str, float] = {}
         for key, cosine in rows:
             # With a vector of zeros there is no angle.
             best[key] = max(best.get(key, -1.0), 0.0 if math.isnan(cosine) else cosine)
         return sorted(best.items(), key=lambda found: (-found[1], found[0]))[:limit]
+
+    def _look_round(self, vectors: int) -> None:
+        """How many vectors a round of the index looks for, until the end of the transaction."""
+        if vectors != self._round:
+            self.run(f"SET LOCAL hnsw.ef_search = {vectors}", {})
+            self._round = vectors
 
     def _neighbours(
         self, spec: RecordSpec, vector: Vector, model: str, where: Predicate, records: int, column: str, order: str
@@ -481,6 +506,9 @@ def _set_session(connection: psycopg.Connection[Any], schema: str) -> None:
     path = sql.SQL(", ").join(sql.Identifier(name) for name in dict.fromkeys((schema, "public")))
     connection.execute(sql.SQL("SET search_path TO {}").format(path))
     connection.execute("SET TIME ZONE 'UTC'")
+    # Every statement is short: compiling one, or starting a process to share it with, takes longer than to run it.
+    connection.execute("SET jit = off")
+    connection.execute("SET max_parallel_workers_per_gather = 0")
 
 
 def _tune_index_scans(connection: psycopg.Connection[Any]) -> None:

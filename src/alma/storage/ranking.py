@@ -8,7 +8,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from alma.model.query import And, Compare, In, Predicate
+from alma.model.query import EVERYTHING, And, Compare, In, Or, Predicate
 
 V = TypeVar("V")
 
@@ -43,7 +43,9 @@ class Selection:
     left_out: tuple[str, ...]
 
 
-def select(counts: Mapping[str, int], inside: int, overhead: Mapping[str, float] | None = None) -> Selection:
+def select(
+    counts: Mapping[str, int], inside: int, overhead: Mapping[str, float] | None = None, budget: int = BUDGET
+) -> Selection:
     """Choose the rarest terms until the budget is used up; `inside` is how many records the scope has.
 
     Common words cost the most and say the least: at a million records a word that every second one has takes longer
@@ -56,7 +58,7 @@ def select(counts: Mapping[str, int], inside: int, overhead: Mapping[str, float]
     for word in rarest_first:
         entries += counts[word]
         besides += overhead[word] if overhead else 0.0
-        if min(entries, inside) + besides > BUDGET:
+        if min(entries, inside) + besides > budget:
             break
         chosen += 1
     return Selection(tuple(rarest_first[:chosen]), tuple(rarest_first[chosen:]))
@@ -90,6 +92,18 @@ def owners(where: Predicate) -> dict[str, tuple[str, ...]]:
         case And(parts):
             return {name: values for part in parts for name, values in owners(part).items()}
     return {}
+
+
+def without_expiry(where: Predicate) -> Predicate:
+    """The predicate without what it says about expiry, which is another moment in every question."""
+    match where:
+        case Compare("expires_at", _, _):
+            return EVERYTHING
+        case And(parts):
+            return And(*map(without_expiry, parts))
+        case Or(parts):
+            return Or(*map(without_expiry, parts))
+    return where
 
 
 class Remembered(Generic[V]):

@@ -16,15 +16,16 @@ _OPERATORS = {"eq": "=", "ne": "<>", "lt": "<", "le": "<=", "gt": ">", "ge": ">=
 
 
 class Values:
-    """Collects the values of a statement while it is written, under the names p0, p1, …"""
+    """Collects the values of a statement while it is written, under the names p0, p1, … or others."""
 
-    def __init__(self, names: Names) -> None:
+    def __init__(self, names: Names, prefix: str = "p") -> None:
         self._names = names
+        self._prefix = prefix
         self.values: dict[str, Any] = {}
 
     def put(self, value: Any) -> str:
         """The parameter that stands for a value."""
-        name = f"p{len(self.values)}"
+        name = f"{self._prefix}{len(self.values)}"
         self.values[name] = value
         return self._names.parameter(name)
 

@@ -10,6 +10,8 @@ from alma.model.fields import FieldType
 from alma.model.kinds import kind_named
 from alma.model.record import RecordSpec
 from alma.storage.feed import OWNERS, FoundVector, StoredVector, VectorQuestion
+from alma.storage.sql.clauses import Values
+from alma.storage.sql.sqlite_narrowing import narrowest
 from alma.storage.sql.transaction import SqlTransaction
 
 Owners = tuple[str | None, str | None, str | None, str | None]
@@ -53,6 +55,29 @@ class SQLiteFeed(SqlTransaction):
             },
         )
         return [FoundVector(*row) for row in rows]
+
+    def positions_inside(self, question: VectorQuestion, most: int) -> list[int] | None:
+        lead = narrowest(self, question.spec, question.where, most)
+        if lead is None:
+            return None
+        statements = self.dialect.kind(question.spec)
+        table, key = statements.table, question.spec.key
+        values = Values(self.names)
+        # By no index but the lead's.
+        condition = statements.clauses.condition(question.where, values, by="")
+        records = f'CROSS JOIN "{table}" ON {lead.join}'
+        owner = lead.key or f'"{table}"."{key}"'
+        vectors = (
+            f"CROSS JOIN embeddings ON embeddings.memory_type = :kind AND embeddings.model = :model "
+            f"AND embeddings.memory_id = {owner}"
+        )
+        # Where the lead names records by key, those without a vector need not be read.
+        sources = (vectors, records) if lead.key else (records, vectors)
+        rows = self.rows(
+            f"SELECT embeddings.id FROM ({lead.sql}) AS led {' '.join(sources)} WHERE {condition}",
+            {**values.values, **lead.values, "kind": question.spec.kind, "model": question.model},
+        )
+        return [position for (position,) in rows]
 
     def positions_held(self, model: str) -> list[int]:
         return [number for (number,) in self.rows("SELECT id FROM embeddings WHERE model = :model", {"model": model})]

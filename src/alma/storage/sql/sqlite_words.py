@@ -3,8 +3,8 @@
 FTS5 scores about a record per microsecond, and before the first it counts every entry of each word in the whole table.
 So a question is answered in up to three steps, each bounded:
 
-1. Its rarest words are looked up and scored by FTS5's BM25. In a small store, or while the words are rare, these are
-   all the words, and the answer is exact.
+1. Its rarest words are looked up and scored by BM25: FTS5's own in a small scope or where the answer must be exact,
+   elsewhere ours. In a small store, or while the words are rare, these are all the words.
 2. In a small scope, records join them that have one of the other words, if only few have it there. Where there are
    still too few, the newest join them that have all of the other words, then fewer of them.
 3. The best of these get what the words left out in step 1 add to their score, counted in their text.
@@ -25,13 +25,17 @@ from alma.model.query import Predicate
 from alma.model.record import Record, RecordSpec
 from alma.model.text import spaced_terms_of
 from alma.storage import ranking
-from alma.storage.ranking import COUNTED, OWNERS, Remembered, idf, saturation
+from alma.storage.ranking import OWNERS, Remembered, idf, saturation
+from alma.storage.sql import sqlite_postings
+from alma.storage.sql.sqlite_postings import varints
 from alma.storage.sql.statements import Dialect
 
 OWNER_COLUMN = "scope"
 # No term has this character, so that an owner is never found as a word.
 _OWNER_MARK = "\u00b7"
 _SMALL_SCOPE = 20_000
+# A word is not counted further than this; how common it is beyond that is told from how far so many entries reach.
+_COUNTED = 1_500
 # FTS5 counts every entry of a word in the whole table before it scores the first; so much of scoring that costs.
 _COUNTING = 0.03
 # And so much it costs to leap to the next entry of a word inside a small scope.
@@ -42,6 +46,7 @@ _FEW = 50
 _RESCORED_CHARACTERS = 100_000
 _LOOKED_AT = 1_000
 _LEAST_SHARE = 0.1
+_ENOUGH = 10
 # A word is counted inside so small a scope; in a larger one it is about as common as everywhere.
 _FEW_INSIDE = 1_000
 _FAINT = 1e-9
@@ -55,6 +60,7 @@ class Reader(Protocol):
     """What asks the database."""
 
     dialect: Dialect
+    writable: bool
 
     def rows(self, sql: str, values: Mapping[str, Any]) -> list[Any]: ...
 
@@ -157,7 +163,7 @@ class WordSearch:
         """The keys of the records that match, with their scores, best first."""
         if not self._records:
             return []
-        everywhere = {word: self._counted(_quoted(word), COUNTED) for word in words}
+        everywhere = {word: self._counted(_quoted(word), _COUNTED) for word in words}
         share = min(1.0, self._inside / max(self._records, 1)) if self._narrowed else 1.0
         inside = {word: round(count * share) for word, count in everywhere.items()}
         leaps = self._inside * _LEAPING if self._narrowed else 0.0
@@ -168,7 +174,8 @@ class WordSearch:
         found = self._scored(selection.chosen, max(limit, _RESCORED), exact=False)
         weights = {word: idf(self._records, everywhere[word]) for word in selection.left_out}
         more = self._rare_here(weights, everywhere)
-        if len(found) + len(more) < limit:
+        # Whoever does not need them all has the best already, and looking for the others takes the longest.
+        if len(found) + len(more) < (limit if exact else min(limit, _ENOUGH)):
             more.update(self._newest_with(selection.left_out, everywhere, max(limit, _RESCORED)))
         known = {seq for seq, *_ in found}
         others = [(seq, key, _FAINT) for seq, key in more.items() if seq not in known]
@@ -201,13 +208,13 @@ class WordSearch:
             return 0, dict.fromkeys(words, 0)
         small = self._narrowed and self._inside <= _FEW_INSIDE
         scope = self._scope if small else ""
-        counts = {word: self._counted(_all_of((_quoted(word), scope)), COUNTED) for word in words}
+        counts = {word: self._counted(_all_of((_quoted(word), scope)), _COUNTED) for word in words}
         return self._inside if small else self._records, counts
 
     def _totals(self) -> tuple[int, float]:
         """How many records the full-text table has, and how many terms each on average, as FTS5 keeps them itself."""
         rows = self._tx.rows(f"SELECT block FROM {self._fts}_data WHERE id = 1", {})
-        records, *lengths = _varints(rows[0][0]) if rows and rows[0][0] else (0,)
+        records, *lengths = varints(rows[0][0]) if rows and rows[0][0] else (0,)
         return records, sum(lengths) / max(records, 1)
 
     def _counted(self, expression: str, most: int) -> int:
@@ -227,25 +234,46 @@ class WordSearch:
     # ------------------------------------------------------------------ looking up
 
     def _scored(self, words: Sequence[str], limit: int, *, exact: bool) -> list[Candidate]:
-        """The records with any of the words, by FTS5's BM25."""
+        """The records with any of the words, by BM25."""
         if not words:
             return []
+        if not exact and not self._narrowed and not self._tx.writable:
+            return self._scored_by_postings(words, limit)
         question = _any_of(map(_quoted, words))
         if self._narrowed:
             question = f"{question} AND {self._scope}"
-        # Of a large scope's matches its share of all records is expected to lie inside, and somewhat more are read.
-        share = 1.0 if self._narrowed else min(1.0, self._inside / self._records)
-        most = round((limit + _SPARE) / max(share, _LEAST_SHARE))
+        most = self._read_for(limit)
         best = self._best(question, most)
         # Nearly all lie inside, so it is enough to read the rows of the best.
-        keys = self._keys_inside([seq for seq, _ in best])
-        found = sorted(
-            ((seq, keys[seq], score) for seq, score in best if seq in keys), key=lambda each: (-each[2], each[1])
-        )
+        found = self._inside_of(best)
         complete = len(best) < most
         # Where the cut went through records of one score, their keys must decide which of them are first.
         settled = len(found) >= limit and (not exact or found[limit - 1][2] > best[-1][1])
         return found[:limit] if complete or settled else self._best_inside(question, limit)
+
+    def _scored_by_postings(self, words: Sequence[str], limit: int) -> list[Candidate]:
+        """Best first, and so far down as it takes to find enough that lie inside."""
+        most = self._read_for(limit)
+        seqs, scores = sqlite_postings.best_first(
+            self._tx, self._fts, words, self._records, self._mean_length, most + _SPARE
+        )
+        found: list[Candidate] = []
+        start = 0
+        while start < len(seqs) and len(found) < limit:
+            stop = start + most
+            found += self._inside_of(list(zip(seqs[start:stop].tolist(), scores[start:stop].tolist(), strict=True)))
+            start, most = stop, 2 * most
+        return found[:limit]
+
+    def _read_for(self, limit: int) -> int:
+        """Of a large scope's matches its share of all records is expected to lie inside, and somewhat more are read."""
+        share = 1.0 if self._narrowed else min(1.0, self._inside / self._records)
+        return round((limit + _SPARE) / max(share, _LEAST_SHARE))
+
+    def _inside_of(self, best: Sequence[tuple[int, float]]) -> list[Candidate]:
+        keys = self._keys_inside([seq for seq, _ in best])
+        found = ((seq, keys[seq], score) for seq, score in best if seq in keys)
+        return sorted(found, key=lambda each: (-each[2], each[1]))
 
     def _best(self, question: str, limit: int) -> list[tuple[int, float]]:
         return self._tx.rows(
@@ -299,9 +327,9 @@ class WordSearch:
     def _added(self, seqs: Sequence[int], weights: Mapping[str, float]) -> dict[int, float]:
         """What further words add to the scores of records, counted in the beginning of their texts."""
         most = _RESCORED_CHARACTERS // max(len(seqs), 1) // len(self._spec.text)
-        texts = " || ' ' || ".join(f"substr(coalesce(\"{name}\", ''), 1, {most})" for name in self._spec.text)
+        texts = " || ' ' || ".join(f"substr(coalesce(\"{name}\", ''), 1, :most)" for name in self._spec.text)
         sql = f'SELECT seq, {texts} FROM "{self._table}" WHERE seq IN (SELECT value FROM json_each(:seqs))'
-        rows = self._tx.rows(sql, {"seqs": self._listed(seqs)})
+        rows = self._tx.rows(sql, {"seqs": self._listed(seqs), "most": most})
         spaced = {f" {word} ": weight for word, weight in weights.items()}
         cut = spaced_terms_of([text for _, text in rows])
         return {seq: self._worth(found, spaced) for (seq, _), found in zip(rows, cut, strict=True)}
@@ -339,14 +367,3 @@ def _any_of(expressions: Iterable[str]) -> str:
 
 def _all_of(expressions: Iterable[str]) -> str:
     return " AND ".join(filter(None, expressions))
-
-
-def _varints(block: bytes) -> list[int]:
-    """The whole numbers in a record of FTS5: seven bits in each byte, the highest bit says that more follow."""
-    numbers, number = [], 0
-    for byte in block:
-        number = number << 7 | byte & 0x7F
-        if byte < 0x80:
-            numbers.append(number)
-            number = 0
-    return numbers

@@ -75,6 +75,8 @@ class Dialect:
         self.word_counts: Remembered[int] = Remembered(slack=0.02 if name == "sqlite" else 0)
         # Of each table, the share of records that have a common term.
         self.term_shares: Remembered[Mapping[str, float]] = Remembered(slack=0)
+        # Which scopes have many records, as a server found them within the last minute.
+        self.large_scopes: Remembered[bool] = Remembered(slack=0)
 
     def kind(self, spec: RecordSpec) -> KindStatements:
         statements = self._kinds.get(spec.kind)

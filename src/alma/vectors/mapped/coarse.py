@@ -19,6 +19,8 @@ _log = logging.getLogger("alma.vectors")
 _BITS = 4
 _DIMS_STEP = 8
 _ADDED_AT_ONCE = 4096
+# A scan that must pass over rows takes three times as long: where nearly all are inside, the others are dropped after.
+_NEARLY_ALL = 0.9
 
 
 class Coarse:
@@ -74,9 +76,24 @@ class Coarse:
             mask = None if inside is None else inside[:covered]
             if covered < self.count:
                 mask = np.pad(np.ones(covered, np.bool_) if mask is None else mask, (0, self.count - covered))
-            exact_mask = None if mask is None else np.ascontiguousarray(mask)
-            _, found = self._index.search(self._padded(wanted[None]), k=min(most, self.count), mask=exact_mask)
-        return found[0].astype(np.int64), covered
+            found = self._nearest_inside(wanted, min(most, self.count), mask)
+        return found, covered
+
+    def _nearest_inside(self, wanted: Floats, most: int, mask: Flags | None) -> Numbers:
+        if mask is None:
+            return self._scanned(wanted, most, None)
+        share = np.count_nonzero(mask) / len(mask)
+        if share >= _NEARLY_ALL:
+            found = self._scanned(wanted, min(round(most / share) + 1, self.count), None)
+            kept: Numbers = found[mask[found]]
+            if len(kept) >= most:
+                return kept[:most]
+        return self._scanned(wanted, most, np.ascontiguousarray(mask))
+
+    def _scanned(self, wanted: Floats, most: int, mask: Flags | None) -> Numbers:
+        _, found = self._index.search(self._padded(wanted[None]), k=most, mask=mask)
+        rows: Numbers = found[0].astype(np.int64)
+        return rows
 
     def _padded(self, vectors: Floats) -> Floats:
         padded = np.pad(vectors, ((0, 0), (0, self._padding))) if self._padding else vectors

@@ -20,7 +20,8 @@ from alma.storage.nearest import cosines
 from alma.vectors.base import Nearest
 from alma.vectors.mapped.files import IndexFiles
 from alma.vectors.mapped.ranking import Ranked, Ranking
-from alma.vectors.mapped.rows import units
+from alma.vectors.mapped.rows import Floats, units
+from alma.vectors.mapped.scopes import Selection
 from alma.vectors.mapped.state import Ready, State, Tuning, is_foreign
 from alma.vectors.mapped.table import Table
 from alma.vectors.mapped.upkeep import Upkeep
@@ -29,7 +30,10 @@ _log = logging.getLogger("alma.vectors")
 
 _ATTEMPTS = 4
 _SPARE = 4
-_WIDENINGS = (1, 8, 64)
+# How often a search looks at more rows, each time at so many more than it seems to take, before it goes another way.
+_LOOKS, _MORE = 4, 1.3
+# So many rows are checked at most, or records listed that a predicate leaves.
+_MOST_CHECKED, _MOST_LISTED = 8_000, 20_000
 # What it takes the store to check a row that we name, where passing over one in its own search takes 1.
 _CHECKING = 10
 # Far more than single precision loses, far less than lies between two texts.
@@ -180,21 +184,41 @@ class MappedIndex:
         ranking = Ranking(ready.view, ready.selection, None if few else ready.coarse, ready.settled, wanted)
         best: dict[str, float] = {}
         seen = np.empty(0, np.int64)
-        for widening in _WIDENINGS:
-            ranked = ranking.best((question.limit + _SPARE) * widening)
+        rows = question.limit + _SPARE
+        for _ in range(_LOOKS):
+            ranked = ranking.best(rows)
             new = ~np.isin(ranked.rows, seen)
             fresh = Ranked(ranked.rows[new], ranked.cosines[new], ranked.complete)
             if not self._confirm(tx, question, ready, fresh, best):
-                break
+                return _from_store(tx, question)
             if len(best) >= question.limit or ranked.complete:
-                ordered = sorted(best.items(), key=lambda found: (-found[1], found[0]))
-                return [Nearest(key, cosine) for key, cosine in ordered[: question.limit]]
+                return _first(best, question.limit)
             seen = ranked.rows
-            if widening < _WIDENINGS[-1] and not _is_worth_widening(
-                question.limit, ready, len(best), len(seen), widening
-            ):
+            rows = _rows_for(question.limit, len(best), len(seen))
+            if rows > _MOST_CHECKED or rows * _CHECKING > ready.selection.count:
                 break
-        return _from_store(tx, question)
+        return self._among_few(tx, question, ready, wanted)
+
+    def _among_few(self, tx: Transaction, question: VectorQuestion, ready: Ready, wanted: Floats) -> list[Nearest]:
+        """Where little fulfils the predicate: the nearest of that, by our rows where the store can tell which they are.
+
+        Every row is compared, so that only rows which the store disowns can make the answer short.
+        """
+        positions = tx.positions_inside(question, _MOST_LISTED)
+        if positions is None:
+            return _from_store(tx, question)
+        rows = ready.view.rows_at(np.array(positions, np.int64))
+        if len(rows) < len(positions):
+            return _from_store(tx, question)
+        selection = Selection(ready.view.count, len(rows), listed=rows)
+        ranked = Ranking(ready.view, selection, None, ready.settled, wanted).best(question.limit + _SPARE)
+        best: dict[str, float] = {}
+        if not self._confirm(tx, question, ready, ranked, best):
+            return _from_store(tx, question)
+        if len(best) < question.limit and not ranked.complete:
+            # Several passages of one record took the places of others.
+            return _from_store(tx, question)
+        return _first(best, question.limit)
 
     def _confirm(
         self, tx: Transaction, question: VectorQuestion, ready: Ready, ranked: Ranked, best: dict[str, float]
@@ -216,14 +240,14 @@ class MappedIndex:
         return True
 
 
-def _is_worth_widening(limit: int, ready: Ready, found: int, seen: int, widening: int) -> bool:
-    """Whether to look at more rows rather than to let the store look up what fulfils the predicate, and rank that."""
-    rows = limit + _SPARE
-    if (found + 1) * rows * _WIDENINGS[-1] < limit * seen:
-        # So little fulfils it that even the widest look would not come across enough.
-        return False
-    wider = rows * _WIDENINGS[_WIDENINGS.index(widening) + 1]
-    return wider * _CHECKING < ready.selection.count
+def _rows_for(limit: int, found: int, seen: int) -> int:
+    """So many rows must be looked at to find enough, if the others fulfil the predicate as often as those seen."""
+    return round(_MORE * limit * seen / max(found, 0.5))
+
+
+def _first(best: dict[str, float], limit: int) -> list[Nearest]:
+    ordered = sorted(best.items(), key=lambda found: (-found[1], found[0]))
+    return [Nearest(key, cosine) for key, cosine in ordered[:limit]]
 
 
 def _from_store(tx: Transaction, question: VectorQuestion) -> list[Nearest]:

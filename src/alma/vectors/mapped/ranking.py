@@ -13,8 +13,9 @@ from alma.vectors.mapped.table import View
 
 # What single precision may get wrong in a cosine of unit vectors; rows that close together are taken together.
 _TIE = 2e-6
+# Codes mistake the order of near rows: so many are looked at exactly, and of many wanted ones not quite so many more.
 _LEAST_BY_CODES = 96
-_TIMES_BY_CODES = 3
+_TIMES_BY_CODES, _BESIDES = 2, 54
 
 
 class Ranked(NamedTuple):
@@ -62,7 +63,7 @@ class Ranking:
         return rows, view.cosines(rows, self._wanted)
 
     def _best_by_codes(self, coarse: Coarse, most: int) -> Ranked:
-        looked_for = max(_LEAST_BY_CODES, _TIMES_BY_CODES * most)
+        looked_for = max(_LEAST_BY_CODES, _TIMES_BY_CODES * most + _BESIDES)
         inside = self._selection.inside()
         found, covered = coarse.nearest(self._wanted, looked_for, inside, self._settled)
         found.sort()

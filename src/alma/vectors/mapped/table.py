@@ -49,6 +49,14 @@ class View:
         early = self._base.facts["position"][rows[:split]]
         return [*early.tolist(), *self._tail.facts["position"][rows[split:] - self._base.size].tolist()]
 
+    def rows_at(self, positions: Numbers) -> Numbers:
+        """The living rows that stand at these positions of the feed, ascending."""
+        wanted = np.sort(positions)
+        known = self.facts(0, self.count)["position"]
+        rows = np.minimum(np.searchsorted(known, wanted), max(len(known) - 1, 0))
+        found: Numbers = rows[(known[rows] == wanted) & ~self.dead[rows]] if len(known) else rows[:0]
+        return found
+
     def cosines(self, rows: Numbers, wanted: Floats) -> Floats:
         """The cosines of chosen rows, ascending in number."""
         split = int(np.searchsorted(rows, self._base.size))
@@ -62,9 +70,9 @@ class View:
     def all_cosines(self, wanted: Floats, start: int = 0) -> Floats:
         """The cosines of every row from one number on."""
         split = self._base.size
-        parts = [self._tail.vectors[max(start - split, 0) :] @ wanted]
+        parts = [_cosines(self._tail.vectors[max(start - split, 0) :], wanted)]
         if start < split:
-            parts.insert(0, self._base.vectors[start:] @ wanted)
+            parts.insert(0, _cosines(self._base.vectors[start:], wanted))
         return np.concatenate(parts)
 
     def vectors(self, start: int, stop: int) -> Floats:
@@ -160,6 +168,15 @@ class Table:
             known = np.flatnonzero(self._dead[: self.kept.base.size])
             table.bury(known)
         return table
+
+
+def _cosines(vectors: Floats, wanted: Floats) -> Floats:
+    """In pieces that are too small for numpy to share among threads: on a busy machine they wait for each other."""
+    cosines = np.empty(len(vectors), np.float32)
+    for start in range(0, len(vectors), _GATHERED_AT_ONCE):
+        stop = start + _GATHERED_AT_ONCE
+        np.dot(vectors[start:stop], wanted, out=cosines[start:stop])
+    return cosines
 
 
 def _gathered_cosines(vectors: Floats, rows: Numbers, wanted: Floats) -> Floats:

@@ -1,0 +1,67 @@
+"""BM25 from the entries of each word: the same records and scores as FTS5's own, whatever was changed before."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from alma.model.memory import Memory
+from alma.model.query import EVERYTHING, Compare, Has, Predicate
+from alma.model.scope import Scope
+from alma.storage.sqlite_local import SQLiteStorage
+from alma.testing import builders as make
+
+EVERYWHERE = Scope.everywhere()
+WORDS = ["anchor", "birch", "candle", "drift", "ember", "falcon", "garnet", "harbor", "island", "jasper"]
+
+
+def content(number: int) -> str:
+    """Some of the words, the first ones far more often than the last, in texts of very different lengths."""
+    source = random.Random(number)
+    chosen = source.choices(WORDS, [2.0**-place for place in range(len(WORDS))], k=source.randint(1, 40))
+    return " ".join(chosen) + " padding" * source.randint(0, 200)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[SQLiteStorage]:
+    with SQLiteStorage(tmp_path / "alma.db", embedding_dim=4) as store:
+        store.save_many(
+            make.a_memory(id=f"m{n:04}", content=content(n), tags=("even",) if n % 2 == 0 else ()) for n in range(300)
+        )
+        yield store
+
+
+def found(store: SQLiteStorage, query: str, where: Predicate, limit: int, *, exact: bool) -> list[tuple[str, float]]:
+    return store.matching_ids(Memory, query, EVERYWHERE, where, limit, exact=exact)
+
+
+@pytest.mark.parametrize("where", [EVERYTHING, Has("tags", "even"), Compare("id", "eq", "m0007")])
+@pytest.mark.parametrize("query", ["jasper", "island jasper", "anchor jasper", " ".join(WORDS), "nowhere at all"])
+def test_entries_are_scored_as_by_fts5_itself(store: SQLiteStorage, query: str, where: Predicate) -> None:
+    theirs = dict(found(store, query, where, 1000, exact=True))
+    ours = dict(found(store, query, where, 1000, exact=False))
+    assert ours == pytest.approx(theirs)
+
+
+def test_the_best_come_first_where_few_are_wanted(store: SQLiteStorage) -> None:
+    theirs = found(store, "harbor island jasper", EVERYTHING, 10, exact=True)
+    ours = found(store, "harbor island jasper", EVERYTHING, 10, exact=False)
+    assert [key for key, _ in ours] == [key for key, _ in theirs]
+
+
+def test_changed_and_deleted_records_leave_no_entries(store: SQLiteStorage) -> None:
+    store.save(make.a_memory(id="m0001", content="jasper jasper"))
+    store.save(make.a_memory(id="m0001", content="granite"))
+    store.delete(Memory, ["m0002"], EVERYWHERE)
+    keys = [key for key, _ in found(store, " ".join(WORDS), EVERYTHING, 1000, exact=False)]
+    assert not {"m0001", "m0002"} & set(keys)
+    assert [key for key, _ in found(store, "granite", EVERYTHING, 10, exact=False)] == ["m0001"]
+
+
+def test_a_transaction_finds_what_it_wrote(store: SQLiteStorage) -> None:
+    with store.transaction() as tx:
+        tx.save(make.a_memory(id="new", content="granite"))
+        assert [key for key, _ in tx.matching_ids(Memory, "granite", EVERYWHERE, exact=False)] == ["new"]

@@ -42,6 +42,8 @@ _SQLITE_ENCODERS: dict[FieldType, Encoder] = {
     FieldType.TIMESTAMP: timestamp_text,
     FieldType.JSON: _to_json,
     FieldType.STRINGS: _to_json,
+    # SQLite keeps it as a number anyway, and the driver takes far longer over a truth value than over one.
+    FieldType.BOOLEAN: int,
 }
 _SQLITE_DECODERS: dict[FieldType, Encoder] = {
     FieldType.TIMESTAMP: timestamp_of,
@@ -121,11 +123,20 @@ class KindStatements:
     # ------------------------------------------------------------------ rows
 
     def rows(self, records: Sequence[Record], *further: Iterable[Any]) -> Iterator[tuple[Any, ...]]:
-        """Further columns, then those of the records in the order of `columns`, encoded; made column by column."""
-        columns: list[Iterable[Any]] = list(zip(*map(self._values_of, records), strict=True))
+        """Further columns, then those of the records in the order of `columns`, encoded."""
+        return zip(*further, *self._encoded(records), strict=False)
+
+    def filled(self, records: Sequence[Record]) -> dict[str, Sequence[Any]]:
+        """The encoded columns in which any of the records has a value; in the others a new row has none by itself."""
+        columns = zip(self.columns, self._encoded(records), strict=False)
+        return {name: values for name, values in columns if values[0] is not None or values.count(None) < len(values)}
+
+    def _encoded(self, records: Sequence[Record]) -> list[Sequence[Any]]:
+        """Column by column, which takes less than record by record."""
+        columns: list[Sequence[Any]] = list(zip(*map(self._values_of, records), strict=True))
         for i, encode in self._encoders if columns else ():
             columns[i] = [None if value is None else encode(value) for value in columns[i]]
-        return zip(*further, *columns, strict=False)
+        return columns
 
     def record(self, row: Sequence[Any]) -> Record:
         """The record a selected row holds."""

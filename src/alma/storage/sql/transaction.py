@@ -328,6 +328,14 @@ class SqlChains(ChainTable):
         return [ChainHead(*row) for row in self._tx.rows(self._heads, {})]
 
 
+def marked_again(outbox: str) -> str:
+    """What becomes of a mark that is there already when its record changes once more."""
+    return (
+        f"ON CONFLICT (projection, kind, record_id) DO UPDATE SET generation = {outbox}.generation + 1, "
+        "marked_at = excluded.marked_at, attempts = 0, error = NULL, parked = false"
+    )
+
+
 class SqlMarks(MarkTable):
     """The outbox as a table."""
 
@@ -360,9 +368,7 @@ class SqlMarks(MarkTable):
         name = self._outbox
         sql = (
             f"INSERT INTO {name} (projection, kind, record_id, marked_at, generation) "
-            f"VALUES {self._tx.placeholders(5)} ON CONFLICT (projection, kind, record_id) DO UPDATE SET "
-            f"generation = {name}.generation + 1, marked_at = excluded.marked_at, attempts = 0, "
-            f"error = NULL, parked = false"
+            f"VALUES {self._tx.placeholders(5)} {marked_again(name)}"
         )
         encoded = self._moment(moment)
         # Sorted, so that two batches over the same records take their row locks in the same order.

@@ -7,6 +7,7 @@ import math
 import zlib
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from functools import cache
 from typing import Any, Self
 
 from alma import clock
@@ -257,8 +258,9 @@ class PostgresTransaction(SqlTransaction):
         return _translated()
 
     def _together(self, records: int) -> AbstractContextManager[Any]:
-        # A pipeline waits for the server once instead of after every statement; it cannot COPY.
-        return self._connection.pipeline() if records < _COPY_FROM else nullcontext()
+        # A pipeline waits for the server once, not after every statement. It cannot COPY, and older drivers lack it.
+        wanted = records < _COPY_FROM and psycopg.capabilities.has_pipeline()
+        return self._connection.pipeline() if wanted else nullcontext()
 
     def rows(self, sql: str, values: Mapping[str, Any]) -> list[Any]:
         with self._connection.cursor(binary=True) as cursor:
@@ -468,7 +470,8 @@ class PostgresTransaction(SqlTransaction):
         return table, source, values
 
 
-def _append_statement(columns: Sequence[str]) -> str:
+@cache
+def _append_statement(columns: tuple[str, ...]) -> str:
     """What `alma.storage.chain.linked` does, said in SQL."""
     given = [name for name in columns if not name.startswith("chain")]
     return (

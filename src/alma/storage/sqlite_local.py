@@ -225,8 +225,7 @@ class SQLiteTransaction(SQLiteFeed):
                 vectors,
                 repeat(model),
                 map(len, vectors.values()),
-                # The driver takes these as they are, and asks around how to adapt bytes.
-                map(bytearray, map(Vector.to_bytes, vectors.values())),
+                map(Vector.to_bytearray, vectors.values()),
                 strict=False,
             ),
             replace=True,

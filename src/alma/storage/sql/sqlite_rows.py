@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, islice
 from typing import Any
 
-# Older SQLite takes no more parameters in a statement, and more rows would not be faster.
+# Older SQLite takes no more parameters in a statement.
 _MOST_PARAMETERS = 999
-_MOST_ROWS = 32
+# With more, reading the statement would take as long as is gained, unless there are very many rows.
+_MOST_ROWS = 8
 
 
 def write_rows(
@@ -22,14 +23,21 @@ def write_rows(
     replace: bool = False,
 ) -> None:
     """Write rows of these columns; with `replace`, in place of those that they contradict."""
-    every, names = list(rows), tuple(columns)
+    left, names = iter(rows), tuple(columns)
     at_once = max(1, min(_MOST_ROWS, _MOST_PARAMETERS // len(names)))
-    together = len(every) - len(every) % at_once if at_once <= len(every) else 0
-    if together:
-        groups = (every[start : start + at_once] for start in range(0, together, at_once))
-        connection.executemany(writing(table, names, at_once, replace), map(tuple, map(chain.from_iterable, groups)))
-    if together < len(every):
-        connection.executemany(writing(table, names, 1, replace), every[together:])
+    group = list(islice(left, at_once))
+
+    def whole_groups() -> Iterator[tuple[Any, ...]]:
+        """Made when they are asked for: of vectors, all at once would be a copy of the whole batch."""
+        nonlocal group
+        while len(group) == at_once:
+            yield tuple(chain.from_iterable(group))
+            group = list(islice(left, at_once))
+
+    if len(group) == at_once:
+        connection.executemany(writing(table, names, at_once, replace), whole_groups())
+    if group:
+        connection.executemany(writing(table, names, 1, replace), group)
 
 
 @lru_cache(maxsize=1024)

@@ -100,6 +100,21 @@ def test_an_open_store_and_its_index_follow_a_restore(new_store: OpenStore, tmp_
     index.close()
 
 
+def test_a_backup_with_pages_of_another_size_is_restored(new_store: OpenStore, tmp_path: Path) -> None:
+    store = new_store("sqlite")
+    fill(store)
+    before = contents(store)
+    backup_store(store, tmp_path / "backup.db")
+    with closing(sqlite3.connect(tmp_path / "backup.db", isolation_level=None)) as backup:
+        # As files were made once, and as other programs make them.
+        backup.execute("PRAGMA page_size = 4096")
+        backup.execute("VACUUM")
+    store.delete(Memory, ["m1"], EVERYWHERE)
+    restore_store(tmp_path / "backup.db", store, force=True)
+    assert contents(store) == before
+    assert store.search_text(Memory, "build moved back", EVERYWHERE)[0].record.id == "m1"
+
+
 def test_a_damaged_backup_is_refused_and_the_store_stays(new_store: OpenStore, tmp_path: Path) -> None:
     store = new_store("sqlite")
     fill(store)

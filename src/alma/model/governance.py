@@ -48,10 +48,10 @@ ANONYMOUS = Attribution()
     audited=False,
     append_only=True,
     indexes=(
-        Index("idx_audit_log_user", ("user_id", "created_at DESC"), where="user_id IS NOT NULL"),
-        Index("idx_audit_log_action", ("action", "created_at DESC")),
+        Index("idx_audit_log_user", ("user_id", "created_at"), where="user_id IS NOT NULL"),
+        Index("idx_audit_log_action", ("action", "created_at")),
         Index("idx_audit_log_resource", ("resource_type", "resource_id")),
-        Index("idx_audit_log_created", ("created_at DESC",)),
+        Index("idx_audit_log_created", ("created_at",)),
         Index("idx_memory_access_logs_agent_id", ("agent_id",), where="agent_id IS NOT NULL"),
         Index("idx_memory_access_logs_session_id", ("session_id",), where="session_id IS NOT NULL"),
         Index("idx_memory_access_logs_success", ("success",), where="success IS FALSE"),

@@ -52,26 +52,26 @@ def importance_of(priority: int) -> float:
     embeds=True,
     versioned=True,
     indexes=(
-        Index("idx_memories_user", ("user_id",)),
+        Index("idx_memories_user", ("user_id",), where="user_id IS NOT NULL"),
         Index("idx_memories_project", ("project_id",), where="project_id IS NOT NULL"),
         Index("idx_memories_session", ("session_id",), where="session_id IS NOT NULL"),
         Index("idx_memories_type", ("memory_type",)),
         Index("idx_memories_category", ("category",), where="category IS NOT NULL"),
         Index("idx_memories_importance", ("importance_score DESC",)),
-        Index("idx_memories_last_accessed", ("last_accessed_at DESC",)),
-        Index("idx_memories_created", ("created_at DESC",)),
+        # Times rise, although the newest are asked for first: an index is read in either direction, but only what is
+        # added at its end fills its pages.
+        Index("idx_memories_last_accessed", ("last_accessed_at",)),
+        Index("idx_memories_created", ("created_at",)),
         Index("idx_memories_layers", ("layer_session", "layer_project", "layer_global", "layer_temporal")),
-        Index("idx_memories_user_project_type", ("user_id", "project_id", "memory_type")),
-        Index("idx_memories_project_type", ("project_id", "memory_type", "created_at DESC", "id")),
+        Index("idx_memories_user_project_type", ("user_id", "project_id", "memory_type"), where="user_id IS NOT NULL"),
+        Index("idx_memories_project_type", ("project_id", "memory_type", "created_at", "id DESC")),
         # In the order of pages through a project's or a user's memories: a page begins where the last one ended.
-        Index("idx_memories_project_created", ("project_id", "created_at DESC", "id")),
-        Index("idx_memories_user_created", ("user_id", "created_at DESC", "id")),
+        Index("idx_memories_project_created", ("project_id", "created_at", "id DESC")),
+        Index("idx_memories_user_created", ("user_id", "created_at", "id DESC"), where="user_id IS NOT NULL"),
         # What a user carries from project to project is looked for with every task, and is little of what there is.
-        Index("idx_memories_user_global", ("user_id", "layer_global")),
+        Index("idx_memories_user_global", ("user_id", "layer_global"), where="user_id IS NOT NULL"),
         Index("idx_memories_layers_importance", ("layer_global", "layer_project", "importance_score DESC")),
-        Index(
-            "idx_memories_recent_important", ("created_at DESC", "importance_score DESC"), where="is_archived IS FALSE"
-        ),
+        Index("idx_memories_recent_important", ("created_at", "importance_score"), where="is_archived IS FALSE"),
         Index("idx_memory_entries_expires_at", ("expires_at",), where="expires_at IS NOT NULL"),
         Index("idx_memory_entries_source_agent", ("source_agent",), where="source_agent IS NOT NULL"),
         Index("idx_memory_entries_content", ("content_json",), only="postgresql:gin"),
@@ -210,11 +210,8 @@ class MemoryRelationship(Record):
     audited=False,
     append_only=True,
     unique=(Unique("idx_memory_versions_memory", ("memory_id", "version_number", "kind")),),
-    indexes=(
-        Index("idx_memory_versions_created", ("created_at DESC",)),
-        # Reading the past asks what changed since then, and most records never change.
-        Index("idx_memory_versions_changes", ("created_at",), where="version_number > 1"),
-    ),
+    # Reading the past asks what changed since then, and most records never change.
+    indexes=(Index("idx_memory_versions_created", ("created_at",), where="version_number > 1"),),
 )
 class MemoryVersion(Record):
     """What a record was after one of its changes, and who changed it, when and why.

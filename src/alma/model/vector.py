@@ -34,11 +34,18 @@ class Vector(Sequence[float]):
 
     def to_bytes(self) -> bytes:
         """Little-endian 32-bit floats, the form every store keeps."""
-        if sys.byteorder == "big":
-            swapped = self._floats[:]
-            swapped.byteswap()
-            return swapped.tobytes()
-        return self._floats.tobytes()
+        return self._little_endian().tobytes()
+
+    def to_bytearray(self) -> bytearray:
+        """The same, as a driver takes it that would first ask around how to adapt bytes."""
+        return bytearray(self._little_endian())
+
+    def _little_endian(self) -> array[float]:
+        if sys.byteorder == "little":
+            return self._floats
+        swapped = self._floats[:]
+        swapped.byteswap()
+        return swapped
 
     def __len__(self) -> int:
         return len(self._floats)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
+from functools import lru_cache
 from typing import Any, TypeVar
 
 from alma.errors import ValidationError
@@ -15,6 +16,8 @@ T = TypeVar("T", bound=Record)
 
 # All rows of one transaction carry the same instant; it is spelled once.
 _last_written: tuple[datetime | None, str] = (None, "")
+_MINUTES = tuple(f"T{minute // 60:02}:{minute % 60:02}:" for minute in range(24 * 60))
+_SECONDS = tuple(f"{second:02}." for second in range(60))
 
 
 def timestamp_text(moment: datetime) -> str:
@@ -22,13 +25,16 @@ def timestamp_text(moment: datetime) -> str:
     global _last_written
     last, text = _last_written
     if moment is not last:
-        # Every record holds UTC already; isoformat would ask for the offset, and take twice as long.
-        text = "%04d-%02d-%02dT%02d:%02d:%02d.%06dZ" % (  # noqa: UP031 - half the time of an f-string
-            *(moment.year, moment.month, moment.day),
-            *(moment.hour, moment.minute, moment.second, moment.microsecond),
-        )
+        # Put together from parts that are spelled already, which takes half the time of formatting seven numbers.
+        time = _MINUTES[60 * moment.hour + moment.minute] + _SECONDS[moment.second]
+        text = f"{_day(moment.toordinal())}{time}{moment.microsecond:06}Z"
         _last_written = moment, text
     return text
+
+
+@lru_cache(maxsize=4096)
+def _day(number: int) -> str:
+    return date.fromordinal(number).isoformat()
 
 
 def timestamp_of(text: str) -> datetime:

@@ -6,9 +6,11 @@ import logging
 import math
 import zlib
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from functools import cache
 from typing import Any, Self
 
+from alma import clock
 from alma.errors import (
     ConfigurationError,
     ConflictError,
@@ -28,7 +30,7 @@ from alma.storage.nearest import nearest
 from alma.storage.ranking import without_expiry
 from alma.storage.sql.postgres_words import WordSearch, entry, minute
 from alma.storage.sql.statements import Dialect
-from alma.storage.sql.transaction import SqlTransaction
+from alma.storage.sql.transaction import SqlTransaction, marked_again
 
 try:
     import psycopg
@@ -260,6 +262,11 @@ class PostgresTransaction(SqlTransaction):
     def _translating(self) -> AbstractContextManager[None]:
         return _translated()
 
+    def _together(self, records: int) -> AbstractContextManager[Any]:
+        # A pipeline waits for the server once, not after every statement. It cannot COPY, and older drivers lack it.
+        wanted = records < _COPY_FROM and psycopg.capabilities.has_pipeline()
+        return self._connection.pipeline() if wanted else nullcontext()
+
     def rows(self, sql: str, values: Mapping[str, Any]) -> list[Any]:
         with self._connection.cursor(binary=True) as cursor:
             return cursor.execute(sql, values).fetchall()
@@ -305,7 +312,18 @@ class PostgresTransaction(SqlTransaction):
         row = dict(zip(statements.columns, encoded, strict=True))
         # The chain may now be longer than this transaction remembers.
         self._chain_head = None
-        return self.run(_append_statement(statements.columns), {**row, "statement": statement(values)}) == 1
+        return bool(self.rows(_append_statement(statements.columns), {**row, "statement": statement(values)}))
+
+    def _mark(self, spec: RecordSpec, keys: Sequence[str]) -> None:
+        """Without asking first which indexes there are, which would take a round trip."""
+        outbox, projections = self.names.outbox, self.names.projections
+        self.run(
+            f"INSERT INTO {outbox} (projection, kind, record_id, marked_at, generation) "
+            f"SELECT projection, kind, key, %(moment)s, 1 FROM {projections}, unnest(%(keys)s::text[]) AS key "
+            # In order, so that two batches over the same records take their row locks in the same order.
+            f"WHERE kind = %(kind)s ORDER BY 1, 3 {marked_again(outbox)}",
+            {"kind": spec.kind, "keys": list(dict.fromkeys(keys)), "moment": clock.now()},
+        )
 
     def _insert(self, spec: RecordSpec, records: Sequence[Record]) -> None:
         statements = self.dialect.kind(spec)
@@ -477,7 +495,8 @@ class PostgresTransaction(SqlTransaction):
         return table, source, values
 
 
-def _append_statement(columns: Sequence[str]) -> str:
+@cache
+def _append_statement(columns: tuple[str, ...]) -> str:
     """What `alma.storage.chain.linked` does, said in SQL."""
     given = [name for name in columns if not name.startswith("chain")]
     return (
@@ -489,7 +508,7 @@ def _append_statement(columns: Sequence[str]) -> str:
         "FROM following WHERE old.chain = following.chain) "
         f"INSERT INTO audit_log ({', '.join(given)}, chain, chain_position, chain_hash) "
         f"SELECT {', '.join(f'%({name})s' + _CASTS.get(name, '::text') for name in given)}, chain, position, hash "
-        "FROM following"
+        "FROM following RETURNING chain"
     )
 
 

@@ -28,6 +28,7 @@ from alma.storage.sql import legacy, sqlite_copies, sqlite_fulltext
 from alma.storage.sql.sqlite_connections import Checkpoints, Connections, Durability, empty_log, translated
 from alma.storage.sql.sqlite_feed import SQLiteFeed
 from alma.storage.sql.sqlite_migrations import SQLiteMigrator
+from alma.storage.sql.sqlite_rows import write_rows, writing
 from alma.storage.sql.sqlite_words import OWNER_COLUMN, WordSearch, entries
 from alma.storage.sql.statements import Dialect
 from alma.storage.sql.transaction import SqlTransaction
@@ -163,19 +164,22 @@ class SQLiteTransaction(SQLiteFeed):
     def run_many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
         self._connection.executemany(sql, rows)
 
+    def insert_rows(self, table: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+        write_rows(self._connection, table, columns, rows)
+
     # ------------------------------------------------------------------ writing
 
     def _insert(self, spec: RecordSpec, records: Sequence[Record]) -> None:
-        statements = self.dialect.kind(spec)
+        table, columns = self.names.table(spec), self.dialect.kind(spec).filled(records)
         if not spec.text:
-            self.run_many(statements.insert(), statements.rows(records))
+            self.insert_rows(table, tuple(columns), zip(*columns.values(), strict=True))
         elif len(records) == 1:
-            inserted = self._connection.execute(statements.insert(), *statements.rows(records))
+            inserted = self._connection.execute(writing(table, tuple(columns)), *zip(*columns.values(), strict=True))
             self._index_words(spec, [inserted.lastrowid or 0], records)
         else:
-            first = 1 + self.rows(f'SELECT coalesce(max(seq), 0) FROM "{statements.table}"', {})[0][0]
+            first = 1 + self.rows(f'SELECT coalesce(max(seq), 0) FROM "{table}"', {})[0][0]
             seqs = range(first, first + len(records))
-            self.run_many(statements.insert("seq"), statements.rows(records, seqs))
+            self.insert_rows(table, ("seq", *columns), zip(seqs, *columns.values(), strict=True))
             self._index_words(spec, seqs, records)
             if len(records) >= sqlite_fulltext.MANY:
                 sqlite_fulltext.merge(self._connection, self.names.fts_table(spec))
@@ -212,16 +216,19 @@ class SQLiteTransaction(SQLiteFeed):
 
     def _put_vectors(self, spec: RecordSpec, vectors: Mapping[str, Vector], model: str) -> None:
         # Replaced, not updated: a changed vector gets a new id, by which indexes learn of it.
-        self.run_many(
-            "REPLACE INTO embeddings (memory_type, memory_id, model, dims, embedding) VALUES (?, ?, ?, ?, ?)",
+        write_rows(
+            self._connection,
+            self.names.embeddings,
+            ("memory_type", "memory_id", "model", "dims", "embedding"),
             zip(
                 repeat(spec.kind),
                 vectors,
                 repeat(model),
                 map(len, vectors.values()),
-                map(Vector.to_bytes, vectors.values()),
+                map(Vector.to_bytearray, vectors.values()),
                 strict=False,
             ),
+            replace=True,
         )
 
     def _among(self, name: str) -> str:
@@ -237,7 +244,7 @@ class SQLiteTransaction(SQLiteFeed):
     def _insert_first_versions(self, kind: str, keys: Sequence[str], moment: datetime) -> None:
         """One statement for all: nothing but the id differs from row to row."""
         self.run(
-            "INSERT INTO memory_versions "
+            "INSERT OR FAIL INTO memory_versions "
             "(kind, memory_id, version_number, change_type, change_reason, created_at, created_by) "
             "SELECT :kind, value, 1, :change, :reason, :moment, :author FROM json_each(:keys)",
             {
@@ -253,11 +260,9 @@ class SQLiteTransaction(SQLiteFeed):
     # ------------------------------------------------------------------ full text
 
     def _index_words(self, spec: RecordSpec, seqs: Iterable[int], records: Sequence[Record]) -> None:
-        names = ", ".join((*spec.text, OWNER_COLUMN))
-        self.run_many(
-            f"INSERT INTO {self.names.fts_table(spec)} (rowid, {names}) VALUES {self.placeholders(2 + len(spec.text))}",
-            zip(seqs, *entries(spec, records), strict=True),
-        )
+        # One by one: several in a statement would make FTS5 write a piece of the index for each of these.
+        statement = writing(self.names.fts_table(spec), ("rowid", *spec.text, OWNER_COLUMN))
+        self.run_many(statement, zip(seqs, *entries(spec, records), strict=True))
 
     def _unindex_words(self, spec: RecordSpec, seqs: Iterable[int], records: Sequence[Record]) -> None:
         """A contentless index forgets an entry when it is told the words that were in it."""

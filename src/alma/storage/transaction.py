@@ -321,6 +321,10 @@ class Transaction(Reading):
         """Turns a driver's errors into ours, for callers that handle an error inside the transaction."""
         return nullcontext()
 
+    def _together(self, records: int) -> AbstractContextManager[Any]:
+        """Lets a store far away be told in one go what belongs to the write of so many records."""
+        return nullcontext()
+
     def _save_batch(self, spec: RecordSpec, batch: Sequence[Record]) -> None:
         if spec.append_only:
             with self._writing():
@@ -361,7 +365,7 @@ class Transaction(Reading):
         key_of = spec.key_of
         new = [record for record in records if key_of(record) not in previous] if previous else records
         changed = [record for record in records if key_of(record) in previous] if previous else []
-        with self._writing():
+        with self._writing(), self._together(len(records)):
             if new:
                 self._insert(spec, new)
             if changed:

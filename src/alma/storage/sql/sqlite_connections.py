@@ -21,12 +21,13 @@ Durability = Literal["process", "power"]
 
 _BUSY_SECONDS = 60.0
 _MOST_IDLE_CONNECTIONS = 8
+_PAGE_BYTES = 8192
 _LEAST_ROOM_BYTES = 64 << 10
 _WAL_BYTES_KEPT = 4 << 20
 _CHECKPOINT_BYTES = 16 << 20
 _MOST_BYTES_LEFT = 16 << 20
 _MOST_BYTES_WHILE_WRITING = 48 << 20
-_CHECKPOINT_AT_LATEST_PAGES = 32_000
+_CHECKPOINT_AT_LATEST_PAGES = 16_000
 _CHECKPOINT_PATIENCE_MS = 50
 _MAPPED_BYTES = 2 << 30
 _READER_PATIENCE_MS = 2_000
@@ -149,6 +150,9 @@ def _connected(path: Path, durability: Durability) -> sqlite3.Connection:
         path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False, cached_statements=256
     )
     try:
+        # Only a new file takes it. Vectors and texts of some length leave half of a smaller page empty, and a larger
+        # one makes a single save write more.
+        connection.execute(f"PRAGMA page_size = {_PAGE_BYTES}")
         _use_wal(connection)
         connection.execute(f"PRAGMA synchronous = {'FULL' if durability == 'power' else 'NORMAL'}")
         connection.execute(f"PRAGMA journal_size_limit = {_WAL_BYTES_KEPT}")

@@ -30,7 +30,18 @@ def put_back(source: Path, target: Path) -> None:
     """Replace all that a store holds by a copy, in one transaction that others see as a whole."""
     with closing(sqlite3.connect(source)) as read, closing(sqlite3.connect(target)) as written:
         _continue_numbers(read, written)
+        _match_pages(read, written)
         read.backup(written)
+
+
+def _match_pages(read: sqlite3.Connection, written: sqlite3.Connection) -> None:
+    """Rewrite the copy where its pages are of another size: those of a store that is in use cannot change."""
+    mine, theirs = (each.execute("PRAGMA page_size").fetchone()[0] for each in (written, read))
+    if mine != theirs:
+        # Pages keep their size while there is a write-ahead log.
+        read.execute("PRAGMA journal_mode = DELETE")
+        read.execute(f"PRAGMA page_size = {mine}")
+        read.execute("VACUUM")
 
 
 def require_sound(path: Path) -> None:

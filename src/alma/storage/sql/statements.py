@@ -38,10 +38,13 @@ def as_vector(value: Vector | bytes) -> Vector:
     return value if isinstance(value, Vector) else Vector.from_bytes(value)
 
 
+_EMPTY = {FieldType.JSON: "{}", FieldType.STRINGS: "[]"}
 _SQLITE_ENCODERS: dict[FieldType, Encoder] = {
     FieldType.TIMESTAMP: timestamp_text,
     FieldType.JSON: _to_json,
     FieldType.STRINGS: _to_json,
+    # SQLite keeps it as a number anyway, and the driver takes far longer over a truth value than over one.
+    FieldType.BOOLEAN: int,
 }
 _SQLITE_DECODERS: dict[FieldType, Encoder] = {
     FieldType.TIMESTAMP: timestamp_of,
@@ -112,8 +115,9 @@ class KindStatements:
         self._names = dialect.names
         self.columns = tuple(field.name for field in spec.stored if not (spec.numbered and field.name == spec.key))
         self._values_of = attrgetter(*self.columns)
-        encoders = (dialect.encoder(spec.by_name[name]) for name in self.columns)
-        self._encoders = tuple((i, encode) for i, encode in enumerate(encoders) if encode is not None)
+        fields = [spec.by_name[name] for name in self.columns]
+        encoders = ((i, dialect.encoder(field), _EMPTY.get(field.type)) for i, field in enumerate(fields))
+        self._encoders = tuple((i, encode, empty) for i, encode, empty in encoders if encode is not None)
         self._decoders = tuple((field.name, dialect.decoder(field)) for field in self._read_fields())
 
     def _read_fields(self) -> list[FieldSpec]:
@@ -123,11 +127,24 @@ class KindStatements:
     # ------------------------------------------------------------------ rows
 
     def rows(self, records: Sequence[Record], *further: Iterable[Any]) -> Iterator[tuple[Any, ...]]:
-        """Further columns, then those of the records in the order of `columns`, encoded; made column by column."""
-        columns: list[Iterable[Any]] = list(zip(*map(self._values_of, records), strict=True))
-        for i, encode in self._encoders if columns else ():
-            columns[i] = [None if value is None else encode(value) for value in columns[i]]
-        return zip(*further, *columns, strict=False)
+        """Further columns, then those of the records in the order of `columns`, encoded."""
+        return zip(*further, *self._encoded(records), strict=False)
+
+    def filled(self, records: Sequence[Record]) -> dict[str, Sequence[Any]]:
+        """The encoded columns in which any of the records has a value; in the others a new row has none by itself."""
+        columns = zip(self.columns, self._encoded(records), strict=False)
+        return {name: values for name, values in columns if values[0] is not None or values.count(None) < len(values)}
+
+    def _encoded(self, records: Sequence[Record]) -> list[Sequence[Any]]:
+        """Column by column, which takes less than record by record."""
+        columns: list[Sequence[Any]] = list(zip(*map(self._values_of, records), strict=True))
+        for i, encode, empty in self._encoders if columns else ():
+            if empty is None:
+                columns[i] = [None if value is None else encode(value) for value in columns[i]]
+            else:
+                # Most metadata is empty, and saying so takes no call.
+                columns[i] = [encode(value) if value else None if value is None else empty for value in columns[i]]
+        return columns
 
     def record(self, row: Sequence[Any]) -> Record:
         """The record a selected row holds."""

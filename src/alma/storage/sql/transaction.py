@@ -52,6 +52,10 @@ class SqlTransaction(Transaction):
     def run_many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
         """Run a statement with positional parameters once for each row."""
 
+    def insert_rows(self, table: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+        """Write new rows; a database may know a faster way to write many."""
+        self.run_many(f"INSERT INTO {table} ({', '.join(columns)}) VALUES {self.placeholders(len(columns))}", rows)
+
     def placeholders(self, count: int) -> str:
         """So many positional parameters in brackets, for `run_many`."""
         return f"({', '.join([self.names.mark] * count)})"
@@ -161,8 +165,9 @@ class SqlTransaction(Transaction):
             f"DELETE FROM {table} WHERE memory_type = {mark} AND memory_id = {mark} AND model = {mark} AND part > 0",
             [(spec.kind, key, model) for key in passages],
         )
-        self.run_many(
-            f"INSERT INTO {table} (memory_type, memory_id, model, part, dims, embedding) VALUES {self.placeholders(6)}",
+        self.insert_rows(
+            table,
+            ("memory_type", "memory_id", "model", "part", "dims", "embedding"),
             [
                 (spec.kind, key, model, part, len(vector), self._stored_vector(vector))
                 for key, vectors in passages.items()
@@ -257,7 +262,7 @@ class SqlTransaction(Transaction):
             return int(known[0][0])
         if claim is not None:
             self._claimed.add(model)
-            self.run_many(f"INSERT INTO {models} (model, dims) VALUES {self.placeholders(2)}", [(model, claim)])
+            self.insert_rows(models, ("model", "dims"), [(model, claim)])
         return claim
 
     def _write_tags(self, spec: RecordSpec, records: Sequence[Record]) -> None:
@@ -265,7 +270,7 @@ class SqlTransaction(Transaction):
             return
         rows = [(record.key, tag) for record in records for tag in getattr(record, spec.tags_field)]
         if rows:
-            self.run_many(f"INSERT INTO memory_tags (memory_id, tag) VALUES {self.placeholders(2)}", rows)
+            self.insert_rows(self.names.tags, ("memory_id", "tag"), rows)
 
     def _rewrite_tags(self, spec: RecordSpec, records: Sequence[Record], previous: Sequence[Record]) -> None:
         name = spec.tags_field
@@ -323,6 +328,14 @@ class SqlChains(ChainTable):
         return [ChainHead(*row) for row in self._tx.rows(self._heads, {})]
 
 
+def marked_again(outbox: str) -> str:
+    """What becomes of a mark that is there already when its record changes once more."""
+    return (
+        f"ON CONFLICT (projection, kind, record_id) DO UPDATE SET generation = {outbox}.generation + 1, "
+        "marked_at = excluded.marked_at, attempts = 0, error = NULL, parked = false"
+    )
+
+
 class SqlMarks(MarkTable):
     """The outbox as a table."""
 
@@ -338,10 +351,7 @@ class SqlMarks(MarkTable):
 
     def register(self, name: str, kinds: Sequence[str]) -> None:
         self._delete_all(self._projections, name)
-        self._tx.run_many(
-            f"INSERT INTO {self._projections} (projection, kind) VALUES {self._tx.placeholders(2)}",
-            [(name, kind) for kind in kinds],
-        )
+        self._tx.insert_rows(self._projections, ("projection", "kind"), [(name, kind) for kind in kinds])
 
     def drop(self, name: str) -> None:
         for table in (self._projections, self._outbox):
@@ -358,9 +368,7 @@ class SqlMarks(MarkTable):
         name = self._outbox
         sql = (
             f"INSERT INTO {name} (projection, kind, record_id, marked_at, generation) "
-            f"VALUES {self._tx.placeholders(5)} ON CONFLICT (projection, kind, record_id) DO UPDATE SET "
-            f"generation = {name}.generation + 1, marked_at = excluded.marked_at, attempts = 0, "
-            f"error = NULL, parked = false"
+            f"VALUES {self._tx.placeholders(5)} {marked_again(name)}"
         )
         encoded = self._moment(moment)
         # Sorted, so that two batches over the same records take their row locks in the same order.

@@ -24,7 +24,7 @@ from alma.storage.ranking import idf
 
 # How much each kind of evidence counts, where a memory's own meaning and words count up to one.
 NEXT_TO, NEAR = 0.4, 0.2
-BEST_OF_CONVERSATION, REST_OF_CONVERSATION = 0.2, 0.4
+BEST_OF_CONVERSATION, REST_OF_CONVERSATION = 0.2, 0.5
 TITLE = 0.15
 TIME = 0.2
 LINKED = 0.4
@@ -45,7 +45,7 @@ _ANSWERED = re.compile(
 
 _MOST_CONVERSATIONS = 50
 _MOST_TURNS = 5_000
-_COUNTED_OF_CONVERSATION = 3
+_COUNTED_OF_CONVERSATION = 5
 _STARTING_POINTS = 2
 _LINKING_WORDS = 10
 _WORDS_LOOKED_AT = 48

@@ -16,7 +16,7 @@ from alma.storage.nearest import cosines
 _WORDS = 0.4
 # How well the best memory must fit for there to be anything relevant at all: the more there are to compare with, the
 # better one of them fits by chance, quickly at first and then more slowly.
-_BY_CHANCE = ((0.12, 0.055), (0.16, 0.04))
+_BY_CHANCE = ((0.12, 0.055), (0.15, 0.04))
 # In stores of thousands hardly a question about stored things fits worse than that, and one in four about other things
 # better.
 _FITS_BEST_OF_MANY = 0.5
@@ -96,7 +96,9 @@ def anything_fits(found: Iterable[Fitting], pool: Pool, records: int, *, with_ve
     compared = max(len(pool), records) if pool.is_full else len(pool)
     folds = math.log(max(1, compared))
     least = min(_FITS_BEST_OF_MANY, *(of_one + for_each_fold * folds for of_one, for_each_fold in _BY_CHANCE))
-    return any(each.fit >= least or each.words >= _SURE_WORDS for each in found)
+    # What means the same may stand behind others, and still shows that there is something.
+    nearest = max((candidate.cosine or 0.0 for candidate in pool), default=0.0)
+    return nearest >= least or any(each.fit >= least or each.words >= _SURE_WORDS for each in found)
 
 
 def fits(found: Fitting, *, with_vectors: bool) -> bool:

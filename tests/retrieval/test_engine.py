@@ -192,6 +192,28 @@ def test_an_answer_is_found_beside_its_question(engine: RetrievalEngine, remembe
     assert answer.id in ids(found.memories)
 
 
+@pytest.mark.parametrize(
+    ("question", "of_an_answer"),
+    [
+        ("Remind me which framework you recommended for the checkout page", True),
+        ("In our last chat, which framework was it for the checkout page?", True),
+        ("Can you recommend a framework for the checkout page?", False),
+        ("Which framework is there for the checkout page?", False),
+    ],
+)
+def test_what_was_answered_at_length_counts_fully_where_an_answer_is_asked_for(
+    engine: RetrievalEngine, remember: Remember, question: str, of_an_answer: bool
+) -> None:
+    fields = {"project_id": "shop", "session_id": "s1"}
+    asked = Memory(content="Which framework shall we take for the checkout page?", **fields)
+    answer = Memory(
+        content="For the checkout page I recommend the framework Svelte. " + "It is small. " * 100, **fields
+    )
+    remember(asked, answer)
+    terms = engine.retrieve(question, "helena", "shop").explanation_of(answer.id).terms
+    assert (terms["conversation"] > 0.4) == of_an_answer
+
+
 def test_a_time_in_the_question_prefers_what_happened_then(engine: RetrievalEngine, remember: Remember) -> None:
     today = datetime(2024, 6, 19, tzinfo=UTC)
     then = remember(make.a_memory(content="the deployment of the shop failed", event_time=today - timedelta(days=8)))

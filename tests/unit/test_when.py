@@ -246,12 +246,25 @@ def test_the_first_of_two_dates_has_the_year_of_the_second_even_while_its_own_is
         ("what broke after our migration", "our migration", "after"),
         ("since the outage, what changed", "the outage", "after"),
         ("what was slow before we moved to Postgres?", "we moved to postgres", "before"),
+        ("which tests before the release did we skip?", "the release", "before"),
     ],
 )
 def test_an_event_without_a_date_is_left_for_memory_to_date(question: str, anchor: str, side: str) -> None:
     window = time_window(question, THURSDAY)
     assert window is not None
     assert (window.anchor, window.side) == (anchor, side)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "how many days before the release did we freeze the code?",
+        "how long was the shop down after the migration",
+        "how much time passed since we moved to Postgres?",
+    ],
+)
+def test_who_asks_how_long_it_was_between_two_events_wants_to_know_of_both(question: str) -> None:
+    assert time_window(question, THURSDAY) is None
 
 
 def test_once_its_event_is_dated_a_time_lies_on_one_side_of_it() -> None:

@@ -24,7 +24,7 @@ from alma.storage.ranking import idf
 
 # How much each kind of evidence counts, where a memory's own meaning and words count up to one.
 NEXT_TO, NEAR = 0.4, 0.2
-BEST_OF_CONVERSATION, REST_OF_CONVERSATION = 0.2, 0.4
+BEST_OF_CONVERSATION, REST_OF_CONVERSATION = 0.2, 0.5
 TITLE = 0.15
 TIME = 0.2
 LINKED = 0.4
@@ -33,12 +33,19 @@ RELATED = 0.4
 # In characters: what is still a statement, from where on length makes no more difference, what is a mere remark.
 _STATEMENT, _LONG, _REMARK = 300, 2_400, 600
 _CONCISION = 0.35
-# Whoever asks what "you" said asks for an answer of the assistant, and those are long.
-_ADDRESSED = re.compile(r"\b(?:you|your|yours)\b", re.IGNORECASE)
+# Whoever asks what "you" said, not what you would say now, asks for an answer of the assistant, and those are long.
+_ANSWERED = re.compile(
+    r"\b(?:remind me|(?:did|had|have) you"
+    r"|you(?:'ve| have| had| were)? (?:\w+ed|told|said|gave|given|wrote|written|made|found|taught|showed|shown|sent)"
+    r"|your (?:\w+ )?(?:advice|answer|suggestion|recommendation|explanation|list|example|reply|response)s?"
+    r"|(?:our(?: \w+)?|previous|earlier|last|past) (?:conversation|chat|discussion|talk)"
+    r"|we (?:talked|discussed|spoke|chatted))\b",
+    re.IGNORECASE,
+)
 
 _MOST_CONVERSATIONS = 50
 _MOST_TURNS = 5_000
-_COUNTED_OF_CONVERSATION = 3
+_COUNTED_OF_CONVERSATION = 5
 _STARTING_POINTS = 2
 _LINKING_WORDS = 10
 _WORDS_LOOKED_AT = 48
@@ -72,9 +79,10 @@ def add_context(storage: StorageBackend, pool: Pool, request: Asked) -> None:
         return
     window = time_window(request.query, request.now)
     known = _surroundings(storage, memories, with_moments=window is not None)
-    if not _ADDRESSED.search(request.query):
+    answered = _ANSWERED.search(request.query) is not None
+    if not answered:
         _prefer_concise(memories, known)
-    _add_conversations(storage, pool, known)
+    _add_conversations(storage, pool, known, _LONG if answered else _REMARK)
     _add_titles(memories, known, request.query)
     _add_time(storage, memories, known, window)
     _add_links(storage, pool, request.query)
@@ -110,15 +118,18 @@ def _prefer_concise(memories: Iterable[Candidate], known: Mapping[str, Surroundi
 # ---------------------------------------------------------------------- conversations
 
 
-def _add_conversations(storage: StorageBackend, pool: Pool, known: Mapping[str, Surroundings]) -> None:
-    """An answer stands next to its question: a turn gains from its neighbours and from its whole conversation."""
+def _add_conversations(storage: StorageBackend, pool: Pool, known: Mapping[str, Surroundings], remark: int) -> None:
+    """An answer stands next to its question: a turn gains from its neighbours and from its whole conversation.
+
+    It gains fully up to the length of a `remark`.
+    """
     memories = pool.of(Memory)
     base = {candidate.id: candidate.total for candidate in memories}
     faintest = memories[-1].total
     for target, turns in _turns(storage, _conversations(memories, known)):
         for (key, length), gain in _gains(turns, base):
             # A short remark is understood from what was said around it, a long one by itself.
-            gain *= min(1.0, (_REMARK / max(1, length)) ** 2)
+            gain *= min(1.0, (remark / max(1, length)) ** 2)
             candidate = pool.propose(target, key, "conversation")
             candidate.add("conversation", gain if key in base else faintest + gain)
 

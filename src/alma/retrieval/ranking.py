@@ -21,6 +21,7 @@ from alma.retrieval.router import STANDING_TYPES, Asked, Target
 from alma.retrieval.scoring import ScoringWeights, factors, moment_of, score_terms
 from alma.retrieval.successors import put_before
 from alma.storage.base import StorageBackend
+from alma.storage.ranking import idf
 
 _FEWEST_READ = 30
 _READ_PER_RESULT = 3
@@ -133,7 +134,8 @@ def rank(
     found = {cls: _read(storage, best, questions[cls], request, ranking) for cls, best in candidates.items()}
     with_vectors = vector is not None
     read = [each for items in found.values() for each in items]
-    relevant = anything_fits(read, pool, with_vectors=with_vectors)
+    records = max((question.records for question in questions.values()), default=0)
+    relevant = anything_fits(read, pool, records, with_vectors=with_vectors)
     for cls, items in found.items():
         fitting = [each for each in items if relevant and fits(each, with_vectors=with_vectors)]
         _note_unfit(items, fitting, ranking)
@@ -170,7 +172,9 @@ def _question(
     if not candidates:
         return Question(vector, asked, {})
     target = candidates[0].target
-    return Question(vector, asked, storage.word_weights(cls, asked, target.scope, target.where))
+    records, counts = storage.word_counts(cls, asked, target.scope, target.where)
+    weights = {word: idf(max(records, count), count) for word, count in counts.items()}
+    return Question(vector, asked, weights, records)
 
 
 def _read(

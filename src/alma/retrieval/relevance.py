@@ -15,9 +15,11 @@ from alma.storage.nearest import cosines
 # What covering all of the question's words adds to the cosine.
 _WORDS = 0.4
 # How well the best memory must fit for there to be anything relevant at all: the more there are to compare with, the
-# better one of them fits by chance. In stores of thousands hardly a question about stored things fits worse than that,
-# and two in five about other things better.
-_FITS_BEST_OF_ONE, _FOR_EACH_FOLD, _FITS_BEST_OF_MANY = 0.12, 0.055, 0.42
+# better one of them fits by chance, quickly at first and then more slowly.
+_BY_CHANCE = ((0.12, 0.055), (0.15, 0.04))
+# In stores of thousands hardly a question about stored things fits worse than that, and one in four about other things
+# better.
+_FITS_BEST_OF_MANY = 0.5
 # How well every other memory must fit beside the best.
 _FITS = 0.2
 # Whoever asks for a rare name or number means the memory that has it.
@@ -30,11 +32,12 @@ _LOOKED_AT = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What memories are compared with: the task's vector, its terms and what each of them weighs."""
+    """What memories are compared with: the task's vector, its terms and what each of them weighs among all records."""
 
     vector: Vector | None
     terms: frozenset[str]
     weights: Mapping[str, float]
+    records: int = 0
 
     def fitting(self, found: Sequence[tuple[Candidate, Record]]) -> list[Fitting]:
         """How well each memory fits by itself: by meaning and by words."""
@@ -83,13 +86,19 @@ class Fitting:
         return not _CONTEXT.isdisjoint(self.candidate.relevance)
 
 
-def anything_fits(found: Iterable[Fitting], pool: Pool, *, with_vectors: bool) -> bool:
-    """Whether any memory has enough to do with the task; where none has, the rest is noise as well."""
+def anything_fits(found: Iterable[Fitting], pool: Pool, records: int, *, with_vectors: bool) -> bool:
+    """Whether any memory has enough to do with the task; where none has, the rest is noise as well.
+
+    `records` is how many there are, which counts where not all of them were proposed.
+    """
     if not with_vectors:
         return any(each.words >= _FITS_BEST_BY_WORDS for each in found)
-    by_chance = _FITS_BEST_OF_ONE + _FOR_EACH_FOLD * math.log(max(1, len(pool)))
-    least = _FITS_BEST_OF_MANY if pool.is_full else min(_FITS_BEST_OF_MANY, by_chance)
-    return any(each.fit >= least or each.words >= _SURE_WORDS for each in found)
+    compared = max(len(pool), records) if pool.is_full else len(pool)
+    folds = math.log(max(1, compared))
+    least = min(_FITS_BEST_OF_MANY, *(of_one + for_each_fold * folds for of_one, for_each_fold in _BY_CHANCE))
+    # What means the same may stand behind others, and still shows that there is something.
+    nearest = max((candidate.cosine or 0.0 for candidate in pool), default=0.0)
+    return nearest >= least or any(each.fit >= least or each.words >= _SURE_WORDS for each in found)
 
 
 def fits(found: Fitting, *, with_vectors: bool) -> bool:

@@ -28,6 +28,8 @@ _YEAR = r"(?P<year>(?:19|20)\d\d)(?!\w|[-/.:]\d)"
 _COUNT = r"(?P<count>\d{1,4}|" + "|".join(_NUMBERS) + r")(?: of)?"
 _UNIT = r"(?P<unit>minute|hour|day|week|month|year)s?"
 _PREVIOUS = r"(?:last|past|previous|this past)"
+# Whoever asks how long it was from one event to another wants to know of both.
+_ASKS_SPAN = re.compile(r"\bhow (?:long|much time|many (?:minute|hour|day|week|month|year)s)\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,11 +112,14 @@ def _leading(text: str, now: datetime) -> TimeWindow | None:
 
 def _anchor(text: str) -> TimeWindow | None:
     """ "before the release": an event that memory has to date."""
+    if _ASKS_SPAN.search(text):
+        return None
     match = re.search(r"\b(before|prior to|after|since|following) ((?:the|our|my|your|we|i|they) [\w' -]{3,60})", text)
     if match is None:
         return None
     side = "before" if match[1] in ("before", "prior to") else "after"
-    return TimeWindow(_EARLIEST, _LATEST, match[0].strip(), anchor=match[2].strip(), side=side)
+    event = re.split(r" (?:did|does|do) ", match[2])[0]
+    return TimeWindow(_EARLIEST, _LATEST, f"{match[1]} {event.strip()}", anchor=event.strip(), side=side)
 
 
 def _plain(text: str, now: datetime) -> TimeWindow | None:

@@ -240,7 +240,7 @@ class _Step:
         self._notes.clear()
         self.around = self._lesson(tx)
         self._outcome = in_lesson(self._outcome, self.around.lesson_id)
-        tx.insert(self._outcome)
+        tx.add(self._outcome)
         evidence: Evidence | None = None
         heuristic = tx.change(Heuristic, self.around.lesson_id, self.inside, self._strengthened)
         if heuristic is None:

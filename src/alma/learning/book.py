@@ -11,6 +11,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,6 +74,9 @@ class Shelf:
         self._met: NDArray[np.int64] = np.zeros(0, np.int64)
         self._clock = 0
 
+    def __len__(self) -> int:
+        return len(self._entries)
+
     def near(self, vector: Floats, least: float, most: int) -> list[tuple[float, Entry]]:
         """The entries with at least this cosine, nearest first, up to so many."""
         count = len(self._entries)
@@ -133,6 +137,11 @@ class Book:
         self.complete = False
         self.searches = 0
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is known, which is not the same as knowing that there is nothing."""
+        return not self.complete and not len(self.tasks)
+
 
 class Books:
     """The books of the agents that learned last, all written as far as one position of the store's feed."""
@@ -159,12 +168,11 @@ class Books:
         return self.of(scope).complete
 
     def near(
-        self, tx: Transaction | None, scope: Scope, vector: Floats, least: float, most: int
+        self, tx: Transaction, scope: Scope, vector: Floats, least: float, most: int
     ) -> tuple[list[tuple[float, Entry]], bool]:
-        """The tasks near a vector, and whether there can be no others; inside a transaction the book is up to date."""
+        """The tasks near a vector, as far as the transaction sees, and whether there can be no others."""
         with self._lock:
-            if tx is not None and self._position is not None:
-                self._follow(tx)
+            self._follow(tx)
             book = self.of(scope)
             return book.tasks.near(vector, least, most), book.complete
 
@@ -218,8 +226,8 @@ class Books:
 
     def _follow(self, tx: Transaction) -> None:
         """Take in what was written since, by whichever process."""
-        position, known = tx.vector_position(), self._position
-        if known is None or position == known:
+        known = self._position
+        if known is None or (position := tx.vector_position()) == known:
             return
         if position < known or position - known > _MOST_TO_CATCH_UP:
             # Another store was put in its place, or it would take longer than to begin again.
@@ -286,11 +294,14 @@ def unit(vector: Vector) -> Floats:
     return _unit(vector.to_bytes())
 
 
+@lru_cache(maxsize=8)
 def _unit(data: bytes) -> Floats:
     # Double precision: the squares of large single-precision numbers would overflow.
     raw = np.frombuffer(data, "<f4").astype(np.float64)
     length = float(np.sqrt(raw @ raw))
-    return (raw / length if length else raw).astype(np.float32)
+    made = (raw / length if length else raw).astype(np.float32)
+    made.flags.writeable = False
+    return made
 
 
 def _outcomes(rows: Iterable[Sequence[object]]) -> Iterator[Entry]:

@@ -125,7 +125,12 @@ class HeuristicExtractor:
 
 def condition_of(outcomes: Iterable[Seen]) -> str:
     """The task that stands for similar ones: the shortest, being the most general."""
-    return min((outcome.task_description for outcome in outcomes), key=lambda text: (len(text), text))
+    return most_general(outcomes).task_description
+
+
+def most_general(outcomes: Iterable[Seen]) -> Seen:
+    """The outcome on the shortest task."""
+    return min(outcomes, key=lambda seen: (len(seen.task_description), seen.task_description))
 
 
 def why_bad(evidence: Evidence, failed: int | None = None) -> str:

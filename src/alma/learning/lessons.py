@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
 from typing import NamedTuple
 
 from alma.embeddings.base import EmbeddingProvider
 from alma.learning.book import Books, Entry, Floats, unit
-from alma.learning.strategies import same_strategy, strategy_key
+from alma.learning.strategies import contradicts, same_strategy, strategy_key
 from alma.model.learning import Heuristic, Outcome
 from alma.model.query import Compare, In
 from alma.model.scope import Scope
@@ -55,7 +55,8 @@ class Neighbourhood:
 
     `neighbours` are the outcomes on similar tasks, nearest first, where the store was searched for them; the lessons
     that `failed` there are known without. `tried_otherwise` says whether another strategy may have succeeded, so that
-    it is worth a search. `like` is an earlier outcome that is the same but for its moment.
+    it is worth a search. `like` is an earlier outcome that is the same but for its moment. `rules` holds the rule that
+    the lesson has become, if any, where that was looked for.
     """
 
     lesson_id: str
@@ -64,6 +65,7 @@ class Neighbourhood:
     tried_otherwise: bool = True
     like: str | None = None
     position: int | None = None
+    rules: Sequence[Heuristic] | None = None
 
 
 class MeaningWanted(Exception):
@@ -115,33 +117,35 @@ class LessonFinder:
         scope, vector = scope_of(outcome), unit(outcome.embedding)
         found, complete = self._books.near(tx, scope, vector, _SIMILAR_TASKS_OF_A_TYPE, _BOOKED_LOOKED_AT)
         near = [each for each in found if each[0] >= _threshold(outcome.task_type, each[1].task_type)]
-        lesson, like = self._booked_lesson(tx, scope, outcome.strategy_used or "", near)
-        if lesson is None:
+        around = self._booked_lesson(tx, scope, outcome.strategy_used or "", near)
+        if around is None:
             if not complete:
                 return None
-            lesson = self._booked_rule(tx, scope, outcome, vector) or new_lesson_id(outcome)
-        others = [entry for _, entry in near if entry.lesson_id != lesson]
-        return Neighbourhood(
-            lesson,
+            around = Neighbourhood(self._booked_rule(tx, scope, outcome, vector) or new_lesson_id(outcome))
+        others = [entry for _, entry in near if entry.lesson_id != around.lesson_id]
+        return replace(
+            around,
             failed=frozenset(entry.lesson_id for entry in others if entry.failed),
             tried_otherwise=not complete or any(entry.succeeded for entry in others),
-            like=like,
             position=self._books.position,
         )
 
     def _booked_lesson(
         self, tx: Transaction, scope: Scope, strategy: str, near: Sequence[tuple[float, Entry]]
-    ) -> tuple[str | None, str | None]:
-        """The lesson of the nearest task with this strategy, and its outcome if it is the same task."""
+    ) -> Neighbourhood | None:
+        """The lesson of the nearest task with this strategy; lessons are merged, outcomes archived: the store says."""
         for cosine, entry in near:
             if self._same_by_now(strategy, entry.strategy):
-                # Lessons are merged, outcomes archived: what belongs where is for the store to say.
+                like = entry.id if cosine >= _SAME_TASK and entry.strategy == strategy else None
+                rules = tx.lock(Heuristic, [entry.lesson_id], scope)
+                if rules:
+                    return Neighbourhood(entry.lesson_id, like=like, rules=rules)
                 stored = tx.values(Outcome, ("lesson_id",), scope, Compare("id", "eq", entry.id))
-                if stored and stored[0][0] is not None:
-                    lesson: str = stored[0][0]
-                    return lesson, entry.id if cosine >= _SAME_TASK and entry.strategy == strategy else None
+                lesson = stored[0][0] if stored else None
+                if lesson is not None:
+                    return Neighbourhood(lesson, like=like, rules=rules if lesson == entry.lesson_id else None)
                 self._books.drop(scope, entry)
-        return None, None
+        return None
 
     def _booked_rule(self, tx: Transaction, scope: Scope, outcome: Outcome, vector: Floats) -> str | None:
         for _, entry in self._books.rules_near(scope, vector, _SIMILAR_TASKS_OF_A_TYPE, _KNOWN_RULES_LOOKED_AT):
@@ -150,6 +154,15 @@ class LessonFinder:
                     return entry.id
                 self._books.drop(scope, entry)
         return None
+
+    def opposed(self, tx: Transaction, outcome: Outcome, strategy: str) -> list[Heuristic] | None:
+        """The rules for tasks like this one that say the opposite; None where only a search can tell."""
+        scope = scope_of(outcome)
+        if not isinstance(outcome.embedding, Vector) or not self._books.is_complete(scope):
+            return None
+        near = self._books.rules_near(scope, unit(outcome.embedding), _SIMILAR_TASKS_OF_A_TYPE, _KNOWN_RULES_LOOKED_AT)
+        rivals = [entry.id for _, entry in near if contradicts(strategy, entry.strategy)]
+        return tx.get_many(Heuristic, rivals, scope) if rivals else []
 
     def searched(self, outcome: Outcome) -> Neighbourhood:
         """The lesson of an outcome, new or known, and what happened on similar tasks, from the whole store."""
@@ -162,14 +175,10 @@ class LessonFinder:
         return Neighbourhood(lesson, neighbours, frozenset(failed))
 
     def must_search(self, outcome: Outcome) -> bool:
-        """Whether there is no use in asking the book, which knows too little of this agent, or of this task."""
+        """Whether there is no use in asking the book, because nothing of this agent is in it."""
         if not isinstance(outcome.embedding, Vector) or self._storage.is_writing:
             return True
-        scope = scope_of(outcome)
-        if self._books.is_complete(scope):
-            return False
-        near, _ = self._books.near(None, scope, unit(outcome.embedding), _SIMILAR_TASKS_OF_A_TYPE, 1)
-        return not near
+        return self._books.of(scope_of(outcome)).is_empty
 
     def written(self, tx: Transaction) -> int | None:
         """How far the store is written at the end of a transaction, to be told to `note`."""
@@ -269,7 +278,12 @@ def _threshold(one: str | None, other: str | None) -> float:
 
 def scope_of(outcome: Outcome) -> Scope:
     """Where an outcome is compared with others: its agent's in its project."""
-    return Scope(project_id=outcome.project_id, agent=outcome.agent)
+    return _scope(outcome.project_id, outcome.agent)
+
+
+@lru_cache(maxsize=1024)
+def _scope(project_id: str, agent: str) -> Scope:
+    return Scope(project_id=project_id, agent=agent)
 
 
 def _overlap(words: set[str], others: Iterable[str]) -> float:

@@ -11,7 +11,7 @@ from alma import clock
 from alma.embeddings.base import EmbeddingProvider
 from alma.errors import EmbeddingError, ScopeViolationError, ValidationError
 from alma.learning.forgetting import ForgettingEngine
-from alma.learning.heuristics import Evidence, HeuristicExtractor, best_alternative
+from alma.learning.heuristics import Evidence, HeuristicExtractor, best_alternative, most_general
 from alma.learning.lessons import (
     LessonFinder,
     MeaningWanted,
@@ -93,6 +93,10 @@ class _NeedsVector(Exception):
         self.text = text
 
 
+class _NeedsRules(Exception):
+    """The rules for similar tasks have to be searched in the store before a new one joins them."""
+
+
 class _NeedsSearch(Exception):
     """What was tried on similar tasks has to be searched in the store, which takes too long to make others wait."""
 
@@ -125,7 +129,7 @@ class LearningProtocol:
         scope = self._validate(execution)
         outcome, notes = self._outcome(execution, success)
         by = Attribution(agent=execution.agent, reason="learned from an outcome")
-        step = _Step(self.extractor, self._lessons, scope, outcome)
+        step = _Step(self.extractor, self._lessons, scope, outcome, has_own_vectors=execution.embedding is not None)
         if self._lessons.must_search(outcome):
             step.searched = self._lessons.searched(outcome)
         while True:
@@ -133,6 +137,8 @@ class LearningProtocol:
                 learned = self.storage.write(step.commit, by)
             except _NeedsVector as needed:
                 step.vectors[needed.text] = self._vector_of(needed.text)
+                step.rules = self._lessons.rules_near(outcome)
+            except _NeedsRules:
                 step.rules = self._lessons.rules_near(outcome)
             except _NeedsSearch:
                 step.searched = self._lessons.searched(outcome)
@@ -219,19 +225,26 @@ class _Step:
     """One outcome and what it teaches, to be committed; what takes long is made ready between two attempts."""
 
     def __init__(
-        self, extractor: HeuristicExtractor, lessons: LessonFinder, scope: MemoryScope, outcome: Outcome
+        self,
+        extractor: HeuristicExtractor,
+        lessons: LessonFinder,
+        scope: MemoryScope,
+        outcome: Outcome,
+        *,
+        has_own_vectors: bool,
     ) -> None:
         self._extractor = extractor
         self._lessons = lessons
         self._scope = scope
         self._outcome = outcome
+        self._has_own_vectors = has_own_vectors
         self.inside = scope_of(outcome)
         self._now = clock.now()
         self._notes: list[str] = []
         # What is made ready outside: a search of the store, vectors for new records, and the rules they could oppose.
         self.searched: Neighbourhood | None = None
         self.vectors: dict[str, Vector | None] = {}
-        self.rules: Sequence[Heuristic] = ()
+        self.rules: Sequence[Heuristic] | None = None
         self.around: Neighbourhood
         self.written: int | None = None
 
@@ -242,7 +255,7 @@ class _Step:
         self._outcome = in_lesson(self._outcome, self.around.lesson_id)
         tx.add(self._outcome)
         evidence: Evidence | None = None
-        heuristic = tx.change(Heuristic, self.around.lesson_id, self.inside, self._strengthened)
+        heuristic = self._strengthened(tx)
         if heuristic is None:
             evidence = self._evidence(tx)
             heuristic = self._new_heuristic(tx, evidence)
@@ -256,8 +269,16 @@ class _Step:
             raise _NeedsSearch
         return around
 
-    def _strengthened(self, known: Heuristic) -> Heuristic:
-        return self._extractor.strengthened(known, self._outcome, self._now)
+    def _strengthened(self, tx: Transaction) -> Heuristic | None:
+        """The rule that the lesson is already, after this outcome, which may weaken it as well."""
+        rules = self.around.rules
+        if rules is None:
+            rules = tx.lock(Heuristic, [self.around.lesson_id], self.inside)
+        if not rules:
+            return None
+        changed = self._extractor.strengthened(rules[0], self._outcome, self._now)
+        tx.revise(rules[0], changed)
+        return changed
 
     # ------------------------------------------------------------------ CHECK
 
@@ -273,17 +294,20 @@ class _Step:
         made = self._extractor.heuristic(evidence, self._now)
         if made.confidence <= 0.5:
             return None
-        made = self._with_vector(made)
-        if self._is_contradicted(made):
+        made = self._with_vector(tx, made, evidence.outcomes)
+        if self._is_contradicted(tx, made):
             return None
         tx.insert(made)
         return made
 
     # ------------------------------------------------------------------ COMPARE
 
-    def _is_contradicted(self, made: Heuristic) -> bool:
+    def _is_contradicted(self, tx: Transaction, made: Heuristic) -> bool:
         """Whether a rule that says the opposite is known better than this one."""
-        for known in self.rules:
+        rules = self._lessons.opposed(tx, self._outcome, made.strategy) if self.rules is None else self.rules
+        if rules is None:
+            raise _NeedsRules
+        for known in rules:
             if not contradicts(made.strategy, known.strategy):
                 continue
             ours, theirs = (self._extractor.current_belief(rule, self._now).lower_bound for rule in (made, known))
@@ -301,24 +325,37 @@ class _Step:
         own = anti_pattern_id(self.around.lesson_id)
         # Warnings of similar tasks are told what did succeed, where they know nothing yet.
         others = [anti_pattern_id(lesson) for lesson in self.around.failed] if self._outcome.success else []
-        warnings = {warning.id: warning for warning in tx.lock(AntiPattern, [own, *others], self.inside)}
+        # There is no warning of a rule that never failed.
+        wanted = others if heuristic is not None and not _has_failed(heuristic) else [own, *others]
+        warnings = {warning.id: warning for warning in tx.lock(AntiPattern, wanted, self.inside)} if wanted else {}
         known = warnings.pop(own, None)
         if self._outcome.success:
             self._offer_alternative(tx, warnings.values())
             return self._kept(tx, known, heuristic)
+        if known is None and not self._fails_mostly(tx, evidence):
+            return None
         evidence = evidence or self._evidence(tx)
         if known is not None:
             alternative = known.better_alternative or self._alternative()
             changed = self._extractor.seen_again(known, evidence, self._outcome, alternative, self._now)
             # Its text changes with every failure; what it is about does not.
-            tx.save(changed)
+            tx.revise(known, changed)
             return changed
-        failures = len(evidence.failures)
-        if failures < self._scope.min_occurrences_for_heuristic or failures <= len(evidence.successes):
-            return None
-        made = self._with_vector(self._extractor.anti_pattern(evidence, self._alternative(), self._now))
+        made = self._extractor.anti_pattern(evidence, self._alternative(), self._now)
+        made = self._with_vector(tx, made, evidence.failures)
         tx.insert(made)
         return made
+
+    def _fails_mostly(self, tx: Transaction, evidence: Evidence | None) -> bool:
+        """Whether the lesson failed often enough for a warning, and more often than it succeeded."""
+        if evidence is None:
+            same_lesson = Compare("lesson_id", "eq", self.around.lesson_id)
+            newest = tx.values(Outcome, ("success",), self.inside, same_lesson, _NEWEST_FIRST, _EVIDENCE_READ)
+            succeeded = [success for (success,) in newest]
+        else:
+            succeeded = [seen.success for seen in evidence.outcomes]
+        failures = succeeded.count(False)
+        return failures >= self._scope.min_occurrences_for_heuristic and 2 * failures > len(succeeded)
 
     def _kept(self, tx: Transaction, known: AntiPattern | None, heuristic: Heuristic | None) -> AntiPattern | None:
         """The warning, unless the strategy has proved itself since."""
@@ -344,8 +381,19 @@ class _Step:
             if known.better_alternative is None:
                 tx.update(AntiPattern, known.id, {"better_alternative": self._outcome.strategy_used}, self.inside)
 
-    def _with_vector(self, made: Made) -> Made:
+    def _with_vector(self, tx: Transaction, made: Made, outcomes: Sequence[Seen]) -> Made:
+        if self._has_own_vectors:
+            # Whoever brings the vectors of tasks need not have the model: what is learned is found by its task.
+            return made.replace(embedding=self._vector_of(tx, most_general(outcomes).id))
         text = made.embedded_text()
         if text not in self.vectors:
             raise _NeedsVector(text)
         return made.replace(embedding=self.vectors[text])
+
+    def _vector_of(self, tx: Transaction, outcome_id: str) -> Sequence[float] | None:
+        stored = tx.get(Outcome, outcome_id, self.inside)
+        return self._outcome.embedding if stored is None or stored.embedding is None else stored.embedding
+
+
+def _has_failed(heuristic: Heuristic) -> bool:
+    return heuristic.success_count < heuristic.occurrence_count

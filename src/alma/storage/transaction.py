@@ -148,10 +148,14 @@ class Transaction(Reading):
         if found is None:
             return None
         made = changed(cast(T, found))
-        if made.key != found.key:
-            raise ValidationError(spec.kind, spec.key, made.key, "cannot be changed")
-        self._write(spec, [made], {record_id: found})
+        self.revise(found, made)
         return made
+
+    def revise(self, held: Record, made: Record) -> None:
+        """Replace a record that this transaction holds, as `lock` gives it, by what was made of it."""
+        if made.key != held.key:
+            raise ValidationError(held.spec.kind, held.spec.key, made.key, "cannot be changed")
+        self._write(held.spec, [made], {held.key: held})
 
     def increment(
         self,

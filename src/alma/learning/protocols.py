@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 from alma import clock
 from alma.embeddings.base import EmbeddingProvider
 from alma.errors import EmbeddingError, ScopeViolationError, ValidationError
-from alma.learning.forgetting import ForgettingEngine
 from alma.learning.heuristics import Evidence, HeuristicExtractor, best_alternative, most_general
 from alma.learning.lessons import (
     LessonFinder,
@@ -25,6 +24,7 @@ from alma.learning.recommendation import Recommender
 from alma.learning.strategies import contradicts
 from alma.learning.trigger import MOST_OUTCOMES, ForgettingTrigger
 from alma.learning.validation import ScopeValidator, parsed_outcome
+from alma.memory.archive import Archive
 from alma.model.governance import Attribution, AuditEvent
 from alma.model.learning import AntiPattern, Heuristic, Outcome
 from alma.model.query import Compare, Order
@@ -120,7 +120,7 @@ class LearningProtocol:
         self.clean: Cleaner = _as_it_is
         self._embedder = embedder
         self._lessons = LessonFinder(storage, index, embedder)
-        self._trigger = ForgettingTrigger(storage, ForgettingEngine(storage), most_outcomes)
+        self._trigger = ForgettingTrigger(storage, Archive(storage), most_outcomes)
         self.recommender = Recommender(storage, self._lessons.same)
 
     def learn(self, execution: Execution) -> Learned:

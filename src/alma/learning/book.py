@@ -22,7 +22,7 @@ from alma.model.scope import Scope
 from alma.model.vector import Vector
 from alma.storage.base import Capability, StorageBackend, StoredVector, Transaction
 
-MOST_TASKS = 4_096
+MOST_TASKS = 2_048
 """So many different tasks of an agent are compared with a new one, those that were met last; a constant effort."""
 MOST_RULES = 1_024
 

@@ -17,7 +17,7 @@ from alma.embeddings.base import EmbeddingProvider
 from alma.learning.book import Books, Entry, Floats, unit
 from alma.learning.strategies import contradicts, same_strategy, strategy_key
 from alma.model.learning import Heuristic, Outcome
-from alma.model.query import Compare, In
+from alma.model.query import Compare, In, Order
 from alma.model.scope import Scope
 from alma.model.text import query_terms
 from alma.model.vector import Vector
@@ -26,6 +26,8 @@ from alma.storage.nearest import cosines
 from alma.storage.transaction import Transaction
 from alma.vectors.base import VectorIndex
 
+EVIDENCE_READ = 100
+_NEWEST_FIRST = (Order("timestamp", "desc"),)
 _LOOKED_AT = 24
 _KNOWN_RULES_LOOKED_AT = 8
 _BOOKED_LOOKED_AT = 64
@@ -56,7 +58,7 @@ class Neighbourhood:
     `neighbours` are the outcomes on similar tasks, nearest first, where the store was searched for them; the lessons
     that `failed` there are known without. `tried_otherwise` says whether another strategy may have succeeded, so that
     it is worth a search. `like` is an earlier outcome that is the same but for its moment. `rules` holds the rule that
-    the lesson has become, if any, where that was looked for.
+    the lesson has become, if any, and `earlier` its other outcomes, newest first, where these were looked for.
     """
 
     lesson_id: str
@@ -66,6 +68,7 @@ class Neighbourhood:
     like: str | None = None
     position: int | None = None
     rules: Sequence[Heuristic] | None = None
+    earlier: Sequence[Seen] | None = None
 
 
 class MeaningWanted(Exception):
@@ -73,6 +76,17 @@ class MeaningWanted(Exception):
 
     def __init__(self, one: str, other: str) -> None:
         self.one, self.other = one, other
+
+
+def newest_of(tx: Transaction, scope: Scope, lesson_id: str) -> list[Seen]:
+    """The newest outcomes of a lesson, newest first, as many as count."""
+    same_lesson = Compare("lesson_id", "eq", lesson_id)
+    return list(map(Seen._make, tx.values(Outcome, Seen._fields, scope, same_lesson, _NEWEST_FIRST, EVIDENCE_READ)))
+
+
+def as_seen(outcome: Outcome) -> Seen:
+    """What counts of an outcome that is at hand."""
+    return Seen._make(getattr(outcome, name) for name in Seen._fields)
 
 
 def new_lesson_id(outcome: Outcome) -> str:
@@ -140,10 +154,12 @@ class LessonFinder:
                 rules = tx.lock(Heuristic, [entry.lesson_id], scope)
                 if rules:
                     return Neighbourhood(entry.lesson_id, like=like, rules=rules)
+                earlier = newest_of(tx, scope, entry.lesson_id)
+                if earlier:
+                    return Neighbourhood(entry.lesson_id, like=like, rules=rules, earlier=earlier)
                 stored = tx.values(Outcome, ("lesson_id",), scope, Compare("id", "eq", entry.id))
-                lesson = stored[0][0] if stored else None
-                if lesson is not None:
-                    return Neighbourhood(lesson, like=like, rules=rules if lesson == entry.lesson_id else None)
+                if stored and stored[0][0] is not None:
+                    return Neighbourhood(stored[0][0], like=like)
                 self._books.drop(scope, entry)
         return None
 

@@ -12,12 +12,15 @@ from alma.embeddings.base import EmbeddingProvider
 from alma.errors import EmbeddingError, ScopeViolationError, ValidationError
 from alma.learning.heuristics import Evidence, HeuristicExtractor, best_alternative, most_general
 from alma.learning.lessons import (
+    EVIDENCE_READ,
     LessonFinder,
     MeaningWanted,
     Neighbourhood,
     Seen,
     anti_pattern_id,
+    as_seen,
     in_lesson,
+    newest_of,
     scope_of,
 )
 from alma.learning.recommendation import Recommender
@@ -40,7 +43,6 @@ _log = logging.getLogger("alma.learning")
 Made = TypeVar("Made", Heuristic, AntiPattern)
 Cleaner = Callable[[Outcome], tuple[Outcome, Sequence[Masked]]]
 
-_EVIDENCE_READ = 100
 _WELL_KNOWN = 0.7
 _NEWEST_FIRST = (Order("timestamp", "desc"),)
 
@@ -283,9 +285,12 @@ class _Step:
     # ------------------------------------------------------------------ CHECK
 
     def _evidence(self, tx: Transaction) -> Evidence:
-        same_lesson = Compare("lesson_id", "eq", self.around.lesson_id)
-        newest = tx.values(Outcome, Seen._fields, self.inside, same_lesson, _NEWEST_FIRST, _EVIDENCE_READ)
-        return Evidence(self._outcome, self.around.lesson_id, [Seen._make(row) for row in reversed(newest)])
+        lesson, earlier = self.around.lesson_id, self.around.earlier
+        if earlier is None:
+            newest = newest_of(tx, self.inside, lesson)
+        else:
+            newest = [as_seen(self._outcome), *earlier][:EVIDENCE_READ]
+        return Evidence(self._outcome, lesson, newest[::-1])
 
     def _new_heuristic(self, tx: Transaction, evidence: Evidence) -> Heuristic | None:
         least = self._scope.min_occurrences_for_heuristic
@@ -350,7 +355,7 @@ class _Step:
         """Whether the lesson failed often enough for a warning, and more often than it succeeded."""
         if evidence is None:
             same_lesson = Compare("lesson_id", "eq", self.around.lesson_id)
-            newest = tx.values(Outcome, ("success",), self.inside, same_lesson, _NEWEST_FIRST, _EVIDENCE_READ)
+            newest = tx.values(Outcome, ("success",), self.inside, same_lesson, _NEWEST_FIRST, EVIDENCE_READ)
             succeeded = [success for (success,) in newest]
         else:
             succeeded = [seen.success for seen in evidence.outcomes]

@@ -97,6 +97,15 @@ def test_a_rule_that_another_process_wrote_is_strengthened(tmp_path: Path) -> No
         assert learn(one, 2, 5, "restart the queue", True) != rule.id
 
 
+def test_a_lesson_that_was_merged_into_another_is_not_begun_again(tmp_path: Path) -> None:
+    with opened(tmp_path / "alma.db") as one, opened(tmp_path / "alma.db") as other:
+        fill_book(one)
+        lesson = learn(one, 1, 5, "restart the queue", True)
+        merged = [each for each in other.storage.find(Outcome, SHOP) if each.lesson_id == lesson]
+        other.storage.save_many(each.replace(lesson_id="the lesson that stays") for each in merged)
+        assert learn(one, 2, 5, "restart the queue", True) == "the lesson that stays"
+
+
 def test_threads_that_remember_make_one_heuristic(tmp_path: Path) -> None:
     with opened(tmp_path / "alma.db") as alma, ThreadPoolExecutor(4) as threads:
         fill_book(alma)

@@ -29,6 +29,7 @@ def measured(folder: Path, size: int) -> Iterator[dict[str, Any]]:
         for vectors, count in (("given", 1000), ("local model", 200)):
             yield _row(size, "similar to earlier ones", vectors, _speed(alma, count, vectors, _similar))
             yield _row(size, "on ever new tasks", vectors, _speed(alma, count, vectors, _new))
+        yield _row(size, "unlike any other", "given", _speed(alma, 1000, "given", _new, topics=10**9))
 
 
 def _row(size: int, outcomes: str, vectors: str, per_second: float) -> dict[str, Any]:
@@ -52,8 +53,9 @@ def _fill(alma: ALMA, size: int) -> None:
         )
 
 
-def _speed(alma: ALMA, count: int, vectors: str, task: Callable[[int], str]) -> float:
-    told = [(task(n), random.choice(_STRATEGIES), n % 4 > 0, _vector(n % 50)) for n in range(count)]
+def _speed(alma: ALMA, count: int, vectors: str, task: Callable[[int], str], topics: int = 50) -> float:
+    topic = random.randrange(topics)
+    told = [(task(n), random.choice(_STRATEGIES), n % 4 > 0, _vector((topic + n) % topics)) for n in range(count)]
     for text, strategy, success, vector in told[:10]:
         alma.learn("agent", text, success, strategy, embedding=vector if vectors == "given" else None)
     started = time.perf_counter()

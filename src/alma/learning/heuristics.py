@@ -66,16 +66,18 @@ class HeuristicExtractor:
         """The rule after one more outcome."""
         belief = self.current_belief(heuristic, now).seen(float(outcome.success))
         won, lost = ((outcome,), ()) if outcome.success else ((), (outcome,))
-        return heuristic.replace(
-            confidence=belief.mean,
-            weight_for=belief.weight_for,
-            weight_against=belief.weight_against,
-            occurrence_count=heuristic.occurrence_count + 1,
-            success_count=heuristic.success_count + int(outcome.success),
-            outcomes_for=_named(won, heuristic.outcomes_for),
-            outcomes_against=_named(lost, heuristic.outcomes_against),
-            last_validated=now,
-        )
+        changes = {
+            "confidence": belief.mean,
+            "weight_for": belief.weight_for,
+            "weight_against": belief.weight_against,
+            "occurrence_count": heuristic.occurrence_count + 1,
+            "success_count": heuristic.success_count + int(outcome.success),
+            "outcomes_for": _named(won, heuristic.outcomes_for),
+            "outcomes_against": _named(lost, heuristic.outcomes_against),
+            "last_validated": now,
+        }
+        # It is done for every outcome, and what is made of checked numbers need not be checked again.
+        return Heuristic.trusted({**heuristic.values(), **changes})
 
     def current_belief(self, heuristic: Heuristic, now: datetime) -> Belief:
         """What the evidence of a rule says today; what was written by hand counts by its own numbers."""
@@ -123,7 +125,12 @@ class HeuristicExtractor:
 
 def condition_of(outcomes: Iterable[Seen]) -> str:
     """The task that stands for similar ones: the shortest, being the most general."""
-    return min((outcome.task_description for outcome in outcomes), key=lambda text: (len(text), text))
+    return most_general(outcomes).task_description
+
+
+def most_general(outcomes: Iterable[Seen]) -> Seen:
+    """The outcome on the shortest task."""
+    return min(outcomes, key=lambda seen: (len(seen.task_description), seen.task_description))
 
 
 def why_bad(evidence: Evidence, failed: int | None = None) -> str:

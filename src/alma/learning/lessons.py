@@ -7,27 +7,33 @@ the lesson becomes, so that there is never a second one.
 from __future__ import annotations
 
 import hashlib
-import threading
-from collections import OrderedDict, deque
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import lru_cache
 from typing import NamedTuple
 
 from alma.embeddings.base import EmbeddingProvider
-from alma.learning.strategies import same_strategy, strategy_key
+from alma.learning.book import Books, Entry, Floats, unit
+from alma.learning.strategies import contradicts, same_strategy, strategy_key
 from alma.model.learning import Heuristic, Outcome
-from alma.model.query import In
+from alma.model.query import Compare, In, Order
 from alma.model.scope import Scope
 from alma.model.text import query_terms
 from alma.model.vector import Vector
 from alma.storage.base import StorageBackend
 from alma.storage.nearest import cosines
+from alma.storage.transaction import Transaction
 from alma.vectors.base import VectorIndex
 
+EVIDENCE_READ = 100
+_NEWEST_FIRST = (Order("timestamp", "desc"),)
 _LOOKED_AT = 24
 _KNOWN_RULES_LOOKED_AT = 8
-_STRATEGIES_REMEMBERED, _TASKS_REMEMBERED = 500, 32
+_BOOKED_LOOKED_AT = 64
+_PAIRS_REMEMBERED = 8_192
+# From so high a cosine on, two tasks are one.
+_SAME_TASK = 0.95
 # How alike two tasks are that the same strategy is compared on, by meaning, or by words where there are no vectors.
 _SIMILAR_TASKS, _SIMILAR_TASKS_OF_A_TYPE, _SIMILAR_WORDS = 0.65, 0.5, 0.5
 
@@ -47,13 +53,40 @@ class Seen(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Neighbourhood:
-    """What is known around a new outcome: its lesson, and the outcomes on similar tasks, nearest first.
+    """What is known around a new outcome: its lesson, and what happened on similar tasks.
 
-    A success of a lesson that was met just before says nothing new about its neighbours, so they are left out.
+    `neighbours` are the outcomes on similar tasks, nearest first, where the store was searched for them; the lessons
+    that `failed` there are known without. `tried_otherwise` says whether another strategy may have succeeded, so that
+    it is worth a search. `like` is an earlier outcome that is the same but for its moment. `rules` holds the rule that
+    the lesson has become, if any, and `earlier` its other outcomes, newest first, where these were looked for.
     """
 
     lesson_id: str
-    neighbours: Sequence[Seen] = ()
+    neighbours: Sequence[Seen] | None = None
+    failed: frozenset[str] = frozenset()
+    tried_otherwise: bool = True
+    like: str | None = None
+    position: int | None = None
+    rules: Sequence[Heuristic] | None = None
+    earlier: Sequence[Seen] | None = None
+
+
+class MeaningWanted(Exception):
+    """Whether two strategies are the same depends on what they mean, and that is not known yet."""
+
+    def __init__(self, one: str, other: str) -> None:
+        self.one, self.other = one, other
+
+
+def newest_of(tx: Transaction, scope: Scope, lesson_id: str) -> list[Seen]:
+    """The newest outcomes of a lesson, newest first, as many as count."""
+    same_lesson = Compare("lesson_id", "eq", lesson_id)
+    return list(map(Seen._make, tx.values(Outcome, Seen._fields, scope, same_lesson, _NEWEST_FIRST, EVIDENCE_READ)))
+
+
+def as_seen(outcome: Outcome) -> Seen:
+    """What counts of an outcome that is at hand."""
+    return Seen._make(getattr(outcome, name) for name in Seen._fields)
 
 
 def new_lesson_id(outcome: Outcome) -> str:
@@ -65,6 +98,11 @@ def new_lesson_id(outcome: Outcome) -> str:
         strategy_key(outcome.task_description),
     )
     return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()[:32]
+
+
+def in_lesson(outcome: Outcome, lesson_id: str) -> Outcome:
+    """The outcome as evidence for a lesson; everything else of it was checked already."""
+    return Outcome.trusted({**outcome.values(), "lesson_id": lesson_id})
 
 
 def anti_pattern_id(lesson_id: str) -> str:
@@ -79,31 +117,123 @@ class LessonFinder:
         self._storage = storage
         self._index = index
         self._embedder = embedder
-        self._recent = _RecentLessons()
+        self._books = Books(storage)
+        self._by_their_words = lru_cache(maxsize=_PAIRS_REMEMBERED)(_same_by_words)
+        self._by_meaning: dict[tuple[str, str], bool] = {}
 
-    def around(self, outcome: Outcome) -> Neighbourhood:
-        """The lesson of an outcome, new or known, and what happened on similar tasks."""
-        familiar = self._recent.lesson_of(outcome)
-        if familiar is not None:
-            return Neighbourhood(familiar, () if outcome.success else self._neighbours(outcome))
-        found = self._searched(outcome)
-        self._recent.note(outcome, found.lesson_id)
-        return found
+    def known(self, tx: Transaction, outcome: Outcome) -> Neighbourhood | None:
+        """The lesson of an outcome, if the book of its agent knows it, or that it is a new one; inside a transaction.
 
-    def _searched(self, outcome: Outcome) -> Neighbourhood:
-        neighbours = self._neighbours(outcome)
+        None says that only `searched` can tell.
+        """
+        if not isinstance(outcome.embedding, Vector) or not tx.writable:
+            return None
+        scope, vector = scope_of(outcome), unit(outcome.embedding)
+        found, complete = self._books.near(tx, scope, vector, _SIMILAR_TASKS_OF_A_TYPE, _BOOKED_LOOKED_AT)
+        near = [each for each in found if each[0] >= _threshold(outcome.task_type, each[1].task_type)]
+        around = self._booked_lesson(tx, scope, outcome.strategy_used or "", near)
+        if around is None:
+            if not complete:
+                return None
+            around = Neighbourhood(self._booked_rule(tx, scope, outcome, vector) or new_lesson_id(outcome))
+        others = [entry for _, entry in near if entry.lesson_id != around.lesson_id]
+        return replace(
+            around,
+            failed=frozenset(entry.lesson_id for entry in others if entry.failed),
+            tried_otherwise=not complete or any(entry.succeeded for entry in others),
+            position=self._books.position,
+        )
+
+    def _booked_lesson(
+        self, tx: Transaction, scope: Scope, strategy: str, near: Sequence[tuple[float, Entry]]
+    ) -> Neighbourhood | None:
+        """The lesson of the nearest task with this strategy; lessons are merged, outcomes archived: the store says."""
+        for cosine, entry in near:
+            if self._same_by_now(strategy, entry.strategy):
+                like = entry.id if cosine >= _SAME_TASK and entry.strategy == strategy else None
+                rules = tx.lock(Heuristic, [entry.lesson_id], scope)
+                if rules:
+                    return Neighbourhood(entry.lesson_id, like=like, rules=rules)
+                earlier = newest_of(tx, scope, entry.lesson_id)
+                if earlier:
+                    return Neighbourhood(entry.lesson_id, like=like, rules=rules, earlier=earlier)
+                stored = tx.values(Outcome, ("lesson_id",), scope, Compare("id", "eq", entry.id))
+                if stored and stored[0][0] is not None:
+                    return Neighbourhood(stored[0][0], like=like)
+                self._books.drop(scope, entry)
+        return None
+
+    def _booked_rule(self, tx: Transaction, scope: Scope, outcome: Outcome, vector: Floats) -> str | None:
+        for _, entry in self._books.rules_near(scope, vector, _SIMILAR_TASKS_OF_A_TYPE, _KNOWN_RULES_LOOKED_AT):
+            if self._same_by_now(outcome.strategy_used or "", entry.strategy):
+                if tx.values(Heuristic, ("id",), scope, Compare("id", "eq", entry.id)):
+                    return entry.id
+                self._books.drop(scope, entry)
+        return None
+
+    def opposed(self, tx: Transaction, outcome: Outcome, strategy: str) -> list[Heuristic] | None:
+        """The rules for tasks like this one that say the opposite; None where only a search can tell."""
+        scope = scope_of(outcome)
+        if not isinstance(outcome.embedding, Vector) or not self._books.is_complete(scope):
+            return None
+        near = self._books.rules_near(scope, unit(outcome.embedding), _SIMILAR_TASKS_OF_A_TYPE, _KNOWN_RULES_LOOKED_AT)
+        rivals = [entry.id for _, entry in near if contradicts(strategy, entry.strategy)]
+        return tx.get_many(Heuristic, rivals, scope) if rivals else []
+
+    def searched(self, outcome: Outcome) -> Neighbourhood:
+        """The lesson of an outcome, new or known, and what happened on similar tasks, from the whole store."""
+        self._books.searched(scope_of(outcome))
+        neighbours = self.neighbours(outcome)
         strategy = outcome.strategy_used or ""
-        for seen in neighbours:
-            if seen.lesson_id is not None and self.same(strategy, seen.strategy_used or ""):
-                return Neighbourhood(seen.lesson_id, neighbours)
-        return Neighbourhood(self._known_rule(outcome) or new_lesson_id(outcome), neighbours)
+        known = (seen.lesson_id for seen in neighbours if self.same(strategy, seen.strategy_used or ""))
+        lesson = next(filter(None, known), None) or self._known_rule(outcome) or new_lesson_id(outcome)
+        failed = {seen.lesson_id for seen in neighbours if not seen.success and seen.lesson_id} - {lesson}
+        return Neighbourhood(lesson, neighbours, frozenset(failed))
+
+    def must_search(self, outcome: Outcome) -> bool:
+        """Whether there is no use in asking the book, because nothing of this agent is in it."""
+        if not isinstance(outcome.embedding, Vector) or self._storage.is_writing:
+            return True
+        return self._books.of(scope_of(outcome)).is_empty
+
+    def written(self, tx: Transaction) -> int | None:
+        """How far the store is written at the end of a transaction, to be told to `note`."""
+        return self._books.end_of_feed(tx)
+
+    def note(self, outcome: Outcome, around: Neighbourhood, written: int | None) -> None:
+        """Remember an outcome that was committed, so that the next one like it is known without a search."""
+        if isinstance(outcome.embedding, Vector) and not self._storage.is_writing:
+            entry = Entry(
+                outcome.id,
+                outcome.strategy_used or "",
+                around.lesson_id,
+                outcome.task_type,
+                outcome.success,
+                not outcome.success,
+            )
+            vector = unit(outcome.embedding)
+            self._books.note(scope_of(outcome), vector, entry, around.like, around.position, written)
 
     def same(self, one: str, other: str) -> bool:
         """Whether two strategies are the same, in words or by meaning."""
-        if same_strategy(one, other):
-            return True
-        # Most pairs are different whatever they mean, and meaning costs most to find out.
-        return same_strategy(one, other, 1.0) and same_strategy(one, other, self.cosine(one, other))
+        by_words = self._by_their_words(one, other)
+        if by_words is not None:
+            return by_words
+        known = self._by_meaning.get((one, other))
+        if known is None:
+            known = same_strategy(one, other, self.cosine(one, other))
+            if len(self._by_meaning) >= _PAIRS_REMEMBERED:
+                self._by_meaning.clear()
+            self._by_meaning[one, other] = known
+        return known
+
+    def _same_by_now(self, one: str, other: str) -> bool:
+        """Like `same`, but nothing is embedded while others wait to write."""
+        by_words = self._by_their_words(one, other)
+        known = self._by_meaning.get((one, other)) if by_words is None else by_words
+        if known is None:
+            raise MeaningWanted(one, other)
+        return known
 
     def cosine(self, one: str, other: str) -> float | None:
         """How alike two texts are by meaning; unknown where they cannot be embedded."""
@@ -112,7 +242,8 @@ class LessonFinder:
         left, right = self._embedder.encode_batch([one, other])
         return cosines(left, [right.to_bytes()])[0]
 
-    def _neighbours(self, outcome: Outcome) -> list[Seen]:
+    def neighbours(self, outcome: Outcome) -> list[Seen]:
+        """The outcomes on tasks like this one, nearest first, from the whole store."""
         vector = outcome.embedding
         if vector is None:
             return self._by_words(outcome)
@@ -149,42 +280,11 @@ class LessonFinder:
         return self._storage.get_many(Heuristic, likely, scope_of(outcome))
 
 
-class _RecentLessons:
-    """The lessons that outcomes were evidence for lately: most outcomes are like one that came just before.
-
-    It only proposes. What a lesson holds is read from the storage, where another process may have changed it.
-    """
-
-    def __init__(self) -> None:
-        self._known: OrderedDict[tuple[Scope, str], deque[tuple[bytes, str | None, str]]] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def lesson_of(self, outcome: Outcome) -> str | None:
-        if not isinstance(outcome.embedding, Vector):
-            return None
-        with self._lock:
-            known = list(self._known.get(_doing(outcome), ()))
-        if not known:
-            return None
-        similarities = cosines(outcome.embedding, [vector for vector, _, _ in known])
-        for similarity, (_, task_type, lesson_id) in zip(similarities, known, strict=True):
-            if similarity >= _threshold(outcome.task_type, task_type):
-                return lesson_id
-        return None
-
-    def note(self, outcome: Outcome, lesson_id: str) -> None:
-        if not isinstance(outcome.embedding, Vector):
-            return
-        with self._lock:
-            known = self._known.setdefault(_doing(outcome), deque(maxlen=_TASKS_REMEMBERED))
-            known.appendleft((outcome.embedding.to_bytes(), outcome.task_type, lesson_id))
-            self._known.move_to_end(_doing(outcome))
-            if len(self._known) > _STRATEGIES_REMEMBERED:
-                self._known.popitem(last=False)
-
-
-def _doing(outcome: Outcome) -> tuple[Scope, str]:
-    return scope_of(outcome), strategy_key(outcome.strategy_used or "")
+def _same_by_words(one: str, other: str) -> bool | None:
+    """Whether two strategies are the same, as far as words tell; most pairs are different whatever they mean."""
+    if one == other or same_strategy(one, other):
+        return True
+    return None if same_strategy(one, other, 1.0) else False
 
 
 def _threshold(one: str | None, other: str | None) -> float:
@@ -194,7 +294,12 @@ def _threshold(one: str | None, other: str | None) -> float:
 
 def scope_of(outcome: Outcome) -> Scope:
     """Where an outcome is compared with others: its agent's in its project."""
-    return Scope(project_id=outcome.project_id, agent=outcome.agent)
+    return _scope(outcome.project_id, outcome.agent)
+
+
+@lru_cache(maxsize=1024)
+def _scope(project_id: str, agent: str) -> Scope:
+    return Scope(project_id=project_id, agent=agent)
 
 
 def _overlap(words: set[str], others: Iterable[str]) -> float:

@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from alma import clock
 from alma.embeddings.base import EmbeddingProvider
 from alma.errors import EmbeddingError, ScopeViolationError, ValidationError
-from alma.learning.forgetting import ForgettingEngine
-from alma.learning.heuristics import Evidence, HeuristicExtractor, best_alternative
-from alma.learning.lessons import LessonFinder, Neighbourhood, Seen, anti_pattern_id, scope_of
+from alma.learning.heuristics import Evidence, HeuristicExtractor, best_alternative, most_general
+from alma.learning.lessons import (
+    EVIDENCE_READ,
+    LessonFinder,
+    MeaningWanted,
+    Neighbourhood,
+    Seen,
+    anti_pattern_id,
+    as_seen,
+    in_lesson,
+    newest_of,
+    scope_of,
+)
 from alma.learning.recommendation import Recommender
 from alma.learning.strategies import contradicts
 from alma.learning.trigger import MOST_OUTCOMES, ForgettingTrigger
 from alma.learning.validation import ScopeValidator, parsed_outcome
+from alma.memory.archive import Archive
 from alma.model.governance import Attribution, AuditEvent
 from alma.model.learning import AntiPattern, Heuristic, Outcome
 from alma.model.query import Compare, Order
@@ -32,7 +43,6 @@ _log = logging.getLogger("alma.learning")
 Made = TypeVar("Made", Heuristic, AntiPattern)
 Cleaner = Callable[[Outcome], tuple[Outcome, Sequence[Masked]]]
 
-_EVIDENCE_READ = 100
 _WELL_KNOWN = 0.7
 _NEWEST_FIRST = (Order("timestamp", "desc"),)
 
@@ -85,12 +95,12 @@ class _NeedsVector(Exception):
         self.text = text
 
 
-@dataclass
-class _Prepared:
-    """What is made ready outside of the transaction for a rule that is about to be made: vectors, and similar rules."""
+class _NeedsRules(Exception):
+    """The rules for similar tasks have to be searched in the store before a new one joins them."""
 
-    vectors: dict[str, Vector | None] = field(default_factory=dict)
-    rules: Sequence[Heuristic] = ()
+
+class _NeedsSearch(Exception):
+    """What was tried on similar tasks has to be searched in the store, which takes too long to make others wait."""
 
 
 class LearningProtocol:
@@ -112,7 +122,7 @@ class LearningProtocol:
         self.clean: Cleaner = _as_it_is
         self._embedder = embedder
         self._lessons = LessonFinder(storage, index, embedder)
-        self._trigger = ForgettingTrigger(storage, ForgettingEngine(storage), most_outcomes)
+        self._trigger = ForgettingTrigger(storage, Archive(storage), most_outcomes)
         self.recommender = Recommender(storage, self._lessons.same)
 
     def learn(self, execution: Execution) -> Learned:
@@ -120,20 +130,27 @@ class LearningProtocol:
         success = parsed_outcome(execution.outcome)
         scope = self._validate(execution)
         outcome, notes = self._outcome(execution, success)
-        around = self._lessons.around(outcome)
-        outcome = outcome.replace(lesson_id=around.lesson_id)
         by = Attribution(agent=execution.agent, reason="learned from an outcome")
-        prepared = _Prepared()
+        step = _Step(self.extractor, self._lessons, scope, outcome, has_own_vectors=execution.embedding is not None)
+        if self._lessons.must_search(outcome):
+            step.searched = self._lessons.searched(outcome)
         while True:
-            step = _Step(self, scope, outcome, around, prepared)
             try:
                 learned = self.storage.write(step.commit, by)
             except _NeedsVector as needed:
-                prepared.vectors[needed.text] = self._vector_of(needed.text)
-                prepared.rules = self._lessons.rules_near(outcome)
-                continue
-            self._trigger.learned(scope_of(outcome))
-            return Learned(learned.outcome, learned.heuristic, learned.anti_pattern, (*notes, *learned.notes))
+                step.vectors[needed.text] = self._vector_of(needed.text)
+                step.rules = self._lessons.rules_near(outcome)
+            except _NeedsRules:
+                step.rules = self._lessons.rules_near(outcome)
+            except _NeedsSearch:
+                step.searched = self._lessons.searched(outcome)
+            except MeaningWanted as wanted:
+                self._lessons.same(wanted.one, wanted.other)
+            else:
+                break
+        self._lessons.note(learned.outcome, step.around, step.written)
+        self._trigger.learned(step.inside)
+        return Learned(learned.outcome, learned.heuristic, learned.anti_pattern, (*notes, *learned.notes))
 
     def is_same_strategy(self, one: str, other: str) -> bool:
         """Whether two texts say to do the same thing."""
@@ -207,46 +224,73 @@ class LearningProtocol:
 
 
 class _Step:
-    """One attempt to commit an outcome and what it teaches, inside a transaction."""
+    """One outcome and what it teaches, to be committed; what takes long is made ready between two attempts."""
 
     def __init__(
         self,
-        protocol: LearningProtocol,
+        extractor: HeuristicExtractor,
+        lessons: LessonFinder,
         scope: MemoryScope,
         outcome: Outcome,
-        around: Neighbourhood,
-        prepared: _Prepared,
+        *,
+        has_own_vectors: bool,
     ) -> None:
-        self._protocol = protocol
-        self._extractor = protocol.extractor
+        self._extractor = extractor
+        self._lessons = lessons
         self._scope = scope
         self._outcome = outcome
-        self._around = around
-        self._prepared = prepared
-        self._inside = scope_of(outcome)
+        self._has_own_vectors = has_own_vectors
+        self.inside = scope_of(outcome)
         self._now = clock.now()
         self._notes: list[str] = []
+        # What is made ready outside: a search of the store, vectors for new records, and the rules they could oppose.
+        self.searched: Neighbourhood | None = None
+        self.vectors: dict[str, Vector | None] = {}
+        self.rules: Sequence[Heuristic] | None = None
+        self.around: Neighbourhood
+        self.written: int | None = None
 
     def commit(self, tx: Transaction) -> Learned:
         """CHECK, COMPARE and COMMIT: all of it becomes visible together."""
         self._notes.clear()
-        tx.save(self._outcome)
+        self.around = self._lesson(tx)
+        self._outcome = in_lesson(self._outcome, self.around.lesson_id)
+        tx.add(self._outcome)
         evidence: Evidence | None = None
-        heuristic = tx.change(Heuristic, self._around.lesson_id, self._inside, self._strengthened)
+        heuristic = self._strengthened(tx)
         if heuristic is None:
             evidence = self._evidence(tx)
             heuristic = self._new_heuristic(tx, evidence)
-        return Learned(self._outcome, heuristic, self._anti_pattern(tx, heuristic, evidence), tuple(self._notes))
+        warning = self._anti_pattern(tx, heuristic, evidence)
+        self.written = self._lessons.written(tx)
+        return Learned(self._outcome, heuristic, warning, tuple(self._notes))
 
-    def _strengthened(self, known: Heuristic) -> Heuristic:
-        return self._extractor.strengthened(known, self._outcome, self._now)
+    def _lesson(self, tx: Transaction) -> Neighbourhood:
+        around = self.searched or self._lessons.known(tx, self._outcome)
+        if around is None:
+            raise _NeedsSearch
+        return around
+
+    def _strengthened(self, tx: Transaction) -> Heuristic | None:
+        """The rule that the lesson is already, after this outcome, which may weaken it as well."""
+        rules = self.around.rules
+        if rules is None:
+            rules = tx.lock(Heuristic, [self.around.lesson_id], self.inside)
+        if not rules:
+            return None
+        changed = self._extractor.strengthened(rules[0], self._outcome, self._now)
+        tx.revise(rules[0], changed)
+        return changed
 
     # ------------------------------------------------------------------ CHECK
 
     def _evidence(self, tx: Transaction) -> Evidence:
-        same_lesson = Compare("lesson_id", "eq", self._around.lesson_id)
-        newest = tx.values(Outcome, Seen._fields, self._inside, same_lesson, _NEWEST_FIRST, _EVIDENCE_READ)
-        return Evidence(self._outcome, self._around.lesson_id, [Seen._make(row) for row in reversed(newest)])
+        lesson, earlier = self.around.lesson_id, self.around.earlier
+        if earlier is None:
+            newest = newest_of(tx, self.inside, lesson)
+        else:
+            newest = [as_seen(self._outcome), *earlier][:EVIDENCE_READ]
+        return Evidence(self._outcome, lesson, newest[::-1])
 
     def _new_heuristic(self, tx: Transaction, evidence: Evidence) -> Heuristic | None:
         least = self._scope.min_occurrences_for_heuristic
@@ -255,17 +299,20 @@ class _Step:
         made = self._extractor.heuristic(evidence, self._now)
         if made.confidence <= 0.5:
             return None
-        made = self._with_vector(made)
-        if self._is_contradicted(made):
+        made = self._with_vector(tx, made, evidence.outcomes)
+        if self._is_contradicted(tx, made):
             return None
         tx.insert(made)
         return made
 
     # ------------------------------------------------------------------ COMPARE
 
-    def _is_contradicted(self, made: Heuristic) -> bool:
+    def _is_contradicted(self, tx: Transaction, made: Heuristic) -> bool:
         """Whether a rule that says the opposite is known better than this one."""
-        for known in self._prepared.rules:
+        rules = self._lessons.opposed(tx, self._outcome, made.strategy) if self.rules is None else self.rules
+        if rules is None:
+            raise _NeedsRules
+        for known in rules:
             if not contradicts(made.strategy, known.strategy):
                 continue
             ours, theirs = (self._extractor.current_belief(rule, self._now).lower_bound for rule in (made, known))
@@ -280,52 +327,78 @@ class _Step:
     def _anti_pattern(
         self, tx: Transaction, heuristic: Heuristic | None, evidence: Evidence | None
     ) -> AntiPattern | None:
-        locked = tx.lock(AntiPattern, [anti_pattern_id(self._around.lesson_id)], self._inside)
-        known = locked[0] if locked else None
+        own = anti_pattern_id(self.around.lesson_id)
+        # Warnings of similar tasks are told what did succeed, where they know nothing yet.
+        others = [anti_pattern_id(lesson) for lesson in self.around.failed] if self._outcome.success else []
+        # There is no warning of a rule that never failed.
+        wanted = others if heuristic is not None and not _has_failed(heuristic) else [own, *others]
+        warnings = {warning.id: warning for warning in tx.lock(AntiPattern, wanted, self.inside)} if wanted else {}
+        known = warnings.pop(own, None)
         if self._outcome.success:
-            self._offer_alternative(tx)
+            self._offer_alternative(tx, warnings.values())
             return self._kept(tx, known, heuristic)
+        if known is None and not self._fails_mostly(tx, evidence):
+            return None
         evidence = evidence or self._evidence(tx)
         if known is not None:
             alternative = known.better_alternative or self._alternative()
             changed = self._extractor.seen_again(known, evidence, self._outcome, alternative, self._now)
             # Its text changes with every failure; what it is about does not.
-            tx.save(changed)
+            tx.revise(known, changed)
             return changed
-        failures = len(evidence.failures)
-        if failures < self._scope.min_occurrences_for_heuristic or failures <= len(evidence.successes):
-            return None
-        made = self._with_vector(self._extractor.anti_pattern(evidence, self._alternative(), self._now))
+        made = self._extractor.anti_pattern(evidence, self._alternative(), self._now)
+        made = self._with_vector(tx, made, evidence.failures)
         tx.insert(made)
         return made
+
+    def _fails_mostly(self, tx: Transaction, evidence: Evidence | None) -> bool:
+        """Whether the lesson failed often enough for a warning, and more often than it succeeded."""
+        if evidence is None:
+            same_lesson = Compare("lesson_id", "eq", self.around.lesson_id)
+            newest = tx.values(Outcome, ("success",), self.inside, same_lesson, _NEWEST_FIRST, EVIDENCE_READ)
+            succeeded = [success for (success,) in newest]
+        else:
+            succeeded = [seen.success for seen in evidence.outcomes]
+        failures = succeeded.count(False)
+        return failures >= self._scope.min_occurrences_for_heuristic and 2 * failures > len(succeeded)
 
     def _kept(self, tx: Transaction, known: AntiPattern | None, heuristic: Heuristic | None) -> AntiPattern | None:
         """The warning, unless the strategy has proved itself since."""
         if known is None or heuristic is None or heuristic.confidence <= 0.5:
             return known
-        tx.delete(AntiPattern, [known.id], self._inside)
+        tx.delete(AntiPattern, [known.id], self.inside)
         self._notes.append(f"anti-pattern {known.id} is withdrawn: the strategy succeeds by now")
         return None
 
     def _alternative(self) -> str | None:
+        if self.around.neighbours is None:
+            if not self.around.tried_otherwise:
+                return None
+            raise _NeedsSearch
         return best_alternative(
-            self._around.neighbours,
-            lambda other: other.lesson_id == self._around.lesson_id,
+            self.around.neighbours,
+            lambda other: other.lesson_id == self.around.lesson_id,
             lambda outcomes: self._extractor.belief(outcomes, self._now),
         )
 
-    def _offer_alternative(self, tx: Transaction) -> None:
-        """Tell the warnings of similar tasks what did succeed, where they know nothing yet."""
-        failed = {seen.lesson_id for seen in self._around.neighbours if not seen.success and seen.lesson_id}
-        failed.discard(self._around.lesson_id)
-        if not failed:
-            return
-        for known in tx.get_many(AntiPattern, [anti_pattern_id(lesson) for lesson in failed], self._inside):
+    def _offer_alternative(self, tx: Transaction, warnings: Iterable[AntiPattern]) -> None:
+        for known in warnings:
             if known.better_alternative is None:
-                tx.update(AntiPattern, known.id, {"better_alternative": self._outcome.strategy_used}, self._inside)
+                tx.update(AntiPattern, known.id, {"better_alternative": self._outcome.strategy_used}, self.inside)
 
-    def _with_vector(self, made: Made) -> Made:
+    def _with_vector(self, tx: Transaction, made: Made, outcomes: Sequence[Seen]) -> Made:
+        if self._has_own_vectors:
+            # Whoever brings the vectors of tasks need not have the model: what is learned is found by its task.
+            return made.replace(embedding=self._vector_of(tx, most_general(outcomes).id))
         text = made.embedded_text()
-        if text not in self._prepared.vectors:
+        if text not in self.vectors:
             raise _NeedsVector(text)
-        return made.replace(embedding=self._prepared.vectors[text])
+        return made.replace(embedding=self.vectors[text])
+
+    def _vector_of(self, tx: Transaction, outcome_id: str) -> Sequence[float] | None:
+        stored = tx.get(Outcome, outcome_id, self.inside)
+        return self._outcome.embedding if stored is None or stored.embedding is None else stored.embedding
+
+
+def _has_failed(heuristic: Heuristic) -> bool:
+    return heuristic.success_count < heuristic.occurrence_count

@@ -5,38 +5,64 @@ from __future__ import annotations
 import threading
 from collections import Counter
 
-from alma.learning.forgetting import ForgettingEngine, PruneSummary
-from alma.learning.policy import PrunePolicy
+from alma.learning.policy import PruneReason
+from alma.learning.vitals import is_pinned
+from alma.memory.archive import Archive
+from alma.model.archive import ArchiveCause
 from alma.model.governance import Attribution
 from alma.model.learning import Outcome
+from alma.model.query import Order
 from alma.model.scope import Scope
 from alma.storage.base import StorageBackend
 
-MOST_OUTCOMES = 100_000
+MOST_OUTCOMES = 250_000
 # Counting is cheap, but not free; in between nothing much can have changed.
 _LOOK_EVERY = 500
-# Some room at once, so that not every look archives a handful.
-_ROOM = 0.95
+_AT_ONCE = 50
+# Twice as many as can have come since the last look, so that a store that had far too many gets there too.
+_MOST_AT_A_LOOK = 1_000
+_OLDEST_FIRST = (Order("timestamp"),)
 
 
 class ForgettingTrigger:
-    """Archives the outcomes that are worth least once there are too many; the rules made from them stay."""
+    """Archives the outcomes that are worth least once there are too many; the rules made from them stay.
 
-    def __init__(self, storage: StorageBackend, engine: ForgettingEngine, most_outcomes: int = MOST_OUTCOMES) -> None:
+    All outcomes are worth the same but for their age, so the oldest go, some at each look: nobody who learns waits
+    until all of a large store was gone through.
+    """
+
+    def __init__(self, storage: StorageBackend, archive: Archive, most_outcomes: int = MOST_OUTCOMES) -> None:
         self._storage = storage
-        self._engine = engine
+        self._archive = archive
         self._most = most_outcomes
         self._learned: Counter[Scope] = Counter()
         self._lock = threading.Lock()
 
-    def learned(self, scope: Scope) -> PruneSummary | None:
-        """Note that something was learned inside this scope; gives what was forgotten because of it."""
+    def learned(self, scope: Scope) -> int:
+        """Note that something was learned inside this scope; gives how many outcomes were forgotten because of it."""
         with self._lock:
             self._learned[scope] += 1
             if self._learned[scope] % _LOOK_EVERY:
-                return None
-        if self._storage.count(Outcome, scope) <= self._most:
-            return None
-        policy = PrunePolicy(stale_after_days={}, min_confidence={}, max_memories=int(self._most * _ROOM))
+                return 0
+        too_many = self._storage.count(Outcome, scope) - self._most
+        return self._forget(scope, min(too_many, _MOST_AT_A_LOOK)) if too_many > 0 else 0
+
+    def _forget(self, scope: Scope, many: int) -> int:
+        oldest = self._storage.values(Outcome, ("id",), scope, order=_OLDEST_FIRST, limit=many)
+        ids = [key for (key,) in oldest]
         by = Attribution(reason=f"more than {self._most:,} outcomes")
-        return self._engine.prune(scope, policy, by=by, kinds=[Outcome])
+        because = f"{PruneReason.SPACE}: the oldest when there were too many"
+        return sum(
+            len(
+                self._archive.put(
+                    Outcome,
+                    ids[i : i + _AT_ONCE],
+                    scope,
+                    ArchiveCause.FORGOTTEN,
+                    because,
+                    by,
+                    only_if=lambda record: not is_pinned(record),
+                )
+            )
+            for i in range(0, len(ids), _AT_ONCE)
+        )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 
 from alma.errors import ScopeViolationError, ValidationError
 from alma.model.common import checked_prose
@@ -71,7 +72,7 @@ class ScopeValidator:
         if agent in self.scopes:
             return self.scopes[agent]
         if not self.scopes:
-            return MemoryScope(agent_name=agent)
+            return _unlimited(agent)
         raise ScopeViolationError(
             "learn", "agent", agent, f"has no scope, so it may not learn; known are {', '.join(self.scopes)}"
         )
@@ -106,6 +107,11 @@ class ScopeValidator:
         for name in scope.cannot_learn:
             if _named(name, words):
                 raise _refusal(text, f"is about {name}, which {scope.agent_name!r} cannot learn")
+
+
+@lru_cache(maxsize=1024)
+def _unlimited(agent: str) -> MemoryScope:
+    return MemoryScope(agent_name=agent)
 
 
 def _refusal(value: str, reason: str) -> ScopeViolationError:

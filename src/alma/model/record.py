@@ -151,6 +151,10 @@ class RecordSpec:
         return tuple(field for field in self.primary if field.type not in apart)
 
     @cached_property
+    def stored_names(self) -> frozenset[str]:
+        return frozenset(field.name for field in self.stored)
+
+    @cached_property
     def key_of(self) -> Callable[[Any], Any]:
         """What reads a record's key, without the detour over the property."""
         return attrgetter(self.key)

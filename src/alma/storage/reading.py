@@ -82,7 +82,7 @@ class Reading(VectorFeed, Primitives):
         for name in names:
             if name == TEXT_LENGTH:
                 _searchable(spec)
-            elif spec.field(name) not in spec.stored:
+            elif spec.field(name).name not in spec.stored_names:
                 raise ValidationError(spec.kind, name, name, "stands beside the record and cannot be read alone")
         ordered = q.parsed_order(spec, order)
         return self._values(Query(spec, inside(spec, scope, where), ordered, _checked_limit(limit)), names)

@@ -29,7 +29,7 @@ from alma.storage.sql.sqlite_connections import Checkpoints, Connections, Durabi
 from alma.storage.sql.sqlite_feed import SQLiteFeed
 from alma.storage.sql.sqlite_migrations import SQLiteMigrator
 from alma.storage.sql.sqlite_rows import write_rows, writing
-from alma.storage.sql.sqlite_words import OWNER_COLUMN, WordSearch, entries
+from alma.storage.sql.sqlite_words import OWNER_COLUMN, WordSearch, entries, same_entries
 from alma.storage.sql.statements import Dialect
 from alma.storage.sql.transaction import SqlTransaction
 
@@ -274,6 +274,8 @@ class SQLiteTransaction(SQLiteFeed):
 
     def _reindex_words(self, spec: RecordSpec, records: Sequence[Record], previous: Sequence[Record]) -> None:
         """Index anew what has other words, or another owner, than before."""
+        if all(map(same_entries, previous, records)):
+            return
         was, now = zip(*entries(spec, previous), strict=True), zip(*entries(spec, records), strict=True)
         differs = [old != new for old, new in zip(was, now, strict=True)]
         before, after = list(compress(previous, differs)), list(compress(records, differs))

@@ -72,6 +72,18 @@ class Transaction(Reading):
         except AlreadyExistsError as exc:
             raise ConflictError(str(exc)) from exc
 
+    def add(self, *records: Record) -> None:
+        """Store records whose ids were made just now, so that nobody can have used them; nothing is looked up first.
+
+        One that is there nevertheless is a ConflictError, and `write` tries again with a look.
+        """
+        if self.cautious:
+            self.insert(*records)
+            return
+        for spec, batch in _by_kind(records):
+            self._reserve(spec, [record.key for record in batch])
+            self._write(spec, batch, {}, {})
+
     @contextmanager
     def known_as(self, change: ChangeType) -> Iterator[None]:
         """What is saved inside is remembered as this kind of change."""
@@ -132,14 +144,18 @@ class Transaction(Reading):
     def change(self, cls: type[T], record_id: str, scope: Scope, changed: Callable[[T], T]) -> T | None:
         """Replace a record by what is made of it as it is now; gives that, or None where there is none in the scope."""
         spec = spec_of(cls)
-        found = self._locked(spec, _checked_keys(spec, [record_id]), scope).get(record_id)
+        found = self._held(spec, _checked_keys(spec, [record_id]), scope).get(record_id)
         if found is None:
             return None
         made = changed(cast(T, found))
-        if made.key != found.key:
-            raise ValidationError(spec.kind, spec.key, made.key, "cannot be changed")
-        self._write(spec, [made], {record_id: found})
+        self.revise(found, made)
         return made
+
+    def revise(self, held: Record, made: Record) -> None:
+        """Replace a record that this transaction holds, as `lock` gives it, by what was made of it."""
+        if made.key != held.key:
+            raise ValidationError(held.spec.kind, held.spec.key, made.key, "cannot be changed")
+        self._write(held.spec, [made], {held.key: held})
 
     def increment(
         self,
@@ -213,7 +229,7 @@ class Transaction(Reading):
         wanted = _checked_keys(spec_of(cls), record_ids)
         if not isinstance(scope, Scope):
             raise ScopeViolationError(spec_of(cls).kind, None, scope, "needs a Scope; Scope.everywhere() sees all")
-        found = self._locked(spec_of(cls), wanted, scope)
+        found = self._held(spec_of(cls), wanted, scope)
         return [cast(T, found[key]) for key in wanted if key in found]
 
     def hold(self, name: str) -> None:
@@ -405,6 +421,10 @@ class Transaction(Reading):
             self._write(spec, cleared, {record.key: record for record in dependents})
 
     def _locked(self, spec: RecordSpec, keys: Sequence[str], scope: Scope) -> dict[str, Record]:
+        """Those of these keys that exist, held against other writers; a store may know sooner that none does."""
+        return self._held(spec, keys, scope)
+
+    def _held(self, spec: RecordSpec, keys: Sequence[str], scope: Scope) -> dict[str, Record]:
         """The existing records with these keys, held against other writers until the transaction ends."""
         self._require_writable()
         if not keys:
@@ -504,6 +524,12 @@ class Transaction(Reading):
     ) -> None:
         moment = clock.now()
         keys = list(map(spec.key_of, records))
+        if (
+            last is None
+            and len(previous) == len(records) == 1
+            and self._supersede(records[0], previous[keys[0]], moment)
+        ):
+            return
         last = self._last_versions(spec.kind, keys) if last is None else last
         if not previous and not last:
             self._insert_first_versions(spec.kind, keys, moment)
@@ -514,6 +540,10 @@ class Transaction(Reading):
         ]
         self._insert(MemoryVersion.spec, rows)
         self._fill_superseded(list(previous.values()), last)
+
+    def _supersede(self, record: Record, previous: Record, moment: datetime) -> bool:
+        """Write the version that a change of one record makes, where a database knows a short way; says whether."""
+        return False
 
     def _insert_first_versions(self, kind: str, keys: Sequence[str], moment: datetime) -> None:
         """Write that these records were created; a database may know a shorter way to say so of many."""

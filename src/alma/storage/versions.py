@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from alma.model.fields import JsonObject
 from alma.model.governance import Attribution
@@ -56,7 +56,27 @@ def with_content(version: MemoryVersion, record: Record) -> MemoryVersion:
     """The version with the content it had, now that the record moves on."""
     document = _document(record)
     text = {name: document.pop(name, None) for name in _TEXT if record.spec.kind == "memory"}
-    return version.replace(record_json=document, **text)
+    # The document of a record that was checked need not be checked again.
+    return MemoryVersion.trusted({**version.values(), "record_json": document, **text})
+
+
+class Superseded(NamedTuple):
+    """What a change leaves of the version that was the newest: its content, and what of it the change replaced."""
+
+    title: str | None
+    content: str | None
+    summary: str | None
+    record_json: JsonObject
+    diff_json: JsonObject
+    change_type: ChangeType
+
+
+def superseded(record: Record, previous: Record) -> Superseded:
+    """The last version's content now that a record replaces it; the document of each is made once."""
+    new, old = _document(record), _document(previous)
+    diff = {name: old.get(name) for name in record.spec.by_name if old.get(name) != new.get(name)}
+    title, content, summary = (old.pop(name, None) if record.spec.kind == "memory" else None for name in _TEXT)
+    return Superseded(title, content, summary, old, diff, _change_type(record, previous))
 
 
 def is_current(version: MemoryVersion) -> bool:

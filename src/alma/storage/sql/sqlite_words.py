@@ -74,6 +74,12 @@ def entries(spec: RecordSpec, records: Sequence[Record]) -> list[Sequence[str]]:
     return _entries(spec, map(texts, records), map(owners, records))
 
 
+def same_entries(old: Record, new: Record) -> bool:
+    """Whether two records of a kind say the same in every searchable field and belong to the same."""
+    texts, owners = _readers(old.spec.kind)
+    return bool(texts(old) == texts(new) and owners(old) == owners(new))
+
+
 def _entries(
     spec: RecordSpec, texts: Iterable[Sequence[str | None]], owners: Iterable[Sequence[str | None]]
 ) -> list[Sequence[str]]:

@@ -21,6 +21,7 @@ from alma.storage.sql.statements import Dialect, as_vector
 from alma.storage.sql.walking import walk_statement
 from alma.storage.transaction import Transaction
 from alma.storage.traversal import Reached, Walk
+from alma.storage.versions import superseded
 
 
 class SqlTransaction(Transaction):
@@ -37,6 +38,8 @@ class SqlTransaction(Transaction):
         self.names = dialect.names
         self._lengths = dialect.vector_lengths
         self._claimed: set[str] = set()
+        # Which projections want to hear of which kinds, once it was asked; only this transaction can change it then.
+        self.projections: list[tuple[str, str]] | None = None
 
     # ------------------------------------------------------------------ running statements
 
@@ -106,6 +109,35 @@ class SqlTransaction(Transaction):
         sql, values = statements.last_versions(And(In("memory_id", record_ids), Compare("kind", "eq", kind)))
         found = map(statements.record, self.rows(sql, values))
         return {row.memory_id: row for row in found if isinstance(row, MemoryVersion)}
+
+    def _supersede(self, record: Record, previous: Record, moment: datetime) -> bool:
+        table, named, encode = self.names.table(MemoryVersion.spec), self.names.parameter, self.dialect.encode
+        same = f"memory_id = {named('memory_id')} AND kind = {named('kind')}"
+        of_record = {"memory_id": record.key, "kind": record.spec.kind}
+        newest = self.rows(
+            f"SELECT version_number FROM {table} WHERE {same} ORDER BY version_number DESC LIMIT 1", of_record
+        )
+        if not newest:
+            return False
+        last, left = newest[0][0], superseded(record, previous)
+        filled = {name: getattr(left, name) for name in ("title", "content", "summary")}
+        filled["record_json"] = encode(FieldType.JSON, left.record_json)
+        self.run(
+            f"UPDATE {table} SET {', '.join(f'{name} = {named(name)}' for name in filled)} "
+            f"WHERE {same} AND version_number = {named('last')}",
+            {**filled, **of_record, "last": last},
+        )
+        added = {
+            **of_record,
+            "version_number": last + 1,
+            "change_type": str(self._change or left.change_type),
+            "change_reason": self.by.reason,
+            "diff_json": encode(FieldType.JSON, left.diff_json),
+            "created_at": encode(FieldType.TIMESTAMP, moment),
+            "created_by": self.by.author,
+        }
+        self.run(f"INSERT INTO {table} ({', '.join(added)}) VALUES ({', '.join(map(named, added))})", added)
+        return True
 
     def _unchanged_since(self, query: Query, moment: datetime) -> list[Record]:
         statements = self.dialect.kind(query.spec)
@@ -350,10 +382,12 @@ class SqlMarks(MarkTable):
         self._same_mark = " AND ".join(f"{name} = {self._mark}" for name in ("projection", "kind", "record_id"))
 
     def register(self, name: str, kinds: Sequence[str]) -> None:
+        self._tx.projections = None
         self._delete_all(self._projections, name)
         self._tx.insert_rows(self._projections, ("projection", "kind"), [(name, kind) for kind in kinds])
 
     def drop(self, name: str) -> None:
+        self._tx.projections = None
         for table in (self._projections, self._outbox):
             self._delete_all(table, name)
 
@@ -361,8 +395,10 @@ class SqlMarks(MarkTable):
         self._tx.run(f"DELETE FROM {table} WHERE projection = {self._named('name')}", {"name": projection})
 
     def projections(self, kind: str) -> list[str]:
-        sql = f"SELECT projection FROM {self._projections} WHERE kind = {self._named('kind')} ORDER BY 1"
-        return [row[0] for row in self._tx.rows(sql, {"kind": kind})]
+        if self._tx.projections is None:
+            found = self._tx.rows(f"SELECT projection, kind FROM {self._projections} ORDER BY 1", {})
+            self._tx.projections = [(projection, marked) for projection, marked in found]
+        return [projection for projection, marked in self._tx.projections if marked == kind]
 
     def mark(self, projection: str, kind: str, keys: Sequence[str], moment: datetime) -> None:
         name = self._outbox

@@ -56,6 +56,25 @@ class ChangingContract:
         assert storage.get(Heuristic, heuristic.id, SHOP) == heuristic
         assert len(storage.history(Heuristic, heuristic.id, SHOP)) == 1
 
+    def test_a_record_that_is_added_unseen_is_not_written_over_another(self, storage: StorageBackend) -> None:
+        heuristic = make.a_heuristic(embedding=[1, 0, 0, 0])
+        storage.write(lambda tx: tx.add(heuristic))
+        with pytest.raises(ConflictError):
+            storage.write(lambda tx: tx.add(heuristic.replace(confidence=0.9)))
+        assert storage.get(Heuristic, heuristic.id, SHOP) == heuristic
+        assert len(storage.history(Heuristic, heuristic.id, SHOP)) == 1
+
+    def test_what_is_made_of_a_record_that_is_held_replaces_it(self, storage: StorageBackend) -> None:
+        heuristic = make.a_heuristic()
+        storage.save(heuristic)
+        with storage.transaction() as tx:
+            (held,) = tx.lock(Heuristic, [heuristic.id], SHOP)
+            tx.revise(held, held.replace(confidence=0.25))
+            with pytest.raises(ValidationError, match="cannot be changed"):
+                tx.revise(held, held.replace(id="another"))
+        assert storage.require(Heuristic, heuristic.id, SHOP).confidence == 0.25
+        assert [each.version_number for each in storage.history(Heuristic, heuristic.id, SHOP)] == [1, 2]
+
     def test_of_many_who_store_what_is_missing_one_does_and_the_others_see_it(self, storage: StorageBackend) -> None:
         def count_up() -> None:
             def add_or_count(tx: Transaction) -> None:

@@ -1,0 +1,317 @@
+"""The book of lessons: on which tasks which strategies were tried lately, in this process, and how far it is written.
+
+A book only proposes: what an outcome that it names is evidence for is read from the store. But a book that is complete
+may also say that there is nothing, and then nothing else is searched. So it follows the store's vector feed, by which
+it learns what other processes wrote, before it is asked.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from alma.model.learning import Heuristic, Outcome
+from alma.model.query import In, Order
+from alma.model.scope import Scope
+from alma.model.vector import Vector
+from alma.storage.base import Capability, StorageBackend, StoredVector, Transaction
+
+MOST_TASKS = 2_048
+"""So many different tasks of an agent are compared with a new one, those that were met last; a constant effort."""
+MOST_RULES = 1_024
+
+_MOST_BOOKS = 16
+# A few searches are cheaper than reading all that a book needs.
+_SEARCHES_BEFORE_FILLING = 8
+_MOST_TO_CATCH_UP = 4_096
+_READ_AT_ONCE = 1_024
+# So many rows at once are multiplied by one thread; more would wait for others.
+_MULTIPLIED_AT_ONCE = 1_024
+_FIRST_ROOM = 64
+_OUTCOME_FIELDS = ("id", "task_type", "strategy_used", "lesson_id", "success")
+_RULE_FIELDS = ("id", "strategy")
+
+Floats = NDArray[np.float32]
+
+
+@dataclass(slots=True)
+class Entry:
+    """A strategy that was tried on a task, as the newest outcome of its kind has it; or a rule."""
+
+    id: str
+    strategy: str
+    lesson_id: str
+    task_type: str | None = None
+    succeeded: bool = False
+    failed: bool = False
+
+    def met_again(self, later: Entry) -> Entry:
+        """The entry after the same strategy was tried on the same task once more."""
+        return Entry(
+            later.id,
+            later.strategy,
+            later.lesson_id,
+            later.task_type,
+            self.succeeded or later.succeeded,
+            self.failed or later.failed,
+        )
+
+
+class Shelf:
+    """Entries with their vectors; when it is full, the one that was met longest ago makes room."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._entries: list[Entry] = []
+        self._rows: dict[str, int] = {}
+        self._vectors: Floats = np.zeros((0, 0), np.float32)
+        self._met: NDArray[np.int64] = np.zeros(0, np.int64)
+        self._clock = 0
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def near(self, vector: Floats, least: float, most: int) -> list[tuple[float, Entry]]:
+        """The entries with at least this cosine, nearest first, up to so many."""
+        count = len(self._entries)
+        if not count or len(vector) != self._vectors.shape[1]:
+            return []
+        cosines = np.empty(count, np.float32)
+        for start in range(0, count, _MULTIPLIED_AT_ONCE):
+            stop = min(start + _MULTIPLIED_AT_ONCE, count)
+            np.dot(self._vectors[start:stop], vector, out=cosines[start:stop])
+        rows = np.flatnonzero(cosines >= least)
+        if len(rows) > most:
+            rows = rows[np.argpartition(-cosines[rows], most)[:most]]
+        found = sorted(zip((-cosines[rows]).tolist(), rows.tolist(), strict=True))
+        return [(-cosine, self._entries[row]) for cosine, row in found]
+
+    def put(self, vector: Floats, entry: Entry, like: str | None = None) -> None:
+        """Add an entry, in the place of the one with the id `like` where it is still there."""
+        row = self._rows.get(entry.id if like is None else like)
+        if row is not None:
+            del self._rows[self._entries[row].id]
+            self._entries[row] = self._entries[row].met_again(entry)
+        elif len(self._entries) < self._most:
+            row = self._new_row(entry, len(vector))
+        else:
+            row = int(np.argmin(self._met))
+            del self._rows[self._entries[row].id]
+            self._entries[row] = entry
+        self._rows[entry.id] = row
+        self._vectors[row] = vector
+        self._clock += 1
+        self._met[row] = self._clock
+
+    def drop(self, entry_id: str) -> None:
+        """Forget an entry that the store does not know."""
+        row = self._rows.get(entry_id)
+        if row is not None:
+            # It points nowhere, so it is near nothing, and it is the first to make room.
+            self._vectors[row] = 0.0
+            self._met[row] = 0
+
+    def _new_row(self, entry: Entry, dims: int) -> int:
+        row = len(self._entries)
+        if row >= len(self._vectors):
+            room = min(max(2 * row, _FIRST_ROOM), self._most)
+            vectors, met = np.zeros((room, dims), np.float32), np.zeros(room, np.int64)
+            vectors[:row], met[:row] = self._vectors[:row].reshape(row, dims), self._met[:row]
+            self._vectors, self._met = vectors, met
+        self._entries.append(entry)
+        return row
+
+
+class Book:
+    """What an agent tried in a project, and its rules; `complete` where nothing newer than its oldest entry lacks."""
+
+    def __init__(self) -> None:
+        self.tasks = Shelf(MOST_TASKS)
+        self.rules = Shelf(MOST_RULES)
+        self.complete = False
+        self.searches = 0
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is known, which is not the same as knowing that there is nothing."""
+        return not self.complete and not len(self.tasks)
+
+
+class Books:
+    """The books of the agents that learned last, all written as far as one position of the store's feed."""
+
+    def __init__(self, storage: StorageBackend) -> None:
+        self._storage = storage
+        self._follows = Capability.VECTOR_FEED in storage.capabilities
+        self._books: OrderedDict[Scope, Book] = OrderedDict()
+        self._position: int | None = None
+        self._lock = threading.RLock()
+
+    def of(self, scope: Scope) -> Book:
+        """The book of a scope, as far as it is known here."""
+        with self._lock:
+            book = self._books.get(scope)
+            if book is None:
+                book = self._books[scope] = Book()
+                if len(self._books) > _MOST_BOOKS:
+                    self._books.popitem(last=False)
+            self._books.move_to_end(scope)
+            return book
+
+    def is_complete(self, scope: Scope) -> bool:
+        return self.of(scope).complete
+
+    def near(
+        self, tx: Transaction, scope: Scope, vector: Floats, least: float, most: int
+    ) -> tuple[list[tuple[float, Entry]], bool]:
+        """The tasks near a vector, as far as the transaction sees, and whether there can be no others."""
+        with self._lock:
+            self._follow(tx)
+            book = self.of(scope)
+            return book.tasks.near(vector, least, most), book.complete
+
+    def rules_near(self, scope: Scope, vector: Floats, least: float, most: int) -> list[tuple[float, Entry]]:
+        """The rules near a vector, as of the last call of `near`."""
+        with self._lock:
+            return self.of(scope).rules.near(vector, least, most)
+
+    @property
+    def position(self) -> int | None:
+        """How far of the feed is taken in; None where no book is complete, so that none follows it."""
+        return self._position
+
+    def end_of_feed(self, tx: Transaction) -> int | None:
+        """Where the feed ends for a transaction, if anything follows it."""
+        return None if self._position is None else tx.vector_position()
+
+    def note(
+        self, scope: Scope, vector: Floats, entry: Entry, like: str | None, before: int | None, after: int | None
+    ) -> None:
+        """Write down what was just committed between two positions of the feed, if nothing else was.
+
+        Otherwise it is read from the feed, with what else there is.
+        """
+        with self._lock:
+            if self._position is not None:
+                if before is None or after is None or self._position != before or after != before + 1:
+                    return
+                self._position = after
+            self.of(scope).tasks.put(vector, entry, like)
+
+    def drop(self, scope: Scope, entry: Entry) -> None:
+        """Forget what the store does not know any more."""
+        with self._lock:
+            self.of(scope).tasks.drop(entry.id)
+            self.of(scope).rules.drop(entry.id)
+
+    def searched(self, scope: Scope) -> None:
+        """Note that the store was searched for want of a complete book; after a few times it becomes one."""
+        if not self._follows or self._storage.is_writing:
+            return
+        with self._lock:
+            book = self.of(scope)
+            book.searches += 1
+            if not book.complete and book.searches >= _SEARCHES_BEFORE_FILLING:
+                # The snapshot is taken inside the lock, so that it is no older than what is known already.
+                with self._storage.snapshot() as tx:
+                    self._fill(tx, scope)
+
+    # ------------------------------------------------------------------ reading the store
+
+    def _follow(self, tx: Transaction) -> None:
+        """Take in what was written since, by whichever process."""
+        known = self._position
+        if known is None or (position := tx.vector_position()) == known:
+            return
+        if position < known or position - known > _MOST_TO_CATCH_UP:
+            # Another store was put in its place, or it would take longer than to begin again.
+            self._books.clear()
+            self._position = None
+            return
+        self._take_in(tx, tx.vectors_after(self._storage.embedding_model, known, _MOST_TO_CATCH_UP))
+        self._position = position
+
+    def _take_in(self, tx: Transaction, page: Sequence[StoredVector]) -> None:
+        wanted = {vector.record_id: vector for vector in page if vector.part == 0 and _scope(vector) in self._books}
+        everywhere = Scope.everywhere()
+        outcomes = [key for key, vector in wanted.items() if vector.kind == Outcome.spec.kind]
+        if outcomes:
+            for entry in _outcomes(tx.values(Outcome, _OUTCOME_FIELDS, everywhere, In("id", outcomes))):
+                self._book_of(wanted[entry.id]).tasks.put(_unit(wanted[entry.id].data), entry)
+        rules = [key for key, vector in wanted.items() if vector.kind == Heuristic.spec.kind]
+        if rules:
+            for entry in _rules(tx.values(Heuristic, _RULE_FIELDS, everywhere, In("id", rules))):
+                self._book_of(wanted[entry.id]).rules.put(_unit(wanted[entry.id].data), entry)
+
+    def _book_of(self, vector: StoredVector) -> Book:
+        return self._books[_scope(vector)]
+
+    def _fill(self, tx: Transaction, scope: Scope) -> None:
+        # Where the others are too far behind, they are forgotten, and this one is the first again.
+        self._follow(tx)
+        self._position = tx.vector_position()
+        book = self._books[scope] = Book()
+        newest = (Order("timestamp", "desc"),)
+        outcomes = list(_outcomes(tx.values(Outcome, _OUTCOME_FIELDS, scope, order=newest, limit=MOST_TASKS)))
+        for entry, vector in self._with_vectors(tx, Outcome, outcomes):
+            book.tasks.put(vector, entry)
+        last = (Order("last_validated", "desc"),)
+        rules = list(_rules(tx.values(Heuristic, _RULE_FIELDS, scope, order=last, limit=MOST_RULES)))
+        for entry, vector in self._with_vectors(tx, Heuristic, rules):
+            book.rules.put(vector, entry)
+        book.complete = True
+
+    def _with_vectors(
+        self, tx: Transaction, cls: type[Outcome] | type[Heuristic], entries: Sequence[Entry]
+    ) -> Iterator[tuple[Entry, Floats]]:
+        """The entries that have a vector, the newest last."""
+        for start in range(0, len(entries), _READ_AT_ONCE):
+            part = entries[::-1][start : start + _READ_AT_ONCE]
+            vectors = {
+                each.record_id: each.vector
+                for each in tx.vectors_of(cls, [entry.id for entry in part])
+                if each.model == self._storage.embedding_model and each.part == 0
+            }
+            for entry in part:
+                if entry.id in vectors:
+                    yield entry, unit(vectors[entry.id])
+
+
+def _scope(vector: StoredVector) -> Scope:
+    if vector.project_id is None or vector.agent is None:
+        return Scope.everywhere()
+    return Scope(project_id=vector.project_id, agent=vector.agent)
+
+
+def unit(vector: Vector) -> Floats:
+    """A vector of length one that points the same way; a zero vector stays zero."""
+    return _unit(vector.to_bytes())
+
+
+@lru_cache(maxsize=8)
+def _unit(data: bytes) -> Floats:
+    # Double precision: the squares of large single-precision numbers would overflow.
+    raw = np.frombuffer(data, "<f4").astype(np.float64)
+    length = float(np.sqrt(raw @ raw))
+    made = (raw / length if length else raw).astype(np.float32)
+    made.flags.writeable = False
+    return made
+
+
+def _outcomes(rows: Iterable[Sequence[object]]) -> Iterator[Entry]:
+    """Outcomes that belong to a lesson, as entries."""
+    for key, task_type, strategy, lesson_id, success in rows:
+        if lesson_id is not None:
+            kind = None if task_type is None else str(task_type)
+            yield Entry(str(key), str(strategy or ""), str(lesson_id), kind, bool(success), not success)
+
+
+def _rules(rows: Iterable[Sequence[object]]) -> Iterator[Entry]:
+    for key, strategy in rows:
+        yield Entry(str(key), str(strategy), str(key))

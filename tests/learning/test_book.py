@@ -1,0 +1,192 @@
+"""What a process remembers of its agents' tasks: it finds what a search of the whole store finds, at a fixed cost."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from alma import ALMA, AntiPattern, Heuristic, Outcome
+from alma.learning.book import Entry, Floats, Shelf
+from alma.model.scope import Scope
+from alma.storage.sqlite_local import SQLiteStorage
+
+SHOP = Scope(project_id="shop", agent="helena")
+STRATEGIES = ("restart the queue", "rebuild the index", "never restart the queue", "measure first")
+_DIMS = 384
+
+
+def opened(path: Path) -> ALMA:
+    return ALMA.quickstart(path, "shop", embedding_provider="mock")
+
+
+def near(topic: int, seed: int, noise: float = 0.5) -> list[float]:
+    """A vector of a topic: those of one topic have a cosine of about 0.8, those of two hardly any."""
+    centre = np.random.default_rng(topic).normal(size=_DIMS)
+    found: list[float] = (centre + noise * np.random.default_rng(10_000 + seed).normal(size=_DIMS)).tolist()
+    return found
+
+
+def learn(alma: ALMA, n: int, topic: int, strategy: str, success: bool, noise: float = 0.5) -> str | None:
+    task = f"task {n} about topic {topic}"
+    return alma.learn("helena", task, success, strategy, embedding=near(topic, n, noise)).outcome.lesson_id
+
+
+def fill_book(alma: ALMA) -> None:
+    """Learn so many new things that the process reads all it needs and searches no more."""
+    for n in range(12):
+        learn(alma, 900 + n, 900 + n, "say hello", True)
+    assert alma.learning._lessons._books.is_complete(SHOP)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_process_that_remembers_learns_what_one_that_searches_everything_does(tmp_path: Path, seed: int) -> None:
+    chance = random.Random(seed)
+    stream = [(n, chance.randrange(7), chance.choice(STRATEGIES), chance.random() < 0.6) for n in range(50)]
+    with opened(tmp_path / "one.db") as remembering:
+        fill_book(remembering)
+        for each in stream:
+            learn(remembering, *each)
+        ours = learned_by(remembering)
+    with opened(tmp_path / "other.db") as alma:
+        fill_book(alma)
+    for each in stream:
+        # Whoever just opened the store knows nothing and has to search all of it.
+        with opened(tmp_path / "other.db") as forgetful:
+            learn(forgetful, *each)
+    with opened(tmp_path / "other.db") as alma:
+        assert learned_by(alma) == ours
+
+
+def learned_by(alma: ALMA) -> tuple[object, ...]:
+    storage = alma.storage
+    return (
+        {each.task_description: each.lesson_id for each in storage.find(Outcome, SHOP)},
+        {each.id: (each.strategy, each.success_count, each.occurrence_count) for each in storage.find(Heuristic, SHOP)},
+        {each.id: (each.pattern, each.occurrence_count) for each in storage.find(AntiPattern, SHOP)},
+    )
+
+
+def test_what_another_process_learned_since_counts_as_well(tmp_path: Path) -> None:
+    with opened(tmp_path / "alma.db") as one, opened(tmp_path / "alma.db") as other:
+        fill_book(one)
+        fill_book(other)
+        lessons = {learn(alma, n, 1, "restart the queue", True) for n, alma in enumerate([one, other, one, other])}
+        assert len(lessons) == 1
+        (rule,) = [each for each in one.storage.find(Heuristic, SHOP) if each.strategy == "restart the queue"]
+        assert (rule.success_count, rule.occurrence_count) == (4, 4)
+        assert learn(one, 9, 1, "restart the queue", False) == rule.id
+        assert other.storage.require(Heuristic, rule.id, SHOP).occurrence_count == 5
+
+
+def test_a_rule_that_another_process_wrote_is_strengthened(tmp_path: Path) -> None:
+    with opened(tmp_path / "alma.db") as one, opened(tmp_path / "alma.db") as other:
+        fill_book(one)
+        rule = Heuristic(
+            agent="helena", project_id="shop", condition="t", strategy="restart the queue", embedding=near(5, 0)
+        )
+        other.storage.save(rule)
+        assert learn(one, 1, 5, "restart the queue", True) == rule.id
+        other.storage.delete(Heuristic, [rule.id], SHOP)
+        other.storage.delete(Outcome, [each.id for each in one.storage.find(Outcome, SHOP)], SHOP)
+        assert learn(one, 2, 5, "restart the queue", True) != rule.id
+
+
+def test_a_lesson_that_was_merged_into_another_is_not_begun_again(tmp_path: Path) -> None:
+    with opened(tmp_path / "alma.db") as one, opened(tmp_path / "alma.db") as other:
+        fill_book(one)
+        lesson = learn(one, 1, 5, "restart the queue", True)
+        merged = [each for each in other.storage.find(Outcome, SHOP) if each.lesson_id == lesson]
+        other.storage.save_many(each.replace(lesson_id="the lesson that stays") for each in merged)
+        assert learn(one, 2, 5, "restart the queue", True) == "the lesson that stays"
+
+
+def test_threads_that_remember_make_one_heuristic(tmp_path: Path) -> None:
+    with opened(tmp_path / "alma.db") as alma, ThreadPoolExecutor(4) as threads:
+        fill_book(alma)
+        list(threads.map(lambda n: learn(alma, n, 1, "restart the queue", n % 4 > 0), range(24)))
+        (rule,) = [each for each in alma.storage.find(Heuristic, SHOP) if each.strategy == "restart the queue"]
+        assert (rule.success_count, rule.occurrence_count) == (18, 24)
+
+
+def test_what_is_rolled_back_is_not_remembered(tmp_path: Path) -> None:
+    with opened(tmp_path / "alma.db") as alma:
+        fill_book(alma)
+        with pytest.raises(ZeroDivisionError), alma.storage.transaction():
+            learn(alma, 1, 1, "restart the queue", True)
+            raise ZeroDivisionError
+        learn(alma, 2, 1, "restart the queue", True)
+        assert {each.task_description for each in alma.storage.find(Outcome, SHOP)} >= {"task 2 about topic 1"}
+        assert learn(alma, 3, 1, "restart the queue", True) is not None
+        assert not [each for each in alma.storage.find(Heuristic, SHOP) if each.strategy == "restart the queue"]
+
+
+def test_what_is_learned_with_given_vectors_needs_no_model(tmp_path: Path) -> None:
+    with opened(tmp_path / "alma.db") as alma:
+        fill_book(alma)
+        for _ in range(3):
+            learned = alma.learn("helena", "restore the backup", True, "stop the writers", embedding=near(3, 0))
+        assert learned.heuristic is not None
+        stored = alma.storage.require(Heuristic, learned.heuristic.id, SHOP).embedding
+        assert stored is not None
+        assert np.allclose(list(stored), near(3, 0), atol=1e-5)
+
+
+def test_a_full_shelf_forgets_what_was_met_longest_ago() -> None:
+    shelf = Shelf(4)
+    for n in range(4):
+        shelf.put(_axis(n), Entry(f"{n}", "s", "l"))
+    shelf.put(_axis(0), Entry("0 again", "s", "l", failed=True), like="0")
+    shelf.put(_axis(7), Entry("7", "s", "l"))
+    found = {n: [entry.id for _, entry in shelf.near(_axis(n), 0.9, 4)] for n in (0, 1, 2, 3, 7)}
+    assert found == {0: ["0 again"], 1: [], 2: ["2"], 3: ["3"], 7: ["7"]}
+    assert shelf.near(_axis(0), 0.9, 4)[0][1].failed
+
+
+def _axis(n: int) -> Floats:
+    axis: Floats = np.eye(8, dtype=np.float32)[n]
+    return axis
+
+
+# ---------------------------------------------------------------------- the cost of one learn
+
+
+@contextmanager
+def statements(alma: ALMA) -> Iterator[list[str]]:
+    """The statements that are run meanwhile, without those that SQLite runs for itself."""
+    run: list[str] = []
+    assert isinstance(alma.storage, SQLiteStorage)
+    with alma.storage._connections.lent() as connection:
+        connection.set_trace_callback(lambda sql: run.append(sql) if not sql.startswith("--") else None)
+    yield run
+    with alma.storage._connections.lent() as connection:
+        connection.set_trace_callback(None)
+
+
+def test_one_more_success_takes_few_statements(tmp_path: Path) -> None:
+    with opened(tmp_path / "alma.db") as alma:
+        fill_book(alma)
+        for n in range(5):
+            learn(alma, n, 1, "restart the queue", True)
+        with statements(alma) as run:
+            learn(alma, 6, 1, "restart the queue", True)
+        assert len(run) <= 20, "\n".join(run)
+
+
+def test_a_new_task_takes_few_statements_however_much_is_known(tmp_path: Path) -> None:
+    with opened(tmp_path / "alma.db") as alma:
+        fill_book(alma)
+        taken = []
+        for n in range(100, 103):
+            with statements(alma) as run:
+                learn(alma, n, n, "restart the queue", n % 2 == 0)
+            taken.append(len(run))
+            for more in range(40):
+                learn(alma, 1000 * n + more, 1000 * n + more, "rebuild the index", True)
+        assert max(taken) <= 17
+        assert len(set(taken)) == 1

@@ -204,7 +204,7 @@ def test_an_answer_is_found_beside_its_question(engine: RetrievalEngine, remembe
 def test_what_was_answered_at_length_counts_fully_where_an_answer_is_asked_for(
     engine: RetrievalEngine, remember: Remember, question: str, of_an_answer: bool
 ) -> None:
-    fields = {"project_id": "shop", "session_id": "s1"}
+    fields: dict[str, Any] = {"project_id": "shop", "session_id": "s1"}
     asked = Memory(content="Which framework shall we take for the checkout page?", **fields)
     answer = Memory(
         content="For the checkout page I recommend the framework Svelte. " + "It is small. " * 100, **fields

@@ -2,33 +2,93 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 from alma.errors import (
     ALMAError,
     ConfigurationError,
     NotFoundError,
+    PermissionDeniedError,
     ProviderError,
+    RefusedError,
+    ScopeViolationError,
     StorageError,
     ValidationError,
 )
 
-_EXIT_CODES: tuple[tuple[type[ALMAError], int], ...] = (
-    (ConfigurationError, 2),
+USAGE = 2
+INTERRUPTED = 130
+BROKEN_PIPE = 141
+# The first that fits counts.
+EXIT_CODES: tuple[tuple[type[Exception], int], ...] = (
+    (ConfigurationError, USAGE),
+    (PermissionDeniedError, 7),
+    (ScopeViolationError, 7),
     (ValidationError, 3),
     (NotFoundError, 4),
     (StorageError, 5),
     (ProviderError, 6),
+    (RefusedError, 8),
+    (OSError, 5),
     (ALMAError, 1),
 )
 
 
 def main() -> None:
     """Run the command line and exit."""
+    try:
+        code = _run()
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever reads has seen enough, as with  alma search … | head
+        _close_quietly()
+        code = BROKEN_PIPE
+    except KeyboardInterrupt:
+        code = _said("stopped", INTERRUPTED)
+    sys.exit(code)
+
+
+def _run() -> int:
+    import typer
+
     from alma.cli.app import app
 
     try:
-        app()
-    except ALMAError as exc:
-        sys.stderr.write(f"alma: {exc}\n")
-        sys.exit(next(code for kind, code in _EXIT_CODES if isinstance(exc, kind)))
+        ended = app(standalone_mode=False, prog_name="alma")
+    except typer.TyperException as exc:
+        return _misused(exc)
+    except typer.Abort:
+        return _said("stopped, nothing was changed", INTERRUPTED)
+    except BrokenPipeError:
+        raise
+    except (ALMAError, OSError) as exc:
+        return _said(str(exc), next(code for kind, code in EXIT_CODES if isinstance(exc, kind)))
+    except Exception as exc:  # noqa: BLE001 - the last resort: what nobody expected is told, not thrown at a person
+        if os.environ.get("ALMA_DEBUG"):
+            raise
+        return _said(f"internal error, {type(exc).__name__}: {exc}; set ALMA_DEBUG=1 to see where", 1)
+    return ended if isinstance(ended, int) else 0
+
+
+def _misused(exc: Exception) -> int:
+    """A mistake in how the command was written; a group that was given nothing shows its help."""
+    context = getattr(exc, "ctx", None)
+    said = " ".join(str(getattr(exc, "format_message", exc.__str__)()).split())
+    if type(exc).__name__ == "NoArgsIsHelpError":
+        sys.stdout.write(f"{context.get_help()}\n" if context is not None else said)
+        return USAGE
+    hint = f"; see  {context.command_path} --help" if context is not None else ""
+    return _said(f"{said.rstrip('.')}{hint}", USAGE)
+
+
+def _said(sentence: str, code: int) -> int:
+    from alma.cli.safe import one_line
+
+    sys.stderr.write(f"alma: {one_line(sentence)}\n")
+    return code
+
+
+def _close_quietly() -> None:
+    """Python would complain about the pipe once more, when it flushes at the end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,221 @@
+"""Generated commands: every operation is a command, made from its description."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from inspect import Parameter, Signature
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from alma.cli.lazy import application, examples, unknown
+from alma.cli.options import Field, arguments, arguments_of, fields_of, parameters_of, quoted
+from alma.cli.places import Config, Store, open_memory
+from alma.cli.rendered import show_result
+from alma.cli.shown import AsJson, progress_of, show_json
+from alma.errors import ConfigurationError, ValidationError
+from alma.operations import OPERATIONS
+from alma.operations.access import Caller, Right
+from alma.operations.base import Face, Operation, to_json
+
+# The commands of every day, and what they are called among the operations.
+EVERYDAY = {
+    "retrieve": "retrieve",
+    "recommend": "recommend",
+    "learn": "learn",
+    "remember": "create_memory",
+    "search": "search_memories",
+    "context": "get_context",
+    "stats": "stats",
+    "forget": "forget",
+    "restore": "restore",
+    "purge": "purge",
+}
+# Commands that are more than the operation, and do what it does.
+COVERED = {"list_audit": "audit list", "verify_audit": "audit verify"}
+# What is written first, where that is not everything the operation must have.
+_FIRST = {"learn": ("task",), "get_context": ("activity",)}
+_NOUNS = {
+    "memories": ("memory", "memories"),
+    "sessions": ("session", "sessions"),
+    "projects": ("project", "projects"),
+    "users": ("user", "users"),
+    "history": ("versions", "version"),
+}
+
+AnyOperation = Operation[Any, Any]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask before something is deleted for good.")]
+
+
+def offered() -> list[AnyOperation]:
+    """The operations that the command line offers."""
+    return [each for each in OPERATIONS if Face.CLI in each.faces]
+
+
+def everyday(name: str) -> typer.Typer:
+    """A command of every day."""
+    found = {each.name: each for each in offered()}
+    made = typer.Typer(add_completion=False, rich_markup_mode=None)
+    _add(made, name, found[EVERYDAY[name]], f"alma {name}")
+    return made
+
+
+def group(name: str) -> typer.Typer:
+    """The commands of a group."""
+    described = [each for each in offered() if group_of(each) == name]
+    made = application(_SUMMARIES.get(name, f"Everything about {name}."), cls=_Forgiving)
+    for operation in described:
+        if operation.name not in COVERED:
+            command = command_name(operation)
+            _add(made, command, operation, f"alma {name} {command}", hidden=operation.name in EVERYDAY.values())
+    # A group of one is a group all the same.
+    made.callback()(lambda: None)
+    return made
+
+
+def group_of(operation: AnyOperation) -> str:
+    """The group of commands that an operation is in."""
+    return _GROUPS.get(operation.name) or _RENAMED.get(operation.group, operation.group)
+
+
+def command_name(operation: AnyOperation) -> str:
+    """What an operation is called in its group, where the group's own noun need not be said again."""
+    nouns = _NOUNS.get(group_of(operation), ())
+    words = [word for word in operation.name.split("_") if word not in nouns]
+    short = "-".join(words or operation.name.split("_"))
+    clash = [o for o in offered() if o is not operation and group_of(o) == group_of(operation)]
+    if any("-".join(w for w in o.name.split("_") if w not in nouns) == short for o in clash):
+        return operation.name.replace("_", "-")
+    return short
+
+
+def command_path(operation: AnyOperation) -> str:
+    """How an operation is reached: the words behind `alma`."""
+    short = next((name for name, known in EVERYDAY.items() if known == operation.name), None)
+    return COVERED.get(operation.name) or short or f"{group_of(operation)} {command_name(operation)}"
+
+
+_MORE_EXAMPLES: dict[str, tuple[str, ...]] = {
+    "retrieve": ('alma retrieve "Test the sign-up form" --agent helena --explain',),
+    "learn": (
+        'alma learn "Test the login form" --agent helena --outcome failure --strategy "sleep for a second" '
+        '--error-message "timed out"',
+    ),
+    "create_memory": ('git log -1 --format=%B | alma remember - --type progress',),
+    "purge": ("alma purge --retention-days 90 --yes",),
+}
+_RENAMED: dict[str, str] = {}
+_GROUPS: dict[str, str] = {}
+_SUMMARIES: dict[str, str] = {}
+
+
+class _Forgiving(TyperGroup):
+    """A group whose commands are also found by the name of their operation."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        """The command that the first argument names."""
+        name = _by_operation(args[0]) if args[0] not in self.commands else args[0]
+        if name in self.commands or ctx.resilient_parsing:
+            return super().resolve_command(ctx, [name, *args[1:]])
+        ctx.fail(unknown(args[0], self.commands))
+
+
+def _by_operation(name: str) -> str:
+    wanted = name.replace("-", "_")
+    return next((command_name(each) for each in offered() if each.name == wanted), name)
+
+
+# ---------------------------------------------------------------------- one command
+
+
+def _add(app: typer.Typer, name: str, operation: AnyOperation, path: str, hidden: bool = False) -> None:
+    fields = fields_of(operation.input_schema)
+    first = _FIRST.get(operation.name)
+    positional = arguments_of(fields) if first is None else [f for f in fields if f.path[-1] in first]
+    function = _function(operation, fields, positional)
+    shown = [*_MORE_EXAMPLES.get(operation.name, ()), example(path, operation.example, fields, positional)]
+    app.command(name, help=operation.description, epilog=examples(*shown), hidden=hidden)(function)
+
+
+def example(path: str, given: Mapping[str, Any], fields: list[Field], positional: list[Field]) -> str:
+    """The operation's example, as it is written on the command line."""
+    words = [path]
+    options: list[str] = []
+    for field in (*positional, *(each for each in fields if each not in positional)):
+        value: Any = given
+        for step in field.path:
+            value = value.get(step) if isinstance(value, Mapping) else None
+        if value is None:
+            continue
+        if field in positional:
+            words += [quoted(each) for each in (value if field.several else [value])]
+        else:
+            options += field.written(value)
+    return " ".join([*words, *options])
+
+
+def _function(operation: AnyOperation, fields: list[Field], positional: list[Field]) -> Callable[..., None]:
+    def command(**given: Any) -> None:
+        config, store, as_json = given.pop("config"), given.pop("store"), given.pop("as_json")
+        confirmed = given.pop("confirmed", True)
+        asked = arguments(fields, given)
+        _confirm(operation, asked, confirmed)
+        must_exist = operation.right in (Right.READ, Right.DELETE, Right.ADMIN)
+        try:
+            # Before a store is opened, or made.
+            parsed = operation.parsed(asked)
+            with (
+                open_memory(config, store, asked.get("project_id"), must_exist=must_exist) as memory,
+                progress_of(operation.name.replace("_", " ")) as progress,
+            ):
+                result = operation.perform(Caller(memory, progress=progress), parsed)
+        except ValidationError as exc:
+            raise _as_written(exc, operation, fields) from exc
+        if as_json:
+            show_json(to_json(result))
+        else:
+            show_result(operation, to_json(result), asked)
+
+    parameters = [*parameters_of(fields, positional), *_common(operation, fields)]
+    command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {each.name: each.annotation for each in parameters}
+    command.__name__ = operation.name
+    return command
+
+
+def _common(operation: AnyOperation, fields: list[Field]) -> list[Parameter]:
+    keyword = Parameter.KEYWORD_ONLY
+    common = [
+        Parameter("config", keyword, default=None, annotation=Config),
+        Parameter("store", keyword, default=None, annotation=Store),
+        Parameter("as_json", keyword, default=False, annotation=AsJson),
+    ]
+    confirmed = Parameter("confirmed", keyword, default=False, annotation=Yes)
+    return [*common, confirmed] if _is_final(operation) or any(f.path == ("hard",) for f in fields) else common
+
+
+def _is_final(operation: AnyOperation) -> bool:
+    return operation.destructive and operation.right is Right.ADMIN
+
+
+def _confirm(operation: AnyOperation, asked: Mapping[str, Any], confirmed: bool) -> None:
+    """Ask before something is gone for good; a program says --yes."""
+    final = _is_final(operation) or bool(asked.get("hard"))
+    if confirmed or not final or asked.get("dry_run"):
+        return
+    if not sys.stdin.isatty():
+        raise ConfigurationError("this deletes for good: add --yes if that is meant")
+    typer.confirm("This deletes for good. Go on?", abort=True)
+
+
+def _as_written(exc: ValidationError, operation: AnyOperation, fields: list[Field]) -> ValidationError:
+    """The mistake in the words of the command line: --top-k rather than retrieve.top_k."""
+    if exc.subject != operation.name or exc.field is None:
+        return exc
+    path = tuple(exc.field.split("."))
+    field = next((each for each in fields if path[: len(each.path)] == each.path), None)
+    if field is None:
+        return exc
+    return type(exc)(f"--{field.word}" if not field.required else field.word, None, exc.value, exc.reason)

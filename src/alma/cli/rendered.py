@@ -1,0 +1,232 @@
+"""Results as people read them: the prompt, a sentence, a card or a table; --json has all of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from alma.cli.shown import cell, say, show_card, show_table, warn
+from alma.operations.base import Operation
+
+Json = Mapping[str, Any]
+Shown = Callable[[Json, Json], None]
+
+# What a table shows of a record, the most telling first; the rest is in --json.
+_TELLING = (
+    "score",
+    "id",
+    "kind",
+    "memory_id",
+    "record_id",
+    "session_id",
+    "name",
+    "title",
+    "memory_type",
+    "type",
+    "status",
+    "strategy",
+    "content",
+    "text",
+    "condition",
+    "fact",
+    "preference",
+    "pattern",
+    "task_description",
+    "description",
+    "reason",
+    "why",
+)
+_TIMES = ("created_at", "updated_at", "started_at", "ended_at", "archived_at", "last_validated")
+_NOISE = frozenset(("embedding", "metadata", "hash", "agent_id", "content_json", "context_json"))
+_MOST_COLUMNS = 8
+
+
+def show_result(operation: Operation[Any, Any], result: Json, asked: Json) -> None:
+    """Show what came out of an operation."""
+    if result.get("degraded"):
+        warn(str(result["degraded"]))
+    _SHOWN.get(operation.name, _anything)(result, asked)
+
+
+# ---------------------------------------------------------------------- before and after a task
+
+
+def _retrieved(result: Json, asked: Json) -> None:
+    if not result["total_items"]:
+        say("Nothing worth knowing is stored for this task yet.")
+    else:
+        say(result["prompt"])
+    if result.get("explanations"):
+        _explained(result)
+    if asked.get("why_not"):
+        dropped = result.get("why_not")
+        say(f"\n{asked['why_not']}: " + (f"{dropped['stage']}: {dropped['reason']}" if dropped else "it is there"))
+
+
+def _explained(result: Json) -> None:
+    texts = {
+        record["id"]: _text_of(record)
+        for records in result.values()
+        if isinstance(records, Sequence) and not isinstance(records, str)
+        for record in records
+        if isinstance(record, Mapping) and "id" in record
+    }
+    rows = [
+        {
+            "score": f"{each['score']:.3f}",
+            "made_of": " + ".join(f"{value:.3f} {name}" for name, value in each["terms"].items()),
+            "found_by": each.get("found_by"),
+            "memory": f"{each['kind']} {each['id']}\n{cell(texts.get(each['id'], ''), longest=120)}"
+            + "".join(f"\n({note})" for note in each.get("notes", ())),
+        }
+        for each in result["explanations"]
+    ]
+    show_table(("score", "made_of", "found_by", "memory"), rows, as_json=False, title="\nWhy these")
+
+
+def _learned(result: Json, asked: Json) -> None:
+    outcome = result["outcome"]
+    say(f"Learned: {'success' if outcome['success'] else 'failure'} with “{outcome['strategy_used']}”")
+    lesson, avoided = result.get("heuristic"), result.get("anti_pattern")
+    if lesson:
+        trust = f"{lesson['success_count']} of {lesson['occurrence_count']} worked, confidence {lesson['confidence']:.0%}"
+        say(f"Lesson: {lesson['strategy']} ({trust})")
+    if avoided:
+        say(f"To avoid: {avoided['pattern']} (failed {avoided['occurrence_count']} times)")
+    if not lesson and not avoided:
+        say("No lesson yet: it takes the same strategy a few times more.")
+    for note in result.get("notes", ()):
+        say(f"Note: {note}")
+
+
+def _recommended(result: Json, asked: Json) -> None:
+    say(f"Use: {result['strategy']}")
+    show_table(*_as_table(result["ranked"]), as_json=False)
+
+
+# ---------------------------------------------------------------------- memories
+
+
+def _remembered(result: Json, asked: Json) -> None:
+    memory = result["memory"]
+    layers = [name.removeprefix("layer_") for name in memory if name.startswith("layer_") and memory[name]]
+    kind = f"{memory.get('memory_type') or 'memory'}, importance {memory.get('importance_score', 0):.2g}"
+    say(f"Remembered {memory['id']} ({kind}{', ' + ' and '.join(layers) if layers else ''})")
+
+
+def _found(result: Json, asked: Json) -> None:
+    if not result["hits"]:
+        say("Nothing was found.")
+    for number, hit in enumerate(result["hits"], 1):
+        memory = hit["memory"]
+        title = f"{memory['title']}: " if memory.get("title") else ""
+        facts = [memory.get("memory_type"), *memory.get("tags", ()), cell(memory.get("created_at"))[:10]]
+        say(f"{number}. {title}{cell(memory['content'])}")
+        say(f"   {memory['id']} · {' · '.join(str(f) for f in facts if f)} · {hit['why']}")
+    if asked.get("why_not"):
+        dropped = result.get("why_not")
+        say(f"{asked['why_not']}: " + (f"{dropped['stage']}: {dropped['reason']}" if dropped else "it is there"))
+
+
+def _context(result: Json, asked: Json) -> None:
+    say(result["prompt"] or "Nothing matters here yet.")
+    if result.get("left_out"):
+        warn(f"there was no room for {result['left_out']} more; give --max-tokens")
+
+
+def _stats(result: Json, asked: Json) -> None:
+    whose = f", agent {result['agent']}" if result.get("agent") else ""
+    counts = result["counts"]
+    plain = [(name, value) for name, value in counts.items() if not isinstance(value, Mapping | list)]
+    rows = [{"what": name.replace("_", " "), "": value} for name, value in plain]
+    show_table(("what", ""), rows, as_json=False, title=f"Project {cell(result['project_id'])}{cell(whose)}")
+    for name, value in counts.items():
+        if isinstance(value, Mapping) and value:
+            show_card(value, name.replace("_", " "))
+
+
+def _forgotten(result: Json, asked: Json) -> None:
+    items = result.get("items") or ()
+    if items:
+        show_table(*_as_table(items), as_json=False)
+    if result.get("dry_run"):
+        say(f"{result['forgotten']} would be forgotten; nothing was changed")
+    else:
+        back = "; bring them back with  alma restore ID …" if result["forgotten"] else ""
+        say(f"{result['forgotten']} forgotten{back}")
+
+
+def _purged(result: Json, asked: Json) -> None:
+    say(f"{result['purged']} deleted for good")
+
+
+# ---------------------------------------------------------------------- anything else
+
+
+def _anything(result: Json, asked: Json) -> None:
+    """Facts as a card, what is one thing as a card, what is many as a table."""
+    facts = {name: value for name, value in result.items() if not _is_record(value) and not _is_list(value)}
+    if isinstance(result.get("prompt"), str):
+        say(result["prompt"])
+        return
+    if facts:
+        show_card(facts)
+    for name, value in result.items():
+        if _is_record(value):
+            show_card({key: each for key, each in value.items() if _tells(key, each)}, name.replace("_", " "))
+        elif _is_list(value):
+            _list(name, value)
+    if not result:
+        say("Nothing.")
+
+
+def _list(name: str, value: Sequence[Any]) -> None:
+    title = name.replace("_", " ")
+    if not value:
+        say(f"{title}: none")
+    elif all(isinstance(each, Mapping) for each in value):
+        show_table(*_as_table(value), as_json=False, title=title)
+    else:
+        say(f"{title}:")
+        for each in value:
+            say(f"  {cell(each)}")
+
+
+def _as_table(rows: Sequence[Json]) -> tuple[list[str], list[Json]]:
+    """The columns worth showing, and the rows; a record inside a row gives its text."""
+    flat = [{name: _text_of(v) if _is_record(v) else v for name, v in row.items()} for row in rows]
+    filled = dict.fromkeys(name for row in flat for name, value in row.items() if _tells(name, value))
+    known = [name for name in _TELLING if name in filled]
+    others = [name for name in filled if name not in known and name not in _TIMES]
+    times = [name for name in _TIMES if name in filled][:1]
+    return [*known, *others][: _MOST_COLUMNS - len(times)] + times, flat
+
+
+def _tells(name: str, value: object) -> bool:
+    return name not in _NOISE and value not in (None, "", [], {}, ())
+
+
+def _is_record(value: object) -> bool:
+    return isinstance(value, Mapping) and len(value) > 0
+
+
+def _is_list(value: object) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str)
+
+
+def _text_of(record: Json) -> str:
+    names = ("content", "strategy", "fact", "preference", "pattern", "task_description", "text", "name", "title", "id")
+    return next((str(record[name]) for name in names if record.get(name)), cell(record))
+
+
+_SHOWN: dict[str, Shown] = {
+    "retrieve": _retrieved,
+    "learn": _learned,
+    "recommend": _recommended,
+    "create_memory": _remembered,
+    "search_memories": _found,
+    "get_context": _context,
+    "stats": _stats,
+    "forget": _forgotten,
+    "purge": _purged,
+}

@@ -398,6 +398,15 @@ def migrate_storage(store: str, schema: str = "public") -> None:
     open_storage(store, **options).close()
 
 
+def require_sound_store(store: str) -> None:
+    """Refuse an SQLite file that is damaged, after reading all of it; a server looks after its own."""
+    if _is_postgres(store):
+        return
+    from alma.storage.sql.sqlite_copies import require_sound
+
+    require_sound(_sqlite_path(store))
+
+
 @contextmanager
 def open_migrator(store: str, schema: str = "public") -> Iterator[Migrator]:
     """What can tell and change the schema of an existing store, without changing anything by being opened."""

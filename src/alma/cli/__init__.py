@@ -64,7 +64,7 @@ def _run() -> int:
         raise
     except (ALMAError, OSError) as exc:
         return _said(str(exc), next(code for kind, code in EXIT_CODES if isinstance(exc, kind)))
-    except Exception as exc:  # noqa: BLE001 - the last resort: what nobody expected is told, not thrown at a person
+    except Exception as exc:
         if os.environ.get("ALMA_DEBUG"):
             raise
         return _said(f"internal error, {type(exc).__name__}: {exc}; set ALMA_DEBUG=1 to see where", 1)

@@ -8,14 +8,13 @@ from inspect import Parameter, Signature
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
-from alma.cli.lazy import application, examples, unknown
+from alma.cli.lazy import Listing, application, examples, unknown
 from alma.cli.options import Field, arguments, arguments_of, fields_of, parameters_of, quoted
 from alma.cli.places import Config, Store, open_memory
 from alma.cli.rendered import show_result
 from alma.cli.shown import AsJson, progress_of, show_json
-from alma.errors import ConfigurationError, ValidationError
+from alma.errors import ConfigurationError, PermissionDeniedError, ValidationError
 from alma.operations import OPERATIONS
 from alma.operations.access import Caller, Right
 from alma.operations.base import Face, Operation, to_json
@@ -32,6 +31,7 @@ EVERYDAY = {
     "forget": "forget",
     "restore": "restore",
     "purge": "purge",
+    "health": "health",
 }
 # Commands that are more than the operation, and do what it does.
 COVERED = {"list_audit": "audit list", "verify_audit": "audit verify"}
@@ -41,9 +41,16 @@ _NOUNS = {
     "memories": ("memory", "memories"),
     "sessions": ("session", "sessions"),
     "projects": ("project", "projects"),
-    "users": ("user", "users"),
-    "history": ("versions", "version"),
+    "users": ("user",),
+    "settings": ("setting", "settings"),
+    "work": ("work", "item", "items"),
+    "relations": ("memories", "relations"),
+    "graph": ("to", "graph"),
+    "patterns": ("patterns",),
+    "history": ("version", "versions"),
 }
+
+_NAMED_USER = "this is about one user: name it with --user, or set ALMA_USER"
 
 AnyOperation = Operation[Any, Any]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask before something is deleted for good.")]
@@ -64,8 +71,8 @@ def everyday(name: str) -> typer.Typer:
 
 def group(name: str) -> typer.Typer:
     """The commands of a group."""
-    described = [each for each in offered() if group_of(each) == name]
-    made = application(_SUMMARIES.get(name, f"Everything about {name}."), cls=_Forgiving)
+    described = [each for each in offered() if each.group == name]
+    made = application(_SUMMARIES.get(name, f"Everything about {name}."), _Forgiving)
     for operation in described:
         if operation.name not in COVERED:
             command = command_name(operation)
@@ -75,17 +82,12 @@ def group(name: str) -> typer.Typer:
     return made
 
 
-def group_of(operation: AnyOperation) -> str:
-    """The group of commands that an operation is in."""
-    return _GROUPS.get(operation.name) or _RENAMED.get(operation.group, operation.group)
-
-
 def command_name(operation: AnyOperation) -> str:
     """What an operation is called in its group, where the group's own noun need not be said again."""
-    nouns = _NOUNS.get(group_of(operation), ())
+    nouns = _NOUNS.get(operation.group, ())
     words = [word for word in operation.name.split("_") if word not in nouns]
     short = "-".join(words or operation.name.split("_"))
-    clash = [o for o in offered() if o is not operation and group_of(o) == group_of(operation)]
+    clash = [o for o in offered() if o is not operation and o.group == operation.group]
     if any("-".join(w for w in o.name.split("_") if w not in nouns) == short for o in clash):
         return operation.name.replace("_", "-")
     return short
@@ -94,7 +96,7 @@ def command_name(operation: AnyOperation) -> str:
 def command_path(operation: AnyOperation) -> str:
     """How an operation is reached: the words behind `alma`."""
     short = next((name for name, known in EVERYDAY.items() if known == operation.name), None)
-    return COVERED.get(operation.name) or short or f"{group_of(operation)} {command_name(operation)}"
+    return COVERED.get(operation.name) or short or f"{operation.group} {command_name(operation)}"
 
 
 _MORE_EXAMPLES: dict[str, tuple[str, ...]] = {
@@ -103,15 +105,25 @@ _MORE_EXAMPLES: dict[str, tuple[str, ...]] = {
         'alma learn "Test the login form" --agent helena --outcome failure --strategy "sleep for a second" '
         '--error-message "timed out"',
     ),
-    "create_memory": ('git log -1 --format=%B | alma remember - --type progress',),
+    "create_memory": ("git log -1 --format=%B | alma remember - --type progress",),
     "purge": ("alma purge --retention-days 90 --yes",),
 }
-_RENAMED: dict[str, str] = {}
-_GROUPS: dict[str, str] = {}
-_SUMMARIES: dict[str, str] = {}
+_SUMMARIES = {
+    "learning": "What agents learn: facts, preferences, conversations, the archive, and how healthy it all is.",
+    "memories": "General memories: notes, decisions, conversations, whatever is remembered.",
+    "sessions": "Sessions, what they hold in their context window, handoffs, and where agents leave off.",
+    "projects": "The projects of this store.",
+    "users": "The people this store knows, with their profiles.",
+    "settings": "The documented settings, for all and per user.",
+    "work": "Work items: what is to be done, what is blocked, what comes next.",
+    "relations": "How memories are related, and the ways from one to another.",
+    "graph": "The graph of people and things that texts mention.",
+    "patterns": "What recurs in a project and in others like it, and what a project does not know yet.",
+    "history": "Every version of every memory, and what was known at any time.",
+}
 
 
-class _Forgiving(TyperGroup):
+class _Forgiving(Listing):
     """A group whose commands are also found by the name of their operation."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
@@ -119,7 +131,7 @@ class _Forgiving(TyperGroup):
         name = _by_operation(args[0]) if args[0] not in self.commands else args[0]
         if name in self.commands or ctx.resilient_parsing:
             return super().resolve_command(ctx, [name, *args[1:]])
-        ctx.fail(unknown(args[0], self.commands))
+        raise unknown(args[0], self.commands)
 
 
 def _by_operation(name: str) -> str:
@@ -136,7 +148,9 @@ def _add(app: typer.Typer, name: str, operation: AnyOperation, path: str, hidden
     positional = arguments_of(fields) if first is None else [f for f in fields if f.path[-1] in first]
     function = _function(operation, fields, positional)
     shown = [*_MORE_EXAMPLES.get(operation.name, ()), example(path, operation.example, fields, positional)]
-    app.command(name, help=operation.description, epilog=examples(*shown), hidden=hidden)(function)
+    app.command(name, help=operation.description, short_help=operation.summary, epilog=examples(*shown), hidden=hidden)(
+        function
+    )
 
 
 def example(path: str, given: Mapping[str, Any], fields: list[Field], positional: list[Field]) -> str:
@@ -158,8 +172,8 @@ def example(path: str, given: Mapping[str, Any], fields: list[Field], positional
 
 def _function(operation: AnyOperation, fields: list[Field], positional: list[Field]) -> Callable[..., None]:
     def command(**given: Any) -> None:
-        config, store, as_json = given.pop("config"), given.pop("store"), given.pop("as_json")
-        confirmed = given.pop("confirmed", True)
+        config, store, as_json = given.pop("_config"), given.pop("_store"), given.pop("_as_json")
+        confirmed = given.pop("_confirmed", True)
         asked = arguments(fields, given)
         _confirm(operation, asked, confirmed)
         must_exist = operation.right in (Right.READ, Right.DELETE, Right.ADMIN)
@@ -173,6 +187,9 @@ def _function(operation: AnyOperation, fields: list[Field], positional: list[Fie
                 result = operation.perform(Caller(memory, progress=progress), parsed)
         except ValidationError as exc:
             raise _as_written(exc, operation, fields) from exc
+        except PermissionDeniedError as exc:
+            # Whoever has the store has every right: what is missing is a name.
+            raise PermissionDeniedError(_NAMED_USER if "user_id" in str(exc) else str(exc)) from exc
         if as_json:
             show_json(to_json(result))
         else:
@@ -188,11 +205,11 @@ def _function(operation: AnyOperation, fields: list[Field], positional: list[Fie
 def _common(operation: AnyOperation, fields: list[Field]) -> list[Parameter]:
     keyword = Parameter.KEYWORD_ONLY
     common = [
-        Parameter("config", keyword, default=None, annotation=Config),
-        Parameter("store", keyword, default=None, annotation=Store),
-        Parameter("as_json", keyword, default=False, annotation=AsJson),
+        Parameter("_config", keyword, default=None, annotation=Config),
+        Parameter("_store", keyword, default=None, annotation=Store),
+        Parameter("_as_json", keyword, default=False, annotation=AsJson),
     ]
-    confirmed = Parameter("confirmed", keyword, default=False, annotation=Yes)
+    confirmed = Parameter("_confirmed", keyword, default=False, annotation=Yes)
     return [*common, confirmed] if _is_final(operation) or any(f.path == ("hard",) for f in fields) else common
 
 

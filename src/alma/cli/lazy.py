@@ -12,12 +12,17 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command as command_of
 
+from alma.errors import ConfigurationError
+
+_LONGEST_SUMMARY = 200
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:
     """A command of the table: its name, what it is for, and where it is made.
 
-    `made_by` names a Typer application, or a function that takes the command's name and gives one, as `module:name`.
+    `made_by` names a Typer application, or a function that takes the command's name and gives one, as `module:name`
+    inside this package.
     """
 
     section: str
@@ -28,11 +33,21 @@ class Entry:
     def load(self) -> Any:
         """The command itself."""
         module, _, attribute = self.made_by.partition(":")
-        made = getattr(import_module(module), attribute)
+        made = getattr(import_module(f"alma.cli.{module}"), attribute)
         command = command_of(made if isinstance(made, typer.Typer) else made(self.name))
         command.name = self.name
         command.short_help = self.summary
         return command
+
+
+class Listing(TyperGroup):
+    """A group that lists its commands with all that is said of them."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Every command that is not hidden."""
+        shown = [(name, command) for name, command in self.commands.items() if not command.hidden]
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, command.get_short_help_str(_LONGEST_SUMMARY)) for name, command in shown])
 
 
 class LazyGroup(TyperGroup):
@@ -57,7 +72,7 @@ class LazyGroup(TyperGroup):
             return entry.name, entry.load(), args[1:]
         if ctx.resilient_parsing:
             return None, None, args
-        ctx.fail(unknown(name, self.entries))
+        raise unknown(name, self.entries)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """The table, section by section."""
@@ -68,11 +83,12 @@ class LazyGroup(TyperGroup):
                 formatter.write_dl(rows)
 
 
-def unknown(name: str, known: Iterable[str]) -> str:
+def unknown(name: str, known: Iterable[str]) -> ConfigurationError:
     """What to say of a command that does not exist."""
-    close = difflib.get_close_matches(name, list(known), n=2)
-    hint = f"; did you mean {' or '.join(close)}?" if close else ""
-    return f"there is no command {name!r}{hint}"
+    names = list(known)
+    close = difflib.get_close_matches(name, names, n=2)
+    hint = f"did you mean {' or '.join(close)}?" if close else f"there are {', '.join(names)}"
+    return ConfigurationError(f"there is no command {name!r}; {hint}")
 
 
 def examples(*lines: str) -> str:
@@ -80,9 +96,9 @@ def examples(*lines: str) -> str:
     return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
 
 
-def application(summary: str, **options: Any) -> typer.Typer:
+def application(summary: str, group: type[TyperGroup] = Listing) -> typer.Typer:
     """A command with sub-commands."""
-    return typer.Typer(help=summary, no_args_is_help=True, add_completion=False, rich_markup_mode=None, **options)
+    return typer.Typer(cls=group, help=summary, no_args_is_help=True, add_completion=False, rich_markup_mode=None)
 
 
 def single(function: Any, *shown: str, **options: Any) -> typer.Typer:

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from inspect import Parameter
 from pathlib import Path
+from types import GenericAlias
 from typing import Annotated, Any, Literal
 
 import typer
@@ -28,10 +29,49 @@ _WORDS = {
     "memory_type": "type",
     "strategy_used": "strategy",
 }
+# What every command has besides.
+_TAKEN = frozenset(("config", "store", "json", "yes", "help"))
 _NEVER_FIRST = ("project_id", "user_id", "agent")
 _VARIABLES = {"project_id": "ALMA_PROJECT", "user_id": "ALMA_USER"}
+# What is said of a field that its model leaves undescribed.
+_SAID = {
+    "types": "Of one of these types",
+    "categories": "In one of these categories",
+    "tags": "With all of these tags",
+    "any_tags": "With one of these tags",
+    "layers": "In one of these layers: session, project, global or temporal",
+    "source_agent": "From this agent",
+    "event_since": "Of what happened since then",
+    "event_until": "Of what happened before",
+    "created_since": "Remembered since then",
+    "created_until": "Remembered before",
+    "min_importance": "At least this important, from 0 to 1",
+    "min_priority": "At least this important, from 1 to 10",
+    "content": "What the structured content must have",
+    "private": "Only private ones, or none",
+    "include_archived": "Archived ones, too",
+    "include_deleted": "Softly deleted ones, too",
+    "include_expired": "Expired ones, too",
+    "limit": "At most so many",
+    "offset": "After so many",
+    "cursor": "Go on behind the page before, with its next_cursor",
+    "user_id": "Who asks",
+    "session_id": "The session it is about",
+    "agent": "The agent it is about",
+    "where": "What they must be like",
+    "hard": "Delete for good",
+    "reason": "Why; kept in the history",
+    "query": "What is looked for",
+    "id": "Its id",
+    "memory_id": "Its id",
+    "title": "A title",
+    "summary": "A summary",
+    "mode": "How it is searched",
+    "max_tokens": "How long it may be, in tokens",
+}
 _TEXT_SOURCE = "-"
 _FILE_MARK = "@"
+_ANY_SCALAR = "scalar"
 
 
 class Form(StrEnum):
@@ -42,6 +82,7 @@ class Form(StrEnum):
     WHOLE = "whole"
     FLAG = "flag"
     MOMENT = "moment"
+    SCALAR = "scalar"
     JSON = "json"
 
 
@@ -67,7 +108,9 @@ class Field:
     def word(self) -> str:
         """As it is written on the command line."""
         last = self.path[-1]
-        plain = _singular(last) if self.several and self.form is not Form.JSON else _WORDS.get(last, last)
+        plain = _singular(last) if self.several else _WORDS.get(last, last)
+        if plain in _TAKEN:
+            plain = f"{plain}-{'json' if self.form is Form.JSON else 'value'}"
         return f"{self.prefix}{plain}".replace("_", "-")
 
     def written(self, value: Any) -> list[str]:
@@ -90,6 +133,8 @@ class Field:
                 return _json(self.word, value)
             case Form.MOMENT:
                 return _moment(self.word, value)
+            case Form.SCALAR:
+                return _scalar(value)
             case Form.TEXT if value == _TEXT_SOURCE and not self.choices:
                 return sys.stdin.read()
             case _:
@@ -176,6 +221,8 @@ def _resolved(whole: Schema, schema: Schema) -> Schema:
     choices = [_resolved(whole, each) for each in schema.get("anyOf", ()) if each.get("type") != "null"]
     if not choices:
         return schema
+    if {"number", "string"} <= {each.get("type") for each in choices}:
+        return {"type": _ANY_SCALAR}
     return next((each for each in choices if each.get("type") == "string" and "enum" not in each), choices[0])
 
 
@@ -189,6 +236,8 @@ def _form(schema: Schema) -> Form:
             return Form.NUMBER
         case "boolean":
             return Form.FLAG
+        case "scalar":
+            return Form.SCALAR
         case _:
             return Form.TEXT if "enum" in schema else Form.JSON
 
@@ -199,8 +248,9 @@ _TYPES: dict[Form, Any] = {Form.NUMBER: float, Form.WHOLE: int, Form.FLAG: bool}
 
 
 def _annotation(field: Field) -> Any:
-    one = Literal[field.choices] if field.choices else _TYPES.get(field.form, str)
-    return list[one] if field.several else one
+    # Typer knows no lists of choices; the operation refuses what is none of them.
+    one: Any = Literal[field.choices] if field.choices and not field.several else _TYPES.get(field.form, str)
+    return GenericAlias(list, (one,)) if field.several else one
 
 
 def _argument(field: Field) -> Any:
@@ -211,19 +261,20 @@ def _option(field: Field) -> Any:
     word = f"--{field.word}"
     if field.form is Form.FLAG and field.default is not False:
         word = f"{word}/--no-{field.word}"
-    shown: Any = False
-    if field.default not in (None, "", [], False) and field.form is not Form.JSON:
-        shown = _default(field.default)
     variable = _VARIABLES.get(field.path[-1]) if len(field.path) == 1 else None
     if field.path == ("agent",) and field.required:
         variable = "ALMA_AGENT"
-    return typer.Option(word, help=_help(field), show_default=shown, envvar=variable, metavar=_metavar(field))
+    help_text = f"{_help(field)}{_default(field)}"
+    return typer.Option(word, help=help_text, show_default=False, envvar=variable, metavar=_metavar(field))
 
 
-def _default(value: Any) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+def _default(field: Field) -> str:
+    value = field.default
+    if field.form is Form.JSON or value in (None, "", [], False):
+        return ""
+    if value is True:
+        return f"  [default: {field.word}]"
+    return f"  [default: {', '.join(map(str, value)) if isinstance(value, list) else value}]"
 
 
 def _metavar(field: Field) -> str | None:
@@ -233,19 +284,20 @@ def _metavar(field: Field) -> str | None:
     return names.get(field.form, "NAME" if field.word in _WORDS.values() or field.word == "agent" else "TEXT")
 
 
+_FIELD = re.compile(rf"\b({'|'.join((*_WORDS, 'ttl_seconds', 'expires_at', 'importance_score'))})\b")
+
+
 def _help(field: Field) -> str:
-    said = field.help.strip() or field.path[-1].replace("_", " ").capitalize()
-    # Where the words of the help name a field, the command line has an option.
-    said = re.sub(r"\b([a-z]+(?:_[a-z]+)+)\b", lambda found: f"--{_WORDS.get(found[0], found[0])}".replace("_", "-")
-                  if found[0] in _KNOWN else found[0], said)  # fmt: skip
+    last = field.path[-1]
+    said = field.help.strip() or _SAID.get(last) or last.replace("_", " ").capitalize()
+    # Where a description names a field, the command line has an option.
+    said = _FIELD.sub(lambda found: f"--{_WORDS.get(found[0], found[0])}".replace("_", "-"), said)
     if field.form is Form.JSON:
         return f"{said.rstrip('.')}; JSON, or @FILE that holds it."
     if field.several:
-        return f"{said.rstrip('.')}; may be repeated."
+        among = f", one of {', '.join(field.choices)}" if field.choices and field.choices[0] not in said else ""
+        return f"{said.rstrip('.')}{among}; may be repeated."
     return said if said.endswith((".", "…")) else f"{said}."
-
-
-_KNOWN = frozenset((*_WORDS, "ttl_seconds", "expires_at", "importance_score"))
 
 
 def _singular(name: str) -> str:
@@ -261,6 +313,15 @@ def _json(word: str, text: str) -> Any:
         return json.loads(sys.stdin.read() if text == _TEXT_SOURCE else text)
     except (OSError, ValueError, RecursionError) as exc:
         raise ValidationError(f"--{word}", None, text, f"must be JSON: {exc}") from None
+
+
+def _scalar(text: str) -> Any:
+    """A number, true or false where it is written like one, and text otherwise."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    return value if isinstance(value, bool | int | float) else text
 
 
 def _moment(word: str, text: str) -> str:

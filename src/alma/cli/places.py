@@ -49,9 +49,9 @@ class Place(NamedTuple):
     schema: str
 
 
-def config_of(given: Path | None) -> Path | None:
-    """The configuration that counts: the one that is named, or the one of this folder."""
-    if given is not None:
+def config_of(given: Path | None, store: str | None) -> Path | None:
+    """The configuration that counts: the one that is named, or the one of this folder where no store is named."""
+    if given is not None or store is not None:
         return given
     return DEFAULT_CONFIG if DEFAULT_CONFIG.is_file() else None
 
@@ -60,7 +60,7 @@ def place_of(config: Path | None, store: str | None, schema: str | None = None) 
     """The store that is meant."""
     if store is not None:
         return Place(store, schema or "public")
-    file = config_of(config)
+    file = config_of(config, store)
     if file is None:
         return Place(DEFAULT_STORE, schema or "public")
     from alma.bootstrap import place_of_file
@@ -80,7 +80,7 @@ def open_memory(config: Path | None, store: str | None, project: str | None, *, 
             f"there is no store at {without_password(place.store)} yet: make one with  alma init, or name yours with "
             "--store or --config"
         )
-    parts = parts_chosen(config_of(config), store, project)
+    parts = parts_chosen(config_of(config, store), store, project)
     return ALMA(parts.storage, parts.retrieval, parts.learning, parts.scopes, parts.project_id)
 
 

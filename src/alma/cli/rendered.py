@@ -39,6 +39,15 @@ _TELLING = (
 _TIMES = ("created_at", "updated_at", "started_at", "ended_at", "archived_at", "last_validated")
 _NOISE = frozenset(("embedding", "metadata", "hash", "agent_id", "content_json", "context_json"))
 _MOST_COLUMNS = 8
+_KINDS = (
+    "heuristics",
+    "anti_patterns",
+    "preferences",
+    "domain_knowledge",
+    "outcomes",
+    "memories",
+    "instructions",
+)
 
 
 def show_result(operation: Operation[Any, Any], result: Json, asked: Json) -> None:
@@ -57,6 +66,7 @@ def _retrieved(result: Json, asked: Json) -> None:
     else:
         say(result["prompt"])
     if result.get("explanations"):
+        say("")
         _explained(result)
     if asked.get("why_not"):
         dropped = result.get("why_not")
@@ -64,13 +74,7 @@ def _retrieved(result: Json, asked: Json) -> None:
 
 
 def _explained(result: Json) -> None:
-    texts = {
-        record["id"]: _text_of(record)
-        for records in result.values()
-        if isinstance(records, Sequence) and not isinstance(records, str)
-        for record in records
-        if isinstance(record, Mapping) and "id" in record
-    }
+    texts = {record["id"]: _text_of(record) for kind in _KINDS for record in result.get(kind, ())}
     rows = [
         {
             "score": f"{each['score']:.3f}",
@@ -81,7 +85,7 @@ def _explained(result: Json) -> None:
         }
         for each in result["explanations"]
     ]
-    show_table(("score", "made_of", "found_by", "memory"), rows, as_json=False, title="\nWhy these")
+    show_table(("score", "made_of", "found_by", "memory"), rows, as_json=False, title="Why these")
 
 
 def _learned(result: Json, asked: Json) -> None:
@@ -89,7 +93,9 @@ def _learned(result: Json, asked: Json) -> None:
     say(f"Learned: {'success' if outcome['success'] else 'failure'} with “{outcome['strategy_used']}”")
     lesson, avoided = result.get("heuristic"), result.get("anti_pattern")
     if lesson:
-        trust = f"{lesson['success_count']} of {lesson['occurrence_count']} worked, confidence {lesson['confidence']:.0%}"
+        trust = (
+            f"{lesson['success_count']} of {lesson['occurrence_count']} worked, confidence {lesson['confidence']:.0%}"
+        )
         say(f"Lesson: {lesson['strategy']} ({trust})")
     if avoided:
         say(f"To avoid: {avoided['pattern']} (failed {avoided['occurrence_count']} times)")
@@ -136,13 +142,11 @@ def _context(result: Json, asked: Json) -> None:
 
 def _stats(result: Json, asked: Json) -> None:
     whose = f", agent {result['agent']}" if result.get("agent") else ""
-    counts = result["counts"]
-    plain = [(name, value) for name, value in counts.items() if not isinstance(value, Mapping | list)]
-    rows = [{"what": name.replace("_", " "), "": value} for name, value in plain]
-    show_table(("what", ""), rows, as_json=False, title=f"Project {cell(result['project_id'])}{cell(whose)}")
-    for name, value in counts.items():
-        if isinstance(value, Mapping) and value:
-            show_card(value, name.replace("_", " "))
+    counts = {name: value for name, value in result["counts"].items() if name.endswith("_count")}
+    # The documented total counts what agents learned.
+    counts["total_learned_count"] = counts.pop("total_count", 0)
+    rows = [{"kind": name.removesuffix("_count").replace("_", " "), "memories": n} for name, n in counts.items()]
+    show_table(("kind", "memories"), rows, as_json=False, title=cell(f"Project {result['project_id']}{whose}"))
 
 
 def _forgotten(result: Json, asked: Json) -> None:
@@ -170,7 +174,7 @@ def _anything(result: Json, asked: Json) -> None:
         say(result["prompt"])
         return
     if facts:
-        show_card(facts)
+        show_card({name: value for name, value in facts.items() if value not in ("", {})})
     for name, value in result.items():
         if _is_record(value):
             show_card({key: each for key, each in value.items() if _tells(key, each)}, name.replace("_", " "))
@@ -194,7 +198,7 @@ def _list(name: str, value: Sequence[Any]) -> None:
 
 def _as_table(rows: Sequence[Json]) -> tuple[list[str], list[Json]]:
     """The columns worth showing, and the rows; a record inside a row gives its text."""
-    flat = [{name: _text_of(v) if _is_record(v) else v for name, v in row.items()} for row in rows]
+    flat: list[Json] = [{name: _text_of(v) if _is_record(v) else v for name, v in row.items()} for row in rows]
     filled = dict.fromkeys(name for row in flat for name, value in row.items() if _tells(name, value))
     known = [name for name in _TELLING if name in filled]
     others = [name for name in filled if name not in known and name not in _TIMES]
@@ -203,7 +207,7 @@ def _as_table(rows: Sequence[Json]) -> tuple[list[str], list[Json]]:
 
 
 def _tells(name: str, value: object) -> bool:
-    return name not in _NOISE and value not in (None, "", [], {}, ())
+    return name not in _NOISE and not name.endswith("_ids") and value not in (None, "", [], {}, ())
 
 
 def _is_record(value: object) -> bool:

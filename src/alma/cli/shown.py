@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,12 +20,15 @@ from rich.text import Text
 
 from alma.cli.safe import safe, safe_json
 
-Schema = Annotated[str, typer.Option(help="The PostgreSQL schema that holds ALMA's tables.")]
+Schema = Annotated[
+    str | None, typer.Option(metavar="NAME", help="The PostgreSQL schema that holds ALMA's tables; public by default.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text for people.")]
 # Nobody watches a pipe, so its lines need not be cut where a screen would end.
 _PIPE_WIDTH = 200
 _LONGEST_CELL = 400
 _NARROW = 70
+_MOMENT = re.compile(r"^(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.\d+)?(?:Z|\+00:00)$")
 
 
 def console() -> Console:
@@ -80,7 +84,7 @@ def show_table(
         table.add_column(name.replace("_", " "), overflow="fold", no_wrap=whole)
     for row in rows:
         table.add_row(*(Text(cell(row.get(name), missing)) for name in columns))
-    screen.print(table)
+    _print(screen, table)
 
 
 def show_card(facts: Mapping[str, object], title: str | None = None) -> None:
@@ -90,7 +94,15 @@ def show_card(facts: Mapping[str, object], title: str | None = None) -> None:
     table.add_column(overflow="fold")
     for name, value in facts.items():
         table.add_row(name.replace("_", " "), Text(cell(value, "", None)))
-    console().print(table)
+    _print(console(), table)
+
+
+def _print(screen: Console, table: Table) -> None:
+    """Without the spaces that fill the lines, which would only be copied along."""
+    with screen.capture() as captured:
+        screen.print(table)
+    lines = [line.rstrip() for line in captured.get().splitlines()]
+    typer.echo("\n".join(lines).strip("\n"))
 
 
 def show_json(value: object) -> None:
@@ -111,5 +123,5 @@ def cell(value: object, missing: str = "", longest: int | None = _LONGEST_CELL) 
         return ", ".join(f"{name}: {cell(each)}" for name, each in value.items())
     if isinstance(value, Sequence) and not isinstance(value, str):
         return ", ".join(cell(each) for each in value)
-    text = safe(str(value))
+    text = _MOMENT.sub(r"\1 \2Z", safe(str(value)))
     return text if longest is None or len(text) <= longest else text[: longest - 1] + "…"

@@ -223,4 +223,4 @@ def _packages() -> Check:
     return Check("servers", "ok", "alma serve  and  alma mcp  can start")
 
 
-app = single(doctor, "alma doctor", "alma doctor --deep --json", "alma doctor --store .alma/alma.db")
+app = single(doctor, "alma doctor", "alma doctor --deep --json", "alma doctor --config .alma/config.yaml")

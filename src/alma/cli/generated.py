@@ -106,7 +106,6 @@ _MORE_EXAMPLES: dict[str, tuple[str, ...]] = {
         '--error-message "timed out"',
     ),
     "create_memory": ("git log -1 --format=%B | alma remember - --type progress",),
-    "purge": ("alma purge --retention-days 90 --yes",),
 }
 _SUMMARIES = {
     "learning": "What agents learn: facts, preferences, conversations, the archive, and how healthy it all is.",
@@ -147,10 +146,10 @@ def _add(app: typer.Typer, name: str, operation: AnyOperation, path: str, hidden
     first = _FIRST.get(operation.name)
     positional = arguments_of(fields) if first is None else [f for f in fields if f.path[-1] in first]
     function = _function(operation, fields, positional)
-    shown = [*_MORE_EXAMPLES.get(operation.name, ()), example(path, operation.example, fields, positional)]
-    app.command(name, help=operation.description, short_help=operation.summary, epilog=examples(*shown), hidden=hidden)(
-        function
-    )
+    usual = example(path, operation.example, fields, positional) + (" --yes" if _is_final(operation) else "")
+    shown = examples(*_MORE_EXAMPLES.get(operation.name, ()), usual)
+    about = {"help": operation.description, "short_help": operation.summary, "epilog": shown}
+    app.command(name, hidden=hidden, **about)(function)
 
 
 def example(path: str, given: Mapping[str, Any], fields: list[Field], positional: list[Field]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from importlib import import_module
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 
@@ -16,7 +16,6 @@ from alma.cli.shown import AsJson, say, show_json, show_table
 from alma.storage.base import StorageBackend
 
 app = application("Create, list and revoke the API keys of the REST service.")
-Right = Literal["read", "write", "delete", "admin"]
 _COLUMNS = ("id", "name", "prefix", "rights", "limited_to", "status", "created_at", "expires_at", "last_used_at")
 
 
@@ -29,7 +28,7 @@ _COLUMNS = ("id", "name", "prefix", "rights", "limited_to", "status", "created_a
 )
 def create(
     name: Annotated[str, typer.Argument(metavar="NAME", help="What the key is for.")],
-    right: Annotated[list[Right], typer.Option(help="What it allows; may be repeated.")],
+    right: Annotated[list[str], typer.Option(help="What it allows: read, write, delete or admin; may be repeated.")],
     user: Annotated[str | None, typer.Option(metavar="NAME", help="Only what belongs to this user.")] = None,
     project: Annotated[str | None, typer.Option(metavar="NAME", help="Only this project.")] = None,
     agent: Annotated[str | None, typer.Option(metavar="NAME", help="Only what belongs to this agent.")] = None,
@@ -42,7 +41,7 @@ def create(
     expires_at = None if days is None else clock.now() + timedelta(days=days)
     with open_as_it_is(*place_of(config, store)) as storage:
         key, text = _keys_of(storage).create(
-            name, list(right), user_id=user, project_id=project, agent=agent, expires_at=expires_at
+            name, right, user_id=user, project_id=project, agent=agent, expires_at=expires_at
         )
     if as_json:
         show_json({**_row(key), "key": text})

@@ -116,7 +116,8 @@ class Field:
     def written(self, value: Any) -> list[str]:
         """A value as it is written behind the option."""
         if self.form is Form.FLAG:
-            return [f"--{self.word}" if value else f"--no-{self.word}"]
+            off = [] if self.default is False else [f"--no-{self.word}"]
+            return [f"--{self.word}"] if value else off
         if self.form is Form.JSON:
             return [f"--{self.word} {shlex.quote(json.dumps(value))}"]
         return [f"--{self.word} {quoted(each)}" for each in (value if self.several else [value])]

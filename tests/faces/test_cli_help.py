@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 import os
+import re
 import resource
+import runpy
 import shlex
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from alma.cli.app import ENTRIES
+from alma.cli.app import ENTRIES, every_command
 from alma.cli.generated import command_path, offered
+from alma.cli.lazy import examples_of
 from alma.core import ALMA
 from alma.memory.promotion import PROMOTIONS
 from alma.model.governance import Attribution
 from alma.model.scope import Scope
 from alma.model.workspace import Session, WorkItem
 from alma.testing import builders as make
-from tests.support.command_line import every_command, examples_of, run, spawn
+from tests.support.command_line import run, spawn
 
+ROOT = Path(__file__).parents[2]
 ID = "01a1e0a2b81e7fc49d0ec9b96de703e8"
 OTHER_ID = "01a1e0a2b81f7fc49d0ec9b96de703e9"
 HEAVY = ("numpy", "onnxruntime", "pydantic", "sqlite3", "yaml", "rich", "alma.operations", "alma.core", "alma.model")
@@ -56,7 +61,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
         patch.chdir(folder)
         assert run("init", "--embeddings", "mock").returncode == 0
         with ALMA.from_config() as memory:
-            whose = {"project_id": "shop"}
+            whose: dict[str, Any] = {"project_id": "shop"}
             for number in range(3):
                 memory.learn("helena", "Test the sign-up form", True, "wait until idle", metadata={"n": number})
             memory.storage.save_many([make.a_heuristic(id=ID, agent="helena", **whose)])
@@ -70,15 +75,16 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def performed(line: str) -> None:
-    """Run a line as a shell would, and insist that it works."""
+def performed(line: str) -> str:
+    """Run a line as a shell would, insist that it works, and return what it printed."""
     if line.startswith("alma ") and not set(line) & set("|>"):
         ran = run(*shlex.split(line)[1:])
         assert ran.returncode == 0, f"{line}\n{ran.stderr}"
-        return
+        return ran.stdout
     script = line.replace("alma ", f"{shlex.quote(sys.executable)} -m alma ")
     done = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{line}\n{done.stderr}"
+    return done.stdout
 
 
 @pytest.mark.parametrize("line", EXAMPLES)
@@ -177,3 +183,24 @@ def test_the_script_that_a_shell_loads_asks_the_command(monkeypatch: pytest.Monk
     shown = spawn(env={"_ALMA_COMPLETE": "source_bash"})
     assert "_ALMA_COMPLETE=complete_bash" in shown.stdout
     assert os.environ.get("_ALMA_COMPLETE") is None
+
+
+def test_the_reference_of_the_command_line_is_up_to_date() -> None:
+    generator = runpy.run_path(str(ROOT / "docs" / "generate_cli_reference.py"))
+    assert generator["TARGET"].read_text(encoding="utf-8") == generator["reference"]()
+
+
+def test_the_commands_of_the_how_to_page_run_and_print_what_it_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    page = (ROOT / "docs" / "how-to" / "command-line.md").read_text(encoding="utf-8")
+    printed = ""
+    for language, code in re.findall(r"^```(sh|output)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL):
+        if language == "output":
+            assert printed == code
+            continue
+        for line in code.splitlines():
+            # It would write into the start files of whoever runs the tests.
+            if "--install-completion" not in line:
+                printed = performed(line)

@@ -8,14 +8,13 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
 from alma.cli import main
-from alma.cli.app import ENTRIES
 
 
 class Ran(NamedTuple):
@@ -56,23 +55,3 @@ def spawn(
         input=stdin,
         env={**os.environ, **(env or {})},
     )
-
-
-def every_command() -> Iterator[tuple[str, Any]]:
-    """Every command that is listed, with the words that lead to it; groups come before what they hold."""
-    for entry in ENTRIES:
-        yield from _with_those_inside(f"alma {entry.name}", entry.load())
-
-
-def examples_of(command: Any) -> list[str]:
-    """The commands that its help shows."""
-    _, _, shown = (command.epilog or "").partition("Examples:\n")
-    return [line.strip() for line in shown.splitlines()]
-
-
-def _with_those_inside(path: str, command: Any) -> Iterator[tuple[str, Any]]:
-    if command.hidden:
-        return
-    yield path, command
-    for name, inner in getattr(command, "commands", {}).items():
-        yield from _with_those_inside(f"{path} {name}", inner)

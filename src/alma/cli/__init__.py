@@ -37,13 +37,16 @@ EXIT_CODES: tuple[tuple[type[Exception], int], ...] = (
 
 def main() -> None:
     """Run the command line and exit."""
+    before = sys.stdout
     try:
         code = _run()
         sys.stdout.flush()
     except BrokenPipeError:
         # Whoever reads has seen enough, as with  alma search … | head
-        _close_quietly()
-        code = BROKEN_PIPE
+        code = _closed_quietly()
+    except SystemExit as exc:
+        # Typer puts something in the way of a broken pipe, and ends.
+        code = int(exc.code or 0) if sys.stdout is before else _closed_quietly()
     except KeyboardInterrupt:
         code = _said("stopped", INTERRUPTED)
     sys.exit(code)
@@ -68,6 +71,8 @@ def _run() -> int:
         if os.environ.get("ALMA_DEBUG"):
             raise
         return _said(f"internal error, {type(exc).__name__}: {exc}; set ALMA_DEBUG=1 to see where", 1)
+    if ended == INTERRUPTED:
+        return _said("stopped", INTERRUPTED)
     return ended if isinstance(ended, int) else 0
 
 
@@ -89,6 +94,7 @@ def _said(sentence: str, code: int) -> int:
     return code
 
 
-def _close_quietly() -> None:
+def _closed_quietly() -> int:
     """Python would complain about the pipe once more, when it flushes at the end."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return BROKEN_PIPE

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Iterator
+from typing import Annotated, Any
 
 import typer
 
@@ -73,6 +74,20 @@ app = typer.Typer(
         "alma COMMAND --help    says more, with examples",
     ),
 )
+
+
+def every_command() -> Iterator[tuple[str, Any]]:
+    """Every command that is listed, with the words that lead to it; groups come before what they hold."""
+    for entry in ENTRIES:
+        yield from _with_those_inside(f"alma {entry.name}", entry.load())
+
+
+def _with_those_inside(path: str, command: Any) -> Iterator[tuple[str, Any]]:
+    if command.hidden:
+        return
+    yield path, command
+    for name, inner in getattr(command, "commands", {}).items():
+        yield from _with_those_inside(f"{path} {name}", inner)
 
 
 def _version(wanted: bool) -> None:

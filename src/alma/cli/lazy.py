@@ -15,6 +15,7 @@ from typer.main import get_command as command_of
 from alma.errors import ConfigurationError
 
 _LONGEST_SUMMARY = 200
+_EXAMPLES = "Examples:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +94,13 @@ def unknown(name: str, known: Iterable[str]) -> ConfigurationError:
 
 def examples(*lines: str) -> str:
     """The end of a help text: commands to copy, each on a line of its own."""
-    return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
+    return f"\b\n{_EXAMPLES}\n" + "\n".join(f"  {line}" for line in lines)
+
+
+def examples_of(command: Any) -> list[str]:
+    """The commands that a help text shows."""
+    _, _, shown = (command.epilog or "").partition(f"{_EXAMPLES}\n")
+    return [line.strip() for line in shown.splitlines()]
 
 
 def application(summary: str, group: type[TyperGroup] = Listing) -> typer.Typer:

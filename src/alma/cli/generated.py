@@ -148,7 +148,7 @@ def _add(app: typer.Typer, name: str, operation: AnyOperation, path: str, hidden
     function = _function(operation, fields, positional)
     usual = example(path, operation.example, fields, positional) + (" --yes" if _is_final(operation) else "")
     shown = examples(*_MORE_EXAMPLES.get(operation.name, ()), usual)
-    about = {"help": operation.description, "short_help": operation.summary, "epilog": shown}
+    about: dict[str, Any] = {"help": operation.description, "short_help": operation.summary, "epilog": shown}
     app.command(name, hidden=hidden, **about)(function)
 
 

@@ -5,40 +5,49 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from alma.cli.shown import cell, say, show_card, show_table, warn
+from alma.cli.shown import cell, console, say, show_card, show_table, warn
 from alma.operations.base import Operation
 
 Json = Mapping[str, Any]
 Shown = Callable[[Json, Json], None]
 
-# What a table shows of a record, the most telling first; the rest is in --json.
-_TELLING = (
-    "score",
-    "id",
-    "kind",
-    "memory_id",
-    "record_id",
-    "session_id",
-    "name",
-    "title",
-    "memory_type",
-    "type",
-    "status",
-    "strategy",
+# What says most about a record, in the order in which it is given room; the rest is in --json.
+_IDS = ("id", "memory_id", "record_id", "key")
+_TEXTS = (
     "content",
     "text",
-    "condition",
+    "strategy",
     "fact",
     "preference",
     "pattern",
     "task_description",
+    "name",
+    "title",
     "description",
+    "summary",
+    "value",
+)
+_FACTS = (
+    "score",
+    "success",
+    "status",
+    "memory_type",
+    "kind",
+    "type",
+    "tags",
+    "strategy_used",
+    "confidence",
+    "expected",
+    "tried",
+    "succeeded",
+    "occurrence_count",
     "reason",
     "why",
 )
-_TIMES = ("created_at", "updated_at", "started_at", "ended_at", "archived_at", "last_validated")
-_NOISE = frozenset(("embedding", "metadata", "hash", "agent_id", "content_json", "context_json"))
-_MOST_COLUMNS = 8
+_TIMES = ("created_at", "updated_at", "started_at", "timestamp", "recorded_at", "archived_at", "at")
+_NOISE = frozenset(("embedding", "metadata", "hash", "content_json", "context_json", "project_id", "lesson_id"))
+_TEXT_WIDTH, _FACT_WIDTH, _BETWEEN = 28, 24, 3
+_LONGEST_TEXT = 160
 _KINDS = (
     "heuristics",
     "anti_patterns",
@@ -75,17 +84,13 @@ def _retrieved(result: Json, asked: Json) -> None:
 
 def _explained(result: Json) -> None:
     texts = {record["id"]: _text_of(record) for kind in _KINDS for record in result.get(kind, ())}
-    rows = [
-        {
-            "score": f"{each['score']:.3f}",
-            "made_of": " + ".join(f"{value:.3f} {name}" for name, value in each["terms"].items()),
-            "found_by": each.get("found_by"),
-            "memory": f"{each['kind']} {each['id']}\n{cell(texts.get(each['id'], ''), longest=120)}"
-            + "".join(f"\n({note})" for note in each.get("notes", ())),
-        }
-        for each in result["explanations"]
-    ]
-    show_table(("score", "made_of", "found_by", "memory"), rows, as_json=False, title="Why these")
+    say("Why these:")
+    for each in result["explanations"]:
+        made_of = " + ".join(f"{value:.3f} {name}" for name, value in each["terms"].items())
+        say(f"\n{each['score']:.3f}  {each['kind']} {each['id']}: {cell(texts.get(each['id'], ''), longest=200)}")
+        say(f"       = {made_of or 'nothing'}; found by {cell(each.get('found_by', ()))}")
+        for note in each.get("notes", ()):
+            say(f"       {note}")
 
 
 def _learned(result: Json, asked: Json) -> None:
@@ -197,13 +202,29 @@ def _list(name: str, value: Sequence[Any]) -> None:
 
 
 def _as_table(rows: Sequence[Json]) -> tuple[list[str], list[Json]]:
-    """The columns worth showing, and the rows; a record inside a row gives its text."""
-    flat: list[Json] = [{name: _text_of(v) if _is_record(v) else v for name, v in row.items()} for row in rows]
+    """The columns worth showing that fit on the screen, and the rows; a record inside a row gives its text."""
+    flat: list[Json] = [
+        {name: _text_of(v) if _is_record(v) else _shortened(v) for name, v in row.items()} for row in rows
+    ]
     filled = dict.fromkeys(name for row in flat for name, value in row.items() if _tells(name, value))
-    known = [name for name in _TELLING if name in filled]
-    others = [name for name in filled if name not in known and name not in _TIMES]
-    times = [name for name in _TIMES if name in filled][:1]
-    return [*known, *others][: _MOST_COLUMNS - len(times)] + times, flat
+    wanted = [name for names in (_IDS, _TEXTS[:7], _FACTS, _TIMES[:1], _TEXTS, _TIMES) for name in names]
+    room = console().width
+    chosen: list[str] = []
+    for name in dict.fromkeys([*wanted, *filled]):
+        needed = _BETWEEN + _width(name, flat) if name in filled else 0
+        if needed and (needed <= room or not chosen):
+            chosen.append(name)
+            room -= needed
+    return [name for name in dict.fromkeys([*_IDS, *_TEXTS, *filled]) if name in chosen], flat
+
+
+def _width(name: str, rows: Sequence[Json]) -> int:
+    longest = max(len(name), *(len(cell(row.get(name))) for row in rows))
+    return longest if name in _IDS else min(longest, _TEXT_WIDTH if name in _TEXTS else _FACT_WIDTH)
+
+
+def _shortened(value: Any) -> Any:
+    return cell(value, longest=_LONGEST_TEXT) if isinstance(value, str) else value
 
 
 def _tells(name: str, value: object) -> bool:

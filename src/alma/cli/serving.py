@@ -9,7 +9,6 @@ import typer
 
 from alma.cli.lazy import single
 from alma.cli.places import Config, Project, Store, config_of
-from alma.cli.shown import say
 
 
 def serve(
@@ -38,6 +37,8 @@ def serve(
 
     It answers on this machine alone unless it is told otherwise. Make keys for it with  alma keys create.
     """
+    from alma.cli.shown import say
+
     greeting = import_module("alma.rest.greeting").greeting
     import_module("alma.rest.server").serve(
         config_of(config, store),

@@ -7,13 +7,13 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Annotated
 
 import typer
 from rich import box
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as ProgressBar
 from rich.table import Table
 from rich.text import Text
@@ -27,7 +27,8 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text
 # Nobody watches a pipe, so its lines need not be cut where a screen would end.
 _PIPE_WIDTH = 200
 _LONGEST_CELL = 400
-_NARROW = 70
+_NARROWEST = 16
+_BETWEEN = 3
 _MOMENT = re.compile(r"^(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.\d+)?(?:Z|\+00:00)$")
 
 
@@ -45,11 +46,15 @@ def progress_bar() -> ProgressBar:
 
 @contextmanager
 def progress_of(name: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar that is told how much is done, and of how much."""
-    with progress_bar() as bar:
-        task = bar.add_task(name, total=None)
+    """What is told how much is done, and of how much; a bar appears when there is something to tell."""
+    with ExitStack() as shown:
+        bars: list[tuple[ProgressBar, TaskID]] = []
 
         def tell(done: int, total: int) -> None:
+            if not bars:
+                bar = shown.enter_context(progress_bar())
+                bars.append((bar, bar.add_task(name, total=None)))
+            bar, task = bars[0]
             bar.update(task, completed=done, total=total)
 
         yield tell
@@ -77,14 +82,42 @@ def show_table(
         show_json(rows)
         return
     screen = console()
+    cells = [[cell(row.get(name), missing) for name in columns] for row in rows]
+    if not _fits(columns, cells, screen.width):
+        _show_cards(columns, cells, title)
+        return
     table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", title_style="bold", pad_edge=False)
     for name in columns:
-        # What must be copied stays in one piece where the screen lets it.
-        whole = screen.width >= _NARROW and (name == "id" or name.endswith("_id"))
-        table.add_column(name.replace("_", " "), overflow="fold", no_wrap=whole)
-    for row in rows:
-        table.add_row(*(Text(cell(row.get(name), missing)) for name in columns))
+        # What must be copied stays in one piece.
+        table.add_column(name.replace("_", " "), overflow="fold", no_wrap=_is_id(name))
+    for row in cells:
+        table.add_row(*map(Text, row))
     _print(screen, table)
+
+
+def _fits(columns: Sequence[str], cells: Sequence[Sequence[str]], width: int) -> bool:
+    """Whether the columns can stand side by side and still be read."""
+    needed = [
+        max((len(row[number]) for row in cells), default=0)
+        if _is_id(name)
+        else min(_NARROWEST, max((len(row[number]) for row in cells), default=0))
+        for number, name in enumerate(columns)
+    ]
+    headed = [max(room, min(len(name), _NARROWEST)) for room, name in zip(needed, columns, strict=True)]
+    return sum(headed) + _BETWEEN * len(columns) <= width
+
+
+def _show_cards(columns: Sequence[str], cells: Sequence[Sequence[str]], title: str | None) -> None:
+    """One under the other what does not fit side by side."""
+    if title:
+        say(title)
+    for row in cells:
+        say("")
+        show_card({name: value for name, value in zip(columns, row, strict=True) if value})
+
+
+def _is_id(name: str) -> bool:
+    return name == "id" or name.endswith("_id")
 
 
 def show_card(facts: Mapping[str, object], title: str | None = None) -> None:

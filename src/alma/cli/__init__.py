@@ -53,6 +53,9 @@ def main() -> None:
 
 
 def _run() -> int:
+    if sys.argv[1:2] == ["mcp"] and "--help" not in sys.argv:
+        # A client waits for its first answer: before anything of the command line is loaded.
+        return _serve_mcp(sys.argv[2:])
     import typer
 
     from alma.cli.app import app
@@ -74,6 +77,13 @@ def _run() -> int:
     if ended == INTERRUPTED:
         return _said("stopped", INTERRUPTED)
     return ended if isinstance(ended, int) else 0
+
+
+def _serve_mcp(arguments: list[str]) -> int:
+    from importlib import import_module
+
+    import_module("alma.mcp.server").main(arguments)
+    return 0
 
 
 def _misused(exc: Exception) -> int:

@@ -211,7 +211,8 @@ def _fields(whole: Schema, schema: Schema, above: tuple[str, ...]) -> Iterator[F
             name in required and not above,
             described.get("default"),
             help_text,
-            tuple(map(str, item.get("enum", ()))),
+            # In one order: Python takes two Literals with the same choices for one another.
+            tuple(sorted(map(str, item.get("enum", ())))),
         )
 
 

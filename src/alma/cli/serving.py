@@ -61,8 +61,9 @@ def mcp_server(context: typer.Context) -> None:
     """Run the MCP server, on standard input and output or over HTTP.
 
     Every option is the server's own: --config, --store, --project, --toolset small|full, --http, --host, --port …
-    `alma mcp -- --help` lists them.
+    `alma mcp -h` lists them.
     """
+    # The command line hands over before it comes here, unless it was asked for help.
     import_module("alma.mcp.server").main(context.args)
 
 

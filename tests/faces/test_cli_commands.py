@@ -101,6 +101,20 @@ def test_a_backup_is_restored_by_the_same_word_and_ids_stay_ids(folder: Path) ->
     assert run("restore", "./a.db", "b.db", "c.db").returncode == 2
 
 
+def test_a_softly_deleted_memory_comes_back_by_the_same_word(folder: Path) -> None:
+    memory = run("remember", "kept", "--json").json["memory"]["id"]
+    run("memories", "delete", memory)
+    assert run("memories", "get", memory).returncode == 4
+    assert run("restore", memory, memory, "--json").json == {"restored": [memory]}
+    assert run("memories", "get", memory).returncode == 0
+
+
+def test_a_store_of_another_model_says_how_it_is_opened(folder: Path) -> None:
+    run(*LESSON)
+    refused = run("retrieve", "x", "--agent", "helena", "--store", ".alma/alma.db")
+    assert (refused.returncode, "mock" in refused.stderr, "--config" in refused.stderr) == (2, True, True)
+
+
 def test_a_group_runs_and_an_inner_filter_is_an_option(folder: Path) -> None:
     session = run("sessions", "create", "--name", "Fix the login", "--json").json["session"]["id"]
     assert session in run("sessions", "list").stdout

@@ -8,6 +8,7 @@ import sys
 from alma.errors import (
     ALMAError,
     ConfigurationError,
+    ModelMismatchError,
     NotFoundError,
     PermissionDeniedError,
     ProviderError,
@@ -69,7 +70,7 @@ def _run() -> int:
     except BrokenPipeError:
         raise
     except (ALMAError, OSError) as exc:
-        return _said(str(exc), next(code for kind, code in EXIT_CODES if isinstance(exc, kind)))
+        return _said(_sentence(exc), next(code for kind, code in EXIT_CODES if isinstance(exc, kind)))
     except Exception as exc:
         if os.environ.get("ALMA_DEBUG"):
             raise
@@ -77,6 +78,16 @@ def _run() -> int:
     if ended == INTERRUPTED:
         return _said("stopped", INTERRUPTED)
     return ended if isinstance(ended, int) else 0
+
+
+def _sentence(exc: Exception) -> str:
+    """What is wrong, in the words of the command line."""
+    if isinstance(exc, ModelMismatchError):
+        return (
+            f"the vectors of this store were made by {' and '.join(exc.holds)}, and {exc.opened_for} cannot search them: "
+            "name the configuration it was made with by --config, or move it to this model with  alma reembed"
+        )
+    return str(exc)
 
 
 def _serve_mcp(arguments: list[str]) -> int:

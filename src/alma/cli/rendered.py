@@ -161,7 +161,11 @@ def _forgotten(result: Json, asked: Json) -> None:
     if result.get("dry_run"):
         say(f"{result['forgotten']} would be forgotten; nothing was changed")
     else:
-        back = "; bring them back with  alma restore ID …" if result["forgotten"] else ""
+        back = (
+            "; see them with  alma learning list-archived, bring them back with  alma restore ID …"
+            if result["forgotten"]
+            else ""
+        )
         say(f"{result['forgotten']} forgotten{back}")
 
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from alma.cli.lazy import single
 from alma.cli.places import Config, Project, Store, open_memory, place_of
 from alma.cli.shown import AsJson, Schema, say, show_json
-from alma.errors import ConfigurationError
+from alma.errors import ConfigurationError, NotFoundError
+
+if TYPE_CHECKING:
+    from alma.operations.access import Caller
 
 
 def restore(
@@ -31,7 +34,7 @@ def restore(
     """Bring back forgotten memories by id, or a store from a backup file.
 
     What has a dot or a slash in it, or is a file that is there, is a backup or an export, and the store becomes what
-    it holds; everything else is the id of a memory that was forgotten, archived, merged or quarantined.
+    it holds; everything else is the id of a memory that was forgotten, archived, merged, quarantined or deleted softly.
     """
     if file and ids:
         raise ConfigurationError("give --file or --ids, not both")
@@ -59,17 +62,29 @@ def _backup(
 
 
 def _memories(ids: Sequence[str], config: Path | None, store: str | None, project: str | None, as_json: bool) -> None:
-    from alma.operations import operation_named
     from alma.operations.access import Caller
-    from alma.operations.base import to_json
 
     with open_memory(config, store, project, must_exist=True) as memory:
-        result = to_json(operation_named("restore").perform(Caller(memory), {"ids": list(ids)}))
+        back = [_brought_back(Caller(memory), each) for each in dict.fromkeys(ids)]
     if as_json:
-        show_json(result)
+        show_json({"restored": back})
         return
-    for back in result["restored"]:
-        say(f"{back} is back")
+    for each in back:
+        say(f"{each} is back")
+
+
+def _brought_back(caller: Caller, record_id: str) -> str:
+    """Out of the archive, or a general memory that was softly deleted and never went there."""
+    from alma.operations import operation_named
+
+    try:
+        operation_named("restore").perform(caller, {"ids": [record_id]})
+    except NotFoundError as archived:
+        try:
+            operation_named("restore_memory").perform(caller, {"memory_id": record_id})
+        except NotFoundError:
+            raise archived from None
+    return record_id
 
 
 app = single(

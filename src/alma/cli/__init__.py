@@ -84,7 +84,7 @@ def _sentence(exc: Exception) -> str:
     """What is wrong, in the words of the command line."""
     if isinstance(exc, ModelMismatchError):
         return (
-            f"the vectors of this store were made by {' and '.join(exc.holds)}, and {exc.opened_for} cannot search them: "
+            f"the vectors of this store were made by {' and '.join(exc.holds)}, not by {exc.opened_for}: "
             "name the configuration it was made with by --config, or move it to this model with  alma reembed"
         )
     return str(exc)

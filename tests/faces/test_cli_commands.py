@@ -329,6 +329,23 @@ def test_text_stays_text_when_it_is_made_safe() -> None:
     assert json.loads(safe_json(json.dumps(text, ensure_ascii=False))) == text
 
 
+@pytest.mark.parametrize("columns", ["60", "80", "120", "300"])
+def test_what_must_be_copied_is_whole_on_any_screen(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, columns: str
+) -> None:
+    memory = run("remember", "word " * 100, "--title", "A title", "--tag", "tag", "--json").json["memory"]["id"]
+    outcome = run(*LESSON, "--json").json["outcome"]["id"]
+    monkeypatch.setenv("COLUMNS", columns)
+    for shown, wanted in (
+        (run("memories", "list"), memory),
+        (run("memories", "get", memory), memory),
+        (run("search", "word", "--mode", "keyword"), memory),
+        (run("learning", "list-learned", "outcome"), outcome),
+    ):
+        assert wanted in shown.stdout
+    assert all(len(line) <= int(columns) for line in run("memories", "list").stdout.splitlines())
+
+
 # ---------------------------------------------------------------------- init, doctor, bench
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shlex
 import signal
 import sqlite3
 import subprocess
@@ -99,6 +100,16 @@ def test_a_backup_is_restored_by_the_same_word_and_ids_stay_ids(folder: Path) ->
     assert run("restore", "nothing", "--file").returncode == 2
     assert "read as an id" in run("restore", "nothing", "--force").stderr
     assert run("restore", "./a.db", "b.db", "c.db").returncode == 2
+
+
+def test_a_long_list_says_how_to_go_on(folder: Path) -> None:
+    for number in range(3):
+        run("remember", f"fact number {number} of many")
+    shown = run("memories", "list", "--limit", "2")
+    first, _, rest = shown.stdout.rpartition("more with  ")
+    assert ("number 2" in first, "number 0" in first) == (True, False)
+    onwards = run("memories", "list", "--limit", "2", *shlex.split(rest))
+    assert ("number 0" in onwards.stdout, "more with" in onwards.stdout) == (True, False)
 
 
 def test_a_softly_deleted_memory_comes_back_by_the_same_word(folder: Path) -> None:

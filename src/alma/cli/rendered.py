@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from alma.cli.options import quoted
 from alma.cli.shown import cell, console, say, show_card, show_table, warn
 from alma.operations.base import Operation
 
@@ -23,6 +24,7 @@ _TEXTS = (
     "task_description",
     "name",
     "title",
+    "memory",
     "description",
     "summary",
     "value",
@@ -45,9 +47,24 @@ _FACTS = (
     "why",
 )
 _TIMES = ("created_at", "updated_at", "started_at", "timestamp", "recorded_at", "archived_at", "at")
-_NOISE = frozenset(("embedding", "metadata", "hash", "content_json", "context_json", "project_id", "lesson_id"))
+# A row without these says nothing; where there is no room for them, rows stand one under the other.
+_ENDS = ("source_id", "target_id", "from_memory_id", "to_memory_id", "relation_type", "memory_ids")
+_NOISE = frozenset(
+    (
+        "embedding",
+        "metadata",
+        "hash",
+        "content_json",
+        "context_json",
+        "project_id",
+        "lesson_id",
+        "outcome_ids",
+        "heuristic_ids",
+    )
+)
 _TEXT_WIDTH, _FACT_WIDTH, _BETWEEN = 28, 24, 3
 _LONGEST_TEXT = 160
+_NEXT = "next_cursor"
 _KINDS = (
     "heuristics",
     "anti_patterns",
@@ -178,7 +195,9 @@ def _purged(result: Json, asked: Json) -> None:
 
 def _anything(result: Json, asked: Json) -> None:
     """Facts as a card, what is one thing as a card, what is many as a table."""
-    facts = {name: value for name, value in result.items() if not _is_record(value) and not _is_list(value)}
+    facts = {
+        name: value for name, value in result.items() if not _is_record(value) and not _is_list(value) and name != _NEXT
+    }
     if isinstance(result.get("prompt"), str):
         say(result["prompt"])
         return
@@ -191,6 +210,8 @@ def _anything(result: Json, asked: Json) -> None:
             _list(name, value)
     if not result:
         say("Nothing.")
+    if result.get(_NEXT):
+        say(f"more with  --cursor {quoted(result[_NEXT])}")
 
 
 def _list(name: str, value: Sequence[Any]) -> None:
@@ -206,25 +227,38 @@ def _list(name: str, value: Sequence[Any]) -> None:
 
 
 def _as_table(rows: Sequence[Json]) -> tuple[list[str], list[Json]]:
-    """The columns worth showing that fit on the screen, and the rows; a record inside a row gives its text."""
-    flat: list[Json] = [
-        {name: _text_of(v) if _is_record(v) else _shortened(v) for name, v in row.items()} for row in rows
-    ]
+    """The columns worth showing that fit on the screen, and the rows; a record inside a row gives its id and text."""
+    flat = [_flat(row) for row in rows]
     filled = dict.fromkeys(name for row in flat for name, value in row.items() if _tells(name, value))
-    wanted = [name for names in (_IDS, _TEXTS[:7], _FACTS, _TIMES[:1], _TEXTS, _TIMES) for name in names]
+    first = [name for names in (_IDS, _ENDS) for name in names if name in filled]
+    wanted = [name for names in (_TEXTS[:7], _FACTS, _TIMES[:1], _TEXTS, _TIMES) for name in names if name in filled]
     room = console().width
+    if sum(_BETWEEN + _width(name, flat) for name in first) > room:
+        return list(filled), flat
     chosen: list[str] = []
-    for name in dict.fromkeys([*wanted, *filled]):
-        needed = _BETWEEN + _width(name, flat) if name in filled else 0
-        if needed and (needed <= room or not chosen):
+    for name in dict.fromkeys([*first, *wanted, *filled]):
+        needed = _BETWEEN + _width(name, flat)
+        if needed <= room or not chosen:
             chosen.append(name)
             room -= needed
-    return [name for name in dict.fromkeys([*_IDS, *_TEXTS, *filled]) if name in chosen], flat
+    return [name for name in dict.fromkeys([*_IDS, *_ENDS, *_TEXTS, *filled]) if name in chosen], flat
+
+
+def _flat(row: Json) -> Json:
+    made: dict[str, Any] = {}
+    for name, value in row.items():
+        if not _is_record(value):
+            made[name] = _shortened(value)
+            continue
+        if "id" in value:
+            made.setdefault(f"{name}_id", value["id"])
+        made[name] = _shortened(_text_of(value))
+    return made
 
 
 def _width(name: str, rows: Sequence[Json]) -> int:
     longest = max(len(name), *(len(cell(row.get(name))) for row in rows))
-    return longest if name in _IDS else min(longest, _TEXT_WIDTH if name in _TEXTS else _FACT_WIDTH)
+    return longest if name in _IDS or name in _ENDS else min(longest, _TEXT_WIDTH if name in _TEXTS else _FACT_WIDTH)
 
 
 def _shortened(value: Any) -> Any:
@@ -232,7 +266,9 @@ def _shortened(value: Any) -> Any:
 
 
 def _tells(name: str, value: object) -> bool:
-    return name not in _NOISE and not name.endswith("_ids") and value not in (None, "", [], {}, ())
+    if value is False and name.startswith(("layer_", "is_")):
+        return False
+    return name not in _NOISE and value not in (None, "", [], {}, ())
 
 
 def _is_record(value: object) -> bool:

@@ -11,6 +11,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import quote
 
 from alma.errors import ConfigurationError
 
@@ -120,6 +121,37 @@ def parts_at(place: str | Path | None, project_id: str, given: Mapping[str, Any]
 
     chosen = Path(".alma/alma.db") if place is None else place
     return _opened(settings_from({"project_id": project_id, **given}), str(chosen))
+
+
+def parts_chosen(config: str | Path | None, place: str | None, project_id: str | None) -> Parts:
+    """What a configuration file describes, opened at another place or for another project where these are given."""
+    from alma.config.loader import load_settings, settings_from
+
+    if config is None:
+        return parts_at(place, project_id or "default", {})
+    settings = load_settings(config)
+    if project_id is not None:
+        settings = settings.model_copy(update={"project_id": settings_from({"project_id": project_id}).project_id})
+    return _opened(settings, place)
+
+
+def place_of_file(path: str | Path) -> tuple[str, str]:
+    """The store that a configuration file describes, as a path or URL, and the PostgreSQL schema it is in."""
+    from alma.config.loader import load_settings
+
+    settings = load_settings(path)
+    folder = Path(settings.storage_dir)
+    match settings.storage:
+        case "postgres":
+            at = settings.postgres
+            who = f"{quote(at.user, safe='')}:{quote(at.password.reveal(), safe='')}"
+            host = f"[{at.host}]" if ":" in at.host else quote(at.host, safe="")
+            where = f"{host}:{at.port}/{quote(at.database, safe='')}?sslmode={quote(at.ssl_mode)}"
+            return f"postgresql://{who}@{where}", at.schema_name
+        case "file":
+            return f"{_FILE_SCHEME}{folder}", "public"
+        case _:
+            return str(folder / settings.db_name), "public"
 
 
 def _opened(settings: Settings, place: str | None = None) -> Parts:
@@ -366,6 +398,15 @@ def migrate_storage(store: str, schema: str = "public") -> None:
     open_storage(store, **options).close()
 
 
+def require_sound_store(store: str) -> None:
+    """Refuse an SQLite file that is damaged, after reading all of it; a server looks after its own."""
+    if _is_postgres(store):
+        return
+    from alma.storage.sql.sqlite_copies import require_sound
+
+    require_sound(_sqlite_path(store))
+
+
 @contextmanager
 def open_migrator(store: str, schema: str = "public") -> Iterator[Migrator]:
     """What can tell and change the schema of an existing store, without changing anything by being opened."""
@@ -482,8 +523,12 @@ def _sqlite_path(store: str) -> Path:
     return Path(store.removeprefix(_SQLITE_SCHEME))
 
 
+def store_exists(store: str) -> bool:
+    """Whether there is something where a store in files would be; whether a server has one shows when it is opened."""
+    return _is_postgres(store) or _exists(store)
+
+
 def _exists(store: str) -> bool:
-    """Whether there is something where a store in files would be."""
     if store.startswith(_FILE_SCHEME):
         return Path(store.removeprefix(_FILE_SCHEME)).is_dir()
     return _sqlite_path(store).is_file()

@@ -2,33 +2,120 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 from alma.errors import (
     ALMAError,
     ConfigurationError,
+    ModelMismatchError,
     NotFoundError,
+    PermissionDeniedError,
     ProviderError,
+    RefusedError,
+    ScopeViolationError,
     StorageError,
     ValidationError,
 )
 
-_EXIT_CODES: tuple[tuple[type[ALMAError], int], ...] = (
-    (ConfigurationError, 2),
+USAGE = 2
+INTERRUPTED = 130
+BROKEN_PIPE = 141
+# The first that fits counts.
+EXIT_CODES: tuple[tuple[type[Exception], int], ...] = (
+    (ConfigurationError, USAGE),
+    (PermissionDeniedError, 7),
+    (ScopeViolationError, 7),
     (ValidationError, 3),
     (NotFoundError, 4),
     (StorageError, 5),
     (ProviderError, 6),
+    (RefusedError, 8),
+    (OSError, 5),
     (ALMAError, 1),
 )
 
 
 def main() -> None:
     """Run the command line and exit."""
+    before = sys.stdout
+    try:
+        code = _run()
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever reads has seen enough, as with  alma search … | head
+        code = _closed_quietly()
+    except SystemExit as exc:
+        # Typer puts something in the way of a broken pipe, and ends.
+        code = int(exc.code or 0) if sys.stdout is before else _closed_quietly()
+    except KeyboardInterrupt:
+        code = _said("stopped", INTERRUPTED)
+    sys.exit(code)
+
+
+def _run() -> int:
+    if sys.argv[1:2] == ["mcp"] and "--help" not in sys.argv:
+        # A client waits for its first answer: before anything of the command line is loaded.
+        return _serve_mcp(sys.argv[2:])
+    import typer
+
     from alma.cli.app import app
 
     try:
-        app()
-    except ALMAError as exc:
-        sys.stderr.write(f"alma: {exc}\n")
-        sys.exit(next(code for kind, code in _EXIT_CODES if isinstance(exc, kind)))
+        ended = app(standalone_mode=False, prog_name="alma")
+    except typer.TyperException as exc:
+        return _misused(exc)
+    except typer.Abort:
+        return _said("stopped, nothing was changed", INTERRUPTED)
+    except BrokenPipeError:
+        raise
+    except (ALMAError, OSError) as exc:
+        return _said(_sentence(exc), next(code for kind, code in EXIT_CODES if isinstance(exc, kind)))
+    except Exception as exc:
+        if os.environ.get("ALMA_DEBUG"):
+            raise
+        return _said(f"internal error, {type(exc).__name__}: {exc}; set ALMA_DEBUG=1 to see where", 1)
+    if ended == INTERRUPTED:
+        return _said("stopped", INTERRUPTED)
+    return ended if isinstance(ended, int) else 0
+
+
+def _sentence(exc: Exception) -> str:
+    """What is wrong, in the words of the command line."""
+    if isinstance(exc, ModelMismatchError):
+        return (
+            f"the vectors of this store were made by {' and '.join(exc.holds)}, not by {exc.opened_for}: "
+            "name the configuration it was made with by --config, or move it to this model with  alma reembed"
+        )
+    return str(exc)
+
+
+def _serve_mcp(arguments: list[str]) -> int:
+    from importlib import import_module
+
+    import_module("alma.mcp.server").main(arguments)
+    return 0
+
+
+def _misused(exc: Exception) -> int:
+    """A mistake in how the command was written; a group that was given nothing shows its help."""
+    context = getattr(exc, "ctx", None)
+    said = " ".join(str(getattr(exc, "format_message", exc.__str__)()).split())
+    if type(exc).__name__ == "NoArgsIsHelpError":
+        sys.stdout.write(f"{context.get_help()}\n" if context is not None else said)
+        return USAGE
+    hint = f"; see  {context.command_path} --help" if context is not None else ""
+    return _said(f"{said.rstrip('.')}{hint}", USAGE)
+
+
+def _said(sentence: str, code: int) -> int:
+    from alma.cli.safe import one_line
+
+    sys.stderr.write(f"alma: {one_line(sentence)}\n")
+    return code
+
+
+def _closed_quietly() -> int:
+    """Python would complain about the pipe once more, when it flushes at the end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return BROKEN_PIPE

@@ -11,66 +11,69 @@ from typing import Annotated
 import typer
 
 from alma.bootstrap import open_existing_storage
-from alma.cli.shown import show_table
+from alma.cli.lazy import application, examples
+from alma.cli.places import STORES, Config, Store, place_of
+from alma.cli.shown import AsJson, Schema, say, show_json, show_table
 from alma.errors import ConfigurationError
 from alma.memory.audit import AuditTrail
 from alma.model.governance import AuditEvent
 from alma.model.scope import Scope
 from alma.storage.base import ChainHead
 
-app = typer.Typer(help="Look into the audit log of a store, and check it.", no_args_is_help=True)
+app = application("Look into the audit log of a store, and check it.")
 
-Store = Annotated[str, typer.Argument(envvar="ALMA_STORE", help="An SQLite file or a postgresql:// URL.")]
-Schema = Annotated[str, typer.Option(help="The PostgreSQL schema that holds ALMA's tables.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
-_DEFAULT_STORE = ".alma/alma.db"
+Log = Annotated[str | None, typer.Argument(metavar="[STORE]", help=f"{STORES} The chosen store by default.")]
 _COLUMNS = ("id", "at", "who", "action", "what", "result")
 
 
-@app.command("verify")
+@app.command(
+    "verify", epilog=examples("alma audit verify", "alma audit verify .alma/alma.db --anchors audit-head.json")
+)
 def verify(
-    store: Store = _DEFAULT_STORE,
+    log: Log = None,
+    config: Config = None,
+    store: Store = None,
     anchors: Annotated[
         Path | None,
         typer.Option(help="Heads that `alma audit head --json` printed earlier and that were kept elsewhere."),
     ] = None,
-    schema: Schema = "public",
+    schema: Schema = None,
     as_json: AsJson = False,
 ) -> None:
-    """Find every event of the log that was changed, removed or inserted; the exit code is 1 where there is any.
-
-    Example: alma audit verify .alma/alma.db
-    """
+    """Find every event of the log that was changed, removed or inserted; the exit code is 1 where there is any."""
     kept = () if anchors is None else _heads_in(anchors)
-    with open_existing_storage(store, schema) as storage:
+    with open_existing_storage(*place_of(config, log or store, schema)) as storage:
         found = AuditTrail(storage).verify(kept)
     if as_json:
-        typer.echo(json.dumps({"ok": found.ok, **asdict(found)}, indent=2))
+        show_json({"ok": found.ok, **asdict(found)})
     else:
         for finding in found.findings:
-            typer.echo(f"{finding.kind}: {finding}")
+            say(f"{finding.kind}: {finding}")
         since = "" if found.first_id is None else f", chained from event {found.first_id} on"
         before = f"; {found.unchained:,} older events are not chained" if found.unchained else ""
         verdict = "the log is as it was written" if found.ok else f"{len(found.findings):,} finding(s)"
-        typer.echo(f"{verdict}: {found.checked:,} events checked{since}{before}")
+        say(f"{verdict}: {found.checked:,} events checked{since}{before}")
     if not found.ok:
         raise typer.Exit(1)
 
 
-@app.command("head")
-def head(store: Store = _DEFAULT_STORE, schema: Schema = "public", as_json: AsJson = False) -> None:
-    """Where the log ends now; kept elsewhere, it proves later that the log was not written anew.
-
-    Example: alma audit head .alma/alma.db --json > audit-head.json
-    """
-    with open_existing_storage(store, schema) as storage:
+@app.command("head", epilog=examples("alma audit head --json > audit-head.json"))
+def head(
+    log: Log = None, config: Config = None, store: Store = None, schema: Schema = None, as_json: AsJson = False
+) -> None:
+    """Where the log ends now; kept elsewhere, it proves later that the log was not written anew."""
+    with open_existing_storage(*place_of(config, log or store, schema)) as storage:
         rows = [asdict(each) for each in AuditTrail(storage).heads()]
     show_table(("chain", "length", "hash"), rows, as_json)
 
 
-@app.command("list")
+@app.command(
+    "list", epilog=examples("alma audit list --user ana --failed", "alma audit list .alma/alma.db --limit 5 --json")
+)
 def list_events(
-    store: Store = _DEFAULT_STORE,
+    log: Log = None,
+    config: Config = None,
+    store: Store = None,
     user: Annotated[str | None, typer.Option(help="Of this user.")] = None,
     agent: Annotated[str | None, typer.Option(help="Of this agent.")] = None,
     action: Annotated[str | None, typer.Option(help="create, read, update, delete, search, …")] = None,
@@ -81,15 +84,12 @@ def list_events(
     until: Annotated[datetime | None, typer.Option(help="Up to this moment, in UTC.")] = None,
     limit: Annotated[int, typer.Option(help="How many, at most 1,000.")] = 50,
     before: Annotated[int | None, typer.Option(help="Go on behind the event with this number.")] = None,
-    schema: Schema = "public",
+    schema: Schema = None,
     as_json: AsJson = False,
 ) -> None:
-    """What was done, newest first.
-
-    Example: alma audit list .alma/alma.db --user ana --failed
-    """
+    """What was done, newest first."""
     scope = Scope.everywhere() if user is None else Scope(user_id=user)
-    with open_existing_storage(store, schema) as storage:
+    with open_existing_storage(*place_of(config, log or store, schema)) as storage:
         page = AuditTrail(storage).find(
             scope,
             agent=agent,
@@ -104,7 +104,7 @@ def list_events(
         )
     show_table(_COLUMNS, [_row(event) for event in page], as_json)
     if page.next_before is not None and not as_json:
-        typer.echo(f"more with  --before {page.next_before}")
+        say(f"more with  --before {page.next_before}")
 
 
 def _row(event: AuditEvent) -> dict[str, object]:

@@ -1,41 +1,160 @@
-"""What the commands share: options, tables and progress bars."""
+"""What the commands show: tables, cards and sentences for people, JSON for programs, progress on stderr."""
 
 from __future__ import annotations
 
 import json
+import os
+import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import Annotated
 
 import typer
+from rich import box
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-Schema = Annotated[str, typer.Option(help="The PostgreSQL schema that holds ALMA's tables.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+from alma.cli.safe import safe, safe_json
+
+Schema = Annotated[
+    str | None, typer.Option(metavar="NAME", help="The PostgreSQL schema that holds ALMA's tables; public by default.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text for people.")]
+# Nobody watches a pipe, so its lines need not be cut where a screen would end.
+_PIPE_WIDTH = 200
+_LONGEST_CELL = 400
+_NARROWEST = 16
+_BETWEEN = 3
+_MOMENT = re.compile(r"^(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.\d+)?(?:Z|\+00:00)$")
+
+
+def console() -> Console:
+    """Where people read; as wide as the screen."""
+    width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else _PIPE_WIDTH
+    return Console(width=width, highlight=False, markup=False, emoji=False)
 
 
 def progress_bar() -> ProgressBar:
     """For a person who watches; on stderr, so that what is printed can be piped."""
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
-    return ProgressBar(*columns, console=Console(stderr=True), disable=not sys.stderr.isatty())
+    return ProgressBar(*columns, console=Console(stderr=True), disable=not sys.stderr.isatty(), transient=True)
 
 
-def show_table(columns: Sequence[str], rows: Sequence[Mapping[str, object]], as_json: bool, missing: str = "") -> None:
+@contextmanager
+def progress_of(name: str) -> Iterator[Callable[[int, int], None]]:
+    """What is told how much is done, and of how much; a bar appears when there is something to tell."""
+    with ExitStack() as shown:
+        bars: list[tuple[ProgressBar, TaskID]] = []
+
+        def tell(done: int, total: int) -> None:
+            if not bars:
+                bar = shown.enter_context(progress_bar())
+                bars.append((bar, bar.add_task(name, total=None)))
+            bar, task = bars[0]
+            bar.update(task, completed=done, total=total)
+
+        yield tell
+
+
+def say(sentence: str) -> None:
+    """A sentence for people, in which nothing acts on the terminal."""
+    typer.echo(safe(sentence))
+
+
+def warn(sentence: str) -> None:
+    """A sentence beside the result."""
+    typer.echo(f"alma: {safe(sentence)}", err=True)
+
+
+def show_table(
+    columns: Sequence[str],
+    rows: Sequence[Mapping[str, object]],
+    as_json: bool,
+    missing: str = "",
+    title: str | None = None,
+) -> None:
     """Rows as a table, or as JSON; `missing` stands for what has no value."""
     if as_json:
         show_json(rows)
         return
-    table = Table(*columns)
-    for row in rows:
-        # As text: square brackets in what is stored are no markup.
-        table.add_row(*(missing if row[name] is None else Text(str(row[name])) for name in columns))
-    Console().print(table)
+    screen = console()
+    cells = [[cell(row.get(name), missing) for name in columns] for row in rows]
+    if not _fits(columns, cells, screen.width):
+        _show_cards(columns, cells, title)
+        return
+    table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", title_style="bold", pad_edge=False)
+    for name in columns:
+        # What must be copied stays in one piece.
+        table.add_column(name.replace("_", " "), overflow="fold", no_wrap=_is_id(name))
+    for row in cells:
+        table.add_row(*map(Text, row))
+    _print(screen, table)
+
+
+def _fits(columns: Sequence[str], cells: Sequence[Sequence[str]], width: int) -> bool:
+    """Whether the columns can stand side by side and still be read."""
+    needed = [
+        max((len(row[number]) for row in cells), default=0)
+        if _is_id(name)
+        else min(_NARROWEST, max((len(row[number]) for row in cells), default=0))
+        for number, name in enumerate(columns)
+    ]
+    headed = [max(room, min(len(name), _NARROWEST)) for room, name in zip(needed, columns, strict=True)]
+    return sum(headed) + _BETWEEN * len(columns) <= width
+
+
+def _show_cards(columns: Sequence[str], cells: Sequence[Sequence[str]], title: str | None) -> None:
+    """One under the other what does not fit side by side."""
+    if title:
+        say(title)
+    for row in cells:
+        say("")
+        show_card({name: value for name, value in zip(columns, row, strict=True) if value})
+
+
+def _is_id(name: str) -> bool:
+    return name == "id" or name.endswith("_id")
+
+
+def show_card(facts: Mapping[str, object], title: str | None = None) -> None:
+    """One thing: a fact on each line."""
+    table = Table(box=None, show_header=False, pad_edge=False, title=title, title_justify="left", title_style="bold")
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in facts.items():
+        table.add_row(name.replace("_", " "), Text(cell(value, "", None)))
+    _print(console(), table)
+
+
+def _print(screen: Console, table: Table) -> None:
+    """Without the spaces that fill the lines, which would only be copied along."""
+    with screen.capture() as captured:
+        screen.print(table)
+    lines = [line.rstrip() for line in captured.get().splitlines()]
+    typer.echo("\n".join(lines).strip("\n"))
 
 
 def show_json(value: object) -> None:
     """A value as JSON, as it is piped into other programs."""
-    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False, default=str) + "\n")
+    document = json.dumps(value, indent=2, ensure_ascii=False, default=str)
+    sys.stdout.write(safe_json(document) + "\n")
+
+
+def cell(value: object, missing: str = "", longest: int | None = _LONGEST_CELL) -> str:
+    """A value as people write it."""
+    if value is None:
+        return missing
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name}: {cell(each)}" for name, each in value.items())
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return ", ".join(cell(each) for each in value)
+    text = _MOMENT.sub(r"\1 \2Z", safe(str(value)))
+    return text if longest is None or len(text) <= longest else text[: longest - 1] + "…"

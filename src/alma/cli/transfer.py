@@ -1,17 +1,19 @@
-"""Commands for coming and going: import, export, backup, restore, merge."""
+"""Commands for coming and going: import, export, backup, merge, and a store from its backup."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Annotated, Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import typer
-from rich.console import Console
 
 from alma.bootstrap import create_embedder, is_same_store, local_model, open_existing, open_target, restore_storage
-from alma.cli.shown import AsJson, Schema, progress_bar, show_json, show_table
+from alma.cli.lazy import single
+from alma.cli.places import STORES, Config, Place, Store, place_of, without_password
+from alma.cli.shown import AsJson, Schema, progress_bar, progress_of, say, show_json, show_table
 from alma.errors import ConfigurationError
 from alma.importers import IMPORTERS, ImportOptions, ImportProgress, ImportReport, import_into, importer_named
 from alma.importers.sources import Source
@@ -19,28 +21,26 @@ from alma.model.memory import Memory
 from alma.model.scope import Scope
 from alma.transfer import TransferReport, backup_store, export_store, import_store, merge_stores, verify_export
 
-STORES = "An SQLite file, file:///folder or a postgresql:// URL."
-StoreArgument = Annotated[str, typer.Argument(metavar="STORE", help=STORES)]
-FileArgument = Annotated[str, typer.Argument(metavar="FILE", help="The file.")]
+StoreAndFile = Annotated[
+    list[str],
+    typer.Argument(metavar="[STORE] FILE", help=f"The file, after the store if that is not the chosen one. {STORES}"),
+]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would happen and change nothing.")]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite what is there.")]
 _SYSTEMS = ", ".join((*IMPORTERS, "jsonl"))
 _SHOWN = 20
 
 
-def add_transfer_commands(app: typer.Typer) -> None:
-    """Give the command line these commands."""
-    app.command("import")(import_command)
-    app.command("export")(export_command)
-    app.command("backup")(backup_command)
-    app.command("restore")(restore_command)
-    app.command("merge")(merge_command)
-
-
 def import_command(
     source: Annotated[str, typer.Argument(metavar="SOURCE", help="JSON, JSON lines, SQLite, an SQL dump or a zip.")],
     system: Annotated[str, typer.Option("--from", help=f"What it comes from: {_SYSTEMS}.")],
-    into: Annotated[str, typer.Option("--into", envvar="ALMA_STORE", help=STORES)],
+    into: Annotated[
+        str | None,
+        typer.Option(
+            "--into", "--store", envvar="ALMA_STORE", metavar="STORE", help=f"{STORES} The chosen store by default."
+        ),
+    ] = None,
+    config: Config = None,
     dry_run: DryRun = False,
     user: Annotated[str | None, typer.Option(help="Whose everything is that names no user.")] = None,
     project: Annotated[str | None, typer.Option(help="The project that everything belongs to.")] = None,
@@ -49,22 +49,20 @@ def import_command(
     embedding_model: Annotated[str | None, typer.Option(help="The model that the source's embeddings are of.")] = None,
     embed: Annotated[str | None, typer.Option(help="Make vectors, too: local, openai, azure or mock.")] = None,
     batch_size: Annotated[int, typer.Option(help="How many records are stored at once.")] = 1000,
-    schema: Schema = "public",
+    schema: Schema = None,
     as_json: AsJson = False,
 ) -> None:
-    """Bring in what another system, or another store's export, remembers; safe to run again and again.
-
-    Example: alma import contexts.jsonl --from contextual-memory --into .alma/alma.db --project shop
-    """
+    """Bring in what another system, or another store's export, remembers; safe to run again and again."""
+    place = place_of(config, into, schema)
     if system == "jsonl":
-        _import_export(source, into, dry_run, schema, as_json)
+        _import_export(source, place, dry_run, as_json)
         return
     options = ImportOptions(_zone(zone), embedding_model, None, user, project, agent)
     # Before a store is made for it.
     Source(source, importer_named(system))
     embedder = None if embed is None else create_embedder(embed)
     model = local_model() if embedder is None else (embedder.model, embedder.dimension)
-    with open_target(into, schema, model, dry_run=dry_run) as storage, _rows_bar(system) as tell:
+    with open_target(*place, model, dry_run=dry_run) as storage, _rows_bar(system) as tell:
         report = import_into(
             storage,
             source,
@@ -78,12 +76,13 @@ def import_command(
         lacking = storage.count_without_vector(Memory, storage.embedding_model, Scope.everywhere())
     _show_import(report, as_json)
     if lacking and not (as_json or dry_run):
-        typer.echo(f"{lacking} memory(s) have no vector yet: alma reembed --store {_without_password(into)}")
+        say(f"{lacking} memory(s) have no vector yet: alma reembed --store {without_password(place.store)}")
 
 
 def export_command(
-    store: StoreArgument,
-    file: FileArgument,
+    target: StoreAndFile,
+    config: Config = None,
+    store: Store = None,
     user: Annotated[str | None, typer.Option(help="Only what belongs to this user.")] = None,
     project: Annotated[str | None, typer.Option(help="Only what belongs to this project.")] = None,
     agent: Annotated[str | None, typer.Option(help="Only what belongs to this agent.")] = None,
@@ -91,16 +90,14 @@ def export_command(
     audit: Annotated[bool, typer.Option(help="With or without the audit log.")] = True,
     vectors: Annotated[bool, typer.Option(help="With or without vectors.")] = True,
     force: Force = False,
-    schema: Schema = "public",
+    schema: Schema = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write everything, or what belongs to somebody, as JSON lines; a name that ends in .gz is compressed.
-
-    Example: alma export .alma/alma.db everything.jsonl.gz
-    """
+    """Write everything, or what belongs to somebody, as JSON lines; a name that ends in .gz is compressed."""
     named = any(name is not None for name in (user, project, agent))
     scope = Scope(user_id=user, project_id=project, agent=agent) if named else Scope.everywhere()
-    with open_existing(store, schema) as storage, _bar("export") as tell:
+    place, file = _store_and_file(target, config, store, schema)
+    with open_existing(*place) as storage, progress_of("export") as tell:
         written = export_store(
             storage, file, scope, history=history, audit=audit, vectors=vectors, force=force, on_progress=tell
         )
@@ -108,55 +105,54 @@ def export_command(
         show_json({"file": str(written.path), "lines": written.lines, "counts": dict(written.counts)})
         return
     show_table(("kind", "records"), [{"kind": k, "records": n} for k, n in written.counts.items()], as_json=False)
-    typer.echo(f"{written.lines} line(s) written to {written.path}")
+    say(f"{written.lines} line(s) written to {written.path}")
 
 
 def backup_command(
-    store: StoreArgument, file: FileArgument, force: Force = False, schema: Schema = "public", as_json: AsJson = False
+    target: StoreAndFile,
+    config: Config = None,
+    store: Store = None,
+    force: Force = False,
+    schema: Schema = None,
+    as_json: AsJson = False,
 ) -> None:
-    """Write one consistent state of a store into a file, while it is in use.
-
-    Example: alma backup .alma/alma.db alma-backup.db
-    """
-    with open_existing(store, schema) as storage, _bar("backup") as tell:
+    """Write one consistent state of a store into a file, while it is in use."""
+    place, file = _store_and_file(target, config, store, schema)
+    with open_existing(*place) as storage, progress_of("backup") as tell:
         made = backup_store(storage, file, force=force, on_progress=tell)
     if as_json:
         show_json({"file": str(made.path), "form": made.form, "bytes": made.size_bytes})
         return
-    typer.echo(f"{made.path}: {made.size_bytes:,} bytes, a complete {made.form}")
+    say(f"{made.path}: {made.size_bytes:,} bytes, a complete {made.form}")
 
 
-def restore_command(
-    file: FileArgument, store: StoreArgument, force: Force = False, schema: Schema = "public", as_json: AsJson = False
-) -> None:
-    """Make a store what a backup or an export holds, after checking it; what the store held is gone.
-
-    Example: alma restore alma-backup.db .alma/alma.db --force
-    """
-    with _bar("restore") as tell:
-        restore_storage(file, store, force, tell, schema)
+def restore_backup(file: str, place: Place, force: bool, as_json: bool) -> None:
+    """Make a store what a backup or an export holds, after checking it; what the store held is gone."""
+    with progress_of("restore") as tell:
+        restore_storage(file, place.store, force, tell, place.schema)
+    shown = without_password(place.store)
     if as_json:
-        show_json({"file": file, "store": _without_password(store), "restored": True})
+        show_json({"file": file, "store": shown, "restored": True})
         return
-    typer.echo(f"{_without_password(store)} is what {file} holds")
+    say(f"{shown} is what {file} holds")
 
 
 def merge_command(
     source: Annotated[str, typer.Argument(metavar="FROM", help=STORES)],
-    into: Annotated[str, typer.Argument(metavar="INTO", help=STORES)],
+    into: Annotated[str | None, typer.Argument(metavar="[INTO]", help=f"{STORES} The chosen store by default.")] = None,
+    config: Config = None,
+    store: Store = None,
     dry_run: DryRun = False,
-    schema: Schema = "public",
+    schema: Schema = None,
     as_json: AsJson = False,
 ) -> None:
-    """Bring everything that one store holds into another: newer records win, counters add, conflicts are shown.
-
-    Example: alma merge laptop.db .alma/alma.db --dry-run
-    """
-    if is_same_store(source, into):
+    """Bring everything that one store holds into another: newer records win, counters add, conflicts are shown."""
+    place = place_of(config, into or store, schema)
+    if is_same_store(source, place.store):
         raise ConfigurationError("a store cannot be merged into itself")
-    with open_existing(source, schema) as old:
+    with open_existing(source, place.schema) as old:
         model = (old.embedding_model, old.embedding_dim)
-        with open_target(into, schema, model, dry_run=dry_run) as target, _bar("merge") as tell:
+        with open_target(*place, model, dry_run=dry_run) as target, progress_of("merge") as tell:
             report = merge_stores(old, target, dry_run=dry_run, on_progress=tell)
     _show_transfer(report, as_json)
 
@@ -164,10 +160,18 @@ def merge_command(
 # ---------------------------------------------------------------------- showing
 
 
-def _import_export(source: str, into: str, dry_run: bool, schema: str, as_json: bool) -> None:
+def _store_and_file(
+    target: Sequence[str], config: Path | None, store: str | None, schema: str | None
+) -> tuple[Place, str]:
+    if len(target) > 2 or (len(target) == 2 and store is not None):
+        raise ConfigurationError(f"give one file, behind one store if need be, not {' '.join(target)}")
+    return place_of(config, store if len(target) == 1 else target[0], schema), target[-1]
+
+
+def _import_export(source: str, place: Place, dry_run: bool, as_json: bool) -> None:
     header = verify_export(source)
     model = (header.embedding_model, header.embedding_dim)
-    with open_target(into, schema, model, dry_run=dry_run) as storage, _bar("jsonl") as tell:
+    with open_target(*place, model, dry_run=dry_run) as storage, progress_of("import") as tell:
         report = import_store(storage, source, dry_run=dry_run, on_progress=tell)
     _show_transfer(report, as_json)
 
@@ -178,9 +182,9 @@ def _show_import(report: ImportReport, as_json: bool) -> None:
         return
     _show_counts({"new": report.new, "changed": report.changed, "unchanged": report.unchanged})
     for reason, number in report.left_out.items():
-        typer.echo(f"left out: {number} {reason}")
+        say(f"left out: {number} {reason}")
     _list("could not come", [f"{each.where}: {each.reason}" for each in report.rejected])
-    typer.echo(f"{report.rows} row(s) read{', nothing was changed' if report.dry_run else ''}")
+    say(f"{report.rows} row(s) read{', nothing was changed' if report.dry_run else ''}")
 
 
 def _show_transfer(report: TransferReport, as_json: bool) -> None:
@@ -195,7 +199,7 @@ def _show_transfer(report: TransferReport, as_json: bool) -> None:
     _list("taken for", [f"{each.kind} {each.id} is {each.stored_id} here, by {each.by}" for each in report.renamed])
     _list("could not come", [f"{each.kind} {each.id}: {each.reason}" for each in report.refused])
     if report.dry_run:
-        typer.echo("nothing was changed")
+        say("nothing was changed")
 
 
 def _show_counts(counts: Mapping[str, Mapping[str, int]]) -> None:
@@ -205,22 +209,10 @@ def _show_counts(counts: Mapping[str, Mapping[str, int]]) -> None:
 
 
 def _list(label: str, lines: list[str]) -> None:
-    console = Console(soft_wrap=True)
     for line in lines[:_SHOWN]:
-        console.print(f"{label}: {line}", markup=False, highlight=False)
+        say(f"{label}: {line}")
     if len(lines) > _SHOWN:
-        typer.echo(f"{label}: {len(lines) - _SHOWN} more, all of them with --json")
-
-
-@contextmanager
-def _bar(name: str) -> Iterator[Callable[[int, int], None]]:
-    with progress_bar() as bar:
-        task = bar.add_task(name, total=None)
-
-        def tell(done: int, total: int) -> None:
-            bar.update(task, completed=done, total=total)
-
-        yield tell
+        say(f"{label}: {len(lines) - _SHOWN} more, all of them with --json")
 
 
 @contextmanager
@@ -243,6 +235,13 @@ def _zone(name: str) -> Any:
         raise ConfigurationError(f"{name!r} is no time zone; give one like UTC or Europe/Prague") from None
 
 
-def _without_password(store: str) -> str:
-    head, at, host = store.rpartition("@")
-    return f"{head.rpartition(':')[0]}:***@{host}" if at and "://" in head and head.count(":") > 1 else store
+importing = single(
+    import_command,
+    "alma import contexts.jsonl --from contextual-memory --project shop --dry-run",
+    "alma import everything.jsonl.gz --from jsonl --into other.db",
+)
+exporting = single(
+    export_command, "alma export everything.jsonl.gz", "alma export .alma/alma.db shop.jsonl --project shop --force"
+)
+backing_up = single(backup_command, "alma backup alma-backup.db", "alma backup .alma/alma.db alma-backup.db --force")
+merging = single(merge_command, "alma merge laptop.db --dry-run", "alma merge laptop.db .alma/alma.db")

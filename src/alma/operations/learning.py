@@ -21,7 +21,7 @@ from alma.model.archive import ArchiveCause
 from alma.model.kinds import kind_named
 from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome, UserPreference
 from alma.model.memory import Memory
-from alma.model.query import EVERYTHING, Compare
+from alma.model.query import EVERYTHING, And, Compare
 from alma.model.record import Record
 from alma.model.scope import Scope
 from alma.model.slice import DEFAULT_PROMPT_TOKENS, Dropped, Explanation, MemorySlice
@@ -494,7 +494,10 @@ class Stats(Output):
 def stats(caller: Caller, asked: StatsOf) -> Stats:
     """Count the memories of each kind, of one agent or of all."""
     memory, agent = caller.memory(asked.project_id), caller.any_agent(asked.agent)
-    return Stats(project_id=memory.project_id, agent=agent, counts=memory.get_stats(agent))
+    alive = And(Compare("is_active", "eq", True), Compare("is_archived", "eq", False))
+    general = memory.storage.count(Memory, caller.scope(asked.project_id, agent=asked.agent), alive)
+    counts = {**memory.get_stats(agent), "memories_count": general}
+    return Stats(project_id=memory.project_id, agent=agent, counts=counts)
 
 
 class HealthOf(InProject):

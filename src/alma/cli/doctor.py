@@ -1,0 +1,226 @@
+"""`alma doctor`: what is well, what is not, and what to do about it."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Generator, Iterator
+from contextlib import ExitStack
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import typer
+
+from alma.bootstrap import open_migrator, require_sound_store, store_exists
+from alma.cli.lazy import single
+from alma.cli.places import Config, Place, Store, config_of, open_memory, place_of, without_password
+from alma.cli.safe import one_line
+from alma.cli.shown import AsJson, show_json
+from alma.errors import ALMAError
+from alma.model.kinds import KINDS
+from alma.model.scope import Scope
+from alma.model.slice import MemorySlice
+
+if TYPE_CHECKING:
+    from alma.core import ALMA
+
+_COLOURS = {"ok": typer.colors.GREEN, "warn": typer.colors.YELLOW, "fail": typer.colors.RED}
+_PROBE = "Is everything well?"
+_SERVER_PACKAGES = ("fastapi", "uvicorn", "mcp")
+
+
+class Check(NamedTuple):
+    """One line: how it is, and what to do where it is not well."""
+
+    what: str
+    status: str
+    said: str
+    to_do: str = ""
+
+
+class _Stop(Exception):
+    """What comes next cannot be checked."""
+
+
+def doctor(
+    config: Config = None,
+    store: Store = None,
+    deep: Annotated[
+        bool, typer.Option("--deep", help="Read every page of the store and every event of the audit log, too.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Check configuration, store, schema, model, index and servers, and say what to do.
+
+    The exit code is 1 where something fails, and 0 with warnings alone. Nothing is changed.
+    """
+    failed = False
+    checks = []
+    for check in _checks(config, store, deep):
+        failed = failed or check.status == "fail"
+        checks.append(check)
+        if not as_json:
+            _show(check)
+    if as_json:
+        show_json({"ok": not failed, "checks": [check._asdict() for check in checks]})
+    elif not failed:
+        typer.echo("Everything that was checked works.")
+    if failed:
+        raise typer.Exit(1)
+
+
+def _show(check: Check) -> None:
+    status = typer.style(check.status.ljust(4), fg=_COLOURS[check.status], bold=True)
+    typer.echo(f"{status}  {check.what.ljust(13)}  {one_line(check.said)}")
+    if check.to_do:
+        typer.echo(f"{' ' * 21}→ {one_line(check.to_do)}")
+
+
+def _checks(config: Path | None, store: str | None, deep: bool) -> Iterator[Check]:
+    try:
+        place = yield from _configuration(config, store)
+        yield from _store(place, deep)
+        yield from _memory(config, store, deep)
+    except _Stop:
+        pass
+    yield _packages()
+
+
+def _configuration(config: Path | None, store: str | None) -> Generator[Check, None, Place]:
+    try:
+        place = place_of(config, store)
+        file = config_of(config, store)
+    except ALMAError as exc:
+        yield Check("configuration", "fail", str(exc), "correct it, or write a new one with  alma init --force")
+        raise _Stop from exc
+    if file is not None:
+        yield Check("configuration", "ok", str(file))
+    else:
+        chosen = "the store is named" if store is not None else "the usual store is used"
+        yield Check("configuration", "ok", f"none, {chosen}: {without_password(place.store)}")
+    return place
+
+
+def _store(place: Place, deep: bool) -> Iterator[Check]:
+    shown = without_password(place.store)
+    if not store_exists(place.store):
+        yield Check(
+            "store", "warn", f"there is none yet at {shown}", "the first  alma learn  or  alma remember  makes it"
+        )
+        raise _Stop
+    if "://" not in place.store and not os.access(place.store, os.W_OK):
+        yield Check("store", "fail", f"{shown} cannot be written to", "change its owner or its permissions")
+        raise _Stop
+    if place.store.startswith("file://"):
+        yield Check("store", "ok", f"a folder of JSON files at {shown}")
+        return
+    try:
+        with open_migrator(*place) as migrator:
+            states = migrator.status()
+        if deep:
+            require_sound_store(place.store)
+    except ALMAError as exc:
+        to_do = "start the server, or correct postgres.* in the configuration" if "://" in place.store else ""
+        yield Check("store", "fail", str(exc), to_do or "restore it from a backup with  alma restore FILE --force")
+        raise _Stop from exc
+    yield Check("store", "ok", f"{shown}{_size(place.store)}")
+    pending = sum(state.applied_at is None for state in states)
+    if pending:
+        yield Check(
+            "schema", "warn", f"{pending} migration(s) pending", "alma migrate up  (opening the store does it, too)"
+        )
+        # Opening it would change it.
+        raise _Stop
+    yield Check("schema", "ok", f"version {states[-1].migration.version}")
+
+
+def _size(store: str) -> str:
+    return f", {Path(store).stat().st_size / 1e6:.1f} MB" if Path(store).is_file() else ""
+
+
+def _memory(config: Path | None, store: str | None, deep: bool) -> Iterator[Check]:
+    with ExitStack() as opened:
+        try:
+            memory = opened.enter_context(open_memory(config, store, None, must_exist=True))
+        except ALMAError as exc:
+            yield Check("opening", "fail", str(exc), "see the sentence itself")
+            return
+        yield from _model(memory)
+        yield _vectors(memory)
+        yield _index(memory)
+        yield from _cache(memory)
+        if deep:
+            yield _audit(memory)
+
+
+def _model(memory: ALMA) -> Iterator[Check]:
+    embedder = memory.embedder
+    begun = time.perf_counter()
+    try:
+        length = len(embedder.encode(_PROBE))
+    except ALMAError as exc:
+        yield Check("model", "fail", str(exc), "check the key and the address, or choose embedding_provider: local")
+        return
+    took = (time.perf_counter() - begun) * 1000
+    yield Check("model", "ok", f"{embedder.model}, {length} dimensions, first text in {took:,.0f} ms")
+
+
+def _vectors(memory: ALMA) -> Check:
+    everywhere, model = Scope.everywhere(), memory.storage.embedding_model
+    kinds = [cls for cls in KINDS if cls.spec.embeds]
+    lacking = sum(memory.storage.count_without_vector(cls, model, everywhere) for cls in kinds)
+    if lacking:
+        return Check(
+            "vectors", "warn", f"{lacking:,} memories have no vector and are found by words alone", "alma reembed"
+        )
+    return Check("vectors", "ok", f"every memory that is searched by meaning has one ({sum(1 for _ in kinds)} kinds)")
+
+
+def _index(memory: ALMA) -> Check:
+    begun = time.perf_counter()
+    try:
+        found = memory.retrieval.retrieve(_PROBE, "doctor", memory.project_id, bypass_cache=True)
+    except ALMAError as exc:
+        return Check("index", "fail", str(exc), "alma reembed  makes it anew")
+    if found.degraded:
+        return Check("index", "fail", found.degraded, "alma reembed  makes it anew")
+    took = (time.perf_counter() - begun) * 1000
+    return Check("index", "ok", f"{type(memory.retrieval.index).__name__}, answered in {took:,.0f} ms")
+
+
+def _cache(memory: ALMA) -> Iterator[Check]:
+    cache = memory.retrieval.cache
+    name = type(cache).__name__
+    if name != "RedisCache":
+        return
+    cache.put("doctor", "doctor", MemorySlice(), 5)
+    if cache.get("doctor", "doctor") is None:
+        yield Check(
+            "cache",
+            "warn",
+            "the Redis server does not answer; retrieval works without it",
+            "start it, or correct redis.url",
+        )
+    else:
+        yield Check("cache", "ok", "the Redis server answers")
+
+
+def _audit(memory: ALMA) -> Check:
+    found = memory.audit.verify()
+    if not found.ok:
+        return Check(
+            "audit", "fail", f"{len(found.findings):,} event(s) are not as they were written", "alma audit verify"
+        )
+    return Check("audit", "ok", f"{found.checked:,} events are as they were written")
+
+
+def _packages() -> Check:
+    missing = [name for name in _SERVER_PACKAGES if find_spec(name) is None]
+    if missing:
+        said = f"{', '.join(missing)} not installed, which  alma serve  and  alma mcp  need"
+        return Check("servers", "warn", said, "pip install 'alma-memory[server]'")
+    return Check("servers", "ok", "alma serve  and  alma mcp  can start")
+
+
+app = single(doctor, "alma doctor", "alma doctor --deep --json", "alma doctor --config .alma/config.yaml")

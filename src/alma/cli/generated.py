@@ -1,0 +1,237 @@
+"""Generated commands: every operation is a command, made from its description."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from inspect import Parameter, Signature
+from typing import Annotated, Any
+
+import typer
+
+from alma.cli.lazy import Listing, application, examples, unknown
+from alma.cli.options import Field, arguments, arguments_of, fields_of, parameters_of, quoted
+from alma.cli.places import Config, Store, open_memory
+from alma.cli.rendered import show_result
+from alma.cli.shown import AsJson, progress_of, show_json
+from alma.errors import ConfigurationError, PermissionDeniedError, ValidationError
+from alma.operations import OPERATIONS
+from alma.operations.access import Caller, Right
+from alma.operations.base import Face, Operation, to_json
+
+# The commands of every day, and what they are called among the operations.
+EVERYDAY = {
+    "retrieve": "retrieve",
+    "recommend": "recommend",
+    "learn": "learn",
+    "remember": "create_memory",
+    "search": "search_memories",
+    "context": "get_context",
+    "stats": "stats",
+    "forget": "forget",
+    "restore": "restore",
+    "purge": "purge",
+    "health": "health",
+}
+# Commands that are more than the operation, and do what it does.
+COVERED = {"list_audit": "audit list", "verify_audit": "audit verify"}
+# What is written first, where that is not everything the operation must have.
+_FIRST = {"learn": ("task",), "get_context": ("activity",)}
+_NOUNS = {
+    "memories": ("memory", "memories"),
+    "sessions": ("session", "sessions"),
+    "projects": ("project", "projects"),
+    "users": ("user",),
+    "settings": ("setting", "settings"),
+    "work": ("work", "item", "items"),
+    "relations": ("memories", "relations"),
+    "graph": ("to", "graph"),
+    "patterns": ("patterns",),
+    "history": ("version", "versions"),
+}
+
+_NAMED_USER = "this is about one user: name it with --user, or set ALMA_USER"
+
+AnyOperation = Operation[Any, Any]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask before something is deleted for good.")]
+
+
+def offered() -> list[AnyOperation]:
+    """The operations that the command line offers."""
+    return [each for each in OPERATIONS if Face.CLI in each.faces]
+
+
+def everyday(name: str) -> typer.Typer:
+    """A command of every day."""
+    found = {each.name: each for each in offered()}
+    made = typer.Typer(add_completion=False, rich_markup_mode=None)
+    _add(made, name, found[EVERYDAY[name]], f"alma {name}")
+    return made
+
+
+def group(name: str) -> typer.Typer:
+    """The commands of a group."""
+    described = [each for each in offered() if each.group == name]
+    made = application(_SUMMARIES.get(name, f"Everything about {name}."), _Forgiving)
+    for operation in described:
+        if operation.name not in COVERED:
+            command = command_name(operation)
+            _add(made, command, operation, f"alma {name} {command}", hidden=operation.name in EVERYDAY.values())
+    # A group of one is a group all the same.
+    made.callback()(lambda: None)
+    return made
+
+
+def command_name(operation: AnyOperation) -> str:
+    """What an operation is called in its group, where the group's own noun need not be said again."""
+    nouns = _NOUNS.get(operation.group, ())
+    words = [word for word in operation.name.split("_") if word not in nouns]
+    short = "-".join(words or operation.name.split("_"))
+    clash = [o for o in offered() if o is not operation and o.group == operation.group]
+    if any("-".join(w for w in o.name.split("_") if w not in nouns) == short for o in clash):
+        return operation.name.replace("_", "-")
+    return short
+
+
+def command_path(operation: AnyOperation) -> str:
+    """How an operation is reached: the words behind `alma`."""
+    short = next((name for name, known in EVERYDAY.items() if known == operation.name), None)
+    return COVERED.get(operation.name) or short or f"{operation.group} {command_name(operation)}"
+
+
+_MORE_EXAMPLES: dict[str, tuple[str, ...]] = {
+    "retrieve": ('alma retrieve "Test the sign-up form" --agent helena --explain',),
+    "learn": (
+        'alma learn "Test the login form" --agent helena --outcome failure --strategy "sleep for a second" '
+        '--error-message "timed out"',
+    ),
+    "create_memory": ("git log -1 --format=%B | alma remember - --type progress",),
+}
+_SUMMARIES = {
+    "learning": "What agents learn: facts, preferences, conversations, the archive, and how healthy it all is.",
+    "memories": "General memories: notes, decisions, conversations, whatever is remembered.",
+    "sessions": "Sessions, what they hold in their context window, handoffs, and where agents leave off.",
+    "projects": "The projects of this store.",
+    "users": "The people this store knows, with their profiles.",
+    "settings": "The documented settings, for all and per user.",
+    "work": "Work items: what is to be done, what is blocked, what comes next.",
+    "relations": "How memories are related, and the ways from one to another.",
+    "graph": "The graph of people and things that texts mention.",
+    "patterns": "What recurs in a project and in others like it, and what a project does not know yet.",
+    "history": "Every version of every memory, and what was known at any time.",
+}
+
+
+class _Forgiving(Listing):
+    """A group whose commands are also found by the name of their operation."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        """The command that the first argument names."""
+        name = _by_operation(args[0]) if args[0] not in self.commands else args[0]
+        if name in self.commands or ctx.resilient_parsing:
+            return super().resolve_command(ctx, [name, *args[1:]])
+        raise unknown(args[0], self.commands)
+
+
+def _by_operation(name: str) -> str:
+    wanted = name.replace("-", "_")
+    return next((command_name(each) for each in offered() if each.name == wanted), name)
+
+
+# ---------------------------------------------------------------------- one command
+
+
+def _add(app: typer.Typer, name: str, operation: AnyOperation, path: str, hidden: bool = False) -> None:
+    fields = fields_of(operation.input_schema)
+    first = _FIRST.get(operation.name)
+    positional = arguments_of(fields) if first is None else [f for f in fields if f.path[-1] in first]
+    function = _function(operation, fields, positional)
+    usual = example(path, operation.example, fields, positional) + (" --yes" if _is_final(operation) else "")
+    shown = examples(*_MORE_EXAMPLES.get(operation.name, ()), usual)
+    about: dict[str, Any] = {"help": operation.description, "short_help": operation.summary, "epilog": shown}
+    app.command(name, hidden=hidden, **about)(function)
+
+
+def example(path: str, given: Mapping[str, Any], fields: list[Field], positional: list[Field]) -> str:
+    """The operation's example, as it is written on the command line."""
+    words = [path]
+    options: list[str] = []
+    for field in (*positional, *(each for each in fields if each not in positional)):
+        value: Any = given
+        for step in field.path:
+            value = value.get(step) if isinstance(value, Mapping) else None
+        if value is None:
+            continue
+        if field in positional:
+            words += [quoted(each) for each in (value if field.several else [value])]
+        else:
+            options += field.written(value)
+    return " ".join([*words, *options])
+
+
+def _function(operation: AnyOperation, fields: list[Field], positional: list[Field]) -> Callable[..., None]:
+    def command(**given: Any) -> None:
+        config, store, as_json = given.pop("_config"), given.pop("_store"), given.pop("_as_json")
+        confirmed = given.pop("_confirmed", True)
+        asked = arguments(fields, given)
+        _confirm(operation, asked, confirmed)
+        must_exist = operation.right in (Right.READ, Right.DELETE, Right.ADMIN)
+        try:
+            # Before a store is opened, or made.
+            parsed = operation.parsed(asked)
+            with (
+                open_memory(config, store, asked.get("project_id"), must_exist=must_exist) as memory,
+                progress_of(operation.name.replace("_", " ")) as progress,
+            ):
+                result = operation.perform(Caller(memory, progress=progress), parsed)
+        except ValidationError as exc:
+            raise _as_written(exc, operation, fields) from exc
+        except PermissionDeniedError as exc:
+            # Whoever has the store has every right: what is missing is a name.
+            raise PermissionDeniedError(_NAMED_USER if "user_id" in str(exc) else str(exc)) from exc
+        if as_json:
+            show_json(to_json(result))
+        else:
+            show_result(operation, to_json(result), asked)
+
+    parameters = [*parameters_of(fields, positional), *_common(operation, fields)]
+    command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {each.name: each.annotation for each in parameters}
+    command.__name__ = operation.name
+    return command
+
+
+def _common(operation: AnyOperation, fields: list[Field]) -> list[Parameter]:
+    keyword = Parameter.KEYWORD_ONLY
+    common = [
+        Parameter("_config", keyword, default=None, annotation=Config),
+        Parameter("_store", keyword, default=None, annotation=Store),
+        Parameter("_as_json", keyword, default=False, annotation=AsJson),
+    ]
+    confirmed = Parameter("_confirmed", keyword, default=False, annotation=Yes)
+    return [*common, confirmed] if _is_final(operation) or any(f.path == ("hard",) for f in fields) else common
+
+
+def _is_final(operation: AnyOperation) -> bool:
+    return operation.destructive and operation.right is Right.ADMIN
+
+
+def _confirm(operation: AnyOperation, asked: Mapping[str, Any], confirmed: bool) -> None:
+    """Ask before something is gone for good; a program says --yes."""
+    final = _is_final(operation) or bool(asked.get("hard"))
+    if confirmed or not final or asked.get("dry_run"):
+        return
+    if not sys.stdin.isatty():
+        raise ConfigurationError("this deletes for good: add --yes if that is meant")
+    typer.confirm("This deletes for good. Go on?", abort=True)
+
+
+def _as_written(exc: ValidationError, operation: AnyOperation, fields: list[Field]) -> ValidationError:
+    """The mistake in the words of the command line: --top-k rather than retrieve.top_k."""
+    if exc.subject != operation.name or exc.field is None:
+        return exc
+    path = tuple(exc.field.split("."))
+    field = next((each for each in fields if path[: len(each.path)] == each.path), None)
+    if field is None:
+        return exc
+    return type(exc)(f"--{field.word}" if not field.required else field.word, None, exc.value, exc.reason)

@@ -1,0 +1,156 @@
+"""`alma init`: a commented configuration, its store, and how an MCP client connects to it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from alma.cli.lazy import single
+from alma.cli.places import DEFAULT_CONFIG, open_memory
+from alma.cli.shown import AsJson, say, show_json
+from alma.errors import ConfigurationError
+
+_TEMPLATE = """\
+# The configuration of this project's memory. Every key and its default: docs/how-to/configure.md
+# Check it with  alma doctor
+
+alma:
+  project_id: {project}
+
+  # Where memories are kept: sqlite (one file), postgres (a server) or file (a folder of JSON).
+  storage: {storage}
+  storage_dir: .alma            # relative to the folder that holds .alma
+  db_name: alma.db
+
+  # What turns text into vectors: local (runs here, needs no key), openai, azure or mock (for tests).
+  embedding_provider: {embeddings}
+
+  # What each agent may learn; an agent that is not named may learn everything, for itself.
+  agents: {agents}
+  #   helena:
+  #     domain: coding
+  #     can_learn: [testing_strategies, selector_patterns]
+  #     cannot_learn: [backend_logic]        # wins over can_learn
+  #     share_with: [victor]                 # who may read what she learns
+  #     inherit_from: []                     # whose lessons she reads
+  #     min_occurrences_for_heuristic: 3     # how often something must happen to be a lesson
+
+  # For storage: postgres. A ${{NAME}} is read from the environment and must be set.
+  {mark}postgres:
+  {mark}  host: localhost
+  {mark}  port: 5432
+  {mark}  database: alma_memory
+  {mark}  user: alma
+  {mark}  password: ${{ALMA_POSTGRES_PASSWORD}}
+
+  # Where answers are remembered for a while: memory (each process for itself), redis or null.
+  # retrieval:
+  #   cache: redis
+  # redis:
+  #   url: ${{REDIS_URL}}
+"""
+_AGENT = """
+    {name}:
+      can_learn: []               # empty: everything
+      cannot_learn: []"""
+
+
+def init(
+    project: Annotated[
+        str | None,
+        typer.Option(envvar="ALMA_PROJECT", metavar="NAME", help="The project; the folder's name by default."),
+    ] = None,
+    agent: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="An agent to write down; may be repeated.")
+    ] = None,
+    storage: Annotated[Literal["sqlite", "postgres", "file"], typer.Option(help="Where memories are kept.")] = "sqlite",
+    embeddings: Annotated[
+        Literal["local", "openai", "azure", "mock"], typer.Option(help="What turns text into vectors.")
+    ] = "local",
+    config: Annotated[
+        Path, typer.Option(envvar="ALMA_CONFIG", metavar="FILE", help="The file to write.")
+    ] = DEFAULT_CONFIG,
+    mcp_file: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Add the server to this file of an MCP client, for example .mcp.json."),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite a configuration that is there.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Write a commented configuration, and show how an MCP client connects.
+
+    The store is made as well, unless it is a server's. What the store remembers is never touched.
+    """
+    if config.exists() and not force:
+        raise ConfigurationError(f"there is a configuration at {config} already: keep it, or overwrite it with --force")
+    text = _text(project or _folder_name(), storage, embeddings, agent or [])
+    # Before anything is written: a file of somebody's client must be readable to be added to.
+    clients = None if mcp_file is None else _with_server(mcp_file, config)
+    config.parent.mkdir(parents=True, exist_ok=True)
+    config.write_text(text, encoding="utf-8")
+    if mcp_file is not None:
+        mcp_file.write_text(json.dumps(clients, indent=2) + "\n", encoding="utf-8")
+    if storage != "postgres":
+        open_memory(config, None, None).close()
+    if as_json:
+        show_json({"config": str(config), "mcp": _snippet(config), "mcp_file": mcp_file and str(mcp_file)})
+        return
+    _tell(config, storage, mcp_file)
+
+
+def _text(project: str, storage: str, embeddings: str, agents: list[str]) -> str:
+    named = "".join(_AGENT.format(name=json.dumps(name, ensure_ascii=False)) for name in agents)
+    return _TEMPLATE.format(
+        project=json.dumps(project, ensure_ascii=False),
+        storage=storage,
+        embeddings=embeddings,
+        agents=named or "{}",
+        mark="" if storage == "postgres" else "# ",
+    )
+
+
+def _tell(config: Path, storage: str, mcp_file: Path | None) -> None:
+    say(f"Wrote {config}")
+    if mcp_file is not None:
+        say(f"Added the server `alma` to {mcp_file}")
+    else:
+        say("\nFor an MCP client, for example in .mcp.json (written for you with --mcp-file .mcp.json):\n")
+        say(json.dumps(_snippet(config), indent=2))
+    first = "set ALMA_POSTGRES_PASSWORD, then  alma doctor" if storage == "postgres" else "alma doctor"
+    say(
+        f'\nNext:  {first}\n       alma learn "Test the login form" --agent helena --outcome success '
+        '--strategy "wait for the network to be idle"\n       alma retrieve "Test the sign-up form" --agent helena'
+    )
+
+
+def _snippet(config: Path) -> dict[str, Any]:
+    """With the interpreter's full path: clients start servers from anywhere, and without the environment of a shell."""
+    arguments = ["-m", "alma.mcp", "--config", str(config.absolute())]
+    return {"mcpServers": {"alma": {"command": sys.executable, "args": arguments}}}
+
+
+def _with_server(file: Path, config: Path) -> dict[str, Any]:
+    try:
+        clients = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+        servers = clients.setdefault("mcpServers", {})
+        servers.update(_snippet(config)["mcpServers"])
+    except (OSError, ValueError, AttributeError) as exc:
+        raise ConfigurationError(f"{file} is no file of an MCP client that could be added to: {exc}") from exc
+    else:
+        return dict(clients)
+
+
+def _folder_name() -> str:
+    return Path.cwd().name.strip() or "default"
+
+
+app = single(
+    init,
+    "alma init",
+    "alma init --project shop --agent helena --agent victor --mcp-file .mcp.json --force",
+    "alma init --storage postgres --config server/config.yaml",
+)

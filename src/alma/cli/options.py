@@ -1,0 +1,335 @@
+"""Options: what an operation takes, as arguments and options of a command, made from its JSON Schema."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from enum import StrEnum
+from inspect import Parameter
+from pathlib import Path
+from types import GenericAlias
+from typing import Annotated, Any, Literal
+
+import typer
+
+from alma.errors import ValidationError
+
+Schema = Mapping[str, Any]
+
+# The words that every command uses for them.
+_WORDS = {
+    "project_id": "project",
+    "user_id": "user",
+    "session_id": "session",
+    "memory_type": "type",
+    "strategy_used": "strategy",
+}
+# What every command has besides.
+_TAKEN = frozenset(("config", "store", "json", "yes", "help"))
+_NEVER_FIRST = ("project_id", "user_id", "agent")
+_VARIABLES = {"project_id": "ALMA_PROJECT", "user_id": "ALMA_USER"}
+# What is said of a field that its model leaves undescribed.
+_SAID = {
+    "types": "Of one of these types",
+    "categories": "In one of these categories",
+    "tags": "With all of these tags",
+    "any_tags": "With one of these tags",
+    "layers": "In one of these layers: session, project, global or temporal",
+    "source_agent": "From this agent",
+    "event_since": "Of what happened since then",
+    "event_until": "Of what happened before",
+    "created_since": "Remembered since then",
+    "created_until": "Remembered before",
+    "min_importance": "At least this important, from 0 to 1",
+    "min_priority": "At least this important, from 1 to 10",
+    "content": "What the structured content must have",
+    "private": "Only private ones, or none",
+    "include_archived": "Archived ones, too",
+    "include_deleted": "Softly deleted ones, too",
+    "include_expired": "Expired ones, too",
+    "limit": "At most so many",
+    "offset": "After so many",
+    "cursor": "Go on behind the page before, with its next_cursor",
+    "user_id": "Who asks",
+    "session_id": "The session it is about",
+    "agent": "The agent it is about",
+    "where": "What they must be like",
+    "hard": "Delete for good",
+    "reason": "Why; kept in the history",
+    "query": "What is looked for",
+    "id": "Its id",
+    "memory_id": "Its id",
+    "title": "A title",
+    "summary": "A summary",
+    "mode": "How it is searched",
+    "max_tokens": "How long it may be, in tokens",
+}
+_TEXT_SOURCE = "-"
+_FILE_MARK = "@"
+_ANY_SCALAR = "scalar"
+
+
+class Form(StrEnum):
+    """What is written on the command line for a value."""
+
+    TEXT = "text"
+    NUMBER = "number"
+    WHOLE = "whole"
+    FLAG = "flag"
+    MOMENT = "moment"
+    SCALAR = "scalar"
+    JSON = "json"
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One value that an operation takes; `path` is where it stands in the arguments."""
+
+    path: tuple[str, ...]
+    form: Form
+    several: bool
+    required: bool
+    default: Any
+    help: str
+    choices: tuple[str, ...] = ()
+    prefix: str = ""
+
+    @property
+    def name(self) -> str:
+        """As a parameter of a function."""
+        return "__".join(self.path)
+
+    @property
+    def word(self) -> str:
+        """As it is written on the command line."""
+        last = self.path[-1]
+        plain = _singular(last) if self.several else _WORDS.get(last, last)
+        if plain in _TAKEN:
+            plain = f"{plain}-{'json' if self.form is Form.JSON else 'value'}"
+        return f"{self.prefix}{plain}".replace("_", "-")
+
+    def written(self, value: Any) -> list[str]:
+        """A value as it is written behind the option."""
+        if self.form is Form.FLAG:
+            off = [] if self.default is False else [f"--no-{self.word}"]
+            return [f"--{self.word}"] if value else off
+        if self.form is Form.JSON:
+            return [f"--{self.word} {shlex.quote(json.dumps(value))}"]
+        return [f"--{self.word} {quoted(each)}" for each in (value if self.several else [value])]
+
+    def read(self, value: Any) -> Any:
+        """The value as JSON has it."""
+        if self.several and isinstance(value, list):
+            return [self._read(each) for each in value]
+        return self._read(value)
+
+    def _read(self, value: Any) -> Any:
+        match self.form:
+            case Form.JSON:
+                return _json(self.word, value)
+            case Form.MOMENT:
+                return _moment(self.word, value)
+            case Form.SCALAR:
+                return _scalar(value)
+            case Form.TEXT if value == _TEXT_SOURCE and not self.choices:
+                return sys.stdin.read()
+            case _:
+                return value
+
+
+def quoted(value: Any) -> str:
+    """A value as a word of a shell; double quotes read better than single ones where both do."""
+    text = str(value)
+    plain = shlex.quote(text)
+    return f'"{text}"' if plain != text and not set(text) & set('"$`\\!\n') else plain
+
+
+def fields_of(schema: Schema) -> list[Field]:
+    """Everything that the arguments hold; an object inside of them gives its own fields."""
+    found = list(_fields(schema, schema, ()))
+    taken = {field.word for field in found if len(field.path) == 1}
+    return [
+        replace(field, prefix=f"{field.path[0]}-") if len(field.path) > 1 and field.word in taken else field
+        for field in found
+    ]
+
+
+def arguments_of(fields: Sequence[Field]) -> list[Field]:
+    """Those that are what the command is about, and are written without an option: the list of them at the end."""
+    plain = [f for f in fields if f.required and f.path[-1] not in _NEVER_FIRST and f.form is not Form.JSON]
+    one_each = [field for field in plain if not field.several]
+    return [*one_each, *[field for field in plain if field.several][:1]]
+
+
+def parameters_of(fields: Sequence[Field], positional: Sequence[Field]) -> Iterator[Parameter]:
+    """The parameters of the function that Typer makes a command of."""
+    for field in (*positional, *(each for each in fields if each not in positional)):
+        info = _argument(field) if field in positional else _option(field)
+        needed = field.required
+        annotation: Any = Annotated[_annotation(field) if needed else _annotation(field) | None, info]
+        default = Parameter.empty if needed else None
+        yield Parameter(field.name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+def arguments(fields: Sequence[Field], given: Mapping[str, Any]) -> dict[str, Any]:
+    """What was written, as the arguments of the operation; what was not is left out."""
+    read: dict[str, Any] = {}
+    for field in fields:
+        value = given.get(field.name)
+        if value is None:
+            continue
+        inner = read
+        for step in field.path[:-1]:
+            inner = inner.setdefault(step, {})
+        inner[field.path[-1]] = field.read(value)
+    return read
+
+
+# ---------------------------------------------------------------------- reading the schema
+
+
+def _fields(whole: Schema, schema: Schema, above: tuple[str, ...]) -> Iterator[Field]:
+    required = schema.get("required", ())
+    for name, described in schema.get("properties", {}).items():
+        kind, help_text = _resolved(whole, described), described.get("description", "")
+        path = (*above, name)
+        if "properties" in kind and not above:
+            yield from _fields(whole, kind, path)
+            continue
+        several = kind.get("type") == "array"
+        item = _resolved(whole, kind.get("items", {})) if several else kind
+        form = _form(item)
+        yield Field(
+            path,
+            form,
+            several and form is not Form.JSON,
+            name in required and not above,
+            described.get("default"),
+            help_text,
+            # In one order: Python takes two Literals with the same choices for one another.
+            tuple(sorted(map(str, item.get("enum", ())))),
+        )
+
+
+def _resolved(whole: Schema, schema: Schema) -> Schema:
+    """The one meaning of a schema that may also be null; text where it may be text."""
+    if "$ref" in schema:
+        return _resolved(whole, whole["$defs"][schema["$ref"].rpartition("/")[2]])
+    choices = [_resolved(whole, each) for each in schema.get("anyOf", ()) if each.get("type") != "null"]
+    if not choices:
+        return schema
+    if {"number", "string"} <= {each.get("type") for each in choices}:
+        return {"type": _ANY_SCALAR}
+    return next((each for each in choices if each.get("type") == "string" and "enum" not in each), choices[0])
+
+
+def _form(schema: Schema) -> Form:
+    match schema.get("type"):
+        case "string":
+            return Form.MOMENT if schema.get("format") == "date-time" else Form.TEXT
+        case "integer":
+            return Form.WHOLE
+        case "number":
+            return Form.NUMBER
+        case "boolean":
+            return Form.FLAG
+        case "scalar":
+            return Form.SCALAR
+        case _:
+            return Form.TEXT if "enum" in schema else Form.JSON
+
+
+# ---------------------------------------------------------------------- as Typer has it
+
+_TYPES: dict[Form, Any] = {Form.NUMBER: float, Form.WHOLE: int, Form.FLAG: bool}
+
+
+def _annotation(field: Field) -> Any:
+    # Typer knows no lists of choices; the operation refuses what is none of them.
+    one: Any = Literal[field.choices] if field.choices and not field.several else _TYPES.get(field.form, str)
+    return GenericAlias(list, (one,)) if field.several else one
+
+
+def _argument(field: Field) -> Any:
+    return typer.Argument(metavar=field.word.upper().replace("-", "_"), help=_help(field))
+
+
+def _option(field: Field) -> Any:
+    word = f"--{field.word}"
+    if field.form is Form.FLAG and field.default is not False:
+        word = f"{word}/--no-{field.word}"
+    variable = _VARIABLES.get(field.path[-1]) if len(field.path) == 1 else None
+    if field.path == ("agent",) and field.required:
+        variable = "ALMA_AGENT"
+    help_text = f"{_help(field)}{_default(field)}"
+    return typer.Option(word, help=help_text, show_default=False, envvar=variable, metavar=_metavar(field))
+
+
+def _default(field: Field) -> str:
+    value = field.default
+    if field.form is Form.JSON or value in (None, "", [], False):
+        return ""
+    if value is True:
+        return f"  [default: {field.word}]"
+    return f"  [default: {', '.join(map(str, value)) if isinstance(value, list) else value}]"
+
+
+def _metavar(field: Field) -> str | None:
+    if field.form is Form.FLAG or field.choices:
+        return None
+    names = {Form.WHOLE: "N", Form.NUMBER: "X", Form.MOMENT: "TIME", Form.JSON: "JSON"}
+    return names.get(field.form, "NAME" if field.word in _WORDS.values() or field.word == "agent" else "TEXT")
+
+
+_FIELD = re.compile(rf"\b({'|'.join((*_WORDS, 'ttl_seconds', 'expires_at', 'importance_score'))})\b")
+
+
+def _help(field: Field) -> str:
+    last = field.path[-1]
+    said = field.help.strip() or _SAID.get(last) or last.replace("_", " ").capitalize()
+    # Where a description names a field, the command line has an option.
+    said = _FIELD.sub(lambda found: f"--{_WORDS.get(found[0], found[0])}".replace("_", "-"), said)
+    if field.form is Form.JSON:
+        return f"{said.rstrip('.')}; JSON, or @FILE that holds it."
+    if field.several:
+        among = f", one of {', '.join(field.choices)}" if field.choices and field.choices[0] not in said else ""
+        return f"{said.rstrip('.')}{among}; may be repeated."
+    return said if said.endswith((".", "…")) else f"{said}."
+
+
+def _singular(name: str) -> str:
+    if name.endswith("ies"):
+        return f"{name[:-3]}y"
+    return name[:-1] if name.endswith("s") and not name.endswith("ss") else name
+
+
+def _json(word: str, text: str) -> Any:
+    try:
+        if text.startswith(_FILE_MARK):
+            text = Path(text[len(_FILE_MARK) :]).read_text(encoding="utf-8")
+        return json.loads(sys.stdin.read() if text == _TEXT_SOURCE else text)
+    except (OSError, ValueError, RecursionError) as exc:
+        raise ValidationError(f"--{word}", None, text, f"must be JSON: {exc}") from None
+
+
+def _scalar(text: str) -> Any:
+    """A number, true or false where it is written like one, and text otherwise."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    return value if isinstance(value, bool | int | float) else text
+
+
+def _moment(word: str, text: str) -> str:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        reason = "must be a time like 2026-01-31 or 2026-01-31T12:00:00+01:00"
+        raise ValidationError(f"--{word}", None, text, reason) from None
+    return (moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)).isoformat()

@@ -1,0 +1,90 @@
+"""Places: how every command chooses the store it works on, and opens it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import typer
+
+from alma.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from alma.core import ALMA
+
+DEFAULT_CONFIG = Path(".alma/config.yaml")
+DEFAULT_STORE = ".alma/alma.db"
+STORES = "An SQLite file, file:///folder or a postgresql:// URL."
+
+Config = Annotated[
+    Path | None,
+    typer.Option(
+        "--config",
+        envvar="ALMA_CONFIG",
+        metavar="FILE",
+        help=f"The configuration; {DEFAULT_CONFIG} where it is there.",
+    ),
+]
+Store = Annotated[
+    str | None,
+    typer.Option(
+        "--store",
+        envvar="ALMA_STORE",
+        metavar="STORE",
+        help=f"{STORES} The configuration's when not given, or else {DEFAULT_STORE}.",
+    ),
+]
+Project = Annotated[
+    str | None,
+    typer.Option(
+        "--project", envvar="ALMA_PROJECT", metavar="NAME", help="The project; the configured one when not given."
+    ),
+]
+
+
+class Place(NamedTuple):
+    """A store, as a path or URL, and the PostgreSQL schema that it is in."""
+
+    store: str
+    schema: str
+
+
+def config_of(given: Path | None, store: str | None) -> Path | None:
+    """The configuration that counts: the one that is named, or the one of this folder where no store is named."""
+    if given is not None or store is not None:
+        return given
+    return DEFAULT_CONFIG if DEFAULT_CONFIG.is_file() else None
+
+
+def place_of(config: Path | None, store: str | None, schema: str | None = None) -> Place:
+    """The store that is meant."""
+    if store is not None:
+        return Place(store, schema or "public")
+    file = config_of(config, store)
+    if file is None:
+        return Place(DEFAULT_STORE, schema or "public")
+    from alma.bootstrap import place_of_file
+
+    described, configured = place_of_file(file)
+    return Place(described, schema or configured)
+
+
+def open_memory(config: Path | None, store: str | None, project: str | None, *, must_exist: bool = False) -> ALMA:
+    """The memory that is meant; what only looks does not make a store where there is none."""
+    from alma.bootstrap import parts_chosen, store_exists
+    from alma.core import ALMA
+
+    place = place_of(config, store)
+    if must_exist and not store_exists(place.store):
+        raise ConfigurationError(
+            f"there is no store at {without_password(place.store)} yet: make one with  alma init, or name yours with "
+            "--store or --config"
+        )
+    parts = parts_chosen(config_of(config, store), store, project)
+    return ALMA(parts.storage, parts.retrieval, parts.learning, parts.scopes, parts.project_id)
+
+
+def without_password(store: str) -> str:
+    """A URL that can be shown."""
+    head, at, host = store.rpartition("@")
+    return f"{head.rpartition(':')[0]}:***@{host}" if at and "://" in head and head.count(":") > 1 else store

@@ -1,0 +1,297 @@
+"""Results as people read them: the prompt, a sentence, a card or a table; --json has all of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from alma.cli.options import quoted
+from alma.cli.shown import cell, console, say, show_card, show_table, warn
+from alma.operations.base import Operation
+
+Json = Mapping[str, Any]
+Shown = Callable[[Json, Json], None]
+
+# What says most about a record, in the order in which it is given room; the rest is in --json.
+_IDS = ("id", "memory_id", "record_id", "key")
+_TEXTS = (
+    "content",
+    "text",
+    "strategy",
+    "fact",
+    "preference",
+    "pattern",
+    "task_description",
+    "name",
+    "title",
+    "memory",
+    "description",
+    "summary",
+    "value",
+)
+_FACTS = (
+    "score",
+    "success",
+    "status",
+    "memory_type",
+    "kind",
+    "type",
+    "tags",
+    "strategy_used",
+    "confidence",
+    "expected",
+    "tried",
+    "succeeded",
+    "occurrence_count",
+    "reason",
+    "why",
+)
+_TIMES = ("created_at", "updated_at", "started_at", "timestamp", "recorded_at", "archived_at", "at")
+# A row without these says nothing; where there is no room for them, rows stand one under the other.
+_ENDS = ("source_id", "target_id", "from_memory_id", "to_memory_id", "relation_type", "memory_ids")
+_NOISE = frozenset(
+    (
+        "embedding",
+        "metadata",
+        "hash",
+        "content_json",
+        "context_json",
+        "project_id",
+        "lesson_id",
+        "outcome_ids",
+        "heuristic_ids",
+    )
+)
+_TEXT_WIDTH, _FACT_WIDTH, _BETWEEN = 28, 24, 3
+_LONGEST_TEXT = 160
+_NEXT = "next_cursor"
+_KINDS = (
+    "heuristics",
+    "anti_patterns",
+    "preferences",
+    "domain_knowledge",
+    "outcomes",
+    "memories",
+    "instructions",
+)
+
+
+def show_result(operation: Operation[Any, Any], result: Json, asked: Json) -> None:
+    """Show what came out of an operation."""
+    if result.get("degraded"):
+        warn(str(result["degraded"]))
+    _SHOWN.get(operation.name, _anything)(result, asked)
+
+
+# ---------------------------------------------------------------------- before and after a task
+
+
+def _retrieved(result: Json, asked: Json) -> None:
+    if not result["total_items"]:
+        say("Nothing worth knowing is stored for this task yet.")
+    else:
+        say(result["prompt"])
+    if result.get("explanations"):
+        say("")
+        _explained(result)
+    if asked.get("why_not"):
+        dropped = result.get("why_not")
+        say(f"\n{asked['why_not']}: " + (f"{dropped['stage']}: {dropped['reason']}" if dropped else "it is there"))
+
+
+def _explained(result: Json) -> None:
+    texts = {record["id"]: _text_of(record) for kind in _KINDS for record in result.get(kind, ())}
+    say("Why these:")
+    for each in result["explanations"]:
+        made_of = " + ".join(f"{value:.3f} {name}" for name, value in each["terms"].items())
+        say(f"\n{each['score']:.3f}  {each['kind']} {each['id']}: {cell(texts.get(each['id'], ''), longest=200)}")
+        say(f"       = {made_of or 'nothing'}; found by {cell(each.get('found_by', ()))}")
+        for note in each.get("notes", ()):
+            say(f"       {note}")
+
+
+def _learned(result: Json, asked: Json) -> None:
+    outcome = result["outcome"]
+    say(f"Learned: {'success' if outcome['success'] else 'failure'} with “{outcome['strategy_used']}”")
+    lesson, avoided = result.get("heuristic"), result.get("anti_pattern")
+    if lesson:
+        trust = (
+            f"{lesson['success_count']} of {lesson['occurrence_count']} worked, confidence {lesson['confidence']:.0%}"
+        )
+        say(f"Lesson: {lesson['strategy']} ({trust})")
+    if avoided:
+        say(f"To avoid: {avoided['pattern']} (failed {avoided['occurrence_count']} times)")
+    if not lesson and not avoided:
+        say("No lesson yet: it takes the same strategy a few times more.")
+    for note in result.get("notes", ()):
+        say(f"Note: {note}")
+
+
+def _recommended(result: Json, asked: Json) -> None:
+    say(f"Use: {result['strategy']}")
+    show_table(*_as_table(result["ranked"]), as_json=False)
+
+
+# ---------------------------------------------------------------------- memories
+
+
+def _remembered(result: Json, asked: Json) -> None:
+    memory = result["memory"]
+    layers = [name.removeprefix("layer_") for name in memory if name.startswith("layer_") and memory[name]]
+    kind = f"{memory.get('memory_type') or 'memory'}, importance {memory.get('importance_score', 0):.2g}"
+    say(f"Remembered {memory['id']} ({kind}{', ' + ' and '.join(layers) if layers else ''})")
+
+
+def _found(result: Json, asked: Json) -> None:
+    if not result["hits"]:
+        say("Nothing was found.")
+    for number, hit in enumerate(result["hits"], 1):
+        memory = hit["memory"]
+        title = f"{memory['title']}: " if memory.get("title") else ""
+        facts = [memory.get("memory_type"), *memory.get("tags", ()), cell(memory.get("created_at"))[:10]]
+        say(f"{number}. {title}{cell(memory['content'])}")
+        say(f"   {memory['id']} · {' · '.join(str(f) for f in facts if f)} · {hit['why']}")
+    if asked.get("why_not"):
+        dropped = result.get("why_not")
+        say(f"{asked['why_not']}: " + (f"{dropped['stage']}: {dropped['reason']}" if dropped else "it is there"))
+
+
+def _context(result: Json, asked: Json) -> None:
+    say(result["prompt"] or "Nothing matters here yet.")
+    if result.get("left_out"):
+        warn(f"there was no room for {result['left_out']} more; give --max-tokens")
+
+
+def _stats(result: Json, asked: Json) -> None:
+    whose = f", agent {result['agent']}" if result.get("agent") else ""
+    counts = {name: value for name, value in result["counts"].items() if name.endswith("_count")}
+    # The documented total counts what agents learned.
+    counts["total_learned_count"] = counts.pop("total_count", 0)
+    rows = [{"kind": name.removesuffix("_count").replace("_", " "), "memories": n} for name, n in counts.items()]
+    show_table(("kind", "memories"), rows, as_json=False, title=cell(f"Project {result['project_id']}{whose}"))
+
+
+def _forgotten(result: Json, asked: Json) -> None:
+    items = result.get("items") or ()
+    if items:
+        show_table(*_as_table(items), as_json=False)
+    if result.get("dry_run"):
+        say(f"{result['forgotten']} would be forgotten; nothing was changed")
+    else:
+        back = (
+            "; see them with  alma learning list-archived, bring them back with  alma restore ID …"
+            if result["forgotten"]
+            else ""
+        )
+        say(f"{result['forgotten']} forgotten{back}")
+
+
+def _purged(result: Json, asked: Json) -> None:
+    say(f"{result['purged']} deleted for good")
+
+
+# ---------------------------------------------------------------------- anything else
+
+
+def _anything(result: Json, asked: Json) -> None:
+    """Facts as a card, what is one thing as a card, what is many as a table."""
+    facts = {
+        name: value for name, value in result.items() if not _is_record(value) and not _is_list(value) and name != _NEXT
+    }
+    if isinstance(result.get("prompt"), str):
+        say(result["prompt"])
+        return
+    if facts:
+        show_card({name: value for name, value in facts.items() if value not in ("", {})})
+    for name, value in result.items():
+        if _is_record(value):
+            show_card({key: each for key, each in value.items() if _tells(key, each)}, name.replace("_", " "))
+        elif _is_list(value):
+            _list(name, value)
+    if not result:
+        say("Nothing.")
+    if result.get(_NEXT):
+        say(f"more with  --cursor {quoted(result[_NEXT])}")
+
+
+def _list(name: str, value: Sequence[Any]) -> None:
+    title = name.replace("_", " ")
+    if not value:
+        say(f"{title}: none")
+    elif all(isinstance(each, Mapping) for each in value):
+        show_table(*_as_table(value), as_json=False, title=title)
+    else:
+        say(f"{title}:")
+        for each in value:
+            say(f"  {cell(each)}")
+
+
+def _as_table(rows: Sequence[Json]) -> tuple[list[str], list[Json]]:
+    """The columns worth showing that fit on the screen, and the rows; a record inside a row gives its id and text."""
+    flat = [_flat(row) for row in rows]
+    filled = dict.fromkeys(name for row in flat for name, value in row.items() if _tells(name, value))
+    first = [name for names in (_IDS, _ENDS) for name in names if name in filled]
+    wanted = [name for names in (_TEXTS[:7], _FACTS, _TIMES[:1], _TEXTS, _TIMES) for name in names if name in filled]
+    room = console().width
+    if sum(_BETWEEN + _width(name, flat) for name in first) > room:
+        return list(filled), flat
+    chosen: list[str] = []
+    for name in dict.fromkeys([*first, *wanted, *filled]):
+        needed = _BETWEEN + _width(name, flat)
+        if needed <= room or not chosen:
+            chosen.append(name)
+            room -= needed
+    return [name for name in dict.fromkeys([*_IDS, *_ENDS, *_TEXTS, *filled]) if name in chosen], flat
+
+
+def _flat(row: Json) -> Json:
+    made: dict[str, Any] = {}
+    for name, value in row.items():
+        if not _is_record(value):
+            made[name] = _shortened(value)
+            continue
+        if "id" in value:
+            made.setdefault(f"{name}_id", value["id"])
+        made[name] = _shortened(_text_of(value))
+    return made
+
+
+def _width(name: str, rows: Sequence[Json]) -> int:
+    longest = max(len(name), *(len(cell(row.get(name))) for row in rows))
+    return longest if name in _IDS or name in _ENDS else min(longest, _TEXT_WIDTH if name in _TEXTS else _FACT_WIDTH)
+
+
+def _shortened(value: Any) -> Any:
+    return cell(value, longest=_LONGEST_TEXT) if isinstance(value, str) else value
+
+
+def _tells(name: str, value: object) -> bool:
+    if value is False and name.startswith(("layer_", "is_")):
+        return False
+    return name not in _NOISE and value not in (None, "", [], {}, ())
+
+
+def _is_record(value: object) -> bool:
+    return isinstance(value, Mapping) and len(value) > 0
+
+
+def _is_list(value: object) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str)
+
+
+def _text_of(record: Json) -> str:
+    names = ("content", "strategy", "fact", "preference", "pattern", "task_description", "text", "name", "title", "id")
+    return next((str(record[name]) for name in names if record.get(name)), cell(record))
+
+
+_SHOWN: dict[str, Shown] = {
+    "retrieve": _retrieved,
+    "learn": _learned,
+    "recommend": _recommended,
+    "create_memory": _remembered,
+    "search_memories": _found,
+    "get_context": _context,
+    "stats": _stats,
+    "forget": _forgotten,
+    "purge": _purged,
+}

@@ -29,7 +29,7 @@ Limit = Annotated[int, Field(ge=1, le=100)]
 class Input(BaseModel):
     """What goes into an operation: nothing that is not described, and nothing of another type."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
 
 
 class InProject(Input):
@@ -41,7 +41,7 @@ class InProject(Input):
 class Output(BaseModel):
     """What comes out of an operation; records are given as they are described in the model."""
 
-    model_config = ConfigDict(arbitrary_types_allowed=False, frozen=True)
+    model_config = ConfigDict(frozen=True, defer_build=True)
 
 
 class Face(StrEnum):

@@ -12,7 +12,6 @@ from alma import __version__
 from alma.confidence.engine import ConfidenceEngine
 from alma.consolidation.engine import ConsolidationEngine
 from alma.errors import NotFoundError
-from alma.extraction.auto_learner import AutoLearner
 from alma.learning.forgetting import Pruned
 from alma.learning.health import MemoryHealthMonitor
 from alma.learning.policy import PrunePolicy
@@ -159,6 +158,9 @@ class FactsLearned(Output):
 )
 def learn_from_conversation(caller: Caller, asked: Conversation) -> FactsLearned:
     """Find the facts in a conversation and remember them; no language model is needed."""
+    # Its hundreds of patterns take as long to compile as all the rest to import.
+    from alma.extraction.auto_learner import AutoLearner
+
     learner = AutoLearner(caller.memory(asked.project_id))
     report = learner.learn_from_conversation(
         asked.messages, caller.agent(asked.agent), caller.user(asked.user_id), commit=asked.commit

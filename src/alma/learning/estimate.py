@@ -18,7 +18,7 @@ import numpy as np
 _ALL_TASKS, _SUCH_TASKS, _THIS_TASK, _STRATEGY, _STRATEGY_ON_SUCH_TASKS = 0.2, 0.6, 0.1, 0.02, 1.0
 _FORESEEABLE = _ALL_TASKS + _SUCH_TASKS + _STRATEGY + _STRATEGY_ON_SUCH_TASKS
 # How much outcomes vary for no reason at all; the evidence itself says which fits.
-_NOISES = (0.1, 0.3, 1.0, 3.0)
+_NOISES = (0.1, 0.3, 1.0, 3.0, 10.0)
 # Where all strategies were tried on every task, a task's own turn for each of them counts as such, too.
 _NOISES_FOR_ALL = (1.0, 3.0, 10.0)
 # How many outcomes the average counts as, when what a strategy does everywhere is estimated.

@@ -35,7 +35,8 @@ _CURIOSITY = 0.8
 _NAMED = 5
 # Of how many strategies it can be said what they have in common.
 _SEVERAL = 2
-_UNKNOWN_NOISE = 0.3
+# As long as fewer outcomes than this are known, they do not tell; then most is learned by trusting each of them.
+_TELLING, _UNKNOWN_NOISE = 200, 0.1
 
 Same = Callable[[str, str], bool]
 
@@ -130,7 +131,7 @@ class Recommender:
     def _noise(self, scope: Scope, observed: Observations, evidence: Evidence, expected: Any) -> float:
         """How much outcomes vary for no reason; asked again whenever there is half as much evidence more."""
         size, noise = self._noises.get(scope, (0, _UNKNOWN_NOISE))
-        if len(observed) >= max(20, 1.5 * size) or len(observed) < size:
+        if len(observed) >= max(_TELLING, 1.5 * size) or len(observed) < size:
             table = _table(observed, _spread(np.unique(observed.tasks), _TASKS_SAMPLED), len(expected))
             if table is not None:
                 tasks, results = table

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import shutil
 import tempfile
 from pathlib import Path
@@ -19,8 +20,6 @@ _AGENT = "agent"
 
 class AlmaLearner:
     """A new store for every run, with the defaults; only the vectors are kept between runs."""
-
-    _embedder: RememberedEmbedder | None = None
 
     def __init__(self) -> None:
         self._folder: Path | None = None
@@ -48,10 +47,13 @@ class AlmaLearner:
             shutil.rmtree(self._folder, ignore_errors=True)
 
 
+@functools.cache
+def embedder() -> RememberedEmbedder:
+    """The local model; what it was asked once is kept."""
+    return RememberedEmbedder(create_embedder("local", cache_size=0), VECTORS)
+
+
 def _opened(path: Path) -> ALMA:
-    if AlmaLearner._embedder is None:
-        AlmaLearner._embedder = RememberedEmbedder(create_embedder("local", cache_size=0), VECTORS)
-    embedder = AlmaLearner._embedder
-    storage = SQLiteStorage(path, embedder.dimension, embedding_model=embedder.model)
-    engine = RetrievalEngine(storage, embedder)
-    return ALMA(storage, engine, LearningProtocol(storage, embedder, engine.index), {}, "bench")
+    storage = SQLiteStorage(path, embedder().dimension, embedding_model=embedder().model)
+    engine = RetrievalEngine(storage, embedder())
+    return ALMA(storage, engine, LearningProtocol(storage, embedder(), engine.index), {}, "bench")

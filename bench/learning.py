@@ -2,13 +2,16 @@
 
     python bench/learning.py                                  # every stream and protocol; hours on two cores
     python bench/learning.py --sets aslib-QBF-2011 --protocols logged --seeds 2
+    python bench/learning.py --rival alma-memory==0.11.0 --sets aslib-QBF-2011 --protocols logged --seeds 1
     python bench/learning.py --speed                          # how many outcomes are learned in a second
 
 The streams and the harness (`harness/outcomes.py`) lie in ../shared/data, or where `--data` says. ALMA takes part as
 any program would use it: every outcome goes to `alma.learn`, and before a task `alma.recommend(task, agent, among=…)`
-says which strategy to use (bench/alma_learner.py). gain is 0 for the best fixed
-strategy in hindsight and 1 for one that is right whenever it can be; pooled gain adds up what was won over the
-scenarios, and divides it by what could be.
+says which strategy to use (bench/alma_learner.py). gain is 0 for the best fixed strategy in hindsight and 1 for one
+that is right whenever it can be; pooled gain adds up what was won over the scenarios, and divides it by what could be.
+
+With `--rival` the published package takes part beside it, installed into an environment of its own: its `learn`, and
+the strategy that its confidence engine ranks first (bench/alma_memory_learner.py).
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +33,9 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from alma_learner import AlmaLearner
+from alma_learner import AlmaLearner, embedder
+from alma_memory_learner import AlmaMemoryLearner
+from rival import install
 
 ASLIB = ("aslib-CSP-MZN-2013", "aslib-QBF-2011", "aslib-ASP-POTASSCO", "aslib-MAXSAT12-PMS", "aslib-SAT12-HAND")
 SETS = (*ASLIB, "routerdc7-open")
@@ -65,23 +70,42 @@ def main() -> None:
         return
     harness = _harness(options.data)
     runs: Runs = {}
+    theirs: Runs = {}
+    rival = _rival(options.rival)
     for name in options.sets.split(","):
         rows = harness.load(name)
         for protocol in options.protocols.split(","):
             started = time.perf_counter()
-            runs[name, protocol] = list(_runs(harness, rows, protocol, options.seeds))
+            runs[name, protocol] = list(_runs(harness, AlmaLearner, rows, protocol, options.seeds))
             seconds = time.perf_counter() - started
             console.print(
                 f"{name} {protocol}: gain {_mean(runs[name, protocol], 'gain'):+.3f} in {seconds:.0f} s", style="dim"
             )
-    console.print(_table(runs))
+            if rival is not None:
+                theirs[name, protocol] = list(_runs(harness, rival, rows, protocol, options.seeds))
+    console.print(_table(runs, "Learning"))
     console.print(_summary(runs))
-    _write({f"{name}/{protocol}": found for (name, protocol), found in runs.items()}, options.out)
+    if theirs:
+        console.print(_table(theirs, options.rival))
+    _write({"ours": _named(runs), "theirs": _named(theirs)}, options.out)
 
 
-def _runs(harness: Any, rows: Sequence[Any], protocol: str, seeds: int) -> Iterator[dict[str, float]]:
+def _rival(requirement: str | None) -> Callable[[], Any] | None:
+    if requirement is None:
+        return None
+    python = install(requirement, Path(__file__).parent / "results" / "environments").python
+    return lambda: AlmaMemoryLearner(python, lambda text: list(embedder().encode(text)))
+
+
+def _named(runs: Runs) -> dict[str, list[dict[str, float]]]:
+    return {f"{name}/{protocol}": found for (name, protocol), found in runs.items()}
+
+
+def _runs(
+    harness: Any, make: Callable[[], Any], rows: Sequence[Any], protocol: str, seeds: int
+) -> Iterator[dict[str, float]]:
     for seed in range(seeds):
-        memory = AlmaLearner()
+        memory = make()
         yield {key: float(value) for key, value in harness.run(memory, rows, protocol, seed).items()}
         memory.close()
 
@@ -90,10 +114,8 @@ def _mean(found: Sequence[dict[str, float]], key: str) -> float:
     return statistics.fmean(each[key] for each in found)
 
 
-def _table(runs: Runs) -> Table:
-    table = Table(
-        "stream", "protocol", "success", "best fixed", "oracle", "gain", "gain, second half", title="Learning"
-    )
+def _table(runs: Runs, title: str) -> Table:
+    table = Table("stream", "protocol", "success", "best fixed", "oracle", "gain", "gain, second half", title=title)
     for (name, protocol), found in runs.items():
         second = f"{_mean(found, 'gain_2nd_half'):+.3f}" if protocol == "stream" else ""
         numbers = (f"{_mean(found, key):.3f}" for key in ("success", "best_fixed", "oracle"))
@@ -165,6 +187,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--protocols", default=",".join(PROTOCOLS))
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--data", type=Path, default=_DATA)
+    parser.add_argument("--rival", help="what pip installs to compare with, such as alma-memory==0.11.0")
     parser.add_argument("--speed", action="store_true", help="measure how fast outcomes are learned instead")
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results" / "learning.json")
     return parser.parse_args()

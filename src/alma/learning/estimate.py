@@ -15,12 +15,14 @@ import numpy as np
 
 # How much outcomes vary, in shares of their variance: with how hard all tasks are, how hard tasks like this are, how
 # hard this very task is, how good a strategy is, and how good it is on tasks like this.
-_ALL_TASKS, _SUCH_TASKS, _THIS_TASK, _STRATEGY, _STRATEGY_ON_SUCH_TASKS = 0.2, 0.6, 0.1, 0.05, 0.5
+_ALL_TASKS, _SUCH_TASKS, _THIS_TASK, _STRATEGY, _STRATEGY_ON_SUCH_TASKS = 0.2, 0.6, 0.1, 0.02, 1.0
 _FORESEEABLE = _ALL_TASKS + _SUCH_TASKS + _STRATEGY + _STRATEGY_ON_SUCH_TASKS
 # How much outcomes vary for no reason at all; the evidence itself says which fits.
-_NOISES = (0.1, 0.3, 1.0, 3.0)
+_NOISES = (0.1, 0.3, 1.0, 3.0, 10.0)
+# Where all strategies were tried on every task, a task's own turn for each of them counts as such, too.
+_NOISES_FOR_ALL = (1.0, 3.0, 10.0)
 # How many outcomes the average counts as, when what a strategy does everywhere is estimated.
-_SHRINKING = 25.0
+_SHRINKING = 100.0
 _DOUBT = 4.0
 _LEAST_VARIANCE = 0.02
 
@@ -63,13 +65,31 @@ def estimate(observed: Observations, alike: Any, among: Any, expected: Any, nois
     """
     own = observed.strategies[None, :] == np.arange(len(expected))[:, None]
     common = (_ALL_TASKS + _SUCH_TASKS * alike)[None, :]
-    telling = common + own * (_STRATEGY + _STRATEGY_ON_SUCH_TASKS * alike)[None, :]
+    telling = common + own * _own(alike)[None, :]
     surprise = observed.results - expected[observed.strategies]
     solved = np.linalg.solve(_covariance(observed, among, noise), np.column_stack([surprise, telling.T]))
     means = expected + telling @ solved[:, 0]
     left = _FORESEEABLE - np.einsum("sn,ns->s", telling, solved[:, 1:])
     spread = max(float(observed.results.var()), _LEAST_VARIANCE)
     return Estimate(np.clip(means, 0, 1), np.sqrt(np.maximum(left, 0) * spread))
+
+
+def estimate_from_all(results: Any, alike: Any, among: Any, expected: Any, noise: float) -> Estimate:
+    """The same from tasks on which every strategy was tried once: a row for each task, a column for each strategy.
+
+    What all strategies have in common and what sets each apart can then be told without each other, so that many more
+    tasks can be weighed.
+    """
+    share = 1 / results.shape[1]
+    surprise = results - expected
+    common = surprise.mean(axis=1)
+    apart = surprise - common[:, None]
+    level, left_common = _foretold(_shared(alike, share), _shared(among, share), _THIS_TASK + noise * share, common)
+    differences, left_apart = _foretold(_own(alike), _own(among), noise, apart)
+    left = _shared(1.0, share) - left_common + (1 - share) * (_own(1.0) - left_apart)
+    spread = max(float(results.var()), _LEAST_VARIANCE)
+    deviation = np.sqrt(max(float(left), 0.0) * spread)
+    return Estimate(np.clip(expected + level + differences, 0, 1), np.full(len(expected), deviation))
 
 
 def fitting_noise(observed: Observations, among: Any, expected: Any) -> float:
@@ -79,9 +99,41 @@ def fitting_noise(observed: Observations, among: Any, expected: Any) -> float:
     return min(_NOISES, key=lambda noise: _error(_covariance(observed, among, noise), surprise, blocks))
 
 
+def fitting_noise_for_all(results: Any, among: Any, expected: Any) -> float:
+    """The noise under which least is lost with the strategy that all other tasks foretell to be the best for a task."""
+    surprise = results - expected
+    apart = surprise - surprise.mean(axis=1)[:, None]
+    return min(_NOISES_FOR_ALL, key=lambda noise: _lost(_own(among), noise, results, apart, expected))
+
+
+def _lost(covariance: Any, noise: float, results: Any, apart: Any, expected: Any) -> float:
+    inverse = np.linalg.inv(covariance + noise * np.eye(len(covariance)))
+    foretold = expected + apart - (inverse @ apart) / np.diag(inverse)[:, None]
+    chosen = np.take_along_axis(results, foretold.argmax(axis=1)[:, None], axis=1)
+    return float((results.max(axis=1) - chosen[:, 0]).mean())
+
+
+def _own(alike: Any) -> Any:
+    """How much of what a strategy does on two tasks is alike for reasons of its own."""
+    return _STRATEGY + _STRATEGY_ON_SUCH_TASKS * alike
+
+
+def _shared(alike: Any, share: float) -> Any:
+    """How much of what all strategies do on two tasks, on average, is alike."""
+    return _ALL_TASKS + _SUCH_TASKS * alike + share * _own(alike)
+
+
+def _foretold(telling: Any, covariance: Any, noise: float, values: Any) -> tuple[Any, float]:
+    """What the values tell, and how much of what is not known they explain."""
+    matrix = covariance + noise * np.eye(len(covariance))
+    solved = np.linalg.solve(matrix, np.column_stack([telling, values]))
+    told = telling @ solved[:, 1:]
+    return (told if values.ndim > 1 else told[0]), float(telling @ solved[:, 0])
+
+
 def _covariance(observed: Observations, among: Any, noise: float) -> Any:
     same = observed.strategies[:, None] == observed.strategies[None, :]
-    matrix = _ALL_TASKS + _SUCH_TASKS * among + same * (_STRATEGY + _STRATEGY_ON_SUCH_TASKS * among)
+    matrix = _ALL_TASKS + _SUCH_TASKS * among + same * _own(among)
     matrix += _THIS_TASK * (observed.tasks[:, None] == observed.tasks[None, :])
     matrix[np.diag_indices(len(matrix))] += noise
     return matrix

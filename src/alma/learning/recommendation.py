@@ -10,7 +10,15 @@ from typing import Any
 import numpy as np
 
 from alma.errors import ValidationError
-from alma.learning.estimate import Estimate, Observations, averages, estimate, fitting_noise
+from alma.learning.estimate import (
+    Estimate,
+    Observations,
+    averages,
+    estimate,
+    estimate_from_all,
+    fitting_noise,
+    fitting_noise_for_all,
+)
 from alma.learning.evidence import Evidence, EvidenceReader
 from alma.learning.strategies import strategy_key
 from alma.model.belief import Belief
@@ -21,11 +29,14 @@ from alma.storage.base import StorageBackend
 # How many of the outcomes on the most similar tasks are weighed against each other.
 _WEIGHED, _TASKS_WEIGHED = 1000, 350
 # How many are looked at to see how much outcomes vary for no reason.
-_SAMPLED = 1000
+_SAMPLED, _TASKS_SAMPLED = 1000, 700
 # A strategy that is less well known is worth trying: by how much of what is not known about it.
-_CURIOSITY = 1.0
+_CURIOSITY = 0.8
 _NAMED = 5
-_UNKNOWN_NOISE = 1.0
+# Of how many strategies it can be said what they have in common.
+_SEVERAL = 2
+# As long as fewer outcomes than this are known, they do not tell; then most is learned by trusting each of them.
+_TELLING, _UNKNOWN_NOISE = 200, 0.1
 
 Same = Callable[[str, str], bool]
 
@@ -110,16 +121,24 @@ class Recommender:
         if not len(observed):
             return Estimate(expected, np.full(count, 0.5))
         noise = self._noise(scope, observed, evidence, expected)
-        likeness = alike[observed.tasks]
-        local = _part(observed, _weighed(observed.tasks, likeness))
+        table = _table(observed, _nearest(np.unique(observed.tasks), alike), count)
+        if table is not None:
+            tasks, results = table
+            return estimate_from_all(results, alike[tasks], evidence.writings.among(tasks), expected, noise)
+        local = _part(observed, _weighed(observed.tasks, alike[observed.tasks]))
         return estimate(local, alike[local.tasks], _among(evidence, local), expected, noise)
 
     def _noise(self, scope: Scope, observed: Observations, evidence: Evidence, expected: Any) -> float:
         """How much outcomes vary for no reason; asked again whenever there is half as much evidence more."""
         size, noise = self._noises.get(scope, (0, _UNKNOWN_NOISE))
-        if len(observed) >= max(20, 1.5 * size) or len(observed) < size:
-            sample = _part(observed, _sampled(observed.tasks))
-            noise = fitting_noise(sample, _among(evidence, sample), expected)
+        if len(observed) >= max(_TELLING, 1.5 * size) or len(observed) < size:
+            table = _table(observed, _spread(np.unique(observed.tasks), _TASKS_SAMPLED), len(expected))
+            if table is not None:
+                tasks, results = table
+                noise = fitting_noise_for_all(results, evidence.writings.among(tasks), expected)
+            else:
+                sample = _part(observed, _sampled(observed.tasks))
+                noise = fitting_noise(sample, _among(evidence, sample), expected)
             self._noises[scope] = (len(observed), noise)
         return noise
 
@@ -204,12 +223,30 @@ def _part(observed: Observations, chosen: Any) -> Observations:
     )
 
 
+def _table(observed: Observations, tasks: Any, strategies: int) -> tuple[Any, Any] | None:
+    """These tasks and a row of results for each, if every one of several strategies was tried on each of them once."""
+    chosen = np.flatnonzero(np.isin(observed.tasks, tasks))
+    if strategies < _SEVERAL or len(chosen) != len(tasks) * strategies:
+        return None
+    ordered = np.sort(tasks)
+    results = np.full((len(tasks), strategies), np.nan)
+    results[np.searchsorted(ordered, observed.tasks[chosen]), observed.strategies[chosen]] = observed.results[chosen]
+    return None if np.isnan(results).any() else (ordered, results)
+
+
+def _nearest(tasks: Any, alike: Any) -> Any:
+    return tasks[np.argsort(-alike[tasks], kind="stable")[:_TASKS_WEIGHED]]
+
+
+def _spread(tasks: Any, most: int) -> Any:
+    """Some of the tasks, spread over all of them."""
+    return tasks[np.linspace(0, len(tasks) - 1, min(most, len(tasks))).astype(int)]
+
+
 def _sampled(tasks: Any) -> Any:
     """The numbers of the outcomes on some of the tasks, spread over all of them."""
     unique = np.unique(tasks)
-    count = max(2, int(_SAMPLED * len(unique) / len(tasks)))
-    chosen = unique[np.linspace(0, len(unique) - 1, min(count, len(unique))).astype(int)]
-    return np.flatnonzero(np.isin(tasks, chosen))
+    return np.flatnonzero(np.isin(tasks, _spread(unique, max(2, int(_SAMPLED * len(unique) / len(tasks))))))
 
 
 def _weighed(tasks: Any, likeness: Any) -> Any:

@@ -18,7 +18,7 @@ _SHORTEST, _LONGEST = 2, 5
 _DIMENSIONS = 4096
 _CHARACTERS_READ = 2000
 # How fast the resemblance of the writing fades.
-_NEARNESS = 10.0
+_NEARNESS = 8.0
 _BY_RARITY = 0.3
 
 

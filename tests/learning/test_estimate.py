@@ -1,0 +1,31 @@
+"""An estimate from tasks on which everything was tried is the one from their outcomes, told apart."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from alma.learning.estimate import Observations, estimate, estimate_from_all
+
+
+@given(
+    tasks=st.integers(2, 8),
+    strategies=st.integers(2, 5),
+    noise=st.sampled_from([0.1, 1.0, 3.0, 10.0]),
+    seed=st.integers(0, 2**32 - 1),
+)
+@settings(deadline=None)
+def test_a_complete_table_says_what_its_outcomes_say(tasks: int, strategies: int, noise: float, seed: int) -> None:
+    drawn = np.random.default_rng(seed)
+    results = drawn.integers(0, 2, (tasks, strategies)).astype(float)
+    places = drawn.normal(size=(tasks + 1, 3))
+    likeness = np.exp(-((places[:, None] - places[None]) ** 2).sum(axis=2))
+    among, alike = likeness[:tasks, :tasks], likeness[tasks, :tasks]
+    expected = drawn.uniform(0.2, 0.8, strategies)
+    row, column = (each.ravel() for each in np.indices(results.shape))
+    observed = Observations(np.arange(results.size), row, column, results.ravel())
+    one = estimate(observed, alike[row], among[np.ix_(row, row)], expected, noise)
+    other = estimate_from_all(results, alike, among, expected, noise)
+    np.testing.assert_allclose(other.means, one.means, atol=1e-6)
+    np.testing.assert_allclose(other.deviations, one.deviations, atol=1e-6)

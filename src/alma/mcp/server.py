@@ -1,0 +1,139 @@
+"""Starting the server: its options, and the transport that is asked for."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from alma import __version__
+from alma.errors import ALMAError, MissingDependencyError
+from alma.mcp.greeting import Greeted, greeted
+from alma.mcp.wire import Wire
+
+DEFAULT_CONFIG = ".alma/config.yaml"
+DEFAULT_TOKENS = 6_000
+LEAST_TOKENS = 1_000
+TOOLSETS = ("small", "full")
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the server is told when it is started."""
+
+    config: str | None = None
+    store: str | None = None
+    project: str | None = None
+    toolset: str = "small"
+    max_tokens: int = DEFAULT_TOKENS
+    http: bool = False
+    host: str = "127.0.0.1"
+    port: int = 8765
+    allowed_hosts: tuple[str, ...] = ()
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Serve until the client is gone or a signal says so, and end the process."""
+    options = parsed(sys.argv[1:] if argv is None else argv)
+    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="alma mcp: %(message)s")
+    try:
+        code = _serve_http(options) if options.http else _serve_stdio(options)
+    except ALMAError as exc:
+        sys.stderr.write(f"alma mcp: {exc}\n")
+        code = 2
+    except BrokenPipeError:
+        # The client went before it had its answer.
+        code = 0
+    sys.stderr.flush()
+    # A call may still be at work in its thread: what it does is all or nothing, and nobody waits for its answer.
+    os._exit(code)
+
+
+def parsed(argv: Sequence[str]) -> Options:
+    """The options, or the usage and exit code 2."""
+    parser = argparse.ArgumentParser(
+        prog="alma mcp",
+        description="Serve a memory to MCP clients, over standard input and output or over HTTP.",
+        epilog="Without --config and --store, .alma/config.yaml is used if it is there, and .alma/alma.db otherwise.",
+    )
+    add = parser.add_argument
+    add("--config", default=os.environ.get("ALMA_CONFIG"), help="the configuration file (ALMA_CONFIG)")
+    add("--store", default=os.environ.get("ALMA_STORE"), help="an SQLite file or a postgresql:// URL (ALMA_STORE)")
+    add("--project", help="serve this project and no other")
+    add("--toolset", choices=TOOLSETS, default="small", help="small: ten tools; full: every operation")
+    add("--max-tokens", type=_tokens, default=DEFAULT_TOKENS, help="how long an answer may be, in tokens (%(default)s)")
+    add("--http", action="store_true", help="serve streamable HTTP at /mcp instead of standard input and output")
+    add("--host", default="127.0.0.1", help="the address to listen at (%(default)s); others than loopback ask for keys")
+    add("--port", type=_port, default=8765, help="the port to listen at (%(default)s)")
+    add(
+        "--allowed-host",
+        dest="allowed_hosts",
+        action="append",
+        default=[],
+        metavar="HOST",
+        help="a Host header to accept besides the loopback names",
+    )
+    add("--version", action="version", version=f"alma-memory {__version__}")
+    given = vars(parser.parse_args(argv))
+    if given["config"] and given["store"]:
+        parser.error("--config and --store each name a memory: give one of them")
+    return Options(**{**given, "allowed_hosts": tuple(given["allowed_hosts"])})
+
+
+def config_of(options: Options) -> str | None:
+    """The configuration to use: the one that is named, or the usual one if it is there and no store is named."""
+    if options.config or options.store:
+        return options.config
+    return DEFAULT_CONFIG if Path(DEFAULT_CONFIG).is_file() else None
+
+
+def _serve_stdio(options: Options) -> int:
+    wire = Wire()
+    first, opening = _greet(wire)
+    if first is None:
+        return 0
+    try:
+        from alma.mcp.stdio import serve
+    except ModuleNotFoundError as exc:
+        raise _missing(exc) from exc
+    return serve(options, wire, first, opening)
+
+
+def _greet(wire: Wire) -> tuple[bytes | None, Greeted | None]:
+    """The first message, and the answer if it got one at once."""
+    first = wire.next_message()
+    opening = None if first is None else greeted(first)
+    if opening is not None:
+        wire.write(opening.answer)
+    return first, opening
+
+
+def _serve_http(options: Options) -> int:
+    try:
+        from alma.mcp.http import serve
+    except ModuleNotFoundError as exc:
+        raise _missing(exc) from exc
+    return serve(options)
+
+
+def _missing(exc: ModuleNotFoundError) -> Exception:
+    package = (exc.name or "").partition(".")[0]
+    return exc if package == "alma" else MissingDependencyError(package or "mcp", "server")
+
+
+def _tokens(text: str) -> int:
+    number = int(text)
+    if number < LEAST_TOKENS:
+        raise argparse.ArgumentTypeError(f"must be at least {LEAST_TOKENS}")
+    return number
+
+
+def _port(text: str) -> int:
+    number = int(text)
+    if not 0 <= number < 1 << 16:
+        raise argparse.ArgumentTypeError("must be from 0 to 65535")
+    return number

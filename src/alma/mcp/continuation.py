@@ -24,6 +24,7 @@ _KEPT_ANSWERS = 200
 # No field of a record that names or dates something is as long as this.
 _LEAST_TEXT = 300
 _STEP = 500
+_COUNTED_AT_ONCE = 4_000
 # No record has as many fields as this: what has more is a mapping that somebody filled.
 _MOST_FIELDS = 64
 # The words around what is left of an answer.
@@ -52,15 +53,20 @@ class Cut:
 
 def cut(value: Json, tokens: int) -> Cut:
     """As much of a JSON value as takes so many tokens, and the rest of it in pieces."""
-    if cost(value) <= tokens:
+    if cost(value, tokens) <= tokens:
         return Cut(value)
     rest: list[Piece] = []
     return Cut(_fitted(value, max(tokens - _RESERVED, 0), "", rest), tuple(rest))
 
 
-def cost(value: Json) -> int:
-    """How many tokens a JSON value takes."""
-    return count_tokens(as_text(value))
+def cost(value: Json, at_most: int = 1 << 30) -> int:
+    """How many tokens a JSON value takes; counting ends where it is more than that."""
+    text, counted = as_text(value), 0
+    for start in range(0, len(text), _COUNTED_AT_ONCE):
+        counted += count_tokens(text[start : start + _COUNTED_AT_ONCE])
+        if counted > at_most:
+            break
+    return counted
 
 
 def as_text(value: Json) -> str:
@@ -108,7 +114,7 @@ class Continuations:
 def _page(pieces: Sequence[Piece], tokens: int) -> tuple[list[Piece], tuple[Piece, ...]]:
     page: list[Piece] = []
     for number, piece in enumerate(pieces):
-        needed = cost(piece.as_json())
+        needed = cost(piece.as_json(), tokens)
         if needed > tokens:
             if page:
                 return page, tuple(pieces[number:])
@@ -122,7 +128,7 @@ def _page(pieces: Sequence[Piece], tokens: int) -> tuple[list[Piece], tuple[Piec
 
 def _fitted(value: Json, tokens: int, at: str, rest: list[Piece]) -> Json:
     """The value, or as much of it as fits; what does not is added to the rest."""
-    if cost(value) <= tokens:
+    if cost(value, tokens) <= tokens:
         return value
     if isinstance(value, str) and len(value) > _LEAST_TEXT:
         kept = _beginning(value, tokens)
@@ -138,7 +144,7 @@ def _fitted(value: Json, tokens: int, at: str, rest: list[Piece]) -> Json:
 def _items(value: list[Json], tokens: int, at: str, rest: list[Piece]) -> list[Json]:
     kept: list[Json] = []
     for number, item in enumerate(value):
-        needed = cost(item) + 1
+        needed = cost(item, tokens) + 1
         if needed > tokens:
             rest.extend(Piece(f"{at}/{place}", value[place]) for place in range(number, len(value)))
             break
@@ -150,7 +156,7 @@ def _items(value: list[Json], tokens: int, at: str, rest: list[Piece]) -> list[J
 def _entries(value: dict[str, Json], tokens: int, at: str, rest: list[Piece]) -> dict[str, Json]:
     """What is short comes first, whatever its place: the long fields share what is left."""
     droppable = len(value) > _MOST_FIELDS
-    costs = {name: cost({name: item}) for name, item in value.items()}
+    costs = {name: cost({name: item}, tokens) for name, item in value.items()}
     least = {name: 0 if droppable else min(costs[name], cost({name: _least(item)})) for name, item in value.items()}
     spare = tokens - sum(least.values())
     kept: dict[str, Json] = {}

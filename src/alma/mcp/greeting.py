@@ -32,7 +32,7 @@ HANDSHAKES = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 WITHOUT_HANDSHAKE = "2026-07-28"
 """The version in which every request introduces its client, and the first one usually asks what the server can."""
 
-_WITHOUT_TITLES = HANDSHAKES[:2]
+_SERVER = {"name": NAME, "title": TITLE, "version": __version__}
 _META = "io.modelcontextprotocol/"
 
 
@@ -77,7 +77,7 @@ def _initialized(params: dict[str, Any]) -> dict[str, Any] | None:
         "capabilities": CAPABILITIES,
         "instructions": INSTRUCTIONS,
         "protocolVersion": version,
-        "serverInfo": _server(titled=version not in _WITHOUT_TITLES),
+        "serverInfo": _SERVER,
     }
 
 
@@ -94,12 +94,8 @@ def _discovered(meta: object) -> dict[str, Any] | None:
         "resultType": "complete",
         "supportedVersions": [WITHOUT_HANDSHAKE],
         "ttlMs": 0,
-        "_meta": {_META + "serverInfo": _server()},
+        "_meta": {_META + "serverInfo": _SERVER},
     }
-
-
-def _server(titled: bool = True) -> dict[str, str]:
-    return {"name": NAME, **({"title": TITLE} if titled else {}), "version": __version__}
 
 
 def _introduces(client: object, capabilities: object) -> bool:

@@ -14,52 +14,55 @@ from alma import __version__
 from alma.errors import NotFoundError
 from alma.mcp.continuation import as_text
 from alma.mcp.server import Options
+from alma.model.memory import ProjectPattern
+from alma.model.query import Compare, Order
 from alma.operations import BY_NAME
-from alma.operations.access import Caller
-from alma.operations.base import Face, to_json
+from alma.operations.access import Caller, Right
+from alma.operations.base import to_json
+from alma.storage.document import to_document
 
 _JSON = "application/json"
+_MOST_PATTERNS = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A family of resources: each is the answer of an operation."""
+    """A family of resources, and how one of them is read."""
 
     uri: str
     name: str
     description: str
-    operation: str
-    arguments: Callable[[str], Mapping[str, Any]]
+    read: Callable[[Caller, str], Any]
 
     def named(self, uri: str) -> str | None:
         """What an address names in this family, if it belongs to it."""
-        before, _, after = re.escape(self.uri).partition(r"\{id\}")
-        found = re.fullmatch(f"{before}([^/?#]+){after}", uri)
+        before, after = re.split(r"\{\w+\}", self.uri)
+        found = re.fullmatch(f"{re.escape(before)}([^/?#]+){re.escape(after)}", uri)
         return None if found is None else unquote(found.group(1))
 
 
+def _performed(name: str, argument: str) -> Callable[[Caller, str], Any]:
+    return lambda caller, given: to_json(BY_NAME[name].perform(caller, {argument: given}))
+
+
+def _patterns(caller: Caller, pattern_type: str) -> Any:
+    caller.require(Right.READ)
+    of_type = Compare("pattern_type", "eq", pattern_type)
+    found = caller.store.storage.find(
+        ProjectPattern, caller.project_scope(), of_type, (Order("last_used_at", "desc"),), _MOST_PATTERNS
+    )
+    return {"pattern_type": pattern_type, "patterns": [to_document(pattern, {"embedding"}) for pattern in found]}
+
+
 TEMPLATES = (
-    Template(
-        "memory://memories/{id}",
-        "memory",
-        "One general memory, whole.",
-        "get_memory",
-        lambda name: {"id": name},
-    ),
+    Template("memory://memories/{id}", "memory", "One general memory, whole.", _performed("get_memory", "memory_id")),
     Template(
         "memory://projects/{id}/context",
         "project-context",
         "What is worth knowing in a project, in a few thousand tokens.",
-        "get_context",
-        lambda name: {"project_id": name},
+        _performed("get_context", "project_id"),
     ),
-    Template(
-        "memory://patterns/{id}",
-        "patterns",
-        "What recurs in the project, of one type of pattern.",
-        "find_similar_patterns",
-        lambda name: {"pattern_type": name},
-    ),
+    Template("memory://patterns/{type}", "patterns", "What recurs in the project, of one type of pattern.", _patterns),
 )
 
 
@@ -84,7 +87,7 @@ class Resources:
         """The families of resources."""
         return [
             ResourceTemplate(uri_template=each.uri, name=each.name, description=each.description, mime_type=_JSON)
-            for each in _offered()
+            for each in TEMPLATES
         ]
 
     def read(self, caller: Caller, uri: str) -> ReadResourceResult:
@@ -95,10 +98,10 @@ class Resources:
     def _content(self, caller: Caller, uri: str) -> Any:
         if uri in self._own:
             return self._own[uri][1](caller)
-        for each in _offered():
+        for each in TEMPLATES:
             name = each.named(uri)
             if name is not None:
-                return to_json(BY_NAME[each.operation].perform(caller, each.arguments(name)))
+                return each.read(caller, name)
         raise NotFoundError("resource", uri)
 
     def _config(self, caller: Caller) -> Any:
@@ -114,9 +117,6 @@ class Resources:
         }
 
     def _agents(self, caller: Caller) -> Any:
+        caller.require(Right.READ)
         only = caller.grant.agent
         return [asdict(scope) for name, scope in caller.store.scopes.items() if only in (None, name)]
-
-
-def _offered() -> list[Template]:
-    return [each for each in TEMPLATES if each.operation in BY_NAME and Face.MCP in BY_NAME[each.operation].faces]

@@ -26,6 +26,9 @@ CONTINUATION: JsonObject = {
 def input_schema(operation: Operation[Any, Any]) -> JsonObject:
     """What a tool takes, with an example; what may be null may as well be left out, and is described so."""
     schema = _short(operation.input_schema, optional=True)
+    arguments = schema.get("properties", {})
+    # What is special comes first, and the project, which is hardly ever named, last.
+    schema["properties"] = dict(sorted(arguments.items(), key=lambda named: named[0] == "project_id"))
     return {**schema, "examples": [operation.example]} if operation.example else schema
 
 

@@ -95,7 +95,7 @@ def described(name: str, operation: Operation[Any, Any]) -> Tool:
     return Tool(
         name=name,
         title=title,
-        description=operation.description,
+        description="\n\n".join(" ".join(part.split()) for part in operation.description.split("\n\n")),
         input_schema=input_schema(operation),
         output_schema=output_schema(operation),
         annotations=ToolAnnotations(

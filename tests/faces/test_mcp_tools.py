@@ -261,7 +261,7 @@ def unreadable(options: Options, uri: str) -> str:
 
 def test_the_configuration_and_the_agents_can_be_read(options: Options) -> None:
     assert read(options, "alma://config")["project_id"] == "demo"
-    (helena,) = read(options, "alma://agents")
+    helena, _ = read(options, "alma://agents")
     assert helena["agent_name"] == "helena"
     assert helena["cannot_learn"] == ["backend"]
 

@@ -34,6 +34,7 @@ alma:
     helena:
       can_learn: [testing]
       cannot_learn: [backend]
+    victor: {{}}
 """
 
 
@@ -198,5 +199,11 @@ class HttpServer:
         return self.url.removesuffix("/mcp")
 
     @property
-    def is_running(self) -> bool:
-        return self._process.poll() is None
+    def returncode(self) -> int | None:
+        """The exit code, once it has ended."""
+        return self._process.poll()
+
+    def stop(self, number: int) -> None:
+        """Send it a signal and wait for its end."""
+        self._process.send_signal(number)
+        self._process.wait(SECONDS)

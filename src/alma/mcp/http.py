@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import socket
 import sys
 from collections.abc import Awaitable, Callable
@@ -55,6 +56,9 @@ def serve(options: Options) -> int:
         config = uvicorn.Config(
             app, log_config=None, access_log=False, lifespan="on", timeout_graceful_shutdown=_SHUTDOWN_SECONDS
         )
+        for number in (signal.SIGTERM, signal.SIGINT):
+            # The server heeds them, and then sends them once more to whoever did before.
+            signal.signal(number, lambda *_: None)
         uvicorn.Server(config).run(sockets=[listener])
     return 0
 
@@ -140,7 +144,10 @@ class Keys:
         return exist
 
     def _verified(self, token: str) -> Grant | None:
-        grant: Grant | None = self._keys.verify(token)
+        try:
+            grant: Grant | None = self._keys.verify(token)
+        except ModuleNotFoundError:
+            return None
         return grant
 
     @cached_property

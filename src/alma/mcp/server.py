@@ -12,7 +12,7 @@ from pathlib import Path
 
 from alma import __version__
 from alma.errors import ALMAError, MissingDependencyError
-from alma.mcp.greeting import Greeted, greeted
+from alma.mcp.greeting import greeted
 from alma.mcp.wire import Wire
 
 DEFAULT_CONFIG = ".alma/config.yaml"
@@ -93,23 +93,20 @@ def config_of(options: Options) -> str | None:
 
 def _serve_stdio(options: Options) -> int:
     wire = Wire()
-    first, opening = _greet(wire)
-    if first is None:
+    first = wire.next_message()
+    opening = None if first is None else greeted(first)
+    begun = [first]
+    if opening is not None:
+        wire.write(opening.answer)
+        # A client that only wanted to know who is there is gone again, and nothing was loaded for it.
+        begun.append(wire.next_message())
+    if begun[-1] is None:
         return 0
     try:
         from alma.mcp.stdio import serve
     except ModuleNotFoundError as exc:
         raise _missing(exc) from exc
-    return serve(options, wire, first, opening)
-
-
-def _greet(wire: Wire) -> tuple[bytes | None, Greeted | None]:
-    """The first message, and the answer if it got one at once."""
-    first = wire.next_message()
-    opening = None if first is None else greeted(first)
-    if opening is not None:
-        wire.write(opening.answer)
-    return first, opening
+    return serve(options, wire, [line for line in begun if line is not None], opening)
 
 
 def _serve_http(options: Options) -> int:

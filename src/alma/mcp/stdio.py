@@ -6,7 +6,8 @@ import asyncio
 import json
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import chain
 
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
@@ -24,10 +25,10 @@ FINISH_SECONDS = 10.0
 """How long calls that are at work may go on after the client has closed its end, to give it their answers."""
 
 
-def serve(options: Options, wire: Wire, first: bytes, opening: Greeted | None) -> int:
-    """Serve the client whose first message this is; returns the exit code."""
+def serve(options: Options, wire: Wire, begun: Sequence[bytes], opening: Greeted | None) -> int:
+    """Serve the client whose first messages these are; returns the exit code."""
     with Service(options) as service:
-        anyio.run(Connection(service.server(), wire, opening).run, first)
+        anyio.run(Connection(service.server(), wire, opening).run, begun)
     return 0
 
 
@@ -44,33 +45,31 @@ class Connection:
         self._to_library, self._from_client = _stream()
         self._to_client, self._from_library = _stream()
 
-    async def run(self, first: bytes) -> None:
+    async def run(self, begun: Sequence[bytes]) -> None:
         """Serve until the client is gone or a signal says so."""
         loop = asyncio.get_running_loop()
         async with anyio.create_task_group() as tasks:
             for number in (signal.SIGTERM, signal.SIGINT):
                 loop.add_signal_handler(number, tasks.cancel_scope.cancel)
-            tasks.start_soon(self._write)
+            tasks.start_soon(self._write, tasks.cancel_scope)
             # Nobody can interrupt a thread that waits for a client: as a daemon it does not hold the process up.
-            threading.Thread(target=self._read, args=(first, loop), daemon=True).start()
+            threading.Thread(target=self._read, args=(begun, loop), daemon=True).start()
             await self._server.run(self._from_client, self._to_client, self._server.create_initialization_options())
             await self._to_client.aclose()
 
     # ------------------------------------------------------------------ from the client
 
-    def _read(self, first: bytes, loop: asyncio.AbstractEventLoop) -> None:
+    def _read(self, begun: Sequence[bytes], loop: asyncio.AbstractEventLoop) -> None:
         def wait_for(step: Callable[..., object], *arguments: object) -> None:
             asyncio.run_coroutine_threadsafe(step(*arguments), loop).result()  # type: ignore[arg-type]
 
-        line: bytes | None = first
         try:
-            while line is not None:
+            for line in chain(begun, iter(self._wire.next_message, None)):
                 message = _understood(line)
                 if isinstance(message, bytes):
                     self._wire.write(message)
                 else:
                     wait_for(self._take, message)
-                line = self._wire.next_message()
         except (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
             # The client no longer listens, or the library no longer does.
             pass
@@ -92,10 +91,14 @@ class Connection:
 
     # ------------------------------------------------------------------ to the client
 
-    async def _write(self) -> None:
+    async def _write(self, serving: anyio.CancelScope) -> None:
         async with self._from_library:
-            async for message in self._from_library:
-                await self._send(message)
+            try:
+                async for message in self._from_library:
+                    await self._send(message)
+            except OSError:
+                # Nobody reads any more.
+                serving.cancel()
 
     async def _send(self, message: SessionMessage) -> None:
         said = message.message

@@ -47,6 +47,7 @@ def test_the_official_client_works_over_http(server: HttpServer, mode: str) -> N
 
     async def conversation() -> None:
         async with Client(server.url, mode=mode) as client:
+            assert client.server_info is not None
             assert client.server_info.name == "alma"
             assert len((await client.list_tools()).tools) == 10
             assert not (await client.call_tool("alma_learn", LEARNED)).is_error
@@ -149,7 +150,8 @@ def test_nonsense_never_ends_it(server: HttpServer) -> None:
     chance = random.Random(3)
     bodies: list[object] = [b"", b"{", b"[]", b"null", b"\xff\xfe", b"[" * 50_000, [initialize(), initialize(2)], {}]
     bodies += [chance.randbytes(300) for _ in range(10)]
-    bodies += [{**initialize(), "params": wrong} for wrong in (None, [], 5, {"protocolVersion": 5})]
+    wrong: list[object] = [None, [], 5, {"protocolVersion": 5}]
+    bodies += [{**initialize(), "params": params} for params in wrong]
     bodies += [tool_call(1, "alma_health"), {"jsonrpc": "2.0", "id": [], "method": 5}]
     headers: list[dict[str, str]] = [
         {},

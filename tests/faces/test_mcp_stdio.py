@@ -37,6 +37,7 @@ def test_the_official_client_works_over_standard_input_and_output(config: str, m
             command=sys.executable, args=command("--config", config)[1:], env=dict(os.environ)
         )
         async with Client(parameters, mode=mode) as client:
+            assert client.server_info is not None
             assert client.server_info.name == "alma"
             assert len((await client.list_tools()).tools) == 10
             assert not (await client.call_tool("alma_learn", LEARNED)).is_error

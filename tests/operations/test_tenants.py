@@ -120,7 +120,6 @@ _PASSING = {
     "never_read",
     "most_read",
     "events",
-    "changes",
     "checked",
     "next_before",
     "explanations",

@@ -86,6 +86,7 @@ class StdioServer:
         )
         self.lines: queue.Queue[bytes | None] = queue.Queue()
         self.errors = b""
+        self._asked = 1_000_000
         self._threads = [threading.Thread(target=self._read), threading.Thread(target=self._listen)]
         for thread in self._threads:
             thread.start()
@@ -140,6 +141,12 @@ class StdioServer:
         self.send(tool_call(number, name, **arguments))
         result: dict[str, Any] = self.answer(number)["result"]
         return result
+
+    def answer_to(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        """The whole answer to a request."""
+        self._asked += 1
+        self.send({"jsonrpc": "2.0", "id": self._asked, "method": method, "params": params})
+        return self.answer(self._asked)
 
     def close_input(self) -> None:
         """Say that nothing more will come."""

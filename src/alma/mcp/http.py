@@ -24,11 +24,12 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from alma.errors import ALMAError, ConfigurationError
-from alma.mcp.server import Options
-from alma.mcp.service import GRANT, Service
+from alma.mcp.server import DEFAULT_TOKENS, Options
+from alma.mcp.service import FAILURE, GRANT, Service
 from alma.mcp.wire import LONGEST_MESSAGE
 
 if TYPE_CHECKING:
+    from alma.core import ALMA
     from alma.operations.access import Grant
 
 PATH = "/mcp"
@@ -63,24 +64,60 @@ def serve(options: Options) -> int:
     return 0
 
 
+def asgi_app(alma: ALMA, toolset: str = "small", max_tokens: int = DEFAULT_TOKENS) -> Starlette:
+    """The protocol at /mcp, on a memory that is open, for a service that checks hosts, origins and keys itself.
+
+    The service leaves what each caller may do in the scope of the request, under `alma.grant`; a request without is
+    refused. It enters the application's lifespan, and closes the memory after that.
+    """
+    service = Service(Options(toolset=toolset, max_tokens=max_tokens), alma)
+    app = _app(service, TransportSecuritySettings(enable_dns_rebinding_protection=False))
+    app.add_middleware(_Sessions, grants_required=True)
+    return app
+
+
 def streamable_app(service: Service, allowed_hosts: tuple[str, ...] = (), beyond_loopback: bool = False) -> Starlette:
-    """The service as an application: the protocol at /mcp, and /health beside it.
+    """The protocol at /mcp, and /health beside it.
 
     On loopback a Host or an Origin that is not on the list is refused, so that no web page reaches the server under a
     name of its own. Beyond, names are many, and what a page lacks is the key; a list that is given is kept there too.
     """
     names = (*allowed_hosts, *_LOOPBACK_NAMES)
     every_port = [name if name.endswith(":*") else f"{name}:*" for name in names]
+    security = TransportSecuritySettings(
+        enable_dns_rebinding_protection=not beyond_loopback or bool(allowed_hosts),
+        allowed_hosts=[*names, *every_port],
+        allowed_origins=[f"{scheme}://{name}" for scheme in ("http", "https") for name in (*names, *every_port)],
+    )
+    app = _app(service, security)
+    app.add_middleware(_Sessions)
+    return app
+
+
+def _app(service: Service, security: TransportSecuritySettings) -> Starlette:
     return service.server().streamable_http_app(
         streamable_http_path=PATH,
         max_request_body_size=LONGEST_MESSAGE,
-        transport_security=TransportSecuritySettings(
-            enable_dns_rebinding_protection=not beyond_loopback or bool(allowed_hosts),
-            allowed_hosts=[*names, *every_port],
-            allowed_origins=[f"{scheme}://{name}" for scheme in ("http", "https") for name in (*names, *every_port)],
-        ),
+        transport_security=security,
         custom_starlette_routes=[Route("/health", _health)],
     )
+
+
+class _Sessions:
+    """Ties a session to the key that opened it: the library compares the user of each request with the first one's."""
+
+    def __init__(self, app: Asgi, grants_required: bool = False) -> None:
+        self._app = app
+        self._grants_required = grants_required
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        grant: Grant | None = scope.get(GRANT)
+        if scope["type"] == "http" and grant is None and self._grants_required:
+            await _unauthenticated()(scope, receive, send)
+            return
+        if grant is not None and grant.key_id is not None:
+            scope["user"] = AuthenticatedUser(AccessToken(token="", client_id=grant.key_id, scopes=[]))
+        await self._app(scope, receive, send)
 
 
 class Keys:
@@ -120,28 +157,25 @@ class Keys:
     def _admit(self, scope: Any) -> JSONResponse | None:
         """Note in a request's scope what its sender may do, or say why it is refused."""
         token = _bearer(Request(scope))
-        if token is None and not self._required and not self._are_made():
+        if token is None and not self._required and self._may_be_anybody(scope):
             return None
         grant = None if token is None else self._verified(token)
-        if grant is None or token is None:
-            return JSONResponse(
-                {"error": "invalid_token", "error_description": "this needs a key: Authorization: Bearer alma_…"},
-                401,
-                {"WWW-Authenticate": 'Bearer error="invalid_token"'},
-            )
+        if grant is None:
+            return _unauthenticated()
         scope[GRANT] = grant
-        # A session belongs to the key that opened it: the library compares.
-        scope["user"] = AuthenticatedUser(AccessToken(token=token, client_id=grant.key_id or "", scopes=[]))
         return None
 
-    def _are_made(self) -> bool:
-        """Whether the store has keys: from then on they are asked for on loopback as well."""
+    def _may_be_anybody(self, scope: Any) -> bool:
+        """Whether the store has no keys; as soon as it has one, they are asked for on loopback as well."""
         try:
             exist: bool = self._keys.any_exist()
-        except (ModuleNotFoundError, ALMAError):
-            # A store that cannot be opened tells every call so, and has nothing to hide.
-            return False
-        return exist
+        except ModuleNotFoundError:
+            return True
+        except ALMAError as exc:
+            # Nobody knows whether a key is needed: the request may go on, and all that its calls get is the reason.
+            scope[FAILURE] = exc
+            return True
+        return not exist
 
     def _verified(self, token: str) -> Grant | None:
         try:
@@ -179,6 +213,11 @@ def _listening(options: Options) -> socket.socket:
         reason = os.strerror(exc.errno) if exc.errno and exc.errno > 0 else str(exc)
         raise ConfigurationError(f"{options.host}:{options.port} cannot be listened at: {reason}") from exc
     return listener
+
+
+def _unauthenticated() -> JSONResponse:
+    said = {"error": "invalid_token", "error_description": "this needs a key: Authorization: Bearer alma_…"}
+    return JSONResponse(said, 401, {"WWW-Authenticate": 'Bearer error="invalid_token"'})
 
 
 async def _health(_: Request) -> JSONResponse:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from typing import TYPE_CHECKING
 
@@ -12,15 +11,17 @@ from alma.mcp.server import Options, config_of
 if TYPE_CHECKING:
     from alma.core import ALMA
 
-_log = logging.getLogger("alma.mcp")
-
 
 class Opened(Closing):
-    """One memory for all requests; an attempt to open it that fails is made again by the next request."""
+    """One memory for all requests; an attempt to open it that fails is made again by the next request.
 
-    def __init__(self, options: Options) -> None:
+    A memory that is given is closed by whoever gave it.
+    """
+
+    def __init__(self, options: Options, given: ALMA | None = None) -> None:
         self._options = options
-        self._alma: ALMA | None = None
+        self._alma = given
+        self._is_given = given is not None
         self._lock = threading.Lock()
 
     def alma(self) -> ALMA:
@@ -33,7 +34,7 @@ class Opened(Closing):
     def close(self) -> None:
         """Close the memory, if it was opened."""
         with self._lock:
-            if self._alma is not None:
+            if self._alma is not None and not self._is_given:
                 self._alma.close()
 
     def _open(self) -> ALMA:

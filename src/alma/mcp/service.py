@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -18,13 +19,14 @@ from mcp.shared.exceptions import MCPError
 
 from alma import __version__
 from alma.closing import Closing
-from alma.errors import ALMAError, NotFoundError, ValidationError
+from alma.errors import ALMAError, NotFoundError, PermissionDeniedError, ValidationError
 from alma.mcp.continuation import Continuations, Piece, as_text, cut
 from alma.mcp.greeting import INSTRUCTIONS, NAME, TITLE
 from alma.mcp.opening import Opened
 from alma.mcp.server import Options
 
 if TYPE_CHECKING:
+    from alma.core import ALMA
     from alma.mcp.prompts import Prompts
     from alma.mcp.resources import Resources
     from alma.mcp.tools import Toolbox
@@ -35,6 +37,8 @@ _log = logging.getLogger("alma.mcp")
 THREADS = 8
 GRANT = "alma.grant"
 """Where a transport that knows who asks leaves what they may do, in the scope of their request."""
+FAILURE = "alma.failure"
+"""Where it leaves the error that kept it from knowing, which is then the answer to every call."""
 
 Context = ServerRequestContext[Any, Any]
 T = TypeVar("T")
@@ -43,9 +47,9 @@ T = TypeVar("T")
 class Service(Closing):
     """One memory for any number of clients; what is heavy is loaded when the first of them asks for something."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: Options, alma: ALMA | None = None) -> None:
         self.options = options
-        self.opened = Opened(options)
+        self.opened = Opened(options, alma)
         self.continuations = Continuations()
         self._threads = anyio.CapacityLimiter(THREADS)
         self._loading = threading.Lock()
@@ -147,13 +151,19 @@ class Service(Closing):
     # ------------------------------------------------------------------ who asks, and where it is done
 
     def grant_of(self, context: Context) -> Grant:
-        """What whoever asks may do: what their key says, or all of what is served."""
-        from alma.operations.access import ANYONE, OWNER, Grant
+        """What whoever asks may do: what their key says, inside of what is served."""
+        from alma.operations.access import ANYONE, OWNER
 
         scope = {} if context.request is None else context.request.scope
-        own = OWNER if self.options.project is None else Grant(project_id=self.options.project, user_id=ANYONE)
-        held: Grant | None = scope.get(GRANT)
-        return own if held is None else held
+        if FAILURE in scope:
+            raise scope[FAILURE]
+        held: Grant = scope.get(GRANT, OWNER)
+        served = self.options.project
+        if served is None or held.project_id == served:
+            return held
+        if held.project_id is not None:
+            raise PermissionDeniedError(f"this server serves the project {served!r}, and this key is for another")
+        return replace(held, project_id=served, user_id=held.user_id if held.is_limited else ANYONE)
 
     def caller(self, context: Context, progress: Callable[[int, int], None] | None = None) -> Caller:
         """Whoever asks, at the memory."""

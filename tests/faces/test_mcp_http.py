@@ -9,6 +9,7 @@ import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import anyio
@@ -16,6 +17,9 @@ import httpx
 import pytest
 from mcp.client import Client
 
+from alma import ALMA
+from alma.mcp.http import asgi_app
+from alma.operations.access import OWNER, Grant
 from tests.support.mcp import SECONDS, HttpServer, StdioServer, command, configured, initialize, tool_call
 
 LEARNED = {"agent": "victor", "task": "Call the service", "outcome": "success", "strategy_used": "retry once"}
@@ -183,3 +187,34 @@ def test_bytes_that_are_no_http_never_end_it(server: HttpServer) -> None:
         raw.sendall(b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n{")
     assert httpx.get(f"{server.address}/health").status_code == 200
     assert server.returncode is None
+
+
+# ---------------------------------------------------------------------- inside of another service
+
+
+@pytest.mark.parametrize(("grant", "status"), [(None, 401), (OWNER, 200), (Grant(rights=frozenset(), key_id="k"), 200)])
+def test_a_service_that_has_it_inside_says_what_each_caller_may_do(
+    tmp_path: Path, grant: Grant | None, status: int
+) -> None:
+    async def conversation(memory: ALMA) -> None:
+        app = asgi_app(memory)
+
+        async def gate(scope: Any, receive: Any, send: Any) -> None:
+            await app({**scope, **({} if grant is None else {"alma.grant": grant})}, receive, send)
+
+        transport = httpx.ASGITransport(gate)
+        async with (
+            app.router.lifespan_context(app),
+            httpx.AsyncClient(transport=transport, base_url="http://anywhere.example", headers=ACCEPT) as client,
+        ):
+            opened = await client.post("/mcp", json=initialize())
+            assert opened.status_code == status
+            if grant is None:
+                return
+            client.headers["Mcp-Session-Id"] = opened.headers["mcp-session-id"]
+            called = await client.post("/mcp", json=tool_call(2, "alma_stats"))
+            assert ("permission_denied" in called.text) == (grant is not OWNER)
+
+    with ALMA.quickstart(tmp_path / "alma.db", embedding_provider="mock") as memory:
+        anyio.run(conversation, memory)
+        memory.get_stats()

@@ -194,6 +194,16 @@ def test_wrong_options_are_told_with_the_usage(arguments: list[str], said: str) 
     assert ran.stdout == ""
 
 
+def test_a_missing_library_is_told_with_what_to_install(tmp_path: Path) -> None:
+    program = "import sys; sys.modules['mcp'] = None; import alma.mcp.server as server; server.main([])"
+    ran = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False, input=json.dumps(initialize())
+    )
+    assert ran.returncode == 2
+    assert ran.stderr == "alma mcp: mcp is not installed: run  pip install 'alma-memory[server]'\n"
+    assert ran.stdout == ""
+
+
 # ---------------------------------------------------------------------- nonsense
 
 

@@ -135,6 +135,17 @@ def test_what_is_learned_is_retrieved(options: Options) -> None:
     assert found["heuristics"][0]["strategy"] == "wait for idle"
 
 
+def test_both_stores_are_served(place: str) -> None:
+    options = Options(store=place, project="shop")
+    made = answer(options, "alma_remember", content="The staging database is called bluebird")
+    (hit,) = answer(options, "alma_search", query="What is the staging database called?")["hits"]
+    assert hit["memory"]["id"] == made["memory"]["id"]
+    assert answer(options, "alma_learn", **LEARNED)["outcome"]["success"] is True
+    assert (
+        "bluebird" in answer(options, "alma_retrieve", task="Connect to the staging database", agent="helena")["prompt"]
+    )
+
+
 def test_an_agents_scope_holds_here_too(options: Options) -> None:
     assert "[permission_denied]" in refusal(options, "alma_learn", **LEARNED, task_type="backend")
 

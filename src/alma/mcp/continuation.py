@@ -53,7 +53,8 @@ class Cut:
 
 def cut(value: Json, tokens: int) -> Cut:
     """As much of a JSON value as takes so many tokens, and the rest of it in pieces."""
-    if cost(value, tokens) <= tokens:
+    # No token has less than a byte.
+    if len(as_text(value).encode()) <= tokens or cost(value, tokens) <= tokens:
         return Cut(value)
     rest: list[Piece] = []
     return Cut(_fitted(value, max(tokens - _RESERVED, 0), "", rest), tuple(rest))

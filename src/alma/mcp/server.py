@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 from alma import __version__
@@ -41,6 +42,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     options = parsed(sys.argv[1:] if argv is None else argv)
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="alma mcp: %(message)s")
     try:
+        # Whoever is greeted counts on being served.
+        if find_spec("mcp") is None:
+            raise MissingDependencyError("mcp", "server")
         code = _serve_http(options) if options.http else _serve_stdio(options)
     except ALMAError as exc:
         sys.stderr.write(f"alma mcp: {exc}\n")
@@ -102,24 +106,15 @@ def _serve_stdio(options: Options) -> int:
         begun.append(wire.next_message())
     if begun[-1] is None:
         return 0
-    try:
-        from alma.mcp.stdio import serve
-    except ModuleNotFoundError as exc:
-        raise _missing(exc) from exc
+    from alma.mcp.stdio import serve
+
     return serve(options, wire, [line for line in begun if line is not None], opening)
 
 
 def _serve_http(options: Options) -> int:
-    try:
-        from alma.mcp.http import serve
-    except ModuleNotFoundError as exc:
-        raise _missing(exc) from exc
+    from alma.mcp.http import serve
+
     return serve(options)
-
-
-def _missing(exc: ModuleNotFoundError) -> Exception:
-    package = (exc.name or "").partition(".")[0]
-    return exc if package == "alma" else MissingDependencyError(package or "mcp", "server")
 
 
 def _tokens(text: str) -> int:

@@ -13,6 +13,7 @@ import pytest
 from mcp.client import Client
 from mcp.shared.exceptions import MCPError
 
+from alma import ALMA
 from alma.mcp.continuation import Piece, assembled
 from alma.mcp.server import Options
 from alma.mcp.tools import Toolbox
@@ -295,6 +296,30 @@ def test_memories_contexts_and_patterns_can_be_read(options: Options) -> None:
 @pytest.mark.parametrize("uri", ["alma://secrets", "memory://memories/nobody", "memory://memories/", "nonsense", ""])
 def test_what_is_not_there_cannot_be_read(options: Options, uri: str) -> None:
     assert "there is no" in unreadable(options, uri)
+
+
+@pytest.mark.parametrize(("mode", "code"), [("legacy", -32002), ("auto", -32602)])
+def test_what_is_not_there_has_the_code_of_the_clients_version(options: Options, mode: str, code: int) -> None:
+    async def talk(client: Client) -> None:
+        with pytest.raises(MCPError) as refused:
+            await client.read_resource("memory://memories/nobody")
+        assert refused.value.error.code == code
+
+    asked(options, talk, mode)
+
+
+@pytest.mark.parametrize("name", ["alma_health", "alma://config"])
+def test_what_nobody_expected_is_told_to_the_log_alone(
+    options: Options, name: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(path: str) -> None:
+        raise RuntimeError("the inner secret")
+
+    monkeypatch.setattr(ALMA, "from_config", broken)
+    said = unreadable(options, name) if "://" in name else refusal(options, name)
+    assert "the server's log says what" in said
+    assert "secret" not in said
+    assert "the inner secret" in caplog.text
 
 
 def test_prompts_have_what_is_remembered_in_them(options: Options) -> None:

@@ -21,7 +21,7 @@ from alma import __version__
 from alma.closing import Closing
 from alma.errors import ALMAError, NotFoundError, PermissionDeniedError, ValidationError
 from alma.mcp.continuation import Continuations, Piece, as_text, cut
-from alma.mcp.greeting import INSTRUCTIONS, NAME, TITLE
+from alma.mcp.greeting import HANDSHAKES, INSTRUCTIONS, NAME, TITLE
 from alma.mcp.opening import Opened
 from alma.mcp.server import Options
 
@@ -39,6 +39,9 @@ GRANT = "alma.grant"
 """Where a transport that knows who asks leaves what they may do, in the scope of their request."""
 FAILURE = "alma.failure"
 """Where it leaves the error that kept it from knowing, which is then the answer to every call."""
+
+# What versions with a handshake call a resource that is not there.
+_NOT_FOUND = -32002
 
 Context = ServerRequestContext[Any, Any]
 T = TypeVar("T")
@@ -138,14 +141,14 @@ class Service(Closing):
     async def _read_resource(
         self, context: Context, asked: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
-        return await self._or_error(lambda: self.resources.read(self.caller(context), asked.uri))
+        return await self._or_error(context, lambda: self.resources.read(self.caller(context), asked.uri))
 
     async def _list_prompts(self, context: Context, asked: object) -> types.ListPromptsResult:
         return await self._in_thread(lambda: types.ListPromptsResult(prompts=self.prompts.listed()))
 
     async def _get_prompt(self, context: Context, asked: types.GetPromptRequestParams) -> types.GetPromptResult:
         return await self._or_error(
-            lambda: self.prompts.made(lambda: self.caller(context), asked.name, asked.arguments or {})
+            context, lambda: self.prompts.made(lambda: self.caller(context), asked.name, asked.arguments or {})
         )
 
     # ------------------------------------------------------------------ who asks, and where it is done
@@ -183,14 +186,16 @@ class Service(Closing):
     async def _in_thread(self, work: Callable[[], T]) -> T:
         return await anyio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=self._threads)
 
-    async def _or_error(self, work: Callable[[], T]) -> T:
+    async def _or_error(self, context: Context, work: Callable[[], T]) -> T:
         """The answer, or an error of the protocol."""
         try:
             return await self._in_thread(work)
-        except ALMAError as exc:
-            from alma.operations.codes import code_of
-
-            raise MCPError(types.INVALID_PARAMS, str(exc), {"code": code_of(exc)}) from exc
+        except Exception as exc:
+            code, sentence = said_of(exc)
+            number = types.INTERNAL_ERROR if code == "internal_error" else types.INVALID_PARAMS
+            if isinstance(exc, NotFoundError) and context.protocol_version in HANDSHAKES:
+                number = _NOT_FOUND
+            raise MCPError(number, sentence, {"code": code}) from exc
 
     # ------------------------------------------------------------------ loaded when needed
 
@@ -242,12 +247,17 @@ class Work:
 
 def failure(error: BaseException) -> types.CallToolResult:
     """An error as the answer of a tool: the reason in one sentence, and its code."""
-    from alma.operations.codes import code_of
-
-    code = code_of(error)
-    if code == "internal_error":
-        _log.error("a call failed", exc_info=error)
-    sentence = str(error) if isinstance(error, ALMAError) else "something went wrong inside; the server's log says what"
+    code, sentence = said_of(error)
     return types.CallToolResult(
         content=[types.TextContent(text=f"{sentence} [{code}]")], is_error=True, _meta={"code": code}
     )
+
+
+def said_of(error: BaseException) -> tuple[str, str]:
+    """The code of an error and the sentence that is told; what nobody raised on purpose is told to the log alone."""
+    from alma.operations.codes import code_of
+
+    if isinstance(error, ALMAError):
+        return code_of(error), str(error)
+    _log.error("a request failed", exc_info=error)
+    return "internal_error", "something went wrong inside; the server's log says what"

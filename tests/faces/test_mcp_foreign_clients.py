@@ -20,6 +20,7 @@ from tests.support.node import MCP_CLIENTS, NODE, installed
 CONFORMING = {
     "server-initialize": 1,
     "ping": 1,
+    "completion-complete": 1,
     "tools-list": 1,
     "tools-call-simple-text": 1,
     "tools-call-error": 1,

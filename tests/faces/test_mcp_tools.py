@@ -12,6 +12,7 @@ import jsonschema
 import pytest
 from mcp.client import Client
 from mcp.shared.exceptions import MCPError
+from mcp_types import PromptReference
 
 from alma import ALMA
 from alma.mcp.continuation import Piece, assembled
@@ -337,6 +338,16 @@ def test_prompts_have_what_is_remembered_in_them(options: Options) -> None:
     assert "wait for idle" in texts["before_task"]
     assert "alma_learn" in texts["after_task"]
     assert "helena" in texts["hand_over"]
+
+
+def test_the_names_of_agents_are_completed(options: Options) -> None:
+    async def talk(client: Client) -> list[list[str]]:
+        prompt = PromptReference(name="before_task")
+        typed = [("agent", "He"), ("agent", ""), ("task", "x")]
+        answers = [await client.complete(prompt, {"name": name, "value": value}) for name, value in typed]
+        return [answer.completion.values for answer in answers]
+
+    assert asked(options, talk) == [["helena"], ["helena", "victor"], []]
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,8 @@ INSTRUCTIONS = (
     "strategies are trusted or avoided next time. Lasting facts go to alma_add_knowledge, a user's wishes to "
     "alma_add_preference. Where an answer has a continuation, alma_continue gives the rest of it."
 )
-CAPABILITIES = {
+CAPABILITIES: dict[str, dict[str, bool]] = {
+    "completions": {},
     "prompts": {"listChanged": False},
     "resources": {"listChanged": False, "subscribe": False},
     "tools": {"listChanged": False},

@@ -95,6 +95,10 @@ class Resources:
         text = as_text(self._content(caller, uri))
         return ReadResourceResult(contents=[TextResourceContents(uri=uri, mime_type=_JSON, text=text)])
 
+    def agents(self, caller: Caller) -> list[str]:
+        """The names of the agents that are configured."""
+        return [scope["agent_name"] for scope in self._agents(caller)]
+
     def _content(self, caller: Caller, uri: str) -> Any:
         if uri in self._own:
             return self._own[uri][1](caller)
@@ -113,7 +117,7 @@ class Resources:
             "embedding_model": memory.embedder.model,
             "toolset": self._options.toolset,
             "max_tokens": self._options.max_tokens,
-            "agents": [scope["agent_name"] for scope in self._agents(caller)],
+            "agents": self.agents(caller),
         }
 
     def _agents(self, caller: Caller) -> Any:

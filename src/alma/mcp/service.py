@@ -42,6 +42,7 @@ FAILURE = "alma.failure"
 
 # What versions with a handshake call a resource that is not there.
 _NOT_FOUND = -32002
+_MOST_VALUES = 100
 
 Context = ServerRequestContext[Any, Any]
 T = TypeVar("T")
@@ -71,6 +72,7 @@ class Service(Closing):
             on_read_resource=self._read_resource,
             on_list_prompts=self._list_prompts,
             on_get_prompt=self._get_prompt,
+            on_completion=self._complete,
         )
 
     def close(self) -> None:
@@ -150,6 +152,17 @@ class Service(Closing):
         return await self._or_error(
             context, lambda: self.prompts.made(lambda: self.caller(context), asked.name, asked.arguments or {})
         )
+
+    async def _complete(self, context: Context, asked: types.CompleteRequestParams) -> types.CompleteResult:
+        def names() -> list[str]:
+            return self.resources.agents(self.caller(context)) if asked.argument.name == "agent" else []
+
+        begun = asked.argument.value.casefold()
+        values = [name for name in await self._or_error(context, names) if name.casefold().startswith(begun)]
+        completion = types.Completion(
+            values=values[:_MOST_VALUES], total=len(values), has_more=len(values) > _MOST_VALUES
+        )
+        return types.CompleteResult(completion=completion)
 
     # ------------------------------------------------------------------ who asks, and where it is done
 

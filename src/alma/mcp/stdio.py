@@ -7,6 +7,8 @@ import json
 import signal
 import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import CancelledError
+from contextlib import suppress
 from itertools import chain
 
 import anyio
@@ -23,6 +25,9 @@ from alma.mcp.wire import INVALID_REQUEST, PARSE_ERROR, Wire, refusal
 
 FINISH_SECONDS = 10.0
 """How long calls that are at work may go on after the client has closed its end, to give it their answers."""
+
+# The client is gone, or the library, or the loop that both are served in.
+_NOBODY_LISTENS = (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError, CancelledError, RuntimeError)
 
 
 def serve(options: Options, wire: Wire, begun: Sequence[bytes], opening: Greeted | None) -> int:
@@ -63,17 +68,15 @@ class Connection:
         def wait_for(step: Callable[..., object], *arguments: object) -> None:
             asyncio.run_coroutine_threadsafe(step(*arguments), loop).result()  # type: ignore[arg-type]
 
-        try:
+        with suppress(*_NOBODY_LISTENS):
             for line in chain(begun, iter(self._wire.next_message, None)):
                 message = _understood(line)
                 if isinstance(message, bytes):
                     self._wire.write(message)
                 else:
                     wait_for(self._take, message)
-        except (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
-            # The client no longer listens, or the library no longer does.
-            pass
-        wait_for(self._end)
+        with suppress(*_NOBODY_LISTENS):
+            wait_for(self._end)
 
     async def _take(self, message: SessionMessage) -> None:
         match message.message:

@@ -184,4 +184,4 @@ class Caller:
     @property
     def _limits(self) -> str:
         named = (("user", self.grant.user_id), ("project", self.grant.project_id), ("agent", self.grant.agent))
-        return " and ".join(f"the {what} {name!r}" for what, name in named if name)
+        return " and ".join(f"the {what} {name!r}" for what, name in named if name not in (None, ANYONE))

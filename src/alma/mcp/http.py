@@ -1,0 +1,225 @@
+"""Streamable HTTP: any number of clients, on loopback unless keys say who they are."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import socket
+import sys
+from collections.abc import Awaitable, Callable
+from functools import cached_property
+from importlib import import_module
+from ipaddress import ip_address
+from typing import TYPE_CHECKING, Any
+
+import anyio.to_thread
+import uvicorn
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+from mcp.server.auth.provider import AccessToken
+from mcp.server.transport_security import TransportSecuritySettings
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+
+from alma.errors import ALMAError, ConfigurationError
+from alma.mcp.server import DEFAULT_TOKENS, Options
+from alma.mcp.service import FAILURE, GRANT, Service
+from alma.mcp.wire import LONGEST_MESSAGE
+
+if TYPE_CHECKING:
+    from alma.core import ALMA
+    from alma.operations.access import Grant
+
+PATH = "/mcp"
+_LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
+_SHUTDOWN_SECONDS = 2
+
+_log = logging.getLogger("alma.mcp")
+
+Asgi = Callable[[Any, Any, Any], Awaitable[None]]
+
+
+def serve(options: Options) -> int:
+    """Serve until a signal says so; returns the exit code."""
+    with Service(options) as service:
+        beyond = not is_loopback(options.host)
+        keys = Keys(service, required=beyond)
+        if beyond:
+            keys.check_that_there_are_some()
+        app = keys.guard(streamable_app(service, options.allowed_hosts, beyond))
+        listener = _listening(options)
+        host, port = listener.getsockname()[:2]
+        shown = f"[{host}]" if ":" in host else host
+        sys.stderr.write(f"alma mcp: serving at http://{shown}:{port}{PATH}\n")
+        sys.stderr.flush()
+        config = uvicorn.Config(
+            app, log_config=None, access_log=False, lifespan="on", timeout_graceful_shutdown=_SHUTDOWN_SECONDS
+        )
+        for number in (signal.SIGTERM, signal.SIGINT):
+            # The server heeds them, and then sends them once more to whoever did before.
+            signal.signal(number, lambda *_: None)
+        uvicorn.Server(config).run(sockets=[listener])
+    return 0
+
+
+def asgi_app(alma: ALMA, toolset: str = "small", max_tokens: int = DEFAULT_TOKENS) -> Starlette:
+    """The protocol at /mcp, on a memory that is open, for a service that checks hosts, origins and keys itself.
+
+    The service leaves what each caller may do in the scope of the request, under `alma.grant`; a request without is
+    refused. It enters the application's lifespan, and closes the memory after that.
+    """
+    service = Service(Options(toolset=toolset, max_tokens=max_tokens), alma)
+    app = _app(service, TransportSecuritySettings(enable_dns_rebinding_protection=False))
+    app.add_middleware(_Sessions, grants_required=True)
+    return app
+
+
+def streamable_app(service: Service, allowed_hosts: tuple[str, ...] = (), beyond_loopback: bool = False) -> Starlette:
+    """The protocol at /mcp, and /health beside it.
+
+    On loopback a Host or an Origin that is not on the list is refused, so that no web page reaches the server under a
+    name of its own. Beyond, names are many, and what a page lacks is the key; a list that is given is kept there too.
+    """
+    names = (*allowed_hosts, *_LOOPBACK_NAMES)
+    every_port = [name if name.endswith(":*") else f"{name}:*" for name in names]
+    security = TransportSecuritySettings(
+        enable_dns_rebinding_protection=not beyond_loopback or bool(allowed_hosts),
+        allowed_hosts=[*names, *every_port],
+        allowed_origins=[f"{scheme}://{name}" for scheme in ("http", "https") for name in (*names, *every_port)],
+    )
+    app = _app(service, security)
+    app.add_middleware(_Sessions)
+    return app
+
+
+def _app(service: Service, security: TransportSecuritySettings) -> Starlette:
+    return service.server().streamable_http_app(
+        streamable_http_path=PATH,
+        max_request_body_size=LONGEST_MESSAGE,
+        transport_security=security,
+        custom_starlette_routes=[Route("/health", _health)],
+    )
+
+
+class _Sessions:
+    """Ties a session to the key that opened it: the library compares the user of each request with the first one's."""
+
+    def __init__(self, app: Asgi, grants_required: bool = False) -> None:
+        self._app = app
+        self._grants_required = grants_required
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        grant: Grant | None = scope.get(GRANT)
+        if scope["type"] == "http" and grant is None and self._grants_required:
+            await _unauthenticated()(scope, receive, send)
+            return
+        if grant is not None and grant.key_id is not None:
+            scope["user"] = AuthenticatedUser(AccessToken(token="", client_id=grant.key_id, scopes=[]))
+        await self._app(scope, receive, send)
+
+
+class Keys:
+    """Tells by its key who sends a request, and lets nothing in that has none where one is needed."""
+
+    def __init__(self, service: Service, required: bool) -> None:
+        self._service = service
+        self._required = required
+
+    def check_that_there_are_some(self) -> None:
+        """Refuse to listen to a network without any way to tell who asks."""
+        try:
+            exist = self._keys.any_exist()
+        except ModuleNotFoundError as exc:
+            raise ConfigurationError("only loopback addresses can be listened at: there are no keys here") from exc
+        if not exist:
+            raise ConfigurationError(
+                "whoever reaches another address than loopback needs a key, and there is none: "
+                "make one with  alma keys create, or listen at 127.0.0.1"
+            )
+
+    def guard(self, app: Asgi) -> Asgi:
+        """The application behind this door."""
+
+        async def guarded(scope: Any, receive: Any, send: Any) -> None:
+            if scope["type"] != "http" or scope["path"] == "/health":
+                await app(scope, receive, send)
+                return
+            try:
+                refused = await anyio.to_thread.run_sync(self._admit, scope)
+            except ALMAError as exc:
+                refused = JSONResponse({"error": "unavailable", "error_description": str(exc)}, 503)
+            await (app if refused is None else refused)(scope, receive, send)
+
+        return guarded
+
+    def _admit(self, scope: Any) -> JSONResponse | None:
+        """Note in a request's scope what its sender may do, or say why it is refused."""
+        token = _bearer(Request(scope))
+        if token is None and not self._required and self._may_be_anybody(scope):
+            return None
+        grant = None if token is None else self._verified(token)
+        if grant is None:
+            return _unauthenticated()
+        scope[GRANT] = grant
+        return None
+
+    def _may_be_anybody(self, scope: Any) -> bool:
+        """Whether the store has no keys; as soon as it has one, they are asked for on loopback as well."""
+        try:
+            exist: bool = self._keys.any_exist()
+        except ModuleNotFoundError:
+            return True
+        except ALMAError as exc:
+            # Nobody knows whether a key is needed: the request may go on, and all that its calls get is the reason.
+            scope[FAILURE] = exc
+            return True
+        return not exist
+
+    def _verified(self, token: str) -> Grant | None:
+        try:
+            grant: Grant | None = self._keys.verify(token)
+        except ModuleNotFoundError:
+            return None
+        return grant
+
+    @cached_property
+    def _keys(self) -> Any:
+        return import_module("alma.access.keys").ApiKeys(self._service.opened.alma().storage)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches an address."""
+    try:
+        return ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _bearer(request: Request) -> str | None:
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else None
+
+
+def _listening(options: Options) -> socket.socket:
+    family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
+    # Without the protocol's number the loop leaves Nagle's algorithm on, and every answer takes 40 ms longer.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((options.host.strip("[]"), options.port))
+    except OSError as exc:
+        listener.close()
+        reason = os.strerror(exc.errno) if exc.errno and exc.errno > 0 else str(exc)
+        raise ConfigurationError(f"{options.host}:{options.port} cannot be listened at: {reason}") from exc
+    return listener
+
+
+def _unauthenticated() -> JSONResponse:
+    said = {"error": "invalid_token", "error_description": "this needs a key: Authorization: Bearer alma_…"}
+    return JSONResponse(said, 401, {"WWW-Authenticate": 'Bearer error="invalid_token"'})
+
+
+async def _health(_: Request) -> JSONResponse:
+    return JSONResponse({"status": "ok"})

@@ -1,0 +1,276 @@
+"""The service: answers what clients ask, in worker threads, for whoever a request comes from."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import anyio
+import anyio.from_thread
+import anyio.to_thread
+import mcp_types as types
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel import Server
+from mcp.shared.exceptions import MCPError
+
+from alma import __version__
+from alma.closing import Closing
+from alma.errors import ALMAError, NotFoundError, PermissionDeniedError, ValidationError
+from alma.mcp.continuation import Continuations, Piece, as_text, cut
+from alma.mcp.greeting import HANDSHAKES, INSTRUCTIONS, NAME, TITLE
+from alma.mcp.opening import Opened
+from alma.mcp.server import Options
+
+if TYPE_CHECKING:
+    from alma.core import ALMA
+    from alma.mcp.prompts import Prompts
+    from alma.mcp.resources import Resources
+    from alma.mcp.tools import Toolbox
+    from alma.operations.access import Caller, Grant
+
+_log = logging.getLogger("alma.mcp")
+
+THREADS = 8
+GRANT = "alma.grant"
+"""Where a transport that knows who asks leaves what they may do, in the scope of their request."""
+FAILURE = "alma.failure"
+"""Where it leaves the error that kept it from knowing, which is then the answer to every call."""
+
+# What versions with a handshake call a resource that is not there.
+_NOT_FOUND = -32002
+_MOST_VALUES = 100
+
+Context = ServerRequestContext[Any, Any]
+T = TypeVar("T")
+
+
+class Service(Closing):
+    """One memory for any number of clients; what is heavy is loaded when the first of them asks for something."""
+
+    def __init__(self, options: Options, alma: ALMA | None = None) -> None:
+        self.options = options
+        self.opened = Opened(options, alma)
+        self.continuations = Continuations()
+        self._threads = anyio.CapacityLimiter(THREADS)
+        self._loading = threading.Lock()
+
+    def server(self) -> Server:
+        """The service as the library of the protocol wants it."""
+        return Server(
+            NAME,
+            version=__version__,
+            title=TITLE,
+            instructions=INSTRUCTIONS,
+            on_list_tools=self._list_tools,
+            on_call_tool=self._call_tool,
+            on_list_resources=self._list_resources,
+            on_list_resource_templates=self._list_templates,
+            on_read_resource=self._read_resource,
+            on_list_prompts=self._list_prompts,
+            on_get_prompt=self._get_prompt,
+            on_completion=self._complete,
+        )
+
+    def close(self) -> None:
+        """Close the memory, unless a call is still at work in it."""
+        if self._threads.borrowed_tokens == 0:
+            self.opened.close()
+
+    # ------------------------------------------------------------------ tools
+
+    async def _list_tools(self, context: Context, asked: object) -> types.ListToolsResult:
+        return await self._in_thread(lambda: types.ListToolsResult(tools=self.toolbox.tools()))
+
+    async def _call_tool(self, context: Context, asked: types.CallToolRequestParams) -> types.CallToolResult:
+        work = Work(context)
+        try:
+            answer = await self._in_thread(lambda: self._answer(work, asked.name, asked.arguments or {}))
+        except Exception as exc:  # noqa: BLE001 - whatever happened, the client is told in words
+            return failure(exc)
+        finally:
+            work.abandoned.set()
+        return types.CallToolResult(
+            content=[types.TextContent(text=as_text(answer))], structured_content=answer, is_error=False
+        )
+
+    def _answer(self, work: Work, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        from alma.mcp.tools import CONTINUE
+        from alma.operations.base import to_json
+
+        if name not in self.toolbox:
+            raise NotFoundError("tool", name)
+        grant = self.grant_of(work.context)
+        if name == CONTINUE.name:
+            return self._continued(grant, arguments)
+        operation = self.toolbox.operation(name)
+        if operation.takes_long:
+            work.report(0, 1)
+        performed = to_json(operation.perform(self.caller(work.context, work.report), arguments))
+        if operation.takes_long:
+            work.finish()
+        fitting = cut(performed, self.options.max_tokens)
+        return self._with_continuation(grant, fitting.value, fitting.rest)
+
+    def _continued(self, grant: Grant, arguments: dict[str, Any]) -> dict[str, Any]:
+        cursor = arguments.get("cursor")
+        if not isinstance(cursor, str) or len(arguments) != 1:
+            raise ValidationError("alma_continue", "cursor", cursor, "must be the cursor of a continuation, alone")
+        pieces, rest = self.continuations.next_pieces(grant.key_id, cursor, self.options.max_tokens)
+        return self._with_continuation(grant, {"pieces": [piece.as_json() for piece in pieces]}, rest)
+
+    def _with_continuation(self, grant: Grant, answer: dict[str, Any], rest: tuple[Piece, ...]) -> dict[str, Any]:
+        if not rest:
+            return answer
+        return {
+            **answer,
+            "continuation": {"cursor": self.continuations.keep(grant.key_id, rest), "pieces": len(rest)},
+        }
+
+    # ------------------------------------------------------------------ resources and prompts
+
+    async def _list_resources(self, context: Context, asked: object) -> types.ListResourcesResult:
+        return await self._in_thread(lambda: types.ListResourcesResult(resources=self.resources.listed()))
+
+    async def _list_templates(self, context: Context, asked: object) -> types.ListResourceTemplatesResult:
+        return await self._in_thread(
+            lambda: types.ListResourceTemplatesResult(resource_templates=self.resources.templates())
+        )
+
+    async def _read_resource(
+        self, context: Context, asked: types.ReadResourceRequestParams
+    ) -> types.ReadResourceResult:
+        return await self._or_error(context, lambda: self.resources.read(self.caller(context), asked.uri))
+
+    async def _list_prompts(self, context: Context, asked: object) -> types.ListPromptsResult:
+        return await self._in_thread(lambda: types.ListPromptsResult(prompts=self.prompts.listed()))
+
+    async def _get_prompt(self, context: Context, asked: types.GetPromptRequestParams) -> types.GetPromptResult:
+        return await self._or_error(
+            context, lambda: self.prompts.made(lambda: self.caller(context), asked.name, asked.arguments or {})
+        )
+
+    async def _complete(self, context: Context, asked: types.CompleteRequestParams) -> types.CompleteResult:
+        def names() -> list[str]:
+            return self.resources.agents(self.caller(context)) if asked.argument.name == "agent" else []
+
+        begun = asked.argument.value.casefold()
+        values = [name for name in await self._or_error(context, names) if name.casefold().startswith(begun)]
+        completion = types.Completion(
+            values=values[:_MOST_VALUES], total=len(values), has_more=len(values) > _MOST_VALUES
+        )
+        return types.CompleteResult(completion=completion)
+
+    # ------------------------------------------------------------------ who asks, and where it is done
+
+    def grant_of(self, context: Context) -> Grant:
+        """What whoever asks may do: what their key says, inside of what is served."""
+        from alma.operations.access import ANYONE, OWNER
+
+        scope = {} if context.request is None else context.request.scope
+        if FAILURE in scope:
+            raise scope[FAILURE]
+        held: Grant = scope.get(GRANT, OWNER)
+        served = self.options.project
+        if served is None or held.project_id == served:
+            return held
+        if held.project_id is not None:
+            raise PermissionDeniedError(f"this server serves the project {served!r}, and this key is for another")
+        return replace(held, project_id=served, user_id=held.user_id if held.is_limited else ANYONE)
+
+    def caller(self, context: Context, progress: Callable[[int, int], None] | None = None) -> Caller:
+        """Whoever asks, at the memory."""
+        from alma.operations.access import Caller
+
+        grant = self.grant_of(context)
+        client = context.session.client_params
+        address = None if context.request is None or context.request.client is None else context.request.client.host
+        return Caller(
+            self.opened.alma(),
+            grant,
+            ip_address=address,
+            user_agent=None if client is None else client.client_info.name[:200],
+            progress=progress,
+        )
+
+    async def _in_thread(self, work: Callable[[], T]) -> T:
+        return await anyio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=self._threads)
+
+    async def _or_error(self, context: Context, work: Callable[[], T]) -> T:
+        """The answer, or an error of the protocol."""
+        try:
+            return await self._in_thread(work)
+        except Exception as exc:
+            code, sentence = said_of(exc)
+            number = types.INTERNAL_ERROR if code == "internal_error" else types.INVALID_PARAMS
+            if isinstance(exc, NotFoundError) and context.protocol_version in HANDSHAKES:
+                number = _NOT_FOUND
+            raise MCPError(number, sentence, {"code": code}) from exc
+
+    # ------------------------------------------------------------------ loaded when needed
+
+    @cached_property
+    def toolbox(self) -> Toolbox:
+        """The tools that are offered."""
+        with self._loading:
+            from alma.mcp.tools import Toolbox
+
+            return Toolbox(self.options.toolset)
+
+    @cached_property
+    def resources(self) -> Resources:
+        """What can be read."""
+        from alma.mcp.resources import Resources
+
+        return Resources(self.options)
+
+    @cached_property
+    def prompts(self) -> Prompts:
+        """What a user can begin with."""
+        from alma.mcp.prompts import Prompts
+
+        return Prompts(self.toolbox)
+
+
+class Work:
+    """One call at work in its thread: tells its client how far it is, and stops when nobody wants it any more."""
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        self.abandoned = threading.Event()
+        self._reported = -1.0
+
+    def report(self, done: int, total: int) -> None:
+        """Tell how far it is; progress that is no progress is not told."""
+        if self.abandoned.is_set():
+            raise ALMAError("the client gave this call up")
+        if done <= self._reported:
+            return
+        self._reported = done
+        anyio.from_thread.run(self.context.session.report_progress, float(done), float(total) if total else None)
+
+    def finish(self) -> None:
+        """Tell that it is done."""
+        if self._reported < 1:
+            self.report(1, 1)
+
+
+def failure(error: BaseException) -> types.CallToolResult:
+    """An error as the answer of a tool: the reason in one sentence, and its code."""
+    code, sentence = said_of(error)
+    return types.CallToolResult(
+        content=[types.TextContent(text=f"{sentence} [{code}]")], is_error=True, _meta={"code": code}
+    )
+
+
+def said_of(error: BaseException) -> tuple[str, str]:
+    """The code of an error and the sentence that is told; what nobody raised on purpose is told to the log alone."""
+    from alma.operations.codes import code_of
+
+    if isinstance(error, ALMAError):
+        return code_of(error), str(error)
+    _log.error("a request failed", exc_info=error)
+    return "internal_error", "something went wrong inside; the server's log says what"

@@ -173,7 +173,7 @@ class _Here:
         if self._scope.project_id is None:
             return []
         is_open = In("status", [str(status) for status in _OPEN_ITEMS])
-        in_project = Scope(project_id=self._scope.project_id)
+        in_project = Scope(project_id=self._scope.project_id, agent=self._scope.agent)
         return self._storage.find(WorkItem, in_project, is_open, (Order("priority", "desc"),), _EACH)
 
     def _about_files(self) -> Iterator[tuple[Record, str]]:
@@ -204,8 +204,9 @@ class _Here:
         for preference in self._storage.find(UserPreference, mine, order=(Order("timestamp", "desc"),), limit=_EACH):
             yield preference, f"a preference of {self._user}"
         of_type = Compare("memory_type", "eq", "user_preference")
-        own = And(ALIVE.predicate(self._now), of_type, *self._recent(mine))
-        for memory in self._storage.find(Memory, mine, own, _NEWEST, _EACH):
+        where = self._scope if self._scope.sealed else mine
+        own = And(self._seen, Compare("user_id", "eq", self._user), of_type, *self._recent(where))
+        for memory in self._storage.find(Memory, where, own, _NEWEST, _EACH):
             yield memory, f"a preference of {self._user}"
 
     def _decisions(self) -> Iterator[tuple[Record, str]]:

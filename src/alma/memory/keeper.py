@@ -161,22 +161,28 @@ class Keeper(Closing):
         by: Attribution = ANONYMOUS,
         hard: bool = False,
         reason: str | None = None,
+        expected_version: int | None = None,
     ) -> bool:
         """Delete a memory so that `undelete` brings it back, or for good with `hard`; says whether there was one."""
         because = because_of(by, reason)
         state = ANY_STATE if hard else READABLE
 
-        def remove(tx: Transaction) -> bool:
+        def remove(tx: Transaction) -> bool | ConflictError:
             try:
                 current = self._held(tx, memory_id, scope, by, state)
             except NotFoundError:
                 return False
+            if conflict := _conflict(tx, current, expected_version, None):
+                return conflict
             if hard:
                 return tx.delete(Memory, [memory_id], scope) > 0
             tx.save(current.replace(is_active=False, updated_at=clock.now()))
             return True
 
-        return self._storage.write(remove, because)
+        removed = self._storage.write(remove, because)
+        if isinstance(removed, ConflictError):
+            raise removed
+        return removed
 
     def undelete(
         self, memory_id: str, scope: Scope, *, by: Attribution = ANONYMOUS, reason: str | None = None

@@ -120,7 +120,7 @@ def search(
 
 def _carried(scope: Scope, by: Attribution, fulfilling: Predicate) -> list[tuple[Scope, Predicate]]:
     user_id = viewer(scope, by)
-    if user_id is None or scope.project_id is None or scope.session_id is not None:
+    if user_id is None or scope.project_id is None or scope.session_id is not None or scope.sealed:
         return []
     return [(Scope(user_id=user_id), And(fulfilling, Compare("layer_global", "eq", True)))]
 

@@ -20,6 +20,7 @@ class Scope:
     """The part of the store a call may see: every given name must match, and at least one must be given.
 
     `agent` may be several agents. `Scope.everywhere()` is the only way to see all, so that it is always on purpose.
+    Into a `sealed` scope nothing is carried from outside, as a user's global memories are from other projects.
     """
 
     user_id: str | None = None
@@ -27,6 +28,7 @@ class Scope:
     session_id: str | None = None
     agent: str | Sequence[str] | None = None
     unlimited: bool = False
+    sealed: bool = False
 
     def __post_init__(self) -> None:
         if isinstance(self.agent, Iterable) and not isinstance(self.agent, str):

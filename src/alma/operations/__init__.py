@@ -8,9 +8,21 @@ from typing import Any
 
 from alma.errors import NotFoundError
 from alma.operations.base import Operation
+from alma.operations.history import HISTORY
 from alma.operations.learning import LEARNING
+from alma.operations.memories import MEMORIES
+from alma.operations.relations import RELATIONS
+from alma.operations.sessions import SESSIONS
+from alma.operations.workspace import WORKSPACE
 
-OPERATIONS: tuple[Operation[Any, Any], ...] = (*LEARNING,)
+OPERATIONS: tuple[Operation[Any, Any], ...] = (
+    *LEARNING,
+    *MEMORIES,
+    *SESSIONS,
+    *WORKSPACE,
+    *RELATIONS,
+    *HISTORY,
+)
 
 BY_NAME: Mapping[str, Operation[Any, Any]] = MappingProxyType({each.name: each for each in OPERATIONS})
 

@@ -10,6 +10,7 @@ from functools import cached_property
 from alma.core import ALMA
 from alma.errors import PermissionDeniedError
 from alma.model.governance import Attribution
+from alma.model.memory import Memory
 from alma.model.scope import Scope
 
 ANYONE = "*"
@@ -77,6 +78,15 @@ class Caller:
             held = ", ".join(sorted(self.grant.rights)) or "nothing"
             raise PermissionDeniedError(f"this needs the right to {right}, and this key allows {held}")
 
+    @property
+    def is_local(self) -> bool:
+        """Whether the caller sits at this machine, and not behind a connection."""
+        return self._ip_address is None
+
+    def may_see(self, memory: Memory, user_id: str | None = None) -> bool:
+        """Whether a memory is nobody's secret, or the caller's own."""
+        return not memory.is_private or (memory.user_id in (user_id, self._one_user) and memory.user_id is not None)
+
     def require_unlimited(self, what: str) -> None:
         """Refuse a limited key what concerns the whole store."""
         if self.grant.is_limited:
@@ -137,7 +147,14 @@ class Caller:
             user_id=self._one_user,
             session_id=session_id,
             agent=self.any_agent(agent),
+            sealed=bool(self.grant.project_id or self.grant.agent),
         )
+
+    def session(self, session_id: str | None, asked_project: str | None = None) -> str | None:
+        """The session a request is made in; a limited key reaches its own alone."""
+        if session_id is not None and self.grant.is_limited:
+            self._alma.sessions.require(session_id, self.scope(asked_project))
+        return session_id
 
     def project_scope(self, asked_project: str | None = None, agent: str | None = None) -> Scope:
         """Where what agents share in a project is looked for."""

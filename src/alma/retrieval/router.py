@@ -118,7 +118,7 @@ def _memories(request: Request) -> list[Target]:
     seen = And(alive(request.now), public(request.user_id), in_session(request.session_id))
     plain = Target(Memory, in_project, seen)
     standing = Target(Memory, in_project, And(seen, In("memory_type", STANDING_TYPES)), by_rule=True, searched=False)
-    if request.user_id is None:
+    if request.user_id is None or limits.sealed:
         return [plain, standing]
     carried = And(alive(request.now), Compare("layer_global", "eq", True))
     mine = replace(limits, user_id=request.user_id, project_id=None)

@@ -1,0 +1,201 @@
+"""Operations on the past: versions, what was known and true at a time, and who did what."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, Literal
+
+from pydantic import AwareDatetime, Field
+
+from alma.memory.chain_check import Finding
+from alma.memory.history import FieldChange
+from alma.model.governance import AuditEvent
+from alma.model.kinds import kind_named
+from alma.model.memory import Memory
+from alma.model.record import Record
+from alma.model.scope import Scope
+from alma.operations.access import Caller, Right
+from alma.operations.base import InProject, Input, Limit, Name, Operation, Output, Text, operation
+
+_ID = "01a1e0a2b81e7fc49d0ec9b96de703e8"
+VersionedKind = Literal["memory", "heuristic", "outcome", "domain_knowledge", "anti_pattern"]
+
+
+class OfRecord(InProject):
+    id: Name
+    kind: VersionedKind = "memory"
+    user_id: Name | None = Field(None, description="Who asks; private memories are seen by their user alone.")
+
+
+class VersionShown(Output):
+    number: int
+    change: str
+    reason: str | None = None
+    author: str | None = None
+    recorded_at: datetime
+    changes: Sequence[FieldChange]
+
+
+class Versions(Output):
+    versions: Sequence[VersionShown]
+
+
+@operation("history", Right.READ, example={"id": _ID})
+def list_versions(caller: Caller, asked: OfRecord) -> Versions:
+    """List every version of a memory: what changed, who changed it, when and why."""
+    cls, scope = _place(caller, asked)
+    return Versions(
+        versions=[
+            VersionShown(
+                number=version.number,
+                change=str(version.change),
+                reason=version.reason,
+                author=version.author,
+                recorded_at=version.recorded_at,
+                changes=version.changes,
+            )
+            for version in caller.store.history.versions(cls, asked.id, scope)
+        ]
+    )
+
+
+class Compare(OfRecord):
+    first: int = Field(ge=1)
+    second: int = Field(ge=1)
+
+
+class Differences(Output):
+    changes: Sequence[FieldChange]
+
+
+@operation("history", Right.READ, example={"id": _ID, "first": 1, "second": 2})
+def compare_versions(caller: Caller, asked: Compare) -> Differences:
+    """Say what differs between two versions of a memory."""
+    cls, scope = _place(caller, asked)
+    return Differences(changes=caller.store.history.compare(cls, asked.id, asked.first, asked.second, scope))
+
+
+class RestoreVersion(OfRecord):
+    number: int = Field(ge=1)
+    reason: Text = Field(description="Why; kept in its history.")
+
+
+class VersionRestored(Output):
+    id: str
+    kind: str
+    text: str
+
+
+@operation(
+    "history", Right.WRITE, idempotent=True, example={"id": _ID, "number": 1, "reason": "the change was a mistake"}
+)
+def restore_version(caller: Caller, asked: RestoreVersion) -> VersionRestored:
+    """Make a memory what it was in an earlier version."""
+    cls, scope = _place(caller, asked)
+    by = caller.by(user_id=asked.user_id)
+    back = caller.store.history.restore(cls, asked.id, asked.number, scope, asked.reason, by)
+    return VersionRestored(id=str(back.key), kind=asked.kind, text=back.text())
+
+
+class SearchPast(InProject):
+    query: Text
+    known_at: AwareDatetime | None = Field(None, description="What was recorded by then.")
+    true_at: AwareDatetime | None = Field(None, description="What was true then.")
+    mode: Literal["keyword", "semantic", "hybrid"] = "keyword"
+    limit: Limit = 10
+    user_id: Name | None = None
+
+
+class PastHit(Output):
+    memory: Memory
+    score: float
+
+
+class PastHits(Output):
+    hits: Sequence[PastHit]
+
+
+@operation("history", Right.READ, example={"query": "database", "known_at": "2026-01-31T00:00:00Z"})
+def search_as_of(caller: Caller, asked: SearchPast) -> PastHits:
+    """Search what was known, or what was true, at a time."""
+    user = caller.user(asked.user_id)
+    found = caller.store.history.search(
+        Memory,
+        asked.query,
+        caller.scope(asked.project_id),
+        limit=asked.limit,
+        mode=asked.mode,
+        known_at=asked.known_at,
+        true_at=asked.true_at,
+    )
+    hits = [PastHit(memory=hit.record, score=hit.score) for hit in found if caller.may_see(hit.record, user)]
+    return PastHits(hits=hits)
+
+
+class ListAudit(Input):
+    user_id: Name | None = None
+    agent: Name | None = None
+    action: Name | None = None
+    resource_type: Name | None = None
+    resource_id: Name | None = None
+    success: bool | None = None
+    since: AwareDatetime | None = None
+    until: AwareDatetime | None = None
+    limit: Limit = 50
+    before: int | None = Field(None, ge=1, description="next_before of the page before.")
+
+
+class AuditList(Output):
+    events: Sequence[AuditEvent]
+    next_before: int | None = None
+
+
+@operation("audit", Right.ADMIN, example={"action": "delete", "limit": 20})
+def list_audit(caller: Caller, asked: ListAudit) -> AuditList:
+    """List who did what, when and from where, the newest first."""
+    if caller.grant.project_id or caller.grant.agent:
+        caller.require_unlimited("the audit log")
+    user = caller.user(asked.user_id)
+    scope = Scope.everywhere() if user is None else Scope(user_id=user)
+    page = caller.store.audit.find(scope, **asked.model_dump(exclude={"user_id"}))
+    return AuditList(events=page.events, next_before=page.next_before)
+
+
+class VerifyAudit(Input):
+    pass
+
+
+class Verified(Output):
+    ok: bool
+    checked: int
+    chains: int
+    findings: Sequence[Finding]
+
+
+@operation("audit", Right.ADMIN, takes_long=True, idempotent=True, example={})
+def verify_audit(caller: Caller, asked: VerifyAudit) -> Verified:
+    """Check that no row of the audit log was changed or taken away."""
+    caller.require_unlimited("the audit log")
+    made = caller.store.audit.verify()
+    return Verified(ok=made.ok, checked=made.checked, chains=made.chains, findings=made.findings)
+
+
+def _place(caller: Caller, asked: OfRecord) -> tuple[type[Record], Scope]:
+    """The kind and where it is looked for, once it is sure that the caller may see the record."""
+    if asked.kind != "memory":
+        return kind_named(asked.kind), caller.project_scope(asked.project_id)
+    scope, by = caller.scope(asked.project_id), caller.by(user_id=asked.user_id)
+    if caller.store.journal.get(asked.id, scope, by=by, include_deleted=True) is None:
+        caller.store.journal.require(asked.id, scope, by=by)
+    return Memory, scope
+
+
+HISTORY: tuple[Operation[Any, Any], ...] = (
+    list_versions,
+    compare_versions,
+    restore_version,
+    search_as_of,
+    list_audit,
+    verify_audit,
+)

@@ -1,0 +1,549 @@
+"""Operations on general memories: the Orchestrator's entries and the Layered server's memories, which are one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Annotated, Any, Literal
+
+from pydantic import AwareDatetime, Field, StringConstraints
+
+from alma.clock import now
+from alma.learning.forgetting import Pruned
+from alma.learning.policy import PrunePolicy
+from alma.memory.filters import MemoryFilter
+from alma.memory.summary import Sentence
+from alma.model.memory import Layer, Memory
+from alma.model.slice import Dropped
+from alma.operations.access import Caller, Right
+from alma.operations.base import InProject, Limit, Name, Operation, Output, Prose, Share, Text, operation
+from alma.sync.reembed import reembed
+
+_GROUP = "memories"
+Tag = Annotated[str, StringConstraints(min_length=1, max_length=200)]
+Tags = Annotated[Sequence[Tag], Field(max_length=1_000)]
+Json = Mapping[str, Any]
+_LAYER_FLAGS = tuple(f"layer_{layer}" for layer in Layer)
+
+
+class Described(InProject):
+    """What a caller may say of a memory."""
+
+    title: Prose | None = None
+    summary: Prose | None = None
+    memory_type: Name | None = Field(
+        None, description="decision, task, progress, insight, pattern, error, solution, note, conversation … "
+    )
+    category: Annotated[str, StringConstraints(max_length=200)] | None = Field(
+        None, description="Assigned by rules when not given."
+    )
+    tags: Tags | None = None
+    importance_score: Share | None = Field(None, description="From 0 to 1; assigned by rules when not given.")
+    priority: int | None = Field(None, ge=1, le=10, description="The same on a scale from 1 to 10; give one of both.")
+    layers: Sequence[Layer] | None = Field(
+        None, max_length=4, description="session, project, global, temporal; chosen by rules when not given."
+    )
+    ttl_seconds: float | None = Field(None, gt=0, le=10**10, description="How long it lives.")
+    expires_at: AwareDatetime | None = Field(None, description="When it ends; give this or ttl_seconds.")
+    event_time: AwareDatetime | None = Field(None, description="When what it tells happened.")
+    context_json: Json | None = Field(None, description="Where it comes from: files, line, command …")
+    source_tool: Annotated[str, StringConstraints(max_length=200)] | None = None
+    external_id: Annotated[str, StringConstraints(max_length=200)] | None = None
+    is_private: bool | None = Field(None, description="Seen by its user alone.")
+
+    def said(self) -> dict[str, Any]:
+        """What was given, without whose it is."""
+        return {
+            name: getattr(self, name)
+            for name in self.model_fields_set & Described.model_fields.keys() - {"project_id"}
+            if getattr(self, name) is not None
+        }
+
+
+class CreateMemory(Described):
+    content: Text | Json = Field(description="What is remembered: text, or JSON with a text.")
+    user_id: Name | None = None
+    session_id: Name | None = None
+    agent: Name | None = Field(None, description="The agent that remembers it.")
+
+
+class MemoryKept(Output):
+    memory: Memory
+    version: int | None = Field(default=None, description="Counts its changes; an update can insist on it.")
+
+
+@operation(
+    _GROUP,
+    Right.WRITE,
+    example={"content": "We chose PostgreSQL for its row locks.", "memory_type": "decision", "tags": ["database"]},
+)
+def create_memory(caller: Caller, asked: CreateMemory) -> MemoryKept:
+    """Remember something: a note, a decision, a solution, a piece of a conversation.
+
+    Category, importance and layers are assigned by rules when they are not given, with their reasons in the memory.
+    """
+    session = caller.session(asked.session_id, asked.project_id)
+    by = caller.by(user_id=asked.user_id, agent=asked.agent, session_id=session)
+    memory = caller.store.journal.create(
+        asked.content, by=by, project_id=caller.project(asked.project_id), **asked.said()
+    )
+    return MemoryKept(memory=memory, version=1)
+
+
+class MemoryId(InProject):
+    memory_id: Name
+    user_id: Name | None = Field(None, description="Who asks; private memories are seen by their user alone.")
+
+
+@operation(_GROUP, Right.READ, example={"memory_id": "01a1e0a2b81e7fc49d0ec9b96de703e8"})
+def get_memory(caller: Caller, asked: MemoryId) -> MemoryKept:
+    """Read a memory by its id."""
+    scope, by, journal = caller.scope(asked.project_id), caller.by(user_id=asked.user_id), caller.store.journal
+    # The version first: a change in between makes an update fail that insists on it, never succeed by mistake.
+    version = journal.version(asked.memory_id, scope, by=by)
+    return MemoryKept(memory=journal.require(asked.memory_id, scope, by=by), version=version)
+
+
+class UpdateMemory(Described):
+    memory_id: Name
+    content: Text | Json | None = None
+    is_archived: bool | None = Field(None, description="Put it aside, or back.")
+    user_id: Name | None = Field(None, description="Who changes it.")
+    reason: Prose | None = Field(None, description="Why; kept in its history.")
+    expected_version: int | None = Field(default=None, ge=1, description="Refuse if it was changed since this version.")
+
+
+@operation(
+    _GROUP,
+    Right.WRITE,
+    idempotent=True,
+    example={"memory_id": "01a1e0a2b81e7fc49d0ec9b96de703e8", "title": "Row locks", "reason": "clearer"},
+)
+def update_memory(caller: Caller, asked: UpdateMemory) -> MemoryKept:
+    """Change a memory; what it was before stays in its history."""
+    changes = asked.said()
+    for name in ("content", "is_archived"):
+        if getattr(asked, name) is not None:
+            changes[name] = getattr(asked, name)
+    scope, by, journal = caller.scope(asked.project_id), caller.by(user_id=asked.user_id), caller.store.journal
+    memory = journal.update(
+        asked.memory_id,
+        changes,
+        scope,
+        by=by,
+        reason=asked.reason or None,
+        expected_version=asked.expected_version,
+    )
+    return MemoryKept(memory=memory, version=journal.version(asked.memory_id, scope, by=by))
+
+
+class DeleteMemory(MemoryId):
+    hard: bool = Field(False, description="Delete it for good; by default it can be restored.")
+    reason: Prose | None = None
+    expected_version: int | None = Field(default=None, ge=1, description="Refuse if it was changed since this version.")
+
+
+class Deleted(Output):
+    deleted: bool
+
+
+@operation(
+    _GROUP,
+    Right.DELETE,
+    idempotent=True,
+    destructive=True,
+    example={"memory_id": "01a1e0a2b81e7fc49d0ec9b96de703e8"},
+)
+def delete_memory(caller: Caller, asked: DeleteMemory) -> Deleted:
+    """Delete a memory; softly unless it is to be for good."""
+    scope, by = caller.scope(asked.project_id), caller.by(user_id=asked.user_id)
+    if asked.hard:
+        caller.require(Right.ADMIN)
+    deleted = caller.store.journal.delete(
+        asked.memory_id,
+        scope,
+        by=by,
+        hard=asked.hard,
+        reason=asked.reason or None,
+        expected_version=asked.expected_version,
+    )
+    return Deleted(deleted=deleted)
+
+
+class RestoreMemory(MemoryId):
+    reason: Prose | None = None
+
+
+@operation(_GROUP, Right.WRITE, idempotent=True, example={"memory_id": "01a1e0a2b81e7fc49d0ec9b96de703e8"})
+def restore_memory(caller: Caller, asked: RestoreMemory) -> MemoryKept:
+    """Bring a softly deleted memory back."""
+    scope, by = caller.scope(asked.project_id), caller.by(user_id=asked.user_id)
+    memory = caller.store.journal.undelete(asked.memory_id, scope, by=by, reason=asked.reason or None)
+    return MemoryKept(memory=memory)
+
+
+class ListMemories(InProject):
+    ids: Sequence[Name] | None = Field(None, max_length=1_000, description="Exactly these, in this order.")
+    where: MemoryFilter | None = Field(None, description="What they must be like.")
+    sort: Sequence[Name] = Field(("-created_at",), max_length=5, description="Fields; a minus sign for falling order.")
+    limit: int = Field(50, ge=1, le=1_000)
+    offset: int = Field(0, ge=0, le=10**9)
+    cursor: Annotated[str, StringConstraints(max_length=4_000)] | None = None
+    user_id: Name | None = None
+    session_id: Name | None = None
+
+
+class MemoryPage(Output):
+    memories: Sequence[Memory]
+    next_cursor: str | None = Field(None, description="Give it as cursor for the next page; missing at the end.")
+
+
+@operation(_GROUP, Right.READ, example={"where": {"types": ["decision"], "tags": ["database"]}, "limit": 20})
+def list_memories(caller: Caller, asked: ListMemories) -> MemoryPage:
+    """Read many memories: these ids, or all that a filter lets through, sorted and page by page."""
+    page = caller.store.journal.batch_read(
+        caller.scope(asked.project_id),
+        by=caller.by(user_id=asked.user_id, session_id=caller.session(asked.session_id, asked.project_id)),
+        ids=asked.ids,
+        where=asked.where,
+        sort=asked.sort,
+        limit=asked.limit,
+        offset=asked.offset,
+        cursor=asked.cursor,
+    )
+    return MemoryPage(memories=page.memories, next_cursor=page.next_cursor)
+
+
+class SearchMemories(InProject):
+    query: Text
+    mode: Literal["hybrid", "semantic", "keyword"] = "hybrid"
+    where: MemoryFilter | None = None
+    min_similarity: Annotated[float, Field(ge=-1, le=1)] | None = None
+    limit: Limit = 10
+    user_id: Name | None = None
+    session_id: Name | None = None
+    route_layers: bool = Field(False, description="Let the question's words choose the layers.")
+    why_not: Name | None = Field(None, description="The id of a memory: say why it was not found.")
+
+
+class Hit(Output):
+    memory: Memory
+    score: float
+    similarity: float | None = None
+    why: str = Field(description="What its score is made of.")
+
+
+class Hits(Output):
+    hits: Sequence[Hit]
+    mode: str
+    degraded: str = ""
+    why_not: Dropped | None = None
+
+
+@operation(_GROUP, Right.READ, example={"query": "Why did we choose PostgreSQL?", "limit": 5})
+def search_memories(caller: Caller, asked: SearchMemories) -> Hits:
+    """Find the memories that answer a question, each with the reasons for its score."""
+    found = caller.store.journal.search(
+        asked.query,
+        caller.scope(asked.project_id),
+        by=caller.by(user_id=asked.user_id, session_id=caller.session(asked.session_id, asked.project_id)),
+        mode=asked.mode,
+        where=asked.where,
+        min_similarity=asked.min_similarity,
+        limit=asked.limit,
+        routed=asked.route_layers,
+    )
+    hits = [Hit(memory=hit.memory, score=hit.score, similarity=hit.similarity, why=hit.explain()) for hit in found]
+    why_not = found.why_not(asked.why_not) if asked.why_not else None
+    return Hits(hits=hits, mode=found.mode, degraded=found.degraded, why_not=why_not)
+
+
+class BulkDelete(InProject):
+    where: MemoryFilter | None = None
+    older_than_days: Annotated[float, Field(ge=0, le=365_000)] | None = None
+    hard: bool = False
+    dry_run: bool = Field(False, description="Say which they would be, and delete nothing.")
+    reason: Prose | None = None
+    user_id: Name | None = None
+
+
+class BulkDeleted(Output):
+    count: int
+    ids: Sequence[str]
+    dry_run: bool
+
+
+@operation(
+    _GROUP,
+    Right.DELETE,
+    destructive=True,
+    takes_long=True,
+    example={"where": {"types": ["conversation"]}, "older_than_days": 30, "dry_run": True},
+)
+def bulk_delete(caller: Caller, asked: BulkDelete) -> BulkDeleted:
+    """Delete all memories that a filter lets through or that are older than this."""
+    if asked.hard:
+        caller.require(Right.ADMIN)
+    deleted = caller.store.journal.bulk_delete(
+        caller.scope(asked.project_id),
+        where=asked.where,
+        older_than=None if asked.older_than_days is None else timedelta(days=asked.older_than_days),
+        by=caller.by(user_id=asked.user_id),
+        hard=asked.hard,
+        dry_run=asked.dry_run,
+        reason=asked.reason or None,
+    )
+    return BulkDeleted(count=deleted.count, ids=deleted.ids, dry_run=deleted.dry_run)
+
+
+class Summarize(InProject):
+    where: MemoryFilter | None = Field(None, description="Which memories, for example of a time range.")
+    max_tokens: int = Field(300, ge=1, le=10_000)
+    user_id: Name | None = None
+    session_id: Name | None = None
+
+
+class Summarized(Output):
+    text: str
+    method: str
+    sentences: Sequence[Sentence] = ()
+    memory_ids: Sequence[str] = ()
+    degraded: str = ""
+
+
+@operation(_GROUP, Right.READ, example={"where": {"types": ["decision"]}, "max_tokens": 200})
+def summarize(caller: Caller, asked: Summarize) -> Summarized:
+    """Sum up a session or a time range in the memories' own sentences."""
+    session = caller.session(asked.session_id, asked.project_id)
+    made = caller.store.journal.summarize(
+        caller.scope(asked.project_id, session_id=session),
+        by=caller.by(user_id=asked.user_id, session_id=session),
+        where=asked.where,
+        max_tokens=asked.max_tokens,
+    )
+    return Summarized(
+        text=made.text,
+        method=made.method,
+        sentences=made.sentences,
+        memory_ids=made.memory_ids,
+        degraded=made.degraded,
+    )
+
+
+class GetContext(InProject):
+    activity: Prose = Field("", description="What is being done.")
+    files: Sequence[Annotated[str, StringConstraints(min_length=1, max_length=500)]] = Field((), max_length=50)
+    git_branch: Annotated[str, StringConstraints(min_length=1, max_length=200)] | None = None
+    max_tokens: int = Field(2_000, ge=0, le=100_000)
+    user_id: Name | None = None
+    session_id: Name | None = None
+    agent: Name | None = None
+
+
+class ContextPart(Output):
+    kind: str
+    id: str
+    section: str
+    reason: str
+    text: str
+
+
+class Context(Output):
+    prompt: str
+    items: Sequence[ContextPart]
+    left_out: int = Field(description="How many there was no room for.")
+    layers: Mapping[str, str] = Field(description="The layers looked into, each with the reason.")
+    degraded: str = ""
+
+
+@operation(
+    _GROUP,
+    Right.READ,
+    example={"activity": "fix the login timeout", "files": ["src/login.py"], "git_branch": "main"},
+)
+def get_context(caller: Caller, asked: GetContext) -> Context:
+    """Gather what matters now for an activity, these files and this branch."""
+    session = caller.session(asked.session_id, asked.project_id)
+    found = caller.store.journal.get_context(
+        caller.scope(asked.project_id),
+        activity=asked.activity,
+        files=asked.files,
+        git_branch=asked.git_branch,
+        by=caller.by(user_id=asked.user_id, agent=asked.agent, session_id=session),
+        max_tokens=asked.max_tokens,
+    )
+    items = [
+        ContextPart(kind=item.record.spec.kind, id=item.id, section=item.section, reason=item.reason, text=item.text)
+        for item in found.items
+    ]
+    return Context(
+        prompt=found.to_prompt(),
+        items=items,
+        left_out=len(found.left_out),
+        layers={str(layer): reason for layer, reason in found.plan.reasons.items()},
+        degraded=found.degraded,
+    )
+
+
+class Promote(InProject):
+    memory_ids: Sequence[Name] | None = Field(None, max_length=1_000, description="Only these; all proposed otherwise.")
+    dry_run: bool = Field(True, description="Only say what the rules propose.")
+
+
+class PromotionMade(Output):
+    memory_id: str
+    before: Sequence[str]
+    to: str
+    rule: str
+    reason: str
+
+
+class PromotionsMade(Output):
+    promotions: Sequence[PromotionMade]
+    dry_run: bool
+
+
+@operation(_GROUP, Right.WRITE, idempotent=True, example={"dry_run": True})
+def promote_memories(caller: Caller, asked: Promote) -> PromotionsMade:
+    """Raise what proved useful from a session to the project, or from the project to everywhere."""
+    made = caller.store.journal.promote(
+        caller.scope(asked.project_id), by=caller.by(), memory_ids=asked.memory_ids, dry_run=asked.dry_run
+    )
+    return PromotionsMade(
+        promotions=[
+            PromotionMade(
+                memory_id=each.memory_id,
+                before=[str(layer) for layer in each.before],
+                to=str(each.to),
+                rule=each.rule,
+                reason=each.reason,
+            )
+            for each in made
+        ],
+        dry_run=asked.dry_run,
+    )
+
+
+@operation(_GROUP, Right.WRITE, example={"memory_id": "01a1e0a2b81e7fc49d0ec9b96de703e8"})
+def demote_memory(caller: Caller, asked: RestoreMemory) -> MemoryKept:
+    """Take a memory's last promotion back."""
+    scope, by = caller.scope(asked.project_id), caller.by(user_id=asked.user_id)
+    return MemoryKept(memory=caller.store.journal.demote(asked.memory_id, scope, by=by, reason=asked.reason or None))
+
+
+class Judge(MemoryId):
+    helpful: bool = True
+    session_id: Name | None = None
+
+
+class Judged(Output):
+    memory_id: str
+    helpful: bool
+
+
+@operation(_GROUP, Right.WRITE, example={"memory_id": "01a1e0a2b81e7fc49d0ec9b96de703e8", "helpful": True})
+def mark_helpful(caller: Caller, asked: Judge) -> Judged:
+    """Say that a memory helped, or did not; it counts towards its promotion."""
+    by = caller.by(user_id=asked.user_id, session_id=caller.session(asked.session_id, asked.project_id))
+    caller.store.journal.mark_helpful(asked.memory_id, caller.scope(asked.project_id), by=by, helpful=asked.helpful)
+    return Judged(memory_id=asked.memory_id, helpful=asked.helpful)
+
+
+class Analyse(InProject):
+    since: AwareDatetime | None = Field(None, description="Only memories made since then.")
+
+
+class Analytics(Output):
+    total: int
+    by_type: Mapping[str, int]
+    by_category: Mapping[str, int]
+    by_layer: Mapping[str, int]
+    average_importance: float | None = None
+    accesses: int
+    never_read: int
+    most_read: Sequence[str] = Field(description="Ids, most read first.")
+    first_created: datetime | None = None
+    last_created: datetime | None = None
+
+
+@operation(_GROUP, Right.READ, takes_long=True, example={})
+def get_memory_analytics(caller: Caller, asked: Analyse) -> Analytics:
+    """Say what a project's memories are like and how they are used."""
+    caller.store.journal.flush()
+    columns = ("id", "memory_type", "category", "importance_score", "access_count", "created_at", *_LAYER_FLAGS)
+    alive = MemoryFilter(created_since=asked.since).predicate(now())
+    rows = caller.store.storage.values(Memory, columns, caller.scope(asked.project_id), alive)
+    read = sorted(rows, key=lambda row: -row[4])
+    return Analytics(
+        total=len(rows),
+        by_type=Counter(row[1] for row in rows),
+        by_category=Counter(row[2] or "none" for row in rows),
+        by_layer={layer: sum(bool(row[6 + place]) for row in rows) for place, layer in enumerate(Layer)},
+        average_importance=sum(row[3] for row in rows) / len(rows) if rows else None,
+        accesses=sum(row[4] for row in rows),
+        never_read=sum(row[4] == 0 for row in rows),
+        most_read=[row[0] for row in read[:10] if row[4]],
+        first_created=min((row[5] for row in rows), default=None),
+        last_created=max((row[5] for row in rows), default=None),
+    )
+
+
+class Decay(InProject):
+    dry_run: bool = Field(True, description="Only say what would be archived, and why.")
+    min_strength: Share = Field(0.1, description="What decays below this is archived.")
+
+
+class Decayed(Output):
+    archived: int
+    dry_run: bool
+    items: Sequence[Pruned]
+
+
+@operation(_GROUP, Right.DELETE, destructive=True, takes_long=True, example={"dry_run": True})
+def process_memory_decay(caller: Caller, asked: Decay) -> Decayed:
+    """Archive the memories that decayed too far or expired; they can be restored."""
+    policy = PrunePolicy(min_strength=asked.min_strength)
+    summary = caller.store.forgetting.prune(
+        caller.scope(asked.project_id), policy, asked.dry_run, caller.by(), [Memory], caller.progress
+    )
+    return Decayed(archived=summary.total, dry_run=asked.dry_run, items=summary.items)
+
+
+class Reindex(InProject):
+    pass
+
+
+class Reindexed(Output):
+    model: str
+    embedded: int = Field(description="How many vectors were made.")
+
+
+@operation(_GROUP, Right.ADMIN, takes_long=True, idempotent=True, example={})
+def reindex_memories(caller: Caller, asked: Reindex) -> Reindexed:
+    """Make the vectors that are missing, for the whole store."""
+    caller.require_unlimited("reindexing")
+    embedder = caller.store.embedder
+    progress = caller.progress
+    made = reembed(caller.store.storage, embedder, lambda step: progress(step.done, step.total) if progress else None)
+    return Reindexed(model=embedder.model, embedded=made)
+
+
+MEMORIES: tuple[Operation[Any, Any], ...] = (
+    create_memory,
+    get_memory,
+    update_memory,
+    delete_memory,
+    restore_memory,
+    list_memories,
+    search_memories,
+    bulk_delete,
+    summarize,
+    get_context,
+    promote_memories,
+    demote_memory,
+    mark_helpful,
+    get_memory_analytics,
+    process_memory_decay,
+    reindex_memories,
+)

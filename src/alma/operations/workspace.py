@@ -1,0 +1,311 @@
+"""Operations on the workspace: projects, people, settings and the work that is to be done."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+from pydantic import Field, StringConstraints
+
+from alma.errors import NotFoundError, PermissionDeniedError
+from alma.memory.projects import ProjectStats
+from alma.model.workspace import Project, User, WorkItem, WorkItemStatus
+from alma.operations.access import Caller, Right
+from alma.operations.base import InProject, Input, Limit, Name, Operation, Output, Prose, Text, operation
+from alma.progress.strategies import Strategy
+from alma.progress.tracker import ProgressTracker
+
+_ID = "01a1e0a2b81e7fc49d0ec9b96de703e8"
+Label = Annotated[str, StringConstraints(max_length=200)]
+Ids = Annotated[Sequence[Name], Field(max_length=1_000)]
+
+
+class InitializeProject(Input):
+    user_id: Name | None = Field(None, description="Whose project it is; the key's user when not given.")
+    name: Name | None = None
+    path: Annotated[str, StringConstraints(min_length=1, max_length=500)] | None = Field(
+        None, description="Its folder on this machine, from which language and framework are told."
+    )
+    project_id: Name | None = Field(None, description="An id of your own; one is made otherwise.")
+    description: Prose | None = None
+    language: Label | None = None
+    framework: Label | None = None
+    project_type: Label | None = None
+    config: Mapping[str, Any] | None = None
+
+
+class ProjectKept(Output):
+    project: Project
+
+
+@operation("projects", Right.WRITE, idempotent=True, example={"user_id": "ana", "name": "shop", "language": "python"})
+def initialize_project(caller: Caller, asked: InitializeProject) -> ProjectKept:
+    """Make a project known, or bring what is known of it up to date."""
+    if asked.path is not None and not caller.is_local:
+        raise PermissionDeniedError("a folder can only be read from the machine it is on: leave path out")
+    project_id = caller.project(asked.project_id) if caller.grant.project_id else asked.project_id
+    made = caller.store.projects.initialize(
+        caller.required_user(asked.user_id),
+        project_id=project_id,
+        config=dict(asked.config) if asked.config is not None else None,
+        by=caller.by(user_id=asked.user_id),
+        **asked.model_dump(exclude={"user_id", "project_id", "config"}),
+    )
+    return ProjectKept(project=made)
+
+
+class ProjectsOf(Input):
+    user_id: Name | None = None
+    active_only: bool = True
+
+
+class ProjectList(Output):
+    projects: Sequence[Project]
+
+
+@operation("projects", Right.READ, example={"user_id": "ana"})
+def list_projects(caller: Caller, asked: ProjectsOf) -> ProjectList:
+    """List a user's projects."""
+    found = caller.store.projects.list_all(caller.required_user(asked.user_id), asked.active_only)
+    only = caller.grant.project_id
+    return ProjectList(projects=[project for project in found if only in (None, project.id)])
+
+
+class StatsOfProject(InProject):
+    pass
+
+
+class ProjectCounts(Output):
+    stats: ProjectStats
+
+
+@operation("projects", Right.READ, example={})
+def get_project_stats(caller: Caller, asked: StatsOfProject) -> ProjectCounts:
+    """Count what a project remembers, and how its tasks went."""
+    if caller.grant.agent is not None:
+        raise PermissionDeniedError("a project's numbers are all its agents', and this key is limited to one of them")
+    return ProjectCounts(stats=caller.store.projects.stats(caller.memory(asked.project_id).project_id))
+
+
+# ---------------------------------------------------------------------- people
+
+
+class CreateUser(Input):
+    username: Name
+    user_id: Name | None = None
+    email: Label | None = None
+    display_name: Prose | None = None
+    profile: Mapping[str, Any] | None = None
+    preferences: Mapping[str, Any] | None = None
+
+
+class UserKept(Output):
+    user: User
+
+
+@operation("users", Right.ADMIN, example={"username": "ana", "user_id": "ana", "display_name": "Ana"})
+def create_user(caller: Caller, asked: CreateUser) -> UserKept:
+    """Make a person known."""
+    caller.require_unlimited("making a user")
+    return UserKept(user=caller.store.users.create(by=caller.by(), **_plain(asked)))
+
+
+class UserId(Input):
+    user_id: Name | None = Field(None, description="The user; the key's own when not given.")
+
+
+@operation("users", Right.READ, example={"user_id": "ana"})
+def get_user(caller: Caller, asked: UserId) -> UserKept:
+    """Read a person's profile."""
+    return UserKept(user=caller.store.users.require(caller.required_user(asked.user_id)))
+
+
+class UpdateUser(UserId):
+    email: Label | None = None
+    display_name: Prose | None = None
+    profile: Mapping[str, Any] | None = Field(None, description="Keys to change; null removes one.")
+    preferences: Mapping[str, Any] | None = Field(None, description="Keys to change; null removes one.")
+
+
+@operation("users", Right.WRITE, idempotent=True, example={"user_id": "ana", "profile": {"language": "pt"}})
+def update_user(caller: Caller, asked: UpdateUser) -> UserKept:
+    """Change a person's profile; a user that is not known yet becomes known."""
+    users, user_id, by = caller.store.users, caller.required_user(asked.user_id), caller.by()
+    user = users.ensure(user_id, by)
+    if asked.profile is not None:
+        user = users.merge_profile(user_id, asked.profile, by)
+    if asked.preferences is not None:
+        user = users.merge_preferences(user_id, asked.preferences, by)
+    plain = {name: value for name in ("email", "display_name") if (value := getattr(asked, name)) is not None}
+    return UserKept(user=users.update(user_id, by, **plain) if plain else user)
+
+
+# ---------------------------------------------------------------------- settings
+
+
+class SettingShown(Output):
+    key: str
+    value: bool | int | float | str
+    default: bool | int | float | str
+    source: str = Field(description="Where the value comes from: the default, the system or the user.")
+    description: str
+    is_user_configurable: bool
+
+
+class SettingList(Output):
+    settings: Sequence[SettingShown]
+
+
+def _shown(setting: Any) -> SettingShown:
+    names = ("key", "value", "default", "description", "is_user_configurable")
+    return SettingShown(source=str(setting.source), **{name: getattr(setting, name) for name in names})
+
+
+@operation("settings", Right.READ, example={})
+def list_settings(caller: Caller, asked: UserId) -> SettingList:
+    """List the settings in force, for all or for a user."""
+    found = caller.store.settings.list_all(caller.user(asked.user_id))
+    return SettingList(settings=[_shown(setting) for setting in found])
+
+
+class SetSetting(UserId):
+    key: Name
+    value: bool | int | float | Prose = Field(description="The new value, of the setting's type.")
+
+
+@operation("settings", Right.WRITE, idempotent=True, example={"key": "max_memories_per_session", "value": 500})
+def set_setting(caller: Caller, asked: SetSetting) -> SettingShown:
+    """Change a setting, for all or for a user."""
+    user = caller.user(asked.user_id)
+    if user is None:
+        caller.require(Right.ADMIN)
+        caller.require_unlimited("a setting for all")
+    return _shown(caller.store.settings.set(asked.key, asked.value, user, caller.by()))
+
+
+# ---------------------------------------------------------------------- work
+
+
+class CreateWorkItem(InProject):
+    title: Text
+    description: Prose = ""
+    item_type: Name = "task"
+    priority: int = Field(50, ge=0, le=100)
+    agent: Name | None = None
+    parent_id: Name | None = None
+    blocked_by: Ids = ()
+    acceptance_criteria: Annotated[Sequence[Prose], Field(max_length=100)] = ()
+    estimate_minutes: int | None = Field(None, ge=0, le=10**7)
+
+
+class WorkItemKept(Output):
+    item: WorkItem | None = None
+
+
+def _tracker(caller: Caller, asked_project: str | None) -> ProgressTracker:
+    memory = caller.memory(asked_project)
+    return ProgressTracker(memory.project_id, memory.storage)
+
+
+def _reachable(caller: Caller, tracker: ProgressTracker, ids: Sequence[str]) -> None:
+    """A key that is limited to an agent reaches its items alone."""
+    for item_id in ids if caller.grant.agent else ():
+        if tracker.require_item(item_id).agent != caller.grant.agent:
+            raise NotFoundError("work_item", item_id)
+
+
+@operation("work", Right.WRITE, example={"title": "Write the export test", "priority": 80, "agent": "helena"})
+def create_work_item(caller: Caller, asked: CreateWorkItem) -> WorkItemKept:
+    """Note down something to be done."""
+    tracker = _tracker(caller, asked.project_id)
+    _reachable(caller, tracker, [*asked.blocked_by, *([asked.parent_id] if asked.parent_id else [])])
+    given = asked.model_dump(exclude={"project_id", "agent"})
+    return WorkItemKept(
+        item=tracker.create_work_item(agent=caller.any_agent(asked.agent), by=caller.by(agent=asked.agent), **given)
+    )
+
+
+class WorkItems(InProject):
+    status: WorkItemStatus | None = None
+    agent: Name | None = None
+    limit: Limit = 50
+
+
+class WorkItemList(Output):
+    items: Sequence[WorkItem]
+
+
+@operation("work", Right.READ, example={"status": "pending"})
+def list_work_items(caller: Caller, asked: WorkItems) -> WorkItemList:
+    """List what is to be done, and what was."""
+    found = _tracker(caller, asked.project_id).get_items(asked.status, caller.any_agent(asked.agent))
+    return WorkItemList(items=found[: asked.limit])
+
+
+class UpdateWorkItem(InProject):
+    item_id: Name
+    status: WorkItemStatus = Field(description="pending, in_progress, blocked, review, done or failed")
+    note: Prose | None = None
+
+
+@operation("work", Right.WRITE, idempotent=True, example={"item_id": _ID, "status": "done"})
+def update_work_item(caller: Caller, asked: UpdateWorkItem) -> WorkItemKept:
+    """Say how far something is; what waited on it is free when it is done."""
+    tracker = _tracker(caller, asked.project_id)
+    _reachable(caller, tracker, [asked.item_id])
+    return WorkItemKept(item=tracker.update_status(asked.item_id, asked.status, asked.note, caller.by()))
+
+
+class NextWorkItem(InProject):
+    agent: Name | None = None
+    strategy: Strategy = Field(Strategy.PRIORITY, description="priority, blocked_unblock, quick_win or fifo")
+
+
+@operation("work", Right.READ, example={"strategy": "quick_win"})
+def next_work_item(caller: Caller, asked: NextWorkItem) -> WorkItemKept:
+    """Say what to do next."""
+    tracker = _tracker(caller, asked.project_id)
+    return WorkItemKept(item=tracker.get_next_item(asked.strategy, caller.any_agent(asked.agent)))
+
+
+class ProgressOf(InProject):
+    agent: Name | None = None
+
+
+class ProgressMade(Output):
+    summary: str
+    total: int
+    done: int
+    in_progress: int
+    blocked: int
+    failed: int
+    completion: float
+
+
+@operation("work", Right.READ, example={})
+def progress_summary(caller: Caller, asked: ProgressOf) -> ProgressMade:
+    """Sum up how far the work is."""
+    made = _tracker(caller, asked.project_id).get_progress_summary(caller.any_agent(asked.agent))
+    names = ("total", "done", "in_progress", "blocked", "failed", "completion")
+    return ProgressMade(summary=made.to_prompt(), **{name: getattr(made, name) for name in names})
+
+
+def _plain(asked: Input) -> dict[str, Any]:
+    return {name: value for name, value in asked.model_dump().items() if value is not None}
+
+
+WORKSPACE: tuple[Operation[Any, Any], ...] = (
+    initialize_project,
+    list_projects,
+    get_project_stats,
+    create_user,
+    get_user,
+    update_user,
+    list_settings,
+    set_setting,
+    create_work_item,
+    list_work_items,
+    update_work_item,
+    next_work_item,
+    progress_summary,
+)

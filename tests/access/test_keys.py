@@ -129,10 +129,12 @@ def test_an_unknown_key_cannot_be_revoked(store: StorageBackend) -> None:
         ApiKeys(store).revoke("nobody")
 
 
-def test_whether_there_are_keys_is_known_at_once_and_stays(store: StorageBackend) -> None:
-    keys = ApiKeys(store)
+def test_whether_there_are_keys_is_known_a_second_later_and_stays(store: StorageBackend) -> None:
+    clock_ = Clock()
+    keys = ApiKeys(store, clock_)
     assert not keys.any_exist()
     key, _ = ApiKeys(store).create("first", ["read"])
+    clock_.seconds += 1
     assert keys.any_exist()
     keys.revoke(key.id)
     assert ApiKeys(store).any_exist()

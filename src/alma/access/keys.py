@@ -40,7 +40,7 @@ class ApiKeys:
         self._monotonic = monotonic
         self._trusted: dict[str, tuple[float, ApiKey]] = {}
         self._lock = threading.Lock()
-        self._exist_until: float | None = None
+        self._existence: tuple[float, bool] | None = None
 
     def create(
         self,
@@ -72,6 +72,7 @@ class ApiKeys:
             tx.save(key, _event("create", key, by))
 
         self._storage.write(store, by)
+        self._existence = None
         return key, token
 
     def list_all(self) -> list[ApiKey]:
@@ -101,11 +102,17 @@ class ApiKeys:
 
     def any_exist(self) -> bool:
         """Whether a key was ever made for this store: from then on, a service asks for one."""
-        if self._exist_until is None or self._exist_until < self._monotonic():
-            found = self._storage.find(ApiKey, _EVERYWHERE, limit=1)
-            # Keys are revoked and stay; that there are none may change at any time.
-            self._exist_until = self._monotonic() + _TRUSTED_SECONDS if found else None
-        return self._exist_until is not None
+        known = self.existence_just_seen()
+        if known is None:
+            until = self._monotonic() + _TRUSTED_SECONDS
+            known = bool(self._storage.find(ApiKey, _EVERYWHERE, limit=1))
+            self._existence = (until, known)
+        return known
+
+    def existence_just_seen(self) -> bool | None:
+        """What `any_exist` says, where that needs no look into the store."""
+        until, known = self._existence or (0.0, False)
+        return known if until > self._monotonic() else None
 
     def verify(self, token: str) -> Grant | None:
         """What the holder of this key may do; None when it is no key, or one that was revoked or has expired."""
@@ -113,10 +120,11 @@ class ApiKeys:
         if named is None:
             return None
         hashed = _hashed(token)
-        key = self._just_seen(hashed) or self._read(named.group(1), hashed)
-        if key is None or key.revoked_at is not None or _is_over(key):
-            return None
-        return Grant(frozenset(map(Right, key.rights)), key.user_id, key.project_id, key.agent, key.id)
+        return _grant(self._just_seen(hashed) or self._read(named.group(1), hashed))
+
+    def verified_just_now(self, token: str) -> Grant | None:
+        """What `verify` says, where that needs no look into the store."""
+        return _grant(self._just_seen(_hashed(token))) if _TOKEN.fullmatch(token) else None
 
     def _just_seen(self, hashed: str) -> ApiKey | None:
         with self._lock:
@@ -160,8 +168,12 @@ def _checked_rights(rights: Iterable[Right | str]) -> tuple[str, ...]:
     return tuple(str(right) for right in Right if right in given)
 
 
-def _is_over(key: ApiKey) -> bool:
-    return key.expires_at is not None and key.expires_at <= clock.now()
+def _grant(key: ApiKey | None) -> Grant | None:
+    if key is None or key.revoked_at is not None:
+        return None
+    if key.expires_at is not None and key.expires_at <= clock.now():
+        return None
+    return Grant(frozenset(map(Right, key.rights)), key.user_id, key.project_id, key.agent, key.id)
 
 
 def _event(action: str, key: ApiKey, by: Attribution) -> AuditEvent:

@@ -145,13 +145,14 @@ class ApiKey(Record):
 class KeptAnswer(Record):
     """What was answered to a request that may be sent again, so that it is carried out once.
 
-    The id is made from the caller and the name that it gave the request; `request` is a digest of what was asked.
-    `touched` lists the records that it changed, from the moment on that they are changed; `answer` is there when it
-    was answered. Until `claimed_until`, somebody is at work on it.
+    The id is made from the caller and the name that it gave the request; `request` is a digest of what was asked, and
+    `claim` tells whoever carries it out from others. `touched` lists the records that it changed, from the moment on
+    that they are changed; `answer` is there when it was answered. Until `claimed_until`, somebody is at work on it.
     """
 
     id: Name
     request: Label
+    claim: Label
     touched: Strings | None = None
     status: int | None = None
     answer: str | None = None

@@ -19,6 +19,7 @@ CREATE UNIQUE INDEX uq_api_keys_prefix ON alma_api_keys (prefix);
 CREATE TABLE alma_kept_answers (
     id TEXT COLLATE "C" NOT NULL,
     request TEXT COLLATE "C" NOT NULL,
+    claim TEXT COLLATE "C" NOT NULL,
     touched JSONB,
     status BIGINT,
     answer TEXT COLLATE "C",

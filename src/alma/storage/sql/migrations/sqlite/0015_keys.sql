@@ -19,6 +19,7 @@ CREATE UNIQUE INDEX uq_api_keys_prefix ON api_keys (prefix);
 CREATE TABLE kept_answers (
     id TEXT NOT NULL,
     request TEXT NOT NULL,
+    claim TEXT NOT NULL,
     touched TEXT,
     status INTEGER,
     answer TEXT,

@@ -288,8 +288,12 @@ class ALMA(Closing):
         """What became of a record behind the door: itself, without secrets, or the one that says the same already."""
         written = self.door.save(made, by, _SOURCES.get(source, source))
         kept = self.storage.get(type(made), written.id, Scope.everywhere())
-        # What is quarantined is in the archive alone.
-        return kept or self.door.clean(made)[0]
+        if kept is not None:
+            return kept
+        # What is quarantined is in the archive alone, and says so.
+        put_away = {"quarantined": written.reason, "archive_id": written.archive_id}
+        clean = self.door.clean(made)[0]
+        return clean.replace(metadata={**clean.values()["metadata"], **put_away})
 
     # ------------------------------------------------------------------ looking after it
 

@@ -34,7 +34,8 @@ _TELLING: dict[type[Record], tuple[str, ...]] = {
 
 def key_of(record: Record) -> str:
     """A name that every duplicate of a record has as well, whoever saves it."""
-    return fingerprint(record.spec.kind, [getattr(record, name, None) for name in _OWNERS], gist(record))
+    owners = [getattr(record, name, None) for name in (*_OWNERS, "source_agent")]
+    return fingerprint(record.spec.kind, owners, gist(record))
 
 
 def known_duplicate(tx: Transaction, record: Record) -> Record | None:
@@ -89,7 +90,9 @@ def _same_owners(record: Record) -> Predicate:
         Missing(name) for name in _OWNERS if name in record.spec.by_name and getattr(record, name) is None
     ]
     if isinstance(record, Memory):
+        agent = record.source_agent
         parts.append(Compare("memory_type", "eq", record.memory_type))
+        parts.append(Missing("source_agent") if agent is None else Compare("source_agent", "eq", agent))
     return And(*parts)
 
 

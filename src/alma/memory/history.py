@@ -227,7 +227,8 @@ def _version(row: MemoryVersion, record: T | None, before: T | None) -> Version[
 
 def _changes(cls: type[Record], before: Record | None, after: Record | None) -> Sequence[FieldChange]:
     old, new = ({} if each is None else to_document(each) for each in (before, after))
-    apart = {cls.spec.vector_field, cls.spec.key}
+    # Reading counts without making a version, so what it counted is nobody's change.
+    apart = {cls.spec.vector_field, cls.spec.key, *_COUNTERS}
     names = (field.name for field in cls.spec.primary if field.name not in apart)
     return [FieldChange(name, old.get(name), new.get(name)) for name in names if old.get(name) != new.get(name)]
 

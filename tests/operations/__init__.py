@@ -1,0 +1,1 @@
+"""Operations: what every face offers, and that no caller leaves its grant."""

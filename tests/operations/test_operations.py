@@ -1,0 +1,172 @@
+"""Every operation says what goes in and comes out, keeps to it, and refuses everything else in one sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from alma import ALMA
+from alma.errors import (
+    ALMAError,
+    ConflictError,
+    NotFoundError,
+    PermissionDeniedError,
+    ProviderError,
+    RefusedError,
+    StorageError,
+    ValidationError,
+)
+from alma.operations import BY_NAME, OPERATIONS, operation_named
+from alma.operations.access import OWNER, Caller, Grant, Right
+from alma.operations.base import Operation, to_json
+from alma.operations.codes import code_of
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers(-(10**20), 10**20) | st.floats(allow_nan=False) | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@pytest.fixture(scope="module")
+def memory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ALMA]:
+    with ALMA.quickstart(tmp_path_factory.mktemp("store") / "alma.db", embedding_provider="mock") as alma:
+        yield alma
+
+
+def test_names_are_told_apart() -> None:
+    assert len(BY_NAME) == len(OPERATIONS)
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda each: each.name)
+def test_an_operation_says_what_it_does_and_shows_how(operation: Operation[Any, Any]) -> None:
+    assert operation.summary[0].isupper()
+    assert not operation.summary.endswith(".")
+    assert operation.parsed(operation.example)
+    jsonschema.validate(operation.example, operation.input_schema)
+    assert operation.destructive <= (operation.right in (Right.DELETE, Right.ADMIN))
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda each: each.name)
+def test_a_result_is_what_the_schema_says(memory: ALMA, operation: Operation[Any, Any]) -> None:
+    try:
+        result = to_json(operation.perform(Caller(memory), operation.example))
+    except (NotFoundError, ValidationError):
+        return  # The example names something that is not there; the story of the tenants has these.
+    jsonschema.validate(result, operation.output_schema)
+    assert "'embedding'" not in str(result)
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda each: each.name)
+def test_without_its_right_nothing_is_done(memory: ALMA, operation: Operation[Any, Any]) -> None:
+    without = Grant(rights=frozenset(Right) - {operation.right})
+    with pytest.raises(PermissionDeniedError, match=f"the right to {operation.right}"):
+        operation.perform(Caller(memory, without), operation.example)
+
+
+@given(name=st.sampled_from([each.name for each in OPERATIONS]), changes=st.dictionaries(st.text(), json_values))
+@settings(max_examples=150, deadline=None)
+def test_whatever_is_asked_is_answered_or_refused_in_a_sentence(name: str, changes: dict[str, Any]) -> None:
+    operation = operation_named(name)
+    fields = [*operation.input.model_fields, "unknown"]
+    arguments = {**operation.example, **{fields[len(key) % len(fields)]: each for key, each in changes.items()}}
+    refusal = _refusal(operation, arguments)
+    assert refusal is None or (refusal.startswith(name) and "\n" not in refusal)
+
+
+def _refusal(operation: Operation[Any, Any], arguments: dict[str, Any]) -> str | None:
+    try:
+        operation.parsed(arguments)
+    except ValidationError as exc:
+        return str(exc)
+    return None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ({}, "retrieve.task is required"),
+        ({"task": 7, "agent": "helena"}, "retrieve.task must be a valid string"),
+        ({"task": "x", "agent": "helena", "top_k": 0}, "retrieve.top_k must be greater than or equal to 1"),
+        ({"task": "x", "agent": "helena", "top_k": True}, "retrieve.top_k must be a valid integer"),
+        ({"task": "x", "agent": "helena", "wat": 1}, "retrieve.wat is no argument; there are"),
+        ({"task": "\ud800", "agent": "helena"}, "retrieve must be plain JSON"),
+        ([], "retrieve must be an object"),
+    ],
+)
+def test_the_mistake_is_named(memory: ALMA, arguments: Any, sentence: str) -> None:
+    with pytest.raises(ValidationError, match=sentence):
+        operation_named("retrieve").perform(Caller(memory), arguments)
+
+
+def test_an_unknown_operation_is_not_found() -> None:
+    with pytest.raises(NotFoundError, match="there is no operation with id 'fly'"):
+        operation_named("fly")
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (ValidationError("memory", "content", "", "must not be empty"), "validation_error"),
+        (NotFoundError("memory", "x"), "memory_not_found"),
+        (NotFoundError("session", "x"), "session_not_found"),
+        (PermissionDeniedError("no"), "permission_denied"),
+        (ConflictError("changed"), "conflict"),
+        (RefusedError("secret", "no"), "refused"),
+        (StorageError("gone"), "storage_error"),
+        (ProviderError("down"), "unavailable"),
+        (ALMAError("odd"), "invalid_request"),
+        (ZeroDivisionError(), "internal_error"),
+    ],
+)
+def test_an_error_has_one_code(error: Exception, code: str) -> None:
+    assert code_of(error) == code
+
+
+def test_an_owner_may_do_everything() -> None:
+    assert not OWNER.is_limited
+    assert OWNER.rights == frozenset(Right)
+
+
+def test_a_folder_is_not_read_for_somebody_far_away(memory: ALMA, tmp_path: Path) -> None:
+    asked = {"user_id": "ana", "name": "far", "path": str(tmp_path)}
+    with pytest.raises(PermissionDeniedError, match="from the machine it is on"):
+        operation_named("initialize_project").perform(Caller(memory, ip_address="10.0.0.7"), asked)
+    assert to_json(operation_named("initialize_project").perform(Caller(memory), asked))
+
+
+def test_a_private_memory_is_seen_by_its_user_alone(memory: ALMA) -> None:
+    made = operation_named("create_memory").perform(
+        Caller(memory), {"content": "My salary is a number.", "user_id": "ana", "is_private": True}
+    )
+    anybody, ana = Caller(memory), Caller(memory, Grant(user_id="ana"))
+    for name in ("get_memory", "list_versions"):
+        key = "memory_id" if name == "get_memory" else "id"
+        with pytest.raises(NotFoundError):
+            operation_named(name).perform(anybody, {key: made.memory.id})
+        assert operation_named(name).perform(ana, {key: made.memory.id})
+
+
+def test_an_update_can_insist_on_a_version(memory: ALMA) -> None:
+    caller = Caller(memory)
+    made = operation_named("create_memory").perform(caller, {"content": "The port is 8080."})
+    ask = {"memory_id": made.memory.id, "content": "The port is 8081.", "expected_version": made.version}
+    changed = operation_named("update_memory").perform(caller, ask)
+    assert changed.version == made.version + 1
+    with pytest.raises(ConflictError):
+        operation_named("update_memory").perform(caller, ask)
+    with pytest.raises(ConflictError):
+        operation_named("delete_memory").perform(
+            caller, {"memory_id": made.memory.id, "expected_version": made.version}
+        )
+    assert (
+        operation_named("delete_memory")
+        .perform(caller, {"memory_id": made.memory.id, "expected_version": changed.version})
+        .deleted
+    )

@@ -1,0 +1,137 @@
+"""Two tenants of one store never see or change anything of each other, whatever they ask for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from alma import ALMA
+from alma.errors import ALMAError
+from alma.operations import operation_named
+from alma.operations.access import Caller, Grant
+from alma.operations.base import to_json
+from alma.operations.codes import code_of
+from tests.support.tenants import EVERY_OPERATION, Json, Tenant, damage, done_by, live, read
+
+PAIRS = {
+    "projects": (Grant(project_id="atlantis"), Grant(project_id="babylon"), {}, {}),
+    "users": (Grant(user_id="ana"), Grant(user_id="bob"), {"user": "ana"}, {"user": "bob"}),
+    "agents": (Grant(agent="helena"), Grant(agent="victor"), {"agent": "helena"}, {"agent": "victor"}),
+    "users of projects": (
+        Grant(project_id="atlantis", user_id="ana"),
+        Grant(project_id="babylon", user_id="ana"),
+        {},
+        {},
+    ),
+    "agents of a project": (
+        Grant(project_id="atlantis", agent="helena"),
+        Grant(project_id="atlantis", agent="victor"),
+        {"agent": "helena"},
+        {"agent": "victor"},
+    ),
+    "any user of projects": (
+        Grant(project_id="atlantis", user_id="*"),
+        Grant(project_id="babylon", user_id="*"),
+        {"user": "ana"},
+        {"user": "bob"},
+    ),
+}
+# What is a user's alone goes with the user from project to project.
+CARRIED = {"list_preferences", "get_user", "retrieve", "get_context", "update_user", "list_settings"}
+
+
+@pytest.fixture
+def memory(place: str) -> Iterator[ALMA]:
+    with ALMA.quickstart(place, embedding_provider="mock") as alma:
+        yield alma
+
+
+def tenant(memory: ALMA, word: str, grant: Grant, names: dict[str, str]) -> Tenant:
+    caller = Caller(memory, grant, ip_address="10.0.0.1")
+
+    def call(name: str, arguments: Json) -> Json:
+        try:
+            return to_json(operation_named(name).perform(caller, json.loads(json.dumps(arguments))))
+        except ALMAError as exc:
+            return {"error": code_of(exc), "message": str(exc)}
+
+    return Tenant(word, word, call, names)
+
+
+def leaks(spy: Tenant, word: str) -> list[tuple[str, str]]:
+    """The answers that have another's word; what was asked for with that word repeats it at most in what was asked."""
+    return [(name, answer) for name, answer in spy.answers if word.lower() in answer.lower()]
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+def test_no_byte_of_one_tenant_reaches_the_other(memory: ALMA, pair: str) -> None:
+    first, second, first_names, second_names = PAIRS[pair]
+    ours = tenant(memory, "Zanzibar", first, first_names)
+    spy = tenant(memory, "Quagga", second, second_names)
+    live(ours)
+    live(spy)
+    read(spy)
+    read(spy, ours.ids, like="network")
+    damage(spy, ours.ids)
+    shared = CARRIED if pair == "users of projects" else set()
+    assert [leak for leak in leaks(spy, "Zanzibar") if leak[0] not in shared] == []
+
+
+@pytest.mark.parametrize("pair", ["projects", "users", "agents of a project"])
+def test_nothing_of_one_tenant_is_changed_by_the_other(tmp_path: Path, pair: str) -> None:
+    first, second, first_names, second_names = PAIRS[pair]
+    with ALMA.quickstart(tmp_path / "alma.db", embedding_provider="mock") as memory:
+        ours = tenant(memory, "Zanzibar", first, first_names)
+        spy = tenant(memory, "Quagga", second, second_names)
+        live(ours)
+        before = tenant(memory, "Zanzibar", first, first_names)
+        read(before, ours.ids)
+        damage(spy, ours.ids)
+        after = tenant(memory, "Zanzibar", first, first_names)
+        read(after, ours.ids)
+    assert [_lasting(answer) for answer in after.answers] == [_lasting(answer) for answer in before.answers]
+
+
+def test_tenants_use_every_operation(tmp_path: Path) -> None:
+    with ALMA.quickstart(tmp_path / "alma.db", embedding_provider="mock") as memory:
+        owner = tenant(memory, "Zanzibar", Grant(), {"user": "ana"})
+        live(owner)
+        read(owner)
+        damage(owner, owner.ids)
+    assert done_by(owner) == EVERY_OPERATION
+
+
+def _lasting(answer: tuple[str, str]) -> tuple[str, object]:
+    """An answer without what reading itself changes: counters and clocks."""
+    name, text = answer
+    return name, _without(json.loads(text))
+
+
+_PASSING = {
+    "access_count",
+    "last_accessed_at",
+    "last_active_at",
+    "updated_at",
+    "retrieval_time_ms",
+    "accesses",
+    "never_read",
+    "most_read",
+    "events",
+    "checked",
+    "next_before",
+    "explanations",
+    "score",
+    "why",
+    "why_not",
+    "prompt",
+    "items",
+}
+
+
+def _without(value: object) -> object:
+    if isinstance(value, dict):
+        return {key: _without(each) for key, each in value.items() if key not in _PASSING}
+    return [_without(each) for each in value] if isinstance(value, list) else value

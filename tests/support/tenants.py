@@ -1,0 +1,216 @@
+"""Two tenants who do everything there is to do, and then reach for what is the other's."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from alma.operations import OPERATIONS
+
+Json = dict[str, Any]
+Call = Callable[[str, Json], Json]
+"""Performs an operation and returns its result; a refusal is a result as well, under `error`."""
+
+
+@dataclass
+class Tenant:
+    """Somebody with a key: what it is called, how it calls, and a word that is in all it says."""
+
+    name: str
+    word: str
+    call: Call
+    names: Mapping[str, str] = field(default_factory=dict)
+    ids: dict[str, str] = field(default_factory=dict)
+    answers: list[tuple[str, str]] = field(default_factory=list)
+
+    def do(self, operation: str, **arguments: Any) -> Json:
+        answer = self.call(operation, arguments)
+        self.answers.append((operation, json.dumps(answer, ensure_ascii=False)))
+        return answer
+
+    def note(self, name: str, answer: Json, *path: str) -> None:
+        """Remember the id of something that was made."""
+        found: Any = answer
+        for key in path:
+            found = found.get(key) if isinstance(found, dict) else None
+        if isinstance(found, str):
+            self.ids[name] = found
+
+    def said(self, text: str) -> str:
+        return f"{self.word} {text} {self.word}"
+
+
+def live(tenant: Tenant) -> None:
+    """Use every operation once, in an order that makes sense, with the tenant's word in all that is stored."""
+    do, said, names = tenant.do, tenant.said, tenant.names
+    agent = names.get("agent", "helena")
+    user = {"user_id": names["user"]} if "user" in names else {}
+    session = do("create_session", name=said("session"), goal=said("goal"), agent=agent, **user)
+    tenant.note("session_id", session, "session", "id")
+    in_session = {"session_id": tenant.ids["session_id"]} if "session_id" in tenant.ids else {}
+    for number in range(3):
+        learned = do(
+            "learn",
+            agent=agent,
+            task=said(f"Test the form {number}"),
+            outcome="success",
+            strategy_used=said("wait for the network"),
+            feedback=said("good"),
+        )
+        tenant.note("outcome", learned, "outcome", "id")
+        tenant.note("heuristic", learned, "heuristic", "id")
+    for _ in range(3):
+        do(
+            "learn",
+            agent=agent,
+            task=said("Test the table"),
+            outcome="failure",
+            strategy_used=said("click at once"),
+            error_message=said("timeout"),
+        )
+    do("add_preference", category="style", preference=said("dark mode"), **(user or {"user_id": "ana"}))
+    tenant.note("knowledge", do("add_knowledge", agent=agent, domain="login", fact=said("JWT")), "knowledge", "id")
+    do(
+        "learn_from_conversation",
+        agent=agent,
+        messages=[{"role": "user", "content": f"Always call it {tenant.word}."}],
+        **user,
+    )
+    for number, about in enumerate(("row locks in PostgreSQL", "the deploy of the shop")):
+        made = do(
+            "create_memory",
+            content=said(f"We decided about {about}"),
+            title=said(about),
+            memory_type="decision",
+            tags=[tenant.word.lower()],
+            agent=agent,
+            context_json={"files": [f"{tenant.word}.py"]},
+            **user,
+        )
+        tenant.note(("memory_id", "other_id")[number], made, "memory", "id")
+    do("create_memory", content=said("a secret"), is_private=True, agent=agent, **user, **in_session)
+    memory = tenant.ids.get("memory_id", "none")
+    do("update_memory", memory_id=memory, summary=said("locks"), reason=said("shorter"), **user)
+    do("relate_memories", from_id=memory, to_id=tenant.ids.get("other_id", "none"), relation="builds_on")
+    do("hold_memories", memory_ids=[memory], **(in_session or {"session_id": "none"}))
+    do("save_agent_state", agent=agent, state={"at": said("step")}, **in_session)
+    do("create_handoff", agent=agent, last_action=said("wrote"), **(in_session or {"session_id": "none"}))
+    do("initialize_project", name=said("project")[:100], **user)
+    do("update_user", profile={"about": said("me")}, **user)
+    item = do("create_work_item", title=said("export"), agent=agent)
+    tenant.note("item_id", item, "item", "id")
+    do("add_to_graph", text=f"{tenant.word} Corporation uses PostgreSQL. Ana works at {tenant.word} Corporation.")
+    do("mine_patterns")
+
+
+def read(tenant: Tenant, ids: Mapping[str, str] | None = None, like: str | None = None) -> None:
+    """Read and change whatever can be named: with the tenant's own ids, or with another's."""
+    do, names, ids = tenant.do, tenant.names, tenant.ids if ids is None else ids
+    agent, word = names.get("agent", "helena"), like or tenant.word
+    user = {"user_id": names["user"]} if "user" in names else {}
+    memory, other = ids.get("memory_id", "none"), ids.get("other_id", "none")
+    session = ids.get("session_id", "none")
+    heuristic = ids.get("heuristic", "none")
+    asks: list[tuple[str, Json]] = [
+        ("retrieve", {"task": f"{word} Test the form", "agent": agent, "explain": True, "why_not": memory, **user}),
+        ("retrieve", {"task": f"{word} Test the form", "agent": agent, "session_id": session}),
+        ("recommend", {"task": f"{word} Test the form", "agent": agent}),
+        ("assess_strategies", {"strategies": ["wait"], "context": f"{word} form", "agent": agent}),
+        ("list_preferences", user),
+        *(("list_learned", {"kind": kind}) for kind in ("heuristic", "outcome", "domain_knowledge", "anti_pattern")),
+        ("get_learned", {"kind": "heuristic", "id": heuristic}),
+        ("forget", {"older_than_days": 0, "below_confidence": 1.0, "dry_run": True}),
+        ("list_archived", {}),
+        ("restore", {"ids": [heuristic, memory]}),
+        ("consolidate", {"dry_run": True}),
+        ("stats", {}),
+        ("memory_health", {}),
+        ("health", {}),
+        ("get_memory", {"memory_id": memory}),
+        ("list_memories", {"ids": [memory, other]}),
+        ("list_memories", {"limit": 100}),
+        ("list_memories", {"where": {"tags": [word.lower()]}}),
+        *(
+            ("search_memories", {"query": f"{word} decided locks", "mode": mode, "why_not": memory})
+            for mode in ("hybrid", "semantic", "keyword")
+        ),
+        ("search_memories", {"query": f"{word} secret", "session_id": session}),
+        ("bulk_delete", {"where": {"types": ["decision"]}, "dry_run": True}),
+        ("summarize", {}),
+        ("summarize", {"session_id": session}),
+        ("get_context", {"activity": f"{word} locks", "files": [f"{word}.py"], "session_id": session}),
+        ("get_context", {"activity": f"{word} locks", "files": [f"{word}.py"]}),
+        ("promote_memories", {"memory_ids": [memory]}),
+        ("get_memory_analytics", {}),
+        ("process_memory_decay", {"dry_run": True, "min_strength": 1.0}),
+        ("reindex_memories", {}),
+        ("get_session", {"session_id": session}),
+        ("list_sessions", {"archived": None}),
+        ("switch_session", {"session_id": session}),
+        ("working_set", {"session_id": session}),
+        ("latest_handoff", {"agent": agent}),
+        ("load_agent_state", {"agent": agent, "session_id": session}),
+        ("load_agent_state", {"agent": agent}),
+        ("list_projects", user),
+        ("get_project_stats", {}),
+        ("get_user", user),
+        ("list_settings", user),
+        ("list_work_items", {}),
+        ("next_work_item", {}),
+        ("progress_summary", {}),
+        ("related_memories", {"memory_id": memory}),
+        ("find_paths", {"from_id": memory, "to_id": other}),
+        ("detect_relations", {"memory_id": memory}),
+        ("query_graph", {"names": [f"{word} Corporation"], "max_hops": 2}),
+        ("query_graph", {}),
+        ("find_similar_patterns", {"pattern": f"{word} decided"}),
+        ("get_cross_project_insights", user),
+        ("suggest_context_gaps", {"activity": f"{word} locks"}),
+        ("list_versions", {"id": memory}),
+        ("list_versions", {"id": heuristic, "kind": "heuristic"}),
+        ("compare_versions", {"id": memory, "first": 1, "second": 2}),
+        ("search_as_of", {"query": f"{word} locks"}),
+        ("list_audit", {"limit": 100}),
+        ("verify_audit", {}),
+    ]
+    for operation, arguments in asks:
+        do(operation, **arguments)
+
+
+def damage(tenant: Tenant, ids: Mapping[str, str]) -> None:
+    """Try to change what these ids name."""
+    do, agent = tenant.do, tenant.names.get("agent", "helena")
+    memory, other = ids.get("memory_id", "none"), ids.get("other_id", "none")
+    session, item = ids.get("session_id", "none"), ids.get("item_id", "none")
+    do("update_memory", memory_id=memory, title="taken over")
+    do("mark_helpful", memory_id=memory)
+    do("demote_memory", memory_id=memory)
+    do("relate_memories", from_id=memory, to_id=other, relation="contradicts")
+    do("unrelate_memories", from_id=memory, to_id=other, relation="builds_on")
+    do("hold_memories", session_id=session, memory_ids=[memory])
+    do("release_memories", session_id=session, memory_ids=[memory])
+    do("save_agent_state", agent=agent, session_id=session, state={"at": "taken over"})
+    do("clear_agent_state", agent=agent, session_id=session)
+    do("create_handoff", agent=agent, session_id=session, last_action="taken over")
+    do("create_memory", content="put into a session of another", session_id=session)
+    do("end_session", session_id=session, summary="taken over")
+    do("update_work_item", item_id=item, status="failed")
+    do("forget_learned", kind="heuristic", id=ids.get("heuristic", "none"))
+    do("restore_version", id=memory, number=1, reason="taken over")
+    do("restore_memory", memory_id=memory)
+    do("set_setting", key="max_memories_per_session", value=1)
+    do("create_user", username="mallory")
+    do("purge", retention_days=0)
+    do("delete_memory", memory_id=memory)
+    do("delete_session", session_id=session)
+    do("bulk_delete", older_than_days=0)
+
+
+def done_by(*tenants: Tenant) -> set[str]:
+    """The operations that were used."""
+    return {operation for tenant in tenants for operation, _ in tenant.answers}
+
+
+EVERY_OPERATION = {operation.name for operation in OPERATIONS}

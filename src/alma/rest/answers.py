@@ -31,7 +31,7 @@ _STATUS_OF_CODE: Mapping[str, int] = {
     "conflict": 409,
     "precondition_failed": 412,
     "validation_error": 422,
-    "refused": 422,
+    "refused": 409,
     "rate_limit_exceeded": 429,
     "internal_error": 500,
     "storage_error": 503,
@@ -42,6 +42,15 @@ CODES = tuple(_STATUS_OF_CODE)
 """Every word that an error's `code` can be."""
 
 _CODE_OF_STATUS = {404: "not_found", 405: "method_not_allowed", 412: "precondition_failed", 429: "rate_limit_exceeded"}
+
+
+class ArgumentError(ValidationError):
+    """An argument is not as it is described."""
+
+    @classmethod
+    def of(cls, exc: ValidationError) -> ArgumentError:
+        """The same error, of an argument."""
+        return cls(exc.subject, exc.field, exc.value, exc.reason)
 
 
 class HttpError(Exception):
@@ -73,6 +82,9 @@ def error_of(exc: BaseException) -> HttpError:
     status = 501 if isinstance(exc, UnsupportedOperation) else _STATUS_OF_CODE[code]
     if isinstance(exc, StorageFullError):
         status = 507
+    if code == "validation_error" and not isinstance(exc, ArgumentError):
+        # The arguments are as described; it is what is stored, or what they say together, that does not allow it.
+        status = 409
     return HttpError(status, str(exc), code, _details_of(exc))
 
 

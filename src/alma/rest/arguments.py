@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
@@ -11,9 +12,11 @@ from pydantic_core import from_json
 from alma.errors import ValidationError
 from alma.model.fields import JsonObject
 from alma.operations.base import Operation
-from alma.rest.answers import HttpError
+from alma.rest.answers import ArgumentError, HttpError
 
 DEEPEST = 64
+MOST_VALUES = 20
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d")
 ParameterType = Literal["string", "integer", "number", "boolean", "array"]
 # Where a filter says whose memories are meant, the operation itself says it already.
 _SAID_OUTSIDE = frozenset({"project_id", "user_id", "session_id"})
@@ -44,7 +47,7 @@ def check_plain(value: Any) -> None:
         if depth > DEEPEST:
             raise HttpError(400, f"the JSON is nested too deeply: at most {DEEPEST} levels")
         if isinstance(each, str) and "\0" in each:
-            raise ValidationError("request", None, each[:80], "must not contain a NUL character")
+            raise ValidationError("request", None, each[:80], "must not contain a NUL character, which no store keeps")
         if isinstance(each, float) and not math.isfinite(each):
             raise ValidationError("request", None, each, "is a number that is too large")
         if isinstance(each, dict):
@@ -52,6 +55,31 @@ def check_plain(value: Any) -> None:
             rest.extend((part, depth) for part in each)
         elif isinstance(each, list):
             rest.extend((part, depth + 1) for part in each)
+
+
+def as_described(schema: JsonObject, said: JsonObject) -> JsonObject:
+    """The arguments as their schema means them, where the operations are more, or less, particular.
+
+    JSON does not tell 5.0 from 5; and a number in quotation marks is no date.
+    """
+    definitions = schema.get("$defs", {})
+    for name, value in said.items():
+        described = resolved(schema["properties"].get(name, {}), definitions)
+        if isinstance(value, float) and described.get("type") == "integer" and value.is_integer():
+            said[name] = int(value)
+        elif isinstance(value, str) and described.get("format") == "date-time" and not _MOMENT.match(value):
+            raise ArgumentError("request", name, value, "must be a time like 2026-01-31T12:00:00Z")
+        elif isinstance(value, dict) and "properties" in described:
+            said[name] = as_described({**described, "$defs": definitions}, value)
+    return said
+
+
+def resolved(described: JsonObject, definitions: Mapping[str, Any]) -> JsonObject:
+    """What a schema says of a value that is there: without references and without null."""
+    if "$ref" in described:
+        return resolved(definitions[described["$ref"].rpartition("/")[2]], definitions)
+    options = [each for each in described.get("anyOf", ()) if each.get("type") != "null"]
+    return resolved(options[0], definitions) if options else described
 
 
 class Query:
@@ -80,7 +108,7 @@ class Query:
         for name, value in given:
             if name not in self.parameters:
                 known = ", ".join(self.parameters)
-                raise ValidationError("request", name, value, f"is no parameter; there are {known}")
+                raise ArgumentError("request", name, value, f"is no parameter; there are {known}")
             lists.setdefault(name, []).append(value)
         said: JsonObject = {}
         where: JsonObject = {}
@@ -94,9 +122,12 @@ class Query:
     def _value(self, name: str, values: list[str]) -> Any:
         kind = _type_of(self.parameters[name])
         if kind == "array":
+            if len(values) > MOST_VALUES:
+                reason = f"must be given at most {MOST_VALUES} times; send longer lists to /v1/operations"
+                raise ArgumentError("request", name, values, reason)
             return values
         if len(values) > 1:
-            raise ValidationError("request", name, values, "must be given once")
+            raise ArgumentError("request", name, values, "must be given once")
         return _read(name, kind, values[0])
 
     def _add_filter(self, described: JsonObject) -> None:
@@ -110,6 +141,7 @@ class Query:
         found = {**self._resolved(described)}
         if isinstance(found.get("items"), Mapping):
             found["items"] = self._resolved(found["items"])
+            found["maxItems"] = min(MOST_VALUES, found.get("maxItems", MOST_VALUES))
         if "description" in described:
             found["description"] = described["description"]
         for left_out in ("title", "default"):
@@ -117,10 +149,7 @@ class Query:
         return found
 
     def _resolved(self, described: JsonObject) -> JsonObject:
-        if "$ref" in described:
-            return self._resolved(self._definitions[described["$ref"].rpartition("/")[2]])
-        options = [each for each in described.get("anyOf", ()) if each.get("type") != "null"]
-        return self._resolved(options[0]) if options else described
+        return resolved(described, self._definitions)
 
 
 def _type_of(described: JsonObject) -> ParameterType | None:
@@ -137,9 +166,9 @@ def _read(name: str, kind: ParameterType | None, text: str) -> Any:
         if kind == "number":
             return float(text)
     except ValueError:
-        raise ValidationError("request", name, text, "must be a number") from None
+        raise ArgumentError("request", name, text, "must be a number") from None
     if kind == "boolean":
         if text not in ("true", "false"):
-            raise ValidationError("request", name, text, "must be true or false")
+            raise ArgumentError("request", name, text, "must be true or false")
         return text == "true"
     return text

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from alma.errors import ValidationError
 from alma.events.event import MemoryEvent, MemoryEventType
 from alma.model.governance import AuditEvent
 from alma.model.kinds import kind_named
@@ -20,6 +19,7 @@ from alma.model.memory import Memory, MemoryVersion
 from alma.model.query import And, Compare, In, Order
 from alma.model.record import Record
 from alma.model.scope import Scope
+from alma.rest.answers import ArgumentError
 from alma.storage.base import StorageBackend, Transaction
 from alma.storage.versions import record_of
 
@@ -64,7 +64,7 @@ class Cursor:
         """The cursor that a client was given."""
         parts = [_PLACE.fullmatch(part) for part in text.split("-")] if len(text) <= _LONGEST_CURSOR else [None]
         if None in parts:
-            raise ValidationError("request", "Last-Event-ID", text[:80], "must be the id of an event of this stream")
+            raise ArgumentError("request", "Last-Event-ID", text[:80], "must be the id of an event of this stream")
         return cls({int(p[1]): Place(int(p[2]), int(p[3])) for p in parts if p is not None})
 
 

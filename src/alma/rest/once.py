@@ -104,7 +104,7 @@ class Once:
             return None
         if found.request != asked.digest:
             raise HttpError(
-                422, "this idempotency key was used for another request: use a new key for each", "validation_error"
+                409, "this idempotency key was used for another request: use a new key for each", "conflict"
             )
         if found.answer is not None and found.status is not None:
             return Answered(found.status, found.answer, replayed=True)

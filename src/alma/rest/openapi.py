@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from pydantic.json_schema import PydanticJsonSchemaWarning, models_json_schema
@@ -14,6 +14,8 @@ from alma.rest.answers import CODES
 from alma.rest.routes import Route
 
 _JSON = "application/json"
+_COMPONENTS = "#/components/schemas/"
+_NO_NUL = "^[^\\u0000]*$"
 _ERROR_REF = {"$ref": "#/components/schemas/Error"}
 _DESCRIPTION = """\
 Memory for AI agents over HTTP: everything ALMA does for a caller.
@@ -61,9 +63,49 @@ def _schemas(routes: list[Route]) -> tuple[Mapping[Any, JsonObject], JsonObject]
         # A field that restates another has no default of its own.
         warnings.simplefilter("ignore", PydanticJsonSchemaWarning)
         found, definitions = models_json_schema(
-            [(model, "validation") for model in models], ref_template="#/components/schemas/{model}"
+            [(model, "validation") for model in models], ref_template=f"{_COMPONENTS}{{model}}"
         )
-    return {model: reference for (model, _), reference in found.items()}, definitions.get("$defs", {})
+    schemas: JsonObject = definitions.get("$defs", {})
+    _reach(schemas, (found[route.operation.input, "validation"] for route in routes), _as_it_is_read)
+    _reach(schemas, (found[route.operation.output, "validation"] for route in routes), _may_be_left_out)
+    return {model: reference for (model, _), reference in found.items()}, schemas
+
+
+def _reach(schemas: JsonObject, starts: Iterable[Any], change: Callable[[JsonObject], None]) -> None:
+    """Change every schema that is reached from these."""
+    seen: set[str] = set()
+    rest: list[Any] = list(starts)
+    while rest:
+        part = rest.pop()
+        if isinstance(part, list):
+            rest.extend(part)
+        elif isinstance(part, dict):
+            change(part)
+            name = str(part.get("$ref", "")).removeprefix(_COMPONENTS)
+            if name and name not in seen:
+                seen.add(name)
+                rest.append(schemas[name])
+            rest.extend(part.values())
+
+
+def _as_it_is_read(schema: JsonObject) -> None:
+    """Say of a text that no store keeps a NUL, and of a name that may be given as text which names there are."""
+    options = schema.get("anyOf", ())
+    if {"type": "string"} in options and any("$ref" in each for each in options):
+        schema["anyOf"] = [each for each in options if each != {"type": "string"}]
+    if schema.get("type") == "string" and not schema.keys() & {"format", "enum", "pattern", "const"}:
+        schema["pattern"] = _NO_NUL
+
+
+def _may_be_left_out(schema: JsonObject) -> None:
+    """Say of what can be null that it is left out then."""
+    properties = schema.get("properties", {})
+    if "required" in schema and isinstance(properties, dict):
+        schema["required"] = [name for name in schema["required"] if not _is_nullable(properties.get(name, {}))]
+
+
+def _is_nullable(schema: JsonObject) -> bool:
+    return any(each.get("type") == "null" for each in schema.get("anyOf", ()))
 
 
 def _operation(route: Route, models: Mapping[Any, JsonObject]) -> JsonObject:
@@ -85,7 +127,10 @@ def _operation(route: Route, models: Mapping[Any, JsonObject]) -> JsonObject:
 
 
 def _described(route: Route) -> str:
-    return f"{route.operation.description}\n\nNeeds the right to {route.operation.right}."
+    said = f"{route.operation.description}\n\nNeeds the right to {route.operation.right}."
+    if route.takes_if_match:
+        said += " With `If-Match: ETAG` it is done only if the memory is as it was read, or else answered with 412."
+    return said
 
 
 def _body_schema(route: Route, models: Mapping[Any, JsonObject]) -> JsonObject:
@@ -98,6 +143,7 @@ def _body_schema(route: Route, models: Mapping[Any, JsonObject]) -> JsonObject:
     schema["required"] = [name for name in schema.get("required", ()) if name not in route.in_path]
     definitions = schema.pop("$defs", {})
     rooted: JsonObject = _rooted(schema, definitions)
+    _reach({}, [rooted], _as_it_is_read)
     return rooted
 
 
@@ -137,6 +183,7 @@ def _query_parameters(route: Route) -> list[JsonObject]:
     for name, schema in route.query.parameters.items():
         parameter: JsonObject = {"name": name, "in": "query", "required": route.query.required(name)}
         parameter["schema"] = {part: value for part, value in schema.items() if part != "description"}
+        _reach({}, [parameter["schema"]], _as_it_is_read)
         if "description" in schema:
             parameter["description"] = schema["description"]
         if name in route.operation.example:
@@ -155,15 +202,12 @@ def _header_parameters(route: Route) -> list[JsonObject]:
                 {"type": "string", "minLength": 1, "maxLength": 200, "pattern": "^[ -~]+$"},
             )
         )
-    if route.takes_if_match:
-        made.append(_header("If-Match", "The ETag of the memory as it was read; 412 if it was changed since."))
-    elif route.has_etag and route.method == "GET":
-        made.append(_header("If-None-Match", "An ETag; 304 if the memory is still the same."))
+    if route.has_etag and route.method == "GET":
+        made.append(_header("If-None-Match", "An ETag; 304 if the memory is still the same.", {"type": "string"}))
     return made
 
 
-def _header(name: str, description: str, schema: JsonObject | None = None) -> JsonObject:
-    schema = schema or {"type": "string", "pattern": '^(W/)?"[!#-~]*"$', "maxLength": 200}
+def _header(name: str, description: str, schema: JsonObject) -> JsonObject:
     return {"name": name, "in": "header", "required": False, "description": description, "schema": schema}
 
 

@@ -37,6 +37,7 @@ from alma.rest.gate import ROUTE, Gate
 from alma.rest.openapi import document
 from alma.rest.options import ServiceOptions
 from alma.rest.pages import CONTENT_POLICY, page
+from alma.rest.protocol import Protocol
 from alma.rest.routes import Route, routes
 from alma.rest.service import Service
 
@@ -90,15 +91,18 @@ def serve(
         memory = _opened(config, store, project_id)
         with memory:
             alma = memory if project_id is None else memory.for_project(project_id)
-            run(alma, options, sock, announce)
+            server_on(sock, alma, options, announce).run(sockets=[sock])
 
 
-def run(alma: ALMA, options: ServiceOptions, sock: socket.socket, announce: Announce | None = None) -> None:
-    """Run the service on an open memory and a listening socket, until it is told to stop."""
+def server_on(
+    sock: socket.socket, alma: ALMA, options: ServiceOptions, announce: Announce | None = None
+) -> uvicorn.Server:
+    """A server of an open memory at a listening socket: `run(sockets=[sock])` serves until `should_exit` is set."""
     app = create_app(alma, options)
     config = uvicorn.Config(
         app,
         loop="asyncio",
+        http=Protocol,
         ws="none",
         lifespan="on",
         log_config=None,
@@ -111,7 +115,7 @@ def run(alma: ALMA, options: ServiceOptions, sock: socket.socket, announce: Anno
     port = sock.getsockname()[1]
     address = f"http://{_bracketed(options.host)}:{port}"
     told = None if announce is None else lambda: announce(address, replace(options, port=port))
-    _Server(config, app.state.service, told).run(sockets=[sock])
+    return _Server(config, app.state.service, told)
 
 
 @contextmanager
@@ -190,12 +194,24 @@ class _Server(uvicorn.Server):
 
 
 def _add_operations(app: FastAPI, service: Service, known: Sequence[Route]) -> None:
+    _add_refusals(app, known)
     for route in known:
         app.add_route(route.path, service.endpoint(route), methods=[route.method], include_in_schema=False)
     app.add_route("/v1/events", service.events, methods=["GET"])
     app.add_route("/health", service.health, methods=["GET"])
     app.add_route("/ready", service.ready, methods=["GET"])
     app.add_route("/metrics", service.show_metrics, methods=["GET"])
+
+
+def _add_refusals(app: FastAPI, known: Sequence[Route]) -> None:
+    """An address that is written out is not taken for the id of something: /v1/memories/search is no memory."""
+    for path in {route.path for route in known if "/memories/" in route.path and not route.in_path}:
+        allowed = sorted(route.method for route in known if route.path == path)
+
+        async def refuse(request: Request, path: str = path, allowed: list[str] = allowed) -> Response:
+            raise _not_allowed(path, request.method, allowed)
+
+        app.add_route(path, refuse, methods=sorted({"GET", "PATCH", "DELETE"} - set(allowed)))
 
 
 def _add_pages(app: FastAPI, known: Sequence[Route]) -> None:
@@ -232,16 +248,20 @@ def _http_error(app: FastAPI, request: Request, exc: Exception) -> HttpError:
     if status == 404:
         return HttpError(404, f"there is nothing at {path[:200]}: /docs and /openapi.json say what there is")
     if status == 405:
-        allowed = sorted(_methods_at(app, request))
-        return HttpError(
-            405, f"{path[:200]} takes {', '.join(allowed)}, not {request.method}", headers={"Allow": ", ".join(allowed)}
-        )
+        return _not_allowed(path[:200], request.method, sorted(_methods_at(app, request)))
     return HttpError(status, str(getattr(exc, "detail", exc)))
 
 
+def _not_allowed(path: str, method: str, allowed: Sequence[str]) -> HttpError:
+    known = ", ".join(allowed)
+    return HttpError(405, f"{path} takes {known}, not {method}", headers={"Allow": known})
+
+
 def _methods_at(app: FastAPI, request: Request) -> set[str]:
-    matching = (route for route in app.router.routes if route.matches(request.scope)[0] is not Match.NONE)
-    return {method for route in matching for method in getattr(route, "methods", None) or ()}
+    matching = [route for route in app.router.routes if route.matches(request.scope)[0] is not Match.NONE]
+    known = [route for route in matching if getattr(route.endpoint, "__name__", "") != "refuse"]  # type: ignore[attr-defined]
+    literal = [route for route in known if route.path == request.url.path]  # type: ignore[attr-defined]
+    return {method for route in literal or known for method in route.methods or ()}  # type: ignore[attr-defined]
 
 
 def _lifespan(service: Service, mcp: Starlette | None) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:

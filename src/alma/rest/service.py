@@ -17,14 +17,14 @@ from starlette.responses import Response
 from alma import __version__
 from alma.access import ApiKeys
 from alma.core import ALMA
-from alma.errors import ALMAError
+from alma.errors import ALMAError, NotFoundError, ValidationError
 from alma.model.fields import JsonObject
 from alma.model.learning import Heuristic
 from alma.model.query import Compare
 from alma.model.scope import Scope
 from alma.operations.access import Caller, Grant
-from alma.rest.answers import HttpError, error_of, error_response, json_response
-from alma.rest.arguments import body_of, check_plain
+from alma.rest.answers import ArgumentError, HttpError, error_of, error_response, json_response
+from alma.rest.arguments import as_described, body_of, check_plain
 from alma.rest.gate import GRANT, REQUEST_ID, ROUTE, VALID
 from alma.rest.metrics import MEDIA_TYPE, Metrics
 from alma.rest.once import Answered, Asked, Once, digest_of
@@ -87,8 +87,18 @@ class Service:
         return Caller(self.alma, grant, ip_address=address, user_agent=agent or None)
 
     def _perform(self, route: Route, request: Request, caller: Caller, arguments: JsonObject) -> Answered:
+        operation = route.operation
+        caller.require(operation.right)
+
         def perform(given: Mapping[str, object]) -> Answered:
-            made = route.operation.perform(caller, given)
+            try:
+                parsed = operation.parsed(given)
+            except ValidationError as exc:
+                raise ArgumentError.of(exc) from None
+            made = operation.perform(caller, parsed)
+            if route.method == "DELETE" and getattr(made, "deleted", None) is False:
+                (name,) = route.in_path
+                raise NotFoundError(name.removesuffix("_id"), str(given[name]))
             return Answered(route.status, made.model_dump_json(exclude_none=True))
 
         insisted = request.headers.get("if-match") if route.takes_if_match else None
@@ -145,6 +155,7 @@ def _arguments(route: Route, request: Request, body: bytes) -> JsonObject:
     else:
         said = body_of(body, request.headers.get("content-type", ""))
         _refuse_query(request)
+    said = as_described(route.operation.input_schema, said)
     for name in route.in_path:
         if said.setdefault(name, request.path_params[name]) != request.path_params[name]:
             raise HttpError(400, f"the body names another {name} than the address")

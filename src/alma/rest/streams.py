@@ -13,14 +13,14 @@ import anyio.to_thread
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from alma.errors import PermissionDeniedError, ValidationError
+from alma.errors import PermissionDeniedError
 from alma.model.learning import UserPreference
 from alma.model.memory import Memory
 from alma.model.query import matches
 from alma.model.record import Record
 from alma.model.scope import Scope
 from alma.operations.access import ANYONE, Caller, Right
-from alma.rest.answers import HttpError
+from alma.rest.answers import ArgumentError, HttpError
 from alma.rest.feed import Cursor, Feed, May, Told
 from alma.rest.metrics import Metrics
 from alma.rest.options import ServiceOptions
@@ -157,5 +157,5 @@ def _line(told: Told) -> str:
 def _one(request: Request, name: str) -> str | None:
     given = request.query_params.getlist(name)
     if len(given) > 1 or any("\0" in value or not value for value in given):
-        raise ValidationError("request", name, given, "must be given once")
+        raise ArgumentError("request", name, given, "must be given once")
     return given[0] if given else None

@@ -42,9 +42,8 @@ def if_unchanged(if_match: str, arguments: JsonObject, perform: Callable[[Mappin
     versions = expected_versions(if_match)
     if versions is None:
         return perform(arguments)
-    if "expected_version" in arguments:
-        raise HttpError(400, "give If-Match or expected_version, not both")
-    for version in versions:
+    also = arguments.get("expected_version")
+    for version in versions if also is None else [version for version in versions if version == also]:
         try:
             return perform({**arguments, "expected_version": version})
         except ConflictError:

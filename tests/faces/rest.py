@@ -7,13 +7,15 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx
+import pytest
 
 from alma import ALMA
 from alma.access import ApiKeys
@@ -21,6 +23,7 @@ from alma.rest.options import ServiceOptions
 from alma.rest.server import listening, server_on
 
 READY_SECONDS = 60.0
+T = TypeVar("T")
 PLENTY = {"requests_per_second": 1e6, "burst": 10**9}
 
 
@@ -57,6 +60,23 @@ def key_for(alma: ALMA, *rights: str, **limits: str | None) -> str:
     """The secret of a new key."""
     made = ApiKeys(alma.storage).create("test", rights or ("read", "write", "delete", "admin"), **limits)  # type: ignore[arg-type]
     return made[1]
+
+
+on_both_stores = pytest.mark.parametrize("place", ["sqlite", "postgresql"], indirect=True)
+
+
+def place_of(request: pytest.FixtureRequest, folder: Path) -> str:
+    """A new store: SQLite unless a test asks for another."""
+    if getattr(request, "param", "sqlite") == "postgresql":
+        dsn: str = request.getfixturevalue("postgres_dsn")
+        return dsn
+    return str(folder / "alma.db")
+
+
+def all_at_once(times: int, work: Callable[[int], T]) -> list[T]:
+    """What comes of doing it so often at the same time."""
+    with ThreadPoolExecutor(times) as threads:
+        return list(threads.map(work, range(times)))
 
 
 @dataclass

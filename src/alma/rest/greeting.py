@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+
 from alma.rest.options import ServiceOptions
 
 
-def greeting(address: str, options: ServiceOptions, has_mcp: bool = True) -> str:
+def greeting(address: str, options: ServiceOptions) -> str:
     """How to connect a client to the service at this address."""
     header = " -H 'Authorization: Bearer alma_…'" if options.needs_key else ""
     lines = [
@@ -14,7 +16,7 @@ def greeting(address: str, options: ServiceOptions, has_mcp: bool = True) -> str
         f"  for people   {address}/docs",
         f"  OpenAPI      {address}/openapi.json",
     ]
-    if has_mcp:
+    if options.mcp and find_spec("alma.mcp") is not None:
         lines += [
             f"  MCP          {address}/mcp",
             "               for example  claude mcp add --transport http alma " + f"{address}/mcp",

@@ -16,6 +16,7 @@ class Metrics:
         self._registry = CollectorRegistry()
         ProcessCollector(registry=self._registry)
         on = self._registry
+        self.count = 0
         self._requests = Counter(
             "alma_requests_total", "Requests answered.", ("method", "route", "status"), registry=on
         )
@@ -28,6 +29,7 @@ class Metrics:
 
     def answered(self, method: str, route: str, status: int, seconds: float) -> None:
         """Count a request that was answered."""
+        self.count += 1
         self._requests.labels(method, route, str(status)).inc()
         self._seconds.labels(method, route).observe(seconds)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import signal
 import socket
@@ -40,6 +41,7 @@ from alma.rest.pages import CONTENT_POLICY, page
 from alma.rest.protocol import Protocol
 from alma.rest.routes import Route, routes
 from alma.rest.service import Service
+from alma.rest.upkeep import save_memory, trim_when_idle
 
 MCP_PATH = "/mcp"
 DEFAULT_CONFIG = Path(".alma/config.yaml")
@@ -87,6 +89,7 @@ def serve(
     called with the address when the service answers.
     """
     options = ServiceOptions(**settings)
+    save_memory()
     with listening(options) as sock:
         memory = _opened(config, store, project_id)
         with memory:
@@ -267,6 +270,7 @@ def _methods_at(app: FastAPI, request: Request) -> set[str]:
 def _lifespan(service: Service, mcp: Starlette | None) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
     @asynccontextmanager
     async def alive(_: FastAPI) -> AsyncIterator[None]:
+        upkeep = asyncio.create_task(trim_when_idle(lambda: service.metrics.count))
         try:
             if mcp is None:
                 yield
@@ -274,6 +278,7 @@ def _lifespan(service: Service, mcp: Starlette | None) -> Callable[[FastAPI], Ab
                 async with mcp.router.lifespan_context(mcp):
                     yield
         finally:
+            upkeep.cancel()
             service.close()
 
     return alive
@@ -283,7 +288,7 @@ def _mcp_app(alma: ALMA) -> Starlette | None:
     """The MCP server on the same memory, where this installation has one."""
     if find_spec("alma.mcp") is None:
         return None
-    made: Starlette = import_module("alma.mcp.http").asgi_app(alma)
+    made: Starlette | None = getattr(import_module("alma.mcp.http"), "asgi_app", lambda _: None)(alma)
     return made
 
 

@@ -94,7 +94,7 @@ def _rest_page() -> Iterator[str]:
     known = list(routes())
     yield "# REST"
     yield ""
-    yield "Every route, made from the operations by `python docs/generate_reference.py`; `/openapi.json` has the schemas."
+    yield "Every route, made by `python docs/generate_reference.py` from the operations; `/openapi.json` says more."
     yield "How to run and use the service: [Serve memories over HTTP](../how-to/rest.md)."
     for heading, generic in (("Addresses of their own", False), ("Every operation", True)):
         yield f"\n## {heading}\n"
@@ -102,8 +102,8 @@ def _rest_page() -> Iterator[str]:
         yield "|---|---|---|---|"
         yield from (_rest_row(route) for route in known if route.is_generic is generic)
     yield "\n## The service itself\n"
-    yield "`GET /health` (no key), `GET /ready`, `GET /metrics`, `GET /v1/events`, `GET /docs`, `GET /openapi.json`; MCP is"
-    yield "at `/mcp`."
+    yield "`GET /health` (no key), `GET /ready`, `GET /metrics`, `GET /v1/events`, `GET /docs`, `GET /openapi.json`;"
+    yield "MCP is at `/mcp`."
 
 
 def _rest_row(route: Any) -> str:

@@ -25,8 +25,8 @@ class ServiceOptions:
     require_key: bool = False
     allowed_hosts: Sequence[str] = ()
     allowed_origins: Sequence[str] = ()
-    requests_per_second: float = 200.0
-    burst: int = 400
+    requests_per_second: float = 1_000.0
+    burst: int = 2_000
     max_body_bytes: int = 2 * 1024 * 1024
     body_seconds: float = 30.0
     threads: int = 8

@@ -19,6 +19,8 @@ from typing import Any
 from alma.errors import ALMAError, ConfigurationError, MissingDependencyError
 
 try:
+    import httptools  # noqa: F401 - needed below, and told of here
+    import prometheus_client  # noqa: F401
     import uvicorn
     from fastapi import FastAPI
     from starlette.applications import Starlette

@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from alma.rest.options import ServiceOptions
 
 
-def greeting(address: str, options: ServiceOptions) -> str:
+def greeting(address: str, options: ServiceOptions, has_mcp: bool = True) -> str:
     """How to connect a client to the service at this address."""
     header = " -H 'Authorization: Bearer alma_…'" if options.needs_key else ""
     lines = [
@@ -16,7 +16,7 @@ def greeting(address: str, options: ServiceOptions) -> str:
         f"  for people   {address}/docs",
         f"  OpenAPI      {address}/openapi.json",
     ]
-    if options.mcp and find_spec("alma.mcp") is not None:
+    if has_mcp and options.mcp and find_spec("alma.mcp") is not None:
         lines += [
             f"  MCP          {address}/mcp",
             "               for example  claude mcp add --transport http alma " + f"{address}/mcp",

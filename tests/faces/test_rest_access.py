@@ -186,6 +186,19 @@ def test_a_body_that_never_comes_is_not_waited_for(alma: ALMA) -> None:
             assert connection.recv(100).startswith(b"HTTP/1.1 408")
 
 
+def test_a_caller_that_hangs_up_is_no_defect(alma: ALMA, caplog: pytest.LogCaptureFixture) -> None:
+    with served(alma) as address, client_of(address) as client:
+        where = urlsplit(address)
+        with socket.create_connection((where.hostname or "", where.port or 0), 10) as connection:
+            connection.sendall(
+                b"POST /v1/memories HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                b"Content-Length: 50\r\n\r\n{"
+            )
+        while 'status="499"' not in client.get("/metrics").text:
+            pass
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]
+
+
 # ---------------------------------------------------------------------- where it listens
 
 

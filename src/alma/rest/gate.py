@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 import anyio.to_thread
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -36,6 +37,8 @@ VALID = "alma.still_valid"
 REQUEST_ID = "alma.request_id"
 ROUTE = "alma.route"
 UNKNOWN_ROUTE = "unknown"
+# What is counted for a caller that did not wait.
+_HUNG_UP = 499
 _OPEN_PATHS = frozenset({"/health"})
 _SANE_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
@@ -172,6 +175,9 @@ class _Passage:
         self._gate.metrics.running.inc()
         try:
             await self._pass()
+        except ClientDisconnect:
+            # Nobody is there to be answered.
+            self._status = self._status or _HUNG_UP
         except Exception as exc:  # noqa: BLE001 - whatever happens, the caller gets an answer
             await self._refuse(exc)
         finally:

@@ -165,6 +165,18 @@ def test_what_does_no_harm_is_done_again_when_the_answer_was_lost(alma: ALMA) ->
     assert once.answer(asked(repeatable=True), lambda: pytest.fail("again")) == Answered(200, "{}", replayed=True)
 
 
+def test_what_is_deleted_for_good_is_not_kept_in_an_answer(alma: ALMA) -> None:
+    with served(alma) as address, client_of(address) as client:
+        named = {"Idempotency-Key": "m"}
+        made = client.post("/v1/memories", json={"content": "the quagga"}, headers=named)
+        assert client.delete(f"{made.headers['location']}?hard=true").status_code == 200
+        kept = alma.storage.find(KeptAnswer, EVERYWHERE)
+        assert [row.answer for row in kept] == [None]
+        alma.storage.save(kept[0].replace(claimed_until=clock.now()))
+        again = client.post("/v1/memories", json={"content": "the quagga"}, headers=named)
+        assert (again.status_code, again.json()["error"]["details"]["carried_out"]) == (409, True)
+
+
 def test_answers_are_forgotten_after_a_while(alma: ALMA, monkeypatch: pytest.MonkeyPatch) -> None:
     once = Once(alma.storage, timedelta(hours=1))
     once.answer(asked(repeatable=False), lambda: Answered(200, "1"))

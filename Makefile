@@ -1,13 +1,18 @@
 # Two commands do everything on a machine that has Python, git and make:
-#   make run    set up and run the README's example on the embedded store
+#   make run    set up and serve REST and MCP on the embedded store, and say how to connect (PORT=8080)
 #   make test   set up, start the real servers the tests need, check everything
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: run test check lint types contracts tests bench bench-latency clean
+PORT   ?= 8080
 
-run: $(VENV)/.installed
+.PHONY: run example test check lint types contracts tests bench bench-latency clean
+
+run: $(VENV)/.installed-server
+	@exec $(BIN)/python -m alma.rest --port $(PORT)
+
+example: $(VENV)/.installed
 	$(BIN)/python examples/quickstart.py
 
 test: $(VENV)/.installed-dev
@@ -42,6 +47,10 @@ $(VENV)/bin/python:
 
 $(VENV)/.installed: $(VENV)/bin/python pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	@touch $@
+
+$(VENV)/.installed-server: $(VENV)/bin/python pyproject.toml constraints.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[server]'
 	@touch $@
 
 $(VENV)/.installed-dev: $(VENV)/bin/python pyproject.toml constraints.txt

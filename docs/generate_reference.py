@@ -1,15 +1,17 @@
-"""Writes docs/reference/records.md from the records; a test checks that it is up to date."""
+"""Writes docs/reference/records.md and rest.md from the records and routes; a test checks that they are up to date."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from alma.model.fields import FieldType, MaxLength, NotEmpty
 from alma.model.kinds import KINDS
 from alma.model.record import FieldSpec, Record
 
 TARGET = Path(__file__).parent / "reference" / "records.md"
+REST_TARGET = TARGET.with_name("rest.md")
 
 
 def reference() -> str:
@@ -81,5 +83,37 @@ def _rules(field: FieldSpec) -> Iterator[str]:
             yield f"at most {rule.characters:,} characters"
 
 
+def rest_reference() -> str:
+    """The page of the REST service."""
+    return "\n".join(_rest_page()) + "\n"
+
+
+def _rest_page() -> Iterator[str]:
+    from alma.rest.routes import routes
+
+    known = list(routes())
+    yield "# REST"
+    yield ""
+    yield "Every route, made by `python docs/generate_reference.py` from the operations; `/openapi.json` says more."
+    yield "How to run and use the service: [Serve memories over HTTP](../how-to/rest.md)."
+    for heading, generic in (("Addresses of their own", False), ("Every operation", True)):
+        yield f"\n## {heading}\n"
+        yield "| Route | Needs | What it does | Arguments |"
+        yield "|---|---|---|---|"
+        yield from (_rest_row(route) for route in known if route.is_generic is generic)
+    yield "\n## The service itself\n"
+    yield "`GET /health` (no key), `GET /ready`, `GET /metrics`, `GET /v1/events`, `GET /docs`, `GET /openapi.json`;"
+    yield "MCP is at `/mcp`."
+
+
+def _rest_row(route: Any) -> str:
+    operation = route.operation
+    required = operation.input_schema.get("required", ())
+    names = (f"**{name}**" if name in required else name for name in operation.input.model_fields)
+    said = ", ".join(names)
+    return f"| `{route.method} {route.path}` | {operation.right} | {operation.summary} | {said} |"
+
+
 if __name__ == "__main__":
     TARGET.write_text(reference(), encoding="utf-8")
+    REST_TARGET.write_text(rest_reference(), encoding="utf-8")

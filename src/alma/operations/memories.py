@@ -15,6 +15,7 @@ from alma.learning.policy import PrunePolicy
 from alma.memory.filters import MemoryFilter
 from alma.memory.summary import Sentence
 from alma.model.memory import Layer, Memory
+from alma.model.scope import Scope
 from alma.model.slice import Dropped
 from alma.operations.access import Caller, Right
 from alma.operations.base import InProject, Limit, Name, Operation, Output, Prose, Share, Text, operation
@@ -85,10 +86,10 @@ def create_memory(caller: Caller, asked: CreateMemory) -> MemoryKept:
     """
     session = caller.session(asked.session_id, asked.project_id)
     by = caller.by(user_id=asked.user_id, agent=asked.agent, session_id=session)
-    memory = caller.store.journal.create(
-        asked.content, by=by, project_id=caller.project(asked.project_id), **asked.said()
-    )
-    return MemoryKept(memory=memory, version=1)
+    journal, project = caller.store.journal, caller.project(asked.project_id)
+    memory = journal.create(asked.content, by=by, project_id=project, **asked.said())
+    # Not the first where it says what was remembered before.
+    return MemoryKept(memory=memory, version=journal.version(memory.id, Scope(project_id=project), by=by))
 
 
 class MemoryId(InProject):

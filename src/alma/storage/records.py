@@ -102,11 +102,13 @@ class RecordStore(Closing):
                 raise StorageError("a write was tried inside a read-only snapshot")
             yield outer
             return
-        listeners = self._listeners
+        listeners, also = self._listeners, getattr(self._current, "also", None)
         with self._begin(by, write=True) as tx, self._as_current(tx):
-            if listeners:
+            if listeners or also is not None:
                 tx.acts = []
             yield tx
+            if also is not None and tx.acts:
+                also(tx)
             tx.require_sound()
         if tx.acts:
             tell(listeners, changes_of(tx.acts, by, now()))
@@ -123,6 +125,18 @@ class RecordStore(Closing):
             self._listeners = (*self._listeners, subscription)
         # Whoever keeps the way to end a subscription does not keep the store from being collected.
         return partial(_unsubscribe, weakref.ref(self), subscription)
+
+    @contextmanager
+    def along(self, also: Callable[[Transaction], object]) -> Iterator[None]:
+        """Inside, every transaction of this thread that changes a record does this as well, as the last thing.
+
+        What was changed is in the transaction's `acts`. An error rolls all of it back.
+        """
+        self._current.also = also
+        try:
+            yield
+        finally:
+            self._current.also = None
 
     @contextmanager
     def snapshot(self) -> Iterator[Transaction]:

@@ -23,7 +23,7 @@ from alma.storage.document import from_document
 from alma.transfer.arrival import Arrival
 from alma.transfer.exporting import FORMAT, FORMAT_VERSION
 from alma.transfer.lines import read_lines
-from alma.transfer.parcels import EVERYWHERE, PAGE, Parcel
+from alma.transfer.parcels import EVERYWHERE, PAGE, STAYING, Parcel
 from alma.transfer.report import OnProgress, TransferReport
 from alma.transfer.undoing import undone
 
@@ -125,10 +125,13 @@ def _batches(path: Path) -> Iterator[tuple[str, int, list[dict[str, Any]]]]:
 
 def _group(path: Path, number: int, line: Mapping[str, Any]) -> tuple[str, bool]:
     try:
-        kind_named(line["kind"])
-        return line["kind"], "history" in line
+        cls = kind_named(line["kind"])
     except (KeyError, ValidationError) as exc:
         raise TransferError(path, number, f"it holds no kind that this version of ALMA knows: {exc}") from exc
+    if cls in STAYING:
+        # Whoever writes such a file could otherwise let themselves in.
+        raise TransferError(path, number, f"a record of the kind {line['kind']} belongs to one store and cannot come")
+    return line["kind"], "history" in line
 
 
 def _checked_header(path: Path, line: Mapping[str, Any]) -> dict[str, Any]:

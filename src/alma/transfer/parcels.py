@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from alma.model.governance import AuditEvent, Setting
+from alma.model.governance import ApiKey, AuditEvent, KeptAnswer, Setting
 from alma.model.kinds import KINDS, kind_named
 from alma.model.memory import ChangeType, MemoryVersion
 from alma.model.query import EVERYTHING, And, Compare, Cursor, In, Order, Predicate
@@ -109,7 +109,9 @@ def audit_pages(tx: Transaction) -> Iterator[list[AuditEvent]]:
         after = Cursor.after(page[-1])
 
 
-TRAVELLING: tuple[type[Record], ...] = tuple(cls for cls in KINDS if not cls.spec.append_only)
+# A key opens the store that it was made for, and an answer was given by it.
+STAYING: tuple[type[Record], ...] = (ApiKey, KeptAnswer)
+TRAVELLING: tuple[type[Record], ...] = tuple(cls for cls in KINDS if not cls.spec.append_only and cls not in STAYING)
 
 
 # ---------------------------------------------------------------------- what belongs to a scope

@@ -6,16 +6,17 @@ from collections.abc import Sequence
 
 import pytest
 
-from alma.model.governance import Attribution
+from alma.model.governance import Attribution, Setting
 from alma.model.learning import Heuristic
-from alma.storage.base import StorageBackend
+from alma.model.scope import Scope
+from alma.storage.base import StorageBackend, Transaction
 from alma.storage.changes import Change
 from alma.testing import builders as make
 from alma.testing.storage_contract.common import SHOP
 
 
 class TellingContract:
-    """Promises about `subscribe`."""
+    """Promises about `subscribe` and `along`."""
 
     def test_a_listener_hears_of_every_transaction_once_after_its_commit(self, storage: StorageBackend) -> None:
         seen: list[tuple[list[str], int]] = []
@@ -58,6 +59,32 @@ class TellingContract:
             before_commit = list(seen)
         assert before_commit == []
         assert [[change.id for change in changes] for changes in seen] == [["h1", "h2"]]
+
+    def test_what_is_done_along_is_committed_with_every_change_and_only_then(self, storage: StorageBackend) -> None:
+        seen: list[list[str]] = []
+
+        def note(tx: Transaction) -> None:
+            seen.append([action for action, _, _ in tx.acts or ()])
+            tx.save(Setting(key=f"note {len(seen)}", value="x"))
+
+        with storage.along(note):
+            storage.save_many([make.a_heuristic(id="h1"), make.a_heuristic(id="h2")])
+            storage.count(Heuristic, SHOP)
+            storage.register_projection("index", [Heuristic])
+            storage.delete(Heuristic, ["h1"], SHOP)
+        storage.delete(Heuristic, ["h2"], SHOP)
+        assert seen == [["create"], ["delete"]]
+        assert len(storage.get_many(Setting, ["note 1", "note 2", "note 3"], Scope.everywhere())) == 2
+
+    def test_what_fails_along_takes_the_change_with_it(self, storage: StorageBackend) -> None:
+        def fail(_: Transaction) -> None:
+            raise RuntimeError("no")
+
+        with pytest.raises(RuntimeError), storage.along(fail):
+            storage.save(make.a_heuristic())
+        assert storage.count(Heuristic, SHOP) == 0
+        storage.save(make.a_heuristic())
+        assert storage.count(Heuristic, SHOP) == 1
 
     def test_ending_one_of_two_equal_subscriptions_leaves_the_other(self, storage: StorageBackend) -> None:
         seen: list[object] = []

@@ -1,0 +1,176 @@
+"""The client: the operations as methods, with the same arguments and the same results as in the service."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any, TypeVar
+from urllib.parse import quote
+
+from alma.client.errors import ServiceUnreachable
+from alma.client.transport import Transport
+from alma.closing import Closing
+from alma.events.event import MemoryEvent
+from alma.model.fields import JsonObject
+from alma.operations import operation_named
+from alma.operations.base import Output
+from alma.operations.learning import KnowledgeKept, LearnedFrom, PreferenceKept, Recommended, Retrieved, Stats
+from alma.operations.memories import Context, Hits, MemoryKept, MemoryPage
+from alma.operations.sessions import SessionOpen
+
+Made = TypeVar("Made", bound=Output)
+
+
+class Client(Closing):
+    """A memory behind a REST service.
+
+    What fails on the way, or because the service is busy, is tried again; a write is carried out once all the same.
+    Errors are those of the library: NotFoundError, ValidationError, ConflictError, PermissionDeniedError … Threads may
+    share a client.
+    """
+
+    def __init__(
+        self,
+        address: str = "http://127.0.0.1:8080",
+        key: str | None = None,
+        *,
+        timeout_seconds: float = 30.0,
+        attempts: int = 4,
+        backoff_seconds: float = 0.2,
+    ) -> None:
+        self._attempts, self._backoff_seconds = attempts, backoff_seconds
+        self._transport = Transport(address.rstrip("/"), key, timeout_seconds, attempts, backoff_seconds)
+
+    def close(self) -> None:
+        """Close the connections; closing twice is fine."""
+        self._transport.close()
+
+    # ------------------------------------------------------------------ any operation
+
+    def call(self, name: str, **arguments: Any) -> JsonObject:
+        """Carry out any operation by its name; what is None is not said."""
+        found: JsonObject = json.loads(self._answer(name, arguments))
+        return found
+
+    def _call(self, name: str, output: type[Made], arguments: Mapping[str, Any]) -> Made:
+        return output.model_validate_json(self._answer(name, arguments))
+
+    def _answer(self, name: str, arguments: Mapping[str, Any]) -> str:
+        said = {key: value for key, value in arguments.items() if value is not None}
+        once = not operation_named(name).read_only
+        return self._transport.send("POST", f"/v1/operations/{quote(name)}", said, once=once)
+
+    # ------------------------------------------------------------------ before and after a task
+
+    def retrieve(
+        self, task: str, agent: str, user_id: str | None = None, top_k: int | None = None, **further: Any
+    ) -> Retrieved:
+        """The few memories worth knowing for this task; `prompt` is the text for a language model."""
+        given = {"task": task, "agent": agent, "user_id": user_id, "top_k": top_k, **further}
+        return self._call("retrieve", Retrieved, given)
+
+    def learn(self, agent: str, task: str, outcome: str | bool, strategy_used: str, **further: Any) -> LearnedFrom:
+        """Remember how a task went, and what that teaches once it happened often enough."""
+        given = {"agent": agent, "task": task, "outcome": outcome, "strategy_used": strategy_used, **further}
+        return self._call("learn", LearnedFrom, given)
+
+    def recommend(
+        self, task: str, agent: str, among: Sequence[str] | None = None, project_id: str | None = None
+    ) -> Recommended:
+        """Which strategy to use for a task, with the evidence."""
+        given = {"task": task, "agent": agent, "among": among, "project_id": project_id}
+        return self._call("recommend", Recommended, given)
+
+    def add_preference(self, user_id: str, category: str, preference: str, **further: Any) -> PreferenceKept:
+        """Remember how a user wants things done."""
+        given = {"user_id": user_id, "category": category, "preference": preference, **further}
+        return self._call("add_preference", PreferenceKept, given)
+
+    def add_knowledge(self, agent: str, domain: str, fact: str, **further: Any) -> KnowledgeKept:
+        """Remember a fact, if the agent may learn in this domain."""
+        return self._call("add_knowledge", KnowledgeKept, {"agent": agent, "domain": domain, "fact": fact, **further})
+
+    def stats(self, agent: str | None = None, project_id: str | None = None) -> Stats:
+        """How many memories of each kind there are."""
+        return self._call("stats", Stats, {"agent": agent, "project_id": project_id})
+
+    # ------------------------------------------------------------------ general memories
+
+    def remember(self, content: str | Mapping[str, Any], **further: Any) -> MemoryKept:
+        """Remember something: a note, a decision, a solution, a piece of a conversation."""
+        return self._call("create_memory", MemoryKept, {"content": content, **further})
+
+    def get(self, memory_id: str, **further: Any) -> MemoryKept:
+        """A memory by its id, with the version that an update can insist on."""
+        return self._call("get_memory", MemoryKept, {"memory_id": memory_id, **further})
+
+    def update(self, memory_id: str, *, expected_version: int | None = None, **changes: Any) -> MemoryKept:
+        """Change a memory; with `expected_version`, a ConflictError if somebody else did since."""
+        given = {"memory_id": memory_id, "expected_version": expected_version, **changes}
+        return self._call("update_memory", MemoryKept, given)
+
+    def delete(self, memory_id: str, **further: Any) -> bool:
+        """Delete a memory, softly unless `hard=True`; says whether there was one."""
+        return bool(self.call("delete_memory", memory_id=memory_id, **further)["deleted"])
+
+    def list(self, *, limit: int | None = None, cursor: str | None = None, **further: Any) -> MemoryPage:
+        """A page of memories; `next_cursor` continues behind it."""
+        return self._call("list_memories", MemoryPage, {"limit": limit, "cursor": cursor, **further})
+
+    def search(self, query: str, *, limit: int | None = None, mode: str | None = None, **further: Any) -> Hits:
+        """The memories that answer a question, each with the reasons for its score."""
+        return self._call("search_memories", Hits, {"query": query, "limit": limit, "mode": mode, **further})
+
+    def context(self, activity: str = "", **further: Any) -> Context:
+        """What matters now for an activity, these files and this branch."""
+        return self._call("get_context", Context, {"activity": activity, **further})
+
+    # ------------------------------------------------------------------ sessions and changes
+
+    def create_session(self, name: str = "", **further: Any) -> SessionOpen:
+        """Open a session, which memories and agent states can belong to."""
+        return self._call("create_session", SessionOpen, {"name": name, **further})
+
+    def end_session(self, session_id: str, summary: str | None = None, archive: bool | None = None) -> SessionOpen:
+        """End a session, with a summary."""
+        given = {"session_id": session_id, "summary": summary, "archive": archive}
+        return self._call("end_session", SessionOpen, given)
+
+    def events(self, project_id: str | None = None, since: str | None = None) -> Iterator[MemoryEvent]:
+        """What happens to memories from now on, or since the event with this id, for as long as it is asked for.
+
+        A connection that breaks is made again, from where it broke.
+        """
+        params = {} if project_id is None else {"project_id": project_id}
+        failures = 0
+        while True:
+            try:
+                for event_id, data in self._blocks(params, since):
+                    since, failures = event_id or since, 0
+                    if data:
+                        yield _event(json.loads(data), event_id)
+            except ServiceUnreachable:
+                failures += 1
+                if failures > self._attempts:
+                    raise
+            time.sleep(self._backoff_seconds * 2**failures)
+
+    def _blocks(self, params: Mapping[str, str], since: str | None) -> Iterator[tuple[str, str]]:
+        headers = {} if since is None else {"Last-Event-ID": since}
+        event_id, data = "", ""
+        for line in self._transport.lines("/v1/events", headers, params):
+            name, _, value = line.partition(": ")
+            if name == "id":
+                event_id = value
+            elif name == "data":
+                data += value
+            elif not line:
+                yield event_id, data
+                data = ""
+
+
+def _event(said: JsonObject, event_id: str) -> MemoryEvent:
+    """The event; its id is the one to go on behind."""
+    return MemoryEvent(**{**said, "timestamp": datetime.fromisoformat(said["timestamp"]), "id": event_id})

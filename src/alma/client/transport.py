@@ -1,0 +1,99 @@
+"""The transport: sends a request, again where that does no harm and may help, and reads the answer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from alma.client.errors import ServiceUnreachable, error_from
+from alma.clock import new_id
+from alma.errors import ALMAError, MissingDependencyError
+from alma.model.fields import JsonObject
+from alma.retrying import Failure, retry_after_seconds, until_answered
+
+try:
+    import httpx
+except ImportError as exc:
+    raise MissingDependencyError("httpx", "server") from exc
+
+_PASSING = frozenset({429, 502, 503, 504})
+
+
+class Transport:
+    """A connection pool to one service, safe to share between threads."""
+
+    def __init__(
+        self, address: str, key: str | None, timeout_seconds: float, attempts: int, backoff_seconds: float
+    ) -> None:
+        headers = {} if key is None else {"Authorization": f"Bearer {key}"}
+        self._http = httpx.Client(base_url=address, headers=headers, timeout=timeout_seconds)
+        self._address = address
+        self._attempts = attempts
+        self._backoff_seconds = backoff_seconds
+
+    def close(self) -> None:
+        self._http.close()
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None = None,
+        *,
+        once: bool = False,
+        headers: Mapping[str, str] | None = None,
+    ) -> str:
+        """The text of the answer; with `once`, the request bears a key under which it is carried out one time."""
+        said = dict(headers or {})
+        if once:
+            said.setdefault("Idempotency-Key", new_id())
+
+        def attempt() -> str | Failure:
+            try:
+                answer = self._http.request(method, path, json=body, headers=said)
+            except httpx.TransportError as exc:
+                return Failure(self._unreachable(exc), may_pass=True, cause=exc)
+            return _read(answer)
+
+        try:
+            return until_answered(attempt, self._attempts, self._backoff_seconds, ServiceUnreachable)
+        except ServiceUnreachable as exc:
+            if isinstance(exc.__cause__, ALMAError):
+                # It was reached, and said every time what is wrong.
+                raise exc.__cause__ from None
+            raise
+
+    def lines(self, path: str, headers: Mapping[str, str], params: Mapping[str, str]) -> Iterator[str]:
+        """The lines of an answer that goes on, until it ends."""
+        # The service says that it is still there, so silence means that it is not.
+        patience = httpx.Timeout(10.0, read=60.0)
+        try:
+            with self._http.stream("GET", path, headers=dict(headers), params=dict(params), timeout=patience) as answer:
+                if answer.status_code != httpx.codes.OK:
+                    answer.read()
+                    raise error_from(answer.status_code, _parsed(answer))
+                yield from answer.iter_lines()
+        except httpx.TransportError as exc:
+            raise ServiceUnreachable(self._unreachable(exc)) from exc
+
+    def _unreachable(self, exc: Exception) -> str:
+        return f"the service at {self._address} did not answer: {str(exc) or type(exc).__name__}"
+
+
+def _read(answer: httpx.Response) -> str | Failure:
+    if answer.is_success:
+        return answer.text
+    error = error_from(answer.status_code, _parsed(answer))
+    wait = retry_after_seconds(answer.headers.get("retry-after"))
+    if answer.status_code in _PASSING or wait is not None:
+        return Failure(str(error), may_pass=True, retry_after=wait, cause=error)
+    raise error
+
+
+def _parsed(answer: httpx.Response) -> JsonObject | None:
+    try:
+        found: JsonObject = json.loads(answer.content)
+    except ValueError:
+        return None
+    return found

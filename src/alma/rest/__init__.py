@@ -1,0 +1,1 @@
+"""The REST service: every operation over HTTP, for programs that bring a key."""

@@ -1,0 +1,309 @@
+"""The server: puts the service together and runs it until it is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import signal
+import socket
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from dataclasses import replace
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from alma.errors import ALMAError, ConfigurationError, MissingDependencyError
+
+try:
+    import httptools  # noqa: F401 - needed below, and told of here
+    import prometheus_client  # noqa: F401
+    import uvicorn
+    from fastapi import FastAPI
+    from starlette.applications import Starlette
+    from starlette.exceptions import HTTPException
+    from starlette.requests import Request
+    from starlette.responses import HTMLResponse, Response
+    from starlette.routing import Match
+    from starlette.types import ASGIApp, Receive, Scope, Send
+except ImportError as exc:
+    raise MissingDependencyError((exc.name or "fastapi").partition(".")[0], "server") from exc
+
+from alma import __version__
+from alma.core import ALMA, DEFAULT_PROJECT
+from alma.model.fields import JsonObject
+from alma.rest.answers import HttpError, json_response
+from alma.rest.gate import ROUTE, Gate
+from alma.rest.openapi import document
+from alma.rest.options import ServiceOptions
+from alma.rest.pages import CONTENT_POLICY, page
+from alma.rest.protocol import Protocol
+from alma.rest.routes import Route, routes
+from alma.rest.service import Service
+from alma.rest.upkeep import save_memory, trim_when_idle
+
+MCP_PATH = "/mcp"
+DEFAULT_CONFIG = Path(".alma/config.yaml")
+Announce = Callable[[str, ServiceOptions], None]
+
+
+def create_app(alma: ALMA, options: ServiceOptions | None = None, **settings: Any) -> FastAPI:
+    """The service as an ASGI application; `settings` are those of `ServiceOptions`.
+
+    Whoever made the memory closes it, after the application has ended.
+    """
+    chosen = replace(options or ServiceOptions(), **settings)
+    service = Service(alma, chosen)
+    mcp = _mcp_app(alma) if chosen.mcp else None
+    app = FastAPI(
+        title="ALMA",
+        version=__version__,
+        openapi_url=None,
+        docs_url=None,
+        redoc_url=None,
+        lifespan=_lifespan(service, mcp),
+    )
+    known = tuple(routes())
+    _add_operations(app, service, known)
+    _add_pages(app, known)
+    _add_errors(app, service)
+    if mcp is not None:
+        app.add_middleware(_Fork, mcp=mcp)
+    app.add_middleware(Gate, options=chosen, keys=service.keys, metrics=service.metrics)
+    app.state.service = service
+    return app
+
+
+def serve(
+    config: str | Path | None = None,
+    store: str | None = None,
+    project_id: str | None = None,
+    *,
+    announce: Announce | None = None,
+    **settings: Any,
+) -> None:
+    """Run the service on a configured memory, or on a store, until SIGINT or SIGTERM.
+
+    Without either, `.alma/config.yaml` is used where it exists, and an SQLite file beside it otherwise. `announce` is
+    called with the address when the service answers.
+    """
+    options = ServiceOptions(**settings)
+    save_memory()
+    with listening(options) as sock:
+        memory = _opened(config, store, project_id)
+        with memory:
+            alma = memory if project_id is None else memory.for_project(project_id)
+            server_on(sock, alma, options, announce).run(sockets=[sock])
+
+
+def server_on(
+    sock: socket.socket, alma: ALMA, options: ServiceOptions, announce: Announce | None = None
+) -> uvicorn.Server:
+    """A server of an open memory at a listening socket: `run(sockets=[sock])` serves until `should_exit` is set."""
+    app = create_app(alma, options)
+    config = uvicorn.Config(
+        app,
+        loop="asyncio",
+        http=Protocol,
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        # Whoever says on whose behalf it calls could claim to be anybody.
+        proxy_headers=False,
+        timeout_graceful_shutdown=int(options.shutdown_seconds),
+    )
+    port = sock.getsockname()[1]
+    address = f"http://{_bracketed(options.host)}:{port}"
+    told = None if announce is None else lambda: announce(address, replace(options, port=port))
+    return _Server(config, app.state.service, told)
+
+
+@contextmanager
+def listening(options: ServiceOptions) -> Iterator[socket.socket]:
+    """A socket at the address of the options, or an error that says how to choose another."""
+    try:
+        family, kind, protocol, _, where = socket.getaddrinfo(
+            options.host, options.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        sock = socket.socket(family, kind, protocol)
+    except OSError as exc:
+        raise ConfigurationError(f"the host {options.host!r} cannot be listened at: {exc.strerror or exc}") from exc
+    with sock:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            sock.bind(where)
+            sock.listen(1024)
+        except OSError as exc:
+            raise ConfigurationError(_why_not(options, exc)) from exc
+        yield sock
+
+
+def _why_not(options: ServiceOptions, exc: OSError) -> str:
+    if exc.errno == errno.EADDRINUSE:
+        other = options.port + 1 if options.port < 65535 else 8081
+        return (
+            f"port {options.port} on {options.host} is taken: stop what listens there, or choose another port, "
+            f"for example  --port {other}  (make run PORT={other})"
+        )
+    return f"nothing can listen at {options.host} port {options.port}: {exc.strerror or exc}"
+
+
+def _opened(config: str | Path | None, store: str | None, project_id: str | None) -> ALMA:
+    if config is not None and store is not None:
+        raise ConfigurationError("give a configuration or a store, not both")
+    if store is None and (config is not None or DEFAULT_CONFIG.is_file()):
+        return ALMA.from_config(config or DEFAULT_CONFIG)
+    return ALMA.quickstart(store, project_id or DEFAULT_PROJECT)
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+class _Server(uvicorn.Server):
+    """Ends streams first when it is told to stop, and then returns instead of dying of the signal."""
+
+    def __init__(self, config: uvicorn.Config, service: Service, started: Callable[[], None] | None) -> None:
+        super().__init__(config)
+        self._service = service
+        self._when_started = started
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started and self._when_started is not None:
+            self._when_started()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._service.close()
+        await super().shutdown(sockets)
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = {each: signal.signal(each, self.handle_exit) for each in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for each, handler in before.items():
+                signal.signal(each, handler)
+
+
+# ---------------------------------------------------------------------- what the application is made of
+
+
+def _add_operations(app: FastAPI, service: Service, known: Sequence[Route]) -> None:
+    _add_refusals(app, known)
+    for route in known:
+        app.add_route(route.path, service.endpoint(route), methods=[route.method], include_in_schema=False)
+    app.add_route("/v1/events", service.events, methods=["GET"])
+    app.add_route("/health", service.health, methods=["GET"])
+    app.add_route("/ready", service.ready, methods=["GET"])
+    app.add_route("/metrics", service.show_metrics, methods=["GET"])
+
+
+def _add_refusals(app: FastAPI, known: Sequence[Route]) -> None:
+    """An address that is written out is not taken for the id of something: /v1/memories/search is no memory."""
+    for path in {route.path for route in known if "/memories/" in route.path and not route.in_path}:
+        allowed = sorted(route.method for route in known if route.path == path)
+
+        async def refuse(request: Request, path: str = path, allowed: list[str] = allowed) -> Response:
+            raise _not_allowed(path, request.method, allowed)
+
+        app.add_route(path, refuse, methods=sorted({"GET", "PATCH", "DELETE"} - set(allowed)))
+
+
+def _add_pages(app: FastAPI, known: Sequence[Route]) -> None:
+    @cache
+    def described() -> JsonObject:
+        return document(known)
+
+    async def openapi(request: Request) -> Response:
+        request.scope[ROUTE] = "/openapi.json"
+        return json_response(described())
+
+    async def docs(request: Request) -> Response:
+        request.scope[ROUTE] = "/docs"
+        address = f"{request.url.scheme}://{request.url.netloc}"
+        return HTMLResponse(page(known, address), headers={"Content-Security-Policy": CONTENT_POLICY})
+
+    app.add_route("/openapi.json", openapi, methods=["GET"])
+    app.add_route("/docs", docs, methods=["GET"])
+    app.openapi = described  # type: ignore[method-assign]
+
+
+def _add_errors(app: FastAPI, service: Service) -> None:
+    async def not_served(request: Request, exc: Exception) -> Response:
+        return await service.failed(request, _http_error(app, request, exc))
+
+    app.add_exception_handler(HTTPException, not_served)
+    app.add_exception_handler(HttpError, service.failed)
+    app.add_exception_handler(ALMAError, service.failed)
+
+
+def _http_error(app: FastAPI, request: Request, exc: Exception) -> HttpError:
+    status = exc.status_code if isinstance(exc, HTTPException) else 500
+    path = request.url.path
+    if status == 404:
+        return HttpError(404, f"there is nothing at {path[:200]}: /docs and /openapi.json say what there is")
+    if status == 405:
+        return _not_allowed(path[:200], request.method, sorted(_methods_at(app, request)))
+    return HttpError(status, str(getattr(exc, "detail", exc)))
+
+
+def _not_allowed(path: str, method: str, allowed: Sequence[str]) -> HttpError:
+    known = ", ".join(allowed)
+    return HttpError(405, f"{path} takes {known}, not {method}", headers={"Allow": known})
+
+
+def _methods_at(app: FastAPI, request: Request) -> set[str]:
+    matching = [route for route in app.router.routes if route.matches(request.scope)[0] is not Match.NONE]
+    known = [route for route in matching if getattr(route.endpoint, "__name__", "") != "refuse"]  # type: ignore[attr-defined]
+    literal = [route for route in known if route.path == request.url.path]  # type: ignore[attr-defined]
+    return {method for route in literal or known for method in route.methods or ()}  # type: ignore[attr-defined]
+
+
+def _lifespan(service: Service, mcp: Starlette | None) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
+    @asynccontextmanager
+    async def alive(_: FastAPI) -> AsyncIterator[None]:
+        upkeep = asyncio.create_task(trim_when_idle(lambda: service.metrics.count))
+        try:
+            if mcp is None:
+                yield
+            else:
+                async with mcp.router.lifespan_context(mcp):
+                    yield
+        finally:
+            upkeep.cancel()
+            service.close()
+
+    return alive
+
+
+def _mcp_app(alma: ALMA) -> Starlette | None:
+    """The MCP server on the same memory, where this installation has one."""
+    if find_spec("alma.mcp") is None:
+        return None
+    made: Starlette | None = getattr(import_module("alma.mcp.http"), "asgi_app", lambda _: None)(alma)
+    return made
+
+
+class _Fork:
+    """Hands what is for the MCP server to it."""
+
+    def __init__(self, app: ASGIApp, mcp: ASGIApp) -> None:
+        self._app = app
+        self._mcp = mcp
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["path"].rstrip("/") == MCP_PATH:
+            scope[ROUTE] = MCP_PATH
+            await self._mcp(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)

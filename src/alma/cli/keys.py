@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from importlib import import_module
 from typing import Annotated, Any
 
 import typer
 
 from alma import clock
+from alma.access.keys import ApiKeys
 from alma.bootstrap import open_as_it_is, open_existing
 from alma.cli.lazy import application, examples
 from alma.cli.places import Config, Store, place_of
 from alma.cli.shown import AsJson, say, show_json, show_table
-from alma.storage.base import StorageBackend
 
 app = application("Create, list and revoke the API keys of the REST service.")
 _COLUMNS = ("id", "name", "prefix", "rights", "limited_to", "status", "created_at", "expires_at", "last_used_at")
@@ -40,7 +39,7 @@ def create(
     """Make a key; its text is shown this once, and kept as a hash."""
     expires_at = None if days is None else clock.now() + timedelta(days=days)
     with open_as_it_is(*place_of(config, store)) as storage:
-        key, text = _keys_of(storage).create(
+        key, text = ApiKeys(storage).create(
             name, right, user_id=user, project_id=project, agent=agent, expires_at=expires_at
         )
     if as_json:
@@ -53,7 +52,7 @@ def create(
 def list_keys(config: Config = None, store: Store = None, as_json: AsJson = False) -> None:
     """Every key there ever was, the newest first; never its text."""
     with open_existing(*place_of(config, store)) as storage:
-        rows = [_row(key) for key in _keys_of(storage).list_all()]
+        rows = [_row(key) for key in ApiKeys(storage).list_all()]
     if rows or as_json:
         show_table(_COLUMNS, rows, as_json)
     else:
@@ -69,15 +68,11 @@ def revoke(
 ) -> None:
     """Let a key open nothing any more; a second time changes nothing."""
     with open_existing(*place_of(config, store)) as storage:
-        ended = _keys_of(storage).revoke(key)
+        ended = ApiKeys(storage).revoke(key)
     if as_json:
         show_json(_row(ended))
         return
     say(f"{ended.name} ({ended.id}) opens nothing any more")
-
-
-def _keys_of(storage: StorageBackend) -> Any:
-    return import_module("alma.access.keys").ApiKeys(storage)
 
 
 def _row(key: Any) -> dict[str, object]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Annotated
 
 import typer
@@ -25,8 +24,8 @@ def serve(
     allowed_origin: Annotated[
         list[str] | None, typer.Option(metavar="URL", help="A web page that may call it; may be repeated.")
     ] = None,
-    requests_per_second: Annotated[float, typer.Option(help="How often one caller may ask, on average.")] = 200,
-    burst: Annotated[int, typer.Option(help="How often one caller may ask at once.")] = 400,
+    requests_per_second: Annotated[float, typer.Option(help="How often one caller may ask, on average.")] = 1000,
+    burst: Annotated[int, typer.Option(help="How often one caller may ask at once.")] = 2000,
     threads: Annotated[int, typer.Option(help="How many requests are worked on at a time.")] = 8,
     mcp: Annotated[bool, typer.Option(help="Serve MCP over HTTP at /mcp, too, or not.")] = True,
     config: Config = None,
@@ -38,9 +37,10 @@ def serve(
     It answers on this machine alone unless it is told otherwise. Make keys for it with  alma keys create.
     """
     from alma.cli.shown import say
+    from alma.rest.greeting import greeting
+    from alma.rest.server import serve as start
 
-    greeting = import_module("alma.rest.greeting").greeting
-    import_module("alma.rest.server").serve(
+    start(
         config_of(config, store),
         store,
         project,
@@ -64,7 +64,9 @@ def mcp_server(context: typer.Context) -> None:
     `alma mcp -h` lists them.
     """
     # The command line hands over before it comes here, unless it was asked for help.
-    import_module("alma.mcp.server").main(context.args)
+    from alma.mcp.server import main
+
+    main(context.args)
 
 
 serving = single(serve, "alma serve", "alma serve --port 8081 --require-key --store .alma/alma.db")

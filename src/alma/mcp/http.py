@@ -9,7 +9,6 @@ import socket
 import sys
 from collections.abc import Awaitable, Callable
 from functools import cached_property
-from importlib import import_module
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +22,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
+from alma.access.keys import ApiKeys
 from alma.errors import ALMAError, ConfigurationError
 from alma.mcp.server import DEFAULT_TOKENS, Options
 from alma.mcp.service import FAILURE, GRANT, Service
@@ -129,11 +129,7 @@ class Keys:
 
     def check_that_there_are_some(self) -> None:
         """Refuse to listen to a network without any way to tell who asks."""
-        try:
-            exist = self._keys.any_exist()
-        except ModuleNotFoundError as exc:
-            raise ConfigurationError("only loopback addresses can be listened at: there are no keys here") from exc
-        if not exist:
+        if not self._keys.any_exist():
             raise ConfigurationError(
                 "whoever reaches another address than loopback needs a key, and there is none: "
                 "make one with  alma keys create, or listen at 127.0.0.1"
@@ -159,7 +155,7 @@ class Keys:
         token = _bearer(Request(scope))
         if token is None and not self._required and self._may_be_anybody(scope):
             return None
-        grant = None if token is None else self._verified(token)
+        grant = None if token is None else self._keys.verify(token)
         if grant is None:
             return _unauthenticated()
         scope[GRANT] = grant
@@ -168,25 +164,15 @@ class Keys:
     def _may_be_anybody(self, scope: Any) -> bool:
         """Whether the store has no keys; as soon as it has one, they are asked for on loopback as well."""
         try:
-            exist: bool = self._keys.any_exist()
-        except ModuleNotFoundError:
-            return True
+            return not self._keys.any_exist()
         except ALMAError as exc:
             # Nobody knows whether a key is needed: the request may go on, and all that its calls get is the reason.
             scope[FAILURE] = exc
             return True
-        return not exist
-
-    def _verified(self, token: str) -> Grant | None:
-        try:
-            grant: Grant | None = self._keys.verify(token)
-        except ModuleNotFoundError:
-            return None
-        return grant
 
     @cached_property
-    def _keys(self) -> Any:
-        return import_module("alma.access.keys").ApiKeys(self._service.opened.alma().storage)
+    def _keys(self) -> ApiKeys:
+        return ApiKeys(self._service.opened.alma().storage)
 
 
 def is_loopback(host: str) -> bool:

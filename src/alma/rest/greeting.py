@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
-
 from alma.rest.options import ServiceOptions
 
 
@@ -16,7 +14,7 @@ def greeting(address: str, options: ServiceOptions, has_mcp: bool = True) -> str
         f"  for people   {address}/docs",
         f"  OpenAPI      {address}/openapi.json",
     ]
-    if has_mcp and options.mcp and find_spec("alma.mcp") is not None:
+    if has_mcp and options.mcp:
         lines += [
             f"  MCP          {address}/mcp",
             "               for example  claude mcp add --transport http alma " + f"{address}/mcp",

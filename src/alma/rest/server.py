@@ -11,8 +11,6 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from dataclasses import replace
 from functools import cache
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +32,7 @@ except ImportError as exc:
 
 from alma import __version__
 from alma.core import ALMA, DEFAULT_PROJECT
+from alma.mcp.http import asgi_app
 from alma.model.fields import JsonObject
 from alma.rest.answers import HttpError, json_response
 from alma.rest.gate import ROUTE, Gate
@@ -43,7 +42,8 @@ from alma.rest.pages import CONTENT_POLICY, page
 from alma.rest.protocol import Protocol
 from alma.rest.routes import Route, routes
 from alma.rest.service import Service
-from alma.rest.upkeep import save_memory, trim_when_idle
+from alma.rest.upkeep import trim_when_idle
+from alma.returning import share_heaps
 
 MCP_PATH = "/mcp"
 DEFAULT_CONFIG = Path(".alma/config.yaml")
@@ -57,7 +57,7 @@ def create_app(alma: ALMA, options: ServiceOptions | None = None, **settings: An
     """
     chosen = replace(options or ServiceOptions(), **settings)
     service = Service(alma, chosen)
-    mcp = _mcp_app(alma) if chosen.mcp else None
+    mcp = asgi_app(alma) if chosen.mcp else None
     app = FastAPI(
         title="ALMA",
         version=__version__,
@@ -91,7 +91,7 @@ def serve(
     called with the address when the service answers.
     """
     options = ServiceOptions(**settings)
-    save_memory()
+    share_heaps()
     with listening(options) as sock:
         memory = _opened(config, store, project_id)
         with memory:
@@ -284,14 +284,6 @@ def _lifespan(service: Service, mcp: Starlette | None) -> Callable[[FastAPI], Ab
             service.close()
 
     return alive
-
-
-def _mcp_app(alma: ALMA) -> Starlette | None:
-    """The MCP server on the same memory, where this installation has one."""
-    if find_spec("alma.mcp") is None:
-        return None
-    made: Starlette | None = getattr(import_module("alma.mcp.http"), "asgi_app", lambda _: None)(alma)
-    return made
 
 
 class _Fork:

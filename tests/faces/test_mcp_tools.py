@@ -73,7 +73,7 @@ def refusal(options: Options, name: str, **arguments: Any) -> str:
 
 
 def test_the_small_set_has_the_documented_tools_and_at_most_ten() -> None:
-    tools = {tool.name: tool for tool in Toolbox("small").tools()}
+    tools = {tool.name: tool for tool in Toolbox("small").tools}
     assert len(tools) <= 10
     for name, documented in SEVEN.items():
         required, _, optional = documented.partition("|")
@@ -83,7 +83,7 @@ def test_the_small_set_has_the_documented_tools_and_at_most_ten() -> None:
 
 
 def test_the_full_set_offers_every_operation_once_and_the_layered_tools_by_their_names() -> None:
-    full = [tool.name for tool in Toolbox("full").tools()]
+    full = [tool.name for tool in Toolbox("full").tools]
     assert len(full) == len(set(full))
     assert set(full) >= LAYERED
     box = Toolbox("full")
@@ -92,11 +92,11 @@ def test_the_full_set_offers_every_operation_once_and_the_layered_tools_by_their
 
 
 def test_the_small_set_is_part_of_the_full_one() -> None:
-    assert {tool.name for tool in Toolbox("small").tools()} <= {tool.name for tool in Toolbox("full").tools()}
+    assert {tool.name for tool in Toolbox("small").tools} <= {tool.name for tool in Toolbox("full").tools}
 
 
 def test_tools_say_what_they_do_to_the_memory() -> None:
-    for tool in Toolbox("full").tools():
+    for tool in Toolbox("full").tools:
         assert tool.annotations is not None
         assert tool.annotations.title
         assert tool.annotations.open_world_hint is False
@@ -110,7 +110,7 @@ def test_tools_say_what_they_do_to_the_memory() -> None:
 
 
 def test_schemas_are_valid_and_take_the_examples() -> None:
-    for tool in Toolbox("full").tools():
+    for tool in Toolbox("full").tools:
         jsonschema.Draft202012Validator.check_schema(tool.input_schema)
         assert tool.output_schema is not None
         jsonschema.Draft202012Validator.check_schema(tool.output_schema)
@@ -119,7 +119,7 @@ def test_schemas_are_valid_and_take_the_examples() -> None:
 
 
 def test_the_small_set_costs_a_client_little() -> None:
-    told = [f"{tool.name}{tool.description}{json.dumps(tool.input_schema)}" for tool in Toolbox("small").tools()]
+    told = [f"{tool.name}{tool.description}{json.dumps(tool.input_schema)}" for tool in Toolbox("small").tools]
     assert sum(map(count_tokens, told)) < 5_000
 
 

@@ -16,7 +16,7 @@ from alma.rest.routes import routes
 def faces_of() -> dict[str, set[Face]]:
     """For every operation the faces that really offer it."""
     known = {**DOCUMENTED, **BESIDES}
-    tools = {known.get(tool.name, tool.name) for tool in Toolbox("full").tools()}
+    tools = {known.get(tool.name, tool.name) for tool in Toolbox("full").tools}
     found = {
         Face.CLI: {each.name for each in offered()},
         Face.MCP: tools,

@@ -83,7 +83,7 @@ class Service(Closing):
     # ------------------------------------------------------------------ tools
 
     async def _list_tools(self, context: Context, asked: object) -> types.ListToolsResult:
-        return await self._in_thread(lambda: types.ListToolsResult(tools=self.toolbox.tools()))
+        return await self._in_thread(lambda: types.ListToolsResult(tools=self.toolbox.tools))
 
     async def _call_tool(self, context: Context, asked: types.CallToolRequestParams) -> types.CallToolResult:
         work = Work(context)

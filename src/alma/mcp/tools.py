@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
@@ -84,8 +85,9 @@ class Toolbox:
             raise NotFoundError("tool", name)
         return self._operations[name]
 
+    @cached_property
     def tools(self) -> list[Tool]:
-        """Every tool as clients are told of it."""
+        """Every tool as clients are told of it; the library asks for them with every call."""
         return [*(described(name, operation) for name, operation in self._operations.items()), CONTINUE]
 
 

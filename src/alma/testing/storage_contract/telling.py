@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from alma.model.governance import Attribution, Setting
-from alma.model.learning import Heuristic
+from alma.model.governance import Attribution
+from alma.model.learning import Heuristic, UserPreference
 from alma.model.scope import Scope
 from alma.storage.base import StorageBackend, Transaction
 from alma.storage.changes import Change
@@ -65,7 +65,7 @@ class TellingContract:
 
         def note(tx: Transaction) -> None:
             seen.append([action for action, _, _ in tx.acts or ()])
-            tx.save(Setting(key=f"note {len(seen)}", value="x"))
+            tx.save(UserPreference(id=f"note {len(seen)}", user_id="ana", category="notes", preference="x"))
 
         with storage.along(note):
             storage.save_many([make.a_heuristic(id="h1"), make.a_heuristic(id="h2")])
@@ -74,7 +74,7 @@ class TellingContract:
             storage.delete(Heuristic, ["h1"], SHOP)
         storage.delete(Heuristic, ["h2"], SHOP)
         assert seen == [["create"], ["delete"]]
-        assert len(storage.get_many(Setting, ["note 1", "note 2", "note 3"], Scope.everywhere())) == 2
+        assert len(storage.get_many(UserPreference, ["note 1", "note 2", "note 3"], Scope.everywhere())) == 2
 
     def test_what_fails_along_takes_the_change_with_it(self, storage: StorageBackend) -> None:
         def fail(_: Transaction) -> None:

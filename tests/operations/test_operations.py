@@ -170,3 +170,16 @@ def test_an_update_can_insist_on_a_version(memory: ALMA) -> None:
         .perform(caller, {"memory_id": made.memory.id, "expected_version": changed.version})
         .deleted
     )
+
+
+def test_a_limited_key_is_not_told_how_many_preferences_others_have(memory: ALMA) -> None:
+    memory.add_user_preference("eve", "style", "tabs, not spaces")
+
+    def counted(grant: Grant) -> int:
+        counts = operation_named("stats").perform(Caller(memory, grant), {}).counts
+        assert counts["total_count"] >= counts["preferences_count"]
+        return int(counts["preferences_count"])
+
+    assert counted(OWNER) >= 1
+    assert counted(Grant(project_id="far")) == counted(Grant(project_id="far", user_id="nobody")) == 0
+    assert counted(Grant(project_id="far", user_id="eve")) == 1

@@ -499,6 +499,12 @@ def stats(caller: Caller, asked: StatsOf) -> Stats:
     alive = And(Compare("is_active", "eq", True), Compare("is_archived", "eq", False))
     general = memory.storage.count(Memory, caller.scope(asked.project_id, agent=asked.agent), alive)
     counts = {**memory.get_stats(agent), "memories_count": general}
+    if caller.grant.is_limited:
+        # Preferences are all users', and how many others have is nothing a limited key is told.
+        user = caller.user()
+        own = 0 if user is None else memory.storage.count(UserPreference, Scope(user_id=user))
+        counts["total_count"] += own - counts["preferences_count"]
+        counts["preferences_count"] = own
     return Stats(project_id=memory.project_id, agent=agent, counts=counts)
 
 

@@ -525,9 +525,7 @@ class Health(Output):
 @operation(_GROUP, Right.READ, takes_long=True, example={})
 def memory_health(caller: Caller, asked: HealthOf) -> Health:
     """Say how fresh, trusted and distinct the memories of a project are, and what to do about it."""
-    report = MemoryHealthMonitor(caller.store.storage).report(
-        Scope(project_id=caller.memory(asked.project_id).project_id)
-    )
+    report = MemoryHealthMonitor(caller.store.storage).report(caller.project_scope(asked.project_id))
     return Health(
         healthy=report.is_healthy,
         total=report.total,

@@ -174,6 +174,8 @@ class ALMA(Closing):
         """The memory of another project in the same store; it is open for as long as this one is."""
         if project_id == self.project_id:
             return self
+        # Made before it is shared: a journal of the other's own would be closed by nobody.
+        _ = self.journal
         other = copy.copy(self)
         other.project_id = checked_name("alma", "project_id", project_id)
         other._lent = True

@@ -16,14 +16,8 @@ from alma.errors import ConfigurationError, ValidationError
 from alma.rest.limits import RateLimit
 from alma.rest.options import ServiceOptions
 from alma.rest.server import listening, serve
-from tests.faces.rest import client_of, key_for, memory_at, served
+from tests.faces.rest import client_of, key_for, served
 from tests.support.clock import Clock
-
-
-@pytest.fixture
-def alma(tmp_path: Path) -> Iterator[ALMA]:
-    with memory_at(tmp_path / "alma.db") as memory:
-        yield memory
 
 
 def code_of(answer: httpx.Response) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -14,14 +13,8 @@ from alma.client import AsyncClient, Client, ServiceError, ServiceUnreachable
 from alma.errors import ConflictError, NotFoundError, PermissionDeniedError, ValidationError
 from alma.model.learning import Outcome
 from alma.model.memory import Memory
-from tests.faces.rest import key_for, memory_at, served
+from tests.faces.rest import key_for, served
 from tests.support.http_server import Received, Reply, ScriptedServer
-
-
-@pytest.fixture
-def alma(tmp_path: Path) -> Iterator[ALMA]:
-    with memory_at(tmp_path / "alma.db") as memory:
-        yield memory
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -15,20 +14,9 @@ import pytest
 from alma import ALMA
 from alma.access import ApiKeys
 from alma.model.governance import Attribution
-from tests.faces.rest import all_at_once, client_of, key_for, memory_at, on_both_stores, place_of, served
+from tests.faces.rest import all_at_once, client_of, key_for, memory_at, on_both_stores, served
 
 Event = dict[str, Any]
-
-
-@pytest.fixture
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    return place_of(request, tmp_path)
-
-
-@pytest.fixture
-def alma(place: str) -> Iterator[ALMA]:
-    with memory_at(place) as memory:
-        yield memory
 
 
 @contextmanager

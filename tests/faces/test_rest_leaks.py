@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -13,7 +12,7 @@ import pytest
 
 from alma import ALMA
 from alma.rest.routes import Route, routes
-from tests.faces.rest import client_of, key_for, memory_at, place_of, served
+from tests.faces.rest import client_of, key_for, served
 
 Json = dict[str, Any]
 # Asked about with the other's names and ids, in every place where an operation takes one.
@@ -52,17 +51,6 @@ PAIRS: tuple[tuple[str, Json, Json], ...] = (
         {"project_id": "shop", "agent": "quagga-agent"},
     ),
 )
-
-
-@pytest.fixture
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    return place_of(request, tmp_path)
-
-
-@pytest.fixture
-def alma(place: str) -> Iterator[ALMA]:
-    with memory_at(place) as memory:
-        yield memory
 
 
 @pytest.mark.parametrize(

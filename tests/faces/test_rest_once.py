@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import timedelta
-from pathlib import Path
 
 import httpx
 import pytest
@@ -20,26 +18,13 @@ from tests.faces.rest import (
     all_at_once,
     client_of,
     key_for,
-    memory_at,
     on_both_stores,
-    place_of,
     served,
     server_process,
 )
 
 EVERYWHERE = Scope.everywhere()
 BODY = {"agent": "helena", "task": "test the form", "outcome": "success", "strategy_used": "wait"}
-
-
-@pytest.fixture
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    return place_of(request, tmp_path)
-
-
-@pytest.fixture
-def alma(place: str) -> Iterator[ALMA]:
-    with memory_at(place) as memory:
-        yield memory
 
 
 def outcomes(alma: ALMA) -> int:

@@ -16,20 +16,9 @@ from alma.operations import OPERATIONS
 from alma.operations.base import Face
 from alma.rest.answers import CODES
 from alma.rest.routes import routes
-from tests.faces.rest import client_of, memory_at, on_both_stores, place_of, served
+from tests.faces.rest import client_of, memory_at, on_both_stores, served
 
 Json = dict[str, Any]
-
-
-@pytest.fixture
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    return place_of(request, tmp_path)
-
-
-@pytest.fixture
-def alma(place: str) -> Iterator[ALMA]:
-    with memory_at(place) as memory:
-        yield memory
 
 
 @pytest.fixture

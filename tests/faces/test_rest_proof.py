@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import signal
 import socket
@@ -23,15 +24,10 @@ from hypothesis import strategies as st
 from alma import ALMA
 from alma.model.learning import Outcome
 from alma.model.scope import Scope
-from tests.faces.rest import all_at_once, client_of, memory_at, on_both_stores, place_of, served, server_process
+from tests.faces.rest import all_at_once, client_of, memory_at, on_both_stores, served, server_process
 
 EVERYWHERE = Scope.everywhere()
 BODY = {"agent": "helena", "task": "test the form", "outcome": "success", "strategy_used": "wait"}
-
-
-@pytest.fixture
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    return place_of(request, tmp_path)
 
 
 @pytest.fixture(scope="module")
@@ -100,13 +96,22 @@ def sent_raw(address: str, data: bytes) -> bytes:
         connection.settimeout(10)
         try:
             connection.sendall(data)
-            connection.shutdown(socket.SHUT_WR)
+            _say_no_more(connection)
             received = b""
             while piece := connection.recv(65536):
                 received += piece
         except ConnectionError:
             return b""
         return received
+
+
+def _say_no_more(connection: socket.socket) -> None:
+    try:
+        connection.shutdown(socket.SHUT_WR)
+    except OSError as exc:
+        # The other side has closed it already, and what it said before can still be read.
+        if exc.errno != errno.ENOTCONN:
+            raise
 
 
 # fmt: off
@@ -137,7 +142,8 @@ def test_garbage_on_the_wire_is_refused_and_harms_nobody(address: str) -> None:
 def test_an_endless_head_is_cut_off(address: str) -> None:
     head = b"GET /health HTTP/1.1\r\nHost: localhost\r\n" + b"X-A: " + b"a" * 1_000_000
     # What was not read is in the way of the answer, which may be lost with the connection.
-    assert sent_raw(address, head)[:40] == b"" or b"400" in sent_raw(address, head)[:40]
+    answer = sent_raw(address, head)[:40]
+    assert answer == b"" or b"400" in answer
     assert b"invalid_request" in sent_raw(address, b"GET /" + b"a" * 70_000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n")
 
 

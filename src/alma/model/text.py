@@ -21,6 +21,7 @@ _PLAIN = bytes(
 _SHORT = 1_000
 # So many short texts fit into the processor's cache, and into memory that is there already.
 _TOGETHER = 256
+# So few texts hardly have enough new words to be worth a look.
 _FEW = 16
 # Scripts written without spaces; their words are found by pairs of neighbouring characters.
 _UNSPACED = re.compile(

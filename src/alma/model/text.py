@@ -12,12 +12,11 @@ LONGEST_TERM = 64
 INDEXED_CHARACTERS = 100_000
 _MOST_STEMS = 100_000
 
-# Stands between texts that are cut at once; Python takes it for a kind of white space.
-_BETWEEN = "\x1e"
 # ASCII, without case, and spaces for whatever else is neither letter nor digit.
-_PLAIN = bytes(
-    ord(chr(i).lower()) if i < 128 and (chr(i).isalnum() or chr(i) == _BETWEEN) else ord(" ") for i in range(256)
-)
+_PLAIN = bytes(ord(chr(i).lower()) if i < 128 and chr(i).isalnum() else ord(" ") for i in range(256))
+# Stands between texts that are cut at once, as a word of its own that none of them has.
+_BETWEEN = "\x01"
+_PLAIN_TOGETHER = bytes(i if chr(i) == _BETWEEN else plain for i, plain in enumerate(_PLAIN))
 _SHORT = 1_000
 # So many short texts fit into the processor's cache, and into memory that is there already.
 _TOGETHER = 256
@@ -70,13 +69,13 @@ def spaced_terms_of(texts: Sequence[str | None]) -> list[str]:
 
 def _cut_together(texts: Sequence[str | None]) -> list[str]:
     plain = [text if text and len(text) <= _SHORT and text.isascii() and _BETWEEN not in text else "" for text in texts]
-    whole = _without_punctuation(_BETWEEN.join(plain))
+    words = _without_punctuation(f" {_BETWEEN} ".join(plain), _PLAIN_TOGETHER).split()
     if len(texts) > _FEW:
-        _stems.learn(whole.split())
-    cut = whole.split(_BETWEEN)
+        _stems.learn(words)
+    cut = " ".join(map(_stem_of, words)).split(_BETWEEN)
     return [
-        " ".join(map(_stem_of, words.split())) if short else spaced_terms(text) if text else ""
-        for text, short, words in zip(texts, plain, cut, strict=False)
+        terms.strip() if short else spaced_terms(text) if text else ""
+        for text, short, terms in zip(texts, plain, cut, strict=True)
     ]
 
 
@@ -105,10 +104,10 @@ def _words(text: str) -> list[str]:
     return [piece for word in words for piece in _split(word)]
 
 
-def _without_punctuation(text: str) -> str:
+def _without_punctuation(text: str, table: bytes = _PLAIN) -> str:
     """ASCII in lower case, with spaces for what stands between its words."""
     plain = _without_apostrophes(text.lower()) if "'" in text else text
-    return plain.encode("ascii").translate(_PLAIN).decode("ascii")
+    return plain.encode("ascii").translate(table).decode("ascii")
 
 
 def _without_apostrophes(text: str) -> str:

@@ -63,6 +63,17 @@ _POSTGRES_DECODERS: dict[FieldType, Encoder] = {
 }
 
 
+def _spelled(moments: Sequence[Any], others: tuple[Sequence[Any], Sequence[Any]] | None) -> list[str | None]:
+    """Moments as texts; where another column has the same ones, as most records are born at the time of their first
+    use, its texts are taken."""
+    if others is None:
+        return [None if moment is None else timestamp_text(moment) for moment in moments]
+    return [
+        text if moment is other else None if moment is None else timestamp_text(moment)
+        for moment, other, text in zip(moments, *others, strict=True)
+    ]
+
+
 class Dialect:
     """How one database spells SQL and values; shared by all transactions of a store."""
 
@@ -138,8 +149,12 @@ class KindStatements:
     def _encoded(self, records: Sequence[Record]) -> list[Sequence[Any]]:
         """Column by column, which takes less than record by record."""
         columns: list[Sequence[Any]] = list(zip(*map(self._values_of, records), strict=True))
+        spelled: tuple[Sequence[Any], Sequence[Any]] | None = None
         for i, encode, empty in self._encoders if columns else ():
-            if empty is None:
+            if encode is timestamp_text:
+                spelled = columns[i], _spelled(columns[i], spelled)
+                columns[i] = spelled[1]
+            elif empty is None:
                 columns[i] = [None if value is None else encode(value) for value in columns[i]]
             else:
                 # Most metadata is empty, and saying so takes no call.

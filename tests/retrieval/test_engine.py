@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import multiprocessing
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
@@ -224,6 +224,18 @@ def test_a_time_in_the_question_prefers_what_happened_then(engine: RetrievalEngi
     found = engine.retrieve("Which deployment failed last week?", "helena", "shop", now=today)
     assert ids(found.memories)[0] == then.id
     assert "time" in found.explanation_of(then.id).terms
+
+
+def test_yesterday_is_the_day_where_the_question_is_asked(engine: RetrievalEngine, remember: Remember) -> None:
+    in_tokyo = datetime(2024, 6, 19, 8, tzinfo=timezone(timedelta(hours=9)))
+    remember(make.a_memory(id="m", content="the deployment failed", event_time=in_tokyo - timedelta(hours=10)))
+
+    def gained(asked: datetime) -> float:
+        found = engine.retrieve("Which deployment failed yesterday?", "helena", "shop", now=asked)
+        return found.explanation_of("m").terms["time"]
+
+    # In London it is still the day before, and what was told today may have been yesterday.
+    assert gained(in_tokyo) == pytest.approx(2 * gained(in_tokyo.astimezone(UTC)))
 
 
 def test_an_event_that_memory_knows_bounds_the_time(engine: RetrievalEngine, remember: Remember) -> None:

@@ -16,9 +16,11 @@ from alma.embeddings.mock import MockEmbedder
 from alma.errors import ConfigurationError, EmbeddingError, IndexUnavailable, ScopeViolationError, ValidationError
 from alma.model.learning import Heuristic
 from alma.model.memory import Memory
-from alma.model.scope import MemoryScope
+from alma.model.query import EVERYTHING
+from alma.model.scope import MemoryScope, Scope
 from alma.retrieval.engine import RetrievalEngine
 from alma.retrieval.scoring import ScoringWeights
+from alma.retrieval.searching import Mode
 from alma.retrieval.writing import MemoryWriter
 from alma.storage.base import StorageBackend
 from alma.testing import builders as make
@@ -307,6 +309,38 @@ def test_why_not_names_the_stage(engine: RetrievalEngine, remember: Remember) ->
     unknown = found.why_not("nobody")
     assert unknown is not None
     assert unknown.stage == "scope"
+
+
+def test_why_not_tells_nothing_of_what_the_agent_may_not_see(engine: RetrievalEngine, remember: Remember) -> None:
+    mine, private, elsewhere = remember(
+        make.a_memory(content="the login form has two fields", user_id="ana"),
+        make.a_memory(content="the login form is ugly", user_id="ben", is_private=True),
+        make.a_memory(content="the login form of the bank", user_id="ben", project_id="bank"),
+    )
+    remember(make.a_memory(content="the login form was blue", user_id="ana", is_archived=True, id="old"))
+    engine.storage.save_many(
+        [make.a_relationship(mine, private), make.a_relationship(mine, elsewhere, relationship_type="supersedes")]
+    )
+    found = engine.retrieve("What is the login form like?", "helena", "shop", user_id="ana")
+    assert ids(found.memories) == [mine.id]
+    for hidden in (private.id, elsewhere.id, "nobody"):
+        assert str(found.why_not(hidden)) == f"scope: there is no memory {hidden!r} that this agent may see"
+    assert str(found.why_not("old")) == "scope: it is deleted, archived, expired or of another layer"
+    owners = engine.retrieve("What is the color of the sky?", "helena", "shop", user_id="ben")
+    assert "no memory" not in str(owners.why_not(private.id))
+
+
+@pytest.mark.parametrize(("mode", "stage"), [("keyword", "words"), ("semantic", "similarity")])
+def test_why_not_names_the_stage_of_a_search_one_way_alone(
+    engine: RetrievalEngine, remember: Remember, mode: Mode, stage: str
+) -> None:
+    near, far = remember(make.a_memory(content="the login form"), make.a_memory(content="lunch at noon"))
+    found = engine.search("login form", [(Scope(project_id="shop"), EVERYTHING)], 1, mode=mode)
+    assert ids(found.memories) == [near.id]
+    dropped = found.why_not(far.id)
+    assert dropped is not None
+    assert dropped.stage == stage
+    assert str(found.why_not("nobody")).startswith("scope: there is no memory")
 
 
 # ---------------------------------------------------------------------- the cache

@@ -13,6 +13,7 @@ from alma.model.slice import Dropped, Explanation, MemorySlice
 from alma.model.text import query_terms
 from alma.model.vector import Vector
 from alma.retrieval import order
+from alma.retrieval.absent import Absent
 from alma.retrieval.candidates import Candidate, Pool, Standing, by_target
 from alma.retrieval.order import Statement
 from alma.retrieval.recent import newest
@@ -70,19 +71,8 @@ class Ranking:
             agent=request.agent,
             degraded=degraded,
             explanations={ranked.key: _explanation(ranked) for ranked in everything},
-            _why_not=self._why_not,
+            _why_not=Absent(self.storage, self.targets, request, dropped=self.dropped),
         )
-
-    def _why_not(self, record_id: str) -> Dropped:
-        if record_id in self.dropped:
-            return self.dropped[record_id]
-        for target in self.targets:
-            if self.storage.get(target.cls, record_id, target.scope) is None:
-                continue
-            if self.storage.find(target.cls, target.scope, And(target.where, In("id", [record_id]))):
-                return Dropped("candidates", "others resemble the task more, by meaning and by words")
-            return Dropped("scope", "it is deleted, archived, expired, private or of another layer")
-        return Dropped("scope", f"there is no memory {record_id!r} that this agent may see")
 
 
 def _explanation(ranked: Ranked) -> Explanation:

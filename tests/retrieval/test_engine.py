@@ -408,6 +408,16 @@ class BrokenEmbedder(EmbeddingProvider):
         raise EmbeddingError("the service does not answer")
 
 
+class RamblingEmbedder(BrokenEmbedder):
+    """A provider whose service answers something else."""
+
+    def __init__(self, answer: Any) -> None:
+        self.answer = answer
+
+    def encode(self, text: str) -> Any:
+        return self.answer
+
+
 class BrokenIndex:
     """An index that cannot be reached."""
 
@@ -424,6 +434,18 @@ def test_without_embeddings_words_find_and_the_slice_says_so(store: StorageBacke
     assert ids(found.heuristics) == [lesson.id]
     assert "is down" in found.degraded
     assert not engine.retrieve(QUESTION, "helena", "shop").from_cache
+    engine.close()
+
+
+@pytest.mark.parametrize("answer", [None, [], [1.0, 2.0], [float("nan")] * 384, "no", [[0.0]] * 384])
+def test_an_embedder_that_gives_no_fitting_vector_is_done_without(
+    store: StorageBackend, remember: Remember, answer: Any
+) -> None:
+    lesson = remember(make.a_heuristic(condition="testing a login form"))
+    engine = RetrievalEngine(store, RamblingEmbedder(answer))
+    found = engine.retrieve(QUESTION, "helena", "shop")
+    assert ids(found.heuristics) == [lesson.id]
+    assert "all-MiniLM-L6-v2 is down" in found.degraded
     engine.close()
 
 

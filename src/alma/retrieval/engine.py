@@ -13,7 +13,7 @@ from alma import clock
 from alma.cache.base import CacheBackend, NullCache
 from alma.cache.local import RetrievalCache
 from alma.embeddings.base import EmbeddingProvider
-from alma.errors import ConfigurationError, ProviderError, ScopeViolationError, ValidationError
+from alma.errors import ConfigurationError, EmbeddingError, ProviderError, ScopeViolationError, ValidationError
 from alma.model.fields import check_timestamp
 from alma.model.memory import Memory
 from alma.model.query import Predicate
@@ -182,7 +182,10 @@ class RetrievalEngine:
 
     def _embedded(self, query: str) -> tuple[Vector | None, list[str]]:
         try:
-            return self.embedder.encode(query), []
+            vector = Vector(self.embedder.encode(query))
+            if len(vector) != self.storage.embedding_dim:
+                raise EmbeddingError(f"it gave {len(vector)} numbers instead of {self.storage.embedding_dim}")
+            return vector, []
         except Exception as exc:  # noqa: BLE001 - whatever a provider does, an agent must be able to go on
             _log.warning("the query was not embedded", extra={"error": str(exc)})
             return None, [f"the embedding provider {self.embedder.model} is down ({exc})"]

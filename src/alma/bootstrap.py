@@ -417,10 +417,14 @@ def open_migrator(store: str, schema: str = "public") -> Iterator[Migrator]:
     if store.startswith(_FILE_SCHEME):
         raise ConfigurationError("a folder of JSON files has no schema to migrate")
     path = _existing(_sqlite_path(store))
+    from alma.storage.sql.sqlite_connections import our_error
     from alma.storage.sql.sqlite_migrations import SQLiteMigrator
 
     with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
-        yield SQLiteMigrator(path, connection)
+        try:
+            yield SQLiteMigrator(path, connection)
+        except sqlite3.Error as exc:
+            raise our_error(path, exc) from exc
 
 
 def partition_tables(

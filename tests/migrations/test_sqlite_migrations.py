@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from alma.bootstrap import open_migrator
 from alma.errors import MigrationError, StorageError, ValidationError
 from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome, UserPreference
 from alma.model.scope import Scope
@@ -292,6 +293,11 @@ def test_a_file_that_is_no_database_is_an_error_and_stays(path: Path) -> None:
     with pytest.raises(StorageError, match="not a database"):
         SQLiteStorage(path)
     assert path.read_text().startswith("these are my notes")
+    with (
+        pytest.raises(StorageError, match="is no SQLite database, or a damaged one"),
+        open_migrator(str(path)) as migrator,
+    ):
+        migrator.status()
 
 
 def test_vacuum_does_not_separate_words_from_their_records(path: Path) -> None:

@@ -135,6 +135,21 @@ class FindingContract:
         assert storage.get_many(Heuristic, "h1", SHOP) == [heuristic]
         assert storage.delete(Heuristic, "h1", SHOP) == 1
 
+    def test_words_of_scripts_without_spaces_are_found_whatever_stands_beside_them(
+        self, storage: StorageBackend
+    ) -> None:
+        texts = {"ja": "子猫が好きです", "zh": "我每天喝茶", "ko": "집에서 회의를 했습니다", "th": "อากาศร้อน"}
+        storage.save_many([make.a_memory(id=key, content=text) for key, text in texts.items()])
+        for question, found in {
+            "猫": "ja",
+            "好き": "ja",
+            "茶": "zh",
+            "집": "ko",
+            "회의는": "ko",
+            "อากาศ": "th",
+        }.items():
+            assert [key for key, _ in storage.matching_ids(Memory, question, SHOP)] == [found], question
+
     def test_unknown_names_and_wrong_values_are_refused(self, storage: StorageBackend) -> None:
         refused: list[dict[str, Any]] = [
             {"where": Compare("nope", "eq", 1)},

@@ -485,6 +485,7 @@ def test_a_model_of_another_length_is_refused_with_the_fix(store: StorageBackend
         ({"kinds": "memory"}, "retrieve.kinds must be a list"),
         ({"kinds": ["session"]}, "retrieve.kinds must be among"),
         ({"now": "yesterday"}, "retrieve.now"),
+        ({"scope": "helena"}, "retrieve.scope must be a MemoryScope"),
     ],
 )
 def test_bad_input_gets_one_sentence(engine: RetrievalEngine, call: dict[str, Any], words: str) -> None:

@@ -224,6 +224,8 @@ class RetrievalEngine:
 def _readable(agent: str, scope: MemoryScope | None, include_shared: bool) -> tuple[str, ...]:
     if scope is None:
         return (agent,)
+    if not isinstance(scope, MemoryScope):
+        raise ScopeViolationError("retrieve", "scope", scope, "must be a MemoryScope")
     if scope.agent_name != agent:
         raise ScopeViolationError("retrieve", "scope", scope.agent_name, f"must be the scope of the agent {agent!r}")
     return tuple(scope.get_readable_agents()) if include_shared else (agent,)

@@ -37,11 +37,15 @@ IN_MEMORY = "memory://"
 _FORMS = "a file (alma.db), sqlite:///path, file:///folder, postgresql://user:password@host/database or memory://"
 
 
-def open_storage(store: str, embedding_dim: int = 384, **options: Any) -> StorageBackend:
+def open_storage(store: str | os.PathLike[str], embedding_dim: int = 384, **options: Any) -> StorageBackend:
     """The store behind a path or URL: an SQLite file, `file://` a folder of JSON, `postgresql://` a database.
 
     `memory://` is a new store that lasts as long as the object.
     """
+    if not isinstance(store, str):
+        if not isinstance(store, os.PathLike):
+            raise ConfigurationError(f"the store must be named, not be {store!r}: {_FORMS}")
+        store = os.fspath(store)
     if store == IN_MEMORY:
         from alma.storage.in_memory import InMemoryStorage
 

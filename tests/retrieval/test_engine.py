@@ -343,6 +343,33 @@ def test_why_not_names_the_stage_of_a_search_one_way_alone(
     assert str(found.why_not("nobody")).startswith("scope: there is no memory")
 
 
+def test_a_user_carries_standing_instructions_from_project_to_project(
+    engine: RetrievalEngine, remember: Remember
+) -> None:
+    standing = {"memory_type": "instruction", "layer_global": True, "project_id": None}
+    mine = remember(make.a_memory(content="always answer in German", **standing))
+    remember(make.a_memory(content="always answer in French", user_id="ben", **standing))
+    here = remember(make.a_memory(content="never deploy on a Friday", memory_type="instruction"))
+    for question in ("water the plants", "Should I answer in German?"):
+        found = engine.retrieve(question, "helena", "shop", user_id="ana")
+        assert set(ids(found.instructions)) == {mine.id, here.id}
+        assert found.memories == ()
+    assert ids(engine.retrieve("water the plants", "helena", "shop").instructions) == [here.id]
+
+
+def test_of_many_standing_instructions_the_fitting_one_is_handed_over(
+    engine: RetrievalEngine, remember: Remember
+) -> None:
+    old = datetime(2024, 1, 1, tzinfo=UTC)
+    fitting = remember(
+        make.a_memory(content="login forms are tested on a phone", memory_type="instruction", created_at=old)
+    )
+    remember(*(make.a_memory(content=f"rule number {i}", memory_type="instruction") for i in range(15)))
+    found = engine.retrieve("How is a login form tested?", "helena", "shop")
+    assert found.instructions[0].id == fitting.id
+    assert len(found.instructions) == 10
+
+
 # ---------------------------------------------------------------------- the cache
 
 
@@ -455,6 +482,19 @@ def test_without_anything_to_search_by_the_newest_are_given(store: StorageBacken
     found = engine.retrieve(QUESTION, "helena", "shop")
     assert ids(found.heuristics) == [lesson.id]
     assert "newest" in found.degraded
+    engine.close()
+
+
+def test_what_comes_by_rule_comes_once_with_the_newest_as_well(store: StorageBackend, remember: Remember) -> None:
+    rule = remember(make.a_memory(content="never on a Friday", memory_type="instruction", layer_global=True))
+    likes = remember(*(make.a_preference(preference=f"number {i}") for i in range(3)))
+    note = remember(make.a_memory(content="lunch is at noon"))
+    engine = RetrievalEngine(store, BrokenEmbedder())
+    found = engine.retrieve("xyzzy", "helena", "shop", user_id="ana", top_k=1)
+    assert ids(found.instructions) == [rule.id]
+    assert set(ids(found.preferences)) == set(ids(likes))
+    assert ids(found.memories) == [note.id]
+    assert {each.id for each in found.explain()} == {str(record.key) for record in found}
     engine.close()
 
 

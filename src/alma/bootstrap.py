@@ -37,11 +37,15 @@ IN_MEMORY = "memory://"
 _FORMS = "a file (alma.db), sqlite:///path, file:///folder, postgresql://user:password@host/database or memory://"
 
 
-def open_storage(store: str, embedding_dim: int = 384, **options: Any) -> StorageBackend:
+def open_storage(store: str | os.PathLike[str], embedding_dim: int = 384, **options: Any) -> StorageBackend:
     """The store behind a path or URL: an SQLite file, `file://` a folder of JSON, `postgresql://` a database.
 
     `memory://` is a new store that lasts as long as the object.
     """
+    if not isinstance(store, str):
+        if not isinstance(store, os.PathLike):
+            raise ConfigurationError(f"the store must be named, not be {store!r}: {_FORMS}")
+        store = os.fspath(store)
     if store == IN_MEMORY:
         from alma.storage.in_memory import InMemoryStorage
 
@@ -417,10 +421,14 @@ def open_migrator(store: str, schema: str = "public") -> Iterator[Migrator]:
     if store.startswith(_FILE_SCHEME):
         raise ConfigurationError("a folder of JSON files has no schema to migrate")
     path = _existing(_sqlite_path(store))
+    from alma.storage.sql.sqlite_connections import our_error
     from alma.storage.sql.sqlite_migrations import SQLiteMigrator
 
     with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
-        yield SQLiteMigrator(path, connection)
+        try:
+            yield SQLiteMigrator(path, connection)
+        except sqlite3.Error as exc:
+            raise our_error(path, exc) from exc
 
 
 def partition_tables(

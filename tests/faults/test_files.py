@@ -94,13 +94,14 @@ def test_a_file_that_is_torn_while_the_store_is_open_is_not_overwritten(tmp_path
         assert contents(tmp_path) == before
 
 
-def test_an_emptied_file_is_a_torn_file(tmp_path: Path) -> None:
+@pytest.mark.parametrize("left", [b"", b"\0" * 100, b"[" * 100_000, b'[{"id": "\xff"}]', b"{}"])
+def test_a_file_without_sense_is_a_torn_file(tmp_path: Path, left: bytes) -> None:
     with opened(files_address(tmp_path)) as store:
         prepare(store, a_heuristic("one"))
-        (tmp_path / "heuristics.json").write_bytes(b"")
+        (tmp_path / "heuristics.json").write_bytes(left)
         with pytest.raises(DamagedFileError):
             store.save(a_heuristic("two"))
-        assert (tmp_path / "heuristics.json").read_bytes() == b""
+        assert (tmp_path / "heuristics.json").read_bytes() == left
 
 
 def test_the_backup_of_a_torn_file_brings_everything_back(torn: Path) -> None:

@@ -278,3 +278,42 @@ def test_what_cannot_be_partitioned_is_refused(postgres_dsn: str) -> None:
         partition_tables(postgres_dsn, interval="week")
     with pytest.raises(ConfigurationError, match="PostgreSQL"):
         partition_tables("alma.db")
+
+
+# ---------------------------------------------------------------------- where the extension is
+
+
+def found_again(dsn: str, schema: str) -> bool:
+    with PostgreSQLStorage.from_dsn(dsn, embedding_dim=3, schema=schema) as store:
+        memory = make.a_memory(embedding=[1, 2, 3])
+        store.save(memory)
+        [hit] = store.search_vector(Memory, [1, 2, 3], EVERYWHERE)
+        return hit.record == memory and not store.notes
+
+
+def test_several_schemas_of_a_database_share_its_extension(
+    postgres_dsn: str, connection: psycopg.Connection[Any]
+) -> None:
+    assert found_again(postgres_dsn, "one")
+    assert found_again(postgres_dsn, "two")
+    connection.execute("DROP SCHEMA one CASCADE")
+    with PostgreSQLStorage.from_dsn(postgres_dsn, embedding_dim=3, schema="two") as store:
+        assert len(store.search_vector(Memory, [1, 2, 3], EVERYWHERE)) == 1
+
+
+def test_the_extension_may_be_in_a_schema_of_its_own(postgres_dsn: str, connection: psycopg.Connection[Any]) -> None:
+    connection.execute('CREATE SCHEMA "Our extensions"')
+    connection.execute('CREATE EXTENSION vector SCHEMA "Our extensions"')
+    assert found_again(postgres_dsn, "public")
+    assert found_again(postgres_dsn, "agents")
+
+
+def test_a_database_without_a_public_schema_will_do(postgres_dsn: str, connection: psycopg.Connection[Any]) -> None:
+    connection.execute("DROP SCHEMA public CASCADE")
+    assert found_again(postgres_dsn, "agents")
+
+
+@pytest.mark.parametrize("schema", ["", "a\0b", "x" * 64, "é" * 32, None])
+def test_a_name_that_no_schema_can_have_is_refused(postgres_dsn: str, schema: Any) -> None:
+    with pytest.raises(ConfigurationError, match="schema"):
+        PostgreSQLStorage.from_dsn(postgres_dsn, schema=schema)

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from alma.bootstrap import open_migrator
 from alma.errors import MigrationError, StorageError, ValidationError
 from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome, UserPreference
 from alma.model.scope import Scope
@@ -195,6 +196,18 @@ def test_a_migration_killed_while_it_indexes_is_done_by_the_next_opener(path: Pa
     check_every_word_is_found(path, records)
 
 
+def test_parts_of_korean_words_are_found_in_an_older_store(path: Path, connection: sqlite3.Connection) -> None:
+    with SQLiteStorage(path) as store:
+        store.save(make.a_heuristic(id="h", condition="회의를 했습니다"))
+    connection.execute(f"DELETE FROM {HISTORY_TABLE} WHERE version = 19")
+    connection.execute("INSERT INTO heuristics_fts (heuristics_fts) VALUES ('delete-all')")
+    connection.execute("INSERT INTO heuristics_fts (rowid, condition) VALUES (1, '회의를 했습니다')")
+    with SQLiteStorage(path) as store:
+        assert [hit.record.id for hit in store.search_text(Heuristic, "회의", EVERYWHERE)] == ["h"]
+        store.update(Heuristic, "h", {"condition": "something else"}, EVERYWHERE)
+        assert store.search_text(Heuristic, "회의를", EVERYWHERE) == []
+
+
 def test_a_step_runs_once_after_all_the_sql(path: Path, connection: sqlite3.Connection) -> None:
     an_older_store(path, 5)
     again = Migration(9001, "again", "-- then: index_words\nCREATE TABLE later (x);\n")
@@ -292,6 +305,11 @@ def test_a_file_that_is_no_database_is_an_error_and_stays(path: Path) -> None:
     with pytest.raises(StorageError, match="not a database"):
         SQLiteStorage(path)
     assert path.read_text().startswith("these are my notes")
+    with (
+        pytest.raises(StorageError, match="is no SQLite database, or a damaged one"),
+        open_migrator(str(path)) as migrator,
+    ):
+        migrator.status()
 
 
 def test_vacuum_does_not_separate_words_from_their_records(path: Path) -> None:

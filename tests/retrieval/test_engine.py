@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import multiprocessing
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
@@ -16,9 +16,11 @@ from alma.embeddings.mock import MockEmbedder
 from alma.errors import ConfigurationError, EmbeddingError, IndexUnavailable, ScopeViolationError, ValidationError
 from alma.model.learning import Heuristic
 from alma.model.memory import Memory
-from alma.model.scope import MemoryScope
+from alma.model.query import EVERYTHING
+from alma.model.scope import MemoryScope, Scope
 from alma.retrieval.engine import RetrievalEngine
 from alma.retrieval.scoring import ScoringWeights
+from alma.retrieval.searching import Mode
 from alma.retrieval.writing import MemoryWriter
 from alma.storage.base import StorageBackend
 from alma.testing import builders as make
@@ -226,6 +228,18 @@ def test_a_time_in_the_question_prefers_what_happened_then(engine: RetrievalEngi
     assert "time" in found.explanation_of(then.id).terms
 
 
+def test_yesterday_is_the_day_where_the_question_is_asked(engine: RetrievalEngine, remember: Remember) -> None:
+    in_tokyo = datetime(2024, 6, 19, 8, tzinfo=timezone(timedelta(hours=9)))
+    remember(make.a_memory(id="m", content="the deployment failed", event_time=in_tokyo - timedelta(hours=10)))
+
+    def gained(asked: datetime) -> float:
+        found = engine.retrieve("Which deployment failed yesterday?", "helena", "shop", now=asked)
+        return found.explanation_of("m").terms["time"]
+
+    # In London it is still the day before, and what was told today may have been yesterday.
+    assert gained(in_tokyo) == pytest.approx(2 * gained(in_tokyo.astimezone(UTC)))
+
+
 def test_an_event_that_memory_knows_bounds_the_time(engine: RetrievalEngine, remember: Remember) -> None:
     release = datetime(2024, 3, 10, tzinfo=UTC)
     remember(make.a_memory(content="the big release went out", event_time=release))
@@ -297,6 +311,65 @@ def test_why_not_names_the_stage(engine: RetrievalEngine, remember: Remember) ->
     assert unknown.stage == "scope"
 
 
+def test_why_not_tells_nothing_of_what_the_agent_may_not_see(engine: RetrievalEngine, remember: Remember) -> None:
+    mine, private, elsewhere = remember(
+        make.a_memory(content="the login form has two fields", user_id="ana"),
+        make.a_memory(content="the login form is ugly", user_id="ben", is_private=True),
+        make.a_memory(content="the login form of the bank", user_id="ben", project_id="bank"),
+    )
+    remember(make.a_memory(content="the login form was blue", user_id="ana", is_archived=True, id="old"))
+    engine.storage.save_many(
+        [make.a_relationship(mine, private), make.a_relationship(mine, elsewhere, relationship_type="supersedes")]
+    )
+    found = engine.retrieve("What is the login form like?", "helena", "shop", user_id="ana")
+    assert ids(found.memories) == [mine.id]
+    for hidden in (private.id, elsewhere.id, "nobody"):
+        assert str(found.why_not(hidden)) == f"scope: there is no memory {hidden!r} that this agent may see"
+    assert str(found.why_not("old")) == "scope: it is deleted, archived, expired or of another layer"
+    owners = engine.retrieve("What is the color of the sky?", "helena", "shop", user_id="ben")
+    assert "no memory" not in str(owners.why_not(private.id))
+
+
+@pytest.mark.parametrize(("mode", "stage"), [("keyword", "words"), ("semantic", "similarity")])
+def test_why_not_names_the_stage_of_a_search_one_way_alone(
+    engine: RetrievalEngine, remember: Remember, mode: Mode, stage: str
+) -> None:
+    near, far = remember(make.a_memory(content="the login form"), make.a_memory(content="lunch at noon"))
+    found = engine.search("login form", [(Scope(project_id="shop"), EVERYTHING)], 1, mode=mode)
+    assert ids(found.memories) == [near.id]
+    dropped = found.why_not(far.id)
+    assert dropped is not None
+    assert dropped.stage == stage
+    assert str(found.why_not("nobody")).startswith("scope: there is no memory")
+
+
+def test_a_user_carries_standing_instructions_from_project_to_project(
+    engine: RetrievalEngine, remember: Remember
+) -> None:
+    standing = {"memory_type": "instruction", "layer_global": True, "project_id": None}
+    mine = remember(make.a_memory(content="always answer in German", **standing))
+    remember(make.a_memory(content="always answer in French", user_id="ben", **standing))
+    here = remember(make.a_memory(content="never deploy on a Friday", memory_type="instruction"))
+    for question in ("water the plants", "Should I answer in German?"):
+        found = engine.retrieve(question, "helena", "shop", user_id="ana")
+        assert set(ids(found.instructions)) == {mine.id, here.id}
+        assert found.memories == ()
+    assert ids(engine.retrieve("water the plants", "helena", "shop").instructions) == [here.id]
+
+
+def test_of_many_standing_instructions_the_fitting_one_is_handed_over(
+    engine: RetrievalEngine, remember: Remember
+) -> None:
+    old = datetime(2024, 1, 1, tzinfo=UTC)
+    fitting = remember(
+        make.a_memory(content="login forms are tested on a phone", memory_type="instruction", created_at=old)
+    )
+    remember(*(make.a_memory(content=f"rule number {i}", memory_type="instruction") for i in range(15)))
+    found = engine.retrieve("How is a login form tested?", "helena", "shop")
+    assert found.instructions[0].id == fitting.id
+    assert len(found.instructions) == 10
+
+
 # ---------------------------------------------------------------------- the cache
 
 
@@ -362,6 +435,16 @@ class BrokenEmbedder(EmbeddingProvider):
         raise EmbeddingError("the service does not answer")
 
 
+class RamblingEmbedder(BrokenEmbedder):
+    """A provider whose service answers something else."""
+
+    def __init__(self, answer: Any) -> None:
+        self.answer = answer
+
+    def encode(self, text: str) -> Any:
+        return self.answer
+
+
 class BrokenIndex:
     """An index that cannot be reached."""
 
@@ -381,12 +464,37 @@ def test_without_embeddings_words_find_and_the_slice_says_so(store: StorageBacke
     engine.close()
 
 
+@pytest.mark.parametrize("answer", [None, [], [1.0, 2.0], [float("nan")] * 384, "no", [[0.0]] * 384])
+def test_an_embedder_that_gives_no_fitting_vector_is_done_without(
+    store: StorageBackend, remember: Remember, answer: Any
+) -> None:
+    lesson = remember(make.a_heuristic(condition="testing a login form"))
+    engine = RetrievalEngine(store, RamblingEmbedder(answer))
+    found = engine.retrieve(QUESTION, "helena", "shop")
+    assert ids(found.heuristics) == [lesson.id]
+    assert "all-MiniLM-L6-v2 is down" in found.degraded
+    engine.close()
+
+
 def test_without_anything_to_search_by_the_newest_are_given(store: StorageBackend, remember: Remember) -> None:
     lesson = remember(make.a_heuristic(condition="watering the plants", strategy="on Mondays"))
     engine = RetrievalEngine(store, BrokenEmbedder())
     found = engine.retrieve(QUESTION, "helena", "shop")
     assert ids(found.heuristics) == [lesson.id]
     assert "newest" in found.degraded
+    engine.close()
+
+
+def test_what_comes_by_rule_comes_once_with_the_newest_as_well(store: StorageBackend, remember: Remember) -> None:
+    rule = remember(make.a_memory(content="never on a Friday", memory_type="instruction", layer_global=True))
+    likes = remember(*(make.a_preference(preference=f"number {i}") for i in range(3)))
+    note = remember(make.a_memory(content="lunch is at noon"))
+    engine = RetrievalEngine(store, BrokenEmbedder())
+    found = engine.retrieve("xyzzy", "helena", "shop", user_id="ana", top_k=1)
+    assert ids(found.instructions) == [rule.id]
+    assert set(ids(found.preferences)) == set(ids(likes))
+    assert ids(found.memories) == [note.id]
+    assert {each.id for each in found.explain()} == {str(record.key) for record in found}
     engine.close()
 
 
@@ -417,6 +525,7 @@ def test_a_model_of_another_length_is_refused_with_the_fix(store: StorageBackend
         ({"kinds": "memory"}, "retrieve.kinds must be a list"),
         ({"kinds": ["session"]}, "retrieve.kinds must be among"),
         ({"now": "yesterday"}, "retrieve.now"),
+        ({"scope": "helena"}, "retrieve.scope must be a MemoryScope"),
     ],
 )
 def test_bad_input_gets_one_sentence(engine: RetrievalEngine, call: dict[str, Any], words: str) -> None:

@@ -143,6 +143,14 @@ def test_a_service_that_does_not_answer_is_given_up(make: Make, server: Embeddin
         make(timeout_seconds=0.1, attempts=2).encode("a")
 
 
+def test_a_refusal_that_breaks_off_is_tried_again(make: Make, server: EmbeddingServer) -> None:
+    server.script.append(Reply(500, b"<html>", {"Content-Length": "1000"}))
+    assert len(make(attempts=2).encode("a")) == 1536
+    server.script.append(Reply(500, b"<html>", {"Content-Length": "1000"}))
+    with pytest.raises(EmbeddingError, match="answered 500"):
+        make(attempts=1).encode("a")
+
+
 def test_a_service_that_is_not_there_is_named() -> None:
     gone = OpenAIEmbedder(KEY, base_url="http://127.0.0.1:1/v1", attempts=2, backoff_seconds=0)
     with pytest.raises(EmbeddingError, match=r"cannot be reached at 127\.0\.0\.1:1: .*refused.*tried 2 times"):
@@ -177,7 +185,14 @@ def test_the_key_is_not_carried_to_another_host(make: Make, server: EmbeddingSer
 
 @pytest.mark.parametrize(
     "body",
-    [b"<html>", b"[]", b'{"data": []}', b'{"data": [{"index": 0}]}', b'{"data": [{"index": 7, "embedding": [1]}]}'],
+    [
+        b"<html>",
+        b"[" * 100_000,
+        b"[]",
+        b'{"data": []}',
+        b'{"data": [{"index": 0}]}',
+        b'{"data": [{"index": 7, "embedding": [1]}]}',
+    ],
 )
 def test_an_answer_that_is_none_is_an_error(make: Make, server: EmbeddingServer, body: bytes) -> None:
     server.script += [Reply(body=body)] * 2
@@ -185,7 +200,9 @@ def test_an_answer_that_is_none_is_an_error(make: Make, server: EmbeddingServer,
         make(attempts=2).encode("a")
 
 
-@pytest.mark.parametrize("numbers", [[0.0] * 1536, [float("nan")] * 1536, ["x"] * 1536])
+@pytest.mark.parametrize(
+    "numbers", [[0.0] * 1536, [float("nan")] * 1536, ["x"] * 1536, [1e200] * 1536, [10**400] * 1536]
+)
 def test_a_vector_without_a_direction_is_an_error(make: Make, server: EmbeddingServer, numbers: list[object]) -> None:
     server.script.append(Reply(body=json.dumps({"data": [{"index": 0, "embedding": numbers}]}).encode()))
     with pytest.raises(EmbeddingError, match="no list of embeddings"):

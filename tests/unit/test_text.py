@@ -31,7 +31,7 @@ def test_words_that_mean_the_same_have_the_same_term(one: str, other: str) -> No
     assert terms(one) == terms(other)
 
 
-@pytest.mark.parametrize("text", ["x1", "ipv6", "кошки", "ая", "日本", "4242"])
+@pytest.mark.parametrize("text", ["x1", "ipv6", "кошки", "ая", "日", "4242"])
 def test_a_word_with_digits_or_other_letters_is_left_alone(text: str) -> None:
     assert terms(text) == [text]
 
@@ -45,8 +45,18 @@ def test_a_negation_is_one_word() -> None:
     assert terms("don't") == ["dont"]
 
 
-def test_scripts_without_spaces_are_cut_into_pairs() -> None:
-    assert terms("日本語テスト") == ["日本", "本語", "語テ", "テス", "スト"]
+def test_scripts_without_spaces_are_cut_into_pairs_and_single_characters() -> None:
+    assert terms("日本語テスト") == ["日本", "本語", "語テ", "テス", "スト", *"日本語テスト"]
+    assert terms("회의를 猫") == ["회의", "의를", *"회의를", "猫"]
+
+
+def test_a_question_has_single_characters_only_where_they_stand_alone() -> None:
+    assert query_terms("日本語の猫") == ["日本", "本語", "語の", "の猫"]
+    assert query_terms("猫 집") == ["猫", "집"]
+
+
+def test_a_soft_hyphen_breaks_no_word() -> None:
+    assert terms("data\u00adbase") == terms("database")
 
 
 @given(st.text())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import example, given, settings
@@ -109,6 +110,55 @@ def test_at_the_end_of_a_long_month_a_month_earlier_is_the_end_of_a_short_one(
     phrase: str, start: str, end: str
 ) -> None:
     assert days(time_window(phrase, MONTH_END)) == (start, end)
+
+
+@pytest.mark.parametrize(
+    ("phrase", "start", "end"),
+    [
+        ("in June of last year", "2025-06-01", "2025-07-01"),
+        ("June last year", "2025-06-01", "2025-07-01"),
+        ("last year in June", "2025-06-01", "2025-07-01"),
+        ("since June two years ago", "2024-06-01", LATEST),
+        ("in the third quarter of 2025", "2025-07-01", "2025-10-01"),
+        ("in the first half of 2025", "2025-01-01", "2025-07-01"),
+        ("in the second half of the year", "2025-07-01", "2026-01-01"),
+        ("in 2025-03", "2025-03-01", "2025-04-01"),
+        ("the week before last", "2026-04-27", "2026-05-04"),
+        ("the month before last", "2026-03-01", "2026-04-01"),
+        ("the weekend before last", "2026-05-02", "2026-05-04"),
+        ("over the weekend", "2026-05-09", "2026-05-11"),
+        ("a fortnight ago", "2026-04-26", "2026-05-05"),
+        ("within the last hour", "2026-05-14", "2026-05-15"),
+        ("in the past day", "2026-05-13", "2026-05-15"),
+        ("from 3 to 5 May", "2026-05-03", "2026-05-06"),
+        ("between the 3rd and the 5th of May 2025", "2025-05-03", "2025-05-06"),
+        ("between Monday and Wednesday", "2026-05-11", "2026-05-14"),
+        ("from Thursday to Monday", "2026-05-07", "2026-05-12"),
+        ("from Saturday to Friday", "2026-05-02", "2026-05-09"),
+        ("around Christmas", "2025-12-24", "2025-12-27"),
+        ("on New Year's Eve", "2025-12-31", "2026-01-01"),
+        ("before Halloween", EARLIEST, "2025-10-31"),
+    ],
+)
+def test_people_name_a_time_in_many_ways(phrase: str, start: str, end: str) -> None:
+    assert days(time_window(f"what did we decide {phrase}?", THURSDAY)) == (start, end)
+
+
+def test_a_day_begins_where_the_question_is_asked() -> None:
+    in_tokyo = datetime(2026, 5, 14, 1, 30, tzinfo=ZoneInfo("Asia/Tokyo"))
+    window = time_window("what did we decide yesterday?", in_tokyo)
+    assert window is not None
+    assert window.start == datetime(2026, 5, 12, 15, tzinfo=UTC)
+    assert window.end == datetime(2026, 5, 13, 15, tzinfo=UTC)
+    # The clocks went forward in between.
+    in_berlin = datetime(2026, 3, 30, 9, tzinfo=ZoneInfo("Europe/Berlin"))
+    window = time_window("what did we decide last weekend?", in_berlin)
+    assert window is not None
+    assert window.end - window.start == timedelta(hours=47)
+
+
+def test_on_a_sunday_the_weekend_is_this_one() -> None:
+    assert days(time_window("over the weekend", SUNDAY)) == ("2026-05-16", "2026-05-18")
 
 
 def test_on_a_sunday_the_last_weekend_is_over() -> None:

@@ -70,7 +70,7 @@ class RemoteEmbedder(EmbeddingProvider):
             if numbered.keys() != set(range(count)):
                 raise ValueError(f"{len(numbered)} vectors for {count} texts")
             return [self._vector(numbered[i]) for i in range(count)]
-        except (KeyError, TypeError, ValueError, ValidationError) as exc:
+        except (KeyError, TypeError, ValueError, OverflowError, ValidationError) as exc:
             raise EmbeddingError(
                 f"{self._service.name} answered with something that is no list of embeddings: {exc}"
             ) from exc
@@ -81,7 +81,7 @@ class RemoteEmbedder(EmbeddingProvider):
                 f"{self._service.name} gave a vector of {len(numbers)} dimensions, not of {self._dimension}; "
                 f"set dimensions={len(numbers)} if that is what {self._model_name} gives"
             )
-        if not any(numbers) or not math.isfinite(sum(numbers)):
+        if not any(numbers) or not math.isfinite(math.fsum(number * number for number in numbers)):
             raise ValueError("a vector without a direction")
         return unit(numbers)
 

@@ -50,10 +50,10 @@ class Service:
             return _Answer(json.loads(self._send(body)))
         except urllib.error.HTTPError as exc:
             with exc:
-                return self._refusal(exc.code, exc.headers.get("Retry-After"), _quoted(exc.read()), exc)
+                return self._refusal(exc.code, exc.headers.get("Retry-After"), _words_of(exc), exc)
         except (OSError, http.client.HTTPException) as exc:
             return self._unreachable(exc)
-        except ValueError as exc:
+        except (ValueError, RecursionError) as exc:
             return Failure(f"{self.name} answered with something that is not JSON", True, cause=exc)
 
     def _send(self, body: Mapping[str, Any]) -> bytes:
@@ -106,11 +106,21 @@ def _no_redirects() -> Any:
     return NoRedirects()
 
 
+def _words_of(refusal: Any) -> str:
+    """What a service says besides its status; nothing where it broke off while it said so."""
+    import http.client
+
+    try:
+        return _quoted(refusal.read())
+    except (OSError, http.client.HTTPException):
+        return ""
+
+
 def _quoted(content: bytes) -> str:
     """The service's own words, short and on one line."""
     try:
         error = json.loads(content)["error"]
         said = " ".join(str(error[key]) for key in ("code", "message") if error.get(key))
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         said = content.decode(errors="replace")
     return " ".join(said.split())[:_LONGEST_QUOTE]

@@ -19,6 +19,8 @@ Direction = Literal["asc", "desc"]
 
 _OPERATORS: dict[str, Callable[[Any, Any], bool]] = {name: getattr(operator, name) for name in get_args(Operator)}
 _COLLECTIONS = (FieldType.TAGS, FieldType.STRINGS)
+# As deep as every database reads.
+_DEEPEST = 20
 _OPAQUE = (FieldType.JSON, FieldType.VECTOR, *_COLLECTIONS)
 
 
@@ -122,8 +124,13 @@ class Cursor:
         return cls(tuple(getattr(record, term.field) for term in order), record.key)
 
 
-def parsed(spec: RecordSpec, predicate: Predicate) -> Predicate:
-    """The predicate with every name known and every value of its field's type, or an error that says which is not."""
+def parsed(spec: RecordSpec, predicate: Predicate, depth: int = 0) -> Predicate:
+    """The predicate with every name known and every value of its field's type, or an error that says which is not.
+
+    What is nested for no reason, an And in an And or an Or in an Or, is written as one.
+    """
+    if depth > _DEEPEST:
+        raise ValidationError("predicate", None, predicate, f"must not be nested deeper than {_DEEPEST} levels")
     match predicate:
         case Compare(name, op, value):
             return Compare(name, op, _comparable(spec, name, op, value))
@@ -136,16 +143,31 @@ def parsed(spec: RecordSpec, predicate: Predicate) -> Predicate:
             return Has(name, _member(spec, name, value))
         case At(name, path, value):
             return At(name, _keys(spec, name, path), _scalar(spec, name, value))
-        case And(parts):
-            return And(*(parsed(spec, part) for part in parts))
-        case Or(parts):
-            return Or(*(parsed(spec, part) for part in parts))
+        case And():
+            return And(*(parsed(spec, part, depth + 1) for part in _flat(predicate)))
+        case Or():
+            return Or(*(parsed(spec, part, depth + 1) for part in _flat(predicate)))
     raise ValidationError("predicate", None, predicate, "must be Compare, In, Missing, Has, At, And or Or")
+
+
+def _flat(predicate: And | Or) -> list[Predicate]:
+    """The parts of a predicate and, in their place, those of parts of its own kind."""
+    found: list[Predicate] = []
+    waiting: list[Predicate] = [*reversed(predicate.parts)]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, And | Or) and type(part) is type(predicate):
+            waiting.extend(reversed(part.parts))
+        else:
+            found.append(part)
+    return found
 
 
 def parsed_order(spec: RecordSpec, order: Sequence[Order]) -> tuple[Order, ...]:
     """The order with every field known and sortable."""
     for term in order:
+        if not isinstance(term, Order):
+            raise ValidationError(spec.kind, "order", term, "must be a list of Order, for example [Order('id')]")
         field = _plain(spec, term.field)
         if field.type not in SORTABLE:
             raise ValidationError(spec.kind, term.field, term, f"cannot be sorted by, it is {field.type.value}")

@@ -22,14 +22,17 @@ _SHORT = 1_000
 _TOGETHER = 256
 # So few texts hardly have enough new words to be worth a look.
 _FEW = 16
-# Scripts written without spaces; their words are found by pairs of neighbouring characters.
+# Scripts written without spaces, and Korean, whose particles stand at the end of its words: they are found by pairs of
+# neighbouring characters.
 _UNSPACED = re.compile(
-    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]+"
+    "[\u0e00-\u0eff\u1000-\u11ff\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7ff\uf900-\ufaff"
+    "\U00020000-\U0003ffff]+"
 )
 # What stands behind an apostrophe is an ending or an auxiliary, and says nothing: Anna's, we'll, they're.
 _ENDING = re.compile(r"(?<=[^\W_])'(?:s|ll|re|ve|d|m)(?![^\W_])")
 _NEGATION = re.compile(r"(?<=n)'t(?![^\W_])")
-_APOSTROPHES = str.maketrans({"\u2019": "'", "\u02bc": "'", "\uff07": "'"})
+# A soft hyphen only says where a word may be broken.
+_APOSTROPHES = str.maketrans({"\u2019": "'", "\u02bc": "'", "\uff07": "'", "\u00ad": None})
 _LATIN_MARKS = re.compile("(?<=[a-z\u00df-\u024f\u1e00-\u1eff])[\u0300-\u036f]+")
 # Latin letters whose stroke or tie Unicode does not take for a mark.
 _LATIN_LETTERS = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ħ": "h", "ı": "i", "æ": "ae", "œ": "oe"})
@@ -50,15 +53,16 @@ STOP_WORDS = frozenset(_FUNCTION_WORDS.split())
 def terms(text: str) -> list[str]:
     """The words of a text in order: letters and digits, without case, width, accents and English endings.
 
-    A word longer than 64 characters counts in pieces. Only the first 100,000 characters count: beyond that a text is
-    kept but not searched by word.
+    Of scripts without spaces, every pair of neighbouring characters and every character. A word longer than 64
+    characters counts in pieces. Only the first 100,000 characters count: beyond that a text is kept but not searched by
+    word.
     """
     return spaced_terms(text).split()
 
 
 def spaced_terms(text: str) -> str:
     """The terms of a text with spaces between them, which is what they are made as."""
-    return " ".join(map(_stem_of, _words(text)))
+    return " ".join(map(_stem_of, _words(text, alone=True)))
 
 
 def spaced_terms_of(texts: Sequence[str | None]) -> list[str]:
@@ -95,13 +99,17 @@ def words_by_term(text: str) -> dict[str, str]:
     return found
 
 
-def _words(text: str) -> list[str]:
+def _words(text: str, *, alone: bool = False) -> list[str]:
+    """The words of a text; `alone` gives the characters of scripts without spaces one by one as well.
+
+    A text has them, so that a question about a word of one character finds it; in a question they would find too much.
+    """
     text = text[:INDEXED_CHARACTERS]
     if text.isascii():
         return _without_punctuation(text).split()
     folded = _without_apostrophes(_folded(text))
     words = "".join(c if c.isalnum() or unicodedata.category(c)[0] == "M" else " " for c in folded).split()
-    return [piece for word in words for piece in _split(word)]
+    return [piece for word in words for piece in _split(word, alone)]
 
 
 def _without_punctuation(text: str, table: bytes = _PLAIN) -> str:
@@ -122,7 +130,7 @@ def _folded(text: str) -> str:
     return unicodedata.normalize("NFKC", bare).translate(_LATIN_LETTERS)
 
 
-def _split(word: str) -> list[str]:
+def _split(word: str, alone: bool) -> list[str]:
     pieces: list[str] = []
     end = 0
     for run in _UNSPACED.finditer(word):
@@ -130,6 +138,8 @@ def _split(word: str) -> list[str]:
             pieces.append(word[end : run.start()])
         characters = run.group()
         pieces.extend(characters[i : i + 2] for i in range(max(1, len(characters) - 1)))
+        if alone and len(characters) > 1:
+            pieces.extend(characters)
         end = run.end()
     if end < len(word):
         pieces.append(word[end:])

@@ -13,7 +13,7 @@ from alma import clock
 from alma.cache.base import CacheBackend, NullCache
 from alma.cache.local import RetrievalCache
 from alma.embeddings.base import EmbeddingProvider
-from alma.errors import ConfigurationError, ProviderError, ScopeViolationError, ValidationError
+from alma.errors import ConfigurationError, EmbeddingError, ProviderError, ScopeViolationError, ValidationError
 from alma.model.fields import check_timestamp
 from alma.model.memory import Memory
 from alma.model.query import Predicate
@@ -182,7 +182,10 @@ class RetrievalEngine:
 
     def _embedded(self, query: str) -> tuple[Vector | None, list[str]]:
         try:
-            return self.embedder.encode(query), []
+            vector = Vector(self.embedder.encode(query))
+            if len(vector) != self.storage.embedding_dim:
+                raise EmbeddingError(f"it gave {len(vector)} numbers instead of {self.storage.embedding_dim}")
+            return vector, []
         except Exception as exc:  # noqa: BLE001 - whatever a provider does, an agent must be able to go on
             _log.warning("the query was not embedded", extra={"error": str(exc)})
             return None, [f"the embedding provider {self.embedder.model} is down ({exc})"]
@@ -221,6 +224,8 @@ class RetrievalEngine:
 def _readable(agent: str, scope: MemoryScope | None, include_shared: bool) -> tuple[str, ...]:
     if scope is None:
         return (agent,)
+    if not isinstance(scope, MemoryScope):
+        raise ScopeViolationError("retrieve", "scope", scope, "must be a MemoryScope")
     if scope.agent_name != agent:
         raise ScopeViolationError("retrieve", "scope", scope.agent_name, f"must be the scope of the agent {agent!r}")
     return tuple(scope.get_readable_agents()) if include_shared else (agent,)
@@ -228,9 +233,11 @@ def _readable(agent: str, scope: MemoryScope | None, include_shared: bool) -> tu
 
 def _checked_now(now: datetime) -> datetime:
     try:
-        return check_timestamp(now)
+        check_timestamp(now)
     except ValueError as exc:
         raise ValidationError("retrieve", "now", now, str(exc)) from None
+    # In its own time zone: whoever asks what was yesterday means the day there.
+    return now
 
 
 def _still_alive(found: MemorySlice) -> bool:

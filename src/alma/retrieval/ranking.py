@@ -13,9 +13,10 @@ from alma.model.slice import Dropped, Explanation, MemorySlice
 from alma.model.text import query_terms
 from alma.model.vector import Vector
 from alma.retrieval import order
+from alma.retrieval.absent import Absent
 from alma.retrieval.candidates import Candidate, Pool, Standing, by_target
 from alma.retrieval.order import Statement
-from alma.retrieval.recent import newest
+from alma.retrieval.recent import MOST_BY_RULE, newest
 from alma.retrieval.relevance import Fitting, Question, anything_fits, fits
 from alma.retrieval.router import STANDING_TYPES, Asked, Target
 from alma.retrieval.scoring import ScoringWeights, factors, moment_of, score_terms
@@ -25,7 +26,6 @@ from alma.storage.ranking import idf
 
 _FEWEST_READ = 30
 _READ_PER_RESULT = 3
-_MOST_BY_RULE = 10
 
 
 @dataclass(slots=True)
@@ -70,19 +70,8 @@ class Ranking:
             agent=request.agent,
             degraded=degraded,
             explanations={ranked.key: _explanation(ranked) for ranked in everything},
-            _why_not=self._why_not,
+            _why_not=Absent(self.storage, self.targets, request, dropped=self.dropped),
         )
-
-    def _why_not(self, record_id: str) -> Dropped:
-        if record_id in self.dropped:
-            return self.dropped[record_id]
-        for target in self.targets:
-            if self.storage.get(target.cls, record_id, target.scope) is None:
-                continue
-            if self.storage.find(target.cls, target.scope, And(target.where, In("id", [record_id]))):
-                return Dropped("candidates", "others resemble the task more, by meaning and by words")
-            return Dropped("scope", "it is deleted, archived, expired, private or of another layer")
-        return Dropped("scope", f"there is no memory {record_id!r} that this agent may see")
 
 
 def _explanation(ranked: Ranked) -> Explanation:
@@ -271,23 +260,29 @@ def _best(by_score: Sequence[Ranked], top_k: int, min_score: float, ranking: Ran
 
 
 def _add_by_rule(storage: StorageBackend, ranking: Ranking, scorer: Scorer) -> None:
-    """A user's preferences and standing instructions hold for every task, whether or not they resemble it."""
-    for target in ranking.targets:
-        if not target.by_rule:
-            continue
-        most = max(scorer.request.top_k, _MOST_BY_RULE)
-        records = newest(storage, target, most)
-        items = ranking.standing if target.cls is Memory else ranking.chosen[target.cls]
+    """A user's preferences and standing instructions hold for every task, whether or not they resemble it.
+
+    Those that do resemble it come first, then the newest.
+    """
+    most = max(scorer.request.top_k, MOST_BY_RULE)
+    _set_instructions_apart(ranking)
+    by_rule = [target for target in ranking.targets if target.by_rule]
+    for cls in dict.fromkeys(target.cls for target in by_rule):
+        items = ranking.standing if cls is Memory else ranking.chosen[cls]
         known = {ranked.key for ranked in items}
-        items.extend(scorer.scored(r, {}, ("rule",)) for r in records if str(r.key) not in known)
+        records = newest(storage, [target for target in by_rule if target.cls is cls], most)
+        items.extend(scorer.scored(record, {}, ("rule",)) for record in records if str(record.key) not in known)
         for ranked in items[most:]:
             ranking.drop(ranked.key, "rank", f"{most:,} others are handed over by rule")
         del items[most:]
         for ranked in items:
             ranking.dropped.pop(ranked.key, None)
-    standing = {ranked.key for ranked in ranking.standing}
-    ranking.chosen[Memory] = [
-        ranked
-        for ranked in ranking.chosen[Memory]
-        if ranked.key not in standing and getattr(ranked.record, "memory_type", "") not in STANDING_TYPES
-    ]
+
+
+def _set_instructions_apart(ranking: Ranking) -> None:
+    """Standing instructions among the memories that were found are handed over as such."""
+    for ranked in ranking.chosen[Memory]:
+        if getattr(ranked.record, "memory_type", "") in STANDING_TYPES:
+            ranking.standing.append(ranked)
+    apart = {ranked.key for ranked in ranking.standing}
+    ranking.chosen[Memory] = [ranked for ranked in ranking.chosen[Memory] if ranked.key not in apart]

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Sequence
 
 from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome, UserPreference
 from alma.model.memory import Memory
 from alma.model.query import Order
 from alma.model.record import Record
-from alma.model.slice import Explanation, MemorySlice
-from alma.retrieval.router import Asked, Target
+from alma.model.slice import Dropped, Explanation, MemorySlice
+from alma.retrieval.absent import Absent
+from alma.retrieval.router import STANDING_TYPES, Asked, Target
 from alma.storage.base import StorageBackend
 
+MOST_BY_RULE = 10
 _NEWEST: dict[type[Record], str] = {
     Heuristic: "last_validated",
     AntiPattern: "last_seen",
@@ -22,28 +25,43 @@ _NEWEST: dict[type[Record], str] = {
 }
 
 
-def newest(storage: StorageBackend, target: Target, limit: int) -> list[Record]:
-    """The newest records of a target."""
-    by_age = (Order(_NEWEST[target.cls], "desc"),)
-    return list(storage.find(target.cls, target.scope, target.where, by_age, limit=limit))
-
-
-def most_recent(storage: StorageBackend, targets: Iterable[Target], request: Asked, degraded: str) -> MemorySlice:
-    """The newest memories of each kind inside the scope."""
-    found: dict[type[Record], list[Record]] = {cls: [] for cls in _NEWEST}
-    standing: list[Record] = []
+def newest(storage: StorageBackend, targets: Sequence[Target], limit: int) -> list[Record]:
+    """The newest records of targets of one kind, each once."""
+    found: dict[str, Record] = {}
     for target in targets:
-        records = newest(storage, target, request.top_k)
-        (standing if target.by_rule and target.cls is Memory else found[target.cls]).extend(records)
-    instructions = {str(record.key) for record in standing}
-    different = {str(record.key): record for record in found[Memory] if str(record.key) not in instructions}
-    memories = list(different.values())[: request.top_k]
+        by_age = (Order(_NEWEST[target.cls], "desc"),)
+        for record in storage.find(target.cls, target.scope, target.where, by_age, limit=limit):
+            found.setdefault(str(record.key), record)
+    return sorted(found.values(), key=_age)[:limit] if len(targets) > 1 else list(found.values())
+
+
+def _age(record: Record) -> float:
+    """How long ago a record was new, beside others; one that does not say is the oldest."""
+    moment = getattr(record, _NEWEST[type(record)])
+    return math.inf if moment is None else -moment.timestamp()
+
+
+def _newest_of(storage: StorageBackend, cls: type[Record], targets: Sequence[Target], top_k: int) -> list[Record]:
+    """The newest records of a kind, and of a user's preferences as many as ever; standing instructions come apart."""
+    chosen = [target for target in targets if target.cls is cls and target.searched]
+    most = max(top_k, MOST_BY_RULE) if any(target.by_rule for target in chosen) else top_k
+    records = newest(storage, chosen, most + (MOST_BY_RULE if cls is Memory else 0))
+    return [each for each in records if getattr(each, "memory_type", "") not in STANDING_TYPES][:most]
+
+
+def most_recent(storage: StorageBackend, targets: Sequence[Target], request: Asked, degraded: str) -> MemorySlice:
+    """The newest memories of each kind inside the scope."""
+    found = {cls: _newest_of(storage, cls, targets, request.top_k) for cls in _NEWEST}
+    standing = newest(storage, [each for each in targets if each.cls is Memory and each.by_rule], MOST_BY_RULE)
     everything = [record for records in (*found.values(), standing) for record in records]
     return MemorySlice.of(
-        {**found, Memory: memories},
+        found,
         instructions=tuple(standing),
         query=request.query,
         agent=request.agent,
         degraded=degraded,
         explanations={str(r.key): Explanation(r.spec.kind, str(r.key), 0.0, {}, ("recency",)) for r in everything},
+        _why_not=Absent(
+            storage, targets, request, Dropped("recency", "nothing could be searched, and others are newer")
+        ),
     )

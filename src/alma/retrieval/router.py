@@ -119,12 +119,17 @@ def _memories(request: Request) -> list[Target]:
     in_project = replace(limits, project_id=request.project_id)
     seen = And(alive(request.now), public(request.user_id), in_session(request.session_id))
     plain = Target(Memory, in_project, seen)
-    standing = Target(Memory, in_project, And(seen, In("memory_type", STANDING_TYPES)), by_rule=True, searched=False)
+    standing = _standing(in_project, seen)
     if request.user_id is None or limits.sealed:
         return [plain, standing]
     carried = And(alive(request.now), Compare("layer_global", "eq", True))
     mine = replace(limits, user_id=request.user_id, project_id=None)
-    return [plain, standing, Target(Memory, mine, carried)]
+    return [plain, standing, Target(Memory, mine, carried), _standing(mine, carried)]
+
+
+def _standing(scope: Scope, seen: Predicate) -> Target:
+    """The standing instructions among these memories, which come by rule."""
+    return Target(Memory, scope, And(seen, In("memory_type", STANDING_TYPES)), by_rule=True, searched=False)
 
 
 def public(user_id: str | None) -> Predicate:

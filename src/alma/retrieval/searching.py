@@ -7,8 +7,9 @@ from typing import Literal
 
 from alma.model.memory import Memory
 from alma.model.query import And, In
-from alma.model.slice import Explanation, MemorySlice
+from alma.model.slice import Dropped, Explanation, MemorySlice
 from alma.model.vector import Vector
+from alma.retrieval.absent import Absent
 from alma.retrieval.router import Asked, Target
 from alma.storage.base import StorageBackend
 from alma.vectors.base import VectorIndex
@@ -28,7 +29,8 @@ def by_meaning(
                 yield Explanation("memory", key, cosine, {"meaning": cosine}, ("meaning",), similarity=cosine)
 
     with storage.snapshot():
-        return _best(storage, {target: list(near(target)) for target in targets}, asked)
+        farther = Dropped("similarity", "others are nearer in meaning, or it is less similar than was asked for")
+        return _best(storage, {target: list(near(target)) for target in targets}, asked, farther)
 
 
 def by_words(storage: StorageBackend, targets: Sequence[Target], asked: Asked) -> MemorySlice:
@@ -39,10 +41,13 @@ def by_words(storage: StorageBackend, targets: Sequence[Target], asked: Asked) -
             yield Explanation("memory", key, score, {"words": score}, ("words",))
 
     with storage.snapshot():
-        return _best(storage, {target: list(matching(target)) for target in targets}, asked)
+        fewer = Dropped("words", "it shares no word with the question, or others match it better")
+        return _best(storage, {target: list(matching(target)) for target in targets}, asked, fewer)
 
 
-def _best(storage: StorageBackend, found: Mapping[Target, Sequence[Explanation]], asked: Asked) -> MemorySlice:
+def _best(
+    storage: StorageBackend, found: Mapping[Target, Sequence[Explanation]], asked: Asked, behind: Dropped
+) -> MemorySlice:
     """The best of all targets as storage has them; what it no longer shows is gone."""
     memories: dict[str, Memory] = {}
     for target, explained in found.items():
@@ -54,4 +59,6 @@ def _best(storage: StorageBackend, found: Mapping[Target, Sequence[Explanation]]
     for each in ranked:
         reasons.setdefault(each.id, each)
     chosen = dict(list(reasons.items())[: asked.top_k])
-    return MemorySlice(memories=[memories[key] for key in chosen], query=asked.query, explanations=chosen)
+    absent = Absent(storage, list(found), asked, behind)
+    found_ones = [memories[key] for key in chosen]
+    return MemorySlice(memories=found_ones, query=asked.query, explanations=chosen, _why_not=absent)

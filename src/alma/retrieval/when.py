@@ -16,6 +16,10 @@ _SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
 _NUMBERS = {"a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7}
 _VAGUE = {"couple": 2, "few": 3, "several": 4}
 _NUMBERS |= {"eight": 8, "nine": 9, "ten": 10, "eleven": 11, "twelve": 12, **_VAGUE}
+_ORDINALS = {"first": 1, "second": 2, "third": 3, "fourth": 4, "1st": 1, "2nd": 2, "3rd": 3, "4th": 4}
+# Month and day on which one begins, and how many days it has.
+_HOLIDAYS = {"christmas": (12, 24, 3), "new year's eve": (12, 31, 1), "halloween": (10, 31, 1)}
+_HOLIDAYS |= {"valentine's day": (2, 14, 1), "new year's day": (1, 1, 1)}
 # In a longer text a time is one of many, and no longer what is asked for.
 _READ = 2_000
 _EARLIEST = datetime(1, 1, 2, tzinfo=UTC)
@@ -58,23 +62,41 @@ class TimeWindow:
 
 
 def time_window(question: str, now: datetime) -> TimeWindow | None:
-    """The time the question speaks of, or None where it speaks of none; `now` is when it is asked."""
-    text = " ".join(question[:_READ].lower().split())
-    return _between(text, now) or _bounded(text, now) or _plain(text, now) or _anchor(text)
+    """The time the question speaks of, or None where it speaks of none.
+
+    `now` is when it is asked, and days begin at midnight in its time zone.
+    """
+    text = " ".join(question[:_READ].lower().replace("fortnight", "two weeks").split())
+    here = now.replace(tzinfo=UTC)
+    window = _between(text, here) or _bounded(text, here) or _plain(text, here)
+    return _anchor(text) if window is None else _in_zone(window, now)
+
+
+def _in_zone(window: TimeWindow, now: datetime) -> TimeWindow:
+    """The window that was read off a clock on the wall, as instants."""
+    if now.tzinfo is UTC:
+        return window
+    start, end = (each.replace(tzinfo=now.tzinfo).astimezone(UTC) for each in (window.start, window.end))
+    return replace(window, start=start, end=end)
 
 
 def _between(text: str, now: datetime) -> TimeWindow | None:
     """ "between March and May", "from 3 May to 5 May": from the start of the first to the end of the second."""
-    for match in re.finditer(r"\b(?:between|from) (.{3,40}?) (?:and|to|until|till) (.{3,40})", text):
+    for match in re.finditer(r"\b(?:between|from) (.{1,40}?) (?:and|to|until|till) (.{3,40})", text):
         second = _bare(_plain, match[2], now)
-        first = second and _bare(_plain, _with_year_of(match[1], match[2]), now)
+        first = second and _bare(_plain, _with_date_of(match[1], match[2]), now)
         if first and second and first.start < second.end:
             return TimeWindow(first.start, second.end, match[0])
+        if first and second and match[1].split()[-1] in _WEEKDAYS:
+            # The one before, as from Thursday to Monday.
+            return TimeWindow(first.start - timedelta(days=7), second.end, match[0])
     return None
 
 
-def _with_year_of(first: str, second: str) -> str:
-    """ "between March and May 2023" is all in one year."""
+def _with_date_of(first: str, second: str) -> str:
+    """ "between March and May 2023" is all in one year, and "from 3 to 5 May" in one month."""
+    if re.fullmatch(_DAY, first.removeprefix("the ")) and (month := re.search(rf"\b{_MONTH}", second)):
+        first = f"{first} {month[0]}"
     year = re.search(rf"\b{_YEAR}", second)
     return first if year is None or re.search(rf"\b{_YEAR}", first) else f"{first} {year[0]}"
 
@@ -118,7 +140,7 @@ def _anchor(text: str) -> TimeWindow | None:
     if match is None:
         return None
     side = "before" if match[1] in ("before", "prior to") else "after"
-    event = re.split(r" (?:did|does|do) ", match[2])[0]
+    event = re.split(r" (?:did|does|do|what|who|which|how|why) ", match[2])[0]
     return TimeWindow(_EARLIEST, _LATEST, f"{match[1]} {event.strip()}", anchor=event.strip(), side=side)
 
 
@@ -162,6 +184,23 @@ def _named_month(match: re.Match[str], now: datetime) -> Span:
     return _part(match, _midnight(year, month, 1), _next_month(year, month))
 
 
+def _month_of_past_year(match: re.Match[str], now: datetime) -> Span:
+    """ "June of last year", "June two years ago"."""
+    month, year = _month_number(match["month"]), now.year - (_number(match["count"]) if match["count"] else 1)
+    return _midnight(year, month, 1), _next_month(year, month)
+
+
+def _iso_month(match: re.Match[str], now: datetime) -> Span:
+    year, month = int(match["year"]), int(match["number"])
+    return _midnight(year, month, 1), _next_month(year, month)
+
+
+def _holiday(match: re.Match[str], now: datetime) -> Span:
+    month, day, days = _HOLIDAYS[match["holiday"]]
+    start = _midnight(_year(match, now, month, day), month, day)
+    return start, start + timedelta(days=days)
+
+
 def _previous_month_named(match: re.Match[str], now: datetime) -> Span:
     """ "last March" is the one of the year before when this year's is not over yet."""
     month = _month_number(match["month"])
@@ -189,9 +228,17 @@ def _part(match: re.Match[str], start: datetime, end: datetime) -> Span:
 
 
 def _quarter(match: re.Match[str], now: datetime) -> Span:
-    first = 3 * int(match["quarter"]) - 2
+    return _share_of_year(match, now, int(_ORDINALS.get(match["quarter"], match["quarter"])), months=3)
+
+
+def _half(match: re.Match[str], now: datetime) -> Span:
+    return _share_of_year(match, now, int(_ORDINALS.get(match["half"], match["half"])), months=6)
+
+
+def _share_of_year(match: re.Match[str], now: datetime, number: int, months: int) -> Span:
+    first = months * (number - 1) + 1
     year = int(match["year"]) if match["year"] else now.year - (first > now.month)
-    return _midnight(year, first, 1), _next_month(year, first + 2)
+    return _midnight(year, first, 1), _next_month(year, first + months - 1)
 
 
 def _season(match: re.Match[str], now: datetime) -> Span:
@@ -212,7 +259,8 @@ def _ago(match: re.Match[str], now: datetime) -> Span:
 
 
 def _last_units(match: re.Match[str], now: datetime) -> Span:
-    return _day(_earlier(now, _number(match["count"]), match["unit"])), _after(now)
+    count = match.groupdict().get("count") or "a"
+    return _day(_earlier(now, _number(count), match["unit"])), _after(now)
 
 
 def _previous_unit(match: re.Match[str], now: datetime) -> Span:
@@ -221,6 +269,17 @@ def _previous_unit(match: re.Match[str], now: datetime) -> Span:
     if match["which"].startswith("past") or match["which"] == "this past":
         return _day(_earlier(now, 1, match["unit"])), _after(now)
     return _this(match["unit"], this - timedelta(days=7 if match["unit"] == "weekend" else 1))
+
+
+def _unit_before_last(match: re.Match[str], now: datetime) -> Span:
+    unit = match["unit"]
+    last = _this(unit, now)[0] - timedelta(days=7 if unit == "weekend" else 1)
+    return _this(unit, _this(unit, last)[0] - timedelta(days=7 if unit == "weekend" else 1))
+
+
+def _the_weekend(match: re.Match[str], now: datetime) -> Span:
+    start, end = _this("weekend", now)
+    return (start, end) if start <= now else (start - timedelta(days=7), end - timedelta(days=7))
 
 
 def _this_unit(match: re.Match[str], now: datetime) -> Span:
@@ -279,11 +338,21 @@ _RULES: tuple[tuple[re.Pattern[str], Callable[[re.Match[str], datetime], Span]],
         ),
         (rf"(?<![\w.]){_DAY}(?: of)? {_MONTH},?(?: {_YEAR})?", _named_day),
         (rf"\b{_MONTH} {_DAY}(?![\w%]|[.:/-]\d)(?:,? {_YEAR})?", _named_day),
+        (rf"\b{_MONTH},?(?: of)? (?:last year\b|{_COUNT} years? ago\b)", _month_of_past_year),
+        (rf"\b(?:last year|{_COUNT} years? ago),? in {_MONTH}", _month_of_past_year),
+        (r"(?<![\w./-])(?P<year>(?:19|20)\d\d)-(?P<number>0[1-9]|1[0-2])(?![\w/-]|\.\d)", _iso_month),
+        # Not what was bought for it, or made of it.
+        (
+            rf"\b(?:on|at|over|around|during|last) (?P<holiday>{'|'.join(_HOLIDAYS)})\b(?:,? (?:of |in )?{_YEAR})?",
+            _holiday,
+        ),
         (rf"\b{_PART}{_MONTH}(?: (?:of )?{_YEAR})?", _named_month),
         (rf"\b{_MONTH},?(?: of)? {_YEAR}", _named_month),
         (rf"\b{_PREVIOUS} {_MONTH}", _previous_month_named),
         (rf"\b{_IN} {_MONTH}(?! \d)", _named_month),
         (rf"\bq(?P<quarter>[1-4])(?!\w)(?: (?:of )?{_YEAR})?", _quarter),
+        (rf"\b(?P<quarter>{'|'.join(_ORDINALS)}) quarter(?:,? (?:of )?{_YEAR}| of the year)", _quarter),
+        (rf"\b(?P<half>first|second|1st|2nd) half(?: (?:of )?{_YEAR}| of the year)", _half),
         (
             r"\b(?P<which>last|this|in|during|in the|during the|past|previous) "
             # Not the framework.
@@ -297,6 +366,9 @@ _RULES: tuple[tuple[re.Pattern[str], Callable[[re.Match[str], datetime], Span]],
         (r"\b(?:today|tonight|this (?:morning|afternoon|evening))\b", _days_back(0)),
         (rf"\b{_COUNT} {_UNIT} (?:ago|back|earlier)\b", _ago),
         (rf"\b(?:in |over |during |within )?(?:the |these )?{_PREVIOUS} {_COUNT} {_UNIT}\b", _last_units),
+        (rf"\b(?:in|within|over|during) the {_PREVIOUS} (?P<unit>minute|hour|day)\b", _last_units),
+        (r"\bthe (?P<unit>week|month|quarter|year|weekend) before last\b", _unit_before_last),
+        (r"\b(?:over|on|at|during) the weekend\b", _the_weekend),
         (rf"\b(?P<which>{_PREVIOUS[3:-1]}) (?P<unit>week|month|quarter|year|weekend)\b", _previous_unit),
         (r"\bthis (?P<unit>week|month|quarter|year|weekend)\b", _this_unit),
         (rf"\b(?:{_PREVIOUS}|on|this) (?P<weekday>{'|'.join(_WEEKDAYS)})\b", _previous_weekday),

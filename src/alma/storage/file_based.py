@@ -64,6 +64,8 @@ class FileBasedStorage(StorageBackend):
         embedding_model: str = DEFAULT_MODEL,
     ) -> None:
         super().__init__(embedding_dim, embedding_model)
+        if not isinstance(storage_dir, str | os.PathLike) or not os.fspath(storage_dir):
+            raise ConfigurationError(f"storage_dir must be the path of a folder, not {storage_dir!r}")
         folder = Path(storage_dir)
         if folder.exists() and not folder.is_dir():
             raise ConfigurationError(f"storage_dir {os.fspath(storage_dir)!r} is a file; name a folder")

@@ -52,7 +52,7 @@ class JsonFolder:
                 rows = json.loads(self.path(name).read_text(encoding="utf-8"))
         except FileNotFoundError:
             return []
-        except (ValueError, UnicodeDecodeError) as exc:
+        except (ValueError, RecursionError) as exc:
             raise self.damaged(name, f"it is not JSON: {exc}") from exc
         if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
             raise self.damaged(name, "it is not an array of objects")

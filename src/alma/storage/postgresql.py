@@ -73,6 +73,12 @@ _LONGEST_VECTOR = 16_000
 _LONGEST_INDEXED_VECTOR = 2_000
 # Behind SELECT a parameter has no type by itself.
 _CASTS = {"details_json": "::jsonb", "resource_ids": "::jsonb", "success": "::boolean", "created_at": "::timestamptz"}
+# The extension's type and operators live in public, or wherever an administrator put them.
+_SET_PATH = (
+    "SELECT set_config('search_path', concat_ws(', ', quote_ident(%s), 'public', (SELECT quote_ident(nspname) "
+    "FROM pg_extension JOIN pg_namespace ON pg_namespace.oid = extnamespace WHERE extname = 'vector')), false)"
+)
+_LONGEST_SCHEMA_BYTES = 63
 _COPY_FROM = 16
 _LOCK_BUCKETS = 64
 _CONNECT_SECONDS = 30.0
@@ -124,8 +130,10 @@ class PostgreSQLStorage(StorageBackend):
         super().__init__(embedding_dim, embedding_model)
         if embedding_dim > _LONGEST_VECTOR:
             raise ValidationError("storage", "embedding_dim", embedding_dim, f"must be at most {_LONGEST_VECTOR:,}")
-        if not schema or "\x00" in schema:
+        if not isinstance(schema, str) or not schema or "\x00" in schema:
             raise ConfigurationError(f"schema must be a name, not {schema!r}")
+        if len(schema.encode()) > _LONGEST_SCHEMA_BYTES:
+            raise ConfigurationError(f"schema {schema!r} is too long: a name has at most {_LONGEST_SCHEMA_BYTES} bytes")
         self.schema = schema
         self._dialect = Dialect("postgresql")
         self._identity: str | None = None
@@ -521,9 +529,7 @@ def administration(conninfo: str, schema: str) -> Iterator[psycopg.Connection[An
 
 
 def _set_session(connection: psycopg.Connection[Any], schema: str) -> None:
-    # The extension's type and operators usually live in public, whatever schema the tables are in.
-    path = sql.SQL(", ").join(sql.Identifier(name) for name in dict.fromkeys((schema, "public")))
-    connection.execute(sql.SQL("SET search_path TO {}").format(path))
+    connection.execute(_SET_PATH, [schema])
     connection.execute("SET TIME ZONE 'UTC'")
     # Every statement is short: compiling one, or starting a process to share it with, takes longer than to run it.
     connection.execute("SET jit = off")

@@ -19,13 +19,14 @@ from alma.storage import versions
 from alma.storage.chain import ChainHead
 from alma.storage.feed import VectorFeed, VectorQuestion
 from alma.storage.primitives import TEXT_LENGTH, Hit, Primitives, Query, RecordVector
-from alma.storage.ranking import idf
 from alma.storage.traversal import Direction, Reached, Walk, checked_depth, checked_direction
 
 T = TypeVar("T", bound=Record)
 
 EVERYWHERE = Scope.everywhere()
 _MOST_TERMS = 64
+# More than any store has; a larger limit says the same, but is no number that every database knows.
+_MOST_RECORDS = 2**31 - 1
 
 
 class Reading(VectorFeed, Primitives):
@@ -45,7 +46,7 @@ class Reading(VectorFeed, Primitives):
         return found
 
     def get_many(self, cls: type[T], record_ids: Iterable[str], scope: Scope) -> list[T]:
-        wanted = list(dict.fromkeys(record_ids))
+        wanted = [record_ids] if isinstance(record_ids, str) else list(dict.fromkeys(record_ids))
         found = {record.key: record for record in self.find(cls, scope, In(spec_of(cls).key, wanted))}
         return [found[key] for key in wanted if key in found]
 
@@ -92,15 +93,6 @@ class Reading(VectorFeed, Primitives):
     ) -> tuple[int, dict[str, int]]:
         spec = _searchable(spec_of(cls))
         return self._word_counts(spec, list(dict.fromkeys(words)), inside(spec, scope, where))
-
-    def word_weights(
-        self, cls: type[Record], words: Iterable[str], scope: Scope, where: Predicate = EVERYTHING
-    ) -> dict[str, float]:
-        wanted = list(words)
-        if not wanted:
-            return {}
-        records, counts = self.word_counts(cls, wanted, scope, where)
-        return {word: idf(max(records, count), count) for word, count in counts.items()}
 
     def count(self, cls: type[Record], scope: Scope, where: Predicate = EVERYTHING) -> int:
         return self._count(spec_of(cls), inside(spec_of(cls), scope, where))
@@ -300,7 +292,7 @@ def _checked_limit(limit: int | None) -> int | None:
         return None
     if isinstance(limit, bool) or not isinstance(limit, int) or limit < 0:
         raise ValidationError("query", "limit", limit, "must be a whole number of at least 0")
-    return limit
+    return min(limit, _MOST_RECORDS)
 
 
 def required_limit(limit: int) -> int:

@@ -230,6 +230,8 @@ class RecordStore(Closing):
         page_size: int = 500,
     ) -> Iterator[T]:
         """Every such record, fetched page by page, each page from the state then committed."""
+        if page_size == 0:
+            raise ValidationError("query", "page_size", page_size, "must be a whole number of at least 1")
         after: Cursor | None = None
         while True:
             page = self.find(cls, scope, where, order, page_size, after)
@@ -254,19 +256,12 @@ class RecordStore(Closing):
     def word_counts(
         self, cls: type[Record], words: Iterable[str], scope: Scope, where: Predicate = EVERYTHING
     ) -> tuple[int, dict[str, int]]:
-        """How many records there are, and how many have each term: exact in small scopes, estimated in large ones."""
-        with self.snapshot() as tx:
-            return tx.word_counts(cls, words, scope, where)
+        """How many records there are, and how many have each term: exact in small scopes, estimated in large ones.
 
-    def word_weights(
-        self, cls: type[Record], words: Iterable[str], scope: Scope, where: Predicate = EVERYTHING
-    ) -> dict[str, float]:
-        """How much each term says inside the scope: the fewer records have it, the more.
-
-        In large scopes it is estimated. A store may count all of the scope, whatever else the predicate asks for.
+        A store may count all of the scope, whatever else the predicate asks for.
         """
         with self.snapshot() as tx:
-            return tx.word_weights(cls, words, scope, where)
+            return tx.word_counts(cls, words, scope, where)
 
     def count(self, cls: type[Record], scope: Scope, where: Predicate = EVERYTHING) -> int:
         """How many records inside the scope fulfil the predicate."""

@@ -14,7 +14,7 @@ from itertools import compress, repeat
 from pathlib import Path
 from typing import Any, Self
 
-from alma.errors import ConfigurationError
+from alma.errors import ConfigurationError, shown
 from alma.model.fields import FieldType
 from alma.model.governance import Attribution
 from alma.model.memory import ChangeType
@@ -346,10 +346,13 @@ def _checked_path(db_path: str | os.PathLike[str]) -> Path:
             f"which a database in memory cannot do; use a temporary folder instead"
         )
     path = Path(text)
-    if path.is_dir():
-        raise ConfigurationError(f"db_path {text!r} is a folder; name a file in it, for example {path / 'alma.db'}")
     try:
+        if "\x00" in text:
+            raise ValueError("it contains the NUL character")
+        if path.is_dir():
+            raise ConfigurationError(f"db_path {text!r} is a folder; name a file in it, for example {path / 'alma.db'}")
         path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as exc:
-        raise ConfigurationError(f"the folder of db_path {text!r} cannot be made: {exc.strerror}") from exc
+    except (OSError, ValueError) as exc:
+        reason = getattr(exc, "strerror", None) or exc
+        raise ConfigurationError(f"there can be no store at {shown(text)} ({reason}): name another db_path") from exc
     return path

@@ -53,15 +53,15 @@ class TypedMemories(RecordStore):
 
     def save_heuristics(self, heuristics: Iterable[Heuristic]) -> list[str]:
         """Store all of the heuristics or none; returns their ids."""
-        return self.save_many(_of_kind(Heuristic, each) for each in heuristics)
+        return self.save_many(_all_of_kind(Heuristic, heuristics))
 
     def save_outcomes(self, outcomes: Iterable[Outcome]) -> list[str]:
         """Store all of the outcomes or none; returns their ids."""
-        return self.save_many(_of_kind(Outcome, each) for each in outcomes)
+        return self.save_many(_all_of_kind(Outcome, outcomes))
 
     def save_domain_knowledge_batch(self, knowledge_items: Iterable[DomainKnowledge]) -> list[str]:
         """Store all of the facts or none; returns their ids."""
-        return self.save_many(_of_kind(DomainKnowledge, each) for each in knowledge_items)
+        return self.save_many(_all_of_kind(DomainKnowledge, knowledge_items))
 
     def batch_save_heuristics(self, heuristics: Iterable[Heuristic]) -> list[str]:
         """Store all of the heuristics or none; returns their ids."""
@@ -73,7 +73,7 @@ class TypedMemories(RecordStore):
 
     def batch_save_user_preferences(self, preferences: Iterable[UserPreference]) -> list[str]:
         """Store all of the preferences or none; returns their ids."""
-        return self.save_many(_of_kind(UserPreference, each) for each in preferences)
+        return self.save_many(_all_of_kind(UserPreference, preferences))
 
     def batch_save_domain_knowledge(self, knowledge_items: Iterable[DomainKnowledge]) -> list[str]:
         """Store all of the facts or none; returns their ids."""
@@ -81,7 +81,7 @@ class TypedMemories(RecordStore):
 
     def batch_save_anti_patterns(self, anti_patterns: Iterable[AntiPattern]) -> list[str]:
         """Store all of the anti-patterns or none; returns their ids."""
-        return self.save_many(_of_kind(AntiPattern, each) for each in anti_patterns)
+        return self.save_many(_all_of_kind(AntiPattern, anti_patterns))
 
     # ------------------------------------------------------------------ reading
 
@@ -273,6 +273,12 @@ def _of_kind(cls: type[T], record: Any) -> T:
     if not isinstance(record, cls):
         raise ValidationError(cls.spec.kind, None, record, f"must be a {cls.__name__}")
     return record
+
+
+def _all_of_kind(cls: type[T], records: Iterable[Any]) -> list[T]:
+    if not isinstance(records, Iterable):
+        raise ValidationError(cls.spec.kind, None, records, f"must be given as a list of {cls.__name__}")
+    return [_of_kind(cls, each) for each in records]
 
 
 def _in_project(project_id: str, agent: str | Sequence[str] | None) -> Scope:

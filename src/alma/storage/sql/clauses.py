@@ -13,6 +13,7 @@ from alma.storage.sql.names import Names
 
 Encoder = Callable[[Any], Any]
 _OPERATORS = {"eq": "=", "ne": "<>", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+_MOST_IN_A_ROW = 200
 
 
 class Values:
@@ -166,6 +167,11 @@ class Clauses:
 
 
 def _joined(word: str, parts: Sequence[str]) -> str:
+    if len(parts) > _MOST_IN_A_ROW:
+        # SQLite reads a row of parts as a tree as deep as it is long, and only so deep a one.
+        starts = range(0, len(parts), _MOST_IN_A_ROW)
+        parts = [_joined(word, parts[start : start + _MOST_IN_A_ROW]) for start in starts]
+        return _joined(word, parts)
     return f"({word.join(parts)})" if len(parts) > 1 else "".join(parts)
 
 

@@ -116,10 +116,17 @@ def _vector_column(connection: psycopg.Connection[Any], schema: str) -> str | No
 
 
 def _has_pgvector(connection: psycopg.Connection[Any]) -> bool:
-    """Whether the type is there, or could be made to be."""
-    try:
-        with connection.transaction():
-            connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
-    except (psycopg.errors.FeatureNotSupported, psycopg.errors.UndefinedFile, psycopg.errors.InsufficientPrivilege):
-        return False
-    return True
+    """Whether the type is there, or could be made to be.
+
+    In public, if possible: a database has an extension once, and it goes with the schema that it is in.
+    """
+    for place in (" SCHEMA public", ""):
+        try:
+            with connection.transaction():
+                connection.execute(f"CREATE EXTENSION IF NOT EXISTS vector{place}".encode())
+            return True
+        except (psycopg.errors.FeatureNotSupported, psycopg.errors.UndefinedFile):
+            return False
+        except (psycopg.errors.InsufficientPrivilege, psycopg.errors.InvalidSchemaName):
+            continue
+    return False

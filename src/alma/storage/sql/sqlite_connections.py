@@ -251,16 +251,21 @@ class translated:  # noqa: N801 - it is used like a function, and often, so it i
 
     def __exit__(self, kind: object, exc: BaseException | None, trace: object) -> None:
         if isinstance(exc, sqlite3.Error):
-            raise _our_error(self._path, exc) from exc
+            raise our_error(self._path, exc) from exc
 
 
-def _our_error(path: Path, exc: sqlite3.Error) -> StorageError:
+def our_error(path: Path, exc: sqlite3.Error) -> StorageError:
+    """What SQLite says, as an error that names the file and what can be done."""
     if isinstance(exc, sqlite3.IntegrityError):
         return ConflictError(f"{path}: {exc}")
     if _is_full(path, exc):
         return StorageFullError(f"the disk of {path} is full: nothing of this transaction was stored")
     if _is_busy(exc):
         return ConflictError(f"another process kept {path} locked for over {_BUSY_SECONDS:.0f} seconds")
+    if _primary_code(exc) in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
+        return StorageError(
+            f"{path} is no SQLite database, or a damaged one ({exc}): name another file, or bring back a backup of it"
+        )
     return StorageError(f"{path}: {exc}")
 
 

@@ -22,7 +22,7 @@ from alma.testing.storage_contract.relating import ChainContract, RelatingContra
 from alma.testing.storage_contract.saving import SavingContract, ScopeContract
 from alma.testing.storage_contract.sharing import SharedContract
 from alma.testing.storage_contract.telling import TellingContract
-from alma.testing.storage_contract.values import GenerationContract, ValuesContract, WordWeightContract
+from alma.testing.storage_contract.values import GenerationContract, ValuesContract, WordCountContract
 
 __all__ = ["DIMS", "FeedContract", "SharedContract", "StorageContract"]
 
@@ -33,7 +33,7 @@ class StorageContract(
     FindingContract,
     SearchContract,
     ValuesContract,
-    WordWeightContract,
+    WordCountContract,
     GenerationContract,
     PassageContract,
     FeedCapabilityContract,

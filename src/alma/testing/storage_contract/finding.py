@@ -18,7 +18,7 @@ from alma.errors import (
 from alma.model.governance import AuditEvent
 from alma.model.learning import Heuristic, Outcome
 from alma.model.memory import Memory, ProjectPattern
-from alma.model.query import And, At, Compare, Cursor, Has, In, Missing, Or, Order
+from alma.model.query import And, At, Compare, Cursor, Has, In, Missing, Or, Order, Predicate
 from alma.model.record import Record
 from alma.model.scope import Scope
 from alma.model.workspace import Session
@@ -101,6 +101,55 @@ class FindingContract:
         third = storage.find(Heuristic, SHOP, order=order, limit=4, after=Cursor.after(whole[7], order))
         assert third == whole[8:12]
 
+    def test_a_limit_may_be_larger_than_any_store(self, storage: StorageBackend) -> None:
+        storage.save(make.a_heuristic(embedding=[1, 0, 0, 0]))
+        for limit in (2**31, 2**63, 2**70):
+            assert len(storage.find(Heuristic, SHOP, limit=limit)) == 1
+            assert len(storage.search_text(Heuristic, "form", SHOP, limit=limit)) == 1
+            assert len(storage.search_vector(Heuristic, [1, 0, 0, 0], SHOP, limit=limit)) == 1
+
+    def test_a_page_has_room_for_something(self, storage: StorageBackend) -> None:
+        with pytest.raises(ValidationError, match=r"query\.page_size must be a whole number of at least 1 \(got 0\)"):
+            list(storage.iterate(Heuristic, SHOP, page_size=0))
+
+    def test_predicates_may_have_thousands_of_parts(self, storage: StorageBackend) -> None:
+        heuristic = make.a_heuristic(occurrence_count=4_999)
+        storage.save_many([heuristic, make.a_heuristic(occurrence_count=5_000)])
+        counts = [Compare("occurrence_count", "eq", number) for number in range(5_000)]
+        assert storage.find(Heuristic, SHOP, Or(*counts)) == [heuristic]
+        grown: Predicate = Or()
+        for count in counts:
+            grown = Or(grown, count)
+        assert storage.find(Heuristic, SHOP, grown) == [heuristic]
+
+    def test_predicates_that_alternate_too_deep_are_refused(self, storage: StorageBackend) -> None:
+        predicate: Predicate = Missing("last_validated")
+        for _ in range(500):
+            predicate = Or(And(predicate, Missing("last_validated")), Compare("confidence", "eq", 1.0))
+        with pytest.raises(ValidationError, match="must not be nested deeper than 20 levels"):
+            storage.find(Heuristic, SHOP, predicate)
+
+    def test_one_id_may_stand_for_a_list_of_one(self, storage: StorageBackend) -> None:
+        heuristic = make.a_heuristic(id="h1")
+        storage.save(heuristic)
+        assert storage.get_many(Heuristic, "h1", SHOP) == [heuristic]
+        assert storage.delete(Heuristic, "h1", SHOP) == 1
+
+    def test_words_of_scripts_without_spaces_are_found_whatever_stands_beside_them(
+        self, storage: StorageBackend
+    ) -> None:
+        texts = {"ja": "子猫が好きです", "zh": "我每天喝茶", "ko": "집에서 회의를 했습니다", "th": "อากาศร้อน"}
+        storage.save_many([make.a_memory(id=key, content=text) for key, text in texts.items()])
+        for question, found in {
+            "猫": "ja",
+            "好き": "ja",
+            "茶": "zh",
+            "집": "ko",
+            "회의는": "ko",
+            "อากาศ": "th",
+        }.items():
+            assert [key for key, _ in storage.matching_ids(Memory, question, SHOP)] == [found], question
+
     def test_unknown_names_and_wrong_values_are_refused(self, storage: StorageBackend) -> None:
         refused: list[dict[str, Any]] = [
             {"where": Compare("nope", "eq", 1)},
@@ -114,6 +163,7 @@ class FindingContract:
             {"where": "confidence > 0"},
             {"order": [Order("nope")]},
             {"order": [Order("metadata")]},
+            {"order": ["agent"]},
             {"order": [Order("agent", "up")]},  # type: ignore[arg-type]
             {"limit": -1},
             {"after": Cursor((1,), "x")},

@@ -120,3 +120,9 @@ class NamedMethodsContract:
         assert not storage.delete_outcome(outcome.id)
         for kind in (Heuristic, Outcome, DomainKnowledge, AntiPattern):
             assert storage.count(kind, EVERYWHERE) == 0
+
+    @pytest.mark.parametrize("wrong", [None, 7, "ab", {"id": "h"}, [None], [make.an_outcome()]])
+    def test_what_is_no_list_of_heuristics_is_refused(self, storage: StorageBackend, wrong: Any) -> None:
+        with pytest.raises(ValidationError, match="heuristic must be"):
+            storage.batch_save_heuristics(wrong)
+        assert storage.count(Heuristic, EVERYWHERE) == 0

@@ -114,67 +114,49 @@ class ValuesContract:
             storage.values(Memory, names, SHOP)
 
 
-class WordWeightContract:
-    """What words are worth inside a scope."""
+class WordCountContract:
+    """How many records inside a scope have each word."""
 
-    def test_the_rarer_word_weighs_more(self, storage: StorageBackend) -> None:
-        storage.save_many([make.a_memory(content=text) for text in ("form field", "form", "form page", "form")])
-        weights = storage.word_weights(Memory, ["form", "field"], SHOP)
-        assert weights["field"] > weights["form"] > 0
+    def test_words_are_counted_once_for_each_record(self, storage: StorageBackend) -> None:
+        storage.save_many([make.a_memory(content=text) for text in ("form field", "form form", "form page", "page")])
+        assert storage.word_counts(Memory, ["form", "field", "nowher"], SHOP) == (
+            4,
+            {"form": 3, "field": 1, "nowher": 0},
+        )
 
-    def test_a_word_that_no_record_has_weighs_most(self, storage: StorageBackend) -> None:
-        storage.save_many([make.a_memory(content="form field"), make.a_memory(content="form")])
-        weights = storage.word_weights(Memory, ["form", "field", "nowher"], SHOP)
-        assert list(weights) == ["form", "field", "nowher"]
-        assert weights["nowher"] == max(weights.values())
-
-    def test_words_are_weighed_inside_the_scope(self, storage: StorageBackend) -> None:
+    def test_words_are_counted_inside_the_scope(self, storage: StorageBackend) -> None:
         storage.save_many([make.a_memory(content=text) for text in ("form", "form", "field")])
-        storage.save_many([make.a_memory(content="field", project_id="bank") for _ in range(5)])
-        here = storage.word_weights(Memory, ["form", "field"], SHOP)
-        everywhere = storage.word_weights(Memory, ["form", "field"], EVERYWHERE)
-        assert here["field"] > here["form"]
-        assert everywhere["field"] < everywhere["form"]
+        storage.save_many([make.a_memory(content=text, project_id="bank") for text in ("field", "page")])
+        assert storage.word_counts(Memory, ["form", "field", "page"], SHOP) == (3, {"form": 2, "field": 1, "page": 0})
+        assert storage.word_counts(Memory, ["field", "page"], EVERYWHERE) == (5, {"field": 2, "page": 1})
 
     def test_a_predicate_may_come_with_the_scope(self, storage: StorageBackend) -> None:
         storage.save_many([make.a_memory(content=text, category="a") for text in ("form", "form", "field")])
-        weights = storage.word_weights(Memory, ["form", "field"], SHOP, Compare("category", "eq", "a"))
-        assert weights["field"] > weights["form"]
+        counted = storage.word_counts(Memory, ["form", "field"], SHOP, Compare("category", "eq", "a"))
+        assert counted == (3, {"form": 2, "field": 1})
 
-    def test_a_word_that_only_others_have_weighs_most(self, storage: StorageBackend) -> None:
-        storage.save_many([make.a_memory(content=text) for text in ("form", "form field")])
-        storage.save_many([make.a_memory(content="page", project_id="bank") for _ in range(5)])
-        weights = storage.word_weights(Memory, ["form", "field", "page"], SHOP)
-        assert weights["page"] == max(weights.values()) > weights["field"]
-
-    def test_words_are_counted_once_for_each_record(self, storage: StorageBackend) -> None:
-        storage.save_many([make.a_memory(content="form form form"), make.a_memory(content="field")])
-        weights = storage.word_weights(Memory, ["form", "field"], SHOP)
-        assert weights["form"] == pytest.approx(weights["field"])
-
-    def test_words_weigh_what_is_left_after_a_change(self, storage: StorageBackend) -> None:
+    def test_words_are_counted_as_they_are_after_a_change(self, storage: StorageBackend) -> None:
         memories = [make.a_memory(content="form") for _ in range(3)]
         storage.save_many([*memories, make.a_memory(content="field")])
-        before = storage.word_weights(Memory, ["form"], SHOP)["form"]
         storage.update(Memory, memories[0].id, {"content": "page"}, SHOP)
         storage.delete(Memory, [memories[1].id], SHOP)
-        assert storage.word_weights(Memory, ["form"], SHOP)["form"] > before
+        assert storage.word_counts(Memory, ["form", "page"], SHOP) == (3, {"form": 1, "page": 1})
 
-    def test_of_no_words_there_are_no_weights(self, storage: StorageBackend) -> None:
+    def test_of_no_words_only_the_records_are_counted(self, storage: StorageBackend) -> None:
         storage.save(make.a_memory())
-        assert storage.word_weights(Memory, [], SHOP) == {}
+        assert storage.word_counts(Memory, [], SHOP) == (1, {})
 
-    def test_in_an_empty_store_every_word_weighs_something(self, storage: StorageBackend) -> None:
-        assert storage.word_weights(Memory, ["form"], SHOP)["form"] > 0
+    def test_in_an_empty_store_no_record_has_a_word(self, storage: StorageBackend) -> None:
+        assert storage.word_counts(Memory, ["form"], SHOP) == (0, {"form": 0})
 
     @pytest.mark.parametrize("word", ["日本", "'; --", '"', "%", "a*", "\\", "a\\'b", "NEAR", "x" * 64])
-    def test_any_word_can_be_weighed(self, storage: StorageBackend, word: str) -> None:
+    def test_any_word_can_be_counted(self, storage: StorageBackend, word: str) -> None:
         storage.save(make.a_memory())
-        assert storage.word_weights(Memory, [word], SHOP)[word] > 0
+        assert storage.word_counts(Memory, [word], SHOP) == (1, {word: 0})
 
-    def test_words_are_weighed_only_where_there_is_text(self, storage: StorageBackend) -> None:
+    def test_words_are_counted_only_where_there_is_text(self, storage: StorageBackend) -> None:
         with pytest.raises(UnsupportedOperation, match="session has no searchable text"):
-            storage.word_weights(Session, ["form"], SHOP)
+            storage.word_counts(Session, ["form"], SHOP)
 
 
 def stays(storage: StorageBackend, meanwhile: Callable[[], object]) -> bool:

@@ -1,0 +1,2 @@
+-- Korean is found by parts of words now, and Chinese and Japanese by single characters: words are indexed anew.
+-- then: index_words

@@ -1,0 +1,50 @@
+"""Opening a store by its path or URL: what can be named, and what is said of the rest."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from alma.bootstrap import open_storage
+from alma.errors import ConfigurationError
+from alma.model.learning import Heuristic
+from alma.model.scope import Scope
+from alma.storage.file_based import FileBasedStorage
+from alma.storage.sqlite_local import SQLiteStorage
+from alma.testing import builders as make
+
+
+@pytest.mark.parametrize("name", ["alma.db", "a b#c?d%20é漢.db", "deep/er/alma.db"])
+def test_a_store_may_be_named_by_a_path_or_by_its_text(tmp_path: Path, name: str) -> None:
+    heuristic = make.a_heuristic()
+    with open_storage(tmp_path / name) as store:
+        store.save(heuristic)
+    with open_storage(str(tmp_path / name)) as store:
+        assert store.find(Heuristic, Scope.everywhere()) == [heuristic]
+
+
+@pytest.mark.parametrize("store", [None, 7, b"alma.db", "", " ", "mysql://x", ":memory:", "a\0b.db", "x" * 300])
+def test_what_can_be_no_store_is_refused_in_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, store: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigurationError) as caught:
+        open_storage(store)
+    assert "\n" not in str(caught.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("path", [None, 7, ""])
+def test_what_can_be_no_folder_is_refused(path: Any) -> None:
+    with pytest.raises(ConfigurationError, match="storage_dir must be the path of a folder"):
+        FileBasedStorage(path)
+
+
+def test_a_folder_is_no_database_and_a_file_is_no_folder(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="is a folder; name a file in it"):
+        SQLiteStorage(tmp_path)
+    (tmp_path / "notes").write_text("mine")
+    with pytest.raises(ConfigurationError, match="is a file; name a folder"):
+        FileBasedStorage(tmp_path / "notes")

@@ -21,6 +21,8 @@ _SUCCESS = frozenset(
         "okay",
         "pass",
         "passed",
+        "passing",
+        "worked",
         "true",
         "yes",
         "done",
@@ -39,6 +41,9 @@ _FAILURE = frozenset(
         "no",
         "error",
         "errored",
+        "crashed",
+        "timeout",
+        "timed out",
         "ko",
         "broken",
         "unsuccessful",
@@ -50,9 +55,9 @@ _SEPARATORS = re.compile(r"[\s_\-]+")
 
 
 def parsed_outcome(outcome: object) -> bool:
-    """Whether an outcome is a success: a bool, or one of the words for either in any case."""
-    if isinstance(outcome, bool):
-        return outcome
+    """Whether an outcome is a success: a bool, 1 or 0, or one of the words for either in any case."""
+    if isinstance(outcome, int) and outcome in (0, 1):
+        return bool(outcome)
     word = str(outcome).strip().casefold() if isinstance(outcome, str) else ""
     if word in _SUCCESS:
         return True

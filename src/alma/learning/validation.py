@@ -10,6 +10,7 @@ from alma.errors import ScopeViolationError, ValidationError
 from alma.model.common import checked_prose
 from alma.model.scope import MemoryScope
 from alma.model.text import terms
+from alma.redaction.redactor import redact_text
 
 _SUCCESS = frozenset(
     [
@@ -120,7 +121,8 @@ def _unlimited(agent: str) -> MemoryScope:
 
 
 def _refusal(value: str, reason: str) -> ScopeViolationError:
-    return ScopeViolationError("learn", "domain", value, reason)
+    # The refusal is audited, and cuts what it quotes: a secret that was cut could not be told any more.
+    return ScopeViolationError("learn", "domain", redact_text(value).text, reason)
 
 
 def _plain(name: str) -> str:

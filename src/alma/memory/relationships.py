@@ -10,6 +10,7 @@ from alma import clock
 from alma.errors import NotFoundError, ValidationError
 from alma.memory.paths import Graph, Path
 from alma.memory.relation_detection import Detected, Detector, Evidence, combined
+from alma.memory.screening import without_secrets
 from alma.model.common import checked_name
 from alma.model.fields import JsonObject
 from alma.model.governance import ANONYMOUS, Attribution
@@ -110,6 +111,7 @@ class Relationships:
                     context=known.context if context is None else context,
                     auto_detected=False,
                 )
+            said = without_secrets(said)
             if said != known:
                 tx.save(said)
             return said

@@ -73,7 +73,8 @@ SUCCESSES = (
     # After doing X it worked.
     (
         _p(
-            rf"^after (?P<strategy>\w+ing\s+.+?),?\s+(?:it|that|this|everything|all)(?: all| finally| then)? {WORKED}\b.*$"
+            r"^after (?P<strategy>\w+ing\s+.+?),?\s+(?:it|that|this|everything|all)"
+            rf"(?: all| finally| then)? {WORKED}\b.*$"
         ),
         0.75,
     ),

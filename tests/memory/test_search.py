@@ -44,6 +44,10 @@ FILTERS: list[tuple[dict[str, Any], MemoryFilter]] = [
     ({"priority": 9}, MemoryFilter(min_priority=9)),
     ({"content_json": {"deploy": {"region": "eu"}}}, MemoryFilter(content={"deploy.region": "eu"})),
     ({"content_json": {"sizes": [1, 2]}}, MemoryFilter(content={("sizes",): 2.0})),
+    (
+        {"content_json": {"deploy": {"region": "eu", "sizes": [1, 2]}}},
+        MemoryFilter(content={"deploy": {"region": "eu", "sizes": [2]}}),
+    ),
     ({"content_json": {"done": False}}, MemoryFilter(content={"done": False})),
     ({"is_private": True}, MemoryFilter(private=True)),
     ({"is_archived": True}, MemoryFilter(include_archived=True, types=["note"], min_importance=0.0)),

@@ -46,7 +46,8 @@ _RECALLED = re.compile(
     r"^\W*(?:as (?:i (?:recall|remember|know)|noted|mentioned|stated|said|known|discussed)(?: \w+){0,3}?[,:]"
     r"|(?:i|we) (?:recall|remember|know|already know|was told|were told|noted)(?: that)?\b"
     r"|(?:according to|based on|from) (?:my|the|our|what i (?:recall|remember|know)|past|previous) ?"
-    r"(?:memor(?:y|ies)|notes?|knowledge|records?|runs?|context)?[,:]|(?:please )?(?:note|remember|recall)(?: that|:))\s*",
+    r"(?:memor(?:y|ies)|notes?|knowledge|records?|runs?|context)?[,:]"
+    r"|(?:please )?(?:note|remember|recall)(?: that|:))\s*",
     re.IGNORECASE,
 )
 

@@ -298,6 +298,15 @@ def test_every_kind_comes_back_as_it_was(
     assert store.find(DomainKnowledge, SHOP) == before
 
 
+def test_the_kind_of_what_was_merged_need_not_be_named(
+    store: StorageBackend, engine: ConsolidationEngine, remember: Remember
+) -> None:
+    remember(make.some_knowledge(id="f1"), make.some_knowledge(id="f2"))
+    (group,) = engine.consolidate(project_id="shop").groups
+    assert engine.undo(group.kept_id, project_id="shop") == list(group.merged)
+    assert store.count(DomainKnowledge, SHOP) == 2
+
+
 def test_undoing_what_was_not_merged_is_refused(engine: ConsolidationEngine, remember: Remember) -> None:
     remember(a_rule("a"))
     with pytest.raises(ValidationError, match="has nothing merged into it"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from alma.events import (
     WebhookConfig,
     WebhookManager,
     WebhookStats,
+    addresses,
     sign,
     verify_signature,
 )
@@ -378,6 +380,35 @@ def test_an_unknown_event_or_kind_is_refused() -> None:
         WebhookConfig("https://example.com", events=["vanished"])
     with pytest.raises(ValidationError, match="must be one of heuristic"):
         WebhookConfig("https://example.com", memory_types=["heuristics"])
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "169.254.169.254",
+        "169.254.169.254:80",
+        "2852039166",
+        "0xA9FEA9FE",
+        "[fe80::1]",
+        "[::ffff:169.254.169.254]",
+        "[fd00:ec2::254]",
+    ],
+)
+def test_where_clouds_hand_out_credentials_nothing_is_sent(host: str) -> None:
+    with pytest.raises(ConfigurationError, match="link-local"):
+        WebhookConfig(f"http://{host}/latest/meta-data")
+    assert WebhookConfig(f"http://{host}/hook", allow_link_local=True).allow_link_local
+
+
+def test_a_name_that_leads_to_a_refused_address_gets_nothing(
+    emitter: EventEmitter, server: WebhookServer, webhook: Manage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    manager = webhook(url=server.url.replace("127.0.0.1", "localhost"))
+    monkeypatch.setattr(addresses, "_ALSO_METADATA", {ip_address("127.0.0.1"), ip_address("::1")})
+    emitter.emit(MemoryEvent(MemoryEventType.CREATED, "heuristic", "h1"))
+    manager.drain()
+    assert server.received == []
+    assert manager.get_stats().failed == 1
 
 
 def test_the_secret_is_not_shown() -> None:

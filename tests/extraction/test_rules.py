@@ -84,6 +84,29 @@ def test_what_is_true_of_a_users_system_is_domain_knowledge() -> None:
     assert only(of_user("my staging database is on port 5433")).fact_type is FactType.DOMAIN_KNOWLEDGE
 
 
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("My name is Priya and I work at Contoso as an SRE.", ["name: Priya", "works at Contoso as an SRE"]),
+        ("I'm allergic to peanuts and I prefer window seats", ["is allergic to peanuts", "prefers window seats"]),
+        ("Would you say I am late and I prefer trains?", []),
+    ],
+)
+def test_who_goes_on_about_themselves_tells_two_things(text: str, told: list[str]) -> None:
+    assert [fact.content for fact in of_user(text)] == told
+
+
+def test_what_worked_in_the_end_is_what_was_done_last() -> None:
+    found = facts(
+        ("user", "Deploy to staging"),
+        ("assistant", "I tried kubectl apply but it failed. After fixing the registry secret it worked."),
+    )
+    assert [(fact.strategy, fact.success) for fact in found] == [
+        ("kubectl apply", False),
+        ("fixing the registry secret", True),
+    ]
+
+
 def test_what_an_assistant_wants_is_none() -> None:
     assert facts(("assistant", "I prefer tabs. Always use tabs. Call me Bot.")) == []
 

@@ -183,11 +183,19 @@ class TestAntiPatterns:
 
 
 class TestOutcomes:
-    @pytest.mark.parametrize("word", ["success", "Success", " OK ", "passed", True])
+    def test_a_rule_tells_how_sure_it_is(self, alma: ALMA) -> None:
+        few = learn(alma, times=3).heuristic
+        many = learn(alma, times=10).heuristic
+        low, high = many.confidence_interval
+        assert few.confidence_interval[0] < low < many.confidence < high
+        assert many.success_rate == 1.0
+        assert learn(alma, "failure").heuristic.success_rate == pytest.approx(13 / 14)
+
+    @pytest.mark.parametrize("word", ["success", "Success", " OK ", "passed", "worked", True, 1])
     def test_words_for_success(self, alma: ALMA, word: Any) -> None:
         assert learn(alma, word).success is True
 
-    @pytest.mark.parametrize("word", ["failure", "FAILED", "error", False])
+    @pytest.mark.parametrize("word", ["failure", "FAILED", "error", "timed out", False, 0])
     def test_words_for_failure(self, alma: ALMA, word: Any) -> None:
         assert learn(alma, word).success is False
 

@@ -317,6 +317,15 @@ def test_a_prompt_that_is_learned_back_is_an_echo(door: Door) -> None:
         door.save(a_memory(content=found.to_prompt(), source_agent="helena"))
 
 
+@pytest.mark.parametrize(
+    "opening", ["As I recall, ", "I remember that ", "According to my notes, ", "Note that ", "As mentioned before, "]
+)
+def test_saying_that_one_repeats_makes_it_no_news(door: Door, opening: str) -> None:
+    door.served(["the login uses OAuth with a token of one day"], "helena", SHOP)
+    with pytest.raises(RefusedError, match="only repeats"):
+        door.save(some_knowledge(fact=f"{opening}the login uses OAuth with a token of one day"))
+
+
 def test_what_is_new_is_no_echo(door: Door) -> None:
     door.served(["the gateway times out after 30 seconds, always retry it"], "helena", SHOP)
     for fact in (

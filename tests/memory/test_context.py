@@ -132,7 +132,7 @@ def test_stored_text_opens_no_section_of_a_context(journal: Journal) -> None:
     assert journal.get_context(SHOP, by=HERE).to_prompt().count("\n## ") == 0
 
 
-@pytest.mark.parametrize("wrong", [{"max_tokens": -1}, {"files": "a.py"}, {"files": [""]}])
+@pytest.mark.parametrize("wrong", [{"max_tokens": -1}, {"files": "a.py"}, {"files": [""]}, {"git": "main"}])
 def test_a_wrong_question_is_refused(light: Journal, wrong: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         light.get_context(SHOP, **wrong)

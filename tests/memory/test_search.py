@@ -12,6 +12,7 @@ from alma.embeddings.mock import MockEmbedder
 from alma.errors import EmbeddingError, ValidationError
 from alma.memory.filters import MemoryFilter
 from alma.memory.journal import Journal
+from alma.memory.settings import SystemSettings
 from alma.model.governance import Attribution
 from alma.model.memory import Layer, Memory, priority_of
 from alma.model.query import matches
@@ -44,6 +45,10 @@ FILTERS: list[tuple[dict[str, Any], MemoryFilter]] = [
     ({"priority": 9}, MemoryFilter(min_priority=9)),
     ({"content_json": {"deploy": {"region": "eu"}}}, MemoryFilter(content={"deploy.region": "eu"})),
     ({"content_json": {"sizes": [1, 2]}}, MemoryFilter(content={("sizes",): 2.0})),
+    (
+        {"content_json": {"deploy": {"region": "eu", "sizes": [1, 2]}}},
+        MemoryFilter(content={"deploy": {"region": "eu", "sizes": [2]}}),
+    ),
     ({"content_json": {"done": False}}, MemoryFilter(content={"done": False})),
     ({"is_private": True}, MemoryFilter(private=True)),
     ({"is_archived": True}, MemoryFilter(include_archived=True, types=["note"], min_importance=0.0)),
@@ -151,6 +156,20 @@ def test_a_least_similarity_leaves_out_what_is_less_similar(telling: Journal) ->
         assert [hit.memory.id for hit in hits] == [near.id]
         assert hits[0].similarity is not None
         assert hits[0].similarity >= 0.7
+
+
+def test_the_threshold_that_somebody_chose_holds_for_searches_by_meaning(
+    telling: Journal, store: StorageBackend
+) -> None:
+    near = note(telling, "The payment gateway timed out")
+    far = note(telling, "The payment of the rent is due on Friday")
+    asked, settings = "the payment gateway times out", SystemSettings(store)
+    assert set(telling.search(asked, SHOP, mode="semantic").memories) == {near, far}
+    settings.set("semantic_search_threshold", 0.7, user_id="ana")
+    ana = Attribution(user_id="ana")
+    assert telling.search(asked, SHOP, mode="semantic", by=ana).memories == (near,)
+    assert len(telling.search(asked, SHOP, mode="semantic", by=ana, min_similarity=0.0)) == 2
+    assert len(telling.search(asked, SHOP, mode="semantic")) == 2
 
 
 def test_an_instruction_is_found_like_any_other_memory(telling: Journal) -> None:

@@ -75,6 +75,21 @@ def test_repeated_decisions_conventions_and_commands_are_patterns(store: Storage
     assert (command.pattern_name, command.usage_count, command.success_rate) == ("pytest", 2, 0.5)
 
 
+def test_what_was_done_several_times_is_a_pattern_with_how_it_went(store: StorageBackend) -> None:
+    for n, went in enumerate(("it worked well", "it failed with deadlocks", "it failed at first, but worked later")):
+        said(store, f"r{n}", f"The repository layer hides data access in module {n}: {went}", "pattern")
+    for key, went in (("b1", "success"), ("b2", "FAILED")):
+        text, outcome = f"Blue-green deployment of the shop, run {key}", {"outcome": went}
+        said(store, key, text, "insight", content_json=outcome, category="deployment")
+    said(store, "n1", "Blue-green deployment of the shop", "note")
+    Patterns(store).mine("shop")
+    (layer,) = patterns(store, "practice")
+    assert (layer.usage_count, layer.success_rate) == (3, 0.6667)
+    assert layer.memory_ids == ("r0", "r1", "r2")
+    (deployment,) = patterns(store, "deployment")
+    assert (deployment.memory_ids, deployment.success_rate) == (("b1", "b2"), 0.5)
+
+
 def test_mining_twice_changes_nothing(store: StorageBackend, local: EmbeddingProvider) -> None:
     two_timeouts(store)
     miner = Patterns(store, local, MemoryWriter(store, local))

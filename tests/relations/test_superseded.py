@@ -9,11 +9,13 @@ import pytest
 
 from alma.cache.document import from_json, to_json
 from alma.embeddings.base import EmbeddingProvider
+from alma.memory.journal import Journal
 from alma.memory.relationships import Relationships
 from alma.model.memory import Memory
 from alma.model.scope import Scope
 from alma.model.slice import MemorySlice
 from alma.retrieval.engine import RetrievalEngine
+from alma.retrieval.searching import Mode
 from alma.retrieval.writing import MemoryWriter
 from alma.storage.base import StorageBackend
 from alma.testing import builders as make
@@ -54,6 +56,19 @@ def ids(found: MemorySlice) -> list[str]:
 def some_others(house: House) -> None:
     for n, text in enumerate(("tests run on every push", "the cart shows taxes", "backups are kept for a month")):
         house.say(f"other{n}", text)
+
+
+@pytest.mark.parametrize("mode", ["hybrid", "semantic", "keyword"])
+def test_in_every_way_of_searching_it_stands_before_it(house: House, database: StorageBackend, mode: Mode) -> None:
+    house.say("old", "The API rate limit is 100 requests per minute")
+    house.say("new", "By now the limit of the API is 250")
+    house.relate("new", "old", "supersedes")
+    journal = Journal(database, house.writer, house.engine, count_reads=False)
+    asked = "the API rate limit is 100 requests per minute"
+    assert [hit.memory.id for hit in journal.search(asked, SHOP, mode=mode)][:2] == ["new", "old"]
+    (best,) = journal.search(asked, SHOP, mode=mode, limit=1)
+    assert best.memory.id == "new"
+    assert sum(best.explanation.terms.values()) == pytest.approx(best.score)
 
 
 def test_what_superseded_a_memory_stands_before_it(house: House) -> None:

@@ -28,6 +28,7 @@ from alma.model.scope import Scope
 from alma.model.workspace import AgentState, Session, User
 from alma.retrieval.engine import RetrievalEngine
 from alma.storage.base import StorageBackend
+from alma.storage.document import to_document
 from alma.testing import builders as make
 from alma.transfer.parcels import TRAVELLING
 from tests.transfer.conftest import OpenStore
@@ -540,3 +541,26 @@ def test_what_came_is_retrieved_like_what_was_remembered_here(new_store: OpenSto
     found = engine.retrieve("where can we eat?", "helena", "trips", user_id="ana")
     engine.close()
     assert "where to eat?" in [memory.content for memory in found.memories]
+
+
+def test_secrets_are_masked_and_their_vectors_left_behind(store: StorageBackend, tmp_path: Path) -> None:
+    key = "ghp_16C7e42F292c6912E7710c838347Ae178B4a"
+    told = {"text": f"log in with {key}", "room": "kitchen"}
+    late = {"context_id": "ctx-3", "context_data": {"text": "x"}, "created_at": f"after {key}"}
+    rows = [CONTEXT, {**CONTEXT, "context_id": "ctx-2", "context_data": told, "tags": [key]}, late]
+    report = import_into(store, as_lines(tmp_path / "rows.jsonl", rows), "contextual-memory")
+    stored = store.require(Memory, "ctx-2", EVERYWHERE)
+    assert stored.content == "log in with [redacted:github_token]"
+    assert key not in json.dumps([to_document(stored), report.to_dict()])
+    assert report.masked == {"github_token": 3}
+    assert report.vectors == {"contextual_memory_pc2": 1}
+    again = import_into(store, tmp_path / "rows.jsonl", "contextual-memory")
+    assert not again.new
+    assert not again.changed
+    assert [each.id for each in again.rejected] == ["ctx-3"]
+
+
+def test_who_wants_to_keep_secrets_says_so(store: StorageBackend, tmp_path: Path) -> None:
+    row = {**CONTEXT, "context_data": {"text": "the password is hunter2x"}}
+    import_into(store, as_lines(tmp_path / "rows.jsonl", [row]), "contextual-memory", redactor=None)
+    assert store.require(Memory, "ctx-1", EVERYWHERE).content == "the password is hunter2x"

@@ -94,6 +94,31 @@ def test_an_unset_variable_is_an_error_that_names_it_and_its_key() -> None:
         settings_from({"project_id": "p", "postgres": {"password": "${ALMA_NOT_SET}"}})
 
 
+def test_a_number_may_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ALMA_TEST_PORT", "5433")
+    settings = settings_from({"project_id": "${ALMA_TEST_PORT}", "postgres": {"port": "${ALMA_TEST_PORT}"}})
+    assert settings.postgres.port == 5433
+    assert settings.project_id == "5433"
+
+
+def test_a_mistake_does_not_tell_what_a_reference_stands_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ALMA_TEST_PASSWORD", "not for everyone")
+    with pytest.raises(ConfigurationError, match=r"postgres\.port") as refused:
+        settings_from({"project_id": "p", "postgres": {"port": "${ALMA_TEST_PASSWORD}"}})
+    assert "not for everyone" not in str(refused.value)
+
+
+def test_a_reference_that_does_not_end_is_an_error() -> None:
+    with pytest.raises(ConfigurationError, match=r"project_id.*does not end"):
+        settings_from({"project_id": "${HOME"})
+
+
+def test_a_key_that_stands_twice_is_an_error(file: Path) -> None:
+    file.write_text("alma:\n  project_id: one\n  project_id: another\n")
+    with pytest.raises(ConfigurationError, match=r"'project_id' stands twice.*line 3"):
+        ALMA.from_config(file)
+
+
 def test_a_dollar_sign_is_written_twice() -> None:
     assert settings_from({"project_id": "a$${b}"}).project_id == "a${b}"
 

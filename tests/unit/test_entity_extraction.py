@@ -36,6 +36,16 @@ def test_the_sentence_of_the_readme_is_understood() -> None:
     assert edges == {("Alice", "works_at", "Acme Corp"), ("Alice", "reviewed", "PR"), ("Bob", "submitted", "PR")}
 
 
+def test_a_place_does_not_do_what_somebody_there_does() -> None:
+    _, edges = found("Maria Gonzalez works at Siemens in Munich and manages the payments team.")
+    assert edges == {("Maria Gonzalez", "works_at", "Siemens"), ("Maria Gonzalez", "manages", "payments team")}
+
+
+def test_services_are_known_by_their_names() -> None:
+    _, edges = found("The checkout-service depends on Redis and PostgreSQL.")
+    assert edges == {("checkout-service", "depends_on", "Redis"), ("checkout-service", "depends_on", "PostgreSQL")}
+
+
 def test_what_is_extracted_can_be_stored_and_found_again() -> None:
     graph = create_graph_store("memory")
     for _ in range(2):

@@ -7,20 +7,28 @@ from typing import TypeVar
 
 import pytest
 
+from alma.embeddings.mock import MockEmbedder
+from alma.errors import ScopeViolationError
+from alma.learning.protocols import Execution, LearningProtocol
+from alma.memory.archive import Archive
 from alma.memory.audit import AuditTrail
 from alma.memory.projects import Projects
+from alma.memory.relationships import Relationships
 from alma.memory.screening import as_it_is
 from alma.memory.sessions import Sessions
 from alma.memory.states import AgentStates
 from alma.memory.users import Users
 from alma.model.governance import Attribution
 from alma.model.kinds import KINDS
+from alma.model.memory import Memory
 from alma.model.record import Record
-from alma.model.scope import Scope
+from alma.model.scope import MemoryScope, Scope
 from alma.progress import ProgressTracker
+from alma.retrieval.engine import RetrievalEngine
 from alma.session import SessionManager
 from alma.storage.base import StorageBackend
 from alma.storage.document import from_document, to_document
+from alma.testing.builders import a_memory
 
 SECRET = "sk-1234567890"
 T = TypeVar("T", bound=Record)
@@ -116,3 +124,26 @@ def test_by_default_a_failure_is_logged_without_its_secret(store: StorageBackend
 def test_who_has_screened_already_can_let_everything_pass(store: StorageBackend, said: str) -> None:
     AgentStates(store, screen=as_it_is).save("helena", {"note": said})
     assert SECRET in stored_texts(store)
+
+
+def test_no_reason_is_kept_with_its_secret(store: StorageBackend, said: str) -> None:
+    by = Attribution(user_id="ana", reason=said, user_agent=said)
+    for name in ("one", "two"):
+        store.save(a_memory(id=name, project_id="shop"), by)
+    shop = Scope(project_id="shop")
+    related = Relationships(store).relate("one", "two", "relates_to", shop, context=said)
+    assert related.context == "used the key [redacted:openai_key] here"
+    Archive(store).put(Memory, ["one"], shop, reason=said)
+    assert SECRET not in stored_texts(store)
+
+
+def test_a_refusal_is_noted_without_the_secret_of_what_was_refused(store: StorageBackend) -> None:
+    scopes = {"helena": MemoryScope(agent_name="helena", can_learn=[], cannot_learn=["backend"])}
+    engine = RetrievalEngine(store, MockEmbedder(store.embedding_dim))
+    with pytest.raises(ScopeViolationError, match="cannot learn"):
+        LearningProtocol(store, engine.embedder, engine.index, scopes).learn(
+            Execution("helena", "shop", f"backend with {'ghp_' + 'a1B2' * 9} and {SECRET}", True, f"use {SECRET}")
+        )
+    engine.close()
+    assert SECRET[:10] not in stored_texts(store)
+    assert "a1B2" not in stored_texts(store)

@@ -183,6 +183,8 @@ def _show_import(report: ImportReport, as_json: bool) -> None:
     _show_counts({"new": report.new, "changed": report.changed, "unchanged": report.unchanged})
     for reason, number in report.left_out.items():
         say(f"left out: {number} {reason}")
+    for kind, number in report.masked.items():
+        say(f"masked: {number} {kind}")
     _list("could not come", [f"{each.where}: {each.reason}" for each in report.rejected])
     say(f"{report.rows} row(s) read{', nothing was changed' if report.dry_run else ''}")
 

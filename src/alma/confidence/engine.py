@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from alma.confidence.signals import ConfidenceSignal, OpportunitySignal, RecommendationLevel, RiskSignal
 from alma.core import ALMA
+from alma.errors import ValidationError
 from alma.learning.recommendation import Assessed
 from alma.model.belief import belief_in
 from alma.model.learning import AntiPattern, Heuristic
@@ -31,6 +32,8 @@ class ConfidenceEngine:
 
     def rank_strategies(self, strategies: Sequence[str], context: str, agent: str) -> list[ConfidenceSignal]:
         """What to expect of several strategies, the most promising first."""
+        if isinstance(strategies, str) or not strategies:
+            raise ValidationError("rank_strategies", "strategies", strategies, "must be a list of strategies")
         return sorted(self._signals(strategies, context, agent), key=lambda signal: -signal.confidence_score)
 
     def get_risks(self, context: str, agent: str) -> list[RiskSignal]:
@@ -45,7 +48,8 @@ class ConfidenceEngine:
 
     def _signals(self, strategies: Sequence[str], context: str, agent: str) -> list[ConfidenceSignal]:
         found = self._known(context, agent)
-        assessed = self._alma.assess(context, agent, strategies)
+        # Each by itself: what is to be expected of one does not depend on which others are asked about.
+        assessed = [self._alma.assess(context, agent, [strategy])[0] for strategy in dict.fromkeys(strategies)]
         return [self._signal(each, context, agent, found) for each in assessed]
 
     def _known(self, context: str, agent: str) -> MemorySlice:

@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 from pydantic import ValidationError as InvalidSettings
 
-from alma.config.secrets import Vault, azure_vault, resolved
+from alma.config.secrets import Resolved, Vault, azure_vault, resolved
 from alma.config.settings import Settings, known_keys, section_at
 from alma.errors import ConfigurationError, shown
 
@@ -48,15 +48,32 @@ def _project_folder(file: Path) -> Path:
 
 def _parsed(file: Path) -> Any:
     try:
-        return yaml.safe_load(file.read_text(encoding="utf-8"))
+        return yaml.load(file.read_text(encoding="utf-8"), _OnceEach)
     except FileNotFoundError:
         raise ConfigurationError(
             f"there is no configuration at {file}; create it, or open a memory without one by ALMA.quickstart()"
         ) from None
+    except ConfigurationError as exc:
+        raise ConfigurationError(f"{file}: {exc}") from None
     except (OSError, UnicodeDecodeError) as exc:
         raise ConfigurationError(f"{file} cannot be read: {exc}") from exc
     except yaml.YAMLError as exc:
         raise ConfigurationError(f"{file} is not valid YAML: {' '.join(str(exc).split())}") from exc
+
+
+class _OnceEach(yaml.SafeLoader):
+    """Reads YAML whose keys stand once; of two that are the same, one would be lost in silence."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        known: set[str] = set()
+        for key, _ in node.value:
+            name = str(key.value)
+            if name in known and name != "<<":
+                raise ConfigurationError(
+                    f"{name!r} stands twice in the same place, again in line {key.start_mark.line + 1}; remove one"
+                )
+            known.add(name)
+        return super().construct_mapping(node, deep)
 
 
 def _section(content: Any, file: Path) -> Mapping[str, Any]:
@@ -103,9 +120,14 @@ def _sentence(problem: InvalidSettings) -> str:
         case "missing":
             return f"{key} is missing; add it"
         case "enum":
-            return f"{key} is {shown(first['input'])}, which is not known; choose {first['ctx']['expected']}"
+            return f"{key} is {_shown(first['input'])}, which is not known; choose {first['ctx']['expected']}"
         case _:
-            return f"{key}: {first['msg'][:1].lower()}{first['msg'][1:]} (got {shown(first['input'])})"
+            return f"{key}: {first['msg'][:1].lower()}{first['msg'][1:]} (got {_shown(first['input'])})"
+
+
+def _shown(value: Any) -> str:
+    """The value as it was written; what a reference stands for may be a secret."""
+    return "what a reference stands for" if isinstance(value, Resolved) else shown(value)
 
 
 def _suggestion(name: str, known: Iterable[str]) -> str:

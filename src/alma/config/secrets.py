@@ -9,21 +9,29 @@ from typing import Any
 
 from alma.errors import ConfigurationError, MissingDependencyError
 
-_REFERENCE = re.compile(r"\$\$|\$\{([^}]*)\}")
+_REFERENCE = re.compile(r"\$\$|\$\{([^}]*)(\}?)")
 _VAULT = "KEYVAULT:"
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 Vault = Callable[[str], str]
 
 
+class Resolved(str):
+    """A text that a reference stood for; all that the environment holds is text, numbers included."""
+
+    __slots__ = ()
+
+
 def resolved(value: Any, vault: Vault, key: str = "", environment: Mapping[str, str] = os.environ) -> Any:
     """The value with every reference replaced by what it stands for, at any depth; `$$` stands for a dollar sign."""
     if isinstance(value, str):
-        return _REFERENCE.sub(lambda found: _meant(found, vault, key, environment), value)
+        text, replaced = _REFERENCE.subn(lambda found: _meant(found, vault, key, environment), value)
+        return Resolved(text) if replaced else value
     if isinstance(value, dict):
+        named = {resolved(name, vault, key or str(name), environment): each for name, each in value.items()}
         return {
             name: resolved(each, vault, f"{key}.{name}" if key else str(name), environment)
-            for name, each in value.items()
+            for name, each in named.items()
         }
     if isinstance(value, list):
         return [resolved(each, vault, f"{key}[{i}]", environment) for i, each in enumerate(value)]
@@ -34,6 +42,8 @@ def _meant(found: re.Match[str], vault: Vault, key: str, environment: Mapping[st
     name = found.group(1)
     if name is None:
         return "$"
+    if not found.group(2):
+        raise ConfigurationError(f"{key}: a reference begins with ${{ and does not end; write ${{NAME}}, or $$ for a $")
     if name.startswith(_VAULT):
         return vault(name.removeprefix(_VAULT).strip())
     if not _VARIABLE.fullmatch(name):

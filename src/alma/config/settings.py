@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from enum import StrEnum
 from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
+from alma.config.secrets import Resolved
 from alma.model.scope import MemoryScope
 from alma.model.secret import Secret
 
+
+def _number(value: Any) -> Any:
+    """A number that stands in the environment, where it is text; what is written as text in the file stays text."""
+    if not isinstance(value, Resolved):
+        return value
+    for made in (int, float):
+        with suppress(ValueError):
+            return made(value)
+    return value
+
+
 SecretText = Annotated[Secret, BeforeValidator(lambda value: Secret(value) if isinstance(value, str) else value)]
 Name = Annotated[str, Field(min_length=1, max_length=255)]
-Positive = Annotated[float, Field(gt=0)]
+Whole = Annotated[int, BeforeValidator(_number)]
+Number = Annotated[float, BeforeValidator(_number)]
+Positive = Annotated[Number, Field(gt=0)]
 
 
 class _Section(BaseModel):
@@ -56,7 +71,7 @@ class AgentSettings(_Section):
     cannot_learn: list[Name] = Field(default_factory=list)
     share_with: list[Name] = Field(default_factory=list)
     inherit_from: list[Name] = Field(default_factory=list)
-    min_occurrences_for_heuristic: Annotated[int, Field(ge=1)] = 3
+    min_occurrences_for_heuristic: Annotated[Whole, Field(ge=1)] = 3
 
     def scope_of(self, agent: str) -> MemoryScope:
         """The scope these settings give to the agent of this name."""
@@ -67,11 +82,11 @@ class PostgresSettings(_Section):
     """The constructor of the PostgreSQL store."""
 
     host: str
-    port: Annotated[int, Field(ge=1, le=65535)]
+    port: Annotated[Whole, Field(ge=1, le=65535)]
     database: Name
     user: str
     password: SecretText
-    pool_size: Annotated[int, Field(ge=1)]
+    pool_size: Annotated[Whole, Field(ge=1)]
     schema_name: Annotated[Name, Field(alias="schema")]
     ssl_mode: str
 
@@ -108,17 +123,17 @@ class RetrievalSettings(_Section):
 
     cache: Annotated[CacheChoice, Field(strict=False)]
     cache_ttl_seconds: Positive
-    max_cache_entries: Annotated[int, Field(ge=1)]
+    max_cache_entries: Annotated[Whole, Field(ge=1)]
     recency_half_life_days: Positive
-    min_score_threshold: float
-    scoring_weights: dict[str, float]
+    min_score_threshold: Number
+    scoring_weights: dict[str, Number]
 
 
 class LearningSettings(_Section):
     """How evidence counts."""
 
     evidence_half_life_days: Positive
-    max_outcomes_per_agent: Annotated[int, Field(ge=1)]
+    max_outcomes_per_agent: Annotated[Whole, Field(ge=1)]
 
 
 class Settings(_Section):
@@ -129,7 +144,7 @@ class Settings(_Section):
     storage_dir: Name
     db_name: Name
     embedding_provider: Annotated[EmbeddingChoice, Field(strict=False)]
-    embedding_dim: Annotated[int, Field(ge=1)] | None
+    embedding_dim: Annotated[Whole, Field(ge=1)] | None
     agents: dict[Name, AgentSettings]
     postgres: PostgresSettings
     azure: AzureSettings = Field(default_factory=AzureSettings)

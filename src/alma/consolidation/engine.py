@@ -91,15 +91,17 @@ class ConsolidationEngine:
     def undo(
         self,
         kept_id: str,
-        memory_type: str | type[Record] = "heuristic",
+        memory_type: str | type[Record] | None = None,
         project_id: str | None = None,
         *,
         user_id: str | None = None,
         by: Attribution = ANONYMOUS,
     ) -> list[str]:
-        """Take apart what was merged into a memory last; returns the ids of the memories that are back."""
-        kind = kind_of(memory_type)
-        scope = self._scope(kind, None, project_id, user_id)
+        """Take apart what was merged into a memory last; returns the ids of the memories that are back.
+
+        Without a `memory_type` it is that of the memory with this id; a preference also needs its `user_id`.
+        """
+        kind, scope = self._holder(kept_id, memory_type, project_id, user_id)
 
         def take_apart(tx: Transaction) -> list[str]:
             held = tx.lock(kind.cls, [kept_id], scope)
@@ -115,6 +117,17 @@ class ConsolidationEngine:
         return self._storage.write(take_apart, _because(by, f"the merge into {kept_id} was undone"))
 
     # ------------------------------------------------------------------ what and where
+
+    def _holder(
+        self, kept_id: str, memory_type: str | type[Record] | None, project_id: str | None, user_id: str | None
+    ) -> tuple[Kind, Scope]:
+        """The kind that the memory with this id is of, and where it is."""
+        places = [(kind, self._scope(kind, None, project_id, user_id)) for kind in self._chosen(memory_type, user_id)]
+        there = (each for each in places if self._storage.get(each[0].cls, kept_id, each[1]) is not None)
+        found = next(there, places[0] if memory_type is not None else None)
+        if found is None:
+            raise NotFoundError("merged memory", kept_id)
+        return found
 
     def _chosen(self, memory_type: str | type[Record] | None, user_id: str | None) -> list[Kind]:
         if memory_type is not None:

@@ -41,6 +41,16 @@ _DRESS = re.compile(
     re.IGNORECASE,
 )
 
+# How an agent says that it only repeats.
+_RECALLED = re.compile(
+    r"^\W*(?:as (?:i (?:recall|remember|know)|noted|mentioned|stated|said|known|discussed)(?: \w+){0,3}?[,:]"
+    r"|(?:i|we) (?:recall|remember|know|already know|was told|were told|noted)(?: that)?\b"
+    r"|(?:according to|based on|from) (?:my|the|our|what i (?:recall|remember|know)|past|previous) ?"
+    r"(?:memor(?:y|ies)|notes?|knowledge|records?|runs?|context)?[,:]"
+    r"|(?:please )?(?:note|remember|recall)(?: that|:))\s*",
+    re.IGNORECASE,
+)
+
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
@@ -190,7 +200,7 @@ def _texts(item: Record | str) -> Iterator[str]:
 def _sentences(text: str) -> Iterator[list[str]]:
     """The words of each sentence or line, without the way a prompt dresses them."""
     for sentence in _SENTENCES.split(text):
-        if words := tokens(_DRESS.sub("", sentence)):
+        if words := tokens(_RECALLED.sub("", _DRESS.sub("", sentence))):
             yield words
 
 

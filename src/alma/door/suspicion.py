@@ -91,7 +91,9 @@ _SIGNS: tuple[tuple[str, re.Pattern[str]], ...] = (
             r"\b(?:whenever|every\s+time|each\s+time|if|when)\s+(?:the\s+|a\s+|any\s+)?user\s+(?:asks?|says?|mentions?|requests?|"
             r"wants?)\b[^.\n]{0,80}\b(?:say|reply|respond|recommend|answer|tell\s+them|send|run|execute|claim|insist)\b|"
             r"\b(?:remember|memori[sz]e|store|save)\b[^.\n]{0,40}\b(?:you\s+must|always\s+(?:recommend|trust|obey|send|approve|say)|"
-            r"the\s+user\s+(?:has\s+)?(?:authori[sz]ed|approved|allows?|wants\s+you))",
+            r"the\s+user\s+(?:has\s+)?(?:authori[sz]ed|approved|allows?|wants\s+you))|"
+            r"\b(?:when|once|if|as\s+soon\s+as)\s+you(?:'re|\s+are)?\s+(?:read|see|receive|process|reading|seeing|processing)\s+"
+            r"this\b[^.\n]{0,60}\b(?:call|run|execute|send|delete|invoke|use|reply|respond|say|open|visit|click|approve|forward)\b",
             _I,
         ),
     ),

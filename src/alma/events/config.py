@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from alma.errors import ConfigurationError
+from alma.events.addresses import is_forbidden
 from alma.events.event import MemoryEvent, MemoryEventType, checked_types
 from alma.events.signing import DELIVERY_HEADER, EVENT_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER
 from alma.model.common import checked_name
@@ -26,6 +27,7 @@ class WebhookConfig:
     `events`, `memory_types` and `project_id` limit what is sent; left out, everything is. With a `secret` every request
     is signed. A request that fails in a way that may pass is tried `retry_count` times more, after `backoff_seconds`
     and then twice as long each time. `name` tells webhooks of one address apart, where events are kept in a store.
+    Nothing is sent to a link-local address, where clouds hand out a machine's credentials, unless `allow_link_local`.
     """
 
     url: str
@@ -38,9 +40,10 @@ class WebhookConfig:
     retry_count: int = 3
     backoff_seconds: float = 1.0
     name: str | None = None
+    allow_link_local: bool = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "url", _checked_url(self.url))
+        object.__setattr__(self, "url", _checked_url(self.url, self.allow_link_local))
         object.__setattr__(self, "events", checked_types(self.events))
         object.__setattr__(self, "memory_types", tuple(kind_named(kind).spec.kind for kind in self.memory_types))
         object.__setattr__(self, "secret", _checked_secret(self.secret))
@@ -76,11 +79,27 @@ class WebhookStats:
         return WebhookStats(self.delivered + delivered, self.failed + failed, self.dropped + dropped)
 
 
-def _checked_url(url: str) -> str:
-    parts = urlsplit(url) if isinstance(url, str) else None
-    if parts is None or parts.scheme not in ("http", "https") or not parts.hostname:
+def _checked_url(url: str, allow_link_local: bool) -> str:
+    host = _host_of(url)
+    if host is None:
         raise ConfigurationError("a webhook's url must begin with https:// or http:// and name a host")
+    if not allow_link_local and is_forbidden(host):
+        raise ConfigurationError(
+            f"a webhook's url must not name the link-local address {host}, where clouds hand out credentials; "
+            "give allow_link_local=True if it is meant"
+        )
     return url
+
+
+def _host_of(url: object) -> str | None:
+    if not isinstance(url, str):
+        return None
+    try:
+        parts = urlsplit(url)
+        # Reading the port is what finds a wrong one.
+        return parts.hostname if parts.scheme in ("http", "https") and parts.port != 0 else None
+    except ValueError:
+        return None
 
 
 def _checked_secret(secret: str | Secret | None) -> Secret | None:

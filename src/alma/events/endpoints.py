@@ -200,7 +200,7 @@ def _attempt(config: WebhookConfig, event: MemoryEvent, body: bytes) -> Failure 
     }
     if config.secret is not None:
         headers[SIGNATURE_HEADER] = sign(config.secret, timestamp, body)
-    return send(config.url, body, headers, config.timeout_seconds)
+    return send(config.url, body, headers, config.timeout_seconds, allow_link_local=config.allow_link_local)
 
 
 def _where(config: WebhookConfig) -> dict[str, str | None]:

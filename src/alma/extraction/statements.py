@@ -12,6 +12,11 @@ _LONGEST_MESSAGE = 20_000
 _LONGEST_STATEMENT = 600
 _CODE = re.compile(r"```.*?(?:```|\Z)|^>.*$|^(?: {4}|\t).*$", re.DOTALL | re.MULTILINE)
 _END = re.compile(r"(?<=[.!?…])[\"”’')]*\s+|[。！？]+|\n+|(?<=\w)\s+[;–—]\s+|;\s+")
+# Who goes on to tell something else of themselves makes a second statement: my name is Priya and I work at …
+_SECOND = re.compile(
+    r",?\s+(?:and|but)\s+(?=(?:I\s+(?:am|work|live|prefer|like|love|hate|dislike|want|need|use|speak|always|never|don['’]t)"
+    r"|I['’]m|my\s+\w+\s+is)\b)"
+)
 # A full stop that ends no sentence.
 _ABBREVIATION = re.compile(r"(?:\b(?:e\.g|i\.e|etc|vs|cf|no|approx|Dr|Mr|Mrs|Ms|Prof|St)|\b[A-Z])\.\s*$")
 _OPENING = re.compile(
@@ -74,9 +79,19 @@ def _sentences(text: str) -> Iterator[tuple[int, int]]:
     for match in _END.finditer(text):
         if _ABBREVIATION.search(text[max(start, match.start() - 8) : match.start()]):
             continue
-        yield from _trimmed(text, start, match.start())
+        yield from _clauses(text, start, match.start())
         start = match.end()
-    yield from _trimmed(text, start, len(text))
+    yield from _clauses(text, start, len(text))
+
+
+def _clauses(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """The sentence, or the statements that it is made of."""
+    for match in _SECOND.finditer(text, start, end):
+        # What is asked or supposed goes on to the end of the sentence.
+        if not _ASKING.match(text[start:end]) and not _UNREAL.search(text[start:end]) and text[end - 1] not in "?？":
+            yield from _trimmed(text, start, match.start())
+            start = match.end()
+    yield from _trimmed(text, start, end)
 
 
 def _trimmed(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:

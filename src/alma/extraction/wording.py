@@ -70,6 +70,14 @@ SUCCESSES = (
         _p(rf"^{WE} (?:had|got) (?:good |great |some )?(?:success|results|luck) with\s+(?P<strategy>.+?){END}"),
         0.75,
     ),
+    # After doing X it worked.
+    (
+        _p(
+            r"^after (?P<strategy>\w+ing\s+.+?),?\s+(?:it|that|this|everything|all)"
+            rf"(?: all| finally| then)? {WORKED}\b.*$"
+        ),
+        0.75,
+    ),
     # I did X and all tests pass; after doing X the query was faster.
     (
         _p(
@@ -119,7 +127,7 @@ PRAISED = (
         _p(
             rf"^(?P<strategy>(?!it\b|that\b|this\b|everything\b|all\b|they\b|which\b|nothing\b|he\b|she\b|"
             rf"what\b).{{3,120}}?) {WORKED}(?: (?:for|on|with|when|"
-            rf"in)\s+(?P<task>.+?))?(?P<rest>\s*(?:[,.!…].*)?)$"
+            rf"in)\s+(?P<task>.+?))?(?P<rest>\s*(?:(?:[,.!…]|without\b).*)?)$"
         ),
         0.7,
     ),

@@ -189,6 +189,11 @@ _RULES: tuple[_Rule, ...] = (
     _by(rf"\b(?:{'|'.join(lx.KNOWN_ORGANIZATIONS)})\b", lx.ORGANIZATION, 0.85, re.IGNORECASE),
     _by(r"\b(?:[A-Z][a-z0-9]+){2,}\b|\b[a-z]+(?:[A-Z][a-z0-9]+)+\b", lx.IDENTIFIER, 0.8),
     _by(r"\b[a-z][a-z0-9]*(?:_[a-z0-9]+)+\b|\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b", lx.IDENTIFIER, 0.8),
+    _by(
+        r"(?<![\w-])[a-z][a-z0-9]*(?:-[a-z0-9]+)*-(?:service|server|api|app|worker|client|backend|frontend|gateway|queue|db)\b",
+        lx.IDENTIFIER,
+        0.75,
+    ),
     _unnumbered,
     _by(rf"\b(?:[Tt]he|[Oo]ur|[Mm]y)\s+((?:[a-z][\w-]*\s+){{0,2}}(?:{_PARTS}))\b", lx.CONCEPT, 0.55),
     _people,

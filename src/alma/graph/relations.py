@@ -25,6 +25,8 @@ _ROLE_NAMES = re.compile(
     r"consultant|president|researcher|scientist|professor)\b",
     re.IGNORECASE,
 )
+# Siemens in Munich: where or when it was, while whoever did it goes on.
+_BESIDE = re.compile(r",?\s*(?:in|near|on|since|until|during)(?:\s+the)?", re.IGNORECASE)
 _WHO = re.compile(r",?\s*(?:who|which|that)\s+", re.IGNORECASE)
 _THAT = re.compile(r",?\s*(?:that|which|whom|who)?(?:\s+the)?", re.IGNORECASE)
 _AUXILIARY = (
@@ -80,6 +82,8 @@ class _Sentence:
         # A verb before the first name: whoever does it has no name, and the first name is not the one who does.
         self._subjects = [] if _DONE.search(text, start, mentions[0].start) else [mentions[0]]
         self._verb: tuple[str, float, bool] | None = None
+        # Whether the name before only said where or when.
+        self._aside = False
         self._found: list[Relation] = []
 
     def read(self) -> list[Relation]:
@@ -99,13 +103,19 @@ class _Sentence:
             return
         elif self._say(self._subjects, mention, re.sub(r"^(?:,|and|,\s*and|but)\s+", "", gap)):
             self._verb_now(gap)
+            self._aside = False
         elif _THAT.fullmatch(gap) and self._relative(before, mention):
             return
+        elif self._verb is not None and _BESIDE.fullmatch(gap):
+            self._aside = True
         else:
             self._restart(mention)
 
     def _join(self, mention: Mention) -> None:
         """One more of the same: another subject before the verb, another object after it."""
+        if self._aside:
+            self._restart(mention)
+            return
         if self._verb is None:
             self._subjects.append(mention)
             return
@@ -114,7 +124,7 @@ class _Sentence:
             self._add(subject, mention, relation_type, confidence * 0.95, passive)
 
     def _restart(self, mention: Mention) -> None:
-        self._subjects, self._verb = [mention], None
+        self._subjects, self._verb, self._aside = [mention], None, False
 
     def _attach(self, before: Mention, mention: Mention, gap: str) -> bool:
         """Alice from Acme, Bob (engineer at Acme): belongs to the one before, who goes on being the subject."""

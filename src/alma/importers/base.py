@@ -116,7 +116,10 @@ class Importer(ABC):
 
 @dataclass(slots=True)
 class ImportReport:
-    """How many records of each kind came, were there already or were brought up to date, and what could not come."""
+    """How many records of each kind came, were there already or were brought up to date, and what could not come.
+
+    `masked` says how many secrets of each kind were found in the source and taken out.
+    """
 
     system: str
     dry_run: bool = False
@@ -126,11 +129,12 @@ class ImportReport:
     unchanged: Counter[str] = field(default_factory=Counter)
     vectors: Counter[str] = field(default_factory=Counter)
     left_out: Counter[str] = field(default_factory=Counter)
+    masked: Counter[str] = field(default_factory=Counter)
     rejected: list[Rejected] = field(default_factory=list)
 
     def to_dict(self) -> JsonObject:
         """The report as JSON."""
-        names = ("new", "changed", "unchanged", "vectors", "left_out")
+        names = ("new", "changed", "unchanged", "vectors", "left_out", "masked")
         return {
             "system": self.system,
             "dry_run": self.dry_run,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
@@ -15,6 +15,7 @@ from alma.importers.base import (
     Importer,
     ImportOptions,
     ImportReport,
+    Item,
     LeftOut,
     Rejected,
     RowRefused,
@@ -23,6 +24,7 @@ from alma.importers.planning import Entry, Plan, Planner
 from alma.importers.sources import Source
 from alma.model.governance import Attribution
 from alma.model.record import Record
+from alma.redaction.redactor import DEFAULT_REDACTOR, Redactor, redact_record, redact_text
 from alma.retrieval.writing import check_space
 from alma.storage.base import RecordVector, StorageBackend, Transaction
 from alma.transfer.arrival import put_vectors
@@ -51,6 +53,7 @@ def import_rows(
     dry_run: bool = False,
     embedder: EmbeddingProvider | None = None,
     prepare: Callable[[Record], Record] | None = None,
+    redactor: Redactor | None = DEFAULT_REDACTOR,
     batch_size: int = DEFAULT_BATCH,
     by: Attribution | None = None,
     on_progress: OnImportProgress = lambda progress: None,
@@ -60,7 +63,7 @@ def import_rows(
         raise ValidationError("import", "batch_size", batch_size, "must be a whole number of at least 1")
     if embedder is not None:
         check_space(storage, embedder)
-    run = _Import(storage, importer, options or ImportOptions(), dry_run, embedder, prepare, by)
+    run = _Import(storage, importer, options or ImportOptions(), dry_run, embedder, prepare, redactor, by)
     rows = Source(source, importer)
     for stage in importer.stages:
         for batch in _batches(run.entries(rows, stage), batch_size):
@@ -81,6 +84,7 @@ class _Import:
         dry_run: bool,
         embedder: EmbeddingProvider | None,
         prepare: Callable[[Record], Record] | None,
+        redactor: Redactor | None,
         by: Attribution | None,
     ) -> None:
         self.report = ImportReport(importer.name, dry_run)
@@ -88,6 +92,7 @@ class _Import:
         self._importer = importer
         self._options = options
         self._embedder = embedder
+        self._redactor = redactor
         self._by = by or Attribution(reason=f"imported from {importer.name}")
         self._lengths: dict[str, int] = {**storage.models(), storage.embedding_model: storage.embedding_dim}
         self._planner = Planner(dry_run=dry_run, prepare=prepare)
@@ -101,23 +106,38 @@ class _Import:
             self.report.rows += first
             if isinstance(row, Rejected):
                 if first:
-                    self.report.rejected.append(row)
+                    self._refuse(row.where, row.id, row.reason)
                 continue
             try:
                 found = list(self._importer.items(row, self._options, stage))
             except (RowRefused, ValidationError) as exc:
-                self.report.rejected.append(Rejected(row.where, self._named(row.data), str(exc)))
+                self._refuse(row.where, self._named(row.data), str(exc))
                 continue
             except RecursionError:
-                self.report.rejected.append(Rejected(row.where, self._named(row.data), "it is nested too deeply"))
+                self._refuse(row.where, self._named(row.data), "it is nested too deeply")
                 continue
             for each in found:
                 if isinstance(each, Rejected):
-                    self.report.rejected.append(each)
+                    self._refuse(each.where, each.id, each.reason)
                 elif isinstance(each, LeftOut):
                     self.report.left_out[each.reason] += 1
                 else:
-                    yield Entry(row.where, each)
+                    yield Entry(row.where, self._without_secrets(each))
+
+    def _refuse(self, where: str, row_id: str | None, reason: str) -> None:
+        # The reason quotes the row, which may hold a secret.
+        self.report.rejected.append(Rejected(where, row_id, redact_text(reason).text))
+
+    def _without_secrets(self, item: Item) -> Item:
+        """The item as it may be stored; vectors that were made of a text with a secret do not come with it."""
+        if self._redactor is None:
+            return item
+        record, masked = redact_record(item.record, self._redactor)
+        instead = tuple(redact_record(each, self._redactor)[0] for each in item.instead)
+        if not masked:
+            return item if instead == item.instead else replace(item, instead=instead)
+        self.report.masked.update(each.kind for each in masked)
+        return replace(item, record=record, instead=instead, vectors={})
 
     def _named(self, data: Any) -> str | None:
         """The id of a row that cannot come, as far as it has one."""

@@ -10,6 +10,7 @@ from alma.errors import ScopeViolationError, ValidationError
 from alma.model.common import checked_prose
 from alma.model.scope import MemoryScope
 from alma.model.text import terms
+from alma.redaction.redactor import redact_text
 
 _SUCCESS = frozenset(
     [
@@ -21,6 +22,8 @@ _SUCCESS = frozenset(
         "okay",
         "pass",
         "passed",
+        "passing",
+        "worked",
         "true",
         "yes",
         "done",
@@ -39,6 +42,9 @@ _FAILURE = frozenset(
         "no",
         "error",
         "errored",
+        "crashed",
+        "timeout",
+        "timed out",
         "ko",
         "broken",
         "unsuccessful",
@@ -50,9 +56,9 @@ _SEPARATORS = re.compile(r"[\s_\-]+")
 
 
 def parsed_outcome(outcome: object) -> bool:
-    """Whether an outcome is a success: a bool, or one of the words for either in any case."""
-    if isinstance(outcome, bool):
-        return outcome
+    """Whether an outcome is a success: a bool, 1 or 0, or one of the words for either in any case."""
+    if isinstance(outcome, int) and outcome in (0, 1):
+        return bool(outcome)
     word = str(outcome).strip().casefold() if isinstance(outcome, str) else ""
     if word in _SUCCESS:
         return True
@@ -115,7 +121,8 @@ def _unlimited(agent: str) -> MemoryScope:
 
 
 def _refusal(value: str, reason: str) -> ScopeViolationError:
-    return ScopeViolationError("learn", "domain", value, reason)
+    # The refusal is audited, and cuts what it quotes: a secret that was cut could not be told any more.
+    return ScopeViolationError("learn", "domain", redact_text(value).text, reason)
 
 
 def _plain(name: str) -> str:

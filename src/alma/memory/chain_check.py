@@ -110,7 +110,7 @@ class ChainCheck:
         missing = (event.chain_position or 0) - end.length - 1
         before = self._last_ids.get(event.chain or 0)
         where = f"before event {event.id}" if before is None else f"between the events {before} and {event.id}"
-        self._findings.append(Finding("removed", None, f"{_events(missing)} of chain {event.chain} removed {where}"))
+        self._findings.append(Finding("removed", None, f"{_events(missing)} removed from chain {event.chain}, {where}"))
 
     def _check_anchor(self, event: AuditEvent) -> None:
         noted = self._anchors[event.chain or 0].get(event.chain_position or 0)

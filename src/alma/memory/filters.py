@@ -27,8 +27,9 @@ class MemoryFilter:
 
     `tags` must all be there, of `any_tags` one. `layers` means one of them; a memory without layers is the project's.
     `content` compares what `content_json` holds under a key, or under a path written as a tuple or with dots, with a
-    value; a list there must have the value. Times are half open: from `since` up to, but not at, `until`. What is
-    archived, deleted or expired is left out unless it is asked for.
+    value; a list there must have the value. A dict or list as value must be held there, with all it has. Times are half
+    open: from `since` up to, but not at, `until`. What is archived, deleted or expired is left out unless it is asked
+    for.
     """
 
     types: Sequence[str] = ()
@@ -84,7 +85,8 @@ class MemoryFilter:
             yield Or(*(Has("tags", tag) for tag in self.any_tags))
         if self.layers:
             yield in_layers(self.layers)
-        yield from (At("content_json", _keys(path), value) for path, value in self.content.items())
+        for path, value in self.content.items():
+            yield from _held(_keys(path), value)
 
     def _whose(self) -> Iterable[Predicate]:
         for name in ("user_id", "project_id", "session_id", "source_agent"):
@@ -210,6 +212,17 @@ def _keys(path: Path) -> tuple[str, ...]:
     if not isinstance(path, str | tuple):
         raise ValidationError("filter", "content", path, "must have texts or tuples of texts as keys")
     return tuple(path.split(".")) if isinstance(path, str) else path
+
+
+def _held(path: tuple[str, ...], value: Any) -> Iterable[Predicate]:
+    """What must stand under a path: the value, or each that a dict or a list is made of."""
+    if isinstance(value, Mapping) and value:
+        for name, each in value.items():
+            yield from _held((*path, name), each)
+    elif isinstance(value, list | tuple) and value:
+        yield from (At("content_json", path, each) for each in value)
+    else:
+        yield At("content_json", path, value)
 
 
 def checked_filter(call: str, where: MemoryFilter | None) -> MemoryFilter:

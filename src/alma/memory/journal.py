@@ -12,12 +12,13 @@ from alma.errors import ValidationError
 from alma.memory.access import FLUSH_SECONDS, add_judgement
 from alma.memory.context import ContextReader, WorkingContext
 from alma.memory.deletion import BulkDeletion, delete_many
-from alma.memory.filters import MemoryFilter, age_limit, checked_filter, seen_from_here, visible
+from alma.memory.filters import MemoryFilter, age_limit, checked_filter, seen_from_here, viewer, visible
 from alma.memory.git import GitContext, read_git_context
 from alma.memory.keeper import READABLE, Keeper, Writer, because_of, checked_by
 from alma.memory.pages import NEWEST_FIRST, Page, read_page
 from alma.memory.promotion import DEFAULT_RULES, Promotion, PromotionRules, Promotions
 from alma.memory.search import SearchResult, search
+from alma.memory.settings import SystemSettings
 from alma.memory.summary import LanguageModel, Summary, summarize
 from alma.model.governance import ANONYMOUS, Attribution
 from alma.model.memory import Memory
@@ -116,8 +117,12 @@ class Journal(Keeper):
     ) -> SearchResult:
         """The memories that answer a question best, each with the reasons for its score; they count as read.
 
-        `routed` lets the question's words choose the layers that are looked into.
+        `routed` lets the question's words choose the layers that are looked into. By meaning alone, the setting
+        `semantic_search_threshold` is the least similarity once somebody has chosen it, unless another is given.
         """
+        checked_by("search", by)
+        if mode == "semantic" and min_similarity is None:
+            min_similarity = self._chosen_threshold(scope, by)
         found = search(
             self._retrieval,
             query,
@@ -203,6 +208,8 @@ class Journal(Keeper):
 
         The branch is the one that is named, or that of the Git context, which a working directory tells.
         """
+        if git is not None and not isinstance(git, GitContext):
+            raise ValidationError("get_context", "git", git, "must be a GitContext, as read_git_context gives one")
         if git is None and directory is not None:
             git = read_git_context(directory)
         found = self._context.read(
@@ -210,6 +217,11 @@ class Journal(Keeper):
         )
         self.record_reads([item.record.key for item in found.items if isinstance(item.record, Memory)], by)
         return found
+
+    def _chosen_threshold(self, scope: Scope, by: Attribution) -> float | None:
+        # What is documented was made for another model: with ours it would hide most of what means the same.
+        chosen = SystemSettings(self._storage).in_force("semantic_search_threshold", viewer(scope, by))
+        return None if chosen.source == "default" else float(chosen.value)
 
     def _by_ids(self, scope: Scope, by: Attribution, ids: Iterable[str], where: MemoryFilter | None) -> Page:
         if isinstance(ids, str) or not isinstance(ids, Iterable):

@@ -14,6 +14,9 @@ from alma.model.memory import Memory
 from alma.model.text import query_terms
 
 ERROR_SOLUTION, DECISION, CONVENTION, COMMAND = "error_solution", "decision", "convention", "command"
+PRACTICE = "practice"
+PRACTISED = ("pattern", "insight")
+"""The types of memories that tell how something was done; what recurs in them is a pattern of its category."""
 PROBLEMS, ANSWERS = ("error", "bug", "issue", "problem"), ("solution", "fix")
 
 _READ = 4_000
@@ -36,6 +39,11 @@ _WORD = re.compile(r"[a-z][\w:.\-]*", re.IGNORECASE)
 _FAILED = re.compile(
     r"\b(?:fail(?:s|ed|ing|ure)?|broke(?:n)?|crash(?:es|ed)?|error|does ?n[o']t work)\b", re.IGNORECASE
 )
+_SUCCEEDED = re.compile(
+    r"\b(?:work(?:s|ed)|succe(?:eds?|eded|ssful(?:ly)?|ss)|pass(?:es|ed)|helped|paid off|improved|fixed|solved)\b",
+    re.IGNORECASE,
+)
+_OUTCOMES = ("success", "succeeded", "outcome", "result", "status")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +90,7 @@ def mine(memories: Iterable[Memory], facts: Facts, min_occurrences: int = 2) -> 
         *_error_solutions(ordered, facts, min_occurrences),
         *_repeated(DECISION, _decisions(ordered, facts), min_occurrences),
         *_repeated(CONVENTION, _conventions(ordered, facts), min_occurrences),
+        *_practices(ordered, facts, min_occurrences),
         *_commands(ordered, facts, min_occurrences),
     ]
     return sorted(found, key=lambda each: (-each.usage_count, each.pattern_type, each.key))
@@ -172,6 +181,38 @@ def _conventions(ordered: Sequence[Memory], facts: Facts) -> list[Occurrence]:
             if _CONVENTION.search(sentence) and len(_words(sentence)) >= 2:
                 found.append(Occurrence(memory, sentence.strip(), _holds(memory, facts)))
     return found
+
+
+def _practices(ordered: Sequence[Memory], facts: Facts, least: int) -> Iterable[Mined]:
+    """The same way of doing something, each time with how it went; what is a rule is a convention already."""
+    rules = {each.memory.id for each in _conventions(ordered, facts)}
+    told = [m for m in ordered if m.memory_type in PRACTISED and m.id not in rules]
+    said = [Occurrence(memory, _head(memory), _holds(memory, facts) and _went_well(memory)) for memory in told]
+    for group in alike(said, lambda each: _words(each.text)):
+        if len(group) >= least:
+            text = group[0].text
+            yield _mined(_sort_of(group), group, _cut(text, _LONGEST_NAME), text, {})
+
+
+def _sort_of(group: Sequence[Occurrence]) -> str:
+    """The category that most of them have: architecture, testing, deployment and so on."""
+    named = [each.memory.category for each in group if each.memory.category not in (None, "", "general")]
+    return max(sorted(set(named)), key=named.count, default=None) or PRACTICE
+
+
+def _went_well(memory: Memory) -> bool:
+    """Whether it worked, as its JSON says, or else its words: the last that is said of it counts."""
+    content = memory.content_json or {}
+    for said in (content[name] for name in _OUTCOMES if name in content):
+        if isinstance(said, bool):
+            return said
+        if isinstance(said, str) and (_FAILED.search(said) or _SUCCEEDED.search(said)):
+            return _FAILED.search(said) is None
+    return _last(_FAILED, memory.content) <= _last(_SUCCEEDED, memory.content)
+
+
+def _last(pattern: re.Pattern[str], text: str) -> int:
+    return max((match.start() for match in pattern.finditer(text[:_READ])), default=-1)
 
 
 def _commands(ordered: Sequence[Memory], facts: Facts, least: int) -> Iterable[Mined]:

@@ -10,6 +10,7 @@ from alma import clock
 from alma.errors import NotFoundError, ValidationError
 from alma.memory.paths import Graph, Path
 from alma.memory.relation_detection import Detected, Detector, Evidence, combined
+from alma.memory.screening import without_secrets
 from alma.model.common import checked_name
 from alma.model.fields import JsonObject
 from alma.model.governance import ANONYMOUS, Attribution
@@ -110,6 +111,7 @@ class Relationships:
                     context=known.context if context is None else context,
                     auto_detected=False,
                 )
+            said = without_secrets(said)
             if said != known:
                 tx.save(said)
             return said
@@ -165,6 +167,7 @@ class Relationships:
         limit: int = 100,
     ) -> list[Related]:
         """The relationships of a memory, told from its side, strongest first."""
+        _check_limit("relationships", limit, _MOST_NODES)
         wanted = None if relations is None else {checked_relation(name) for name in relations}
         with self._storage.snapshot() as tx:
             _required(tx, memory_id, scope)
@@ -191,6 +194,7 @@ class Relationships:
         limit: int = 100,
     ) -> list[Neighbour]:
         """The memories that relationships lead to, nearest first, up to so many steps away."""
+        _check_limit("neighbours", limit, _MOST_NODES)
         along, turned = _wanted(relations, direction, min_strength)
         with self._storage.snapshot() as tx:
             _required(tx, memory_id, scope)
@@ -218,8 +222,7 @@ class Relationships:
         limit: int = 10,
     ) -> list[Path]:
         """The ways from one memory to another that pass no memory twice, shortest first."""
-        if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= _MOST_PATHS:
-            raise ValidationError("paths", "limit", limit, f"must be a whole number from 1 to {_MOST_PATHS}")
+        _check_limit("paths", limit, _MOST_PATHS)
         along, turned = _wanted(relations, direction, min_strength)
         with self._storage.snapshot() as tx:
             for each in (from_id, to_id):
@@ -308,6 +311,11 @@ def _required(tx: Transaction, memory_id: str, scope: Scope) -> Memory:
 def _seen(tx: Transaction, ids: set[str], scope: Scope) -> dict[str, Memory]:
     where = And(In("id", sorted(ids)), visible(scope, clock.now()))
     return {memory.id: memory for memory in tx.find(Memory, scope, where)}
+
+
+def _check_limit(call: str, limit: int, most: int) -> None:
+    if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= most:
+        raise ValidationError(call, "limit", limit, f"must be a whole number from 1 to {most:,}")
 
 
 def _along(stored: Iterable[str] | None, min_strength: float) -> Predicate:

@@ -93,8 +93,12 @@ class SystemSettings:
 
     def get(self, key: str, user_id: str | None = None) -> SettingValue:
         """The value of one setting."""
+        return self.in_force(key, user_id).value
+
+    def in_force(self, key: str, user_id: str | None = None) -> SettingInForce:
+        """One setting with its value and where that comes from."""
         _known(key)
-        return next(setting.value for setting in self.list_all(user_id) if setting.key == key)
+        return next(setting for setting in self.list_all(user_id) if setting.key == key)
 
     def set(
         self, key: str, value: SettingValue, user_id: str | None = None, by: Attribution = ANONYMOUS

@@ -130,6 +130,7 @@ SHAPES: tuple[Rule, ...] = (
     _shape("azure_key", "==", r"(?<![A-Za-z0-9+/])[A-Za-z0-9+/]{86}=="),
     _shape("azure_secret", "q~", r"(?<![\w~.-])[\w~.-]{3}\dQ~[\w~.-]{31,34}(?![\w~.-])"),
     _shape("azure_sas", "sig=", r"[?&;]sig=(?P<secret>[A-Za-z0-9%+/=_-]{20,})", flags=re.IGNORECASE),
+    _shape("docker_token", "dckr_", _START + r"dckr_(?:pat|oat)_[A-Za-z0-9_-]{20,}"),
     _shape("npm_token", "npm_", _START + r"npm_[A-Za-z0-9]{20,}"),
     _shape("pypi_token", "pypi-", _START + r"pypi-[A-Za-z0-9_-]{20,}", _mixed),
     _shape("huggingface_token", "hf_", _START + r"hf_[A-Za-z0-9]{16,}"),
@@ -169,6 +170,12 @@ SHAPES: tuple[Rule, ...] = (
     ),
     _shape("basic_auth", "basic", r"\bbasic\s+(?P<secret>[A-Za-z0-9+/]{6,}={0,2})", _is_basic, re.IGNORECASE),
     _shape("cookie", "cookie", r"\bcookie:\s*(?P<secret>[^\n\"']*=[^\n\"']*)", flags=re.IGNORECASE),
+    _shape(
+        "basic_auth",
+        "curl",
+        r"""\bcurl\b[^\n]{0,400}?\s(?:-u|--user)[ =]?["']?[^\s:"']{1,100}:(?P<secret>[^\s"']{3,})""",
+        lambda value: not is_placeholder(value),
+    ),
     _shape(
         "url_password",
         "://",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Literal
 
 from alma.model.memory import Memory
@@ -11,8 +12,12 @@ from alma.model.slice import Dropped, Explanation, MemorySlice
 from alma.model.vector import Vector
 from alma.retrieval.absent import Absent
 from alma.retrieval.router import Asked, Target
+from alma.retrieval.successors import put_successors_before
 from alma.storage.base import StorageBackend
 from alma.vectors.base import VectorIndex
+
+# How far behind the last place what superseded one of the others is still seen.
+_LOOKED_BEHIND = 20
 
 Mode = Literal["semantic", "keyword", "hybrid"]
 
@@ -24,7 +29,7 @@ def by_meaning(
     least = -1.0 if asked.min_similarity is None else asked.min_similarity
 
     def near(target: Target) -> Iterator[Explanation]:
-        for key, cosine in index.search(Memory, vector, target.scope, target.where, asked.top_k):
+        for key, cosine in index.search(Memory, vector, target.scope, target.where, asked.top_k + _LOOKED_BEHIND):
             if cosine >= least:
                 yield Explanation("memory", key, cosine, {"meaning": cosine}, ("meaning",), similarity=cosine)
 
@@ -37,7 +42,8 @@ def by_words(storage: StorageBackend, targets: Sequence[Target], asked: Asked) -
     """The memories that share words with the question, each with its BM25 as the score."""
 
     def matching(target: Target) -> Iterator[Explanation]:
-        for key, score in storage.matching_ids(Memory, asked.query, target.scope, target.where, asked.top_k):
+        most = asked.top_k + _LOOKED_BEHIND
+        for key, score in storage.matching_ids(Memory, asked.query, target.scope, target.where, most):
             yield Explanation("memory", key, score, {"words": score}, ("words",))
 
     with storage.snapshot():
@@ -54,11 +60,25 @@ def _best(
         named = And(target.where, In("id", [each.id for each in explained]))
         memories.update((memory.id, memory) for memory in storage.find(Memory, target.scope, named))
     every = (each for explained in found.values() for each in explained if each.id in memories)
-    ranked = sorted(every, key=lambda each: (-each.score, each.id))
     reasons: dict[str, Explanation] = {}
-    for each in ranked:
+    for each in sorted(every, key=_best_first):
         reasons.setdefault(each.id, each)
-    chosen = dict(list(reasons.items())[: asked.top_k])
+    ranked = sorted(_with_successors(storage, reasons), key=_best_first)
+    chosen = {each.id: each for each in ranked[: asked.top_k]}
     absent = Absent(storage, list(found), asked, behind)
     found_ones = [memories[key] for key in chosen]
     return MemorySlice(memories=found_ones, query=asked.query, explanations=chosen, _why_not=absent)
+
+
+def _with_successors(storage: StorageBackend, reasons: Mapping[str, Explanation]) -> list[Explanation]:
+    """The same, with what was superseded behind what superseded it."""
+    terms = {key: dict(each.terms) for key, each in reasons.items()}
+    put_successors_before(storage, terms)
+    return [
+        each if terms[key] == each.terms else replace(each, terms=terms[key], score=sum(terms[key].values()))
+        for key, each in reasons.items()
+    ]
+
+
+def _best_first(each: Explanation) -> tuple[float, str]:
+    return -each.score, each.id

@@ -75,6 +75,11 @@ def _all_after(old: str, direct: Mapping[str, Iterable[str]]) -> set[str]:
     return found
 
 
+def put_successors_before(storage: StorageBackend, scores: Mapping[str, dict[str, float]]) -> None:
+    """`put_before` for memories of which nothing is known but their scores."""
+    put_before(scores, _standing(storage, list(scores)))
+
+
 def put_before(scores: Mapping[str, dict[str, float]], standing: Standing) -> None:
     """Let every successor score above what it superseded; `scores` are the terms of each memory.
 

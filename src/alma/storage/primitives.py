@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import lru_cache
 from itertools import islice
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -65,7 +66,7 @@ class Primitives(ABC):
     """All that a store must provide; everything else is written on these."""
 
     def __init__(self, by: Attribution, embedding_dim: int, embedding_model: str, *, writable: bool) -> None:
-        self.by = by
+        self.by = by if by.reason is None and by.user_agent is None else _without_secrets(by)
         self.writable = writable
         self.embedding_dim = embedding_dim
         self.embedding_model = embedding_model
@@ -215,3 +216,14 @@ class Primitives(ABC):
 
     def _hold(self, name: str) -> None:  # noqa: B027 - a store with one writer at a time needs nothing here
         """Let no other transaction go on that holds the same name, until this one ends."""
+
+
+@lru_cache(maxsize=1024)
+def _without_secrets(by: Attribution) -> Attribution:
+    """Who acts, as it may stand in history and audit: what somebody gives as a reason may quote a secret."""
+    from alma.redaction.redactor import redact_text
+
+    clean = {
+        name: redact_text(text).text for name in ("reason", "user_agent") if (text := getattr(by, name)) is not None
+    }
+    return replace(by, **clean)

@@ -1,0 +1,74 @@
+"""The vocabulary of strategies: words that say as much, words that say the opposite, and words that negate."""
+
+from __future__ import annotations
+
+from alma.model.text import terms
+
+# Words that say that something is done, and nothing about what.
+_FRAMING_WORDS = (
+    "use used using apply applied do did make made try tried always first then instead rather strategy approach"
+)
+FRAMES = frozenset(terms(_FRAMING_WORDS))
+
+_NEGATING_WORDS = """
+never not no non nor dont didnt doesnt isnt arent wasnt werent hasnt havent hadnt cannot cant couldnt wont wouldnt
+shouldnt mustnt neednt avoid avoided avoiding without stop stopped skip skipped skipping refrain refraining hardly
+rarely seldom
+"""
+NEGATIONS = frozenset(_NEGATING_WORDS.split())
+
+_OPPOSITE_PAIRS = """
+increase decrease; increase reduce; increase cut; raise lower; raise reduce; grow shrink; expand collapse;
+ascending descending; upward downward; upper lower; forward backward; start stop; open close; first last;
+begin end; minimum maximum; min max; minimize maximize; more less; more fewer; most least; most fewest; left right;
+top bottom; include exclude; allow deny; allow block; allow forbid; permit deny; permit forbid; approve reject;
+approve deny; accept reject; accept decline; accept refuse; grant refuse; grant deny; grant revoke; public private;
+internal external; inner outer; inbound outbound; incoming outgoing; input output; import export; read write;
+push pull; send receive; upload download; encode decode; encrypt decrypt; compress expand; attach detach; mount
+unmount; login logout; prepend append; prefix suffix; local remote; parallel sequential; parallel serial; client server;
+frontend backend; add remove; add delete; add subtract; insert delete; create delete; create remove; create destroy;
+write delete; keep discard; keep delete; keep remove; keep drop; enable disable; high low; big small; large small;
+long short; deep shallow; broad narrow; wide narrow; thick thin; heavy light; hard soft; hard easy; fast slow;
+quick slow; early late; morning evening; day night; show hide; reveal hide; strict lenient; strict loose; tight loose;
+manual automatic; single multiple; eager lazy; static dynamic; warm cold; hot cold; old new; older newer; oldest newest;
+oldest latest; best worst; good bad; better worse; right wrong; true false; positive negative; success failure;
+optimistic pessimistic; cheap expensive; cheapest costliest; simple complex; weak strong; vertical horizontal;
+black white; whitelist blacklist; allowlist denylist; stateful stateless; upgrade downgrade; commit rollback;
+buy sell; hire fire; win lose; male female; quiet verbose; terse verbose; brief detailed; light dark; full empty;
+trust distrust; join split; merge split; acquire release; lock release; upstream downstream; odd even; past future;
+on off; in out; up down; all none
+"""
+OPPOSITES = tuple(frozenset(terms(pair)) for pair in _OPPOSITE_PAIRS.split(";"))
+
+_SYNONYM_GROUPS = """
+run execute launch invoke perform; check verify validate inspect examine review look confirm ensure; fix repair
+resolve correct; delete remove erase drop; begin start; choose pick select; retrieve fetch get obtain load; ask request
+query; search find; refactor restructure reorganize rewrite; reproduce recreate replicate; create build construct
+generate; store save persist; split break divide; separately individually incrementally gradually stepwise;
+send deliver; small smaller little tiny; large larger big bigger; each every all; show display; wait pause; mock stub
+fake; combine merge join; change modify update edit alter adjust; quick fast rapid; bug defect fault; function method;
+folder directory; doc docs documentation; db database; config configuration; repo repository; auth authentication;
+prod production; param parameter argument; summarize summarise condense; analyze analyse study; measure benchmark
+profile; gather collect; explain clarify describe; evaluate assess judge; monitor watch observe; record log note;
+simplify streamline; thoroughly carefully; systematically methodically; contact reach; apologize apologise sorry;
+information info details; example sample; wrap enclose surround; repeat rerun; write author add; discuss talk;
+error exception; purchase buy; quickly promptly immediately; initially beforehand; concise brief short; postgres
+postgresql; javascript js; typescript ts; kubernetes k8s
+"""
+
+
+def _representatives() -> dict[str, str]:
+    found: dict[str, str] = {}
+    for group in _SYNONYM_GROUPS.split(";"):
+        first, *others = terms(group)
+        for word in others:
+            found.setdefault(word, first)
+    return found
+
+
+_MEANT = _representatives()
+
+
+def plain_words(words: frozenset[str]) -> frozenset[str]:
+    """The words, each as the one that stands for all that say as much."""
+    return frozenset(_MEANT.get(word, word) for word in words)

@@ -1,0 +1,52 @@
+"""What the confidence engine says of strategies before they are tried."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from alma import ALMA
+from alma.confidence import ConfidenceEngine
+from alma.errors import ValidationError
+
+CONTEXT = "Parse nested JSON files"
+GOOD, BAD, NEW = "use a streaming parser", "use regular expressions", "ask a colleague for help"
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Iterator[ConfidenceEngine]:
+    """An engine that has seen one strategy succeed and another fail."""
+    with ALMA.quickstart(tmp_path / "alma.db", project_id="shop") as alma:
+        for _ in range(6):
+            alma.learn("ada", "Parse nested JSON documents", "success", GOOD)
+            alma.learn("ada", "Parse nested JSON documents", "failure", BAD, error_message="broke at a bracket")
+        yield ConfidenceEngine(alma)
+
+
+def test_what_worked_comes_before_what_is_new_and_what_failed_last(engine: ConfidenceEngine) -> None:
+    ranked = engine.rank_strategies([BAD, NEW, GOOD], CONTEXT, "ada")
+    assert [signal.strategy for signal in ranked] == [GOOD, NEW, BAD]
+    assert [signal.recommendation for signal in ranked] == ["strong_yes", "neutral", "avoid"]
+
+
+def test_a_strategy_is_judged_the_same_alone_and_among_others(engine: ConfidenceEngine) -> None:
+    for ranked in engine.rank_strategies([BAD, NEW, GOOD], CONTEXT, "ada"):
+        alone = engine.assess_strategy(ranked.strategy, CONTEXT, "ada")
+        assert alone.confidence_score == pytest.approx(ranked.confidence_score)
+
+
+def test_risks_and_chances_name_their_evidence(engine: ConfidenceEngine) -> None:
+    bad, good = (engine.assess_strategy(strategy, CONTEXT, "ada") for strategy in (BAD, GOOD))
+    assert {risk.risk_type for risk in bad.risks} == {"anti_pattern", "fails_often"}
+    assert "broke at a bracket" in bad.risks[0].description
+    assert all(risk.evidence_ids for risk in bad.risks)
+    assert [chance.opportunity_type for chance in good.opportunities] == ["proven_strategy"]
+    assert good.assessed.outcome_ids
+
+
+@pytest.mark.parametrize("strategies", ["one text", [], ["", "x"]])
+def test_what_is_no_list_of_strategies_is_refused(engine: ConfidenceEngine, strategies: list[str]) -> None:
+    with pytest.raises(ValidationError, match="must"):
+        engine.rank_strategies(strategies, CONTEXT, "ada")

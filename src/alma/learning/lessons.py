@@ -7,10 +7,11 @@ the lesson becomes, so that there is never a second one.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
+from itertools import islice
 from typing import NamedTuple
 
 from alma.embeddings.base import EmbeddingProvider
@@ -32,6 +33,8 @@ _LOOKED_AT = 24
 _KNOWN_RULES_LOOKED_AT = 8
 _BOOKED_LOOKED_AT = 64
 _PAIRS_REMEMBERED = 8_192
+# So many strategies are embedded at once: the transaction in which they are compared begins anew each time.
+_MEANINGS_AT_ONCE = 8
 # From so high a cosine on, two tasks are one.
 _SAME_TASK = 0.95
 # How alike two tasks are that the same strategy is compared on, by meaning, or by words where there are no vectors.
@@ -72,10 +75,10 @@ class Neighbourhood:
 
 
 class MeaningWanted(Exception):
-    """Whether two strategies are the same depends on what they mean, and that is not known yet."""
+    """Whether a strategy is the same as some others depends on what they mean, and that is not known yet."""
 
-    def __init__(self, one: str, other: str) -> None:
-        self.one, self.other = one, other
+    def __init__(self, one: str, others: Sequence[str]) -> None:
+        self.one, self.others = one, others
 
 
 def newest_of(tx: Transaction, scope: Scope, lesson_id: str) -> list[Seen]:
@@ -130,7 +133,10 @@ class LessonFinder:
             return None
         scope, vector = scope_of(outcome), unit(outcome.embedding)
         found, complete = self._books.near(tx, scope, vector, _SIMILAR_TASKS_OF_A_TYPE, _BOOKED_LOOKED_AT)
-        near = [each for each in found if each[0] >= _threshold(outcome.task_type, each[1].task_type)]
+        kind = outcome.task_type
+        near = [
+            each for each in found if each[0] >= _SIMILAR_TASKS or (kind is not None and each[1].task_type == kind)
+        ]
         around = self._booked_lesson(tx, scope, outcome.strategy_used or "", near)
         if around is None:
             if not complete:
@@ -148,8 +154,9 @@ class LessonFinder:
         self, tx: Transaction, scope: Scope, strategy: str, near: Sequence[tuple[float, Entry]]
     ) -> Neighbourhood | None:
         """The lesson of the nearest task with this strategy; lessons are merged, outcomes archived: the store says."""
+        same = self._same_among(strategy, [entry.strategy for _, entry in near])
         for cosine, entry in near:
-            if self._same_by_now(strategy, entry.strategy):
+            if same(entry.strategy):
                 like = entry.id if cosine >= _SAME_TASK and entry.strategy == strategy else None
                 rules = tx.lock(Heuristic, [entry.lesson_id], scope)
                 if rules:
@@ -164,8 +171,10 @@ class LessonFinder:
         return None
 
     def _booked_rule(self, tx: Transaction, scope: Scope, outcome: Outcome, vector: Floats) -> str | None:
-        for _, entry in self._books.rules_near(scope, vector, _SIMILAR_TASKS_OF_A_TYPE, _KNOWN_RULES_LOOKED_AT):
-            if self._same_by_now(outcome.strategy_used or "", entry.strategy):
+        near = self._books.rules_near(scope, vector, _SIMILAR_TASKS_OF_A_TYPE, _KNOWN_RULES_LOOKED_AT)
+        same = self._same_among(outcome.strategy_used or "", [entry.strategy for _, entry in near])
+        for _, entry in near:
+            if same(entry.strategy):
                 if tx.values(Heuristic, ("id",), scope, Compare("id", "eq", entry.id)):
                     return entry.id
                 self._books.drop(scope, entry)
@@ -216,31 +225,48 @@ class LessonFinder:
 
     def same(self, one: str, other: str) -> bool:
         """Whether two strategies are the same, in words or by meaning."""
-        by_words = self._by_their_words(one, other)
-        if by_words is not None:
-            return by_words
-        known = self._by_meaning.get((one, other))
+        known = self._same_by_now(one, other)
         if known is None:
-            known = same_strategy(one, other, self.cosine(one, other))
-            if len(self._by_meaning) >= _PAIRS_REMEMBERED:
-                self._by_meaning.clear()
-            self._by_meaning[one, other] = known
+            self.learn_meanings(one, [other])
+            known = self._by_meaning[_pair(one, other)]
         return known
 
-    def _same_by_now(self, one: str, other: str) -> bool:
-        """Like `same`, but nothing is embedded while others wait to write."""
-        by_words = self._by_their_words(one, other)
-        known = self._by_meaning.get((one, other)) if by_words is None else by_words
-        if known is None:
-            raise MeaningWanted(one, other)
-        return known
+    def learn_meanings(self, one: str, others: Sequence[str]) -> None:
+        """Find out which of these strategies mean the same as one does, where words alone do not tell."""
+        if len(self._by_meaning) + len(others) > _PAIRS_REMEMBERED:
+            self._by_meaning.clear()
+        for other, cosine in zip(others, self._cosines(one, others), strict=True):
+            self._by_meaning[_pair(one, other)] = same_strategy(one, other, cosine)
 
-    def cosine(self, one: str, other: str) -> float | None:
-        """How alike two texts are by meaning; unknown where they cannot be embedded."""
-        if not one.strip() or not other.strip():
-            return None
-        left, right = self._embedder.encode_batch([one, other])
-        return cosines(left, [right.to_bytes()])[0]
+    def _same_by_now(self, one: str, other: str) -> bool | None:
+        """Whether two strategies are the same, as far as is known without embedding them."""
+        pair = _pair(one, other)
+        by_words = self._by_their_words(*pair)
+        return self._by_meaning.get(pair) if by_words is None else by_words
+
+    def _same_among(self, one: str, others: Sequence[str]) -> Callable[[str], bool]:
+        """What says which of these are the same as one; nothing is embedded while others wait to write."""
+        known: dict[str, bool | None] = {}
+
+        def same(other: str) -> bool:
+            if other not in known:
+                known[other] = self._same_by_now(one, other)
+            found = known[other]
+            if found is None:
+                wanted = (each for each in dict.fromkeys((other, *others)) if self._same_by_now(one, each) is None)
+                raise MeaningWanted(one, list(islice(wanted, _MEANINGS_AT_ONCE)))
+            return found
+
+        return same
+
+    def _cosines(self, one: str, others: Sequence[str]) -> list[float | None]:
+        """How alike texts are to one by meaning; unknown where they cannot be embedded."""
+        texts = list(filter(str.strip, others)) if one.strip() else []
+        if not texts:
+            return [None] * len(others)
+        mine, *theirs = self._embedder.encode_batch([one, *texts])
+        found = dict(zip(texts, cosines(mine, [vector.to_bytes() for vector in theirs]), strict=True))
+        return [found.get(other) for other in others]
 
     def neighbours(self, outcome: Outcome) -> list[Seen]:
         """The outcomes on tasks like this one, nearest first, from the whole store."""
@@ -278,6 +304,11 @@ class LessonFinder:
         near = self._index.search(Heuristic, vector, scope_of(outcome), limit=_KNOWN_RULES_LOOKED_AT)
         likely = [found.record_id for found in near if found.cosine >= _SIMILAR_TASKS_OF_A_TYPE]
         return self._storage.get_many(Heuristic, likely, scope_of(outcome))
+
+
+def _pair(one: str, other: str) -> tuple[str, str]:
+    """Two strategies in the one order in which they are remembered: which is compared with which does not matter."""
+    return (one, other) if one <= other else (other, one)
 
 
 def _same_by_words(one: str, other: str) -> bool | None:

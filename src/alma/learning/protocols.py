@@ -145,7 +145,7 @@ class LearningProtocol:
             except _NeedsSearch:
                 step.searched = self._lessons.searched(outcome)
             except MeaningWanted as wanted:
-                self._lessons.same(wanted.one, wanted.other)
+                self._lessons.learn_meanings(wanted.one, wanted.others)
             else:
                 break
         self._lessons.note(learned.outcome, step.around, step.written)
@@ -296,10 +296,10 @@ class _Step:
         least = self._scope.min_occurrences_for_heuristic
         if not self._outcome.success or len(evidence.successes) < least:
             return None
-        made = self._extractor.heuristic(evidence, self._now)
-        if made.confidence <= 0.5:
+        belief = self._extractor.belief(evidence.outcomes, self._now)
+        if belief.mean <= 0.5:
             return None
-        made = self._with_vector(tx, made, evidence.outcomes)
+        made = self._with_vector(tx, self._extractor.heuristic(evidence, belief, self._now), evidence.outcomes)
         if self._is_contradicted(tx, made):
             return None
         tx.insert(made)

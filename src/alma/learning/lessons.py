@@ -17,7 +17,7 @@ from typing import NamedTuple
 from alma.embeddings.base import EmbeddingProvider
 from alma.learning.book import Books, Entry, Floats, unit
 from alma.learning.strategies import contradicts, same_strategy, strategy_key
-from alma.model.learning import Heuristic, Outcome
+from alma.model.learning import AntiPattern, Heuristic, Outcome
 from alma.model.query import Compare, In, Order
 from alma.model.scope import Scope
 from alma.model.text import query_terms
@@ -59,15 +59,16 @@ class Neighbourhood:
     """What is known around a new outcome: its lesson, and what happened on similar tasks.
 
     `neighbours` are the outcomes on similar tasks, nearest first, where the store was searched for them; the lessons
-    that `failed` there are known without. `tried_otherwise` says whether another strategy may have succeeded, so that
-    it is worth a search. `like` is an earlier outcome that is the same but for its moment. `rules` holds the rule that
-    the lesson has become, if any, and `earlier` its other outcomes, newest first, where these were looked for.
+    that `failed` there are known without. `succeeded` are those, nearest first, in which another strategy did, where
+    these are known without a search. `like` is an earlier outcome that is the same but for its moment. `rules` holds
+    the rule that the lesson has become, if any, and `earlier` its other outcomes, newest first, where these were
+    looked for.
     """
 
     lesson_id: str
     neighbours: Sequence[Seen] | None = None
     failed: frozenset[str] = frozenset()
-    tried_otherwise: bool = True
+    succeeded: Sequence[str] | None = None
     like: str | None = None
     position: int | None = None
     rules: Sequence[Heuristic] | None = None
@@ -134,9 +135,7 @@ class LessonFinder:
         scope, vector = scope_of(outcome), unit(outcome.embedding)
         found, complete = self._books.near(tx, scope, vector, _SIMILAR_TASKS_OF_A_TYPE, _BOOKED_LOOKED_AT)
         kind = outcome.task_type
-        near = [
-            each for each in found if each[0] >= _SIMILAR_TASKS or (kind is not None and each[1].task_type == kind)
-        ]
+        near = [each for each in found if each[0] >= _SIMILAR_TASKS or (kind is not None and each[1].task_type == kind)]
         around = self._booked_lesson(tx, scope, outcome.strategy_used or "", near)
         if around is None:
             if not complete:
@@ -146,7 +145,7 @@ class LessonFinder:
         return replace(
             around,
             failed=frozenset(entry.lesson_id for entry in others if entry.failed),
-            tried_otherwise=not complete or any(entry.succeeded for entry in others),
+            succeeded=[entry.lesson_id for entry in others if entry.succeeded] if complete else None,
             position=self._books.position,
         )
 
@@ -209,8 +208,13 @@ class LessonFinder:
         """How far the store is written at the end of a transaction, to be told to `note`."""
         return self._books.end_of_feed(tx)
 
-    def note(self, outcome: Outcome, around: Neighbourhood, written: int | None) -> None:
-        """Remember an outcome that was committed, so that the next one like it is known without a search."""
+    def note(
+        self, outcome: Outcome, around: Neighbourhood, made: Sequence[Heuristic | AntiPattern], written: int | None
+    ) -> None:
+        """Remember an outcome that was committed, and what was made of it, so that the next is known without a search.
+
+        `written` is what `written` said at the end of the transaction.
+        """
         if isinstance(outcome.embedding, Vector) and not self._storage.is_writing:
             entry = Entry(
                 outcome.id,
@@ -220,8 +224,13 @@ class LessonFinder:
                 outcome.success,
                 not outcome.success,
             )
-            vector = unit(outcome.embedding)
-            self._books.note(scope_of(outcome), vector, entry, around.like, around.position, written)
+            rules = [
+                (unit(rule.embedding), Entry(rule.id, rule.strategy, rule.id))
+                for rule in made
+                if isinstance(rule, Heuristic) and isinstance(rule.embedding, Vector)
+            ]
+            span = (around.position, written, 1 + sum(each.embedding is not None for each in made))
+            self._books.note(scope_of(outcome), unit(outcome.embedding), entry, around.like, rules, span)
 
     def same(self, one: str, other: str) -> bool:
         """Whether two strategies are the same, in words or by meaning."""

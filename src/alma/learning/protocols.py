@@ -44,6 +44,8 @@ Made = TypeVar("Made", Heuristic, AntiPattern)
 Cleaner = Callable[[Outcome], tuple[Outcome, Sequence[Masked]]]
 
 _WELL_KNOWN = 0.7
+# Of so many lessons, the nearest, it is asked which strategy did best.
+_ALTERNATIVES_LOOKED_AT = 8
 _NEWEST_FIRST = (Order("timestamp", "desc"),)
 
 
@@ -148,7 +150,7 @@ class LearningProtocol:
                 self._lessons.learn_meanings(wanted.one, wanted.others)
             else:
                 break
-        self._lessons.note(learned.outcome, step.around, step.written)
+        self._lessons.note(learned.outcome, step.around, step.made, step.written)
         self._trigger.learned(step.inside)
         return Learned(learned.outcome, learned.heuristic, learned.anti_pattern, (*notes, *learned.notes))
 
@@ -248,11 +250,13 @@ class _Step:
         self.vectors: dict[str, Vector | None] = {}
         self.rules: Sequence[Heuristic] | None = None
         self.around: Neighbourhood
+        self.made: list[Heuristic | AntiPattern] = []
         self.written: int | None = None
 
     def commit(self, tx: Transaction) -> Learned:
         """CHECK, COMPARE and COMMIT: all of it becomes visible together."""
         self._notes.clear()
+        self.made.clear()
         self.around = self._lesson(tx)
         self._outcome = in_lesson(self._outcome, self.around.lesson_id)
         tx.add(self._outcome)
@@ -302,7 +306,7 @@ class _Step:
         made = self._with_vector(tx, self._extractor.heuristic(evidence, belief, self._now), evidence.outcomes)
         if self._is_contradicted(tx, made):
             return None
-        tx.insert(made)
+        self._add(tx, made)
         return made
 
     # ------------------------------------------------------------------ COMPARE
@@ -341,14 +345,14 @@ class _Step:
             return None
         evidence = evidence or self._evidence(tx)
         if known is not None:
-            alternative = known.better_alternative or self._alternative()
+            alternative = known.better_alternative or self._alternative(tx)
             changed = self._extractor.seen_again(known, evidence, self._outcome, alternative, self._now)
             # Its text changes with every failure; what it is about does not.
             tx.revise(known, changed)
             return changed
-        made = self._extractor.anti_pattern(evidence, self._alternative(), self._now)
+        made = self._extractor.anti_pattern(evidence, self._alternative(tx), self._now)
         made = self._with_vector(tx, made, evidence.failures)
-        tx.insert(made)
+        self._add(tx, made)
         return made
 
     def _fails_mostly(self, tx: Transaction, evidence: Evidence | None) -> bool:
@@ -370,13 +374,16 @@ class _Step:
         self._notes.append(f"anti-pattern {known.id} is withdrawn: the strategy succeeds by now")
         return None
 
-    def _alternative(self) -> str | None:
-        if self.around.neighbours is None:
-            if not self.around.tried_otherwise:
-                return None
-            raise _NeedsSearch
+    def _alternative(self, tx: Transaction) -> str | None:
+        """What to do instead: what did best on similar tasks."""
+        neighbours = self.around.neighbours
+        if neighbours is None:
+            if self.around.succeeded is None:
+                raise _NeedsSearch
+            nearest = list(dict.fromkeys(self.around.succeeded))[:_ALTERNATIVES_LOOKED_AT]
+            neighbours = [seen for lesson in nearest for seen in newest_of(tx, self.inside, lesson)]
         return best_alternative(
-            self.around.neighbours,
+            neighbours,
             lambda other: other.lesson_id == self.around.lesson_id,
             lambda outcomes: self._extractor.belief(outcomes, self._now),
         )
@@ -385,6 +392,11 @@ class _Step:
         for known in warnings:
             if known.better_alternative is None:
                 tx.update(AntiPattern, known.id, {"better_alternative": self._outcome.strategy_used}, self.inside)
+
+    def _add(self, tx: Transaction, made: Heuristic | AntiPattern) -> None:
+        """Store what nobody has: it was looked for already, and what another process adds meanwhile is a conflict."""
+        tx.add(made)
+        self.made.append(made)
 
     def _with_vector(self, tx: Transaction, made: Made, outcomes: Sequence[Seen]) -> Made:
         if self._has_own_vectors:
@@ -396,6 +408,8 @@ class _Step:
         return made.replace(embedding=self.vectors[text])
 
     def _vector_of(self, tx: Transaction, outcome_id: str) -> Sequence[float] | None:
+        if outcome_id == self._outcome.id:
+            return self._outcome.embedding
         stored = tx.get(Outcome, outcome_id, self.inside)
         return self._outcome.embedding if stored is None or stored.embedding is None else stored.embedding
 

@@ -401,17 +401,22 @@ class _Step:
     def _with_vector(self, tx: Transaction, made: Made, outcomes: Sequence[Seen]) -> Made:
         if self._has_own_vectors:
             # Whoever brings the vectors of tasks need not have the model: what is learned is found by its task.
-            return made.replace(embedding=self._vector_of(tx, most_general(outcomes).id))
+            return _embedded(made, self._vector_of(tx, most_general(outcomes).id))
         text = made.embedded_text()
         if text not in self.vectors:
             raise _NeedsVector(text)
-        return made.replace(embedding=self.vectors[text])
+        return _embedded(made, self.vectors[text])
 
     def _vector_of(self, tx: Transaction, outcome_id: str) -> Sequence[float] | None:
         if outcome_id == self._outcome.id:
             return self._outcome.embedding
         stored = tx.get(Outcome, outcome_id, self.inside)
         return self._outcome.embedding if stored is None or stored.embedding is None else stored.embedding
+
+
+def _embedded(made: Made, vector: Sequence[float] | None) -> Made:
+    """What was made, with its vector; all of it was checked already."""
+    return type(made).trusted({**made.values(), "embedding": vector})
 
 
 def _has_failed(heuristic: Heuristic) -> bool:

@@ -62,7 +62,7 @@ class Clauses:
             return predicate.field, predicate.op
         if isinstance(predicate, In) and predicate.values and self._is_listed_at_once(predicate.field):
             values.put(self._members(predicate.field, predicate.values))
-            return predicate.field, "in"
+            return predicate.field, "in", len(predicate.values) == 1
         if isinstance(predicate, And):
             shapes = tuple(self.shape(part, values) for part in predicate.parts)
             return None if None in shapes else shapes
@@ -113,17 +113,19 @@ class Clauses:
             return f"{column} = ANY({values.put(self._members(name, members))})"
         if not self._is_listed_at_once(name):
             return f"{column} IN ({', '.join(map(values.put, members))})"
-        return f"{column} IN (SELECT value FROM json_each({values.put(self._members(name, members))}))"
+        listed = values.put(self._members(name, members))
+        return f"{column} = {listed}" if len(members) == 1 else f"{column} IN (SELECT value FROM json_each({listed}))"
 
     def _is_listed_at_once(self, name: str) -> bool:
         """Whether a list of the field's values is one value: SQLite's reading of JSON numbers may differ a little."""
         return not self._on_sqlite or self._spec.by_name[name].type is not FieldType.FLOAT
 
     def _members(self, name: str, members: Sequence[Any]) -> Any:
-        """The members of a list as one value."""
-        encode = self._encoders.get(self._spec.by_name[name].type)
-        encoded = list(members if encode is None else map(encode, members))
-        return self._encoders[FieldType.STRINGS](encoded) if self._on_sqlite else encoded
+        """The members of a list as one value; on SQLite a single member is no list."""
+        encoded = [self._value(name, member) for member in members]
+        if not self._on_sqlite:
+            return encoded
+        return encoded[0] if len(encoded) == 1 else self._encoders[FieldType.STRINGS](encoded)
 
     def _containment(self, name: str, value: str) -> str:
         if self._spec.by_name[name].type is FieldType.TAGS:

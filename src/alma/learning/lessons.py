@@ -7,23 +7,22 @@ the lesson becomes, so that there is never a second one.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
-from itertools import islice
 from typing import NamedTuple
 
 from alma.embeddings.base import EmbeddingProvider
 from alma.learning.book import Books, Entry, Floats, unit
-from alma.learning.strategies import contradicts, same_strategy, strategy_key
+from alma.learning.meanings import Meanings
+from alma.learning.strategies import contradicts, strategy_key
 from alma.model.learning import AntiPattern, Heuristic, Outcome
 from alma.model.query import Compare, In, Order
 from alma.model.scope import Scope
 from alma.model.text import query_terms
 from alma.model.vector import Vector
 from alma.storage.base import StorageBackend
-from alma.storage.nearest import cosines
 from alma.storage.transaction import Transaction
 from alma.vectors.base import VectorIndex
 
@@ -32,9 +31,6 @@ _NEWEST_FIRST = (Order("timestamp", "desc"),)
 _LOOKED_AT = 24
 _KNOWN_RULES_LOOKED_AT = 8
 _BOOKED_LOOKED_AT = 64
-_PAIRS_REMEMBERED = 8_192
-# So many strategies are embedded at once: the transaction in which they are compared begins anew each time.
-_MEANINGS_AT_ONCE = 8
 # From so high a cosine on, two tasks are one.
 _SAME_TASK = 0.95
 # How alike two tasks are that the same strategy is compared on, by meaning, or by words where there are no vectors.
@@ -75,13 +71,6 @@ class Neighbourhood:
     earlier: Sequence[Seen] | None = None
 
 
-class MeaningWanted(Exception):
-    """Whether a strategy is the same as some others depends on what they mean, and that is not known yet."""
-
-    def __init__(self, one: str, others: Sequence[str]) -> None:
-        self.one, self.others = one, others
-
-
 def newest_of(tx: Transaction, scope: Scope, lesson_id: str) -> list[Seen]:
     """The newest outcomes of a lesson, newest first, as many as count."""
     same_lesson = Compare("lesson_id", "eq", lesson_id)
@@ -120,10 +109,8 @@ class LessonFinder:
     def __init__(self, storage: StorageBackend, index: VectorIndex, embedder: EmbeddingProvider) -> None:
         self._storage = storage
         self._index = index
-        self._embedder = embedder
         self._books = Books(storage)
-        self._by_their_words = lru_cache(maxsize=_PAIRS_REMEMBERED)(_same_by_words)
-        self._by_meaning: dict[tuple[str, str], bool] = {}
+        self.meanings = Meanings(embedder)
 
     def known(self, tx: Transaction, outcome: Outcome) -> Neighbourhood | None:
         """The lesson of an outcome, if the book of its agent knows it, or that it is a new one; inside a transaction.
@@ -153,7 +140,7 @@ class LessonFinder:
         self, tx: Transaction, scope: Scope, strategy: str, near: Sequence[tuple[float, Entry]]
     ) -> Neighbourhood | None:
         """The lesson of the nearest task with this strategy; lessons are merged, outcomes archived: the store says."""
-        same = self._same_among(strategy, [entry.strategy for _, entry in near])
+        same = self.meanings.among(strategy, [entry.strategy for _, entry in near])
         for cosine, entry in near:
             if same(entry.strategy):
                 like = entry.id if cosine >= _SAME_TASK and entry.strategy == strategy else None
@@ -171,7 +158,7 @@ class LessonFinder:
 
     def _booked_rule(self, tx: Transaction, scope: Scope, outcome: Outcome, vector: Floats) -> str | None:
         near = self._books.rules_near(scope, vector, _SIMILAR_TASKS_OF_A_TYPE, _KNOWN_RULES_LOOKED_AT)
-        same = self._same_among(outcome.strategy_used or "", [entry.strategy for _, entry in near])
+        same = self.meanings.among(outcome.strategy_used or "", [entry.strategy for _, entry in near])
         for _, entry in near:
             if same(entry.strategy):
                 if tx.values(Heuristic, ("id",), scope, Compare("id", "eq", entry.id)):
@@ -193,7 +180,7 @@ class LessonFinder:
         self._books.searched(scope_of(outcome))
         neighbours = self.neighbours(outcome)
         strategy = outcome.strategy_used or ""
-        known = (seen.lesson_id for seen in neighbours if self.same(strategy, seen.strategy_used or ""))
+        known = (seen.lesson_id for seen in neighbours if self.meanings.same(strategy, seen.strategy_used or ""))
         lesson = next(filter(None, known), None) or self._known_rule(outcome) or new_lesson_id(outcome)
         failed = {seen.lesson_id for seen in neighbours if not seen.success and seen.lesson_id} - {lesson}
         return Neighbourhood(lesson, neighbours, frozenset(failed))
@@ -232,51 +219,6 @@ class LessonFinder:
             span = (around.position, written, 1 + sum(each.embedding is not None for each in made))
             self._books.note(scope_of(outcome), unit(outcome.embedding), entry, around.like, rules, span)
 
-    def same(self, one: str, other: str) -> bool:
-        """Whether two strategies are the same, in words or by meaning."""
-        known = self._same_by_now(one, other)
-        if known is None:
-            self.learn_meanings(one, [other])
-            known = self._by_meaning[_pair(one, other)]
-        return known
-
-    def learn_meanings(self, one: str, others: Sequence[str]) -> None:
-        """Find out which of these strategies mean the same as one does, where words alone do not tell."""
-        if len(self._by_meaning) + len(others) > _PAIRS_REMEMBERED:
-            self._by_meaning.clear()
-        for other, cosine in zip(others, self._cosines(one, others), strict=True):
-            self._by_meaning[_pair(one, other)] = same_strategy(one, other, cosine)
-
-    def _same_by_now(self, one: str, other: str) -> bool | None:
-        """Whether two strategies are the same, as far as is known without embedding them."""
-        pair = _pair(one, other)
-        by_words = self._by_their_words(*pair)
-        return self._by_meaning.get(pair) if by_words is None else by_words
-
-    def _same_among(self, one: str, others: Sequence[str]) -> Callable[[str], bool]:
-        """What says which of these are the same as one; nothing is embedded while others wait to write."""
-        known: dict[str, bool | None] = {}
-
-        def same(other: str) -> bool:
-            if other not in known:
-                known[other] = self._same_by_now(one, other)
-            found = known[other]
-            if found is None:
-                wanted = (each for each in dict.fromkeys((other, *others)) if self._same_by_now(one, each) is None)
-                raise MeaningWanted(one, list(islice(wanted, _MEANINGS_AT_ONCE)))
-            return found
-
-        return same
-
-    def _cosines(self, one: str, others: Sequence[str]) -> list[float | None]:
-        """How alike texts are to one by meaning; unknown where they cannot be embedded."""
-        texts = list(filter(str.strip, others)) if one.strip() else []
-        if not texts:
-            return [None] * len(others)
-        mine, *theirs = self._embedder.encode_batch([one, *texts])
-        found = dict(zip(texts, cosines(mine, [vector.to_bytes() for vector in theirs]), strict=True))
-        return [found.get(other) for other in others]
-
     def neighbours(self, outcome: Outcome) -> list[Seen]:
         """The outcomes on tasks like this one, nearest first, from the whole store."""
         vector = outcome.embedding
@@ -303,7 +245,7 @@ class LessonFinder:
     def _known_rule(self, outcome: Outcome) -> str | None:
         """The heuristic that says so already, whoever wrote it."""
         strategy = outcome.strategy_used or ""
-        return next((rule.id for rule in self.rules_near(outcome) if self.same(strategy, rule.strategy)), None)
+        return next((rule.id for rule in self.rules_near(outcome) if self.meanings.same(strategy, rule.strategy)), None)
 
     def rules_near(self, outcome: Outcome) -> list[Heuristic]:
         """The heuristics for tasks like this one."""
@@ -313,18 +255,6 @@ class LessonFinder:
         near = self._index.search(Heuristic, vector, scope_of(outcome), limit=_KNOWN_RULES_LOOKED_AT)
         likely = [found.record_id for found in near if found.cosine >= _SIMILAR_TASKS_OF_A_TYPE]
         return self._storage.get_many(Heuristic, likely, scope_of(outcome))
-
-
-def _pair(one: str, other: str) -> tuple[str, str]:
-    """Two strategies in the one order in which they are remembered: which is compared with which does not matter."""
-    return (one, other) if one <= other else (other, one)
-
-
-def _same_by_words(one: str, other: str) -> bool | None:
-    """Whether two strategies are the same, as far as words tell; most pairs are different whatever they mean."""
-    if one == other or same_strategy(one, other):
-        return True
-    return None if same_strategy(one, other, 1.0) else False
 
 
 def _threshold(one: str | None, other: str | None) -> float:

@@ -14,7 +14,6 @@ from alma.learning.heuristics import Evidence, HeuristicExtractor, best_alternat
 from alma.learning.lessons import (
     EVIDENCE_READ,
     LessonFinder,
-    MeaningWanted,
     Neighbourhood,
     Seen,
     anti_pattern_id,
@@ -23,6 +22,7 @@ from alma.learning.lessons import (
     newest_of,
     scope_of,
 )
+from alma.learning.meanings import MeaningWanted
 from alma.learning.recommendation import Recommender
 from alma.learning.strategies import contradicts
 from alma.learning.trigger import MOST_OUTCOMES, ForgettingTrigger
@@ -125,7 +125,7 @@ class LearningProtocol:
         self._embedder = embedder
         self._lessons = LessonFinder(storage, index, embedder)
         self._trigger = ForgettingTrigger(storage, Archive(storage), most_outcomes)
-        self.recommender = Recommender(storage, self._lessons.same)
+        self.recommender = Recommender(storage, self._lessons.meanings.same)
 
     def learn(self, execution: Execution) -> Learned:
         """Record what happened and, when there is enough evidence, what it teaches."""
@@ -134,6 +134,7 @@ class LearningProtocol:
         outcome, notes = self._outcome(execution, success)
         by = Attribution(agent=execution.agent, reason="learned from an outcome")
         step = _Step(self.extractor, self._lessons, scope, outcome, has_own_vectors=execution.embedding is not None)
+        step.is_joining = self.storage.is_writing
         if self._lessons.must_search(outcome):
             step.searched = self._lessons.searched(outcome)
         while True:
@@ -147,7 +148,7 @@ class LearningProtocol:
             except _NeedsSearch:
                 step.searched = self._lessons.searched(outcome)
             except MeaningWanted as wanted:
-                self._lessons.learn_meanings(wanted.one, wanted.others)
+                self._lessons.meanings.learn(wanted.texts)
             else:
                 break
         self._lessons.note(learned.outcome, step.around, step.made, step.written)
@@ -156,7 +157,7 @@ class LearningProtocol:
 
     def is_same_strategy(self, one: str, other: str) -> bool:
         """Whether two texts say to do the same thing."""
-        return self._lessons.same(one, other)
+        return self._lessons.meanings.same(one, other)
 
     # ------------------------------------------------------------------ VALIDATE
 
@@ -251,6 +252,7 @@ class _Step:
         self.rules: Sequence[Heuristic] | None = None
         self.around: Neighbourhood
         self.made: list[Heuristic | AntiPattern] = []
+        self.is_joining = False
         self.written: int | None = None
 
     def commit(self, tx: Transaction) -> Learned:
@@ -394,8 +396,12 @@ class _Step:
                 tx.update(AntiPattern, known.id, {"better_alternative": self._outcome.strategy_used}, self.inside)
 
     def _add(self, tx: Transaction, made: Heuristic | AntiPattern) -> None:
-        """Store what nobody has: it was looked for already, and what another process adds meanwhile is a conflict."""
-        tx.add(made)
+        """Store what nobody has: it was looked for already, and what was there once is a conflict that is tried again.
+
+        A transaction that somebody else began is not, so there it is looked for as well.
+        """
+        store = tx.insert if self.is_joining else tx.add
+        store(made)
         self.made.append(made)
 
     def _with_vector(self, tx: Transaction, made: Made, outcomes: Sequence[Seen]) -> Made:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from alma import ALMA, AntiPattern, Heuristic, Outcome
-from alma.learning.book import Entry, Floats, Shelf
+from alma.learning.book import Entry, Floats, Shelf, unit
 from alma.model.scope import Scope
+from alma.model.vector import Vector
 from alma.storage.sqlite_local import SQLiteStorage
 
 SHOP = Scope(project_id="shop", agent="helena")
@@ -135,6 +136,49 @@ def test_what_is_learned_with_given_vectors_needs_no_model(tmp_path: Path) -> No
         stored = alma.storage.require(Heuristic, learned.heuristic.id, SHOP).embedding
         assert stored is not None
         assert np.allclose(list(stored), near(3, 0), atol=1e-5)
+
+
+def test_what_is_made_of_an_outcome_is_in_the_book_at_once(tmp_path: Path) -> None:
+    with opened(tmp_path / "alma.db") as alma:
+        fill_book(alma)
+        for n in range(3):
+            learn(alma, n, 1, "restart the queue", True)
+        for n in range(4):
+            learn(alma, 10 + n, 1, "measure first", False)
+        books = alma.learning._lessons._books
+        with alma.storage.snapshot() as tx:
+            assert books.position == tx.vector_position()
+        (rule,) = [each for each in alma.storage.find(Heuristic, SHOP) if each.strategy == "restart the queue"]
+        vector = unit(Vector(near(1, 0)))
+        assert rule.id in {entry.id for _, entry in books.rules_near(SHOP, vector, 0.5, 8)}
+        assert alma.storage.find(AntiPattern, SHOP)
+
+
+def test_a_rule_that_was_deleted_is_learned_again(tmp_path: Path) -> None:
+    with opened(tmp_path / "alma.db") as alma:
+        fill_book(alma)
+        for n in range(3):
+            learn(alma, n, 1, "restart the queue", True)
+        (rule,) = [each for each in alma.storage.find(Heuristic, SHOP) if each.strategy == "restart the queue"]
+        for within in (nullcontext, alma.storage.transaction):
+            alma.storage.delete(Heuristic, [rule.id], SHOP)
+            with within():
+                assert learn(alma, 3, 1, "restart the queue", True) == rule.id
+            assert alma.storage.require(Heuristic, rule.id, SHOP).strategy == "restart the queue"
+        changes = [each.change_type for each in alma.storage.history(Heuristic, rule.id, SHOP)]
+        assert changes == ["created", "deleted", "restored", "deleted", "restored"]
+
+
+def test_a_warning_says_what_did_better_on_similar_tasks(tmp_path: Path) -> None:
+    with opened(tmp_path / "alma.db") as alma:
+        fill_book(alma)
+        for n in range(3):
+            learn(alma, n, 1, "restart the queue", n > 0)
+            learn(alma, 20 + n, 1, "rebuild the index", True)
+        for n in range(4):
+            learn(alma, 10 + n, 1, "measure first", False)
+        (warning,) = alma.storage.find(AntiPattern, SHOP)
+        assert (warning.pattern, warning.better_alternative) == ("measure first", "rebuild the index")
 
 
 def test_a_full_shelf_forgets_what_was_met_longest_ago() -> None:

@@ -59,3 +59,40 @@ def test_words_find_the_best_inside_the_scope_however_many_outside_are_better(st
     scope = Scope(agent="own")
     found = store.matching_ids(Heuristic, "red apples", scope, limit=3)
     assert [key for key, _ in found] == ["own0", "own1", "own2"]
+
+
+@pytest.mark.parametrize(
+    ("where", "found"),
+    [
+        (In("id", []), []),
+        (In("id", ["b"]), ["b"]),
+        (In("id", ["a", "c"]), ["a", "c"]),
+        (In("confidence", [0.1]), ["a"]),
+        (In("confidence", [0.1, 0.3]), ["a", "c"]),
+        (Compare("confidence", "ge", 0.2), ["b", "c"]),
+        (Or(Compare("id", "eq", "a"), Compare("id", "eq", "b")), ["a", "b"]),
+        (And(Compare("confidence", "lt", 0.3), In("id", ["b", "c"])), ["b"]),
+    ],
+)
+def test_a_question_that_was_asked_before_with_other_values_is_answered_anew(
+    store: SQLiteStorage, where: Predicate, found: list[str]
+) -> None:
+    store.save_many([make.a_heuristic(id=key, confidence=n / 10) for n, key in enumerate("abc", start=1)])
+    scope = Scope.everywhere()
+    others: list[Predicate] = [
+        In("id", ["x"]),
+        In("id", ["x", "y"]),
+        In("confidence", [0.5]),
+        Compare("confidence", "ge", 0.9),
+    ]
+    for each in (*others, where, *others, where):
+        expected = found if each is where else []
+        assert [record.id for record in store.find(Heuristic, scope, each)] == expected
+        assert store.values(Heuristic, ["id"], scope, each, limit=2) == [(key,) for key in expected][:2]
+        assert store.values(Heuristic, ["id"], scope, each) == [(key,) for key in expected]
+
+
+def test_a_change_that_only_its_type_tells_is_stored(store: SQLiteStorage) -> None:
+    store.save(make.a_heuristic(id="a", metadata={"done": 1}))
+    store.save(make.a_heuristic(id="a", metadata={"done": True}))
+    assert store.require(Heuristic, "a", Scope.everywhere()).metadata["done"] is True

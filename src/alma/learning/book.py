@@ -191,18 +191,28 @@ class Books:
         return None if self._position is None else tx.vector_position()
 
     def note(
-        self, scope: Scope, vector: Floats, entry: Entry, like: str | None, before: int | None, after: int | None
+        self,
+        scope: Scope,
+        vector: Floats,
+        entry: Entry,
+        like: str | None,
+        rules: Iterable[tuple[Floats, Entry]],
+        span: tuple[int | None, int | None, int],
     ) -> None:
-        """Write down what was just committed between two positions of the feed, if nothing else was.
+        """Write down what was just committed, if nothing else was between its two positions of the feed.
 
-        Otherwise it is read from the feed, with what else there is.
+        `span` is these, and how many vectors it had. Otherwise it is read from the feed, with what else there is.
         """
+        before, after, count = span
         with self._lock:
             if self._position is not None:
-                if before is None or after is None or self._position != before or after != before + 1:
+                if before is None or after is None or self._position != before or after != before + count:
                     return
                 self._position = after
-            self.of(scope).tasks.put(vector, entry, like)
+            book = self.of(scope)
+            book.tasks.put(vector, entry, like)
+            for rule_vector, rule in rules:
+                book.rules.put(rule_vector, rule)
 
     def drop(self, scope: Scope, entry: Entry) -> None:
         """Forget what the store does not know any more."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from alma.learning.lessons import Seen, anti_pattern_id
-from alma.model.belief import Belief, belief_in
+from alma.model.belief import Belief, belief_in, kept
 from alma.model.learning import AntiPattern, Heuristic, Outcome
 
 _OUTCOMES_NAMED = 20
@@ -23,14 +23,12 @@ class Evidence:
     newest: Outcome
     lesson_id: str
     outcomes: Sequence[Seen]
+    successes: Sequence[Seen] = field(init=False)
+    failures: Sequence[Seen] = field(init=False)
 
-    @property
-    def successes(self) -> list[Seen]:
-        return [outcome for outcome in self.outcomes if outcome.success]
-
-    @property
-    def failures(self) -> list[Seen]:
-        return [outcome for outcome in self.outcomes if not outcome.success]
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "successes", [outcome for outcome in self.outcomes if outcome.success])
+        object.__setattr__(self, "failures", [outcome for outcome in self.outcomes if not outcome.success])
 
 
 class HeuristicExtractor:
@@ -41,10 +39,9 @@ class HeuristicExtractor:
 
     # ------------------------------------------------------------------ heuristics
 
-    def heuristic(self, evidence: Evidence, now: datetime) -> Heuristic:
+    def heuristic(self, evidence: Evidence, belief: Belief, now: datetime) -> Heuristic:
         """The rule that a lesson's outcomes make, under the shortest of its tasks and the words that were used last."""
         newest, wins, losses = evidence.newest, evidence.successes, evidence.failures
-        belief = self.belief(evidence.outcomes, now)
         return Heuristic(
             id=evidence.lesson_id,
             agent=newest.agent,
@@ -86,11 +83,10 @@ class HeuristicExtractor:
 
     def belief(self, outcomes: Iterable[Seen], now: datetime) -> Belief:
         """The belief that these outcomes give, the older ones counting less."""
-        total = Belief()
+        weight = {True: 0.0, False: 0.0}
         for outcome in outcomes:
-            one = Belief().seen(float(outcome.success)).aged(outcome.timestamp, now, self.half_life_days)
-            total = Belief(total.weight_for + one.weight_for, total.weight_against + one.weight_against)
-        return total
+            weight[outcome.success] += kept(outcome.timestamp, now, self.half_life_days)
+        return Belief(weight[True], weight[False])
 
     # ------------------------------------------------------------------ anti-patterns
 

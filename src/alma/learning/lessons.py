@@ -15,14 +15,14 @@ from typing import NamedTuple
 
 from alma.embeddings.base import EmbeddingProvider
 from alma.learning.book import Books, Entry, Floats, unit
-from alma.learning.strategies import contradicts, same_strategy, strategy_key
-from alma.model.learning import Heuristic, Outcome
+from alma.learning.meanings import Meanings
+from alma.learning.strategies import contradicts, strategy_key
+from alma.model.learning import AntiPattern, Heuristic, Outcome
 from alma.model.query import Compare, In, Order
 from alma.model.scope import Scope
 from alma.model.text import query_terms
 from alma.model.vector import Vector
 from alma.storage.base import StorageBackend
-from alma.storage.nearest import cosines
 from alma.storage.transaction import Transaction
 from alma.vectors.base import VectorIndex
 
@@ -31,7 +31,6 @@ _NEWEST_FIRST = (Order("timestamp", "desc"),)
 _LOOKED_AT = 24
 _KNOWN_RULES_LOOKED_AT = 8
 _BOOKED_LOOKED_AT = 64
-_PAIRS_REMEMBERED = 8_192
 # From so high a cosine on, two tasks are one.
 _SAME_TASK = 0.95
 # How alike two tasks are that the same strategy is compared on, by meaning, or by words where there are no vectors.
@@ -56,26 +55,20 @@ class Neighbourhood:
     """What is known around a new outcome: its lesson, and what happened on similar tasks.
 
     `neighbours` are the outcomes on similar tasks, nearest first, where the store was searched for them; the lessons
-    that `failed` there are known without. `tried_otherwise` says whether another strategy may have succeeded, so that
-    it is worth a search. `like` is an earlier outcome that is the same but for its moment. `rules` holds the rule that
-    the lesson has become, if any, and `earlier` its other outcomes, newest first, where these were looked for.
+    that `failed` there are known without. `succeeded` are those, nearest first, in which another strategy did, where
+    these are known without a search. `like` is an earlier outcome that is the same but for its moment. `rules` holds
+    the rule that the lesson has become, if any, and `earlier` its other outcomes, newest first, where these were
+    looked for.
     """
 
     lesson_id: str
     neighbours: Sequence[Seen] | None = None
     failed: frozenset[str] = frozenset()
-    tried_otherwise: bool = True
+    succeeded: Sequence[str] | None = None
     like: str | None = None
     position: int | None = None
     rules: Sequence[Heuristic] | None = None
     earlier: Sequence[Seen] | None = None
-
-
-class MeaningWanted(Exception):
-    """Whether two strategies are the same depends on what they mean, and that is not known yet."""
-
-    def __init__(self, one: str, other: str) -> None:
-        self.one, self.other = one, other
 
 
 def newest_of(tx: Transaction, scope: Scope, lesson_id: str) -> list[Seen]:
@@ -116,10 +109,8 @@ class LessonFinder:
     def __init__(self, storage: StorageBackend, index: VectorIndex, embedder: EmbeddingProvider) -> None:
         self._storage = storage
         self._index = index
-        self._embedder = embedder
         self._books = Books(storage)
-        self._by_their_words = lru_cache(maxsize=_PAIRS_REMEMBERED)(_same_by_words)
-        self._by_meaning: dict[tuple[str, str], bool] = {}
+        self.meanings = Meanings(embedder)
 
     def known(self, tx: Transaction, outcome: Outcome) -> Neighbourhood | None:
         """The lesson of an outcome, if the book of its agent knows it, or that it is a new one; inside a transaction.
@@ -130,7 +121,8 @@ class LessonFinder:
             return None
         scope, vector = scope_of(outcome), unit(outcome.embedding)
         found, complete = self._books.near(tx, scope, vector, _SIMILAR_TASKS_OF_A_TYPE, _BOOKED_LOOKED_AT)
-        near = [each for each in found if each[0] >= _threshold(outcome.task_type, each[1].task_type)]
+        kind = outcome.task_type
+        near = [each for each in found if each[0] >= _SIMILAR_TASKS or (kind is not None and each[1].task_type == kind)]
         around = self._booked_lesson(tx, scope, outcome.strategy_used or "", near)
         if around is None:
             if not complete:
@@ -140,7 +132,7 @@ class LessonFinder:
         return replace(
             around,
             failed=frozenset(entry.lesson_id for entry in others if entry.failed),
-            tried_otherwise=not complete or any(entry.succeeded for entry in others),
+            succeeded=[entry.lesson_id for entry in others if entry.succeeded] if complete else None,
             position=self._books.position,
         )
 
@@ -148,8 +140,9 @@ class LessonFinder:
         self, tx: Transaction, scope: Scope, strategy: str, near: Sequence[tuple[float, Entry]]
     ) -> Neighbourhood | None:
         """The lesson of the nearest task with this strategy; lessons are merged, outcomes archived: the store says."""
+        same = self.meanings.among(strategy, [entry.strategy for _, entry in near])
         for cosine, entry in near:
-            if self._same_by_now(strategy, entry.strategy):
+            if same(entry.strategy):
                 like = entry.id if cosine >= _SAME_TASK and entry.strategy == strategy else None
                 rules = tx.lock(Heuristic, [entry.lesson_id], scope)
                 if rules:
@@ -164,8 +157,10 @@ class LessonFinder:
         return None
 
     def _booked_rule(self, tx: Transaction, scope: Scope, outcome: Outcome, vector: Floats) -> str | None:
-        for _, entry in self._books.rules_near(scope, vector, _SIMILAR_TASKS_OF_A_TYPE, _KNOWN_RULES_LOOKED_AT):
-            if self._same_by_now(outcome.strategy_used or "", entry.strategy):
+        near = self._books.rules_near(scope, vector, _SIMILAR_TASKS_OF_A_TYPE, _KNOWN_RULES_LOOKED_AT)
+        same = self.meanings.among(outcome.strategy_used or "", [entry.strategy for _, entry in near])
+        for _, entry in near:
+            if same(entry.strategy):
                 if tx.values(Heuristic, ("id",), scope, Compare("id", "eq", entry.id)):
                     return entry.id
                 self._books.drop(scope, entry)
@@ -185,7 +180,7 @@ class LessonFinder:
         self._books.searched(scope_of(outcome))
         neighbours = self.neighbours(outcome)
         strategy = outcome.strategy_used or ""
-        known = (seen.lesson_id for seen in neighbours if self.same(strategy, seen.strategy_used or ""))
+        known = (seen.lesson_id for seen in neighbours if self.meanings.same(strategy, seen.strategy_used or ""))
         lesson = next(filter(None, known), None) or self._known_rule(outcome) or new_lesson_id(outcome)
         failed = {seen.lesson_id for seen in neighbours if not seen.success and seen.lesson_id} - {lesson}
         return Neighbourhood(lesson, neighbours, frozenset(failed))
@@ -200,8 +195,13 @@ class LessonFinder:
         """How far the store is written at the end of a transaction, to be told to `note`."""
         return self._books.end_of_feed(tx)
 
-    def note(self, outcome: Outcome, around: Neighbourhood, written: int | None) -> None:
-        """Remember an outcome that was committed, so that the next one like it is known without a search."""
+    def note(
+        self, outcome: Outcome, around: Neighbourhood, made: Sequence[Heuristic | AntiPattern], written: int | None
+    ) -> None:
+        """Remember an outcome that was committed, and what was made of it, so that the next is known without a search.
+
+        `written` is what `written` said at the end of the transaction.
+        """
         if isinstance(outcome.embedding, Vector) and not self._storage.is_writing:
             entry = Entry(
                 outcome.id,
@@ -211,36 +211,13 @@ class LessonFinder:
                 outcome.success,
                 not outcome.success,
             )
-            vector = unit(outcome.embedding)
-            self._books.note(scope_of(outcome), vector, entry, around.like, around.position, written)
-
-    def same(self, one: str, other: str) -> bool:
-        """Whether two strategies are the same, in words or by meaning."""
-        by_words = self._by_their_words(one, other)
-        if by_words is not None:
-            return by_words
-        known = self._by_meaning.get((one, other))
-        if known is None:
-            known = same_strategy(one, other, self.cosine(one, other))
-            if len(self._by_meaning) >= _PAIRS_REMEMBERED:
-                self._by_meaning.clear()
-            self._by_meaning[one, other] = known
-        return known
-
-    def _same_by_now(self, one: str, other: str) -> bool:
-        """Like `same`, but nothing is embedded while others wait to write."""
-        by_words = self._by_their_words(one, other)
-        known = self._by_meaning.get((one, other)) if by_words is None else by_words
-        if known is None:
-            raise MeaningWanted(one, other)
-        return known
-
-    def cosine(self, one: str, other: str) -> float | None:
-        """How alike two texts are by meaning; unknown where they cannot be embedded."""
-        if not one.strip() or not other.strip():
-            return None
-        left, right = self._embedder.encode_batch([one, other])
-        return cosines(left, [right.to_bytes()])[0]
+            rules = [
+                (unit(rule.embedding), Entry(rule.id, rule.strategy, rule.id))
+                for rule in made
+                if isinstance(rule, Heuristic) and isinstance(rule.embedding, Vector)
+            ]
+            span = (around.position, written, 1 + sum(each.embedding is not None for each in made))
+            self._books.note(scope_of(outcome), unit(outcome.embedding), entry, around.like, rules, span)
 
     def neighbours(self, outcome: Outcome) -> list[Seen]:
         """The outcomes on tasks like this one, nearest first, from the whole store."""
@@ -268,7 +245,7 @@ class LessonFinder:
     def _known_rule(self, outcome: Outcome) -> str | None:
         """The heuristic that says so already, whoever wrote it."""
         strategy = outcome.strategy_used or ""
-        return next((rule.id for rule in self.rules_near(outcome) if self.same(strategy, rule.strategy)), None)
+        return next((rule.id for rule in self.rules_near(outcome) if self.meanings.same(strategy, rule.strategy)), None)
 
     def rules_near(self, outcome: Outcome) -> list[Heuristic]:
         """The heuristics for tasks like this one."""
@@ -278,13 +255,6 @@ class LessonFinder:
         near = self._index.search(Heuristic, vector, scope_of(outcome), limit=_KNOWN_RULES_LOOKED_AT)
         likely = [found.record_id for found in near if found.cosine >= _SIMILAR_TASKS_OF_A_TYPE]
         return self._storage.get_many(Heuristic, likely, scope_of(outcome))
-
-
-def _same_by_words(one: str, other: str) -> bool | None:
-    """Whether two strategies are the same, as far as words tell; most pairs are different whatever they mean."""
-    if one == other or same_strategy(one, other):
-        return True
-    return None if same_strategy(one, other, 1.0) else False
 
 
 def _threshold(one: str | None, other: str | None) -> float:

@@ -14,7 +14,6 @@ from alma.learning.heuristics import Evidence, HeuristicExtractor, best_alternat
 from alma.learning.lessons import (
     EVIDENCE_READ,
     LessonFinder,
-    MeaningWanted,
     Neighbourhood,
     Seen,
     anti_pattern_id,
@@ -23,6 +22,7 @@ from alma.learning.lessons import (
     newest_of,
     scope_of,
 )
+from alma.learning.meanings import MeaningWanted
 from alma.learning.recommendation import Recommender
 from alma.learning.strategies import contradicts
 from alma.learning.trigger import MOST_OUTCOMES, ForgettingTrigger
@@ -44,6 +44,8 @@ Made = TypeVar("Made", Heuristic, AntiPattern)
 Cleaner = Callable[[Outcome], tuple[Outcome, Sequence[Masked]]]
 
 _WELL_KNOWN = 0.7
+# Of so many lessons, the nearest, it is asked which strategy did best.
+_ALTERNATIVES_LOOKED_AT = 8
 _NEWEST_FIRST = (Order("timestamp", "desc"),)
 
 
@@ -123,7 +125,7 @@ class LearningProtocol:
         self._embedder = embedder
         self._lessons = LessonFinder(storage, index, embedder)
         self._trigger = ForgettingTrigger(storage, Archive(storage), most_outcomes)
-        self.recommender = Recommender(storage, self._lessons.same)
+        self.recommender = Recommender(storage, self._lessons.meanings.same)
 
     def learn(self, execution: Execution) -> Learned:
         """Record what happened and, when there is enough evidence, what it teaches."""
@@ -132,6 +134,7 @@ class LearningProtocol:
         outcome, notes = self._outcome(execution, success)
         by = Attribution(agent=execution.agent, reason="learned from an outcome")
         step = _Step(self.extractor, self._lessons, scope, outcome, has_own_vectors=execution.embedding is not None)
+        step.is_joining = self.storage.is_writing
         if self._lessons.must_search(outcome):
             step.searched = self._lessons.searched(outcome)
         while True:
@@ -145,16 +148,16 @@ class LearningProtocol:
             except _NeedsSearch:
                 step.searched = self._lessons.searched(outcome)
             except MeaningWanted as wanted:
-                self._lessons.same(wanted.one, wanted.other)
+                self._lessons.meanings.learn(wanted.texts)
             else:
                 break
-        self._lessons.note(learned.outcome, step.around, step.written)
+        self._lessons.note(learned.outcome, step.around, step.made, step.written)
         self._trigger.learned(step.inside)
         return Learned(learned.outcome, learned.heuristic, learned.anti_pattern, (*notes, *learned.notes))
 
     def is_same_strategy(self, one: str, other: str) -> bool:
         """Whether two texts say to do the same thing."""
-        return self._lessons.same(one, other)
+        return self._lessons.meanings.same(one, other)
 
     # ------------------------------------------------------------------ VALIDATE
 
@@ -248,11 +251,14 @@ class _Step:
         self.vectors: dict[str, Vector | None] = {}
         self.rules: Sequence[Heuristic] | None = None
         self.around: Neighbourhood
+        self.made: list[Heuristic | AntiPattern] = []
+        self.is_joining = False
         self.written: int | None = None
 
     def commit(self, tx: Transaction) -> Learned:
         """CHECK, COMPARE and COMMIT: all of it becomes visible together."""
         self._notes.clear()
+        self.made.clear()
         self.around = self._lesson(tx)
         self._outcome = in_lesson(self._outcome, self.around.lesson_id)
         tx.add(self._outcome)
@@ -296,13 +302,13 @@ class _Step:
         least = self._scope.min_occurrences_for_heuristic
         if not self._outcome.success or len(evidence.successes) < least:
             return None
-        made = self._extractor.heuristic(evidence, self._now)
-        if made.confidence <= 0.5:
+        belief = self._extractor.belief(evidence.outcomes, self._now)
+        if belief.mean <= 0.5:
             return None
-        made = self._with_vector(tx, made, evidence.outcomes)
+        made = self._with_vector(tx, self._extractor.heuristic(evidence, belief, self._now), evidence.outcomes)
         if self._is_contradicted(tx, made):
             return None
-        tx.insert(made)
+        self._add(tx, made)
         return made
 
     # ------------------------------------------------------------------ COMPARE
@@ -341,14 +347,14 @@ class _Step:
             return None
         evidence = evidence or self._evidence(tx)
         if known is not None:
-            alternative = known.better_alternative or self._alternative()
+            alternative = known.better_alternative or self._alternative(tx)
             changed = self._extractor.seen_again(known, evidence, self._outcome, alternative, self._now)
             # Its text changes with every failure; what it is about does not.
             tx.revise(known, changed)
             return changed
-        made = self._extractor.anti_pattern(evidence, self._alternative(), self._now)
+        made = self._extractor.anti_pattern(evidence, self._alternative(tx), self._now)
         made = self._with_vector(tx, made, evidence.failures)
-        tx.insert(made)
+        self._add(tx, made)
         return made
 
     def _fails_mostly(self, tx: Transaction, evidence: Evidence | None) -> bool:
@@ -370,13 +376,16 @@ class _Step:
         self._notes.append(f"anti-pattern {known.id} is withdrawn: the strategy succeeds by now")
         return None
 
-    def _alternative(self) -> str | None:
-        if self.around.neighbours is None:
-            if not self.around.tried_otherwise:
-                return None
-            raise _NeedsSearch
+    def _alternative(self, tx: Transaction) -> str | None:
+        """What to do instead: what did best on similar tasks."""
+        neighbours = self.around.neighbours
+        if neighbours is None:
+            if self.around.succeeded is None:
+                raise _NeedsSearch
+            nearest = list(dict.fromkeys(self.around.succeeded))[:_ALTERNATIVES_LOOKED_AT]
+            neighbours = [seen for lesson in nearest for seen in newest_of(tx, self.inside, lesson)]
         return best_alternative(
-            self.around.neighbours,
+            neighbours,
             lambda other: other.lesson_id == self.around.lesson_id,
             lambda outcomes: self._extractor.belief(outcomes, self._now),
         )
@@ -386,18 +395,34 @@ class _Step:
             if known.better_alternative is None:
                 tx.update(AntiPattern, known.id, {"better_alternative": self._outcome.strategy_used}, self.inside)
 
+    def _add(self, tx: Transaction, made: Heuristic | AntiPattern) -> None:
+        """Store what nobody has: it was looked for already, and what was there once is a conflict that is tried again.
+
+        A transaction that somebody else began is not, so there it is looked for as well.
+        """
+        store = tx.insert if self.is_joining else tx.add
+        store(made)
+        self.made.append(made)
+
     def _with_vector(self, tx: Transaction, made: Made, outcomes: Sequence[Seen]) -> Made:
         if self._has_own_vectors:
             # Whoever brings the vectors of tasks need not have the model: what is learned is found by its task.
-            return made.replace(embedding=self._vector_of(tx, most_general(outcomes).id))
+            return _embedded(made, self._vector_of(tx, most_general(outcomes).id))
         text = made.embedded_text()
         if text not in self.vectors:
             raise _NeedsVector(text)
-        return made.replace(embedding=self.vectors[text])
+        return _embedded(made, self.vectors[text])
 
     def _vector_of(self, tx: Transaction, outcome_id: str) -> Sequence[float] | None:
+        if outcome_id == self._outcome.id:
+            return self._outcome.embedding
         stored = tx.get(Outcome, outcome_id, self.inside)
         return self._outcome.embedding if stored is None or stored.embedding is None else stored.embedding
+
+
+def _embedded(made: Made, vector: Sequence[float] | None) -> Made:
+    """What was made, with its vector; all of it was checked already."""
+    return type(made).trusted({**made.values(), "embedding": vector})
 
 
 def _has_failed(heuristic: Heuristic) -> bool:

@@ -107,6 +107,8 @@ class ScopeValidator:
 
     def _require_text(self, scope: MemoryScope, text: str) -> None:
         """A text that names a forbidden domain, and no allowed one, is of that domain."""
+        if not scope.cannot_learn:
+            return
         words = set(terms(text))
         if any(_named(name, words) for name in scope.can_learn):
             return

@@ -53,10 +53,8 @@ class Belief:
 
     def aged(self, since: datetime | None, now: datetime, half_life_days: float) -> Belief:
         """The belief when time has passed since the evidence was weighed."""
-        if since is None or now <= since:
-            return self
-        kept = 0.5 ** ((now - since).total_seconds() / _SECONDS_PER_DAY / half_life_days)
-        return Belief(self.weight_for * kept, self.weight_against * kept)
+        share = kept(since, now, half_life_days)
+        return Belief(self.weight_for * share, self.weight_against * share)
 
     @property
     def _alpha(self) -> float:
@@ -69,6 +67,13 @@ class Belief:
     def _quantile(self, probability: float) -> float:
         # Hundredths of an outcome make no difference anyone could see, and there are few of them.
         return _beta_quantile(round(self._alpha, 2), round(self._beta, 2), probability)
+
+
+def kept(since: datetime | None, now: datetime, half_life_days: float) -> float:
+    """The share of its weight that evidence has kept since it was weighed."""
+    if since is None or now <= since:
+        return 1.0
+    return float(0.5 ** ((now - since).total_seconds() / _SECONDS_PER_DAY / half_life_days))
 
 
 def belief_in(heuristic: Heuristic) -> Belief | None:

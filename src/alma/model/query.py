@@ -18,6 +18,7 @@ Operator = Literal["eq", "ne", "lt", "le", "gt", "ge"]
 Direction = Literal["asc", "desc"]
 
 _OPERATORS: dict[str, Callable[[Any, Any], bool]] = {name: getattr(operator, name) for name in get_args(Operator)}
+_DIRECTIONS = get_args(Direction)
 _COLLECTIONS = (FieldType.TAGS, FieldType.STRINGS)
 # As deep as every database reads.
 _DEEPEST = 20
@@ -171,7 +172,7 @@ def parsed_order(spec: RecordSpec, order: Sequence[Order]) -> tuple[Order, ...]:
         field = _plain(spec, term.field)
         if field.type not in SORTABLE:
             raise ValidationError(spec.kind, term.field, term, f"cannot be sorted by, it is {field.type.value}")
-        if term.direction not in get_args(Direction):
+        if term.direction not in _DIRECTIONS:
             raise ValidationError("order", term.field, term.direction, "must be 'asc' or 'desc'")
     return tuple(order)
 

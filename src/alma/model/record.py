@@ -109,9 +109,9 @@ class Reference:
     must_exist: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class RecordSpec:
-    """Everything a store needs to know about one kind of record."""
+    """Everything a store needs to know about one kind of record; there is one of each."""
 
     kind: str
     table: str

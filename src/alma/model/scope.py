@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from alma.errors import ScopeViolationError, ValidationError
 from alma.model.common import checked_name
@@ -46,16 +47,7 @@ class Scope:
 
     def predicate(self, spec: RecordSpec) -> Predicate:
         """What records of this kind must fulfil to lie inside; a name the kind does not have fails closed."""
-        parts: list[Predicate] = []
-        for name in _COLUMNS:
-            value = getattr(self, name)
-            if value is None:
-                continue
-            field_name = _field_of(spec, name)
-            if field_name is None:
-                raise ScopeViolationError(spec.kind, None, self, f"cannot be scoped by {name}, it has no such field")
-            parts.append(In(field_name, value) if isinstance(value, tuple) else Compare(field_name, "eq", value))
-        return parts[0] if len(parts) == 1 else And(*parts)
+        return _predicate(self, spec)
 
     def _check(self, name: str) -> None:
         value = getattr(self, name)
@@ -64,6 +56,20 @@ class Scope:
                 checked_name("scope", name, text)
             except ValidationError as exc:
                 raise ScopeViolationError("scope", name, text, exc.reason) from None
+
+
+@lru_cache(maxsize=1024)
+def _predicate(scope: Scope, spec: RecordSpec) -> Predicate:
+    parts: list[Predicate] = []
+    for name in _COLUMNS:
+        value = getattr(scope, name)
+        if value is None:
+            continue
+        field_name = _field_of(spec, name)
+        if field_name is None:
+            raise ScopeViolationError(spec.kind, None, scope, f"cannot be scoped by {name}, it has no such field")
+        parts.append(In(field_name, value) if isinstance(value, tuple) else Compare(field_name, "eq", value))
+    return parts[0] if len(parts) == 1 else And(*parts)
 
 
 def _field_of(spec: RecordSpec, name: str) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 from alma.model.text import STOP_WORDS
 from alma.redaction.secrets import MARK, Span, is_placeholder, looks_random
@@ -83,6 +84,7 @@ def named_spans(text: str, folded: str) -> Iterator[Span]:
                 yield _span(match, "secret")
 
 
+@lru_cache(maxsize=4096)
 def is_secret_name(name: str) -> bool:
     """Whether what stands under this name is a secret, whatever it looks like."""
     return len(name) <= 100 and _PLURAL_OR_COUNT.match(name) is None and _SECRET_NAME.match(name) is not None

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Protocol, TypeVar
 
 from alma.model.fields import FieldType, MaxLength
-from alma.model.record import FieldSpec, Record
+from alma.model.record import FieldSpec, Record, RecordSpec
 from alma.redaction.named import is_secret_name, may_be_secret, named_spans
 from alma.redaction.secrets import MARK, SHAPES, Rule, Span
 
@@ -76,9 +77,9 @@ def redact_record(record: T, redactor: Redactor = DEFAULT_REDACTOR) -> tuple[T, 
     """
     found: list[Masked] = []
     changes: dict[str, Any] = {}
-    for field in record.spec.primary:
+    for field in _text_fields(record.spec):
         value = getattr(record, field.name)
-        if value is None or not _is_text(record, field):
+        if not value:
             continue
         redacted = _redacted(value, field.name, field.name, redactor, found)
         if redacted != value:
@@ -91,10 +92,16 @@ def redact_record(record: T, redactor: Redactor = DEFAULT_REDACTOR) -> tuple[T, 
     return record.replace(**changes), tuple(found)
 
 
-def _is_text(record: Record, field: FieldSpec) -> bool:
-    if field.name in _IDENTITIES or field.name == record.spec.key or field.choices is not None:
+@cache
+def _text_fields(spec: RecordSpec) -> tuple[FieldSpec, ...]:
+    """The fields of a kind that may hold secrets."""
+    return tuple(field for field in spec.primary if _is_text(spec, field))
+
+
+def _is_text(spec: RecordSpec, field: FieldSpec) -> bool:
+    if field.name in _IDENTITIES or field.name == spec.key or field.choices is not None:
         return False
-    if any(reference.field == field.name for reference in record.spec.references):
+    if any(reference.field == field.name for reference in spec.references):
         return False
     return field.type in (FieldType.TEXT, FieldType.JSON, FieldType.STRINGS, FieldType.TAGS)
 

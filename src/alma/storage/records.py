@@ -103,13 +103,17 @@ class RecordStore(Closing):
             yield outer
             return
         listeners, also = self._listeners, getattr(self._current, "also", None)
-        with self._begin(by, write=True) as tx, self._as_current(tx):
-            if listeners or also is not None:
-                tx.acts = []
-            yield tx
-            if also is not None and tx.acts:
-                also(tx)
-            tx.require_sound()
+        with self._begin(by, write=True) as tx:
+            self._current.transaction = tx
+            try:
+                if listeners or also is not None:
+                    tx.acts = []
+                yield tx
+                if also is not None and tx.acts:
+                    also(tx)
+                tx.require_sound()
+            finally:
+                self._current.transaction = None
         if tx.acts:
             tell(listeners, changes_of(tx.acts, by, now()))
 
@@ -145,19 +149,15 @@ class RecordStore(Closing):
         if outer is not None:
             yield outer
             return
-        with self._begin(ANONYMOUS, write=False) as tx, self._as_current(tx):
-            yield tx
+        with self._begin(ANONYMOUS, write=False) as tx:
+            self._current.transaction = tx
+            try:
+                yield tx
+            finally:
+                self._current.transaction = None
 
     def _transaction_here(self) -> Transaction | None:
         return getattr(self._current, "transaction", None)
-
-    @contextmanager
-    def _as_current(self, tx: Transaction) -> Iterator[None]:
-        self._current.transaction = tx
-        try:
-            yield
-        finally:
-            self._current.transaction = None
 
     def write(self, operation: Callable[[Transaction], Result], by: Attribution = ANONYMOUS) -> Result:
         """Run one operation in a transaction, again when another writer got in between; returns what it gives."""

@@ -8,7 +8,7 @@ import sqlite3
 import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import datetime
 from itertools import compress, repeat
 from pathlib import Path
@@ -29,10 +29,18 @@ from alma.storage.sql import legacy, sqlite_copies, sqlite_fulltext
 from alma.storage.sql.sqlite_connections import Checkpoints, Connections, Durability, empty_log, translated
 from alma.storage.sql.sqlite_feed import SQLiteFeed
 from alma.storage.sql.sqlite_migrations import SQLiteMigrator
-from alma.storage.sql.sqlite_rows import write_rows, writing
+from alma.storage.sql.sqlite_rows import overwriting, write_rows, writing
 from alma.storage.sql.sqlite_words import OWNER_COLUMN, WordSearch, entries, same_entries
 from alma.storage.sql.statements import Dialect
 from alma.storage.sql.transaction import SqlTransaction
+
+_VERSIONS = (
+    "INSERT OR FAIL INTO memory_versions "
+    "(kind, memory_id, version_number, change_type, change_reason, created_at, created_by) "
+)
+_FIRST_VERSION = f"{_VERSIONS} VALUES (:kind, :key, 1, :change, :reason, :moment, :author)"
+_FIRST_VERSIONS = f"{_VERSIONS} SELECT :kind, value, 1, :change, :reason, :moment, :author FROM json_each(:keys)"
+_NOBODY: AbstractContextManager[None] = nullcontext()
 
 
 class SQLiteStorage(StorageBackend):
@@ -80,7 +88,9 @@ class SQLiteStorage(StorageBackend):
 
     @contextmanager
     def _begin(self, by: Attribution, *, write: bool) -> Iterator[SqlTransaction]:
-        with self._connections.lent() as connection, self._queued(write), translated(self.path):
+        # Threads of one process wait for each other here, which is fairer than SQLite's polling.
+        queue = self._writer if write else _NOBODY
+        with self._connections.lent() as connection, queue, translated(self.path):
             connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
             try:
                 yield self._transaction_on(connection, by, write=write)
@@ -92,15 +102,6 @@ class SQLiteStorage(StorageBackend):
                 raise
         if write:
             self._checkpoints.start_if_due()
-
-    @contextmanager
-    def _queued(self, write: bool) -> Iterator[None]:
-        """Threads of one process wait for each other here, which is fairer than SQLite's polling."""
-        if not write:
-            yield
-            return
-        with self._writer:
-            yield
 
     @property
     def capabilities(self) -> frozenset[Capability]:
@@ -173,11 +174,12 @@ class SQLiteTransaction(SQLiteFeed):
 
     def _insert(self, spec: RecordSpec, records: Sequence[Record]) -> None:
         table, columns = self.names.table(spec), self.dialect.kind(spec).filled(records)
-        if not spec.text:
-            self.insert_rows(table, tuple(columns), zip(*columns.values(), strict=True))
-        elif len(records) == 1:
+        if len(records) == 1:
             inserted = self._connection.execute(writing(table, tuple(columns)), *zip(*columns.values(), strict=True))
-            self._index_words(spec, [inserted.lastrowid or 0], records)
+            if spec.text:
+                self._index_words(spec, [inserted.lastrowid or 0], records)
+        elif not spec.text:
+            self.insert_rows(table, tuple(columns), zip(*columns.values(), strict=True))
         else:
             first = 1 + self.rows(f'SELECT coalesce(max(seq), 0) FROM "{table}"', {})[0][0]
             seqs = range(first, first + len(records))
@@ -191,10 +193,16 @@ class SQLiteTransaction(SQLiteFeed):
         statements = self.dialect.kind(spec)
         if spec.text:
             self._reindex_words(spec, records, previous)
-        keys = [record.key for record in records]
-        self.run_many(
-            statements.update(), ((*row, key) for row, key in zip(statements.rows(records), keys, strict=True))
-        )
+        if len(records) == 1:
+            # Indexes of columns that are not named need not be written.
+            changes = statements.changes(records[0], previous[0])
+            if changes:
+                changing = overwriting(statements.table, tuple(changes), spec.key)
+                self._connection.execute(changing, (*changes.values(), records[0].key))
+        else:
+            keys = (record.key for record in records)
+            rows = zip(statements.rows(records), keys, strict=True)
+            self.run_many(statements.update(), ((*row, key) for row, key in rows))
         self._rewrite_tags(spec, records, previous)
         if spec.embeds:
             self._announce_vectors(
@@ -254,19 +262,17 @@ class SQLiteTransaction(SQLiteFeed):
 
     def _insert_first_versions(self, kind: str, keys: Sequence[str], moment: datetime) -> None:
         """One statement for all: nothing but the id differs from row to row."""
-        self.run(
-            "INSERT OR FAIL INTO memory_versions "
-            "(kind, memory_id, version_number, change_type, change_reason, created_at, created_by) "
-            "SELECT :kind, value, 1, :change, :reason, :moment, :author FROM json_each(:keys)",
-            {
-                "kind": kind,
-                "change": str(ChangeType.CREATED),
-                "reason": self.by.reason,
-                "moment": self.dialect.encode(FieldType.TIMESTAMP, moment),
-                "author": self.by.author,
-                "keys": self.dialect.encode(FieldType.STRINGS, list(keys)),
-            },
-        )
+        values = {
+            "kind": kind,
+            "change": ChangeType.CREATED.value,
+            "reason": self.by.reason,
+            "moment": self.dialect.encode(FieldType.TIMESTAMP, moment),
+            "author": self.by.author,
+        }
+        if len(keys) == 1:
+            self.run(_FIRST_VERSION, {**values, "key": keys[0]})
+        else:
+            self.run(_FIRST_VERSIONS, {**values, "keys": self.dialect.encode(FieldType.STRINGS, list(keys))})
 
     # ------------------------------------------------------------------ full text
 

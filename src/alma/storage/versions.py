@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from functools import cache
 from typing import NamedTuple, TypeVar
 
 from alma.model.fields import JsonObject
 from alma.model.governance import Attribution
 from alma.model.memory import ChangeType, MemoryVersion
 from alma.model.query import Predicate, matches
-from alma.model.record import Record
+from alma.model.record import Record, RecordSpec
 from alma.storage.document import from_document, to_document
 
 T = TypeVar("T", bound=Record)
@@ -38,7 +39,7 @@ def next_version(
         by,
         moment,
         change_type=change or (_coming(last) if previous is None else _change_type(record, previous)),
-        diff_json=None if previous is None else _before(record, previous),
+        diff_json=None if previous is None else _before(record, previous, _document(previous)),
     )
 
 
@@ -72,9 +73,9 @@ class Superseded(NamedTuple):
 
 
 def superseded(record: Record, previous: Record) -> Superseded:
-    """The last version's content now that a record replaces it; the document of each is made once."""
-    new, old = _document(record), _document(previous)
-    diff = {name: old.get(name) for name in record.spec.by_name if old.get(name) != new.get(name)}
+    """The last version's content now that a record replaces it."""
+    old = _document(previous)
+    diff = _before(record, previous, old)
     title, content, summary = (old.pop(name, None) if record.spec.kind == "memory" else None for name in _TEXT)
     return Superseded(title, content, summary, old, diff, _change_type(record, previous))
 
@@ -152,15 +153,21 @@ def _change_type(record: Record, previous: Record) -> ChangeType:
     return ChangeType.ARCHIVED if now else ChangeType.RESTORED
 
 
-def _before(record: Record, previous: Record) -> JsonObject:
-    """What the changed fields were, None where there was no value."""
-    new, old = _document(record), _document(previous)
-    return {name: old.get(name) for name in record.spec.by_name if old.get(name) != new.get(name)}
+def _before(record: Record, previous: Record, old: JsonObject) -> JsonObject:
+    """What the changed fields were, None where there was no value; `old` is the document of what was there before."""
+    apart = _apart(record.spec)
+    names = (field.name for field in record.spec.primary if field.name not in apart)
+    return {name: old.get(name) for name in names if getattr(record, name) != getattr(previous, name)}
 
 
 def _document(record: Record) -> JsonObject:
-    apart = {record.spec.key} | ({record.spec.vector_field} if record.spec.vector_field else set())
-    return to_document(record, without=apart)
+    return to_document(record, without=_apart(record.spec))
+
+
+@cache
+def _apart(spec: RecordSpec) -> frozenset[str]:
+    """What is no part of a version's content: the key, which the version has, and the vector."""
+    return frozenset({spec.key} | ({spec.vector_field} if spec.vector_field else set()))
 
 
 def without_vector(record: T) -> T:

@@ -12,6 +12,7 @@ from alma.model.record import RecordSpec
 from alma.storage.sql.names import Names
 
 Encoder = Callable[[Any], Any]
+Shape = tuple[Any, ...]
 _OPERATORS = {"eq": "=", "ne": "<>", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 _MOST_IN_A_ROW = 200
 
@@ -51,6 +52,22 @@ class Clauses:
         """
         leading = by if by is not None and self._on_sqlite else self._leading(predicate)
         return self._condition(predicate, values, leading)
+
+    def shape(self, predicate: Predicate, values: Values) -> Shape | None:
+        """What predicates have in common that differ in their values alone, which are put where `condition` would.
+
+        None for a predicate of which the values change how it is written; what was put is of no use then.
+        """
+        if isinstance(predicate, Compare):
+            values.put(self._value(predicate.field, predicate.value))
+            return predicate.field, predicate.op
+        if isinstance(predicate, In) and predicate.values and self._is_listed_at_once(predicate.field):
+            values.put(self._members(predicate.field, predicate.values))
+            return predicate.field, "in", len(predicate.values) == 1
+        if isinstance(predicate, And):
+            shapes = tuple(self.shape(part, values) for part in predicate.parts)
+            return None if None in shapes else shapes
+        return None
 
     def _condition(self, predicate: Predicate, values: Values, leading: str | None) -> str:
         match predicate:
@@ -93,15 +110,23 @@ class Clauses:
     def _membership(self, name: str, column: str, members: Sequence[Any], values: Values) -> str:
         if not members:
             return "false"
-        encode = self._encoders.get(self._spec.by_name[name].type)
-        encoded = list(members if encode is None else map(encode, members))
         if not self._on_sqlite:
-            return f"{column} = ANY({values.put(encoded)})"
-        if self._spec.by_name[name].type is FieldType.FLOAT:
-            # As values of their own: SQLite's reading of JSON numbers may differ in the last digit.
-            return f"{column} IN ({', '.join(map(values.put, encoded))})"
-        listed = values.put(self._encoders[FieldType.STRINGS](encoded))
-        return f"{column} IN (SELECT value FROM json_each({listed}))"
+            return f"{column} = ANY({values.put(self._members(name, members))})"
+        if not self._is_listed_at_once(name):
+            return f"{column} IN ({', '.join(map(values.put, members))})"
+        listed = values.put(self._members(name, members))
+        return f"{column} = {listed}" if len(members) == 1 else f"{column} IN (SELECT value FROM json_each({listed}))"
+
+    def _is_listed_at_once(self, name: str) -> bool:
+        """Whether a list of the field's values is one value: SQLite's reading of JSON numbers may differ a little."""
+        return not self._on_sqlite or self._spec.by_name[name].type is not FieldType.FLOAT
+
+    def _members(self, name: str, members: Sequence[Any]) -> Any:
+        """The members of a list as one value; on SQLite a single member is no list."""
+        encoded = [self._value(name, member) for member in members]
+        if not self._on_sqlite:
+            return encoded
+        return encoded[0] if len(encoded) == 1 else self._encoders[FieldType.STRINGS](encoded)
 
     def _containment(self, name: str, value: str) -> str:
         if self._spec.by_name[name].type is FieldType.TAGS:

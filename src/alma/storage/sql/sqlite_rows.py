@@ -41,6 +41,13 @@ def write_rows(
 
 
 @lru_cache(maxsize=1024)
+def overwriting(table: str, columns: tuple[str, ...], key: str) -> str:
+    """The statement that writes these columns of the row with a key, which comes last."""
+    changes = ", ".join(f'"{name}" = ?' for name in columns)
+    return f'UPDATE "{table}" SET {changes} WHERE "{key}" = ?'
+
+
+@lru_cache(maxsize=1024)
 def writing(table: str, columns: tuple[str, ...], rows: int = 1, replace: bool = False) -> str:
     """The statement that writes so many rows.
 

@@ -71,6 +71,10 @@ class Reader(Protocol):
 def entries(spec: RecordSpec, records: Sequence[Record]) -> list[Sequence[str]]:
     """The columns of a full-text table: the terms of each searchable field of the records, and whose they are."""
     texts, owners = _readers(spec.kind)
+    if len(records) == 1:
+        # The texts of one record are cut together, as otherwise those of many are.
+        owner = _owner_text(_owner_names(spec), owners(records[0]))
+        return [*((terms,) for terms in spaced_terms_of(texts(records[0]))), (owner,)]
     return _entries(spec, map(texts, records), map(owners, records))
 
 
@@ -100,6 +104,7 @@ def _getter(names: tuple[str, ...]) -> Callable[[Record], Any]:
     return attrgetter(*names) if len(names) > 1 else lambda record: tuple(getattr(record, name) for name in names)
 
 
+@cache
 def _owner_names(spec: RecordSpec) -> tuple[str, ...]:
     return tuple(name for name in OWNERS if name in spec.by_name)
 

@@ -17,7 +17,7 @@ from alma.model.vector import Vector
 from alma.storage.document import timestamp_of, timestamp_text
 from alma.storage.primitives import TEXT_LENGTH, Query
 from alma.storage.ranking import Remembered
-from alma.storage.sql.clauses import Clauses, Encoder, Values
+from alma.storage.sql.clauses import Clauses, Encoder, Shape, Values
 from alma.storage.sql.names import DialectName, Names
 
 _encode_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
@@ -38,6 +38,7 @@ def as_vector(value: Vector | bytes) -> Vector:
     return value if isinstance(value, Vector) else Vector.from_bytes(value)
 
 
+_MOST_SHAPES = 512
 _EMPTY = {FieldType.JSON: "{}", FieldType.STRINGS: "[]"}
 _SQLITE_ENCODERS: dict[FieldType, Encoder] = {
     FieldType.TIMESTAMP: timestamp_text,
@@ -130,6 +131,7 @@ class KindStatements:
         encoders = ((i, dialect.encoder(field), _EMPTY.get(field.type)) for i, field in enumerate(fields))
         self._encoders = tuple((i, encode, empty) for i, encode, empty in encoders if encode is not None)
         self._decoders = tuple((field.name, dialect.decoder(field)) for field in self._read_fields())
+        self._written: dict[Shape | None, str] = {}
 
     def _read_fields(self) -> list[FieldSpec]:
         apart = (self.spec.tags_field, self.spec.vector_field)
@@ -143,8 +145,25 @@ class KindStatements:
 
     def filled(self, records: Sequence[Record]) -> dict[str, Sequence[Any]]:
         """The encoded columns in which any of the records has a value; in the others a new row has none by itself."""
+        if len(records) == 1:
+            row = zip(self.columns, self.row(records[0]), strict=True)
+            return {name: (value,) for name, value in row if value is not None}
         columns = zip(self.columns, self._encoded(records), strict=False)
         return {name: values for name, values in columns if values[0] is not None or values.count(None) < len(values)}
+
+    def row(self, record: Record) -> list[Any]:
+        """The columns of one record in the order of `columns`, encoded."""
+        values = list(self._values_of(record))
+        for i, encode, empty in self._encoders:
+            value = values[i]
+            if value is not None:
+                values[i] = encode(value) if value or empty is None else empty
+        return values
+
+    def changes(self, record: Record, previous: Record) -> dict[str, Any]:
+        """The columns of a record, encoded, that are others than before."""
+        columns = zip(self.columns, self.row(record), self.row(previous), strict=True)
+        return {name: value for name, value, was in columns if value != was}
 
     def _encoded(self, records: Sequence[Record]) -> list[Sequence[Any]]:
         """Column by column, which takes less than record by record."""
@@ -174,7 +193,12 @@ class KindStatements:
     def select(self, query: Query, model: str) -> tuple[str, Mapping[str, Any]]:
         """The SQL and parameters of a query."""
         values = self._values_for(model)
-        return self._select(query, values), values.values
+        shape = self._shape(query, values)
+        known = self._written.get(shape)
+        if known is not None:
+            return known, values.values
+        values = self._values_for(model)
+        return self._remembered(shape, self._select(query, values)), values.values
 
     def select_unchanged(self, query: Query, model: str, moment: Any) -> tuple[str, Mapping[str, Any]]:
         """The SQL and parameters of a query for the records whose newest version was recorded by then."""
@@ -197,11 +221,33 @@ class KindStatements:
 
     def select_values(self, query: Query, names: Sequence[str]) -> tuple[str, Mapping[str, Any]]:
         """The SQL and parameters of a query for some columns alone."""
+        values = Values(self._names)
+        shape = self._shape(query, values, tuple(names))
+        known = self._written.get(shape)
+        if known is not None:
+            return known, values.values
         columns = ", ".join(self.text_length if name == TEXT_LENGTH else f'"{self.table}"."{name}"' for name in names)
         values = Values(self._names)
         condition = self.clauses.condition(query.where, values)
         sql = f'SELECT {columns} FROM "{self.table}" WHERE {condition}{self._ordered(query, values)}'
-        return sql, values.values
+        return self._remembered(shape, sql), values.values
+
+    def _shape(self, query: Query, values: Values, names: tuple[str, ...] = ()) -> Shape | None:
+        """What queries have in common that are written the same; their values are put on the way."""
+        where = None if query.after is not None else self.clauses.shape(query.where, values)
+        if where is None:
+            return None
+        if query.limit is not None:
+            values.put(query.limit)
+        return where, query.order, query.limit is None, query.for_update, names
+
+    def _remembered(self, shape: Shape | None, sql: str) -> str:
+        """The statement, kept for the next query of its shape: writing it takes longer than running it."""
+        if shape is not None:
+            if len(self._written) >= _MOST_SHAPES:
+                self._written.clear()
+            self._written[shape] = sql
+        return sql
 
     @cached_property
     def text_length(self) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
+from functools import cache
 from typing import Any
 
 from alma.model.fields import FieldType
@@ -17,6 +18,8 @@ from alma.model.vector import Vector
 from alma.storage.chain import ChainHead, ChainTable
 from alma.storage.outbox import Mark, MarkTable
 from alma.storage.primitives import TEXT_LENGTH, Query, Reads, RecordVector
+from alma.storage.sql.clauses import Encoder
+from alma.storage.sql.names import Names
 from alma.storage.sql.statements import Dialect, as_vector
 from alma.storage.sql.walking import walk_statement
 from alma.storage.transaction import Transaction
@@ -87,16 +90,9 @@ class SqlTransaction(Transaction):
         statements = self.dialect.kind(query.spec)
         sql, values = statements.select_values(query, names)
         rows = self.rows(sql, values)
-        decoders = [None if name == TEXT_LENGTH else self.dialect.decoder(query.spec.field(name)) for name in names]
-        if not any(decoders):
-            return rows
-        return [
-            tuple(
-                value if value is None or decode is None else decode(value)
-                for decode, value in zip(decoders, row, strict=True)
-            )
-            for row in rows
-        ]
+        fields = ((i, query.spec.field(name)) for i, name in enumerate(names) if name != TEXT_LENGTH)
+        decoders = [(i, decode) for i, field in fields if (decode := self.dialect.decoder(field)) is not None]
+        return [_decoded(row, decoders) for row in rows] if decoders else rows
 
     def _count(self, spec: RecordSpec, where: Predicate) -> int:
         sql, values = self.dialect.kind(spec).count(where)
@@ -111,32 +107,26 @@ class SqlTransaction(Transaction):
         return {row.memory_id: row for row in found if isinstance(row, MemoryVersion)}
 
     def _supersede(self, record: Record, previous: Record, moment: datetime) -> bool:
-        table, named, encode = self.names.table(MemoryVersion.spec), self.names.parameter, self.dialect.encode
-        same = f"memory_id = {named('memory_id')} AND kind = {named('kind')}"
+        encode, left = self.dialect.encode, superseded(record, previous)
         of_record = {"memory_id": record.key, "kind": record.spec.kind}
-        newest = self.rows(
-            f"SELECT version_number FROM {table} WHERE {same} ORDER BY version_number DESC LIMIT 1", of_record
+        content = {"title": left.title, "content": left.content, "summary": left.summary}
+        ceased = self.rows(
+            _ceasing(self.names), {**of_record, **content, "record_json": encode(FieldType.JSON, left.record_json)}
         )
-        if not newest:
+        if not ceased:
             return False
-        last, left = newest[0][0], superseded(record, previous)
-        filled = {name: getattr(left, name) for name in ("title", "content", "summary")}
-        filled["record_json"] = encode(FieldType.JSON, left.record_json)
         self.run(
-            f"UPDATE {table} SET {', '.join(f'{name} = {named(name)}' for name in filled)} "
-            f"WHERE {same} AND version_number = {named('last')}",
-            {**filled, **of_record, "last": last},
+            _following(self.names),
+            {
+                **of_record,
+                "version_number": ceased[0][0] + 1,
+                "change_type": str(self._change or left.change_type),
+                "change_reason": self.by.reason,
+                "diff_json": encode(FieldType.JSON, left.diff_json),
+                "created_at": encode(FieldType.TIMESTAMP, moment),
+                "created_by": self.by.author,
+            },
         )
-        added = {
-            **of_record,
-            "version_number": last + 1,
-            "change_type": str(self._change or left.change_type),
-            "change_reason": self.by.reason,
-            "diff_json": encode(FieldType.JSON, left.diff_json),
-            "created_at": encode(FieldType.TIMESTAMP, moment),
-            "created_by": self.by.author,
-        }
-        self.run(f"INSERT INTO {table} ({', '.join(added)}) VALUES ({', '.join(map(named, added))})", added)
         return True
 
     def _unchanged_since(self, query: Query, moment: datetime) -> list[Record]:
@@ -330,6 +320,33 @@ class SqlTransaction(Transaction):
 
     def _chains(self) -> ChainTable:
         return SqlChains(self)
+
+
+@cache
+def _ceasing(names: Names) -> str:
+    """Gives the newest version of a record the content that only the record held, and says which it is."""
+    table, named = names.table(MemoryVersion.spec), names.parameter
+    same = f"memory_id = {named('memory_id')} AND kind = {named('kind')}"
+    content = ", ".join(f"{name} = {named(name)}" for name in ("title", "content", "summary", "record_json"))
+    newest = f"SELECT max(version_number) FROM {table} WHERE {same}"
+    return f"UPDATE {table} SET {content} WHERE {same} AND version_number = ({newest}) RETURNING version_number"
+
+
+@cache
+def _following(names: Names) -> str:
+    """Writes the version that comes after it, whose content is the record itself."""
+    columns = ("memory_id", "kind", "version_number", "change_type", "change_reason", "diff_json", "created_at")
+    written = (*columns, "created_by")
+    table, marks = names.table(MemoryVersion.spec), ", ".join(map(names.parameter, written))
+    return f"INSERT INTO {table} ({', '.join(written)}) VALUES ({marks})"
+
+
+def _decoded(row: Sequence[Any], decoders: Sequence[tuple[int, Encoder]]) -> tuple[Any, ...]:
+    values = list(row)
+    for i, decode in decoders:
+        if values[i] is not None:
+            values[i] = decode(values[i])
+    return tuple(values)
 
 
 class SqlChains(ChainTable):

@@ -24,6 +24,7 @@ _UNRELATED = 0.1
 _MEMORIES, _LESSONS = 200, 50
 # Of memories behind a filter fewer are proposed: to find as many, ten or a hundred times as many must be looked at.
 _NARROWED, _NARROWED_PER_RESULT = 60, 4
+_FEWEST_READ, _READ_PER_RESULT = 30, 3
 
 
 @dataclass(slots=True)
@@ -104,6 +105,11 @@ class Pool:
         return sorted(by_id, key=attrgetter("total"), reverse=True)
 
 
+def most_read(top_k: int) -> int:
+    """How many of the best candidates are read as records."""
+    return max(_FEWEST_READ, _READ_PER_RESULT * top_k)
+
+
 def by_target(candidates: Iterable[Candidate]) -> dict[Target, list[str]]:
     """The ids of the candidates, under the target each was found for."""
     found: dict[Target, list[str]] = defaultdict(list)
@@ -163,12 +169,13 @@ def _by_words(pool: Pool, storage: StorageBackend, target: Target, query: str, l
 
 def _weigh(pool: Pool) -> None:
     """Both sources on one scale: the best hit of each counts fully, so that neither drops the other's strong hits."""
-    best_words = max((candidate.words or 0.0 for candidate in pool), default=0.0)
-    best_cosine = max((candidate.cosine or 0.0 for candidate in pool), default=0.0)
+    candidates = list(pool)
+    best_words = max((candidate.words or 0.0 for candidate in candidates), default=0.0)
+    best_cosine = max((candidate.cosine or 0.0 for candidate in candidates), default=0.0)
     span = best_cosine - _UNRELATED
-    for candidate in pool:
+    for candidate in candidates:
         cosine = pool.cosine_floor if candidate.cosine is None else candidate.cosine
-        if span > 0:
+        if span > 0 and cosine > _UNRELATED:
             candidate.add("meaning", MEANING * (cosine - _UNRELATED) / span)
-        if best_words > 0:
-            candidate.add("words", WORDS * (candidate.words or 0.0) / best_words)
+        if candidate.words and best_words > 0:
+            candidate.add("words", WORDS * candidate.words / best_words)

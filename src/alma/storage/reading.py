@@ -9,6 +9,7 @@ from typing import Any, TypeVar, cast
 from alma.errors import ModelMismatchError, NotFoundError, ScopeViolationError, UnsupportedOperation, ValidationError
 from alma.model import query as q
 from alma.model.fields import check_timestamp
+from alma.model.governance import Attribution
 from alma.model.memory import Memory, MemoryRelationship, MemoryVersion
 from alma.model.query import EVERYTHING, And, Compare, Cursor, In, Order, Predicate
 from alma.model.record import Record, RecordSpec, spec_of
@@ -26,10 +27,32 @@ T = TypeVar("T", bound=Record)
 
 EVERYWHERE = Scope.everywhere()
 _MOST_TERMS = 64
+_MOST_BOUNDED = 64
 
 
 class Reading(VectorFeed, Primitives):
     """What can be asked inside a transaction."""
+
+    def __init__(self, by: Attribution, embedding_dim: int, embedding_model: str, *, writable: bool) -> None:
+        super().__init__(by, embedding_dim, embedding_model, writable=writable)
+        # What was parsed last, with the objects it was made of: while these are held, nothing else has their ids.
+        self._bounded: dict[tuple[str, int, int], tuple[Predicate, Scope, Predicate]] = {}
+
+    def foresee(self, cls: type[Record], names: Sequence[str]) -> None:
+        """Say that `values` will be asked for these fields of what is found next.
+
+        A store that reads the records anyway to search them may then read the fields with them.
+        """
+
+    def _inside(self, spec: RecordSpec, scope: Scope, where: Predicate) -> Predicate:
+        """`inside`, and the same object again while the same scope and predicate are asked for."""
+        key = (spec.kind, id(scope), id(where))
+        known = self._bounded.get(key)
+        if known is None:
+            if len(self._bounded) >= _MOST_BOUNDED:
+                self._bounded.clear()
+            known = self._bounded[key] = (inside(spec, scope, where), scope, where)
+        return known[0]
 
     def get(self, cls: type[T], record_id: str, scope: Scope, as_of: datetime | None = None) -> T | None:
         if as_of is not None:
@@ -91,7 +114,7 @@ class Reading(VectorFeed, Primitives):
         self, cls: type[Record], words: Iterable[str], scope: Scope, where: Predicate = EVERYTHING
     ) -> tuple[int, dict[str, int]]:
         spec = _searchable(spec_of(cls))
-        return self._word_counts(spec, list(dict.fromkeys(words)), inside(spec, scope, where))
+        return self._word_counts(spec, list(dict.fromkeys(words)), self._inside(spec, scope, where))
 
     def word_weights(
         self, cls: type[Record], words: Iterable[str], scope: Scope, where: Predicate = EVERYTHING
@@ -117,7 +140,7 @@ class Reading(VectorFeed, Primitives):
         spec = _searchable(spec_of(cls))
         if not isinstance(query, str):
             raise ValidationError("search", "query", query, "must be text")
-        bounded = inside(spec, scope, where)
+        bounded = self._inside(spec, scope, where)
         words = query_terms(query)[:_MOST_TERMS]
         limit = required_limit(limit)
         return self._matching(spec, words, bounded, limit, exact=exact) if words and limit else []
@@ -165,7 +188,7 @@ class Reading(VectorFeed, Primitives):
     ) -> VectorQuestion:
         """The search that is meant, or an error that says what is wrong with it."""
         spec = embedding(spec_of(cls))
-        bounded = inside(spec, scope, where)
+        bounded = self._inside(spec, scope, where)
         chosen = model or self.embedding_model
         wanted = self._fitting(spec, Vector(vector), chosen)
         if chosen == self.embedding_model:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
@@ -11,6 +12,7 @@ from alma.model.kinds import kind_named
 from alma.model.record import RecordSpec
 from alma.storage.feed import OWNERS, FoundVector, StoredVector, VectorQuestion
 from alma.storage.sql.clauses import Values
+from alma.storage.sql.sqlite_foreseen import Foreseen
 from alma.storage.sql.sqlite_narrowing import narrowest
 from alma.storage.sql.transaction import SqlTransaction
 
@@ -20,6 +22,10 @@ _NOBODY: Owners = (None, None, None, None)
 
 class SQLiteFeed(SqlTransaction):
     """The questions an index asks to keep up with the store."""
+
+    @abstractmethod
+    def foreseen(self, spec: RecordSpec) -> Foreseen | None:
+        """What will be asked about the records of a kind that are found, if that was said."""
 
     def vector_position(self) -> int:
         rows = self.rows("SELECT seq FROM sqlite_sequence WHERE name = 'embeddings'", {})
@@ -40,9 +46,11 @@ class SQLiteFeed(SqlTransaction):
     def vectors_at(self, question: VectorQuestion, positions: Sequence[int]) -> list[FoundVector]:
         statements = self.dialect.kind(question.spec)
         table, key = statements.table, question.spec.key
-        condition, values = statements.condition(question.where)
+        condition, values = self.condition_of(question.spec, question.where)
+        foreseen = self.foreseen(question.spec)
+        further = "" if foreseen is None else f", {foreseen.columns}"
         rows = self.rows(
-            f"SELECT embeddings.id, embeddings.memory_id, CASE WHEN {condition} THEN embeddings.embedding END "
+            f"SELECT embeddings.id, embeddings.memory_id, CASE WHEN {condition} THEN embeddings.embedding END{further} "
             # CROSS JOIN is SQLite's way to be told the order: it would rather go through all vectors of the kind.
             f"FROM json_each(:positions) AS asked CROSS JOIN embeddings ON embeddings.id = asked.value "
             f'CROSS JOIN "{table}" ON "{table}"."{key}" = embeddings.memory_id '
@@ -54,7 +62,10 @@ class SQLiteFeed(SqlTransaction):
                 "model": question.model,
             },
         )
-        return [FoundVector(*row) for row in rows]
+        if foreseen is None:
+            return [FoundVector(*row) for row in rows]
+        foreseen.found(question.where, ((row[1], row[3:]) for row in rows if row[2] is not None))
+        return [FoundVector(*row[:3]) for row in rows]
 
     def positions_inside(self, question: VectorQuestion, most: int) -> list[int] | None:
         lead = narrowest(self, question.spec, question.where, most)

@@ -12,6 +12,7 @@ So a question is answered in up to three steps, each bounded:
 
 from __future__ import annotations
 
+import math
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, lru_cache
@@ -27,6 +28,7 @@ from alma.model.text import spaced_terms_of
 from alma.storage import ranking
 from alma.storage.ranking import OWNERS, Remembered, idf, saturation
 from alma.storage.sql import sqlite_postings
+from alma.storage.sql.sqlite_foreseen import Foreseen
 from alma.storage.sql.sqlite_postings import varints
 from alma.storage.sql.statements import Dialect
 
@@ -61,6 +63,10 @@ class Reader(Protocol):
 
     dialect: Dialect
     writable: bool
+
+    def condition_of(self, spec: RecordSpec, where: Predicate) -> tuple[str, dict[str, Any]]: ...
+
+    def foreseen(self, spec: RecordSpec) -> Foreseen | None: ...
 
     def rows(self, sql: str, values: Mapping[str, Any]) -> list[Any]: ...
 
@@ -147,12 +153,11 @@ class WordSearch:
     """One question to the full-text table of a kind."""
 
     def __init__(self, tx: Reader, spec: RecordSpec, where: Predicate) -> None:
-        statements = tx.dialect.kind(spec)
         self._tx = tx
         self._spec = spec
-        self._table = statements.table
+        self._where = where
+        self._table = tx.dialect.names.table(spec)
         self._fts = tx.dialect.names.fts_table(spec)
-        self._condition, self._values = statements.condition(where)
         self._counts: Remembered[int] = tx.dialect.word_counts
         # The owner's column weighs nothing.
         self._score = f"-bm25({self._fts}, {'1.0, ' * len(spec.text)}0.0)"
@@ -164,6 +169,7 @@ class WordSearch:
         self._inside = self._records if everything else self._counted(self._scope, _SMALL_SCOPE)
         # Asking for the owner inside the index pays while there are few entries of it to leap over.
         self._narrowed = bool(self._scope) and self._inside < _SMALL_SCOPE
+        self._condition, self._values = tx.condition_of(spec, where) if self._records else ("false", {})
 
     def matching(self, words: Sequence[str], limit: int, *, exact: bool = True) -> list[tuple[str, float]]:
         """The keys of the records that match, with their scores, best first."""
@@ -258,23 +264,44 @@ class WordSearch:
         return found[:limit] if complete or settled else self._best_inside(question, limit)
 
     def _scored_by_postings(self, words: Sequence[str], limit: int) -> list[Candidate]:
-        """Best first, and so far down as it takes to find enough that lie inside."""
+        """Best first, and so far down as it takes to find enough that lie inside.
+
+        The lengths of the first are looked up; the others are taken for as long as the average.
+        """
+        roughly = sqlite_postings.ranked(self._tx, self._fts, words, self._records)
         most = self._read_for(limit)
-        seqs, scores = sqlite_postings.best_first(
-            self._tx, self._fts, words, self._records, self._mean_length, most + _SPARE
-        )
-        found: list[Candidate] = []
-        start = 0
-        while start < len(seqs) and len(found) < limit:
-            stop = start + most
-            found += self._inside_of(list(zip(seqs[start:stop].tolist(), scores[start:stop].tolist(), strict=True)))
-            start, most = stop, 2 * most
+        start = most + _SPARE
+        best = self._read_inside(roughly.part(0, start)[0])
+        exact = roughly.exact([seq for seq, *_ in best], [size for _, _, size in best], self._mean_length)
+        scored = sorted((-score, key, seq) for score, (seq, key, _) in zip(exact, best, strict=True))
+        found = [(seq, key, -less) for less, key, seq in scored]
+        # None of the others is let past those that were looked at.
+        last = found[-1][2] if found else math.inf
+        while start < len(roughly.seqs) and len(found) < limit:
+            seqs, scores = roughly.part(start, start + most)
+            found += self._inside_of([(seq, min(score, last)) for seq, score in zip(seqs, scores, strict=True)])
+            start, most = start + most, 2 * most
         return found[:limit]
 
     def _read_for(self, limit: int) -> int:
         """Of a large scope's matches its share of all records is expected to lie inside, and somewhat more are read."""
         share = 1.0 if self._narrowed else min(1.0, self._inside / self._records)
         return round((limit + _SPARE) / max(share, _LEAST_SHARE))
+
+    def _read_inside(self, seqs: Sequence[int]) -> list[tuple[int, str, bytes]]:
+        """Those of these records that lie inside: where each stands, its key, and FTS5's note of how long it is."""
+        foreseen = self._tx.foreseen(self._spec)
+        further = "" if foreseen is None else f", {foreseen.columns}"
+        rows = self._tx.rows(
+            f'SELECT "{self._table}".seq, "{self._table}"."{self._spec.key}", sizes.sz{further} '
+            f'FROM json_each(:seqs) AS wanted CROSS JOIN "{self._table}" ON "{self._table}".seq = wanted.value '
+            f"CROSS JOIN {self._fts}_docsize AS sizes ON sizes.id = wanted.value WHERE {self._condition}",
+            {**self._values, "seqs": self._listed(seqs)},
+        )
+        if foreseen is None:
+            return rows
+        foreseen.found(self._where, ((row[1], row[3:]) for row in rows))
+        return [row[:3] for row in rows]
 
     def _inside_of(self, best: Sequence[tuple[int, float]]) -> list[Candidate]:
         keys = self._keys_inside([seq for seq, _ in best])

@@ -182,17 +182,20 @@ class KindStatements:
 
     def select_values(self, query: Query, names: Sequence[str]) -> tuple[str, Mapping[str, Any]]:
         """The SQL and parameters of a query for some columns alone."""
-        columns = ", ".join(self.text_length if name == TEXT_LENGTH else f'"{self.table}"."{name}"' for name in names)
         values = Values(self._names)
         condition = self.clauses.condition(query.where, values)
-        sql = f'SELECT {columns} FROM "{self.table}" WHERE {condition}{self._ordered(query, values)}'
+        sql = f'SELECT {self.columns_of(names)} FROM "{self.table}" WHERE {condition}{self._ordered(query, values)}'
         return sql, values.values
+
+    def columns_of(self, names: Sequence[str]) -> str:
+        """Some columns alone, or `TEXT_LENGTH`, as what follows SELECT."""
+        return ", ".join(self.text_length if name == TEXT_LENGTH else f'"{self.table}"."{name}"' for name in names)
 
     @cached_property
     def text_length(self) -> str:
         """How long the searchable text is, in bytes; SQLite had only characters for long."""
         length = "length" if self._names.dialect == "sqlite" else "octet_length"
-        return " + ".join(f"coalesce({length}({name}), 0)" for name in self.spec.text)
+        return " + ".join(f'coalesce({length}("{self.table}"."{name}"), 0)' for name in self.spec.text)
 
     def count(self, where: Predicate) -> tuple[str, Mapping[str, Any]]:
         """The SQL and parameters of a count."""

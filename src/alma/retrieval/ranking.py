@@ -181,8 +181,7 @@ def _read(
     """The best candidates as storage has them now; what it no longer shows is gone."""
     most = most_read(request.top_k)
     behind = Dropped("rank", f"{most:,} others resemble the task more")
-    for candidate in candidates[most:]:
-        ranking.dropped.setdefault(candidate.id, behind)
+    ranking.dropped = {**dict.fromkeys([each.id for each in candidates[most:]], behind), **ranking.dropped}
     best = candidates[:most]
     records: dict[str, Record] = {}
     for target, ids in by_target(best).items():

@@ -37,6 +37,7 @@ class Reading(VectorFeed, Primitives):
         super().__init__(by, embedding_dim, embedding_model, writable=writable)
         # What was parsed last, with the objects it was made of: while these are held, nothing else has their ids.
         self._bounded: dict[tuple[str, int, int], tuple[Predicate, Scope, Predicate]] = {}
+        self._parts: dict[tuple[str, int], tuple[Predicate, Predicate]] = {}
 
     def foresee(self, cls: type[Record], names: Sequence[str]) -> None:
         """Say that `values` will be asked for these fields of what is found next.
@@ -51,7 +52,20 @@ class Reading(VectorFeed, Primitives):
         if known is None:
             if len(self._bounded) >= _MOST_BOUNDED:
                 self._bounded.clear()
-            known = self._bounded[key] = (inside(spec, scope, where), scope, where)
+            bounded = And(_within(spec, scope), self._parsed(spec, where))
+            known = self._bounded[key] = (bounded, scope, where)
+        return known[0]
+
+    def _parsed(self, spec: RecordSpec, where: Predicate) -> Predicate:
+        """The parsed predicate; of one that has several parts, those that were parsed before are taken as they are."""
+        if not isinstance(where, And):
+            return q.parsed(spec, where)
+        key = (spec.kind, id(where))
+        known = self._parts.get(key)
+        if known is None:
+            if len(self._parts) >= _MOST_BOUNDED:
+                self._parts.clear()
+            known = self._parts[key] = (And(*(self._parsed(spec, part) for part in where.parts)), where)
         return known[0]
 
     def get(self, cls: type[T], record_id: str, scope: Scope, as_of: datetime | None = None) -> T | None:
@@ -87,7 +101,7 @@ class Reading(VectorFeed, Primitives):
         cursor = None if after is None else q.parsed_cursor(spec, order, after)
         if as_of is not None:
             return self._past(cls, scope, where, as_of, order, limit, cursor)
-        query = Query(spec, inside(spec, scope, where), order, _checked_limit(limit), cursor)
+        query = Query(spec, self._inside(spec, scope, where), order, _checked_limit(limit), cursor)
         return cast(list[T], self._select(query))
 
     def values(
@@ -108,7 +122,7 @@ class Reading(VectorFeed, Primitives):
             elif spec.field(name).name not in spec.stored_names:
                 raise ValidationError(spec.kind, name, name, "stands beside the record and cannot be read alone")
         ordered = q.parsed_order(spec, order)
-        return self._values(Query(spec, inside(spec, scope, where), ordered, _checked_limit(limit)), names)
+        return self._values(Query(spec, self._inside(spec, scope, where), ordered, _checked_limit(limit)), names)
 
     def word_counts(
         self, cls: type[Record], words: Iterable[str], scope: Scope, where: Predicate = EVERYTHING
@@ -127,6 +141,9 @@ class Reading(VectorFeed, Primitives):
 
     def count(self, cls: type[Record], scope: Scope, where: Predicate = EVERYTHING) -> int:
         return self._count(spec_of(cls), inside(spec_of(cls), scope, where))
+
+    def size(self, cls: type[Record], scope: Scope, where: Predicate = EVERYTHING) -> int:
+        return self._size(spec_of(cls), self._inside(spec_of(cls), scope, where))
 
     def matching_ids(
         self,
@@ -313,9 +330,13 @@ class Reading(VectorFeed, Primitives):
 
 def inside(spec: RecordSpec, scope: Scope, where: Predicate) -> Predicate:
     """The parsed predicate inside the scope; without a scope there is no answer."""
+    return And(_within(spec, scope), q.parsed(spec, where))
+
+
+def _within(spec: RecordSpec, scope: Scope) -> Predicate:
     if not isinstance(scope, Scope):
         raise ScopeViolationError(spec.kind, None, scope, "needs a Scope; Scope.everywhere() sees all")
-    return And(scope.predicate(spec), q.parsed(spec, where))
+    return scope.predicate(spec)
 
 
 def _checked_limit(limit: int | None) -> int | None:

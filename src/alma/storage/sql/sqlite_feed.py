@@ -57,15 +57,15 @@ class SQLiteFeed(SqlTransaction):
             f"WHERE embeddings.memory_type = :kind AND embeddings.model = :model",
             {
                 **values,
-                "positions": self.dialect.encode(FieldType.STRINGS, list(positions)),
+                # Written as JSON writes it.
+                "positions": str(list(positions)),
                 "kind": question.spec.kind,
                 "model": question.model,
             },
         )
-        if foreseen is None:
-            return [FoundVector(*row) for row in rows]
-        foreseen.found(question.where, ((row[1], row[3:]) for row in rows if row[2] is not None))
-        return [FoundVector(*row[:3]) for row in rows]
+        if foreseen is not None:
+            foreseen.found(question.where, (row for row in rows if row[2] is not None))
+        return [FoundVector(row[0], row[1], row[2]) for row in rows]
 
     def positions_inside(self, question: VectorQuestion, most: int) -> list[int] | None:
         lead = narrowest(self, question.spec, question.where, most)

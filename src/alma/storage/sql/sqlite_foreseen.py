@@ -9,7 +9,10 @@ from alma.model.query import And, In, Predicate
 from alma.model.record import RecordSpec
 from alma.storage.primitives import Query
 
-Row = tuple[Any, ...]
+Row = Sequence[Any]
+
+BEFORE = 3
+"""How many columns of its own a search selects before those that are foreseen; the second is the key."""
 
 
 class Foreseen:
@@ -21,10 +24,10 @@ class Foreseen:
         self._key = spec.key
         self._rows: dict[Predicate, dict[str, Row]] = {}
 
-    def found(self, where: Predicate, rows: Iterable[tuple[str, Row]]) -> None:
-        """Keep the columns of records that fulfil a predicate, under their keys."""
+    def found(self, where: Predicate, rows: Iterable[Row]) -> None:
+        """Keep what a search selected of records that fulfil its predicate."""
         if scope := _scope_of(where):
-            self._rows.setdefault(scope, {}).update(rows)
+            self._rows.setdefault(scope, {}).update({row[1]: row for row in rows})
 
     def split(self, query: Query, names: Sequence[str]) -> tuple[dict[str, Row], list[str]] | None:
         """The rows that answer a question already and the keys of the others; None for a question of another kind."""
@@ -32,7 +35,7 @@ class Foreseen:
         if scope is None or asked is None or self.names != tuple(names):
             return None
         known = self._rows.get(scope, {})
-        return {key: known[key] for key in asked if key in known}, [key for key in asked if key not in known]
+        return {key: known[key][BEFORE:] for key in asked if key in known}, [key for key in asked if key not in known]
 
 
 def _scope_of(where: Predicate) -> Predicate | None:

@@ -20,7 +20,6 @@ from hashlib import blake2b
 from operator import attrgetter
 from typing import Any, Protocol
 
-from alma.model.fields import FieldType
 from alma.model.kinds import KINDS, kind_named
 from alma.model.query import Predicate
 from alma.model.record import Record, RecordSpec
@@ -166,9 +165,9 @@ class WordSearch:
         self._newest = self._records and tx.rows(f'SELECT coalesce(max(seq), 0) FROM "{self._table}"', {})[0][0]
         self._scope = _scope_expression(where)
         everything = not self._scope or not self._records
-        self._inside = self._records if everything else self._counted(self._scope, _SMALL_SCOPE)
+        self.inside = self._records if everything else self._counted(self._scope, _SMALL_SCOPE)
         # Asking for the owner inside the index pays while there are few entries of it to leap over.
-        self._narrowed = bool(self._scope) and self._inside < _SMALL_SCOPE
+        self._narrowed = bool(self._scope) and self.inside < _SMALL_SCOPE
         self._condition, self._values = tx.condition_of(spec, where) if self._records else ("false", {})
 
     def matching(self, words: Sequence[str], limit: int, *, exact: bool = True) -> list[tuple[str, float]]:
@@ -176,11 +175,11 @@ class WordSearch:
         if not self._records:
             return []
         everywhere = {word: self._counted(_quoted(word), _COUNTED) for word in words}
-        share = min(1.0, self._inside / max(self._records, 1)) if self._narrowed else 1.0
+        share = min(1.0, self.inside / max(self._records, 1)) if self._narrowed else 1.0
         inside = {word: round(count * share) for word, count in everywhere.items()}
-        leaps = self._inside * _LEAPING if self._narrowed else 0.0
+        leaps = self.inside * _LEAPING if self._narrowed else 0.0
         overhead = {word: count * _COUNTING + min(count * _LEAPING, leaps) for word, count in everywhere.items()}
-        selection = ranking.select(inside, self._inside, overhead)
+        selection = ranking.select(inside, self.inside, overhead)
         if not selection.left_out:
             return [(key, score) for _, key, score in self._scored(selection.chosen, limit, exact=exact)]
         found = self._scored(selection.chosen, max(limit, _RESCORED), exact=False)
@@ -209,7 +208,7 @@ class WordSearch:
             self._counts.put((self._fts, expression), self._records, len(records))
             if len(records) < _FEW:
                 rare.update(records)
-                weights[word] = max(weights[word], idf(self._inside, len(records)))
+                weights[word] = max(weights[word], idf(self.inside, len(records)))
         return rare
 
     # ------------------------------------------------------------------ counting
@@ -218,10 +217,10 @@ class WordSearch:
         """How many records a small scope has and how many of them each word; of a larger one, how many anywhere."""
         if not self._records:
             return 0, dict.fromkeys(words, 0)
-        small = self._narrowed and self._inside <= _FEW_INSIDE
+        small = self._narrowed and self.inside <= _FEW_INSIDE
         scope = self._scope if small else ""
         counts = {word: self._counted(_all_of((_quoted(word), scope)), _COUNTED) for word in words}
-        return self._inside if small else self._records, counts
+        return self.inside if small else self._records, counts
 
     def _totals(self) -> tuple[int, float]:
         """How many records the full-text table has, and how many terms each on average, as FTS5 keeps them itself."""
@@ -269,12 +268,11 @@ class WordSearch:
         The lengths of the first are looked up; the others are taken for as long as the average.
         """
         roughly = sqlite_postings.ranked(self._tx, self._fts, words, self._records)
-        most = self._read_for(limit)
-        start = most + _SPARE
+        start = most = self._read_for(limit)
         best = self._read_inside(roughly.part(0, start)[0])
-        exact = roughly.exact([seq for seq, *_ in best], [size for _, _, size in best], self._mean_length)
-        scored = sorted((-score, key, seq) for score, (seq, key, _) in zip(exact, best, strict=True))
-        found = [(seq, key, -less) for less, key, seq in scored]
+        exact = roughly.exact([row[0] for row in best], [row[2] for row in best], self._mean_length)
+        scored = sorted([(-score, row[1], row[0]) for score, row in zip(exact, best, strict=True)])
+        found = [(seq, key, -less) for less, key, seq in scored[:limit]]
         # None of the others is let past those that were looked at.
         last = found[-1][2] if found else math.inf
         while start < len(roughly.seqs) and len(found) < limit:
@@ -285,11 +283,11 @@ class WordSearch:
 
     def _read_for(self, limit: int) -> int:
         """Of a large scope's matches its share of all records is expected to lie inside, and somewhat more are read."""
-        share = 1.0 if self._narrowed else min(1.0, self._inside / self._records)
+        share = 1.0 if self._narrowed else min(1.0, self.inside / self._records)
         return round((limit + _SPARE) / max(share, _LEAST_SHARE))
 
-    def _read_inside(self, seqs: Sequence[int]) -> list[tuple[int, str, bytes]]:
-        """Those of these records that lie inside: where each stands, its key, and FTS5's note of how long it is."""
+    def _read_inside(self, seqs: Sequence[int]) -> list[Any]:
+        """Those of these records that lie inside: where each stands, its key, FTS5's note of its length, and more."""
         foreseen = self._tx.foreseen(self._spec)
         further = "" if foreseen is None else f", {foreseen.columns}"
         rows = self._tx.rows(
@@ -298,10 +296,9 @@ class WordSearch:
             f"CROSS JOIN {self._fts}_docsize AS sizes ON sizes.id = wanted.value WHERE {self._condition}",
             {**self._values, "seqs": self._listed(seqs)},
         )
-        if foreseen is None:
-            return rows
-        foreseen.found(self._where, ((row[1], row[3:]) for row in rows))
-        return [row[:3] for row in rows]
+        if foreseen is not None:
+            foreseen.found(self._where, rows)
+        return rows
 
     def _inside_of(self, best: Sequence[tuple[int, float]]) -> list[Candidate]:
         keys = self._keys_inside([seq for seq, _ in best])
@@ -345,7 +342,7 @@ class WordSearch:
     def _newest_with_all(self, words: Sequence[str], rarest: int, wanted: int) -> list[tuple[int, str]]:
         """Only so far back as the shortest list has few entries: words and owners that never meet cost no more."""
         question = _all_of((*map(_quoted, words), self._scope))
-        shortest = min(rarest, self._inside) if self._scope else rarest
+        shortest = min(rarest, self.inside) if self._scope else rarest
         reach = self._newest if shortest <= _LOOKED_AT else round(self._newest * _LOOKED_AT / shortest)
         return self._tx.rows(
             f'SELECT newest.seq, "{self._table}"."{self._spec.key}" FROM '
@@ -376,8 +373,8 @@ class WordSearch:
         return sum(spaced[word] * saturation(count, length, self._mean_length) for word, count in counts.items())
 
     def _listed(self, seqs: Sequence[int]) -> str:
-        listed: str = self._tx.dialect.encode(FieldType.STRINGS, seqs)
-        return listed
+        # Written as JSON writes it.
+        return str(list(seqs))
 
 
 def _scope_expression(where: Predicate) -> str:

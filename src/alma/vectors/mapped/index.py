@@ -225,18 +225,20 @@ class MappedIndex:
     ) -> bool:
         """Add what the store confirms of some rows to the best there is; False where store and rows disagree."""
         positions = ready.view.positions(ranked.rows)
-        stored = {found.position: found for found in tx.vectors_at(question, positions)}
-        gone = [row for row, position in zip(ranked.rows, positions, strict=True) if position not in stored]
-        if gone:
+        stored = tx.vectors_at(question, positions)
+        if len(stored) < len(positions):
+            held = {position for position, _, _ in stored}
+            gone = [row for row, position in zip(ranked.rows, positions, strict=True) if position not in held]
             self._upkeep.bury(ready.table, np.array(gone, np.int64))
         expected = dict(zip(positions, ranked.cosines.tolist(), strict=True))
-        inside = [(found, found.data) for found in stored.values() if found.data is not None]
-        exact = cosines(question.vector, [data for _, data in inside]) if inside else []
-        for (found, _), cosine in zip(inside, exact, strict=True):
-            if abs(cosine - expected[found.position]) > _DISAGREEMENT:
+        inside = [(position, key, data) for position, key, data in stored if data is not None]
+        exact = cosines(question.vector, [data for _, _, data in inside])
+        for (position, key, _), cosine in zip(inside, exact, strict=True):
+            if abs(cosine - expected[position]) > _DISAGREEMENT:
                 self._upkeep.distrust(ready.table)
                 return False
-            best[found.record_id] = max(cosine, best.get(found.record_id, -1.0))
+            if cosine > best.get(key, -2.0):
+                best[key] = cosine
         return True
 
 

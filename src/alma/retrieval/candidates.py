@@ -79,6 +79,8 @@ class Pool:
         self.cosine_floor = 0.0
         # Whether there are more memories than were proposed.
         self.is_full = False
+        # Whether there are very many general memories.
+        self.among_many = False
         # Which of the memories superseded or contradict which.
         self.standing = Standing()
         self._by_kind: dict[type[Record], dict[str, Candidate]] = defaultdict(dict)
@@ -133,7 +135,9 @@ def gather(
     """What vectors and words propose for each target; an index that is down is noted and done without."""
     pool = Pool()
     for target in targets:
-        limit = _proposed(storage, target, top_k)
+        among_many = target.cls is Memory and storage.size(Memory, target.scope, target.where) > _LARGE
+        pool.among_many |= among_many
+        limit = _proposed(target, top_k, among_many=among_many)
         if vector is not None:
             _by_meaning(pool, index, target, vector, limit)
         _by_words(pool, storage, target, query, limit)
@@ -141,13 +145,13 @@ def gather(
     return pool
 
 
-def _proposed(storage: StorageBackend, target: Target, top_k: int) -> int:
+def _proposed(target: Target, top_k: int, *, among_many: bool) -> int:
     """How many memories each source proposes."""
     if target.narrowed:
         return max(_NARROWED, _NARROWED_PER_RESULT * top_k)
     if target.cls is not Memory:
         return max(_LESSONS, 2 * top_k)
-    if storage.size(Memory, target.scope, target.where) > _LARGE:
+    if among_many:
         return max(_OF_MANY, _OF_MANY_PER_RESULT * top_k)
     return max(_MEMORIES, 2 * top_k)
 

@@ -45,6 +45,7 @@ _ANSWERED = re.compile(
     re.IGNORECASE,
 )
 
+# Among very many memories half as much is looked at, as half as many are proposed.
 _MOST_CONVERSATIONS = 50
 _MOST_TURNS = 5_000
 _COUNTED_OF_CONVERSATION = 5
@@ -149,7 +150,7 @@ def _add_conversations(
     memories = pool.of(Memory)
     base = {candidate.id: candidate.total for candidate in memories}
     faintest = memories[-1].total
-    conversations = _conversations(memories, known)
+    conversations = _conversations(memories, known, _most(_MOST_CONVERSATIONS, pool))
     # What the candidates of a conversation gain at least, whatever was said between them.
     certain = {
         candidate.id: _whole([each.total for each in said[:_COUNTED_OF_CONVERSATION]])
@@ -176,7 +177,13 @@ def _share(length: int, remark: int) -> float:
     return min(1.0, (remark / max(1, length)) ** 2)
 
 
-def _conversations(memories: Iterable[Candidate], known: Mapping[str, Surroundings]) -> dict[str, list[Candidate]]:
+def _most(usual: int, pool: Pool) -> int:
+    return usual // 2 if pool.among_many else usual
+
+
+def _conversations(
+    memories: Iterable[Candidate], known: Mapping[str, Surroundings], most: int
+) -> dict[str, list[Candidate]]:
     """The conversations of the best memories, each with those of the memories that belong to it, best first."""
     found: dict[str, list[Candidate]] = {}
     for candidate in memories:
@@ -185,7 +192,7 @@ def _conversations(memories: Iterable[Candidate], known: Mapping[str, Surroundin
             continue
         if seen.session_id in found:
             found[seen.session_id].append(candidate)
-        elif len(found) < _MOST_CONVERSATIONS:
+        elif len(found) < most:
             found[seen.session_id] = [candidate]
     return found
 
@@ -299,10 +306,12 @@ def _add_links(storage: StorageBackend, pool: Pool, query: str) -> None:
         return
     target, faintest = best[0].target, memories[-1].total
     starts = {candidate.id for candidate in best if candidate.target is target}
-    rare, full = _rare_words(storage, storage.get_many(Memory, starts, target.scope), target, query)
+    texts = storage.values(Memory, ("title", "content"), target.scope, In("id", starts))
+    rare, full = _rare_words(storage, [f"{title}\n{content}" for title, content in texts], target, query)
     if not rare:
         return
-    found = storage.matching_ids(Memory, " ".join(rare), target.scope, target.where, _MOST_LINKED, exact=False)
+    most = _most(_MOST_LINKED, pool)
+    found = storage.matching_ids(Memory, " ".join(rare), target.scope, target.where, most, exact=False)
     for key, score in found:
         if key not in starts:
             known = pool.get(Memory, key) is not None
@@ -310,15 +319,13 @@ def _add_links(storage: StorageBackend, pool: Pool, query: str) -> None:
             pool.propose(target, key, "linked words").add("linked", strength if known else strength + faintest)
 
 
-def _rare_words(
-    storage: StorageBackend, records: Iterable[Memory], target: Target, query: str
-) -> tuple[set[str], float]:
-    """Words of these memories that few others have and the question has not, and what sharing one's words scores."""
+def _rare_words(storage: StorageBackend, texts: Iterable[str], target: Target, query: str) -> tuple[set[str], float]:
+    """Words of these texts that few others have and the question has not, and what sharing one's words scores."""
     asked = words_by_term(query)
     rare: set[str] = set()
     full = 0.0
-    for record in records:
-        own = {term: word for term, word in words_by_term(_beginning(record)).items() if term not in asked}
+    for text in texts:
+        own = {term: word for term, word in words_by_term(text[:_READ_FOR_LINKS]).items() if term not in asked}
         looked_at = dict(list(own.items())[:_WORDS_LOOKED_AT])
         total, counts = storage.word_counts(Memory, looked_at, target.scope, target.where)
         few = max(_FEW, _FEW_OF_MANY * total)
@@ -329,10 +336,6 @@ def _rare_words(
         rare.update(looked_at[term] for term in chosen)
         full = max(full, 2 * sum(idf(total, counts[term]) for term in linking[:_LINKING_WORDS]))
     return rare, full
-
-
-def _beginning(record: Memory) -> str:
-    return f"{record.title}\n{record.content}"[:_READ_FOR_LINKS]
 
 
 def _add_relationships(storage: StorageBackend, pool: Pool) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from alma.model.record import Record
-from alma.model.text import spaced_terms_of
+from alma.model.text import terms
 from alma.model.vector import Vector
 from alma.retrieval.candidates import Candidate, Pool
 from alma.storage.nearest import cosines
@@ -43,11 +43,7 @@ class Question:
         """How well each memory fits by itself: by meaning and by words."""
         self._compare(found)
         full = sum(self.weights.values())
-        said = spaced_terms_of([record.text()[:_LOOKED_AT] for _, record in found])
-        return [
-            self._fitting(candidate, record, full, frozenset(words.split()))
-            for (candidate, record), words in zip(found, said, strict=True)
-        ]
+        return [self._fitting(candidate, record, full) for candidate, record in found]
 
     def _compare(self, found: Iterable[tuple[Candidate, Record]]) -> None:
         """The cosine of those that only words have found, all at once."""
@@ -63,7 +59,8 @@ class Question:
             for (candidate, _), cosine in zip(unknown, compared, strict=True):
                 candidate.cosine = cosine
 
-    def _fitting(self, candidate: Candidate, record: Record, full: float, said: frozenset[str]) -> Fitting:
+    def _fitting(self, candidate: Candidate, record: Record, full: float) -> Fitting:
+        said = frozenset(terms(record.text()[:_LOOKED_AT]))
         # How much of what the task says, by the weight of its words, the memory says as well.
         covered = sum(self.weights[word] for word in self.terms & said) / full if full else 0.0
         return Fitting(candidate, record, max(0.0, candidate.cosine or 0.0), covered, said)

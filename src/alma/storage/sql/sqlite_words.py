@@ -23,7 +23,7 @@ from typing import Any, Protocol
 from alma.model.kinds import KINDS, kind_named
 from alma.model.query import Predicate
 from alma.model.record import Record, RecordSpec
-from alma.model.text import spaced_terms_of
+from alma.model.text import spaced_terms, spaced_terms_of
 from alma.storage import ranking
 from alma.storage.ranking import OWNERS, Remembered, idf, saturation
 from alma.storage.sql import sqlite_postings
@@ -361,8 +361,7 @@ class WordSearch:
         sql = f'SELECT seq, {texts} FROM "{self._table}" WHERE seq IN (SELECT value FROM json_each(:seqs))'
         rows = self._tx.rows(sql, {"seqs": self._listed(seqs), "most": most})
         spaced = {f" {word} ": weight for word, weight in weights.items()}
-        cut = spaced_terms_of([text for _, text in rows])
-        return {seq: self._worth(found, spaced) for (seq, _), found in zip(rows, cut, strict=True)}
+        return {seq: self._worth(spaced_terms(text), spaced) for seq, text in rows}
 
     def _worth(self, found: str, spaced: Mapping[str, float]) -> float:
         """BM25 of some words in a text; each stands between spaces, so that it is told from one it is part of."""

@@ -53,6 +53,12 @@ class Ranked(NamedTuple):
     entries: Entries
     order: Numbers
 
+    def among(self, seqs: Numbers) -> Ranked:
+        """Only those of the records that are in an ascending list."""
+        places = np.minimum(np.searchsorted(seqs, self.seqs), max(len(seqs) - 1, 0))
+        kept = seqs[places] == self.seqs if len(seqs) else np.zeros(len(self.seqs), np.bool_)
+        return self._replace(order=self.order[kept[self.order]])
+
     def part(self, start: int, stop: int) -> tuple[list[int], list[float]]:
         """Some of the records, from one rank up to another, and their scores."""
         chosen = self.order[start:stop]
@@ -65,7 +71,7 @@ class Ranked(NamedTuple):
         slots = np.full(len(self.seqs), -1)
         slots[np.searchsorted(self.seqs, np.array(seqs, np.int64))] = np.arange(len(seqs))
         near = self.entries.of_those(slots)
-        norms: Floats = K1 * (1 - B + B * _lengths(sizes) / max(mean_length, 1.0))
+        norms = K1 * (1 - B + B * _lengths(sizes) / max(mean_length, 1.0))
         scores: list[float] = near.scores(len(seqs), norms[near.places]).tolist()
         return scores
 
@@ -99,14 +105,14 @@ def _entries(tx: Reader, fts: str, words: Sequence[str], records: int) -> tuple[
     return seqs, Entries(places, often, np.maximum(weights, _LEAST_WEIGHT)[of_word])
 
 
-def _lengths(sizes: Sequence[bytes]) -> Numbers:
+def _lengths(sizes: Sequence[bytes]) -> Floats:
     """How many terms each record has, by the lengths of its columns."""
     joined = b"".join(sizes)
     if joined.isascii():
         # Every number is a byte, and every record has as many columns.
-        lengths: Numbers = np.frombuffer(joined, np.uint8).reshape(len(sizes), -1).sum(axis=1, dtype=np.int64)
+        lengths: Floats = np.frombuffer(joined, np.uint8).reshape(len(sizes), -1).sum(axis=1, dtype=np.float64)
         return lengths
-    return np.array([sum(varints(block)) for block in sizes], np.int64)
+    return np.array([sum(varints(block)) for block in sizes], np.float64)
 
 
 def varints(block: bytes) -> list[int]:

@@ -28,6 +28,7 @@ from alma.storage import ranking
 from alma.storage.ranking import OWNERS, Remembered, idf, saturation
 from alma.storage.sql import sqlite_postings
 from alma.storage.sql.sqlite_foreseen import Foreseen
+from alma.storage.sql.sqlite_listing import Listing
 from alma.storage.sql.sqlite_postings import varints
 from alma.storage.sql.statements import Dialect
 
@@ -66,6 +67,8 @@ class Reader(Protocol):
     def condition_of(self, spec: RecordSpec, where: Predicate) -> tuple[str, dict[str, Any]]: ...
 
     def foreseen(self, spec: RecordSpec) -> Foreseen | None: ...
+
+    def listing(self, spec: RecordSpec, where: Predicate) -> Listing | None: ...
 
     def rows(self, sql: str, values: Mapping[str, Any]) -> list[Any]: ...
 
@@ -268,6 +271,9 @@ class WordSearch:
         The lengths of the first are looked up; the others are taken for as long as the average.
         """
         roughly = sqlite_postings.ranked(self._tx, self._fts, words, self._records)
+        few = self._tx.listing(self._spec, self._where)
+        if few is not None:
+            roughly = roughly.among(few.seqs)
         start = most = self._read_for(limit)
         best = self._read_inside(roughly.part(0, start)[0])
         exact = roughly.exact([row[0] for row in best], [row[2] for row in best], self._mean_length)
@@ -275,7 +281,7 @@ class WordSearch:
         found = [(seq, key, -less) for less, key, seq in scored[:limit]]
         # None of the others is let past those that were looked at.
         last = found[-1][2] if found else math.inf
-        while start < len(roughly.seqs) and len(found) < limit:
+        while start < len(roughly.order) and len(found) < limit:
             seqs, scores = roughly.part(start, start + most)
             found += self._inside_of([(seq, min(score, last)) for seq, score in zip(seqs, scores, strict=True)])
             start, most = start + most, 2 * most

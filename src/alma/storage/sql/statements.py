@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
 from operator import attrgetter
@@ -78,6 +78,8 @@ class Dialect:
         self.word_counts: Remembered[int] = Remembered(slack=0.02 if name == "sqlite" else 0)
         # Of each table, the share of records that have a common term.
         self.term_shares: Remembered[Mapping[str, float]] = Remembered(slack=0)
+        # Which few records fulfil a predicate, and a mark of what was stored when SQLite found them.
+        self.listings: dict[Hashable, tuple[Hashable, Any]] = {}
         # Which scopes have many records, as a server found them within the last minute.
         self.large_scopes: Remembered[bool] = Remembered(slack=0)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import Enum, auto
 from pathlib import Path
 from typing import Any
@@ -182,6 +182,8 @@ class MappedIndex:
         wanted = units(question.vector.to_bytes(), len(question.vector))[0]
         few = ready.selection.count <= max(self._tuning.exact_rows, self._tuning.exact_share * ready.view.count)
         ranking = Ranking(ready.view, ready.selection, None if few else ready.coarse, ready.settled, wanted)
+        if not few and (known := tx.positions_inside(question, _MOST_LISTED, known=True)) is not None:
+            return self._among_few(tx, question, ready, wanted, known)
         best: dict[str, float] = {}
         seen = np.empty(0, np.int64)
         rows = question.limit + _SPARE
@@ -197,16 +199,18 @@ class MappedIndex:
             rows = _rows_for(question.limit, len(best), len(seen))
             if rows > _MOST_CHECKED or rows * _CHECKING > ready.selection.count:
                 break
-        return self._among_few(tx, question, ready, wanted)
-
-    def _among_few(self, tx: Transaction, question: VectorQuestion, ready: Ready, wanted: Floats) -> list[Nearest]:
-        """Where little fulfils the predicate: the nearest of that, by our rows where the store can tell which they are.
-
-        Every row is compared, so that only rows which the store disowns can make the answer short.
-        """
         positions = tx.positions_inside(question, _MOST_LISTED)
         if positions is None:
             return _from_store(tx, question)
+        return self._among_few(tx, question, ready, wanted, positions)
+
+    def _among_few(
+        self, tx: Transaction, question: VectorQuestion, ready: Ready, wanted: Floats, positions: Sequence[int]
+    ) -> list[Nearest]:
+        """Where little fulfils the predicate: the nearest of the vectors that the store has told of.
+
+        Every row is compared, so that only rows which the store disowns can make the answer short.
+        """
         rows = ready.view.rows_at(np.array(positions, np.int64))
         if len(rows) < len(positions):
             return _from_store(tx, question)

@@ -282,8 +282,13 @@ def _all_comparable(spec: RecordSpec, name: str, values: Sequence[Any]) -> tuple
     if not values:
         return ()
     first = _comparable(spec, name, "eq", values[0])
+    check = spec.by_name[name].base_check
     try:
-        return first, *map(spec.by_name[name].base_check, values[1:])
+        if check is check_text and {*map(type, values)} == {str}:
+            # One look at all of them.
+            check_text("".join(values))
+            return tuple(values)
+        return first, *map(check, values[1:])
     except ValueError:
         # Once more, for the error that names the value.
         return tuple(_comparable(spec, name, "eq", value) for value in values)

@@ -165,7 +165,8 @@ class _Stems(dict[str, str]):
 
     def learn(self, words: Iterable[str]) -> None:
         """Meet many words at once, which is faster than one by one."""
-        new = [word for word in set(words) - self.keys() if word.isalpha() and len(word) <= LONGEST_TERM]
+        # Not as a difference with the keys, which would go through all of these.
+        new = [word for word in set(words) if word not in self and word.isalpha() and len(word) <= LONGEST_TERM]
         if new and len(self) + len(new) < _MOST_STEMS:
             self.update(zip(new, self._stemmed(new), strict=True))
 

@@ -22,21 +22,26 @@ MEANING, WORDS = 0.45, 0.55
 # Below this cosine two sentences have nothing to do with each other.
 _UNRELATED = 0.1
 _MEMORIES, _LESSONS = 200, 50
+# Among very many memories those behind the best are noise: with fewer of them the answers stand higher, and sooner.
+_LARGE, _OF_MANY, _OF_MANY_PER_RESULT = 10_000, 80, 4
 # Of memories behind a filter fewer are proposed: to find as many, ten or a hundred times as many must be looked at.
 _NARROWED, _NARROWED_PER_RESULT = 60, 4
+_FEWEST_READ, _READ_PER_RESULT = 30, 3
 
 
-@dataclass(slots=True)
 class Candidate:
     """A memory that a search proposed; `relevance` holds what speaks for it, by name."""
 
-    target: Target
-    id: str
-    cosine: float | None = None
-    words: float | None = None
-    relevance: dict[str, float] = field(default_factory=dict)
-    found_by: list[str] = field(default_factory=list)
-    total: float = 0.0
+    __slots__ = ("cosine", "found_by", "id", "relevance", "target", "total", "words")
+
+    def __init__(self, target: Target, record_id: str, *found_by: str) -> None:
+        self.target = target
+        self.id = record_id
+        self.cosine: float | None = None
+        self.words: float | None = None
+        self.relevance: dict[str, float] = {}
+        self.found_by = [*found_by]
+        self.total = 0.0
 
     def scale(self, factor: float) -> None:
         """Everything that speaks for it so far, by this much."""
@@ -74,6 +79,8 @@ class Pool:
         self.cosine_floor = 0.0
         # Whether there are more memories than were proposed.
         self.is_full = False
+        # Whether there are very many general memories.
+        self.among_many = False
         # Which of the memories superseded or contradict which.
         self.standing = Standing()
         self._by_kind: dict[type[Record], dict[str, Candidate]] = defaultdict(dict)
@@ -92,8 +99,8 @@ class Pool:
         known = self._by_kind[target.cls]
         candidate = known.get(record_id)
         if candidate is None:
-            candidate = known[record_id] = Candidate(target, record_id)
-        if by not in candidate.found_by:
+            candidate = known[record_id] = Candidate(target, record_id, by)
+        elif by not in candidate.found_by:
             candidate.found_by.append(by)
         return candidate
 
@@ -102,6 +109,11 @@ class Pool:
         # Sorting is stable, and twice by one thing is faster than once by two.
         by_id = sorted(self._by_kind[cls].values(), key=attrgetter("id"))
         return sorted(by_id, key=attrgetter("total"), reverse=True)
+
+
+def most_read(top_k: int) -> int:
+    """How many of the best candidates are read as records."""
+    return max(_FEWEST_READ, _READ_PER_RESULT * top_k)
 
 
 def by_target(candidates: Iterable[Candidate]) -> dict[Target, list[str]]:
@@ -123,7 +135,9 @@ def gather(
     """What vectors and words propose for each target; an index that is down is noted and done without."""
     pool = Pool()
     for target in targets:
-        limit = _proposed(target, top_k)
+        among_many = target.cls is Memory and storage.size(Memory, target.scope, target.where) > _LARGE
+        pool.among_many |= among_many
+        limit = _proposed(target, top_k, among_many=among_many)
         if vector is not None:
             _by_meaning(pool, index, target, vector, limit)
         _by_words(pool, storage, target, query, limit)
@@ -131,11 +145,15 @@ def gather(
     return pool
 
 
-def _proposed(target: Target, top_k: int) -> int:
+def _proposed(target: Target, top_k: int, *, among_many: bool) -> int:
     """How many memories each source proposes."""
     if target.narrowed:
         return max(_NARROWED, _NARROWED_PER_RESULT * top_k)
-    return max(_MEMORIES if target.cls is Memory else _LESSONS, 2 * top_k)
+    if target.cls is not Memory:
+        return max(_LESSONS, 2 * top_k)
+    if among_many:
+        return max(_OF_MANY, _OF_MANY_PER_RESULT * top_k)
+    return max(_MEMORIES, 2 * top_k)
 
 
 def _by_meaning(pool: Pool, index: VectorIndex, target: Target, vector: Vector, limit: int) -> None:
@@ -163,12 +181,13 @@ def _by_words(pool: Pool, storage: StorageBackend, target: Target, query: str, l
 
 def _weigh(pool: Pool) -> None:
     """Both sources on one scale: the best hit of each counts fully, so that neither drops the other's strong hits."""
-    best_words = max((candidate.words or 0.0 for candidate in pool), default=0.0)
-    best_cosine = max((candidate.cosine or 0.0 for candidate in pool), default=0.0)
+    candidates = list(pool)
+    best_words = max((candidate.words or 0.0 for candidate in candidates), default=0.0)
+    best_cosine = max((candidate.cosine or 0.0 for candidate in candidates), default=0.0)
     span = best_cosine - _UNRELATED
-    for candidate in pool:
+    for candidate in candidates:
         cosine = pool.cosine_floor if candidate.cosine is None else candidate.cosine
-        if span > 0:
+        if span > 0 and cosine > _UNRELATED:
             candidate.add("meaning", MEANING * (cosine - _UNRELATED) / span)
-        if best_words > 0:
-            candidate.add("words", WORDS * (candidate.words or 0.0) / best_words)
+        if candidate.words and best_words > 0:
+            candidate.add("words", WORDS * candidate.words / best_words)

@@ -6,7 +6,9 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from itertools import groupby
+from functools import lru_cache
+from heapq import nlargest
+from itertools import accumulate, groupby
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -15,11 +17,11 @@ from alma.model.query import And, Compare, In, Or, Order
 from alma.model.relations import Relation
 from alma.model.scope import Scope
 from alma.model.text import words_by_term
-from alma.retrieval.candidates import Candidate, Pool, by_target
+from alma.retrieval.candidates import Candidate, Pool, by_target, most_read
 from alma.retrieval.router import Asked, Target
 from alma.retrieval.successors import add_successors
 from alma.retrieval.when import TimeWindow, time_window
-from alma.storage.base import TEXT_LENGTH, StorageBackend
+from alma.storage.base import TEXT_LENGTH, StorageBackend, Transaction
 from alma.storage.ranking import idf
 
 # How much each kind of evidence counts, where a memory's own meaning and words count up to one.
@@ -43,6 +45,7 @@ _ANSWERED = re.compile(
     re.IGNORECASE,
 )
 
+# Among very many memories half as much is looked at, as half as many are proposed.
 _MOST_CONVERSATIONS = 50
 _MOST_TURNS = 5_000
 _COUNTED_OF_CONVERSATION = 5
@@ -51,12 +54,17 @@ _LINKING_WORDS = 10
 _WORDS_LOOKED_AT = 48
 # A word that more memories have, or more than one in fifty, links nothing in particular.
 _FEW, _FEW_OF_MANY = 3, 0.02
+# And words that so many have together take longer to look up than they are worth.
+_MOST_ENTRIES = 1_500
 _MOST_LINKED = 100
 _READ_FOR_LINKS = 4_000
 _RELATED_TO = 10
 # People speak of a day some days later.
 _TOLD_LATER = timedelta(days=7)
 _SHORT_SPAN = timedelta(days=40)
+
+
+_READ = ("id", "session_id", "title", TEXT_LENGTH)
 
 
 class Surroundings(NamedTuple):
@@ -77,12 +85,12 @@ def add_context(storage: StorageBackend, pool: Pool, request: Asked) -> None:
     memories = pool.of(Memory)
     if not memories:
         return
-    window = time_window(request.query, request.now)
-    known = _surroundings(storage, memories, with_moments=window is not None)
+    window = _window(request.query, request.now)
+    known = _surroundings(storage, memories, _names(window))
     answered = _ANSWERED.search(request.query) is not None
     if not answered:
         _prefer_concise(memories, known)
-    _add_conversations(storage, pool, known, _LONG if answered else _REMARK)
+    _add_conversations(storage, pool, known, _LONG if answered else _REMARK, most_read(request.top_k))
     _add_titles(memories, known, request.query)
     _add_time(storage, memories, known, window)
     _add_links(storage, pool, request.query)
@@ -92,15 +100,29 @@ def add_context(storage: StorageBackend, pool: Pool, request: Asked) -> None:
         add_successors(storage, pool)
 
 
-def _surroundings(
-    storage: StorageBackend, memories: Iterable[Candidate], *, with_moments: bool
-) -> dict[str, Surroundings]:
+def foresee(tx: Transaction, request: Asked) -> None:
+    """Say what will be asked about every general memory that is found."""
+    if Memory in request.kinds:
+        tx.foresee(Memory, _names(_window(request.query, request.now)))
+
+
+@lru_cache(maxsize=8)
+def _window(query: str, now: datetime) -> TimeWindow | None:
+    return time_window(query, now)
+
+
+def _names(window: TimeWindow | None) -> tuple[str, ...]:
     # Moments are only read where the question speaks of a time: most do not.
-    names = ("id", "session_id", "title", TEXT_LENGTH, *(("event_time", "created_at") if with_moments else ()))
+    return _READ if window is None else (*_READ, "event_time", "created_at")
+
+
+def _surroundings(
+    storage: StorageBackend, memories: Iterable[Candidate], names: Sequence[str]
+) -> dict[str, Surroundings]:
     return {
-        key: Surroundings(session, title, length, next(filter(None, moments), None))
+        row[0]: Surroundings(row[1], row[2], row[3], next(filter(None, row[4:]), None))
         for target, ids in by_target(memories).items()
-        for key, session, title, length, *moments in storage.values(Memory, names, target.scope, In("id", ids))
+        for row in storage.values(Memory, names, target.scope, In("id", ids))
     }
 
 
@@ -118,32 +140,78 @@ def _prefer_concise(memories: Iterable[Candidate], known: Mapping[str, Surroundi
 # ---------------------------------------------------------------------- conversations
 
 
-def _add_conversations(storage: StorageBackend, pool: Pool, known: Mapping[str, Surroundings], remark: int) -> None:
+def _add_conversations(
+    storage: StorageBackend, pool: Pool, known: Mapping[str, Surroundings], remark: int, wanted: int
+) -> None:
     """An answer stands next to its question: a turn gains from its neighbours and from its whole conversation.
 
-    It gains fully up to the length of a `remark`.
+    It gains fully up to the length of a `remark`. Only the best `wanted` candidates matter in the end.
     """
     memories = pool.of(Memory)
     base = {candidate.id: candidate.total for candidate in memories}
     faintest = memories[-1].total
-    for target, turns in _turns(storage, _conversations(memories, known)):
+    conversations = _conversations(memories, known, _most(_MOST_CONVERSATIONS, pool))
+    # What the candidates of a conversation gain at least, whatever was said between them.
+    certain = {
+        candidate.id: _whole([each.total for each in said[:_COUNTED_OF_CONVERSATION]])
+        * _share(known[candidate.id].length, remark)
+        for said in conversations.values()
+        for candidate in said
+    }
+    reached = nlargest(wanted, (total + certain.get(key, 0.0) for key, total in base.items()))
+    least = reached[-1] - faintest if len(reached) == wanted else 0.0
+    alone, read = _split(conversations, least)
+    for session in alone:
+        # What was said around it need not be known: none of that would be among the best.
+        [candidate] = conversations[session]
+        pool.propose(candidate.target, candidate.id, "conversation").add("conversation", certain[candidate.id])
+    for target, turns in _turns(storage, {session: conversations[session][0].target for session in read}):
         for (key, length), gain in _gains(turns, base):
-            # A short remark is understood from what was said around it, a long one by itself.
-            gain *= min(1.0, (remark / max(1, length)) ** 2)
+            gain *= _share(length, remark)
             candidate = pool.propose(target, key, "conversation")
             candidate.add("conversation", gain if key in base else faintest + gain)
 
 
-def _conversations(memories: Iterable[Candidate], known: Mapping[str, Surroundings]) -> dict[str, Target]:
-    """The conversations of the best memories, and where to look for them."""
-    found: dict[str, Target] = {}
+def _share(length: int, remark: int) -> float:
+    """A short remark is understood from what was said around it, a long one by itself."""
+    return min(1.0, (remark / max(1, length)) ** 2)
+
+
+def _most(usual: int, pool: Pool) -> int:
+    return usual // 2 if pool.among_many else usual
+
+
+def _conversations(
+    memories: Iterable[Candidate], known: Mapping[str, Surroundings], most: int
+) -> dict[str, list[Candidate]]:
+    """The conversations of the best memories, each with those of the memories that belong to it, best first."""
+    found: dict[str, list[Candidate]] = {}
     for candidate in memories:
         seen = known.get(candidate.id)
-        if seen is not None and seen.session_id is not None:
-            found.setdefault(seen.session_id, candidate.target)
-            if len(found) == _MOST_CONVERSATIONS:
-                break
+        if seen is None or seen.session_id is None:
+            continue
+        if seen.session_id in found:
+            found[seen.session_id].append(candidate)
+        elif len(found) < most:
+            found[seen.session_id] = [candidate]
     return found
+
+
+def _split(conversations: Mapping[str, Sequence[Candidate]], least: float) -> tuple[list[str], list[str]]:
+    """The conversations with one candidate whose neighbours would gain less than is needed, and the others."""
+    alone = [
+        session
+        for session, [first, *others] in conversations.items()
+        if not others and NEXT_TO * first.total + _whole([first.total]) < least
+    ]
+    return alone, [session for session in conversations if session not in {*alone}]
+
+
+def _whole(best: Sequence[float]) -> float:
+    """What every turn of a conversation gains from the best of its candidates."""
+    if not best:
+        return 0.0
+    return BEST_OF_CONVERSATION * best[0] + REST_OF_CONVERSATION * sum(best) / _COUNTED_OF_CONVERSATION
 
 
 def _turns(storage: StorageBackend, conversations: Mapping[str, Target]) -> Iterator[tuple[Target, list[Turn]]]:
@@ -164,10 +232,7 @@ def _gains(turns: Sequence[Turn], base: Mapping[str, float]) -> Iterator[tuple[T
     """What each turn gains that is a candidate already or stands beside one."""
     # Most turns of a conversation are neither.
     known = {place: base[key] for place, (key, _) in enumerate(turns) if key in base}
-    best = sorted(known.values(), reverse=True)[:_COUNTED_OF_CONVERSATION]
-    whole = (
-        BEST_OF_CONVERSATION * best[0] + REST_OF_CONVERSATION * sum(best) / _COUNTED_OF_CONVERSATION if best else 0.0
-    )
+    whole = _whole(sorted(known.values(), reverse=True)[:_COUNTED_OF_CONVERSATION])
     score = known.get
     for place in sorted({near for each in known for near in (each - 1, each, each + 1) if 0 <= near < len(turns)}):
         beside = max(score(place - 1, 0.0), score(place + 1, 0.0))
@@ -241,10 +306,12 @@ def _add_links(storage: StorageBackend, pool: Pool, query: str) -> None:
         return
     target, faintest = best[0].target, memories[-1].total
     starts = {candidate.id for candidate in best if candidate.target is target}
-    rare, full = _rare_words(storage, storage.get_many(Memory, starts, target.scope), target, query)
+    texts = storage.values(Memory, ("title", "content"), target.scope, In("id", starts))
+    rare, full = _rare_words(storage, [f"{title}\n{content}" for title, content in texts], target, query)
     if not rare:
         return
-    found = storage.matching_ids(Memory, " ".join(rare), target.scope, target.where, _MOST_LINKED, exact=False)
+    most = _most(_MOST_LINKED, pool)
+    found = storage.matching_ids(Memory, " ".join(rare), target.scope, target.where, most, exact=False)
     for key, score in found:
         if key not in starts:
             known = pool.get(Memory, key) is not None
@@ -252,27 +319,23 @@ def _add_links(storage: StorageBackend, pool: Pool, query: str) -> None:
             pool.propose(target, key, "linked words").add("linked", strength if known else strength + faintest)
 
 
-def _rare_words(
-    storage: StorageBackend, records: Iterable[Memory], target: Target, query: str
-) -> tuple[set[str], float]:
-    """Words of these memories that few others have and the question has not, and what sharing one's words scores."""
+def _rare_words(storage: StorageBackend, texts: Iterable[str], target: Target, query: str) -> tuple[set[str], float]:
+    """Words of these texts that few others have and the question has not, and what sharing one's words scores."""
     asked = words_by_term(query)
     rare: set[str] = set()
     full = 0.0
-    for record in records:
-        own = {term: word for term, word in words_by_term(_beginning(record)).items() if term not in asked}
+    for text in texts:
+        own = {term: word for term, word in words_by_term(text[:_READ_FOR_LINKS]).items() if term not in asked}
         looked_at = dict(list(own.items())[:_WORDS_LOOKED_AT])
         total, counts = storage.word_counts(Memory, looked_at, target.scope, target.where)
         few = max(_FEW, _FEW_OF_MANY * total)
         # What nobody else has links to nothing.
         linking = sorted((term for term, count in counts.items() if 1 < count <= few), key=lambda term: counts[term])
-        rare.update(looked_at[term] for term in linking[:_LINKING_WORDS])
+        entries = accumulate(counts[term] for term in linking[:_LINKING_WORDS])
+        chosen = [term for term, so_far in zip(linking, entries, strict=False) if so_far <= _MOST_ENTRIES]
+        rare.update(looked_at[term] for term in chosen)
         full = max(full, 2 * sum(idf(total, counts[term]) for term in linking[:_LINKING_WORDS]))
     return rare, full
-
-
-def _beginning(record: Memory) -> str:
-    return f"{record.title}\n{record.content}"[:_READ_FOR_LINKS]
 
 
 def _add_relationships(storage: StorageBackend, pool: Pool) -> None:

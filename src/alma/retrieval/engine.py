@@ -23,7 +23,7 @@ from alma.model.slice import MemorySlice
 from alma.model.vector import Vector
 from alma.retrieval import router
 from alma.retrieval.candidates import gather
-from alma.retrieval.context import add_context
+from alma.retrieval.context import add_context, foresee
 from alma.retrieval.ranking import Scorer, rank
 from alma.retrieval.recent import most_recent
 from alma.retrieval.router import Asked, Request, Target
@@ -169,7 +169,8 @@ class RetrievalEngine:
 
     def _ranked(self, request: Asked, targets: Sequence[Target]) -> MemorySlice:
         vector, problems = self._embedded(request.query)
-        with self.storage.snapshot():
+        with self.storage.snapshot() as tx:
+            foresee(tx, request)
             searched = [target for target in targets if target.searched]
             pool = gather(self.storage, self.index, searched, request.query, vector, request.top_k)
             problems.extend(pool.problems)

@@ -14,7 +14,7 @@ from alma.model.text import query_terms
 from alma.model.vector import Vector
 from alma.retrieval import order
 from alma.retrieval.absent import Absent
-from alma.retrieval.candidates import Candidate, Pool, Standing, by_target
+from alma.retrieval.candidates import Candidate, Pool, Standing, by_target, most_read
 from alma.retrieval.order import Statement
 from alma.retrieval.recent import MOST_BY_RULE, newest
 from alma.retrieval.relevance import Fitting, Question, anything_fits, fits
@@ -24,8 +24,6 @@ from alma.retrieval.successors import put_before
 from alma.storage.base import StorageBackend
 from alma.storage.ranking import idf
 
-_FEWEST_READ = 30
-_READ_PER_RESULT = 3
 
 
 @dataclass(slots=True)
@@ -170,10 +168,9 @@ def _read(
     storage: StorageBackend, candidates: Sequence[Candidate], question: Question, request: Asked, ranking: Ranking
 ) -> list[Fitting]:
     """The best candidates as storage has them now; what it no longer shows is gone."""
-    most = max(_FEWEST_READ, _READ_PER_RESULT * request.top_k)
+    most = most_read(request.top_k)
     behind = Dropped("rank", f"{most:,} others resemble the task more")
-    for candidate in candidates[most:]:
-        ranking.dropped.setdefault(candidate.id, behind)
+    ranking.dropped = {**dict.fromkeys([each.id for each in candidates[most:]], behind), **ranking.dropped}
     best = candidates[:most]
     records: dict[str, Record] = {}
     for target, ids in by_target(best).items():

@@ -67,10 +67,10 @@ class VectorFeed:
         """Those of these positions that still hold a vector of the question's kind and model, in no order."""
         raise _unsupported()
 
-    def positions_inside(self, question: VectorQuestion, most: int) -> list[int] | None:
-        """The positions of all vectors whose records fulfil the question, in no order.
+    def positions_inside(self, question: VectorQuestion, most: int, *, known: bool = False) -> Sequence[int] | None:
+        """The positions of all vectors whose records fulfil the question, in no order; expired ones may be among them.
 
-        None where that would take to look at more records than so many.
+        None where there are more than so many, and with `known` where it would take to look for them.
         """
         raise _unsupported()
 

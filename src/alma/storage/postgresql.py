@@ -404,6 +404,9 @@ class PostgresTransaction(SqlTransaction):
     def _word_counts(self, spec: RecordSpec, words: Sequence[str], where: Predicate) -> tuple[int, dict[str, int]]:
         return self._word_search(spec, where).counts(words)
 
+    def _size(self, spec: RecordSpec, where: Predicate) -> int:
+        return self._word_search(spec, where).records() if spec.text else super()._size(spec, where)
+
     def _word_search(self, spec: RecordSpec, where: Predicate) -> WordSearch:
         if self.writable:
             # What this transaction wrote counts as well.

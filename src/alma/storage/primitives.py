@@ -87,6 +87,10 @@ class Primitives(ABC):
     def _count(self, spec: RecordSpec, where: Predicate) -> int:
         """How many records fulfil the predicate."""
 
+    def _size(self, spec: RecordSpec, where: Predicate) -> int:
+        """About how many records lie in the scope of a predicate; a store may know without counting them."""
+        return self._count(spec, where)
+
     @abstractmethod
     def _insert(self, spec: RecordSpec, records: Sequence[Record]) -> None:
         """Write new records with tags and full text; an id in use is a ConflictError."""

@@ -9,6 +9,7 @@ from typing import Any, TypeVar, cast
 from alma.errors import ModelMismatchError, NotFoundError, ScopeViolationError, UnsupportedOperation, ValidationError
 from alma.model import query as q
 from alma.model.fields import check_timestamp
+from alma.model.governance import Attribution
 from alma.model.memory import Memory, MemoryRelationship, MemoryVersion
 from alma.model.query import EVERYTHING, And, Compare, Cursor, In, Order, Predicate
 from alma.model.record import Record, RecordSpec, spec_of
@@ -27,10 +28,46 @@ EVERYWHERE = Scope.everywhere()
 _MOST_TERMS = 64
 # More than any store has; a larger limit says the same, but is no number that every database knows.
 _MOST_RECORDS = 2**31 - 1
+_MOST_BOUNDED = 64
 
 
 class Reading(VectorFeed, Primitives):
     """What can be asked inside a transaction."""
+
+    def __init__(self, by: Attribution, embedding_dim: int, embedding_model: str, *, writable: bool) -> None:
+        super().__init__(by, embedding_dim, embedding_model, writable=writable)
+        # What was parsed last, with the objects it was made of: while these are held, nothing else has their ids.
+        self._bounded: dict[tuple[str, int, int], tuple[Predicate, Scope, Predicate]] = {}
+        self._parts: dict[tuple[str, int], tuple[Predicate, Predicate]] = {}
+
+    def foresee(self, cls: type[Record], names: Sequence[str]) -> None:
+        """Say that `values` will be asked for these fields of what is found next.
+
+        A store that reads the records anyway to search them may then read the fields with them.
+        """
+
+    def _inside(self, spec: RecordSpec, scope: Scope, where: Predicate) -> Predicate:
+        """`inside`, and the same object again while the same scope and predicate are asked for."""
+        key = (spec.kind, id(scope), id(where))
+        known = self._bounded.get(key)
+        if known is None:
+            if len(self._bounded) >= _MOST_BOUNDED:
+                self._bounded.clear()
+            bounded = And(_within(spec, scope), self._parsed(spec, where))
+            known = self._bounded[key] = (bounded, scope, where)
+        return known[0]
+
+    def _parsed(self, spec: RecordSpec, where: Predicate) -> Predicate:
+        """The parsed predicate; of one that has several parts, those that were parsed before are taken as they are."""
+        if not isinstance(where, And):
+            return q.parsed(spec, where)
+        key = (spec.kind, id(where))
+        known = self._parts.get(key)
+        if known is None:
+            if len(self._parts) >= _MOST_BOUNDED:
+                self._parts.clear()
+            known = self._parts[key] = (And(*(self._parsed(spec, part) for part in where.parts)), where)
+        return known[0]
 
     def get(self, cls: type[T], record_id: str, scope: Scope, as_of: datetime | None = None) -> T | None:
         if as_of is not None:
@@ -65,7 +102,7 @@ class Reading(VectorFeed, Primitives):
         cursor = None if after is None else q.parsed_cursor(spec, order, after)
         if as_of is not None:
             return self._past(cls, scope, where, as_of, order, limit, cursor)
-        query = Query(spec, inside(spec, scope, where), order, _checked_limit(limit), cursor)
+        query = Query(spec, self._inside(spec, scope, where), order, _checked_limit(limit), cursor)
         return cast(list[T], self._select(query))
 
     def values(
@@ -86,16 +123,19 @@ class Reading(VectorFeed, Primitives):
             elif spec.field(name).name not in spec.stored_names:
                 raise ValidationError(spec.kind, name, name, "stands beside the record and cannot be read alone")
         ordered = q.parsed_order(spec, order)
-        return self._values(Query(spec, inside(spec, scope, where), ordered, _checked_limit(limit)), names)
+        return self._values(Query(spec, self._inside(spec, scope, where), ordered, _checked_limit(limit)), names)
 
     def word_counts(
         self, cls: type[Record], words: Iterable[str], scope: Scope, where: Predicate = EVERYTHING
     ) -> tuple[int, dict[str, int]]:
         spec = _searchable(spec_of(cls))
-        return self._word_counts(spec, list(dict.fromkeys(words)), inside(spec, scope, where))
+        return self._word_counts(spec, list(dict.fromkeys(words)), self._inside(spec, scope, where))
 
     def count(self, cls: type[Record], scope: Scope, where: Predicate = EVERYTHING) -> int:
         return self._count(spec_of(cls), inside(spec_of(cls), scope, where))
+
+    def size(self, cls: type[Record], scope: Scope, where: Predicate = EVERYTHING) -> int:
+        return self._size(spec_of(cls), self._inside(spec_of(cls), scope, where))
 
     def matching_ids(
         self,
@@ -109,7 +149,7 @@ class Reading(VectorFeed, Primitives):
         spec = _searchable(spec_of(cls))
         if not isinstance(query, str):
             raise ValidationError("search", "query", query, "must be text")
-        bounded = inside(spec, scope, where)
+        bounded = self._inside(spec, scope, where)
         words = query_terms(query)[:_MOST_TERMS]
         limit = required_limit(limit)
         return self._matching(spec, words, bounded, limit, exact=exact) if words and limit else []
@@ -157,7 +197,7 @@ class Reading(VectorFeed, Primitives):
     ) -> VectorQuestion:
         """The search that is meant, or an error that says what is wrong with it."""
         spec = embedding(spec_of(cls))
-        bounded = inside(spec, scope, where)
+        bounded = self._inside(spec, scope, where)
         chosen = model or self.embedding_model
         wanted = self._fitting(spec, Vector(vector), chosen)
         if chosen == self.embedding_model:
@@ -282,9 +322,13 @@ class Reading(VectorFeed, Primitives):
 
 def inside(spec: RecordSpec, scope: Scope, where: Predicate) -> Predicate:
     """The parsed predicate inside the scope; without a scope there is no answer."""
+    return And(_within(spec, scope), q.parsed(spec, where))
+
+
+def _within(spec: RecordSpec, scope: Scope) -> Predicate:
     if not isinstance(scope, Scope):
         raise ScopeViolationError(spec.kind, None, scope, "needs a Scope; Scope.everywhere() sees all")
-    return And(scope.predicate(spec), q.parsed(spec, where))
+    return scope.predicate(spec)
 
 
 def _checked_limit(limit: int | None) -> int | None:

@@ -268,6 +268,11 @@ class RecordStore(Closing):
         with self.snapshot() as tx:
             return tx.count(cls, scope, where)
 
+    def size(self, cls: type[Record], scope: Scope, where: Predicate = EVERYTHING) -> int:
+        """About how many records the scope has, exact while they are few; the predicate may be left out of account."""
+        with self.snapshot() as tx:
+            return tx.size(cls, scope, where)
+
     def matching_ids(
         self,
         cls: type[Record],

@@ -18,16 +18,18 @@ from alma.errors import ConfigurationError, shown
 from alma.model.fields import FieldType
 from alma.model.governance import Attribution
 from alma.model.memory import ChangeType
-from alma.model.query import Predicate
+from alma.model.query import And, In, Predicate
 from alma.model.record import Record, RecordSpec
 from alma.model.text import prepare_to_cut
 from alma.model.vector import Vector
 from alma.storage.base import DEFAULT_MODEL, Capability, StorageBackend
 from alma.storage.feed import moved
 from alma.storage.nearest import nearest
+from alma.storage.primitives import Query
 from alma.storage.sql import legacy, sqlite_copies, sqlite_fulltext
 from alma.storage.sql.sqlite_connections import Checkpoints, Connections, Durability, empty_log, translated
 from alma.storage.sql.sqlite_feed import SQLiteFeed
+from alma.storage.sql.sqlite_foreseen import Foreseen
 from alma.storage.sql.sqlite_migrations import SQLiteMigrator
 from alma.storage.sql.sqlite_rows import overwriting, write_rows, writing
 from alma.storage.sql.sqlite_words import OWNER_COLUMN, WordSearch, entries, same_entries
@@ -41,6 +43,7 @@ _VERSIONS = (
 _FIRST_VERSION = f"{_VERSIONS} VALUES (:kind, :key, 1, :change, :reason, :moment, :author)"
 _FIRST_VERSIONS = f"{_VERSIONS} SELECT :kind, value, 1, :change, :reason, :moment, :author FROM json_each(:keys)"
 _NOBODY: AbstractContextManager[None] = nullcontext()
+_MOST_SEARCHES = 64
 
 
 class SQLiteStorage(StorageBackend):
@@ -153,7 +156,8 @@ class SQLiteTransaction(SQLiteFeed):
         self._connection = connection
         self._path = path
         # What was prepared for questions about the same records, for as long as nothing changes.
-        self._searches: dict[tuple[str, Predicate], WordSearch] = {}
+        self._searches: dict[tuple[str, int], WordSearch] = {}
+        self._foreseen: dict[str, Foreseen] = {}
 
     def _translating(self) -> AbstractContextManager[None]:
         return translated(self._path)
@@ -315,15 +319,46 @@ class SQLiteTransaction(SQLiteFeed):
     def _word_counts(self, spec: RecordSpec, words: Sequence[str], where: Predicate) -> tuple[int, dict[str, int]]:
         return self._word_search(spec, where).counts(words)
 
+    def _size(self, spec: RecordSpec, where: Predicate) -> int:
+        return self._word_search(spec, where).inside if spec.text else super()._size(spec, where)
+
     def _word_search(self, spec: RecordSpec, where: Predicate) -> WordSearch:
         if self.writable:
             # What this transaction wrote counts as well.
             sqlite_fulltext.flush(self._connection)
             return WordSearch(self, spec, where)
-        known = self._searches.get((spec.kind, where))
+        key = (spec.kind, id(where))
+        known = self._searches.get(key)
         if known is None:
-            known = self._searches[spec.kind, where] = WordSearch(self, spec, where)
+            if len(self._searches) >= _MOST_SEARCHES:
+                self._searches.clear()
+            # It holds the predicate, so that no other gets its id.
+            known = self._searches[key] = WordSearch(self, spec, where)
         return known
+
+    # ------------------------------------------------------------------ foreseen fields
+
+    def foresee(self, cls: type[Record], names: Sequence[str]) -> None:
+        # Inside a transaction that writes, what was read may be another a moment later.
+        if not self.writable:
+            columns = self.dialect.kind(cls.spec).columns_of(names)
+            self._foreseen[cls.spec.kind] = Foreseen(cls.spec, names, columns)
+
+    def foreseen(self, spec: RecordSpec) -> Foreseen | None:
+        return self._foreseen.get(spec.kind)
+
+    def _values(self, query: Query, names: Sequence[str]) -> list[tuple[Any, ...]]:
+        foreseen = self.foreseen(query.spec)
+        split = None if foreseen is None else foreseen.split(query, names)
+        if split is None:
+            return super()._values(query, names)
+        known, others = split
+        key = query.spec.key
+        if others and isinstance(query.where, And):
+            where = And(query.where.parts[0], In(key, others))
+            sql, values = self.dialect.kind(query.spec).select_values(Query(query.spec, where), (key, *names))
+            known.update((row[0], row[1:]) for row in self.rows(sql, values))
+        return self._decoded(query.spec, names, [known[each] for each in sorted(known)])
 
     # ------------------------------------------------------------------ vectors
 
@@ -332,7 +367,7 @@ class SQLiteTransaction(SQLiteFeed):
     ) -> list[tuple[str, float]]:
         statements = self.dialect.kind(spec)
         table = statements.table
-        condition, values = statements.condition(where)
+        condition, values = self.condition_of(spec, where)
         candidates = self._connection.execute(
             f'SELECT "{table}"."{spec.key}", embeddings.embedding FROM "{table}" CROSS JOIN embeddings '
             f"ON embeddings.memory_type = :kind AND embeddings.model = :model "

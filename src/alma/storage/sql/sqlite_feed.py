@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
 from alma.model.fields import FieldType
 from alma.model.kinds import kind_named
+from alma.model.query import Predicate
 from alma.model.record import RecordSpec
 from alma.storage.feed import OWNERS, FoundVector, StoredVector, VectorQuestion
-from alma.storage.sql.clauses import Values
-from alma.storage.sql.sqlite_narrowing import narrowest
+from alma.storage.ranking import without_expiry
+from alma.storage.sql.sqlite_foreseen import Foreseen
+from alma.storage.sql.sqlite_listing import Listing, can_be_listed, listed, mark_of, remember, remembered
 from alma.storage.sql.transaction import SqlTransaction
 
 Owners = tuple[str | None, str | None, str | None, str | None]
@@ -20,6 +23,14 @@ _NOBODY: Owners = (None, None, None, None)
 
 class SQLiteFeed(SqlTransaction):
     """The questions an index asks to keep up with the store."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._marks_of: dict[str, Hashable] = {}
+
+    @abstractmethod
+    def foreseen(self, spec: RecordSpec) -> Foreseen | None:
+        """What will be asked about the records of a kind that are found, if that was said."""
 
     def vector_position(self) -> int:
         rows = self.rows("SELECT seq FROM sqlite_sequence WHERE name = 'embeddings'", {})
@@ -40,44 +51,46 @@ class SQLiteFeed(SqlTransaction):
     def vectors_at(self, question: VectorQuestion, positions: Sequence[int]) -> list[FoundVector]:
         statements = self.dialect.kind(question.spec)
         table, key = statements.table, question.spec.key
-        condition, values = statements.condition(question.where)
+        condition, values = self.condition_of(question.spec, question.where)
+        foreseen = self.foreseen(question.spec)
+        further = "" if foreseen is None else f", {foreseen.columns}"
         rows = self.rows(
-            f"SELECT embeddings.id, embeddings.memory_id, CASE WHEN {condition} THEN embeddings.embedding END "
+            f"SELECT embeddings.id, embeddings.memory_id, CASE WHEN {condition} THEN embeddings.embedding END{further} "
             # CROSS JOIN is SQLite's way to be told the order: it would rather go through all vectors of the kind.
             f"FROM json_each(:positions) AS asked CROSS JOIN embeddings ON embeddings.id = asked.value "
             f'CROSS JOIN "{table}" ON "{table}"."{key}" = embeddings.memory_id '
             f"WHERE embeddings.memory_type = :kind AND embeddings.model = :model",
             {
                 **values,
-                "positions": self.dialect.encode(FieldType.STRINGS, list(positions)),
+                # Written as JSON writes it.
+                "positions": str(list(positions)),
                 "kind": question.spec.kind,
                 "model": question.model,
             },
         )
-        return [FoundVector(*row) for row in rows]
+        if foreseen is not None:
+            foreseen.found(question.where, (row for row in rows if row[2] is not None))
+        return [FoundVector(row[0], row[1], row[2]) for row in rows]
 
-    def positions_inside(self, question: VectorQuestion, most: int) -> list[int] | None:
-        lead = narrowest(self, question.spec, question.where, most)
-        if lead is None:
+    def positions_inside(self, question: VectorQuestion, most: int, *, known: bool = False) -> Sequence[int] | None:
+        listing = self.listing(question.spec, question.where, question.model, 0 if known else most)
+        return None if listing is None else listing.positions.tolist()
+
+    def listing(
+        self, spec: RecordSpec, where: Predicate, model: str | None = None, make_up_to: int = 0
+    ) -> Listing | None:
+        """The few records that fulfil a predicate, if that is known or may be found out."""
+        if self.writable or not can_be_listed(spec, where):
             return None
-        statements = self.dialect.kind(question.spec)
-        table, key = statements.table, question.spec.key
-        values = Values(self.names)
-        # By no index but the lead's.
-        condition = statements.clauses.condition(question.where, values, by="")
-        records = f'CROSS JOIN "{table}" ON {lead.join}'
-        owner = lead.key or f'"{table}"."{key}"'
-        vectors = (
-            f"CROSS JOIN embeddings ON embeddings.memory_type = :kind AND embeddings.model = :model "
-            f"AND embeddings.memory_id = {owner}"
-        )
-        # Where the lead names records by key, those without a vector need not be read.
-        sources = (vectors, records) if lead.key else (records, vectors)
-        rows = self.rows(
-            f"SELECT embeddings.id FROM ({lead.sql}) AS led {' '.join(sources)} WHERE {condition}",
-            {**values.values, **lead.values, "kind": question.spec.kind, "model": question.model},
-        )
-        return [position for (position,) in rows]
+        wanted = model or self.embedding_model
+        key = (spec.kind, wanted, without_expiry(where))
+        if spec.kind not in self._marks_of:
+            self._marks_of[spec.kind] = mark_of(self, spec)
+        mark = self._marks_of[spec.kind]
+        known, listing = remembered(self, key, mark)
+        if known or not make_up_to:
+            return listing
+        return remember(self, key, mark, listed(self, spec, wanted, where, make_up_to))
 
     def positions_held(self, model: str) -> list[int]:
         return [number for (number,) in self.rows("SELECT id FROM embeddings WHERE model = :model", {"model": model})]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
@@ -43,27 +42,45 @@ class Entries(NamedTuple):
         return Entries(places[kept], self.often[kept], self.weights[kept])
 
 
-def best_first(
-    tx: Reader, fts: str, words: Sequence[str], records: int, mean_length: float, settled: int
-) -> tuple[Numbers, Floats]:
-    """The records with any of the words and their BM25, best first.
+class Ranked(NamedTuple):
+    """The records with any of the words, ascending, and their BM25 as if all were of average length.
 
-    The lengths of the first `settled` are looked up; the others are taken for as long as the average.
+    `order` has their places in the list, best first.
     """
+
+    seqs: Numbers
+    scores: Floats
+    entries: Entries
+    order: Numbers
+
+    def among(self, seqs: Numbers) -> Ranked:
+        """Only those of the records that are in an ascending list."""
+        places = np.minimum(np.searchsorted(seqs, self.seqs), max(len(seqs) - 1, 0))
+        kept = seqs[places] == self.seqs if len(seqs) else np.zeros(len(self.seqs), np.bool_)
+        return self._replace(order=self.order[kept[self.order]])
+
+    def part(self, start: int, stop: int) -> tuple[list[int], list[float]]:
+        """Some of the records, from one rank up to another, and their scores."""
+        chosen = self.order[start:stop]
+        return self.seqs[chosen].tolist(), self.scores[chosen].tolist()
+
+    def exact(self, seqs: Sequence[int], sizes: Sequence[bytes], mean_length: float) -> list[float]:
+        """The BM25 of some of the records, of which FTS5's notes of their lengths are given."""
+        if not seqs:
+            return []
+        slots = np.full(len(self.seqs), -1)
+        slots[np.searchsorted(self.seqs, np.array(seqs, np.int64))] = np.arange(len(seqs))
+        near = self.entries.of_those(slots)
+        norms = K1 * (1 - B + B * _lengths(sizes) / max(mean_length, 1.0))
+        scores: list[float] = near.scores(len(seqs), norms[near.places]).tolist()
+        return scores
+
+
+def ranked(tx: Reader, fts: str, words: Sequence[str], records: int) -> Ranked:
+    """The records with any of the words, ranked."""
     seqs, entries = _entries(tx, fts, words, records)
-    if not len(seqs):
-        return seqs, np.empty(0)
     scores = entries.scores(len(seqs), K1)
-    order = np.argsort(-scores, kind="stable")
-    best, others = seqs[order[:settled]], order[settled:]
-    slots = np.full(len(seqs), -1)
-    slots[order[:settled]] = np.arange(len(best))
-    near = entries.of_those(slots)
-    exact = near.scores(len(best), _norms(tx, fts, best, mean_length)[near.places])
-    again = np.argsort(-exact, kind="stable")
-    # None of the others is let past those that were looked at.
-    rest = np.minimum(scores[others], exact[again[-1]])
-    return np.concatenate([best[again], seqs[others]]), np.concatenate([exact[again], rest])
+    return Ranked(seqs, scores, entries, np.argsort(-scores, kind="stable"))
 
 
 def _entries(tx: Reader, fts: str, words: Sequence[str], records: int) -> tuple[Numbers, Entries]:
@@ -88,16 +105,14 @@ def _entries(tx: Reader, fts: str, words: Sequence[str], records: int) -> tuple[
     return seqs, Entries(places, often, np.maximum(weights, _LEAST_WEIGHT)[of_word])
 
 
-def _norms(tx: Reader, fts: str, seqs: Numbers, mean_length: float) -> Floats:
-    sql = f"SELECT id, sz FROM {fts}_docsize WHERE id IN (SELECT value FROM json_each(:seqs))"
-    sizes = {seq: _total(block) for seq, block in tx.rows(sql, {"seqs": json.dumps(seqs.tolist())})}
-    lengths = np.array([sizes.get(seq, mean_length) for seq in seqs.tolist()])
-    norms: Floats = K1 * (1 - B + B * lengths / max(mean_length, 1.0))
-    return norms
-
-
-def _total(block: bytes) -> int:
-    return sum(block) if block.isascii() else sum(varints(block))
+def _lengths(sizes: Sequence[bytes]) -> Floats:
+    """How many terms each record has, by the lengths of its columns."""
+    joined = b"".join(sizes)
+    if joined.isascii():
+        # Every number is a byte, and every record has as many columns.
+        lengths: Floats = np.frombuffer(joined, np.uint8).reshape(len(sizes), -1).sum(axis=1, dtype=np.float64)
+        return lengths
+    return np.array([sum(varints(block)) for block in sizes], np.float64)
 
 
 def varints(block: bytes) -> list[int]:

@@ -12,6 +12,7 @@ So a question is answered in up to three steps, each bounded:
 
 from __future__ import annotations
 
+import math
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, lru_cache
@@ -19,14 +20,15 @@ from hashlib import blake2b
 from operator import attrgetter
 from typing import Any, Protocol
 
-from alma.model.fields import FieldType
 from alma.model.kinds import KINDS, kind_named
 from alma.model.query import Predicate
 from alma.model.record import Record, RecordSpec
-from alma.model.text import spaced_terms_of
+from alma.model.text import spaced_terms, spaced_terms_of
 from alma.storage import ranking
 from alma.storage.ranking import OWNERS, Remembered, idf, saturation
 from alma.storage.sql import sqlite_postings
+from alma.storage.sql.sqlite_foreseen import Foreseen
+from alma.storage.sql.sqlite_listing import Listing
 from alma.storage.sql.sqlite_postings import varints
 from alma.storage.sql.statements import Dialect
 
@@ -61,6 +63,12 @@ class Reader(Protocol):
 
     dialect: Dialect
     writable: bool
+
+    def condition_of(self, spec: RecordSpec, where: Predicate) -> tuple[str, dict[str, Any]]: ...
+
+    def foreseen(self, spec: RecordSpec) -> Foreseen | None: ...
+
+    def listing(self, spec: RecordSpec, where: Predicate) -> Listing | None: ...
 
     def rows(self, sql: str, values: Mapping[str, Any]) -> list[Any]: ...
 
@@ -152,12 +160,11 @@ class WordSearch:
     """One question to the full-text table of a kind."""
 
     def __init__(self, tx: Reader, spec: RecordSpec, where: Predicate) -> None:
-        statements = tx.dialect.kind(spec)
         self._tx = tx
         self._spec = spec
-        self._table = statements.table
+        self._where = where
+        self._table = tx.dialect.names.table(spec)
         self._fts = tx.dialect.names.fts_table(spec)
-        self._condition, self._values = statements.condition(where)
         self._counts: Remembered[int] = tx.dialect.word_counts
         # The owner's column weighs nothing.
         self._score = f"-bm25({self._fts}, {'1.0, ' * len(spec.text)}0.0)"
@@ -166,20 +173,21 @@ class WordSearch:
         self._newest = self._records and tx.rows(f'SELECT coalesce(max(seq), 0) FROM "{self._table}"', {})[0][0]
         self._scope = _scope_expression(where)
         everything = not self._scope or not self._records
-        self._inside = self._records if everything else self._counted(self._scope, _SMALL_SCOPE)
+        self.inside = self._records if everything else self._counted(self._scope, _SMALL_SCOPE)
         # Asking for the owner inside the index pays while there are few entries of it to leap over.
-        self._narrowed = bool(self._scope) and self._inside < _SMALL_SCOPE
+        self._narrowed = bool(self._scope) and self.inside < _SMALL_SCOPE
+        self._condition, self._values = tx.condition_of(spec, where) if self._records else ("false", {})
 
     def matching(self, words: Sequence[str], limit: int, *, exact: bool = True) -> list[tuple[str, float]]:
         """The keys of the records that match, with their scores, best first."""
         if not self._records:
             return []
         everywhere = {word: self._counted(_quoted(word), _COUNTED) for word in words}
-        share = min(1.0, self._inside / max(self._records, 1)) if self._narrowed else 1.0
+        share = min(1.0, self.inside / max(self._records, 1)) if self._narrowed else 1.0
         inside = {word: round(count * share) for word, count in everywhere.items()}
-        leaps = self._inside * _LEAPING if self._narrowed else 0.0
+        leaps = self.inside * _LEAPING if self._narrowed else 0.0
         overhead = {word: count * _COUNTING + min(count * _LEAPING, leaps) for word, count in everywhere.items()}
-        selection = ranking.select(inside, self._inside, overhead)
+        selection = ranking.select(inside, self.inside, overhead)
         if not selection.left_out:
             return [(key, score) for _, key, score in self._scored(selection.chosen, limit, exact=exact)]
         found = self._scored(selection.chosen, max(limit, _RESCORED), exact=False)
@@ -208,7 +216,7 @@ class WordSearch:
             self._counts.put((self._fts, expression), self._records, len(records))
             if len(records) < _FEW:
                 rare.update(records)
-                weights[word] = max(weights[word], idf(self._inside, len(records)))
+                weights[word] = max(weights[word], idf(self.inside, len(records)))
         return rare
 
     # ------------------------------------------------------------------ counting
@@ -217,10 +225,10 @@ class WordSearch:
         """How many records a small scope has and how many of them each word; of a larger one, how many anywhere."""
         if not self._records:
             return 0, dict.fromkeys(words, 0)
-        small = self._narrowed and self._inside <= _FEW_INSIDE
+        small = self._narrowed and self.inside <= _FEW_INSIDE
         scope = self._scope if small else ""
         counts = {word: self._counted(_all_of((_quoted(word), scope)), _COUNTED) for word in words}
-        return self._inside if small else self._records, counts
+        return self.inside if small else self._records, counts
 
     def _totals(self) -> tuple[int, float]:
         """How many records the full-text table has, and how many terms each on average, as FTS5 keeps them itself."""
@@ -263,23 +271,45 @@ class WordSearch:
         return found[:limit] if complete or settled else self._best_inside(question, limit)
 
     def _scored_by_postings(self, words: Sequence[str], limit: int) -> list[Candidate]:
-        """Best first, and so far down as it takes to find enough that lie inside."""
-        most = self._read_for(limit)
-        seqs, scores = sqlite_postings.best_first(
-            self._tx, self._fts, words, self._records, self._mean_length, most + _SPARE
-        )
-        found: list[Candidate] = []
-        start = 0
-        while start < len(seqs) and len(found) < limit:
-            stop = start + most
-            found += self._inside_of(list(zip(seqs[start:stop].tolist(), scores[start:stop].tolist(), strict=True)))
-            start, most = stop, 2 * most
+        """Best first, and so far down as it takes to find enough that lie inside.
+
+        The lengths of the first are looked up; the others are taken for as long as the average.
+        """
+        roughly = sqlite_postings.ranked(self._tx, self._fts, words, self._records)
+        few = self._tx.listing(self._spec, self._where)
+        if few is not None:
+            roughly = roughly.among(few.seqs)
+        start = most = self._read_for(limit)
+        best = self._read_inside(roughly.part(0, start)[0])
+        exact = roughly.exact([row[0] for row in best], [row[2] for row in best], self._mean_length)
+        scored = sorted([(-score, row[1], row[0]) for score, row in zip(exact, best, strict=True)])
+        found = [(seq, key, -less) for less, key, seq in scored[:limit]]
+        # None of the others is let past those that were looked at.
+        last = found[-1][2] if found else math.inf
+        while start < len(roughly.order) and len(found) < limit:
+            seqs, scores = roughly.part(start, start + most)
+            found += self._inside_of([(seq, min(score, last)) for seq, score in zip(seqs, scores, strict=True)])
+            start, most = start + most, 2 * most
         return found[:limit]
 
     def _read_for(self, limit: int) -> int:
         """Of a large scope's matches its share of all records is expected to lie inside, and somewhat more are read."""
-        share = 1.0 if self._narrowed else min(1.0, self._inside / self._records)
+        share = 1.0 if self._narrowed else min(1.0, self.inside / self._records)
         return round((limit + _SPARE) / max(share, _LEAST_SHARE))
+
+    def _read_inside(self, seqs: Sequence[int]) -> list[Any]:
+        """Those of these records that lie inside: where each stands, its key, FTS5's note of its length, and more."""
+        foreseen = self._tx.foreseen(self._spec)
+        further = "" if foreseen is None else f", {foreseen.columns}"
+        rows = self._tx.rows(
+            f'SELECT "{self._table}".seq, "{self._table}"."{self._spec.key}", sizes.sz{further} '
+            f'FROM json_each(:seqs) AS wanted CROSS JOIN "{self._table}" ON "{self._table}".seq = wanted.value '
+            f"CROSS JOIN {self._fts}_docsize AS sizes ON sizes.id = wanted.value WHERE {self._condition}",
+            {**self._values, "seqs": self._listed(seqs)},
+        )
+        if foreseen is not None:
+            foreseen.found(self._where, rows)
+        return rows
 
     def _inside_of(self, best: Sequence[tuple[int, float]]) -> list[Candidate]:
         keys = self._keys_inside([seq for seq, _ in best])
@@ -323,7 +353,7 @@ class WordSearch:
     def _newest_with_all(self, words: Sequence[str], rarest: int, wanted: int) -> list[tuple[int, str]]:
         """Only so far back as the shortest list has few entries: words and owners that never meet cost no more."""
         question = _all_of((*map(_quoted, words), self._scope))
-        shortest = min(rarest, self._inside) if self._scope else rarest
+        shortest = min(rarest, self.inside) if self._scope else rarest
         reach = self._newest if shortest <= _LOOKED_AT else round(self._newest * _LOOKED_AT / shortest)
         return self._tx.rows(
             f'SELECT newest.seq, "{self._table}"."{self._spec.key}" FROM '
@@ -342,8 +372,7 @@ class WordSearch:
         sql = f'SELECT seq, {texts} FROM "{self._table}" WHERE seq IN (SELECT value FROM json_each(:seqs))'
         rows = self._tx.rows(sql, {"seqs": self._listed(seqs), "most": most})
         spaced = {f" {word} ": weight for word, weight in weights.items()}
-        cut = spaced_terms_of([text for _, text in rows])
-        return {seq: self._worth(found, spaced) for (seq, _), found in zip(rows, cut, strict=True)}
+        return {seq: self._worth(spaced_terms(text), spaced) for seq, text in rows}
 
     def _worth(self, found: str, spaced: Mapping[str, float]) -> float:
         """BM25 of some words in a text; each stands between spaces, so that it is told from one it is part of."""
@@ -354,8 +383,8 @@ class WordSearch:
         return sum(spaced[word] * saturation(count, length, self._mean_length) for word, count in counts.items())
 
     def _listed(self, seqs: Sequence[int]) -> str:
-        listed: str = self._tx.dialect.encode(FieldType.STRINGS, seqs)
-        return listed
+        # Written as JSON writes it.
+        return str(list(seqs))
 
 
 def _scope_expression(where: Predicate) -> str:

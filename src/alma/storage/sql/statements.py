@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
 from operator import attrgetter
@@ -90,6 +90,8 @@ class Dialect:
         self.word_counts: Remembered[int] = Remembered(slack=0.02 if name == "sqlite" else 0)
         # Of each table, the share of records that have a common term.
         self.term_shares: Remembered[Mapping[str, float]] = Remembered(slack=0)
+        # Which few records fulfil a predicate, and a mark of what was stored when SQLite found them.
+        self.listings: dict[Hashable, tuple[Hashable, Any]] = {}
         # Which scopes have many records, as a server found them within the last minute.
         self.large_scopes: Remembered[bool] = Remembered(slack=0)
 
@@ -226,10 +228,9 @@ class KindStatements:
         known = self._written.get(shape)
         if known is not None:
             return known, values.values
-        columns = ", ".join(self.text_length if name == TEXT_LENGTH else f'"{self.table}"."{name}"' for name in names)
         values = Values(self._names)
         condition = self.clauses.condition(query.where, values)
-        sql = f'SELECT {columns} FROM "{self.table}" WHERE {condition}{self._ordered(query, values)}'
+        sql = f'SELECT {self.columns_of(names)} FROM "{self.table}" WHERE {condition}{self._ordered(query, values)}'
         return self._remembered(shape, sql), values.values
 
     def _shape(self, query: Query, values: Values, names: tuple[str, ...] = ()) -> Shape | None:
@@ -249,11 +250,15 @@ class KindStatements:
             self._written[shape] = sql
         return sql
 
+    def columns_of(self, names: Sequence[str]) -> str:
+        """Some columns alone, or `TEXT_LENGTH`, as what follows SELECT."""
+        return ", ".join(self.text_length if name == TEXT_LENGTH else f'"{self.table}"."{name}"' for name in names)
+
     @cached_property
     def text_length(self) -> str:
         """How long the searchable text is, in bytes; SQLite had only characters for long."""
         length = "length" if self._names.dialect == "sqlite" else "octet_length"
-        return " + ".join(f"coalesce({length}({name}), 0)" for name in self.spec.text)
+        return " + ".join(f'coalesce({length}("{self.table}"."{name}"), 0)' for name in self.spec.text)
 
     def count(self, where: Predicate) -> tuple[str, Mapping[str, Any]]:
         """The SQL and parameters of a count."""

@@ -26,6 +26,8 @@ from alma.storage.transaction import Transaction
 from alma.storage.traversal import Reached, Walk
 from alma.storage.versions import superseded
 
+_MOST_CONDITIONS = 64
+
 
 class SqlTransaction(Transaction):
     """A transaction on an open connection."""
@@ -41,6 +43,7 @@ class SqlTransaction(Transaction):
         self.names = dialect.names
         self._lengths = dialect.vector_lengths
         self._claimed: set[str] = set()
+        self._conditions: dict[tuple[str, int], tuple[Predicate, str, dict[str, Any]]] = {}
         # Which projections want to hear of which kinds, once it was asked; only this transaction can change it then.
         self.projections: list[tuple[str, str]] | None = None
 
@@ -68,6 +71,16 @@ class SqlTransaction(Transaction):
 
     # ------------------------------------------------------------------ reading
 
+    def condition_of(self, spec: RecordSpec, where: Predicate) -> tuple[str, dict[str, Any]]:
+        """The SQL and parameters of a predicate, written once for as long as the same object is asked for."""
+        key = (spec.kind, id(where))
+        known = self._conditions.get(key)
+        if known is None:
+            if len(self._conditions) >= _MOST_CONDITIONS:
+                self._conditions.clear()
+            known = self._conditions[key] = (where, *self.dialect.kind(spec).condition(where))
+        return known[1], known[2]
+
     def _locked(self, spec: RecordSpec, keys: Sequence[str], scope: Scope) -> dict[str, Record]:
         if self._all_newer(self.names.table(spec), spec.key, keys):
             self._require_writable()
@@ -87,10 +100,12 @@ class SqlTransaction(Transaction):
         return [statements.record(row) for row in self.rows(sql, values)]
 
     def _values(self, query: Query, names: Sequence[str]) -> list[tuple[Any, ...]]:
-        statements = self.dialect.kind(query.spec)
-        sql, values = statements.select_values(query, names)
-        rows = self.rows(sql, values)
-        fields = ((i, query.spec.field(name)) for i, name in enumerate(names) if name != TEXT_LENGTH)
+        sql, values = self.dialect.kind(query.spec).select_values(query, names)
+        return self._decoded(query.spec, names, self.rows(sql, values))
+
+    def _decoded(self, spec: RecordSpec, names: Sequence[str], rows: list[Any]) -> list[tuple[Any, ...]]:
+        """Rows of these columns as the values they stand for."""
+        fields = ((i, spec.field(name)) for i, name in enumerate(names) if name != TEXT_LENGTH)
         decoders = [(i, decode) for i, field in fields if (decode := self.dialect.decoder(field)) is not None]
         return [_decoded(row, decoders) for row in rows] if decoders else rows
 

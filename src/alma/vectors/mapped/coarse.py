@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import threading
 from functools import cache
 from importlib.util import find_spec
@@ -21,6 +22,8 @@ _DIMS_STEP = 8
 _ADDED_AT_ONCE = 4096
 # A scan that must pass over rows takes three times as long: where nearly all are inside, the others are dropped after.
 _NEARLY_ALL = 0.9
+# How many more of the best are then asked for than should be inside, in standard deviations.
+_CAUTION = 4.0
 
 
 class Coarse:
@@ -84,7 +87,7 @@ class Coarse:
             return self._scanned(wanted, most, None)
         share = np.count_nonzero(mask) / len(mask)
         if share >= _NEARLY_ALL:
-            found = self._scanned(wanted, min(round(most / share) + 1, self.count), None)
+            found = self._scanned(wanted, min(_enough(most, share), self.count), None)
             kept: Numbers = found[mask[found]]
             if len(kept) >= most:
                 return kept[:most]
@@ -98,6 +101,11 @@ class Coarse:
     def _padded(self, vectors: Floats) -> Floats:
         padded = np.pad(vectors, ((0, 0), (0, self._padding))) if self._padding else vectors
         return np.ascontiguousarray(padded, np.float32)
+
+
+def _enough(most: int, share: float) -> int:
+    """Among so many rows there are nearly always `most` of those that are such a share of all."""
+    return 1 + math.ceil((most + _CAUTION * math.sqrt(most * (1 - share))) / share)
 
 
 @cache

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import Enum, auto
 from pathlib import Path
 from typing import Any
@@ -182,6 +182,8 @@ class MappedIndex:
         wanted = units(question.vector.to_bytes(), len(question.vector))[0]
         few = ready.selection.count <= max(self._tuning.exact_rows, self._tuning.exact_share * ready.view.count)
         ranking = Ranking(ready.view, ready.selection, None if few else ready.coarse, ready.settled, wanted)
+        if not few and (known := tx.positions_inside(question, _MOST_LISTED, known=True)) is not None:
+            return self._among_few(tx, question, ready, wanted, known)
         best: dict[str, float] = {}
         seen = np.empty(0, np.int64)
         rows = question.limit + _SPARE
@@ -197,16 +199,18 @@ class MappedIndex:
             rows = _rows_for(question.limit, len(best), len(seen))
             if rows > _MOST_CHECKED or rows * _CHECKING > ready.selection.count:
                 break
-        return self._among_few(tx, question, ready, wanted)
-
-    def _among_few(self, tx: Transaction, question: VectorQuestion, ready: Ready, wanted: Floats) -> list[Nearest]:
-        """Where little fulfils the predicate: the nearest of that, by our rows where the store can tell which they are.
-
-        Every row is compared, so that only rows which the store disowns can make the answer short.
-        """
         positions = tx.positions_inside(question, _MOST_LISTED)
         if positions is None:
             return _from_store(tx, question)
+        return self._among_few(tx, question, ready, wanted, positions)
+
+    def _among_few(
+        self, tx: Transaction, question: VectorQuestion, ready: Ready, wanted: Floats, positions: Sequence[int]
+    ) -> list[Nearest]:
+        """Where little fulfils the predicate: the nearest of the vectors that the store has told of.
+
+        Every row is compared, so that only rows which the store disowns can make the answer short.
+        """
         rows = ready.view.rows_at(np.array(positions, np.int64))
         if len(rows) < len(positions):
             return _from_store(tx, question)
@@ -225,18 +229,20 @@ class MappedIndex:
     ) -> bool:
         """Add what the store confirms of some rows to the best there is; False where store and rows disagree."""
         positions = ready.view.positions(ranked.rows)
-        stored = {found.position: found for found in tx.vectors_at(question, positions)}
-        gone = [row for row, position in zip(ranked.rows, positions, strict=True) if position not in stored]
-        if gone:
+        stored = tx.vectors_at(question, positions)
+        if len(stored) < len(positions):
+            held = {position for position, _, _ in stored}
+            gone = [row for row, position in zip(ranked.rows, positions, strict=True) if position not in held]
             self._upkeep.bury(ready.table, np.array(gone, np.int64))
         expected = dict(zip(positions, ranked.cosines.tolist(), strict=True))
-        inside = [(found, found.data) for found in stored.values() if found.data is not None]
-        exact = cosines(question.vector, [data for _, data in inside]) if inside else []
-        for (found, _), cosine in zip(inside, exact, strict=True):
-            if abs(cosine - expected[found.position]) > _DISAGREEMENT:
+        inside = [(position, key, data) for position, key, data in stored if data is not None]
+        exact = cosines(question.vector, [data for _, _, data in inside])
+        for (position, key, _), cosine in zip(inside, exact, strict=True):
+            if abs(cosine - expected[position]) > _DISAGREEMENT:
                 self._upkeep.distrust(ready.table)
                 return False
-            best[found.record_id] = max(cosine, best.get(found.record_id, -1.0))
+            if cosine > best.get(key, -2.0):
+                best[key] = cosine
         return True
 
 

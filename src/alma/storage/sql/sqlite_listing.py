@@ -1,0 +1,104 @@
+"""Listings: the few records that fulfil a predicate, remembered until anything is stored that could change them."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from alma.model.query import And, At, Compare, Has, In, Missing, Or, Predicate
+from alma.model.record import RecordSpec
+from alma.storage.ranking import without_expiry
+from alma.storage.sql.clauses import Values
+from alma.storage.sql.sqlite_narrowing import narrowest
+from alma.storage.sql.statements import Dialect
+
+Numbers = NDArray[np.int64]
+
+_MOST_REMEMBERED = 32
+# What changes whenever a record is read, and leaves no other trace.
+_RESTLESS = frozenset(("access_count", "last_accessed_at"))
+
+
+class Reader(Protocol):
+    """What asks the database."""
+
+    dialect: Dialect
+
+    def rows(self, sql: str, values: Mapping[str, Any]) -> list[Any]: ...
+
+
+class Listing(NamedTuple):
+    """Where the records stand in their table and their vectors among all vectors, both ascending."""
+
+    seqs: Numbers
+    positions: Numbers
+
+
+def remembered(tx: Reader, key: Hashable, mark: Hashable) -> tuple[bool, Listing | None]:
+    """Whether a listing is known, and what it is: None where too many records fulfil the predicate."""
+    made_at, listing = tx.dialect.listings.get(key, (None, None))
+    return made_at == mark, listing if made_at == mark else None
+
+
+def remember(tx: Reader, key: Hashable, mark: Hashable, listing: Listing | None) -> Listing | None:
+    """Keep a listing for as long as the mark stays the same."""
+    if len(tx.dialect.listings) >= _MOST_REMEMBERED:
+        tx.dialect.listings.clear()
+    tx.dialect.listings[key] = (mark, listing)
+    return listing
+
+
+def can_be_listed(spec: RecordSpec, where: Predicate) -> bool:
+    """Whether the mark tells of every change that could matter."""
+    return bool(spec.versioned and spec.text) and _RESTLESS.isdisjoint(_fields(where))
+
+
+def mark_of(tx: Reader, spec: RecordSpec) -> Hashable:
+    """What is another after every change of a record of the kind, its vectors, or the whole file.
+
+    FTS5 counts what is written to an index, every change of a record has a version, and a file that was put back has
+    another version of its schema.
+    """
+    names = tx.dialect.names
+    return tuple(
+        tx.rows(
+            f"SELECT (SELECT block FROM {names.fts_table(spec)}_data WHERE id = 10), "
+            f"(SELECT max(id) FROM memory_versions), "
+            f"(SELECT seq FROM sqlite_sequence WHERE name = '{names.embeddings}'), "
+            f"(SELECT schema_version FROM pragma_schema_version)",
+            {},
+        )[0]
+    )
+
+
+def listed(tx: Reader, spec: RecordSpec, model: str, where: Predicate, most: int) -> Listing | None:
+    """The records that fulfil a predicate, whether or not they have expired, if there are no more than so many."""
+    statements = tx.dialect.kind(spec)
+    table, vectors = statements.table, tx.dialect.names.embeddings
+    lead = narrowest(tx, spec, where, most)
+    values = Values(tx.dialect.names)
+    # By no index but the lead's.
+    condition = statements.clauses.condition(without_expiry(where), values, by=None if lead is None else "")
+    source = f'"{table}"' if lead is None else f'({lead.sql}) AS led CROSS JOIN "{table}" ON {lead.join}'
+    rows = tx.rows(
+        f'SELECT "{table}".seq, {vectors}.id FROM {source} LEFT JOIN {vectors} ON {vectors}.memory_type = :kind '
+        f'AND {vectors}.model = :model AND {vectors}.memory_id = "{table}"."{spec.key}" '
+        f"WHERE {condition} LIMIT {most + 1}",
+        {**values.values, **({} if lead is None else lead.values), "kind": spec.kind, "model": model},
+    )
+    if len(rows) > most:
+        return None
+    positions = [position for _, position in rows if position is not None]
+    return Listing(np.unique(np.array([seq for seq, _ in rows], np.int64)), np.sort(np.array(positions, np.int64)))
+
+
+def _fields(where: Predicate) -> Iterator[str]:
+    match where:
+        case And(parts) | Or(parts):
+            for part in parts:
+                yield from _fields(part)
+        case Compare(name) | In(name) | Missing(name) | Has(name) | At(name):
+            yield name

@@ -95,7 +95,10 @@ class Clauses:
         encode = self._encoders.get(self._spec.by_name[name].type)
         encoded = list(members if encode is None else map(encode, members))
         if not self._on_sqlite:
-            return f"{column} = ANY({values.put(encoded)})"
+            listed = values.put(encoded)
+            # The server then knows only that some ids are asked for, and need not plan anew for every number of them.
+            by_id = name == self._spec.key and not self._spec.numbered
+            return f"{column} = ANY({f'(SELECT {listed})::text[]' if by_id else listed})"
         if self._spec.by_name[name].type is FieldType.FLOAT:
             # As values of their own: SQLite's reading of JSON numbers may differ in the last digit.
             return f"{column} IN ({', '.join(map(values.put, encoded))})"

@@ -78,8 +78,10 @@ class Dialect:
         self.word_counts: Remembered[int] = Remembered(slack=0.02 if name == "sqlite" else 0)
         # Of each table, the share of records that have a common term.
         self.term_shares: Remembered[Mapping[str, float]] = Remembered(slack=0)
-        # Which scopes have many records, as a server found them within the last minute.
+        # Whether a scope has many records, as a server found it within the last minute.
         self.large_scopes: Remembered[bool] = Remembered(slack=0)
+        # Whether many records have one of some tags, found likewise.
+        self.common_tags: Remembered[bool] = Remembered(slack=0)
 
     def kind(self, spec: RecordSpec) -> KindStatements:
         statements = self._kinds.get(spec.kind)

@@ -7,8 +7,10 @@ import math
 import zlib
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, LiteralString, Self
+from weakref import WeakKeyDictionary
 
 from alma import clock
 from alma.errors import (
@@ -20,16 +22,17 @@ from alma.errors import (
     UnsupportedOperation,
     ValidationError,
 )
-from alma.model.governance import ANONYMOUS, Attribution, AuditEvent
+from alma.model.governance import Attribution, AuditEvent
 from alma.model.query import EVERYTHING, Predicate
 from alma.model.record import Record, RecordSpec
 from alma.model.vector import Vector
 from alma.storage.base import DEFAULT_MODEL, Capability, StorageBackend
 from alma.storage.chain import statement
 from alma.storage.nearest import nearest
+from alma.storage.primitives import Query
 from alma.storage.ranking import minute, without_expiry
 from alma.storage.sql.postgres_tags import divided, rare_tags
-from alma.storage.sql.postgres_words import WordSearch, entry
+from alma.storage.sql.postgres_words import WordSearch, entry, owners_of
 from alma.storage.sql.statements import Dialect
 from alma.storage.sql.transaction import SqlTransaction, marked_again
 
@@ -131,6 +134,7 @@ class PostgreSQLStorage(StorageBackend):
         self.schema = schema
         self._dialect = Dialect("postgresql")
         self._identity: str | None = None
+        self._sessions: WeakKeyDictionary[psycopg.Connection[Any], Session] = WeakKeyDictionary()
         self._prepare(conninfo)
         self._pool = ConnectionPool(
             conninfo,
@@ -176,15 +180,27 @@ class PostgreSQLStorage(StorageBackend):
     @contextmanager
     def _begin(self, by: Attribution, *, write: bool) -> Iterator[SqlTransaction]:
         with _translated(), self._begun(write) as connection:
-            yield PostgresTransaction(
-                connection,
-                self._dialect,
-                by,
-                self.embedding_dim,
-                self.embedding_model,
-                writable=write,
-                native=self._native,
-            )
+            session = self._sessions.setdefault(connection, Session())
+            try:
+                yield self._transaction_on(connection, session, by, write)
+            except BaseException:
+                # What was set is set back as well.
+                session.vectors_per_round = None
+                raise
+
+    def _transaction_on(
+        self, connection: psycopg.Connection[Any], session: Session, by: Attribution, write: bool
+    ) -> PostgresTransaction:
+        return PostgresTransaction(
+            connection,
+            session,
+            self._dialect,
+            by,
+            self.embedding_dim,
+            self.embedding_model,
+            writable=write,
+            native=self._native,
+        )
 
     @contextmanager
     def _begun(self, write: bool) -> Iterator[psycopg.Connection[Any]]:
@@ -258,14 +274,23 @@ class PostgreSQLStorage(StorageBackend):
         return name
 
 
+@dataclass(slots=True)
+class Session:
+    """What is known to be set in the session of a connection."""
+
+    vectors_per_round: int | None = None
+
+
 class PostgresTransaction(SqlTransaction):
     """A transaction on one PostgreSQL connection."""
 
-    def __init__(self, connection: psycopg.Connection[Any], *args: Any, native: bool, **kwargs: Any) -> None:
+    def __init__(
+        self, connection: psycopg.Connection[Any], session: Session, *args: Any, native: bool, **kwargs: Any
+    ) -> None:
         super().__init__(*args, **kwargs)
         self._connection = connection
         self._native = native
-        self._round = 0
+        self._session = session
         self.counted_records: dict[Hashable, int] = {}
         self.counted_words: dict[Hashable, dict[str, int]] = {}
         self.state: int | None = None
@@ -288,6 +313,14 @@ class PostgresTransaction(SqlTransaction):
     def run_many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
         with self._connection.cursor() as cursor:
             cursor.executemany(sql, rows)
+
+    def _select(self, query: Query) -> list[Record]:
+        # Nobody needs to be asked for records of an owner that has none.
+        if self.counted_records and not self.writable:
+            key = (self.names.table(query.spec), owners_of(query.where))
+            if self.counted_records.get(key) == 0:
+                return []
+        return super()._select(query)
 
     # ------------------------------------------------------------------ writing
 
@@ -462,9 +495,7 @@ class PostgresTransaction(SqlTransaction):
         # One round of the index finds these and some more, and hands over the nearest.
         self._look_round(min(max(limit + 2 * _SPARE, _LEAST_ROUND), _LARGEST_ROUND))
         source, values = self._joined_vectors(spec, model, where)
-        command = (
-            f"SELECT alma_embeddings.memory_id, 1 - ({distance}) FROM {source} ORDER BY {distance} LIMIT %(most)s"
-        )
+        command = f"SELECT alma_embeddings.memory_id, 1 - ({distance}) FROM {source} ORDER BY {distance} LIMIT %(most)s"
         rows = self._neighbours(command, values, vector, limit + _SPARE)
         best: dict[str, float] = {}
         for key, cosine in rows:
@@ -473,10 +504,10 @@ class PostgresTransaction(SqlTransaction):
         return sorted(best.items(), key=lambda found: (-found[1], found[0]))[:limit]
 
     def _look_round(self, vectors: int) -> None:
-        """How many vectors a round of the index looks for, until the end of the transaction."""
-        if vectors != self._round:
-            self.run(f"SET LOCAL hnsw.ef_search = {vectors}", {})
-            self._round = vectors
+        """How many vectors a round of the index looks for, until another number is asked for."""
+        if vectors != self._session.vectors_per_round:
+            self.run(f"SET hnsw.ef_search = {vectors}", {})
+            self._session.vectors_per_round = vectors
 
     def _compared(
         self, spec: RecordSpec, vector: Vector, model: str, where: Predicate, records: int
@@ -536,7 +567,10 @@ class PostgresTransaction(SqlTransaction):
         statements = self.dialect.kind(spec)
         condition, values = statements.condition(where)
         record = f"alma_embeddings.memory_id = {statements.table}.{spec.key}"
-        return f"{statements.table} JOIN alma_embeddings ON {record} AND {_of_model(spec, model)} WHERE {condition}", values
+        return (
+            f"{statements.table} JOIN alma_embeddings ON {record} AND {_of_model(spec, model)} WHERE {condition}",
+            values,
+        )
 
 
 def _of_model(spec: RecordSpec, model: str) -> str:

@@ -8,11 +8,12 @@ them, the words left out only for the best of these.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, Protocol
 
 from alma.model.kinds import KINDS
+from alma.model.memory import Memory
 from alma.model.query import EVERYTHING, And, In, Predicate
 from alma.model.record import Record, RecordSpec
 from alma.model.text import terms
@@ -37,7 +38,7 @@ _BUDGET = 2_500
 _SAMPLE = 500
 _BATCH = 1_000
 # A statement has room for so many words, so that the server knows it already whatever the number of words.
-_ROOM = (8, 16, 32, 64)
+_ROOM = (0, 8, 16, 32, 64)
 # The server's rank of one word that occurs n times is 1 + 1/4 + … + 1/n², divided by what that sum tends to; from how
 # much is missing, n can be told: it is nearly 1 / missing - 0.52.
 _SUM = 1.64493406685
@@ -45,6 +46,10 @@ _SHARES = """
 SELECT most_common_elems::text::text[], most_common_elem_freqs FROM pg_stats
 WHERE schemaname = current_schema() AND tablename = %(table)s AND attname = 'search' AND most_common_elems IS NOT NULL
 """
+
+
+Owners = tuple[tuple[str, tuple[str, ...]], ...]
+"""The fields that say whose a record is, each with the values that it may have."""
 
 
 class Reader(Protocol):
@@ -86,8 +91,8 @@ class WordSearch:
         self._key = spec.key
         self._where = where
         self._condition, self._values = statements.condition(where)
-        self._owners = tuple(sorted(ranking.owners(where).items()))
-        self._owned, self._owner_values = statements.condition(And(*(In(*owner) for owner in self._owners)))
+        self._owners = owners_of(where)
+        self._owned, self._owner_values = statements.condition(_owned_by(self._owners))
         # A tsvector knows how many different terms it has, not how many; bytes are nearer, and known without reading.
         self._length = statements.text_length
         self._remembered: Remembered[int] = tx.dialect.word_counts
@@ -198,19 +203,18 @@ class WordSearch:
     ) -> list[tuple[str, float]]:
         """The records that answer the question, or those with the keys, by what the weighted words are worth."""
         wanted = "search @@ %(question)s::tsquery" if keys is None else f"{self._key} = ANY(%(keys)s)"
-        words = {f"word{i}": word for i, word in enumerate(_filled_up(map(_quoted, weights)))}
-        worth = {f"weight{i}": weight * (K1 + 1) for i, weight in enumerate(weights.values())}
-        worth |= {f"weight{i}": 0.0 for i in range(len(worth), len(words))}
-        score = " + ".join(map(_worth_if_there, words, worth)) or "0.0::float8"
+        room = _room_for(weights)
+        score = " + ".join(map(_worth_if_there, range(room))) or "0.0::float8"
         return self._tx.rows(
             f"SELECT {self._key}, {score} AS score FROM (SELECT {self._key}, search, {self._norm} AS norm "
             f"FROM {self._table} "
             f"WHERE {wanted} AND {self._condition} {'' if cut is None else f'LIMIT {cut}'}) AS found "
+            f"{f'CROSS JOIN {_asked(room)}' if room else ''} "
             f"ORDER BY score DESC, {self._key} LIMIT %(most)s",
             {
                 **self._values,
-                **words,
-                **worth,
+                "words": list(map(_quoted, weights)),
+                "worth": [weight * (K1 + 1) for weight in weights.values()],
                 "question": question,
                 "keys": keys,
                 "mean": self._mean_length() if weights else 1.0,
@@ -248,9 +252,12 @@ class WordSearch:
 
     def _counted_of_few(self, words: Sequence[str]) -> dict[str, int]:
         """One look at each record for all of the words."""
-        asked = {f"word{i}": word for i, word in enumerate(_filled_up(map(_quoted, words)))}
-        each = ", ".join(f"count(*) FILTER (WHERE search @@ %({name})s::tsquery)" for name in asked)
-        rows = self._tx.rows(f"SELECT {each} FROM {self._table} WHERE {self._owned}", {**self._owner_values, **asked})
+        room = _room_for(words)
+        each = ", ".join(f"count(*) FILTER (WHERE search @@ word{i})" for i in range(room))
+        rows = self._tx.rows(
+            f"SELECT {each} FROM {self._table} CROSS JOIN {_asked(room)} WHERE {self._owned}",
+            {**self._owner_values, "words": list(map(_quoted, words)), "worth": []},
+        )
         return dict(zip(words, rows[0], strict=False))
 
     def _counts(self, words: Sequence[str], records: int) -> dict[str, int]:
@@ -298,37 +305,45 @@ class WordSearch:
 
     def records(self) -> int:
         """How many records the owner has, beyond a limit as the planner takes it."""
-        known = self._known_records(self._table)
+        key = (self._table, self._owners)
+        known = self._known_records(key)
         if known is None:
             self._count_records()
-            known = self._tx.counted_records[self._table, self._owners]
+            known = self._tx.counted_records[key]
         return known
 
-    def _known_records(self, table: str) -> int | None:
-        key = (table, self._owners)
+    def _known_records(self, key: Hashable) -> int | None:
         return self._tx.counted_records.get(key, self._remembered.get(key, minute()))
 
     def _count_records(self) -> None:
-        """Those of the kinds that have the same owners as well, which are mostly asked for next: in one round trip."""
+        """Those of the kinds that are mostly asked for next as well: in one round trip."""
+        some: dict[Hashable, str] = {}
+        values: dict[str, Any] = {}
         # What a transaction writes makes it count anew, and it rarely asks for several kinds.
-        specs = _kindred(self._spec) if self._owners and not self._tx.writable else (self._spec,)
-        some = {spec.postgres_table: self._some_of(spec) for spec in specs}
-        some = {table: sql for table, sql in some.items() if self._known_records(table) is None}
+        alone = self._tx.writable or not self._owners
+        for place, (spec, owners) in enumerate([(self._spec, self._owners)] if alone else self._asked_for_next()):
+            if self._known_records((spec.postgres_table, owners)) is None:
+                named = Values(self._tx.dialect.names, f"owner{place}_")
+                owned = self._tx.dialect.kind(spec).clauses.condition(_owned_by(owners), named)
+                some[spec.postgres_table, owners] = f"SELECT 1 FROM {spec.postgres_table} WHERE {owned}"
+                values |= named.values
         counting = ", ".join(f"(SELECT count(*) FROM ({sql} LIMIT {_LARGE}) AS s)" for sql in some.values())
-        *counts, state = self._tx.rows(f"SELECT {counting}, pg_current_snapshot()::text", self._owner_values)[0]
+        *counts, state = self._tx.rows(f"SELECT {counting}, pg_current_snapshot()::text", values)[0]
         if not self._tx.writable:
             self._tx.state = hash(state)
-        for (table, sql), count in zip(some.items(), counts, strict=True):
-            key = (table, self._owners)
+        for (key, sql), count in zip(some.items(), counts, strict=True):
             if count == _LARGE:
-                plan = self._tx.rows(f"EXPLAIN (FORMAT JSON) {sql}", self._owner_values)[0][0]
+                plan = self._tx.rows(f"EXPLAIN (FORMAT JSON) {sql}", values)[0][0]
                 count = self._remembered.put(key, minute(), max(count, int(plan[0]["Plan"]["Plan Rows"])))
             self._tx.counted_records[key] = count
 
-    def _some_of(self, spec: RecordSpec) -> str:
-        """The records of a kind that these owners have; the owners' values are named alike for every kind."""
-        owned, _ = self._tx.dialect.kind(spec).condition(And(*(In(*owner) for owner in self._owners)))
-        return f"SELECT 1 FROM {spec.postgres_table} WHERE {owned}"
+    def _asked_for_next(self) -> Iterator[tuple[RecordSpec, Owners]]:
+        """The kinds that have the same owners as this one, and the memories of their project."""
+        for spec in _kindred(self._spec):
+            yield spec, self._owners
+        project = tuple(owner for owner in self._owners if owner[0] == "project_id")
+        if project and "agent" in self._spec.by_name:
+            yield Memory.spec, project
 
     def _mean_length(self) -> float:
         """How many bytes of text a record has, by a sample; remembered once the sample is full."""
@@ -355,13 +370,20 @@ def index_everything(connection: Any) -> None:
                 )
 
 
-def _worth_if_there(word: str, weight: str) -> str:
-    """What a bound word is worth in a record, nothing where it is not there.
+def _worth_if_there(place: int) -> str:
+    """What the word at a place is worth in a record, nothing where it is not there."""
+    return f"CASE WHEN search @@ word{place} THEN {_worth(f'weight{place}', f'word{place}', 'norm')} ELSE 0 END"
 
-    Everything is bound, so that the server need not read the statement anew for every question.
+
+@cache
+def _asked(room: int) -> str:
+    """The words that are asked for and what each is worth, as columns of one row, NULL in the rest of the room.
+
+    They are bound as two lists, so that the server knows the statement already, and neither list is read twice.
     """
-    there = f"search @@ %({word})s::tsquery"
-    return f"CASE WHEN {there} THEN {_worth(f'%({weight})s::float8', f'%({word})s::tsquery', 'norm')} ELSE 0 END"
+    each = (f"words[{i + 1}] AS word{i}, worth[{i + 1}] AS weight{i}" for i in range(room))
+    given = "SELECT %(words)s::text[]::tsquery[] AS words, %(worth)s::float8[] AS worth OFFSET 0"
+    return f"(SELECT {', '.join(each)} FROM ({given}) AS given OFFSET 0) AS asked"
 
 
 def _worth(weight: str, word: str, norm: str) -> str:
@@ -369,6 +391,15 @@ def _worth(weight: str, word: str, norm: str) -> str:
     missing = f"{_SUM}::float8 - {_SUM}::float8 * ts_rank('{{1,1,1,1}}', search, {word})"
     # Every number is said to be one of the machine's; the server would reckon with decimals, ten times as long.
     return f"{weight} / (1::float8 + {norm} / (1::float8 / greatest({missing}, 1e-6::float8) - 0.52::float8))"
+
+
+def owners_of(where: Predicate) -> Owners:
+    """Whose records a predicate asks for, always in the same order."""
+    return tuple(sorted(ranking.owners(where).items()))
+
+
+def _owned_by(owners: Owners) -> Predicate:
+    return And(*(In(*owner) for owner in owners))
 
 
 @cache
@@ -387,11 +418,8 @@ def _hidden(name: str, kind: str = "text[]::tsquery[]") -> str:
     return f"(SELECT %({name})s::{kind})"
 
 
-def _filled_up(words: Iterable[str]) -> list[str | None]:
-    """The words, and nothing for the rest of the room."""
-    given: list[str | None] = list(words)
-    room = next((room for room in _ROOM if room >= len(given)), len(given))
-    return given + [None] * (room - len(given))
+def _room_for(words: Collection[str]) -> int:
+    return next((room for room in _ROOM if room >= len(words)), len(words))
 
 
 def _quoted(word: str) -> str:

@@ -7,8 +7,10 @@ import math
 import zlib
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from dataclasses import dataclass
 from functools import cache
-from typing import Any, Self
+from typing import Any, LiteralString, Self
+from weakref import WeakKeyDictionary
 
 from alma import clock
 from alma.errors import (
@@ -20,15 +22,17 @@ from alma.errors import (
     UnsupportedOperation,
     ValidationError,
 )
-from alma.model.governance import ANONYMOUS, Attribution, AuditEvent
+from alma.model.governance import Attribution, AuditEvent
 from alma.model.query import EVERYTHING, Predicate
 from alma.model.record import Record, RecordSpec
 from alma.model.vector import Vector
 from alma.storage.base import DEFAULT_MODEL, Capability, StorageBackend
 from alma.storage.chain import statement
 from alma.storage.nearest import nearest
-from alma.storage.ranking import without_expiry
-from alma.storage.sql.postgres_words import WordSearch, entry, minute
+from alma.storage.primitives import Query
+from alma.storage.ranking import minute, without_expiry
+from alma.storage.sql.postgres_tags import divided, rare_tags
+from alma.storage.sql.postgres_words import WordSearch, entry, owners_of
 from alma.storage.sql.statements import Dialect
 from alma.storage.sql.transaction import SqlTransaction, marked_again
 
@@ -37,7 +41,8 @@ try:
     from psycopg import sql
     from psycopg_pool import ConnectionPool, PoolTimeout
 
-    from alma.storage.sql.pgvector import register_vectors
+    from alma.storage.sql.pgvector import floats, register_vectors
+    from alma.storage.sql.postgres_lists import listed, register_lists
     from alma.storage.sql.postgres_migrations import PostgresMigrator, prepare_vector_column
 except ImportError as exc:  # pragma: no cover - depends on what is installed
     raise MissingDependencyError("psycopg", "postgres") from exc
@@ -137,6 +142,7 @@ class PostgreSQLStorage(StorageBackend):
         self.schema = schema
         self._dialect = Dialect("postgresql")
         self._identity: str | None = None
+        self._sessions: WeakKeyDictionary[psycopg.Connection[Any], Session] = WeakKeyDictionary()
         self._prepare(conninfo)
         self._pool = ConnectionPool(
             conninfo,
@@ -158,6 +164,7 @@ class PostgreSQLStorage(StorageBackend):
 
     def _configure(self, connection: psycopg.Connection[Any]) -> None:
         _set_session(connection, self.schema)
+        register_lists(connection)
         if self._native:
             register_vectors(connection)
             _tune_index_scans(connection)
@@ -181,41 +188,60 @@ class PostgreSQLStorage(StorageBackend):
     @contextmanager
     def _begin(self, by: Attribution, *, write: bool) -> Iterator[SqlTransaction]:
         with _translated(), self._begun(write) as connection:
-            yield PostgresTransaction(
-                connection,
-                self._dialect,
-                by,
-                self.embedding_dim,
-                self.embedding_model,
-                writable=write,
-                native=self._native,
-            )
+            session = self._sessions.setdefault(connection, Session())
+            try:
+                yield self._transaction_on(connection, session, by, write)
+            except BaseException:
+                # What was set is set back as well.
+                session.vectors_per_round = None
+                raise
+
+    def _transaction_on(
+        self, connection: psycopg.Connection[Any], session: Session, by: Attribution, write: bool
+    ) -> PostgresTransaction:
+        return PostgresTransaction(
+            connection,
+            session,
+            self._dialect,
+            by,
+            self.embedding_dim,
+            self.embedding_model,
+            writable=write,
+            native=self._native,
+        )
 
     @contextmanager
     def _begun(self, write: bool) -> Iterator[psycopg.Connection[Any]]:
-        """A connection inside a transaction; one that died while it was idle is replaced before anything is lost."""
-        begin = "BEGIN" if write else "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+        """A connection inside a transaction."""
+        begin: LiteralString = "BEGIN" if write else "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+        with self._started(begin) as (connection, _), _ended(connection):
+            yield connection
+
+    @contextmanager
+    def _started(self, first: LiteralString) -> Iterator[tuple[psycopg.Connection[Any], psycopg.Cursor[Any]]]:
+        """A connection that has run its first statement; one that died while it was idle is replaced, nothing lost."""
         with self._pool.connection() as connection:
             try:
-                connection.execute(begin)
+                answer = connection.execute(first)
             except psycopg.OperationalError:
                 connection.close()
             else:
-                with _ended(connection):
-                    yield connection
+                yield connection, answer
                 return
         self._pool.check()
         with self._pool.connection() as connection:
-            connection.execute(begin)
-            with _ended(connection):
-                yield connection
+            yield connection, connection.execute(first)
 
     def _generation(self) -> str:
+        if self._identity is None:
+            self._identity = self._told(_IDENTITY)
         # The transactions that this moment can see: every commit anywhere on the server moves it.
-        with self._begin(ANONYMOUS, write=False) as tx:
-            if self._identity is None:
-                self._identity = str(tx.rows(_IDENTITY, {})[0][0])
-            return f"{self._identity}:{tx.rows('SELECT pg_current_snapshot()::text', {})[0][0]}"
+        return f"{self._identity}:{self._told('SELECT pg_current_snapshot()::text')}"
+
+    def _told(self, question: LiteralString) -> str:
+        """What a statement by itself, outside of a transaction, says."""
+        with _translated(), self._started(question) as (_, answer):
+            return str(answer.fetchall()[0][0])
 
     def _scrub(self) -> None:
         """Let the server reclaim deleted rows; their bytes are gone when it reuses the space (VACUUM FULL is at once).
@@ -256,16 +282,26 @@ class PostgreSQLStorage(StorageBackend):
         return name
 
 
+@dataclass(slots=True)
+class Session:
+    """What is known to be set in the session of a connection."""
+
+    vectors_per_round: int | None = None
+
+
 class PostgresTransaction(SqlTransaction):
     """A transaction on one PostgreSQL connection."""
 
-    def __init__(self, connection: psycopg.Connection[Any], *args: Any, native: bool, **kwargs: Any) -> None:
+    def __init__(
+        self, connection: psycopg.Connection[Any], session: Session, *args: Any, native: bool, **kwargs: Any
+    ) -> None:
         super().__init__(*args, **kwargs)
         self._connection = connection
         self._native = native
-        self._round = 0
+        self._session = session
         self.counted_records: dict[Hashable, int] = {}
         self.counted_words: dict[Hashable, dict[str, int]] = {}
+        self.state: int | None = None
 
     def _translating(self) -> AbstractContextManager[None]:
         return _translated()
@@ -277,14 +313,22 @@ class PostgresTransaction(SqlTransaction):
 
     def rows(self, sql: str, values: Mapping[str, Any]) -> list[Any]:
         with self._connection.cursor(binary=True) as cursor:
-            return cursor.execute(sql, values).fetchall()
+            return cursor.execute(sql, listed(values)).fetchall()
 
     def run(self, sql: str, values: Mapping[str, Any]) -> int:
-        return self._connection.execute(sql, values).rowcount
+        return self._connection.execute(sql, listed(values)).rowcount
 
     def run_many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
         with self._connection.cursor() as cursor:
             cursor.executemany(sql, rows)
+
+    def _select(self, query: Query) -> list[Record]:
+        # Nobody needs to be asked for records of an owner that has none.
+        if self.counted_records and not self.writable:
+            key = (self.names.table(query.spec), owners_of(query.where))
+            if self.counted_records.get(key) == 0:
+                return []
+        return super()._select(query)
 
     # ------------------------------------------------------------------ writing
 
@@ -428,21 +472,22 @@ class PostgresTransaction(SqlTransaction):
             few = max(_FEW_RECORDS, math.isqrt(4 * limit * self._word_search(spec, EVERYTHING).records()))
             if owned > few and self._has_more(spec, where, few):
                 found = self._indexed_neighbours(spec, vector, model, where, limit)
-        if len(found) < limit:
-            # The server computes in single precision, so a few more are taken and ranked here.
-            column = "alma_embeddings.embedding"
-            rows = self._neighbours(spec, vector, model, where, limit + _SPARE, column, _EXACT)
-            found = nearest(vector, ((key, stored.to_bytes()) for key, stored in rows), limit)
-        return found
+        if len(found) >= limit:
+            return found
+        # The server computes in single precision, so a few more are taken and ranked here.
+        rows = self._compared(spec, vector, model, where, limit + _SPARE)
+        return nearest(vector, zip([key for key, _ in rows], floats([sent for _, sent in rows]), strict=True), limit)
 
     def _has_more(self, spec: RecordSpec, where: Predicate, few: int) -> bool:
         """Whether more than a few records fulfil a predicate: as the planner takes it, or else counted.
 
-        That there are more is remembered for a while; where they have become few, the index finds all or too few.
+        Either is remembered for a while. Where they have become few, the index finds all or too few; where they have
+        become many, looking at each takes longer.
         """
         key = (spec.kind, few, repr(without_expiry(where)))
-        if self.dialect.large_scopes.get(key, minute()) is not None:
-            return True
+        known = self.dialect.large_scopes.get(key, minute())
+        if known is not None:
+            return known
         statements = self.dialect.kind(spec)
         condition, values = statements.condition(where)
         some = f"SELECT 1 FROM {statements.table} WHERE {condition}"
@@ -450,7 +495,7 @@ class PostgresTransaction(SqlTransaction):
         if plan[0]["Plan"]["Plan Rows"] <= few:
             counted = self.rows(f"SELECT count(*) FROM ({some} LIMIT %(most)s) AS few", {**values, "most": few + 1})
             if counted[0][0] <= few:
-                return False
+                return self.dialect.large_scopes.put(key, minute(), False)
         return self.dialect.large_scopes.put(key, minute(), True)
 
     def _indexed_neighbours(
@@ -460,7 +505,9 @@ class PostgresTransaction(SqlTransaction):
         distance = _INDEXED.format(dims=len(vector))
         # One round of the index finds these and some more, and hands over the nearest.
         self._look_round(min(max(limit + 2 * _SPARE, _LEAST_ROUND), _LARGEST_ROUND))
-        rows = self._neighbours(spec, vector, model, where, limit + _SPARE, f"1 - ({distance})", distance)
+        source, values = self._joined_vectors(spec, model, where)
+        command = f"SELECT alma_embeddings.memory_id, 1 - ({distance}) FROM {source} ORDER BY {distance} LIMIT %(most)s"
+        rows = self._neighbours(command, values, vector, limit + _SPARE)
         best: dict[str, float] = {}
         for key, cosine in rows:
             # With a vector of zeros there is no angle.
@@ -468,17 +515,40 @@ class PostgresTransaction(SqlTransaction):
         return sorted(best.items(), key=lambda found: (-found[1], found[0]))[:limit]
 
     def _look_round(self, vectors: int) -> None:
-        """How many vectors a round of the index looks for, until the end of the transaction."""
-        if vectors != self._round:
-            self.run(f"SET LOCAL hnsw.ef_search = {vectors}", {})
-            self._round = vectors
+        """How many vectors a round of the index looks for, until another number is asked for."""
+        if vectors != self._session.vectors_per_round:
+            self.run(f"SET hnsw.ef_search = {vectors}", {})
+            self._session.vectors_per_round = vectors
+
+    def _compared(
+        self, spec: RecordSpec, vector: Vector, model: str, where: Predicate, records: int
+    ) -> list[tuple[str, bytes]]:
+        """The nearest vectors of the records that fulfil a predicate, by comparing each; they are read last."""
+        near = "SELECT alma_embeddings.memory_id, alma_embeddings.ctid AS place FROM"
+        sent = "(SELECT vector_send(embedding) FROM alma_embeddings WHERE ctid = near.place)"
+        tags = rare_tags(self, spec, divided(spec, where)[1])
+        if not tags:
+            source, values = self._scoped_vectors(spec, model, where)
+            nearest_first = f"{near} {source} ORDER BY {_EXACT} LIMIT %(most)s"
+            return self._neighbours(f"SELECT memory_id, {sent} FROM ({nearest_first}) AS near", values, vector, records)
+        # The nearest of those that have a tag are looked at until enough fulfil the rest.
+        statements = self.dialect.kind(spec)
+        condition, values = statements.condition(where)
+        ids = f"ARRAY(SELECT memory_id FROM {self.names.tags} WHERE tag = ANY(%(tags)s))"
+        source = f"alma_embeddings WHERE {_of_model(spec, model)} AND alma_embeddings.memory_id = ANY({ids})"
+        own = f"SELECT 1 FROM {statements.table} WHERE {spec.key} = near.memory_id AND {condition} OFFSET 0"
+        return self._neighbours(
+            f"SELECT memory_id, {sent} FROM ({near} {source} ORDER BY {_EXACT} OFFSET 0) AS near "
+            f"CROSS JOIN LATERAL ({own}) AS own LIMIT %(most)s",
+            {**values, "tags": list(tags)},
+            vector,
+            records,
+        )
 
     def _neighbours(
-        self, spec: RecordSpec, vector: Vector, model: str, where: Predicate, records: int, column: str, order: str
+        self, command: str, values: Mapping[str, Any], vector: Vector, records: int
     ) -> list[tuple[str, Any]]:
-        """A column of the vectors nearest by the server's reckoning, of so many records; a record may have several."""
-        table, source, values = self._vector_source(spec, model, where)
-        command = f"SELECT {table}.{spec.key}, {column} FROM {source} ORDER BY {order} LIMIT %(most)s"
+        """What a command finds nearest by the server's reckoning, of so many records; a record may have several."""
         most = records
         while True:
             rows = self.rows(command, {**values, "wanted": _unit(vector), "most": most})
@@ -487,23 +557,36 @@ class PostgresTransaction(SqlTransaction):
             most *= 4
 
     def _stored_vectors(self, spec: RecordSpec, model: str, where: Predicate) -> Iterator[tuple[str, bytes]]:
-        table, source, values = self._vector_source(spec, model, where)
+        source, values = self._scoped_vectors(spec, model, where)
         with self._connection.cursor(name="alma_vectors", binary=True) as cursor:
             cursor.itersize = 4096
-            command = f"SELECT {table}.{spec.key}, alma_embeddings.embedding FROM {source}"
-            yield from cursor.execute(command, values)
+            command = f"SELECT alma_embeddings.memory_id, alma_embeddings.embedding FROM {source}"
+            yield from cursor.execute(command, listed(values))
 
-    def _vector_source(self, spec: RecordSpec, model: str, where: Predicate) -> tuple[str, str, dict[str, Any]]:
+    def _scoped_vectors(self, spec: RecordSpec, model: str, where: Predicate) -> tuple[str, dict[str, Any]]:
+        """The vectors of the records that fulfil a predicate, looked up by these records' ids, and the parameters.
+
+        All ids together are looked up faster than one after the other, as those of neighbours stand together.
+        """
         statements = self.dialect.kind(spec)
         condition, values = statements.condition(where)
-        table = statements.table
-        # The kind and model are spelled out because a partial index is only used where they are constants.
-        source = (
-            f"{table} JOIN alma_embeddings ON alma_embeddings.memory_id = {table}.{spec.key} "
-            f"AND alma_embeddings.memory_type = '{spec.kind}' AND alma_embeddings.model = {_quoted(model)} "
-            f"WHERE {condition}"
+        ids = f"ARRAY(SELECT {spec.key} FROM {statements.table} WHERE {condition})"
+        return f"alma_embeddings WHERE {_of_model(spec, model)} AND alma_embeddings.memory_id = ANY({ids})", values
+
+    def _joined_vectors(self, spec: RecordSpec, model: str, where: Predicate) -> tuple[str, dict[str, Any]]:
+        """The same, by looking at the record of each vector."""
+        statements = self.dialect.kind(spec)
+        condition, values = statements.condition(where)
+        record = f"alma_embeddings.memory_id = {statements.table}.{spec.key}"
+        return (
+            f"{statements.table} JOIN alma_embeddings ON {record} AND {_of_model(spec, model)} WHERE {condition}",
+            values,
         )
-        return table, source, values
+
+
+def _of_model(spec: RecordSpec, model: str) -> str:
+    """Spelled out because a partial index is only used where the kind and model are constants."""
+    return f"alma_embeddings.memory_type = '{spec.kind}' AND alma_embeddings.model = {_quoted(model)}"
 
 
 @cache

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -127,3 +128,8 @@ class Remembered(Generic[V]):
             self._counts.clear()
         self._counts[key] = (mark, count)
         return count
+
+
+def minute() -> int:
+    """The minute: a table's size is not known on a server without counting, so that counts last as long as that."""
+    return int(time.monotonic() // 60)

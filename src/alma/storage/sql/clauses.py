@@ -111,7 +111,10 @@ class Clauses:
         if not members:
             return "false"
         if not self._on_sqlite:
-            return f"{column} = ANY({values.put(self._members(name, members))})"
+            listed = values.put(self._members(name, members))
+            # The server then knows only that some ids are asked for, and need not plan anew for every number of them.
+            by_id = name == self._spec.key and not self._spec.numbered
+            return f"{column} = ANY({f'(SELECT {listed})::text[]' if by_id else listed})"
         if not self._is_listed_at_once(name):
             return f"{column} IN ({', '.join(map(values.put, members))})"
         listed = values.put(self._members(name, members))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from array import array
+from collections.abc import Sequence
 from typing import Any
 
 from psycopg import Connection
@@ -43,6 +44,13 @@ def register_vectors(connection: Connection[Any]) -> bool:
     connection.adapters.register_dumper(Vector, dumper)
     connection.adapters.register_loader(info.oid, _VectorLoader)
     return True
+
+
+def floats(sent: Sequence[bytes]) -> list[bytes]:
+    """The little-endian floats of vectors as `vector_send` gives them, of one length: swapped all at once."""
+    plain = _swapped(b"".join([data[_HEADER.size :] for data in sent]))
+    length = len(plain) // max(1, len(sent))
+    return [plain[start : start + length] for start in range(0, len(plain), max(1, length))]
 
 
 def _swapped(data: bytes) -> bytes:

@@ -7,17 +7,20 @@ them, the words left out only for the best of these.
 
 from __future__ import annotations
 
-import time
 from collections import defaultdict
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any, Protocol
 
 from alma.model.kinds import KINDS
-from alma.model.query import And, In, Predicate
+from alma.model.memory import Memory
+from alma.model.query import EVERYTHING, And, In, Predicate
 from alma.model.record import Record, RecordSpec
 from alma.model.text import terms
 from alma.storage import ranking
-from alma.storage.ranking import COUNTED, K1, B, Remembered, Selection, idf
+from alma.storage.ranking import COUNTED, K1, B, Remembered, Selection, idf, minute
+from alma.storage.sql.clauses import Values
+from alma.storage.sql.postgres_tags import divided, rare_tags
 from alma.storage.sql.statements import Dialect
 
 _MOST_POSITIONS = 255
@@ -34,6 +37,8 @@ _ENOUGH = 10
 _BUDGET = 2_500
 _SAMPLE = 500
 _BATCH = 1_000
+# A statement has room for so many words, so that the server knows it already whatever the number of words.
+_ROOM = (0, 8, 16, 32, 64)
 # The server's rank of one word that occurs n times is 1 + 1/4 + … + 1/n², divided by what that sum tends to; from how
 # much is missing, n can be told: it is nearly 1 / missing - 0.52.
 _SUM = 1.64493406685
@@ -41,6 +46,10 @@ _SHARES = """
 SELECT most_common_elems::text::text[], most_common_elem_freqs FROM pg_stats
 WHERE schemaname = current_schema() AND tablename = %(table)s AND attname = 'search' AND most_common_elems IS NOT NULL
 """
+
+
+Owners = tuple[tuple[str, tuple[str, ...]], ...]
+"""The fields that say whose a record is, each with the values that it may have."""
 
 
 class Reader(Protocol):
@@ -51,6 +60,8 @@ class Reader(Protocol):
     # How many records an owner has, and how many of them have each word, as far as this transaction has counted.
     counted_records: dict[Hashable, int]
     counted_words: dict[Hashable, dict[str, int]]
+    # Which state of the database it sees, once that was asked: another after every commit of anybody.
+    state: int | None
 
     def rows(self, sql: str, values: Mapping[str, Any]) -> list[Any]: ...
 
@@ -75,11 +86,13 @@ class WordSearch:
     def __init__(self, tx: Reader, spec: RecordSpec, where: Predicate) -> None:
         statements = tx.dialect.kind(spec)
         self._tx = tx
+        self._spec = spec
         self._table = statements.table
         self._key = spec.key
+        self._where = where
         self._condition, self._values = statements.condition(where)
-        self._owners = tuple(sorted(ranking.owners(where).items()))
-        self._owned, self._owner_values = statements.condition(And(*(In(*owner) for owner in self._owners)))
+        self._owners = owners_of(where)
+        self._owned, self._owner_values = statements.condition(_owned_by(self._owners))
         # A tsvector knows how many different terms it has, not how many; bytes are nearer, and known without reading.
         self._length = statements.text_length
         self._remembered: Remembered[int] = tx.dialect.word_counts
@@ -99,12 +112,13 @@ class WordSearch:
         if not selection.left_out and (exact or few):
             return self._scored(weights, _any_of(words), limit)
         best = max(limit, min(max(2 * limit, _FEWEST_RESCORED), _MOST_RESCORED))
+        found: list[tuple[str, float]] | None = None
         if not exact and selection.chosen:
             found = self._best_of(selection.chosen, weights, max(best, limit + _SPARE))
             # Whoever does not need them all has the best already, and looking for the others takes the longest.
             if len(found) >= min(limit, _ENOUGH) or not selection.left_out:
                 return found[:limit]
-        keys = self._candidates(selection, weights, best)
+        keys = self._candidates(selection, weights, best, found)
         return self._scored(weights, None, limit, keys=keys)
 
     def _best_of(self, chosen: Sequence[str], weights: Mapping[str, float], wanted: int) -> list[tuple[str, float]]:
@@ -113,20 +127,30 @@ class WordSearch:
         The statement is the same for any number of words, so that the server plans it once.
         """
         worth = {word: weight * (K1 + 1) for word, weight in weights.items()}
+        condition, then, values = self._in_two_steps()
         having = (
-            f"SELECT {self._key} AS key, sum({_worth('weight', 'asked.word', self._norm)}) AS rough "
-            f"FROM unnest(%(chosen)s::text[]::tsquery[], %(chosen_worth)s::float8[]) AS asked(word, weight) "
+            f"SELECT {self._key}, place, sum({_worth('weight', 'asked.word', self._norm)}) AS rough "
+            f"FROM unnest({_hidden('chosen')}, {_hidden('chosen_worth', 'float8[]')}) AS asked(word, weight) "
             # With an offset the server looks the words up first, whatever else it could look up by.
-            f"CROSS JOIN LATERAL (SELECT * FROM {self._table} WHERE search @@ asked.word OFFSET 0) AS {self._table} "
-            f"WHERE {self._condition} GROUP BY {self._key} ORDER BY rough DESC, key LIMIT %(wanted)s"
+            f"CROSS JOIN LATERAL (SELECT *, ctid AS place FROM {self._table} WHERE search @@ asked.word OFFSET 0) "
+            f"AS {self._table} "
+            f"WHERE {condition} GROUP BY {self._key}, place ORDER BY rough DESC, {self._key}"
         )
+        if then:
+            # Best first, until there are enough that fulfil it.
+            having = (
+                f"SELECT {self._table}.* FROM ({having} OFFSET 0) AS {self._table} "
+                f"CROSS JOIN LATERAL (SELECT 1 WHERE {then} OFFSET 0) AS fulfilled"
+            )
+        # By where they stand, which is nearer than their keys; each part of a divided table has places of its own.
+        same = f"{self._table}.ctid = found.place AND {self._table}.{self._key} = found.{self._key}"
         return self._tx.rows(
-            f"SELECT {self._key}, sum({_worth('asked.weight', 'asked.word', self._norm)}) AS score "
-            f"FROM ({having}) AS found JOIN {self._table} ON {self._key} = found.key "
-            f"JOIN unnest(%(words)s::text[]::tsquery[], %(worth)s::float8[]) AS asked(word, weight) "
-            f"ON search @@ asked.word GROUP BY {self._key} ORDER BY score DESC, {self._key}",
+            f"SELECT {self._table}.{self._key}, sum({_worth('asked.weight', 'asked.word', self._norm)}) AS score "
+            f"FROM ({having} LIMIT %(wanted)s) AS found JOIN {self._table} ON {same} "
+            f"JOIN unnest({_hidden('words')}, {_hidden('worth', 'float8[]')}) AS asked(word, weight) "
+            f"ON search @@ asked.word GROUP BY 1 ORDER BY score DESC, 1",
             {
-                **self._values,
+                **values,
                 "chosen": list(map(_quoted, chosen)),
                 "chosen_worth": [worth[word] for word in chosen],
                 "words": list(map(_quoted, weights)),
@@ -136,15 +160,30 @@ class WordSearch:
             },
         )
 
+    def _in_two_steps(self) -> tuple[str, str, dict[str, Any]]:
+        """What every record that has a word must fulfil, what only the best of these are asked for, and the values."""
+        plain, tagged = divided(self._spec, self._where)
+        if tagged == EVERYTHING or rare_tags(self._tx, self._spec, tagged):
+            return self._condition, "", self._values
+        statements = self._tx.dialect.kind(self._spec)
+        condition, values = statements.condition(plain)
+        further = Values(self._tx.dialect.names, "t")
+        return condition, statements.clauses.condition(tagged, further), {**values, **further.values}
+
     @property
     def _norm(self) -> str:
         """What the length of a record counts."""
         return f"({K1 * (1 - B)}::float8 + {K1 * B}::float8 * ({self._length}) / %(mean)s::float8)"
 
-    def _candidates(self, selection: Selection, weights: Mapping[str, float], wanted: int) -> list[str]:
-        """The best by the words chosen; where these are too few, some that have all of the others, then fewer."""
-        found: dict[str, float] = {}
-        if selection.chosen:
+    def _candidates(
+        self, selection: Selection, weights: Mapping[str, float], wanted: int, known: Sequence[tuple[str, float]] | None
+    ) -> list[str]:
+        """The best by the words chosen; where these are too few, some that have all of the others, then fewer.
+
+        All that have one of the words chosen may be known already.
+        """
+        found: dict[str, float] = dict(known or ())
+        if selection.chosen and known is None:
             chosen = {word: weights[word] for word in selection.chosen}
             found.update(self._scored(chosen, _any_of(selection.chosen), wanted))
         for group in ranking.conjunctions(selection.left_out):
@@ -164,18 +203,18 @@ class WordSearch:
     ) -> list[tuple[str, float]]:
         """The records that answer the question, or those with the keys, by what the weighted words are worth."""
         wanted = "search @@ %(question)s::tsquery" if keys is None else f"{self._key} = ANY(%(keys)s)"
-        words = {f"word{i}": _quoted(word) for i, word in enumerate(weights)}
-        worth = {f"weight{i}": weight * (K1 + 1) for i, weight in enumerate(weights.values())}
-        score = " + ".join(map(_worth_if_there, words, worth)) or "0.0::float8"
+        room = _room_for(weights)
+        score = " + ".join(map(_worth_if_there, range(room))) or "0.0::float8"
         return self._tx.rows(
             f"SELECT {self._key}, {score} AS score FROM (SELECT {self._key}, search, {self._norm} AS norm "
             f"FROM {self._table} "
             f"WHERE {wanted} AND {self._condition} {'' if cut is None else f'LIMIT {cut}'}) AS found "
+            f"{f'CROSS JOIN {_asked(room)}' if room else ''} "
             f"ORDER BY score DESC, {self._key} LIMIT %(most)s",
             {
                 **self._values,
-                **words,
-                **worth,
+                "words": list(map(_quoted, weights)),
+                "worth": [weight * (K1 + 1) for weight in weights.values()],
                 "question": question,
                 "keys": keys,
                 "mean": self._mean_length() if weights else 1.0,
@@ -198,11 +237,28 @@ class WordSearch:
         return records, {word: counted[word] for word in words}
 
     def _counts_of_few(self, words: Sequence[str]) -> dict[str, int]:
-        """How many records of a small scope have each word: one look at each record for all of the words."""
-        each = ", ".join(f"count(*) FILTER (WHERE search @@ %(word{i})s::tsquery)" for i in range(len(words)))
-        asked = {f"word{i}": _quoted(word) for i, word in enumerate(words)}
-        rows = self._tx.rows(f"SELECT {each} FROM {self._table} WHERE {self._owned}", {**self._owner_values, **asked})
-        return dict(zip(words, rows[0], strict=True))
+        """How many records of a small scope have each word; known as long as nobody has written anything since."""
+        state = self._tx.state
+        keys = {word: (self._table, self._owners, word, "few") for word in words}
+        known = {} if state is None else {word: self._remembered.get(key, state) for word, key in keys.items()}
+        unknown = [word for word in words if known.get(word) is None]
+        if unknown:
+            counted = self._counted_of_few(unknown)
+            if state is not None:
+                for word, count in counted.items():
+                    self._remembered.put(keys[word], state, count)
+            known.update(counted)
+        return {word: count for word, count in known.items() if count is not None}
+
+    def _counted_of_few(self, words: Sequence[str]) -> dict[str, int]:
+        """One look at each record for all of the words."""
+        room = _room_for(words)
+        each = ", ".join(f"count(*) FILTER (WHERE search @@ word{i})" for i in range(room))
+        rows = self._tx.rows(
+            f"SELECT {each} FROM {self._table} CROSS JOIN {_asked(room)} WHERE {self._owned}",
+            {**self._owner_values, "words": list(map(_quoted, words)), "worth": []},
+        )
+        return dict(zip(words, rows[0], strict=False))
 
     def _counts(self, words: Sequence[str], records: int) -> dict[str, int]:
         """How many of so many records of the scope have each word: of common ones as the server's statistics say."""
@@ -236,8 +292,8 @@ class WordSearch:
         most = _COUNTED if with_statistics else COUNTED
         found = self._tx.rows(
             f"SELECT few.count, few.reached, pg_relation_size('{self._table}') / current_setting('block_size')::int "
-            f"FROM unnest(%(words)s::text[]::tsquery[]) WITH ORDINALITY AS asked(word, place) CROSS JOIN LATERAL "
-            f"(SELECT count(*), max((place::text::point)[0]) AS reached FROM (SELECT ctid AS place FROM {self._table} "
+            f"FROM unnest({_hidden('words')}) WITH ORDINALITY AS asked(word, place) CROSS JOIN LATERAL "
+            f"(SELECT count(*), (max(place)::text::point)[0] AS reached FROM (SELECT ctid AS place FROM {self._table} "
             f"WHERE search @@ asked.word AND {self._owned} LIMIT {most}) AS met) AS few ORDER BY asked.place",
             {**self._owner_values, "words": list(map(_quoted, words))},
         )
@@ -250,16 +306,44 @@ class WordSearch:
     def records(self) -> int:
         """How many records the owner has, beyond a limit as the planner takes it."""
         key = (self._table, self._owners)
-        known = self._tx.counted_records.get(key, self._remembered.get(key, minute()))
-        if known is not None:
-            return known
-        some = f"SELECT 1 FROM {self._table} WHERE {self._owned}"
-        count = int(self._tx.rows(f"SELECT count(*) FROM ({some} LIMIT {_LARGE}) AS s", self._owner_values)[0][0])
-        if count == _LARGE:
-            plan = self._tx.rows(f"EXPLAIN (FORMAT JSON) {some}", self._owner_values)[0][0]
-            count = self._remembered.put(key, minute(), max(count, int(plan[0]["Plan"]["Plan Rows"])))
-        self._tx.counted_records[key] = count
-        return count
+        known = self._known_records(key)
+        if known is None:
+            self._count_records()
+            known = self._tx.counted_records[key]
+        return known
+
+    def _known_records(self, key: Hashable) -> int | None:
+        return self._tx.counted_records.get(key, self._remembered.get(key, minute()))
+
+    def _count_records(self) -> None:
+        """Those of the kinds that are mostly asked for next as well: in one round trip."""
+        some: dict[Hashable, str] = {}
+        values: dict[str, Any] = {}
+        # What a transaction writes makes it count anew, and it rarely asks for several kinds.
+        alone = self._tx.writable or not self._owners
+        for place, (spec, owners) in enumerate([(self._spec, self._owners)] if alone else self._asked_for_next()):
+            if self._known_records((spec.postgres_table, owners)) is None:
+                named = Values(self._tx.dialect.names, f"owner{place}_")
+                owned = self._tx.dialect.kind(spec).clauses.condition(_owned_by(owners), named)
+                some[spec.postgres_table, owners] = f"SELECT 1 FROM {spec.postgres_table} WHERE {owned}"
+                values |= named.values
+        counting = ", ".join(f"(SELECT count(*) FROM ({sql} LIMIT {_LARGE}) AS s)" for sql in some.values())
+        *counts, state = self._tx.rows(f"SELECT {counting}, pg_current_snapshot()::text", values)[0]
+        if not self._tx.writable:
+            self._tx.state = hash(state)
+        for (key, sql), count in zip(some.items(), counts, strict=True):
+            if count == _LARGE:
+                plan = self._tx.rows(f"EXPLAIN (FORMAT JSON) {sql}", values)[0][0]
+                count = self._remembered.put(key, minute(), max(count, int(plan[0]["Plan"]["Plan Rows"])))
+            self._tx.counted_records[key] = count
+
+    def _asked_for_next(self) -> Iterator[tuple[RecordSpec, Owners]]:
+        """The kinds that have the same owners as this one, and the memories of their project."""
+        for spec in _kindred(self._spec):
+            yield spec, self._owners
+        project = tuple(owner for owner in self._owners if owner[0] == "project_id")
+        if project and "agent" in self._spec.by_name:
+            yield Memory.spec, project
 
     def _mean_length(self) -> float:
         """How many bytes of text a record has, by a sample; remembered once the sample is full."""
@@ -286,13 +370,20 @@ def index_everything(connection: Any) -> None:
                 )
 
 
-def _worth_if_there(word: str, weight: str) -> str:
-    """What a bound word is worth in a record, nothing where it is not there.
+def _worth_if_there(place: int) -> str:
+    """What the word at a place is worth in a record, nothing where it is not there."""
+    return f"CASE WHEN search @@ word{place} THEN {_worth(f'weight{place}', f'word{place}', 'norm')} ELSE 0 END"
 
-    Everything is bound, so that the server need not read the statement anew for every question.
+
+@cache
+def _asked(room: int) -> str:
+    """The words that are asked for and what each is worth, as columns of one row, NULL in the rest of the room.
+
+    They are bound as two lists, so that the server knows the statement already, and neither list is read twice.
     """
-    there = f"search @@ %({word})s::tsquery"
-    return f"CASE WHEN {there} THEN {_worth(f'%({weight})s::float8', f'%({word})s::tsquery', 'norm')} ELSE 0 END"
+    each = (f"words[{i + 1}] AS word{i}, worth[{i + 1}] AS weight{i}" for i in range(room))
+    given = "SELECT %(words)s::text[]::tsquery[] AS words, %(worth)s::float8[] AS worth OFFSET 0"
+    return f"(SELECT {', '.join(each)} FROM ({given}) AS given OFFSET 0) AS asked"
 
 
 def _worth(weight: str, word: str, norm: str) -> str:
@@ -300,6 +391,35 @@ def _worth(weight: str, word: str, norm: str) -> str:
     missing = f"{_SUM}::float8 - {_SUM}::float8 * ts_rank('{{1,1,1,1}}', search, {word})"
     # Every number is said to be one of the machine's; the server would reckon with decimals, ten times as long.
     return f"{weight} / (1::float8 + {norm} / (1::float8 / greatest({missing}, 1e-6::float8) - 0.52::float8))"
+
+
+def owners_of(where: Predicate) -> Owners:
+    """Whose records a predicate asks for, always in the same order."""
+    return tuple(sorted(ranking.owners(where).items()))
+
+
+def _owned_by(owners: Owners) -> Predicate:
+    return And(*(In(*owner) for owner in owners))
+
+
+@cache
+def _kindred(spec: RecordSpec) -> tuple[RecordSpec, ...]:
+    """The searchable kinds that have the same columns for their owners as this one."""
+    searchable = (cls.spec for cls in KINDS if cls.spec.text)
+    return tuple(other for other in searchable if _owner_columns(other) == _owner_columns(spec))
+
+
+def _owner_columns(spec: RecordSpec) -> set[str]:
+    return {name for name in ranking.OWNERS if name in spec.by_name}
+
+
+def _hidden(name: str, kind: str = "text[]::tsquery[]") -> str:
+    """A list whose length the planner does not see: it would take that for a reason to plan anew every time."""
+    return f"(SELECT %({name})s::{kind})"
+
+
+def _room_for(words: Collection[str]) -> int:
+    return next((room for room in _ROOM if room >= len(words)), len(words))
 
 
 def _quoted(word: str) -> str:
@@ -313,8 +433,3 @@ def _any_of(words: Sequence[str]) -> str:
 
 def _all_of(words: Sequence[str]) -> str:
     return " & ".join(map(_quoted, words))
-
-
-def minute() -> int:
-    """The minute: a table's size is not known here without counting, so that counts last as long as that."""
-    return int(time.monotonic() // 60)

@@ -165,7 +165,8 @@ class Schema:
         )
         sa.Index("unique_memory_tag", table.c.memory_id, table.c.tag, unique=True)
         sa.Index("idx_memory_tags_memory_id", table.c.memory_id)
-        sa.Index("idx_memory_tags_tag", table.c.tag)
+        # On a server the records of a tag are found without reading the table.
+        sa.Index("idx_memory_tags_tag", table.c.tag, *([table.c.memory_id] if self.dialect == "postgresql" else ()))
         return table
 
     def _embeddings_table(self) -> sa.Table:

@@ -92,8 +92,10 @@ class Dialect:
         self.term_shares: Remembered[Mapping[str, float]] = Remembered(slack=0)
         # Which few records fulfil a predicate, and a mark of what was stored when SQLite found them.
         self.listings: dict[Hashable, tuple[Hashable, Any]] = {}
-        # Which scopes have many records, as a server found them within the last minute.
+        # Whether a scope has many records, as a server found it within the last minute.
         self.large_scopes: Remembered[bool] = Remembered(slack=0)
+        # Whether many records have one of some tags, found likewise.
+        self.common_tags: Remembered[bool] = Remembered(slack=0)
 
     def kind(self, spec: RecordSpec) -> KindStatements:
         statements = self._kinds.get(spec.kind)

@@ -25,7 +25,6 @@ from alma.storage.base import StorageBackend
 from alma.storage.ranking import idf
 
 
-
 @dataclass(slots=True)
 class Ranked:
     """A memory that was read and scored."""

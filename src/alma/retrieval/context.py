@@ -85,7 +85,7 @@ def add_context(storage: StorageBackend, pool: Pool, request: Asked) -> None:
     memories = pool.of(Memory)
     if not memories:
         return
-    window = _window(request.query, request.now)
+    window = _window(request)
     known = _surroundings(storage, memories, _names(window))
     answered = _ANSWERED.search(request.query) is not None
     if not answered:
@@ -103,11 +103,16 @@ def add_context(storage: StorageBackend, pool: Pool, request: Asked) -> None:
 def foresee(tx: Transaction, request: Asked) -> None:
     """Say what will be asked about every general memory that is found."""
     if Memory in request.kinds:
-        tx.foresee(Memory, _names(_window(request.query, request.now)))
+        tx.foresee(Memory, _names(_window(request)))
+
+
+def _window(request: Asked) -> TimeWindow | None:
+    return _window_at(request.query, request.now, request.now.utcoffset())
 
 
 @lru_cache(maxsize=8)
-def _window(query: str, now: datetime) -> TimeWindow | None:
+def _window_at(query: str, now: datetime, offset: timedelta | None) -> TimeWindow | None:
+    """The offset is asked for because one instant equals itself in every zone, and days differ."""
     return time_window(query, now)
 
 

@@ -21,7 +21,8 @@ RETRIEVED: tuple[type[Record], ...] = (Heuristic, AntiPattern, UserPreference, D
 STANDING_TYPES = ("instruction", "standing_instruction")
 """The types of general memories that are handed over with every task."""
 
-_LONGEST_QUERY = 100_000
+# What a task is about stands at its beginning, and every further page takes another tenth of a second to embed.
+_LONGEST_QUERY = 20_000
 _UNREADABLE = re.compile("[\x00\ud800-\udfff]")
 _MOST_ITEMS = 1000
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 import math
+import os
 import zlib
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any, LiteralString, Self
 from weakref import WeakKeyDictionary
 
@@ -144,7 +145,8 @@ class PostgreSQLStorage(StorageBackend):
         self._identity: str | None = None
         self._sessions: WeakKeyDictionary[psycopg.Connection[Any], Session] = WeakKeyDictionary()
         self._prepare(conninfo)
-        self._pool = ConnectionPool(
+        self._make_pool = partial(
+            ConnectionPool,
             conninfo,
             min_size=1,
             max_size=max(1, pool_size),
@@ -154,6 +156,17 @@ class PostgreSQLStorage(StorageBackend):
             timeout=_CONNECT_SECONDS,
             name="alma",
         )
+        self._pools = {os.getpid(): self._make_pool()}
+
+    @property
+    def _pool(self) -> ConnectionPool[Any]:
+        """The pool of this process: a fork inherits connections that its parent goes on speaking over."""
+        here = os.getpid()
+        if here not in self._pools:
+            made = self._make_pool()
+            if self._pools.setdefault(here, made) is not made:
+                made.close()
+        return self._pools[here]
 
     def _prepare(self, conninfo: str) -> None:
         with administration(conninfo, self.schema) as connection:
@@ -253,7 +266,9 @@ class PostgreSQLStorage(StorageBackend):
                 connection.execute(sql.SQL("VACUUM {}").format(sql.Identifier(table)))
 
     def close(self) -> None:
-        self._pool.close()
+        pool = self._pools.get(os.getpid())
+        if pool is not None:
+            pool.close()
 
     # ------------------------------------------------------------------ administration
 

@@ -23,6 +23,8 @@ from alma.storage.sql.clauses import Values
 from alma.storage.sql.postgres_tags import divided, rare_tags
 from alma.storage.sql.statements import Dialect
 
+# A tsvector has less than a mebibyte, and the last term may take it a little further.
+_MOST_BYTES = (1 << 20) - 1_000
 _MOST_POSITIONS = 255
 _LAST_POSITION = 16_383
 _FEWEST_RESCORED = 50
@@ -72,11 +74,17 @@ def entry(record: Record) -> str:
 
 
 def written(text: str) -> str:
-    """The terms of a text and where they stand, as a tsvector is written."""
-    positions: dict[str, list[int]] = defaultdict(list)
+    """The terms of a text and where they stand, as a tsvector is written; as many as it has room for."""
+    positions: dict[str, list[int]] = {}
+    room = _MOST_BYTES
     for position, term in enumerate(terms(text), start=1):
-        if len(positions[term]) < _MOST_POSITIONS:
-            positions[term].append(min(position, _LAST_POSITION))
+        places = positions.setdefault(term, [])
+        if len(places) < _MOST_POSITIONS:
+            # A term is kept at an even place, with how many positions it has and two bytes for each.
+            room -= 2 if places else len(term.encode()) + 5
+            places.append(min(position, _LAST_POSITION))
+            if room < 0:
+                break
     return " ".join(f"'{term}':{','.join(map(str, places))}" for term, places in positions.items())
 
 

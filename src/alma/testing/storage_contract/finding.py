@@ -150,6 +150,13 @@ class FindingContract:
         }.items():
             assert [key for key, _ in storage.matching_ids(Memory, question, SHOP)] == [found], question
 
+    def test_long_text_of_many_different_characters_is_kept_and_found(self, storage: StorageBackend) -> None:
+        rare = "".join(chr(0x20000 + number * 7 % 40_000) for number in range(100_000))
+        memory = make.a_memory(content=rare)
+        storage.save(memory)
+        assert storage.require(Memory, memory.id, SHOP) == memory
+        assert [key for key, _ in storage.matching_ids(Memory, rare[500:510], SHOP)] == [memory.id]
+
     def test_unknown_names_and_wrong_values_are_refused(self, storage: StorageBackend) -> None:
         refused: list[dict[str, Any]] = [
             {"where": Compare("nope", "eq", 1)},

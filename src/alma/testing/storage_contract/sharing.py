@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
+import signal
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -52,6 +54,14 @@ class SharedContract:
         assert storage.generation() != before
         assert storage.count(Heuristic, SHOP) == 1
 
+    def test_a_forked_process_goes_on_with_the_store_beside_its_parent(self, storage: StorageBackend) -> None:
+        storage.save(make.a_heuristic())
+        children = [_forked(lambda: storage.save_many([make.a_heuristic() for _ in range(3)])) for _ in range(3)]
+        for _ in range(5):
+            storage.save(make.a_heuristic())
+        assert [os.waitpid(child, 0)[1] for child in children] == [0, 0, 0]
+        assert storage.count(Heuristic, SHOP) == 1 + 3 * 3 + 5
+
     def test_a_commit_is_seen_with_the_generation_it_makes(
         self, storage: StorageBackend, another: StorageBackend
     ) -> None:
@@ -65,3 +75,16 @@ class SharedContract:
 def _save_a_heuristic(opener: Opener) -> None:
     with opener() as store:
         store.save(make.a_heuristic())
+
+
+def _forked(work: Callable[[], object]) -> int:
+    """A process that does the work and ends, at the latest after half a minute; returns its id."""
+    child = os.fork()
+    if child:
+        return child
+    signal.alarm(30)
+    try:
+        work()
+        os._exit(0)
+    finally:
+        os._exit(1)

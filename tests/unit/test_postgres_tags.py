@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 
@@ -15,6 +17,7 @@ from alma.storage import ranking
 from alma.storage.nearest import nearest
 from alma.storage.postgresql import PostgreSQLStorage
 from alma.storage.sql import postgres_tags
+from alma.storage.sql.partitions import partition
 from alma.testing import builders as make
 from tests.conftest import fresh_database
 from tests.support.postgres import PostgresServer
@@ -91,3 +94,26 @@ def test_the_best_by_words_are_those_that_fulfil_it(store: PostgreSQLStorage, wh
     assert [key for key, _ in near][:2] == [key for key, _ in exact][:2]
     fulfilling = {memory.id for memory in store.find(Memory, SHOP, where)}
     assert {key for key, _ in near} <= fulfilling
+
+
+def test_the_best_are_the_same_where_the_table_is_divided(
+    memories: list[Memory], postgres: PostgresServer, filled: PostgreSQLStorage
+) -> None:
+    """Records of different parts may stand at the same place of their part."""
+    months = [datetime(2026, 1 + i % 3, 15, tzinfo=UTC) for i in range(len(memories))]
+    dated = [replace(memory, created_at=month) for memory, month in zip(memories, months, strict=True)]
+    query = "release number51 number101 number200 deploy"
+    with fresh_database(postgres) as dsn, PostgreSQLStorage.from_dsn(dsn, embedding_dim=4) as store:
+        with store.connection() as connection:
+            partition(connection, "memories")
+        store.save_many(dated)
+        with store.connection() as connection:
+            connection.execute("ANALYZE")
+        for where in CONDITIONS.values():
+            divided = store.matching_ids(Memory, query, SHOP, where, 20, exact=False)
+            whole = filled.matching_ids(Memory, query, SHOP, where, 20, exact=False)
+            assert {key for key, _ in divided[:3]} == {key for key, _ in whole[:3]}
+            assert len({key for key, _ in divided}) == len(divided)
+            assert store.nearest_ids(Memory, WANTED, SHOP, where, 10) == filled.nearest_ids(
+                Memory, WANTED, SHOP, where, 10
+            )

@@ -217,7 +217,7 @@ class WordSearch:
         return self._tx.rows(
             f"SELECT {self._key}, {score} AS score FROM (SELECT {self._key}, search, {self._norm} AS norm "
             f"FROM {self._table} "
-            f"WHERE {wanted} AND {condition} {'' if cut is None else f'LIMIT {cut}'}) AS found "
+            f"WHERE {wanted} AND {condition} {'OFFSET 0' if cut is None else f'LIMIT {cut}'}) AS found "
             f"{f'CROSS JOIN {_asked(room)}' if room else ''} "
             f"ORDER BY score DESC, {self._key} LIMIT %(most)s",
             {

@@ -56,6 +56,11 @@ class VectorSearch:
         """The condition of the predicate, and its values."""
         return self._tx.dialect.kind(self._spec).condition(self._where)
 
+    @cached_property
+    def _rare_tags(self) -> tuple[str, ...]:
+        """Tags that few records have, one of which a record must have."""
+        return rare_tags(self._tx, self._spec, divided(self._spec, self._where)[1])
+
     def nearest(self, vector: Vector, limit: int, *, exact: bool) -> list[tuple[str, float]]:
         """The keys of the records nearest by their best vector, with their cosines."""
         small = False
@@ -65,7 +70,7 @@ class VectorSearch:
                 return []
             # Looking at each record takes as long as the index then, which must pass over all that lie between.
             few = max(_FEW_RECORDS, math.isqrt(4 * limit * self._records(EVERYTHING)))
-            small = owned <= few or not self._has_more(few)
+            small = owned <= few or bool(self._rare_tags) or not self._has_more(few)
             if not small and len(found := self._by_index(vector, limit)) == limit:
                 return found
         # The server computes in single precision, so a few more are taken and ranked here.
@@ -112,8 +117,7 @@ class VectorSearch:
     def _compared(self, vector: Vector, records: int, *, small: bool) -> list[tuple[str, bytes]]:
         """The nearest by comparing the vectors of each record, and these vectors."""
         condition, values = self._fulfilling
-        tags = rare_tags(self._tx, self._spec, divided(self._spec, self._where)[1])
-        if tags:
+        if self._rare_tags:
             ids = f"SELECT memory_id FROM {self._tx.dialect.names.tags} WHERE tag = ANY(%(tags)s)"
             own = f"SELECT 1 FROM {self._table} WHERE {self._spec.key} = near.memory_id AND {condition} OFFSET 0"
             # The nearest of those that have a tag are looked at until enough fulfil the rest.
@@ -121,7 +125,7 @@ class VectorSearch:
                 f"{_READ} FROM ({_PLACES} FROM {self._among(ids)} ORDER BY {_EXACT} OFFSET 0) AS near "
                 f"CROSS JOIN LATERAL ({own}) AS own LIMIT %(most)s"
             )
-            return self._found(command, {**values, "tags": list(tags)}, vector, records)
+            return self._found(command, {**values, "tags": list(self._rare_tags)}, vector, records)
         # Of few records the ids are looked up together, which is faster as those of neighbours stand together.
         ids = f"SELECT {self._spec.key} FROM {self._table} WHERE {condition}"
         source = self._among(ids) if small else self._joined

@@ -25,7 +25,7 @@ from tests.support.postgres import PostgresServer
 _RECORDS = ranking.BUDGET + 200
 SHOP = Scope(project_id="shop")
 WANTED = Vector([1.0, 0.2, 0.0, -0.3])
-CONDITIONS = {
+CONDITIONS: dict[str, Predicate] = {
     "rare": Has("tags", "rare"),
     "common": Has("tags", "common"),
     "both": And(Has("tags", "rare"), Has("tags", "common")),

@@ -52,11 +52,11 @@ from alma.model.vector import Vector
 from alma.retrieval.engine import RetrievalEngine
 from alma.retrieval.writing import MemoryWriter
 from alma.storage.base import StorageBackend
-from latency import vocabulary
+from latency import server_for, vocabulary
 from latency_alma import GivenVectors
 from latency_data import BIG, DIMS, NEIGHBOURS, SMALL, WARM_UP, Data, Fact, Question, id_of, make
 from places import STORES, place_at, stores_named
-from storage import server_for, surroundings
+from storage import surroundings
 
 _RESULTS = Path(__file__).resolve().parent / "results"
 _BATCH = 5_000

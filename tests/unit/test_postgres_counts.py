@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from alma.model.learning import Heuristic
+from alma.model.learning import Heuristic, Outcome
 from alma.model.scope import Scope
+from alma.model.text import query_terms
 from alma.storage.postgresql import PostgreSQLStorage
 from alma.storage.ranking import BUDGET
 from alma.testing import builders as make
@@ -66,3 +67,44 @@ def test_the_best_are_the_same_where_not_all_are_needed(store: PostgreSQLStorage
 def test_common_words_alone_find_records_where_not_all_are_needed(store: PostgreSQLStorage) -> None:
     found = analysed(store).matching_ids(Heuristic, "deploy release", SHOP, limit=20, exact=False)
     assert len(found) == 20
+
+
+def test_the_words_of_a_small_scope_are_counted_anew_after_another_process_wrote(postgres_dsn: str) -> None:
+    with (
+        PostgreSQLStorage.from_dsn(postgres_dsn, embedding_dim=4) as store,
+        PostgreSQLStorage.from_dsn(postgres_dsn, embedding_dim=4) as elsewhere,
+    ):
+        store.save(make.a_heuristic(id="h1", condition="fresh", strategy="paint"))
+        assert store.word_counts(Heuristic, ["fresh", "paint"], SHOP) == (1, {"fresh": 1, "paint": 1})
+        elsewhere.save(make.a_heuristic(id="h2", condition="fresh", strategy="air"))
+        assert store.word_counts(Heuristic, ["fresh", "paint"], SHOP) == (2, {"fresh": 2, "paint": 1})
+        elsewhere.delete(Heuristic, ["h1"], SHOP)
+        assert store.word_counts(Heuristic, ["fresh", "paint"], SHOP) == (1, {"fresh": 1, "paint": 0})
+
+
+def test_what_is_empty_is_found_once_another_process_wrote_it(postgres_dsn: str) -> None:
+    """Records of all kinds are counted at once, so that those of one kind say that there are none of another."""
+    with (
+        PostgreSQLStorage.from_dsn(postgres_dsn, embedding_dim=4) as store,
+        PostgreSQLStorage.from_dsn(postgres_dsn, embedding_dim=4) as elsewhere,
+    ):
+        agents = Scope(project_id="shop", agent=make.a_heuristic().agent)
+        store.save(make.a_heuristic(id="h1"))
+        for expected in ([], ["o1"]):
+            with store.snapshot() as tx:
+                assert [key for key, _ in tx.nearest_ids(Heuristic, [1, 0, 0, 0], agents, exact=False)] == []
+                assert [outcome.id for outcome in tx.find(Outcome, agents)] == expected
+            if not expected:
+                elsewhere.save(make.an_outcome(id="o1"))
+
+
+@pytest.mark.parametrize("count", [1, 7, 8, 9, 33, 64])
+def test_any_number_of_words_is_counted_and_weighed_in_a_small_scope(postgres_dsn: str, count: int) -> None:
+    words = [f"word{i}" for i in range(count)]
+    with PostgreSQLStorage.from_dsn(postgres_dsn, embedding_dim=4) as store:
+        store.save(make.a_heuristic(id="all", condition=" ".join(words), strategy="x"))
+        store.save(make.a_heuristic(id="last", condition=words[-1], strategy="x"))
+        found = store.matching_ids(Heuristic, " ".join(words), SHOP)
+        assert {key for key, _ in found} == {"all", "last"}
+        counted = store.word_counts(Heuristic, [*query_terms(" ".join(words)), "nowher"], SHOP)[1]
+        assert [*counted.values()] == [*([1] * (count - 1)), 2, 0]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 import os
 import zlib
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -24,15 +23,13 @@ from alma.errors import (
     ValidationError,
 )
 from alma.model.governance import Attribution, AuditEvent
-from alma.model.query import EVERYTHING, Predicate
+from alma.model.query import Predicate
 from alma.model.record import Record, RecordSpec
 from alma.model.vector import Vector
 from alma.storage.base import DEFAULT_MODEL, Capability, StorageBackend
 from alma.storage.chain import statement
 from alma.storage.nearest import nearest
 from alma.storage.primitives import Query
-from alma.storage.ranking import minute, without_expiry
-from alma.storage.sql.postgres_tags import divided, rare_tags
 from alma.storage.sql.postgres_words import WordSearch, entry, owners_of
 from alma.storage.sql.statements import Dialect
 from alma.storage.sql.transaction import SqlTransaction, marked_again
@@ -42,9 +39,10 @@ try:
     from psycopg import sql
     from psycopg_pool import ConnectionPool, PoolTimeout
 
-    from alma.storage.sql.pgvector import floats, register_vectors
-    from alma.storage.sql.postgres_lists import listed, register_lists
+    from alma.storage.sql.pgvector import register_vectors
     from alma.storage.sql.postgres_migrations import PostgresMigrator, prepare_vector_column
+    from alma.storage.sql.postgres_vectors import VectorSearch
+    from alma.storage.sql.postgres_wire import listed, register_values
 except ImportError as exc:  # pragma: no cover - depends on what is installed
     raise MissingDependencyError("psycopg", "postgres") from exc
 
@@ -62,19 +60,8 @@ _WITHOUT_PGVECTOR = (
     "pgvector is not available on this server: vectors are stored as bytes and compared exactly by the client; "
     "install the extension before the schema is made, CREATE EXTENSION vector, for search inside the server"
 )
-# Divided by a length in double precision: large numbers do not overflow, and a zero vector has cosine 0.
-_EXACT = (
-    "coalesce((alma_embeddings.embedding <#> %(wanted)s) / nullif(vector_norm(alma_embeddings.embedding), 0), 0), "
-    "alma_embeddings.memory_id"
-)
-_INDEXED = "alma_embeddings.embedding::vector({dims}) <=> %(wanted)s::vector({dims})"
-_SPARE = 16
-# Up to so many records are always looked at one by one; an index finds fewer the rarer they are.
-_FEW_RECORDS = 4_000
 # An index scan goes on, nearest first or nearly so, until enough records inside the scope are found.
 _INDEX_SETTINGS = {"iterative_scan": "relaxed_order", "max_scan_tuples": "100000"}
-# One round of it takes as long as what it finds is much, and is never less thorough than this, nor more.
-_LEAST_ROUND, _LARGEST_ROUND = 100, 1_000
 _LONGEST_VECTOR = 16_000
 _LONGEST_INDEXED_VECTOR = 2_000
 # Behind SELECT a parameter has no type by itself.
@@ -177,7 +164,7 @@ class PostgreSQLStorage(StorageBackend):
 
     def _configure(self, connection: psycopg.Connection[Any]) -> None:
         _set_session(connection, self.schema)
-        register_lists(connection)
+        register_values(connection)
         if self._native:
             register_vectors(connection)
             _tune_index_scans(connection)
@@ -467,141 +454,41 @@ class PostgresTransaction(SqlTransaction):
         return self._word_search(spec, where).records() if spec.text else super()._size(spec, where)
 
     def _word_search(self, spec: RecordSpec, where: Predicate) -> WordSearch:
+        self._forget_counts()
+        return WordSearch(self, spec, where)
+
+    def _forget_counts(self) -> None:
         if self.writable:
             # What this transaction wrote counts as well.
             self.counted_records.clear()
             self.counted_words.clear()
-        return WordSearch(self, spec, where)
 
     def _nearest(
         self, spec: RecordSpec, vector: Vector, model: str, where: Predicate, limit: int, *, exact: bool
     ) -> list[tuple[str, float]]:
         if not self._native:
             return nearest(vector, self._stored_vectors(spec, model, where), limit)
-        found: list[tuple[str, float]] = []
-        if not exact:
-            owned = self._word_search(spec, where).records()
-            if not owned:
-                return []
-            # Looking at each record takes as long as the index then, which must pass over all that lie between.
-            few = max(_FEW_RECORDS, math.isqrt(4 * limit * self._word_search(spec, EVERYTHING).records()))
-            if owned > few and self._has_more(spec, where, few):
-                found = self._indexed_neighbours(spec, vector, model, where, limit)
-        if len(found) >= limit:
-            return found
-        # The server computes in single precision, so a few more are taken and ranked here.
-        rows = self._compared(spec, vector, model, where, limit + _SPARE)
-        return nearest(vector, zip([key for key, _ in rows], floats([sent for _, sent in rows]), strict=True), limit)
+        self._forget_counts()
+        return VectorSearch(self, spec, model, where).nearest(vector, limit, exact=exact)
 
-    def _has_more(self, spec: RecordSpec, where: Predicate, few: int) -> bool:
-        """Whether more than a few records fulfil a predicate: as the planner takes it, or else counted.
-
-        Either is remembered for a while. Where they have become few, the index finds all or too few; where they have
-        become many, looking at each takes longer.
-        """
-        key = (spec.kind, few, repr(without_expiry(where)))
-        known = self.dialect.large_scopes.get(key, minute())
-        if known is not None:
-            return known
-        statements = self.dialect.kind(spec)
-        condition, values = statements.condition(where)
-        some = f"SELECT 1 FROM {statements.table} WHERE {condition}"
-        plan = self.rows(f"EXPLAIN (FORMAT JSON) {some}", values)[0][0]
-        if plan[0]["Plan"]["Plan Rows"] <= few:
-            counted = self.rows(f"SELECT count(*) FROM ({some} LIMIT %(most)s) AS few", {**values, "most": few + 1})
-            if counted[0][0] <= few:
-                return self.dialect.large_scopes.put(key, minute(), False)
-        return self.dialect.large_scopes.put(key, minute(), True)
-
-    def _indexed_neighbours(
-        self, spec: RecordSpec, vector: Vector, model: str, where: Predicate, limit: int
-    ) -> list[tuple[str, float]]:
-        """The records that the index takes for the nearest, by the server's cosine."""
-        distance = _INDEXED.format(dims=len(vector))
-        # One round of the index finds these and some more, and hands over the nearest.
-        self._look_round(min(max(limit + 2 * _SPARE, _LEAST_ROUND), _LARGEST_ROUND))
-        source, values = self._joined_vectors(spec, model, where)
-        command = f"SELECT alma_embeddings.memory_id, 1 - ({distance}) FROM {source} ORDER BY {distance} LIMIT %(most)s"
-        rows = self._neighbours(command, values, vector, limit + _SPARE)
-        best: dict[str, float] = {}
-        for key, cosine in rows:
-            # With a vector of zeros there is no angle.
-            best[key] = max(best.get(key, -1.0), 0.0 if math.isnan(cosine) else cosine)
-        return sorted(best.items(), key=lambda found: (-found[1], found[0]))[:limit]
-
-    def _look_round(self, vectors: int) -> None:
+    def look_round(self, vectors: int) -> None:
         """How many vectors a round of the index looks for, until another number is asked for."""
         if vectors != self._session.vectors_per_round:
             self.run(f"SET hnsw.ef_search = {vectors}", {})
             self._session.vectors_per_round = vectors
 
-    def _compared(
-        self, spec: RecordSpec, vector: Vector, model: str, where: Predicate, records: int
-    ) -> list[tuple[str, bytes]]:
-        """The nearest vectors of the records that fulfil a predicate, by comparing each; they are read last."""
-        near = "SELECT alma_embeddings.memory_id, alma_embeddings.ctid AS place FROM"
-        sent = "(SELECT vector_send(embedding) FROM alma_embeddings WHERE ctid = near.place)"
-        tags = rare_tags(self, spec, divided(spec, where)[1])
-        if not tags:
-            source, values = self._scoped_vectors(spec, model, where)
-            nearest_first = f"{near} {source} ORDER BY {_EXACT} LIMIT %(most)s"
-            return self._neighbours(f"SELECT memory_id, {sent} FROM ({nearest_first}) AS near", values, vector, records)
-        # The nearest of those that have a tag are looked at until enough fulfil the rest.
+    def _stored_vectors(self, spec: RecordSpec, model: str, where: Predicate) -> Iterator[tuple[str, bytes]]:
         statements = self.dialect.kind(spec)
         condition, values = statements.condition(where)
-        ids = f"ARRAY(SELECT memory_id FROM {self.names.tags} WHERE tag = ANY(%(tags)s))"
-        source = f"alma_embeddings WHERE {_of_model(spec, model)} AND alma_embeddings.memory_id = ANY({ids})"
-        own = f"SELECT 1 FROM {statements.table} WHERE {spec.key} = near.memory_id AND {condition} OFFSET 0"
-        return self._neighbours(
-            f"SELECT memory_id, {sent} FROM ({near} {source} ORDER BY {_EXACT} OFFSET 0) AS near "
-            f"CROSS JOIN LATERAL ({own}) AS own LIMIT %(most)s",
-            {**values, "tags": list(tags)},
-            vector,
-            records,
-        )
-
-    def _neighbours(
-        self, command: str, values: Mapping[str, Any], vector: Vector, records: int
-    ) -> list[tuple[str, Any]]:
-        """What a command finds nearest by the server's reckoning, of so many records; a record may have several."""
-        most = records
-        while True:
-            rows = self.rows(command, {**values, "wanted": _unit(vector), "most": most})
-            if len(rows) < most or len({key for key, _ in rows}) >= records:
-                return rows
-            most *= 4
-
-    def _stored_vectors(self, spec: RecordSpec, model: str, where: Predicate) -> Iterator[tuple[str, bytes]]:
-        source, values = self._scoped_vectors(spec, model, where)
+        key = f"{statements.table}.{spec.key}"
         with self._connection.cursor(name="alma_vectors", binary=True) as cursor:
             cursor.itersize = 4096
-            command = f"SELECT alma_embeddings.memory_id, alma_embeddings.embedding FROM {source}"
-            yield from cursor.execute(command, listed(values))
-
-    def _scoped_vectors(self, spec: RecordSpec, model: str, where: Predicate) -> tuple[str, dict[str, Any]]:
-        """The vectors of the records that fulfil a predicate, looked up by these records' ids, and the parameters.
-
-        All ids together are looked up faster than one after the other, as those of neighbours stand together.
-        """
-        statements = self.dialect.kind(spec)
-        condition, values = statements.condition(where)
-        ids = f"ARRAY(SELECT {spec.key} FROM {statements.table} WHERE {condition})"
-        return f"alma_embeddings WHERE {_of_model(spec, model)} AND alma_embeddings.memory_id = ANY({ids})", values
-
-    def _joined_vectors(self, spec: RecordSpec, model: str, where: Predicate) -> tuple[str, dict[str, Any]]:
-        """The same, by looking at the record of each vector."""
-        statements = self.dialect.kind(spec)
-        condition, values = statements.condition(where)
-        record = f"alma_embeddings.memory_id = {statements.table}.{spec.key}"
-        return (
-            f"{statements.table} JOIN alma_embeddings ON {record} AND {_of_model(spec, model)} WHERE {condition}",
-            values,
-        )
-
-
-def _of_model(spec: RecordSpec, model: str) -> str:
-    """Spelled out because a partial index is only used where the kind and model are constants."""
-    return f"alma_embeddings.memory_type = '{spec.kind}' AND alma_embeddings.model = {_quoted(model)}"
+            command = (
+                f"SELECT {key}, alma_embeddings.embedding FROM {statements.table} JOIN alma_embeddings "
+                f"ON alma_embeddings.memory_id = {key} AND alma_embeddings.memory_type = %(kind)s "
+                f"AND alma_embeddings.model = %(model)s WHERE {condition}"
+            )
+            yield from cursor.execute(command, listed({**values, "kind": spec.kind, "model": model}))
 
 
 @cache
@@ -675,15 +562,6 @@ def _translated() -> Iterator[None]:
 
 def _first_line(exc: psycopg.Error) -> str:
     return str(exc).strip().splitlines()[0] if str(exc).strip() else type(exc).__name__
-
-
-def _unit(vector: Vector) -> Vector:
-    length = math.sqrt(math.fsum(value * value for value in vector))
-    return vector if length == 0 else Vector([value / length for value in vector])
-
-
-def _quoted(text: str) -> str:
-    return sql.Literal(text).as_string(None).replace("%", "%%")
 
 
 def hash_bucket(key: str) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, Protocol
 
 from alma.model.kinds import KINDS
@@ -92,18 +92,26 @@ class WordSearch:
     """One question to the `search` column of a kind."""
 
     def __init__(self, tx: Reader, spec: RecordSpec, where: Predicate) -> None:
-        statements = tx.dialect.kind(spec)
         self._tx = tx
         self._spec = spec
-        self._table = statements.table
+        self._statements = tx.dialect.kind(spec)
+        self._table = self._statements.table
         self._key = spec.key
         self._where = where
-        self._condition, self._values = statements.condition(where)
         self._owners = owners_of(where)
-        self._owned, self._owner_values = statements.condition(_owned_by(self._owners))
         # A tsvector knows how many different terms it has, not how many; bytes are nearer, and known without reading.
-        self._length = statements.text_length
+        self._length = self._statements.text_length
         self._remembered: Remembered[int] = tx.dialect.word_counts
+
+    @cached_property
+    def _fulfilling(self) -> tuple[str, dict[str, Any]]:
+        """The condition of the whole predicate, and its values."""
+        return self._statements.condition(self._where)
+
+    @cached_property
+    def _owned(self) -> tuple[str, dict[str, Any]]:
+        """The condition that a record is the owner's, and its values."""
+        return self._statements.condition(_owned_by(self._owners))
 
     def matching(self, words: Sequence[str], limit: int, *, exact: bool = True) -> list[tuple[str, float]]:
         """The keys of the records that match, with their scores, best first."""
@@ -172,11 +180,11 @@ class WordSearch:
         """What every record that has a word must fulfil, what only the best of these are asked for, and the values."""
         plain, tagged = divided(self._spec, self._where)
         if tagged == EVERYTHING or rare_tags(self._tx, self._spec, tagged):
-            return self._condition, "", self._values
-        statements = self._tx.dialect.kind(self._spec)
-        condition, values = statements.condition(plain)
+            condition, values = self._fulfilling
+            return condition, "", values
+        condition, values = self._statements.condition(plain)
         further = Values(self._tx.dialect.names, "t")
-        return condition, statements.clauses.condition(tagged, further), {**values, **further.values}
+        return condition, self._statements.clauses.condition(tagged, further), {**values, **further.values}
 
     @property
     def _norm(self) -> str:
@@ -211,16 +219,17 @@ class WordSearch:
     ) -> list[tuple[str, float]]:
         """The records that answer the question, or those with the keys, by what the weighted words are worth."""
         wanted = "search @@ %(question)s::tsquery" if keys is None else f"{self._key} = ANY(%(keys)s)"
+        condition, values = self._fulfilling
         room = _room_for(weights)
         score = " + ".join(map(_worth_if_there, range(room))) or "0.0::float8"
         return self._tx.rows(
             f"SELECT {self._key}, {score} AS score FROM (SELECT {self._key}, search, {self._norm} AS norm "
             f"FROM {self._table} "
-            f"WHERE {wanted} AND {self._condition} {'' if cut is None else f'LIMIT {cut}'}) AS found "
+            f"WHERE {wanted} AND {condition} {'OFFSET 0' if cut is None else f'LIMIT {cut}'}) AS found "
             f"{f'CROSS JOIN {_asked(room)}' if room else ''} "
             f"ORDER BY score DESC, {self._key} LIMIT %(most)s",
             {
-                **self._values,
+                **values,
                 "words": list(map(_quoted, weights)),
                 "worth": [weight * (K1 + 1) for weight in weights.values()],
                 "question": question,
@@ -260,11 +269,12 @@ class WordSearch:
 
     def _counted_of_few(self, words: Sequence[str]) -> dict[str, int]:
         """One look at each record for all of the words."""
+        owned, values = self._owned
         room = _room_for(words)
         each = ", ".join(f"count(*) FILTER (WHERE search @@ word{i})" for i in range(room))
         rows = self._tx.rows(
-            f"SELECT {each} FROM {self._table} CROSS JOIN {_asked(room)} WHERE {self._owned}",
-            {**self._owner_values, "words": list(map(_quoted, words)), "worth": []},
+            f"SELECT {each} FROM {self._table} CROSS JOIN {_asked(room)} WHERE {owned}",
+            {**values, "words": list(map(_quoted, words)), "worth": []},
         )
         return dict(zip(words, rows[0], strict=False))
 
@@ -298,12 +308,13 @@ class WordSearch:
     def _counted(self, words: Sequence[str], *, with_statistics: bool) -> list[int]:
         """How many records have each word; beyond a limit told from how far into the table so many reached."""
         most = _COUNTED if with_statistics else COUNTED
+        owned, values = self._owned
         found = self._tx.rows(
             f"SELECT few.count, few.reached, pg_relation_size('{self._table}') / current_setting('block_size')::int "
             f"FROM unnest({_hidden('words')}) WITH ORDINALITY AS asked(word, place) CROSS JOIN LATERAL "
             f"(SELECT count(*), (max(place)::text::point)[0] AS reached FROM (SELECT ctid AS place FROM {self._table} "
-            f"WHERE search @@ asked.word AND {self._owned} LIMIT {most}) AS met) AS few ORDER BY asked.place",
-            {**self._owner_values, "words": list(map(_quoted, words))},
+            f"WHERE search @@ asked.word AND {owned} LIMIT {most}) AS met) AS few ORDER BY asked.place",
+            {**values, "words": list(map(_quoted, words))},
         )
         return [
             # Each partition has pages of its own, and the whole none.

@@ -1,13 +1,15 @@
-"""Lists of texts on the wire to PostgreSQL: written at once, where the driver would look at each element."""
+"""Values on the wire to PostgreSQL, where the driver takes its time: long lists of texts, and empty JSON."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
 import psycopg
 from psycopg.abc import Buffer
 from psycopg.adapt import Dumper
+from psycopg.types.json import set_json_loads
 
 _SEPARATOR = '","'
 
@@ -17,7 +19,7 @@ class Texts(list[str]):
 
 
 class _TextsDumper(Dumper):
-    """The texts in quotes between curly brackets."""
+    """The texts in quotes between curly brackets, joined at once; the driver would look at one after the other."""
 
     oid = psycopg.adapters.types["text"].array_oid
 
@@ -32,9 +34,15 @@ class _TextsDumper(Dumper):
         return f'{{"{joined}"}}'.encode(encoding)
 
 
-def register_lists(connection: psycopg.Connection[Any]) -> None:
-    """Teach the connection to send lists of texts at once."""
+def register_values(connection: psycopg.Connection[Any]) -> None:
+    """Teach the connection to send lists of texts at once, and to know empty JSON when it comes."""
     connection.adapters.register_dumper(Texts, _TextsDumper)
+    set_json_loads(_from_json, connection)
+
+
+def _from_json(data: str | bytes) -> Any:
+    # Most metadata is empty, and to read that need not start a decoder.
+    return {} if data == b"{}" else [] if data == b"[]" else json.loads(data)
 
 
 def listed(values: Mapping[str, Any]) -> dict[str, Any]:

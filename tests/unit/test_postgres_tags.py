@@ -1,0 +1,119 @@
+"""Tags in a search on PostgreSQL: whether few or many records have them, the same is found as by looking at each."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from alma.model.memory import Memory
+from alma.model.query import And, Compare, Has, Or, Predicate, matches
+from alma.model.scope import Scope
+from alma.model.vector import Vector
+from alma.storage import ranking
+from alma.storage.nearest import nearest
+from alma.storage.postgresql import PostgreSQLStorage
+from alma.storage.sql import postgres_tags
+from alma.storage.sql.partitions import partition
+from alma.testing import builders as make
+from tests.conftest import fresh_database
+from tests.support.postgres import PostgresServer
+
+_RECORDS = ranking.BUDGET + 200
+SHOP = Scope(project_id="shop")
+WANTED = Vector([1.0, 0.2, 0.0, -0.3])
+CONDITIONS: dict[str, Predicate] = {
+    "rare": Has("tags", "rare"),
+    "common": Has("tags", "common"),
+    "both": And(Has("tags", "rare"), Has("tags", "common")),
+    "either": Or(Has("tags", "rare"), Has("tags", "other")),
+    "rare and more": And(Or(Has("tags", "rare")), And(Compare("memory_type", "eq", "note"), Has("tags", "common"))),
+    "tag or type": Or(Has("tags", "rare"), Compare("memory_type", "eq", "note")),
+    "nobody's": Has("tags", "nobody's"),
+}
+
+
+@pytest.fixture(scope="module")
+def memories() -> list[Memory]:
+    source = random.Random(7)
+    return [
+        make.a_memory(
+            id=f"m{i:05}",
+            project_id="shop",
+            title=f"number{i}",
+            content="deploy" if i % 2 else "release",
+            memory_type="note" if i % 3 else "fact",
+            tags=(
+                *(("common",) if i % 5 else ()),
+                *(("rare",) if i % 50 == 1 else ()),
+                *(("other",) if i % 70 == 2 else ()),
+            ),
+            embedding=Vector([source.gauss() for _ in range(4)]),
+        )
+        for i in range(_RECORDS)
+    ]
+
+
+@pytest.fixture(scope="module")
+def filled(memories: list[Memory], postgres: PostgresServer) -> Iterator[PostgreSQLStorage]:
+    with fresh_database(postgres) as dsn, PostgreSQLStorage.from_dsn(dsn, embedding_dim=4) as store:
+        store.save_many(memories)
+        with store.connection() as connection:
+            connection.execute("ANALYZE")
+        yield store
+
+
+@pytest.fixture(params=["few", "many"])
+def store(
+    request: pytest.FixtureRequest, filled: PostgreSQLStorage, monkeypatch: pytest.MonkeyPatch
+) -> PostgreSQLStorage:
+    """Tags count as rare, or as common, whatever they are."""
+    monkeypatch.setattr(postgres_tags, "_FEW", 20_000 if request.param == "few" else 1)
+    filled._dialect.common_tags = ranking.Remembered(slack=0)
+    return filled
+
+
+@pytest.mark.parametrize("where", CONDITIONS.values(), ids=CONDITIONS)
+@pytest.mark.parametrize("exact", [True, False])
+def test_the_nearest_are_those_that_fulfil_it(
+    store: PostgreSQLStorage, memories: list[Memory], where: Predicate, exact: bool
+) -> None:
+    fulfilling = [memory for memory in memories if matches(where, memory)]
+    truth = nearest(WANTED, [(m.id, Vector(m.embedding).to_bytes()) for m in fulfilling if m.embedding is not None], 10)
+    assert store.nearest_ids(Memory, WANTED, SHOP, where, 10, exact=exact) == truth
+
+
+@pytest.mark.parametrize("where", CONDITIONS.values(), ids=CONDITIONS)
+def test_the_best_by_words_are_those_that_fulfil_it(store: PostgreSQLStorage, where: Predicate) -> None:
+    query = "release number51 number101 number200"
+    near = store.matching_ids(Memory, query, SHOP, where, 3, exact=False)
+    exact = store.matching_ids(Memory, query, SHOP, where, 3)
+    assert [key for key, _ in near][:2] == [key for key, _ in exact][:2]
+    fulfilling = {memory.id for memory in store.find(Memory, SHOP, where)}
+    assert {key for key, _ in near} <= fulfilling
+
+
+def test_the_best_are_the_same_where_the_table_is_divided(
+    memories: list[Memory], postgres: PostgresServer, filled: PostgreSQLStorage
+) -> None:
+    """Records of different parts may stand at the same place of their part."""
+    months = [datetime(2026, 1 + i % 3, 15, tzinfo=UTC) for i in range(len(memories))]
+    dated = [replace(memory, created_at=month) for memory, month in zip(memories, months, strict=True)]
+    query = "release number51 number101 number200 deploy"
+    with fresh_database(postgres) as dsn, PostgreSQLStorage.from_dsn(dsn, embedding_dim=4) as store:
+        with store.connection() as connection:
+            partition(connection, "memories")
+        store.save_many(dated)
+        with store.connection() as connection:
+            connection.execute("ANALYZE")
+        for where in CONDITIONS.values():
+            divided = store.matching_ids(Memory, query, SHOP, where, 20, exact=False)
+            whole = filled.matching_ids(Memory, query, SHOP, where, 20, exact=False)
+            assert {key for key, _ in divided[:3]} == {key for key, _ in whole[:3]}
+            assert len({key for key, _ in divided}) == len(divided)
+            assert store.nearest_ids(Memory, WANTED, SHOP, where, 10) == filled.nearest_ids(
+                Memory, WANTED, SHOP, where, 10
+            )

@@ -7,7 +7,6 @@ them, the words left out only for the best of these.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
 from typing import Any, Protocol

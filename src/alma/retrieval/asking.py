@@ -20,12 +20,11 @@ _ASKS_WHEN = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 # As terms, so that they are compared with what was cut already.
-_TIMES = frozenset(
-    """
-    yesterday today tonight tomorrow ago last next sinc recent week weekend month year
-    monday tuesday wednesday thursday friday saturday sunday
-    """.split()
-)
+_WORDS_OF_TIME = """
+yesterday today tonight tomorrow ago last next sinc recent week weekend month year
+monday tuesday wednesday thursday friday saturday sunday
+"""
+_TIMES = frozenset(_WORDS_OF_TIME.split())
 _SENTENCE = re.compile(r"[^.!?\n]+[.!?\n]*")
 # A question about oneself tells something as well: "I have a cough, what can I take?"
 _OF_ONESELF = re.compile(r"\b(?:i|me|my|mine|we|us|our)\b", re.IGNORECASE)

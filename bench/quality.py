@@ -76,7 +76,7 @@ Results = dict[str, dict[str, Any]]
 def main() -> None:
     options = _options()
     # Wide enough for all baselines side by side, wherever it is printed to.
-    console = Console(width=160)
+    console = Console(width=190)
     harness = _harness(options.data, console)
     results: Results = {}
     for dataset, granularity in _chosen(options.sets):

@@ -263,6 +263,41 @@ def test_what_is_related_comes_along(engine: RetrievalEngine, remember: Remember
     assert "relationship caused_by" in found.explanation_of(effect.id).found_by
 
 
+def test_of_two_remarks_the_one_that_answers_stands_before_the_one_that_asks(
+    engine: RetrievalEngine, remember: Remember
+) -> None:
+    asked = remember(make.a_memory(content="What colour did Ana paint the garden fence?"))
+    told = remember(make.a_memory(content="Ana painted the garden fence in a blue colour, it looks great."))
+    found = engine.retrieve("What colour did Ana paint the garden fence?", "helena", "shop")
+    assert ids(found.memories) == [told.id, asked.id]
+    explanation = found.explanation_of(asked.id)
+    assert explanation.terms["question"] < 0
+    assert math.isclose(explanation.score, sum(explanation.terms.values()))
+
+
+def test_where_a_time_is_asked_for_the_remark_that_tells_one_gains(engine: RetrievalEngine, remember: Remember) -> None:
+    dated = remember(make.a_memory(content="Ana and Ben signed up for the pottery class last week"))
+    plain = remember(make.a_memory(content="Ana and Ben love the pottery class with the old teacher"))
+    when = engine.retrieve("When did Ana sign up for the pottery class?", "helena", "shop")
+    assert when.explanation_of(dated.id).terms["when"] > 0
+    assert "when" not in when.explanation_of(plain.id).terms
+    who = engine.retrieve("Who signed up for the pottery class?", "helena", "shop")
+    assert "when" not in who.explanation_of(dated.id).terms
+
+
+def test_for_advice_meaning_counts_more_than_words(engine: RetrievalEngine, remember: Remember) -> None:
+    memory = remember(make.a_memory(content="The camera I bought takes sharp photos of birds"))
+
+    def shares(question: str) -> tuple[float, float]:
+        terms = engine.retrieve(question, "helena", "shop").explanation_of(memory.id).terms
+        return terms["meaning"], terms["words"]
+
+    meaning, words = shares("Can you suggest a lens for my camera?")
+    assert meaning > words
+    meaning, words = shares("Which lens did I buy for my camera?")
+    assert meaning < words
+
+
 # ---------------------------------------------------------------------- explaining
 
 

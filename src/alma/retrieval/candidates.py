@@ -12,12 +12,15 @@ from alma.errors import ProviderError, StorageError
 from alma.model.memory import Memory
 from alma.model.record import Record
 from alma.model.vector import Vector
+from alma.retrieval.asking import asks_advice
 from alma.retrieval.router import Target
 from alma.storage.base import StorageBackend
 from alma.vectors.base import VectorIndex
 
 MEANING, WORDS = 0.45, 0.55
 """How much of the similarity is owed to vectors, and how much to words."""
+ADVICE = 0.65, 0.35
+"""The same, where advice is asked for."""
 
 # Below this cosine two sentences have nothing to do with each other.
 _UNRELATED = 0.1
@@ -141,7 +144,7 @@ def gather(
         if vector is not None:
             _by_meaning(pool, index, target, vector, limit)
         _by_words(pool, storage, target, query, limit)
-    _weigh(pool)
+    _weigh(pool, *(ADVICE if asks_advice(query) else (MEANING, WORDS)))
     return pool
 
 
@@ -179,7 +182,7 @@ def _by_words(pool: Pool, storage: StorageBackend, target: Target, query: str, l
         pool.propose(target, record_id, "words").words = score
 
 
-def _weigh(pool: Pool) -> None:
+def _weigh(pool: Pool, of_meaning: float, of_words: float) -> None:
     """Both sources on one scale: the best hit of each counts fully, so that neither drops the other's strong hits."""
     candidates = list(pool)
     best_words = max((candidate.words or 0.0 for candidate in candidates), default=0.0)
@@ -188,6 +191,6 @@ def _weigh(pool: Pool) -> None:
     for candidate in candidates:
         cosine = pool.cosine_floor if candidate.cosine is None else candidate.cosine
         if span > 0 and cosine > _UNRELATED:
-            candidate.add("meaning", MEANING * (cosine - _UNRELATED) / span)
+            candidate.add("meaning", of_meaning * (cosine - _UNRELATED) / span)
         if candidate.words and best_words > 0:
-            candidate.add("words", WORDS * candidate.words / best_words)
+            candidate.add("words", of_words * candidate.words / best_words)

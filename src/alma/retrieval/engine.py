@@ -22,6 +22,7 @@ from alma.model.scope import MemoryScope, Scope
 from alma.model.slice import MemorySlice
 from alma.model.vector import Vector
 from alma.retrieval import router
+from alma.retrieval.asking import asks_when
 from alma.retrieval.candidates import gather
 from alma.retrieval.context import add_context, foresee
 from alma.retrieval.ranking import Scorer, rank
@@ -177,7 +178,9 @@ class RetrievalEngine:
             if problems and not len(pool):
                 return most_recent(self.storage, targets, request, _sentence(problems, "the newest ones are given"))
             add_context(self.storage, pool, request)
-            scorer = Scorer(request, self.weights, self.memory_weights, self.half_life_days)
+            scorer = Scorer(
+                request, self.weights, self.memory_weights, self.half_life_days, wants_time=asks_when(request.query)
+            )
             ranking = rank(self.storage, pool, request, targets, vector, scorer, self.min_score)
         return ranking.to_slice(request, _sentence(problems, "found without it") if problems else "")
 

@@ -14,6 +14,7 @@ from alma.model.text import query_terms
 from alma.model.vector import Vector
 from alma.retrieval import order
 from alma.retrieval.absent import Absent
+from alma.retrieval.asking import answering
 from alma.retrieval.candidates import Candidate, Pool, Standing, by_target, most_read
 from alma.retrieval.order import Statement
 from alma.retrieval.recent import MOST_BY_RULE, newest
@@ -91,9 +92,13 @@ class Scorer:
     weights: ScoringWeights
     memory_weights: ScoringWeights
     half_life_days: float
+    wants_time: bool = False
 
     def fitting(self, found: Fitting) -> Ranked:
-        ranked = self.scored(found.record, found.candidate.relevance, found.candidate.found_by)
+        relevance = found.candidate.relevance
+        if isinstance(found.record, Memory):
+            relevance = relevance | answering(found.record.content, found.said, relevance, wants_time=self.wants_time)
+        ranked = self.scored(found.record, relevance, found.candidate.found_by)
         ranked.said, ranked.similarity = found.said, found.candidate.cosine
         return ranked
 

@@ -21,8 +21,7 @@ _FORESEEABLE = _ALL_TASKS + _SUCH_TASKS + _STRATEGY + _STRATEGY_ON_SUCH_TASKS
 _NOISES = (0.1, 0.3, 1.0, 3.0, 10.0)
 # Where all strategies were tried on every task, a task's own turn for each of them counts as such, too.
 _NOISES_FOR_ALL = (1.0, 3.0, 10.0)
-# How many outcomes the average counts as, when what a strategy does everywhere is estimated.
-_SHRINKING = 100.0
+# How many outcomes it takes to believe that nearly everything succeeds, or nothing.
 _DOUBT = 4.0
 _LEAST_VARIANCE = 0.02
 
@@ -48,20 +47,16 @@ class Estimate:
     deviations: Any
 
 
-def averages(observed: Observations, strategies: int) -> Any:
-    """How each strategy does everywhere, drawn towards what all of them do."""
-    counts = np.bincount(observed.strategies, minlength=strategies)
-    sums = np.bincount(observed.strategies, weights=observed.results, minlength=strategies)
-    # A few successes are no proof that everything succeeds.
-    overall = (observed.results.sum() + 0.5 * _DOUBT) / (len(observed) + _DOUBT)
-    return (sums + _SHRINKING * overall) / (counts + _SHRINKING)
+def average(observed: Observations) -> float:
+    """How all strategies do everywhere; a few successes are no proof that everything succeeds."""
+    return float((observed.results.sum() + 0.5 * _DOUBT) / (len(observed) + _DOUBT))
 
 
 def estimate(observed: Observations, alike: Any, among: Any, expected: Any, noise: float) -> Estimate:
     """What these outcomes say about a task.
 
     `alike` is how alike each outcome's task is to it, `among` how alike they are to each other, `expected` what each
-    strategy does everywhere.
+    strategy does as far as nothing else is known.
     """
     own = observed.strategies[None, :] == np.arange(len(expected))[:, None]
     common = (_ALL_TASKS + _SUCH_TASKS * alike)[None, :]

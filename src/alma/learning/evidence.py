@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from alma.learning.figures import Figures
 from alma.learning.resemblance import Writings
 from alma.model.learning import Outcome
 from alma.model.query import Compare, Order
@@ -25,6 +26,7 @@ class Evidence:
 
     ids: list[str] = field(default_factory=list)
     writings: Writings = field(default_factory=Writings)
+    figures: Figures = field(default_factory=Figures)
     task_rows: dict[str, int] = field(default_factory=dict)
     strategy_rows: dict[str, int] = field(default_factory=dict)
     tasks: list[int] = field(default_factory=list)
@@ -38,6 +40,7 @@ class Evidence:
         for task in unique:
             self.task_rows[task] = len(self.task_rows)
         self.writings.add(unique)
+        self.figures.add(unique)
         for record_id, task, strategy, success, _ in rows:
             self.ids.append(record_id)
             self.tasks.append(self.task_rows[task])

@@ -13,7 +13,7 @@ from alma.errors import ValidationError
 from alma.learning.estimate import (
     Estimate,
     Observations,
-    averages,
+    average,
     estimate,
     estimate_from_all,
     fitting_noise,
@@ -32,6 +32,8 @@ _WEIGHED, _TASKS_WEIGHED = 1000, 350
 _SAMPLED, _TASKS_SAMPLED = 1000, 700
 # A strategy that is less well known is worth trying: by how much of what is not known about it.
 _CURIOSITY = 0.8
+# Where every strategy was tried on each task, the evidence tells tasks apart by their numbers: how much of it.
+_BY_NUMBERS = 0.25
 _NAMED = 5
 # Of how many strategies it can be said what they have in common.
 _SEVERAL = 2
@@ -108,7 +110,7 @@ class Recommender:
             strategies = _checked(among, evidence, [strategy for _, strategy in rules])
             observed = _observations(evidence, self._mapped(evidence, strategies))
             alike = evidence.writings.alike(task) if len(evidence.writings) else np.zeros(0)
-            found = self._estimate(evidence, observed, alike, len(strategies), scope)
+            found = self._estimate(task, evidence, observed, alike, len(strategies), scope)
             return [
                 self._assessed(i, strategy, evidence, observed, alike, found, rules)
                 for i, strategy in enumerate(strategies)
@@ -116,15 +118,19 @@ class Recommender:
 
     # ------------------------------------------------------------------ the numbers
 
-    def _estimate(self, evidence: Evidence, observed: Observations, alike: Any, count: int, scope: Scope) -> Estimate:
-        expected = averages(observed, count)
+    def _estimate(
+        self, task: str, evidence: Evidence, observed: Observations, alike: Any, count: int, scope: Scope
+    ) -> Estimate:
+        # What sets the strategies apart is left to the estimate: taken out before, it would pass for certain.
+        expected = np.full(count, average(observed))
         if not len(observed):
             return Estimate(expected, np.full(count, 0.5))
         noise = self._noise(scope, observed, evidence, expected)
         table = _table(observed, _nearest(np.unique(observed.tasks), alike), count)
         if table is not None:
             tasks, results = table
-            return estimate_from_all(results, alike[tasks], evidence.writings.among(tasks), expected, noise)
+            near = _finely(alike[tasks], evidence.figures.alike(task, tasks))
+            return estimate_from_all(results, near, _finely_among(evidence, tasks), expected, noise)
         local = _part(observed, _weighed(observed.tasks, alike[observed.tasks]))
         return estimate(local, alike[local.tasks], _among(evidence, local), expected, noise)
 
@@ -135,7 +141,7 @@ class Recommender:
             table = _table(observed, _spread(np.unique(observed.tasks), _TASKS_SAMPLED), len(expected))
             if table is not None:
                 tasks, results = table
-                noise = fitting_noise_for_all(results, evidence.writings.among(tasks), expected)
+                noise = fitting_noise_for_all(results, _finely_among(evidence, tasks), expected)
             else:
                 sample = _part(observed, _sampled(observed.tasks))
                 noise = fitting_noise(sample, _among(evidence, sample), expected)
@@ -255,6 +261,15 @@ def _weighed(tasks: Any, likeness: Any) -> Any:
     _, first = np.unique(tasks[nearest_first], return_index=True)
     order = np.sort(first)
     return nearest_first[: order[_TASKS_WEIGHED]] if len(order) > _TASKS_WEIGHED else nearest_first
+
+
+def _finely(alike: Any, near: Any) -> Any:
+    return (1 - _BY_NUMBERS) * alike + _BY_NUMBERS * near
+
+
+def _finely_among(evidence: Evidence, tasks: Any) -> Any:
+    """How alike these tasks are to each other, by their numbers, too."""
+    return _finely(evidence.writings.among(tasks), evidence.figures.among(tasks))
 
 
 def _among(evidence: Evidence, observed: Observations) -> Any:

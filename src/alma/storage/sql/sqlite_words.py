@@ -189,11 +189,18 @@ class WordSearch:
         weights = {word: idf(self._records, everywhere[word]) for word in selection.left_out}
         more = self._rare_here(weights, everywhere)
         # Whoever does not need them all has the best already, and looking for the others takes the longest.
+        newest: dict[int, str] = {}
         if len(found) + len(more) < (limit if exact else min(limit, _ENOUGH)):
-            more.update(self._newest_with(selection.left_out, everywhere, max(limit, _RESCORED)))
+            few = None if exact else self._tx.listing(self._spec, self._where)
+            if few is None:
+                more.update(self._newest_with(selection.left_out, everywhere, max(limit, _RESCORED)))
+            else:
+                newest = self._keys_inside(few.seqs[-max(limit, _RESCORED) :].tolist())
         known = {seq for seq, *_ in found}
-        others = [(seq, key, _FAINT) for seq, key in more.items() if seq not in known]
+        others = [(seq, key, _FAINT) for seq, key in (newest | more).items() if seq not in known]
         added = self._added([seq for seq, *_ in (*found[:_RESCORED], *others)], weights)
+        # Of the newest that a filter leaves it was not known whether they have any of the words.
+        others = [each for each in others if each[0] in more or added.get(each[0])]
         ranked = [(key, score + added.get(seq, 0.0)) for seq, key, score in (*found, *others)]
         return sorted(ranked, key=lambda pair: (-pair[1], pair[0]))[:limit]
 

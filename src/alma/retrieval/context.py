@@ -174,7 +174,7 @@ def _add_conversations(
 
 def _share(length: int, remark: int) -> float:
     """A short remark is understood from what was said around it, a long one by itself."""
-    return min(1.0, (remark / max(1, length)) ** 2)
+    return 1.0 if length <= remark else (remark / length) ** 2
 
 
 def _most(usual: int, pool: Pool) -> int:

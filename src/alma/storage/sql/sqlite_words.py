@@ -281,7 +281,7 @@ class WordSearch:
         few = self._tx.listing(self._spec, self._where)
         if few is not None:
             roughly = roughly.among(few.seqs)
-        start = most = self._read_for(limit)
+        start = most = self._read_for(limit, min(_SPARE, limit // 2))
         best = self._read_inside(roughly.part(0, start)[0])
         exact = roughly.exact([row[0] for row in best], [row[2] for row in best], self._mean_length)
         scored = sorted([(-score, row[1], row[0]) for score, row in zip(exact, best, strict=True)])
@@ -294,10 +294,10 @@ class WordSearch:
             start, most = start + most, 2 * most
         return found[:limit]
 
-    def _read_for(self, limit: int) -> int:
+    def _read_for(self, limit: int, spare: int = _SPARE) -> int:
         """Of a large scope's matches its share of all records is expected to lie inside, and somewhat more are read."""
         share = 1.0 if self._narrowed else min(1.0, self.inside / self._records)
-        return round((limit + _SPARE) / max(share, _LEAST_SHARE))
+        return round((limit + spare) / max(share, _LEAST_SHARE))
 
     def _read_inside(self, seqs: Sequence[int]) -> list[Any]:
         """Those of these records that lie inside: where each stands, its key, FTS5's note of its length, and more."""

@@ -197,7 +197,7 @@ class MappedIndex:
             fresh = Ranked(ranked.rows[new], ranked.cosines[new], ranked.complete)
             if not self._confirm(tx, question, ready, fresh, best):
                 return _from_store(tx, question)
-            self._shares[without_expiry(question.where)] = len(best) / max(1, len(ranked.rows))
+            self._note_share(question, len(best) / max(1, len(ranked.rows)))
             if len(best) >= question.limit or ranked.complete:
                 return _first(best, question.limit)
             seen = ranked.rows
@@ -211,11 +211,15 @@ class MappedIndex:
 
     def _first_look(self, question: VectorQuestion) -> int:
         """How many rows to look at first: what it took when the predicate was last asked for, if it was."""
-        if len(self._shares) > _MOST_SHARES:
-            self._shares.clear()
-        share = self._shares.get(without_expiry(question.where), 1.0)
+        share = self._shares.get(without_expiry(question.where), 1.0) if self._shares else 1.0
         expected = round(_MORE * question.limit / share) if 0 < share < 1 / _MORE else 0
         return max(question.limit + _SPARE, min(expected, _MOST_CHECKED))
+
+    def _note_share(self, question: VectorQuestion, share: float) -> None:
+        if share < 1 / _MORE or self._shares:
+            if len(self._shares) >= _MOST_SHARES:
+                self._shares.clear()
+            self._shares[without_expiry(question.where)] = share
 
     def _among_few(
         self, tx: Transaction, question: VectorQuestion, ready: Ready, wanted: Floats, positions: Sequence[int]

@@ -29,7 +29,7 @@ _MEMORIES, _LESSONS = 200, 50
 _LARGE, _OF_MANY, _OF_MANY_PER_RESULT = 10_000, 80, 4
 # Of memories behind a filter fewer are proposed: to find as many, ten or a hundred times as many must be looked at.
 _NARROWED, _NARROWED_PER_RESULT = 60, 4
-_FEWEST_READ, _READ_PER_RESULT = 30, 3
+_FEWEST_READ, _FEWEST_READ_OF_MANY, _READ_PER_RESULT = 30, 20, 3
 
 
 class Candidate:
@@ -114,9 +114,9 @@ class Pool:
         return sorted(by_id, key=attrgetter("total"), reverse=True)
 
 
-def most_read(top_k: int) -> int:
+def most_read(top_k: int, pool: Pool) -> int:
     """How many of the best candidates are read as records."""
-    return max(_FEWEST_READ, _READ_PER_RESULT * top_k)
+    return max(_FEWEST_READ_OF_MANY if pool.among_many else _FEWEST_READ, _READ_PER_RESULT * top_k)
 
 
 def by_target(candidates: Iterable[Candidate]) -> dict[Target, list[str]]:

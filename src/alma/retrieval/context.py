@@ -90,7 +90,7 @@ def add_context(storage: StorageBackend, pool: Pool, request: Asked) -> None:
     answered = _ANSWERED.search(request.query) is not None
     if not answered:
         _prefer_concise(memories, known)
-    _add_conversations(storage, pool, known, _LONG if answered else _REMARK, most_read(request.top_k))
+    _add_conversations(storage, pool, known, _LONG if answered else _REMARK, most_read(request.top_k, pool))
     _add_titles(memories, known, request.query)
     _add_time(storage, memories, known, window)
     _add_links(storage, pool, request.query)
@@ -165,7 +165,8 @@ def _add_conversations(
     }
     reached = nlargest(wanted, (total + certain.get(key, 0.0) for key, total in base.items()))
     least = reached[-1] - faintest if len(reached) == wanted else 0.0
-    alone, read = _split(conversations, least)
+    # Links may yet speak for a neighbour; among very many memories they hardly ever lift one to the best.
+    alone, read = _split(conversations, least if pool.among_many else least - LINKED)
     for session in alone:
         # What was said around it need not be known: none of that would be among the best.
         [candidate] = conversations[session]
@@ -179,7 +180,7 @@ def _add_conversations(
 
 def _share(length: int, remark: int) -> float:
     """A short remark is understood from what was said around it, a long one by itself."""
-    return min(1.0, (remark / max(1, length)) ** 2)
+    return 1.0 if length <= remark else (remark / length) ** 2
 
 
 def _most(usual: int, pool: Pool) -> int:

@@ -122,7 +122,9 @@ def rank(
     asked = frozenset(query_terms(request.query))
     candidates = {cls: _similar(pool.of(cls), request, ranking) for cls in request.kinds}
     questions = {cls: _question(storage, cls, best, vector, asked) for cls, best in candidates.items()}
-    found = {cls: _read(storage, best, questions[cls], request, ranking) for cls, best in candidates.items()}
+    most = most_read(request.top_k, pool)
+    found = {cls: _read(storage, best[:most], questions[cls], ranking) for cls, best in candidates.items()}
+    _note_behind(candidates.values(), most, ranking)
     with_vectors = vector is not None
     read = [each for items in found.values() for each in items]
     records = max((question.records for question in questions.values()), default=0)
@@ -168,14 +170,15 @@ def _question(
     return Question(vector, asked, weights, records)
 
 
-def _read(
-    storage: StorageBackend, candidates: Sequence[Candidate], question: Question, request: Asked, ranking: Ranking
-) -> list[Fitting]:
-    """The best candidates as storage has them now; what it no longer shows is gone."""
-    most = most_read(request.top_k)
+def _note_behind(candidates: Iterable[Sequence[Candidate]], most: int, ranking: Ranking) -> None:
+    """What is not read stays behind all that is."""
     behind = Dropped("rank", f"{most:,} others resemble the task more")
-    ranking.dropped = {**dict.fromkeys([each.id for each in candidates[most:]], behind), **ranking.dropped}
-    best = candidates[:most]
+    unread = dict.fromkeys((each.id for found in candidates for each in found[most:]), behind)
+    ranking.dropped = {**unread, **ranking.dropped}
+
+
+def _read(storage: StorageBackend, best: Sequence[Candidate], question: Question, ranking: Ranking) -> list[Fitting]:
+    """The best candidates as storage has them now; what it no longer shows is gone."""
     records: dict[str, Record] = {}
     for target, ids in by_target(best).items():
         # Indexes propose, storage disposes: scope and expiry are checked again on the records themselves.

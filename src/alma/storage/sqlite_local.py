@@ -95,14 +95,17 @@ class SQLiteStorage(StorageBackend):
         queue = self._writer if write else _NOBODY
         with self._connections.lent() as connection, queue, translated(self.path):
             connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
+            transaction = self._transaction_on(connection, by, write=write)
             try:
-                yield self._transaction_on(connection, by, write=write)
+                yield transaction
                 connection.execute("COMMIT")
             except BaseException:
                 # A full disk makes SQLite roll back by itself; there is nothing left to end then.
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
                 raise
+            finally:
+                transaction.let_go()
         if write:
             self._checkpoints.start_if_due()
 
@@ -158,6 +161,11 @@ class SQLiteTransaction(SQLiteFeed):
         # What was prepared for questions about the same records, for as long as nothing changes.
         self._searches: dict[tuple[str, int], WordSearch] = {}
         self._foreseen: dict[str, Foreseen] = {}
+
+    def let_go(self) -> None:
+        """Forget what was prepared: it leads back here, and would wait for the garbage collector, which takes long."""
+        self._searches.clear()
+        self._foreseen.clear()
 
     def _translating(self) -> AbstractContextManager[None]:
         return translated(self._path)

@@ -80,7 +80,7 @@ class SQLiteFeed(SqlTransaction):
         self, spec: RecordSpec, where: Predicate, model: str | None = None, make_up_to: int = 0
     ) -> Listing | None:
         """The few records that fulfil a predicate, if that is known or may be found out."""
-        if self.writable or not can_be_listed(spec, where):
+        if not (make_up_to or self.dialect.listings) or self.writable or not can_be_listed(spec, where):
             return None
         wanted = model or self.embedding_model
         key = (spec.kind, wanted, without_expiry(where))

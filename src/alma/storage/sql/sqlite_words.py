@@ -194,11 +194,18 @@ class WordSearch:
         weights = {word: idf(self._records, everywhere[word]) for word in selection.left_out}
         more = self._rare_here(weights, everywhere)
         # Whoever does not need them all has the best already, and looking for the others takes the longest.
+        newest: dict[int, str] = {}
         if len(found) + len(more) < (limit if exact else min(limit, _ENOUGH)):
-            more.update(self._newest_with(selection.left_out, everywhere, max(limit, _RESCORED)))
+            few = None if exact else self._tx.listing(self._spec, self._where)
+            if few is None:
+                more.update(self._newest_with(selection.left_out, everywhere, max(limit, _RESCORED)))
+            else:
+                newest = self._keys_inside(few.seqs[-max(limit, _RESCORED) :].tolist())
         known = {seq for seq, *_ in found}
-        others = [(seq, key, _FAINT) for seq, key in more.items() if seq not in known]
+        others = [(seq, key, _FAINT) for seq, key in (newest | more).items() if seq not in known]
         added = self._added([seq for seq, *_ in (*found[:_RESCORED], *others)], weights)
+        # Of the newest that a filter leaves it was not known whether they have any of the words.
+        others = [each for each in others if each[0] in more or added.get(each[0])]
         ranked = [(key, score + added.get(seq, 0.0)) for seq, key, score in (*found, *others)]
         return sorted(ranked, key=lambda pair: (-pair[1], pair[0]))[:limit]
 
@@ -279,7 +286,7 @@ class WordSearch:
         few = self._tx.listing(self._spec, self._where)
         if few is not None:
             roughly = roughly.among(few.seqs)
-        start = most = self._read_for(limit)
+        start = most = self._read_for(limit, min(_SPARE, limit // 2))
         best = self._read_inside(roughly.part(0, start)[0])
         exact = roughly.exact([row[0] for row in best], [row[2] for row in best], self._mean_length)
         scored = sorted([(-score, row[1], row[0]) for score, row in zip(exact, best, strict=True)])
@@ -292,10 +299,10 @@ class WordSearch:
             start, most = start + most, 2 * most
         return found[:limit]
 
-    def _read_for(self, limit: int) -> int:
+    def _read_for(self, limit: int, spare: int = _SPARE) -> int:
         """Of a large scope's matches its share of all records is expected to lie inside, and somewhat more are read."""
         share = 1.0 if self._narrowed else min(1.0, self.inside / self._records)
-        return round((limit + _SPARE) / max(share, _LEAST_SHARE))
+        return round((limit + spare) / max(share, _LEAST_SHARE))
 
     def _read_inside(self, seqs: Sequence[int]) -> list[Any]:
         """Those of these records that lie inside: where each stands, its key, FTS5's note of its length, and more."""

@@ -17,6 +17,7 @@ from alma.model.record import Record
 from alma.model.scope import Scope
 from alma.storage.base import Capability, StorageBackend, Transaction, VectorQuestion
 from alma.storage.nearest import cosines
+from alma.storage.ranking import without_expiry
 from alma.vectors.base import Nearest
 from alma.vectors.mapped.files import IndexFiles
 from alma.vectors.mapped.ranking import Ranked, Ranking
@@ -36,6 +37,7 @@ _LOOKS, _MORE = 4, 1.3
 _MOST_CHECKED, _MOST_LISTED = 8_000, 20_000
 # What it takes the store to check a row that we name, where passing over one in its own search takes 1.
 _CHECKING = 10
+_MOST_SHARES = 256
 # Far more than single precision loses, far less than lies between two texts.
 _DISAGREEMENT = 1e-3
 
@@ -77,6 +79,8 @@ class MappedIndex:
         self._progress = progress
         self._lock = threading.RLock()
         self._closed = False
+        # How often rows near a question fulfilled a predicate, as of the last time: it only says where to begin.
+        self._shares: dict[Predicate, float] = {}
         self._upkeep = self._opened(storage.embedding_dim)
 
     def search(
@@ -186,13 +190,14 @@ class MappedIndex:
             return self._among_few(tx, question, ready, wanted, known)
         best: dict[str, float] = {}
         seen = np.empty(0, np.int64)
-        rows = question.limit + _SPARE
+        rows = self._first_look(question)
         for _ in range(_LOOKS):
             ranked = ranking.best(rows)
             new = ~np.isin(ranked.rows, seen)
             fresh = Ranked(ranked.rows[new], ranked.cosines[new], ranked.complete)
             if not self._confirm(tx, question, ready, fresh, best):
                 return _from_store(tx, question)
+            self._note_share(question, len(best) / max(1, len(ranked.rows)))
             if len(best) >= question.limit or ranked.complete:
                 return _first(best, question.limit)
             seen = ranked.rows
@@ -203,6 +208,18 @@ class MappedIndex:
         if positions is None:
             return _from_store(tx, question)
         return self._among_few(tx, question, ready, wanted, positions)
+
+    def _first_look(self, question: VectorQuestion) -> int:
+        """How many rows to look at first: what it took when the predicate was last asked for, if it was."""
+        share = self._shares.get(without_expiry(question.where), 1.0) if self._shares else 1.0
+        expected = round(_MORE * question.limit / share) if 0 < share < 1 / _MORE else 0
+        return max(question.limit + _SPARE, min(expected, _MOST_CHECKED))
+
+    def _note_share(self, question: VectorQuestion, share: float) -> None:
+        if share < 1 / _MORE or self._shares:
+            if len(self._shares) >= _MOST_SHARES:
+                self._shares.clear()
+            self._shares[without_expiry(question.where)] = share
 
     def _among_few(
         self, tx: Transaction, question: VectorQuestion, ready: Ready, wanted: Floats, positions: Sequence[int]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 
 from alma.model.text import STOP_WORDS, terms
 
@@ -59,6 +60,7 @@ def same_strategy(one: str, other: str, cosine: float | None = None) -> bool:
     return cosine is not None and cosine >= _SAME_MEANING and alike
 
 
+@lru_cache(maxsize=4096)
 def contradicts(one: str, other: str, cosine: float | None = None) -> bool:
     """Whether one says to do what the other says not to do."""
     if not _opposed(one, other):

@@ -257,15 +257,16 @@ class ALMA(Closing):
                 metadata=metadata,
             )
         )
-        _log.debug(
-            "an outcome was learned",
-            extra={
-                "agent": learned.outcome.agent,
-                "outcome_id": learned.outcome.id,
-                "heuristic_id": learned.heuristic and learned.heuristic.id,
-                "anti_pattern_id": learned.anti_pattern and learned.anti_pattern.id,
-            },
-        )
+        if _log.isEnabledFor(logging.DEBUG):
+            _log.debug(
+                "an outcome was learned",
+                extra={
+                    "agent": learned.outcome.agent,
+                    "outcome_id": learned.outcome.id,
+                    "heuristic_id": learned.heuristic and learned.heuristic.id,
+                    "anti_pattern_id": learned.anti_pattern and learned.anti_pattern.id,
+                },
+            )
         return learned
 
     def add_user_preference(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -152,21 +152,6 @@ def test_what_is_made_of_an_outcome_is_in_the_book_at_once(tmp_path: Path) -> No
         vector = unit(Vector(near(1, 0)))
         assert rule.id in {entry.id for _, entry in books.rules_near(SHOP, vector, 0.5, 8)}
         assert alma.storage.find(AntiPattern, SHOP)
-
-
-def test_a_rule_that_was_deleted_is_learned_again(tmp_path: Path) -> None:
-    with opened(tmp_path / "alma.db") as alma:
-        fill_book(alma)
-        for n in range(3):
-            learn(alma, n, 1, "restart the queue", True)
-        (rule,) = [each for each in alma.storage.find(Heuristic, SHOP) if each.strategy == "restart the queue"]
-        for within in (nullcontext, alma.storage.transaction):
-            alma.storage.delete(Heuristic, [rule.id], SHOP)
-            with within():
-                assert learn(alma, 3, 1, "restart the queue", True) == rule.id
-            assert alma.storage.require(Heuristic, rule.id, SHOP).strategy == "restart the queue"
-        changes = [each.change_type for each in alma.storage.history(Heuristic, rule.id, SHOP)]
-        assert changes == ["created", "deleted", "restored", "deleted", "restored"]
 
 
 def test_a_warning_says_what_did_better_on_similar_tasks(tmp_path: Path) -> None:

@@ -55,6 +55,19 @@ class TestHeuristics:
         assert (made.occurrence_count, made.success_count) == (10, 10)
         assert made.confidence == pytest.approx(11 / 12, abs=1e-3)
 
+    def test_a_rule_that_was_deleted_comes_back_with_its_history(self, alma: ALMA) -> None:
+        made = learn(alma, times=3).heuristic
+        for joined in (False, True):
+            alma.storage.delete(Heuristic, [made.id], SHOP)
+            if joined:
+                with alma.storage.transaction():
+                    learn(alma)
+            else:
+                learn(alma)
+            assert [each.id for each in heuristics(alma)] == [made.id]
+        changes = [str(each.change_type) for each in alma.storage.history(Heuristic, made.id, SHOP)]
+        assert changes == ["created", "deleted", "restored", "deleted", "restored"]
+
     def test_paraphrases_count_together(self, alma: ALMA) -> None:
         for strategy in (
             "retry with exponential backoff",

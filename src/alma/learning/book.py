@@ -7,6 +7,7 @@ it learns what other processes wrote, before it is asked.
 
 from __future__ import annotations
 
+import math
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
@@ -86,9 +87,9 @@ class Shelf:
         for start in range(0, count, _MULTIPLIED_AT_ONCE):
             stop = min(start + _MULTIPLIED_AT_ONCE, count)
             np.dot(self._vectors[start:stop], vector, out=cosines[start:stop])
-        rows = np.flatnonzero(cosines >= least)
+        rows = (cosines >= least).nonzero()[0]
         if len(rows) > most:
-            rows = rows[np.argpartition(-cosines[rows], most)[:most]]
+            rows = rows[(-cosines[rows]).argpartition(most)[:most]]
         found = sorted(zip((-cosines[rows]).tolist(), rows.tolist(), strict=True))
         return [(-cosine, self._entries[row]) for cosine, row in found]
 
@@ -101,7 +102,7 @@ class Shelf:
         elif len(self._entries) < self._most:
             row = self._new_row(entry, len(vector))
         else:
-            row = int(np.argmin(self._met))
+            row = int(self._met.argmin())
             del self._rows[self._entries[row].id]
             self._entries[row] = entry
         self._rows[entry.id] = row
@@ -308,7 +309,7 @@ def unit(vector: Vector) -> Floats:
 def _unit(data: bytes) -> Floats:
     # Double precision: the squares of large single-precision numbers would overflow.
     raw = np.frombuffer(data, "<f4").astype(np.float64)
-    length = float(np.sqrt(raw @ raw))
+    length = math.sqrt(raw.dot(raw))
     made = (raw / length if length else raw).astype(np.float32)
     made.flags.writeable = False
     return made

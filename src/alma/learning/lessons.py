@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from typing import NamedTuple
@@ -50,7 +50,7 @@ class Seen(NamedTuple):
     timestamp: datetime | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Neighbourhood:
     """What is known around a new outcome: its lesson, and what happened on similar tasks.
 
@@ -129,12 +129,10 @@ class LessonFinder:
                 return None
             around = Neighbourhood(self._booked_rule(tx, scope, outcome, vector) or new_lesson_id(outcome))
         others = [entry for _, entry in near if entry.lesson_id != around.lesson_id]
-        return replace(
-            around,
-            failed=frozenset(entry.lesson_id for entry in others if entry.failed),
-            succeeded=[entry.lesson_id for entry in others if entry.succeeded] if complete else None,
-            position=self._books.position,
-        )
+        around.failed = frozenset(entry.lesson_id for entry in others if entry.failed)
+        around.succeeded = [entry.lesson_id for entry in others if entry.succeeded] if complete else None
+        around.position = self._books.position
+        return around
 
     def _booked_lesson(
         self, tx: Transaction, scope: Scope, strategy: str, near: Sequence[tuple[float, Entry]]

@@ -134,9 +134,10 @@ class LearningProtocol:
         outcome, notes = self._outcome(execution, success)
         by = Attribution(agent=execution.agent, reason="learned from an outcome")
         step = _Step(self.extractor, self._lessons, scope, outcome, has_own_vectors=execution.embedding is not None)
-        step.is_joining = self.storage.is_writing
         if self._lessons.must_search(outcome):
             step.searched = self._lessons.searched(outcome)
+        if self.storage.is_writing:
+            step.embed_at_once = self._vector_of
         while True:
             try:
                 learned = self.storage.write(step.commit, by)
@@ -252,7 +253,8 @@ class _Step:
         self.rules: Sequence[Heuristic] | None = None
         self.around: Neighbourhood
         self.made: list[Heuristic | AntiPattern] = []
-        self.is_joining = False
+        # Set where the transaction is somebody else's: what was written in it cannot be undone to try again.
+        self.embed_at_once: Callable[[str], Vector | None] | None = None
         self.written: int | None = None
 
     def commit(self, tx: Transaction) -> Learned:
@@ -317,7 +319,9 @@ class _Step:
         """Whether a rule that says the opposite is known better than this one."""
         rules = self._lessons.opposed(tx, self._outcome, made.strategy) if self.rules is None else self.rules
         if rules is None:
-            raise _NeedsRules
+            if self.embed_at_once is None:
+                raise _NeedsRules
+            rules = self._lessons.rules_near(self._outcome)
         for known in rules:
             if not contradicts(made.strategy, known.strategy):
                 continue
@@ -400,7 +404,7 @@ class _Step:
 
         A transaction that somebody else began is not, so there it is looked for as well.
         """
-        store = tx.insert if self.is_joining else tx.add
+        store = tx.add if self.embed_at_once is None else tx.insert
         store(made)
         self.made.append(made)
 
@@ -410,7 +414,9 @@ class _Step:
             return _embedded(made, self._vector_of(tx, most_general(outcomes).id))
         text = made.embedded_text()
         if text not in self.vectors:
-            raise _NeedsVector(text)
+            if self.embed_at_once is None:
+                raise _NeedsVector(text)
+            self.vectors[text] = self.embed_at_once(text)
         return _embedded(made, self.vectors[text])
 
     def _vector_of(self, tx: Transaction, outcome_id: str) -> Sequence[float] | None:

@@ -70,6 +70,7 @@ def _nearest_spelling(one: _Reading, other: _Reading) -> Sides:
     return min(spellings, key=lambda pair: len(pair[0] ^ pair[1]))
 
 
+@lru_cache(maxsize=4096)
 def contradicts(one: str, other: str, cosine: float | None = None) -> bool:
     """Whether one says to do what the other says not to do."""
     ours, yours = _read(one), _read(other)

@@ -228,6 +228,12 @@ class FileTransaction(Transaction):
                 raise ConflictError(f"{spec.kind} {stored.key!r} exists already")
             table[stored.key] = _bare(stored)
 
+    def _insert_first_versions(self, kind: str, keys: Sequence[str], moment: datetime) -> None:
+        # Like the index of a database, which has a first version of each record once.
+        for key in self._last_versions(kind, keys):
+            raise ConflictError(f"{kind} {key!r} has a history already")
+        super()._insert_first_versions(kind, keys, moment)
+
     def _replace(self, spec: RecordSpec, records: Sequence[Record], previous: Sequence[Record]) -> None:
         table = self.mutable(spec.table)
         for record in records:

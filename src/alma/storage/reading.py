@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from functools import lru_cache
 from typing import Any, TypeVar, cast
 
 from alma.errors import ModelMismatchError, NotFoundError, ScopeViolationError, UnsupportedOperation, ValidationError
@@ -117,11 +118,7 @@ class Reading(VectorFeed, Primitives):
         spec = spec_of(cls)
         if isinstance(names, str) or not isinstance(names, Sequence) or not names:
             raise ValidationError("query", "names", names, "must be a list of at least one field")
-        for name in names:
-            if name == TEXT_LENGTH:
-                _searchable(spec)
-            elif spec.field(name).name not in spec.stored_names:
-                raise ValidationError(spec.kind, name, name, "stands beside the record and cannot be read alone")
+        _require_readable(spec, tuple(names))
         ordered = q.parsed_order(spec, order)
         return self._values(Query(spec, self._inside(spec, scope, where), ordered, _checked_limit(limit)), names)
 
@@ -329,6 +326,15 @@ def _within(spec: RecordSpec, scope: Scope) -> Predicate:
     if not isinstance(scope, Scope):
         raise ScopeViolationError(spec.kind, None, scope, "needs a Scope; Scope.everywhere() sees all")
     return scope.predicate(spec)
+
+
+@lru_cache(maxsize=256)
+def _require_readable(spec: RecordSpec, names: tuple[str, ...]) -> None:
+    for name in names:
+        if name == TEXT_LENGTH:
+            _searchable(spec)
+        elif spec.field(name).name not in spec.stored_names:
+            raise ValidationError(spec.kind, name, name, "stands beside the record and cannot be read alone")
 
 
 def _checked_limit(limit: int | None) -> int | None:

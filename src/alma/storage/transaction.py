@@ -114,7 +114,7 @@ class Transaction(Reading):
             self._check_references(spec, batch)
             with self._writing():
                 self._insert(spec, batch)
-                self._follow_up(spec, batch, (), "create")
+                self._follow_up(spec, batch, (), "create", clock.now())
         rows = [version.replace(id=None) for version in versions]
         if rows:
             with self._writing():
@@ -387,15 +387,18 @@ class Transaction(Reading):
             if changed:
                 self._replace(spec, changed, [previous[record.key] for record in changed])
             self._write_vectors(spec, records, vectors, previous)
+            moment = clock.now()
             if spec.versioned:
-                self._write_history(spec, records, previous, last)
-            self._follow_up(spec, new, changed, action)
+                self._write_history(spec, records, previous, last, moment)
+            self._follow_up(spec, new, changed, action, moment)
 
-    def _follow_up(self, spec: RecordSpec, new: Sequence[Record], changed: Sequence[Record], action: str) -> None:
+    def _follow_up(
+        self, spec: RecordSpec, new: Sequence[Record], changed: Sequence[Record], action: str, moment: datetime
+    ) -> None:
         """What follows from every write: audit, and marks for the indexes."""
         if spec.audited:
-            self._write_audit(spec, action, new)
-            self._write_audit(spec, "update", changed)
+            self._write_audit(spec, action, new, moment)
+            self._write_audit(spec, "update", changed, moment)
         self._mark(spec, [*map(spec.key_of, new), *map(spec.key_of, changed)])
 
     def _delete_records(self, spec: RecordSpec, records: Sequence[Record], action: str = "delete") -> None:
@@ -409,7 +412,7 @@ class Transaction(Reading):
             if spec.versioned:
                 self._write_history_of_deleted(spec, records)
             if spec.audited:
-                self._write_audit(spec, action, records)
+                self._write_audit(spec, action, records, clock.now())
             self._mark(spec, keys)
 
     def _release(self, spec: RecordSpec, field: str, on_delete: OnDelete, keys: Sequence[str]) -> None:
@@ -521,8 +524,8 @@ class Transaction(Reading):
         records: Sequence[Record],
         previous: Mapping[str, Record],
         last: Mapping[str, MemoryVersion] | None,
+        moment: datetime,
     ) -> None:
-        moment = clock.now()
         keys = list(map(spec.key_of, records))
         if (
             last is None
@@ -564,9 +567,9 @@ class Transaction(Reading):
             filled = [versions.with_content(version, record) for version, record in ceased]
             self._replace(MemoryVersion.spec, filled, [version for version, _ in ceased])
 
-    def _write_audit(self, spec: RecordSpec, action: str, records: Sequence[Record]) -> None:
+    def _write_audit(self, spec: RecordSpec, action: str, records: Sequence[Record], moment: datetime) -> None:
         if records:
-            self._append_events(audit_events(spec, action, records, self.by, clock.now()))
+            self._append_events(audit_events(spec, action, records, self.by, moment))
             if self.acts is not None:
                 self.acts.append((action, spec, records))
 

@@ -11,8 +11,9 @@ from typing import Any
 
 from alma.model.fields import FieldType
 from alma.model.memory import MemoryVersion
-from alma.model.query import Predicate
+from alma.model.query import And, Compare, Predicate
 from alma.model.record import FieldSpec, Record, RecordSpec
+from alma.model.scope import Scope
 from alma.model.vector import Vector
 from alma.storage.document import timestamp_of, timestamp_text
 from alma.storage.primitives import TEXT_LENGTH, Query
@@ -136,6 +137,8 @@ class KindStatements:
         self._encoders = tuple((i, encode, empty) for i, encode, empty in encoders if encode is not None)
         self._decoders = tuple((field.name, dialect.decoder(field)) for field in self._read_fields())
         self._written: dict[Shape | None, str] = {}
+        self._decoders_of: dict[tuple[str, ...], Sequence[tuple[int, Encoder]]] = {}
+        self._by_key: dict[tuple[Scope, str], tuple[str, Mapping[str, Any], str]] = {}
 
     def _read_fields(self) -> list[FieldSpec]:
         apart = (self.spec.tags_field, self.spec.vector_field)
@@ -204,6 +207,25 @@ class KindStatements:
         values = self._values_for(model)
         return self._remembered(shape, self._select(query, values)), values.values
 
+    def select_one(self, scope: Scope, model: str) -> tuple[str, Mapping[str, Any], str]:
+        """The SQL that reads one record inside a scope, to be changed: its parameters but the key, and that one's name.
+
+        Of all questions it is asked most often, so that not even the shape of it is looked at again.
+        """
+        known = self._by_key.get((scope, model))
+        if known is None:
+            # A value that none of the others can be, so that its name is found.
+            asked = object()
+            where = And(scope.predicate(self.spec), Compare(self.spec.key, "eq", asked))
+            values = self._values_for(model)
+            sql = self._select(Query(self.spec, where, for_update=True), values)
+            name = next(name for name, value in values.values.items() if value is asked)
+            del values.values[name]
+            if len(self._by_key) >= _MOST_SHAPES:
+                self._by_key.clear()
+            known = self._by_key[scope, model] = (sql, values.values, name)
+        return known
+
     def select_unchanged(self, query: Query, model: str, moment: Any) -> tuple[str, Mapping[str, Any]]:
         """The SQL and parameters of a query for the records whose newest version was recorded by then."""
         values = self._values_for(model)
@@ -234,6 +256,15 @@ class KindStatements:
         condition = self.clauses.condition(query.where, values)
         sql = f'SELECT {self.columns_of(names)} FROM "{self.table}" WHERE {condition}{self._ordered(query, values)}'
         return self._remembered(shape, sql), values.values
+
+    def decoders(self, names: tuple[str, ...]) -> Sequence[tuple[int, Encoder]]:
+        """Where in a row of these columns there is something to decode, and how."""
+        known = self._decoders_of.get(names)
+        if known is None:
+            decode = dict(self._decoders)
+            found = ((i, decode.get(name)) for i, name in enumerate(names))
+            known = self._decoders_of[names] = [(i, each) for i, each in found if each is not None]
+        return known
 
     def _shape(self, query: Query, values: Values, names: tuple[str, ...] = ()) -> Shape | None:
         """What queries have in common that are written the same; their values are put on the way."""

@@ -17,7 +17,7 @@ from alma.model.scope import Scope
 from alma.model.vector import Vector
 from alma.storage.chain import ChainHead, ChainTable
 from alma.storage.outbox import Mark, MarkTable
-from alma.storage.primitives import TEXT_LENGTH, Query, Reads, RecordVector
+from alma.storage.primitives import Query, Reads, RecordVector
 from alma.storage.sql.clauses import Encoder
 from alma.storage.sql.names import Names
 from alma.storage.sql.statements import Dialect, as_vector
@@ -87,6 +87,15 @@ class SqlTransaction(Transaction):
             return {}
         return super()._locked(spec, keys, scope)
 
+    def _held(self, spec: RecordSpec, keys: Sequence[str], scope: Scope) -> dict[str, Record]:
+        if len(keys) != 1:
+            return super()._held(spec, keys, scope)
+        self._require_writable()
+        statements = self.dialect.kind(spec)
+        sql, values, name = statements.select_one(scope, self.embedding_model)
+        found = self.rows(sql, {**values, name: keys[0]})
+        return {keys[0]: statements.record(found[0])} if found else {}
+
     def _all_newer(self, table: str, column: str, keys: Collection[str]) -> bool:
         """Whether all of these ids sort behind every stored one, as ids made by the clock do: then none exists yet."""
         if len(keys) < self.worth_a_look:
@@ -105,8 +114,7 @@ class SqlTransaction(Transaction):
 
     def _decoded(self, spec: RecordSpec, names: Sequence[str], rows: list[Any]) -> list[tuple[Any, ...]]:
         """Rows of these columns as the values they stand for."""
-        fields = ((i, spec.field(name)) for i, name in enumerate(names) if name != TEXT_LENGTH)
-        decoders = [(i, decode) for i, field in fields if (decode := self.dialect.decoder(field)) is not None]
+        decoders = self.dialect.kind(spec).decoders(tuple(names))
         return [_decoded(row, decoders) for row in rows] if decoders else rows
 
     def _count(self, spec: RecordSpec, where: Predicate) -> int:

@@ -64,6 +64,14 @@ class ChangingContract:
         assert storage.get(Heuristic, heuristic.id, SHOP) == heuristic
         assert len(storage.history(Heuristic, heuristic.id, SHOP)) == 1
 
+    def test_what_is_added_after_it_was_deleted_goes_on_with_its_history(self, storage: StorageBackend) -> None:
+        heuristic = make.a_heuristic()
+        for _ in range(2):
+            storage.write(lambda tx: tx.add(heuristic))
+            storage.delete(Heuristic, [heuristic.id], SHOP)
+        changes = [str(each.change_type) for each in storage.history(Heuristic, heuristic.id, SHOP)]
+        assert changes == ["created", "deleted", "restored", "deleted"]
+
     def test_what_is_made_of_a_record_that_is_held_replaces_it(self, storage: StorageBackend) -> None:
         heuristic = make.a_heuristic()
         storage.save(heuristic)

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from alma import clock
-from alma.errors import ALMAError, StorageError, ValidationError
+from alma.errors import ALMAError, ConflictError, StorageError, ValidationError
 from alma.memory.chain_check import ChainCheck, Verification
 from alma.memory.sanitize import Mask, mask_secrets, sanitized, short
 from alma.model.fields import LONGEST_NAME, JsonObject
@@ -126,7 +126,9 @@ class AuditTrail:
         try:
             yield
         except ALMAError as exc:
-            if not exc.audited and not self._storage.is_writing:
+            # A store that fails could not write that down either, and would only let the caller wait again.
+            down = isinstance(exc, StorageError) and not isinstance(exc, ConflictError)
+            if not down and not exc.audited and not self._storage.is_writing:
                 exc.audited = self._recorded(action, resource_type, exc, by, resource_id, request)
             raise
 

@@ -99,6 +99,7 @@ class Parts:
     learning: LearningProtocol
     scopes: Mapping[str, MemoryScope]
     project_id: str
+    log_reads: bool = False
 
 
 def parts_of_file(path: str | Path) -> Parts:
@@ -177,7 +178,7 @@ def _opened(settings: Settings, place: str | None = None) -> Parts:
     except BaseException:
         storage.close()
         raise
-    return Parts(storage, engine, protocol, settings.scopes(), settings.project_id)
+    return Parts(storage, engine, protocol, settings.scopes(), settings.project_id, log_reads=settings.audit.log_reads)
 
 
 def _embedder_of(settings: Settings) -> EmbeddingProvider:

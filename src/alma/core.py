@@ -7,6 +7,7 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from functools import cached_property
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -68,6 +69,8 @@ class ALMA(Closing):
         learning_protocol: LearningProtocol,
         scopes: Mapping[str, MemoryScope] | None = None,
         project_id: str = DEFAULT_PROJECT,
+        *,
+        log_reads: bool = False,
     ) -> None:
         self.storage = storage
         self.retrieval = retrieval_engine
@@ -80,12 +83,13 @@ class ALMA(Closing):
         self.forgetting = ForgettingEngine(storage, archive=self.archive)
         self.learning.clean = self.door.clean
         get_emitter().watch(storage)
+        self._log_reads = log_reads
         self._lent = False
 
     @cached_property
     def journal(self) -> Journal:
         """The general memories of this store: notes, decisions, conversations, and whatever else is remembered."""
-        return Journal(self.storage, self.door, self.retrieval)
+        return Journal(self.storage, self.door, self.retrieval, audit=self.audit)
 
     @cached_property
     def sessions(self) -> Sessions:
@@ -140,7 +144,7 @@ class ALMA(Closing):
     @cached_property
     def audit(self) -> AuditTrail:
         """Who did what, in chains that show whether a row was changed."""
-        return AuditTrail(self.storage)
+        return AuditTrail(self.storage, log_reads=self._log_reads)
 
     @property
     def embedder(self) -> EmbeddingProvider:
@@ -168,7 +172,14 @@ class ALMA(Closing):
 
     @classmethod
     def _of(cls, parts: Parts) -> Self:
-        return cls(parts.storage, parts.retrieval, parts.learning, parts.scopes, parts.project_id)
+        return cls(
+            parts.storage,
+            parts.retrieval,
+            parts.learning,
+            parts.scopes,
+            parts.project_id,
+            log_reads=parts.log_reads,
+        )
 
     def for_project(self, project_id: str) -> ALMA:
         """The memory of another project in the same store; it is open for as long as this one is."""
@@ -204,11 +215,20 @@ class ALMA(Closing):
         scope = self.learning.validator.readable_scope(agent)
         found = self.retrieval.retrieve(task, agent, self.project_id, user_id, top_k, scope, **options)
         self.door.served(found, agent, self.scope(agent))
+        if self._log_reads:
+            self._log_read(found, Attribution(user_id=user_id, agent=agent))
         _log.debug(
             "memories were retrieved",
             extra={"agent": agent, "found": found.total_items, "milliseconds": found.retrieval_time_ms},
         )
         return found
+
+    def _log_read(self, found: MemorySlice, by: Attribution) -> None:
+        for kind, records in groupby(
+            sorted(found, key=lambda record: record.spec.kind), lambda record: record.spec.kind
+        ):
+            ids = [str(record.key) for record in records]
+            self.audit.record_read(kind, ids, by, action="search", request={"task": found.query})
 
     def recommend(self, task: str, agent: str, among: Sequence[str] | None = None) -> Recommendation:
         """Which strategy to use for a task: one of those asked about, or of all that are known, with the evidence.
@@ -337,6 +357,10 @@ class ALMA(Closing):
         if checked in self.scopes:
             return checked
         return next((known for known in self.scopes if known.casefold() == checked.casefold()), checked)
+
+
+def _kind_of(record: Record) -> str:
+    return record.spec.kind
 
 
 def _days(name: str, days: float) -> timedelta:

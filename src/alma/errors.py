@@ -21,7 +21,9 @@ _LONGEST_SHOWN_VALUE = 80
 
 
 class ALMAError(Exception):
-    """The root of every error that ALMA raises on purpose."""
+    """The root of every error that ALMA raises on purpose; `audited` says that the audit log tells of it already."""
+
+    audited = False
 
 
 class ConfigurationError(ALMAError):

@@ -35,6 +35,7 @@ def cosine(one: str, other: str) -> float:
         ("never use sleep() in tests", "don't use sleep() in tests"),
         ("exponential back-off", "Use exponential backoff"),
         ("summarise the thread", "Summarize the thread"),
+        ("Write the summary last", "wrote the summary last"),
     ],
 )
 def test_paraphrases_are_the_same(one: str, other: str) -> None:

@@ -25,6 +25,7 @@ from alma.model.scope import Scope
 from alma.model.served import ServedText
 from alma.model.slice import MemorySlice
 from alma.retrieval.engine import RetrievalEngine
+from alma.retrieval.writing import MemoryWriter
 from alma.storage.base import StorageBackend
 from alma.storage.sqlite_local import SQLiteStorage
 from alma.testing.builders import (
@@ -124,6 +125,14 @@ def test_no_secret_reaches_the_store_in_any_field(tmp_path: Path, embedder: Embe
         content = path.read_bytes().lower()
         assert KEY.lower().encode() not in content
         assert b"hunter2hunter2" not in content
+
+
+def test_what_is_written_past_the_door_has_no_secret_either(store: StorageBackend, embedder: EmbeddingProvider) -> None:
+    memory = a_memory(content=f"log in with {KEY}")
+    MemoryWriter(store, embedder).save(memory)
+    assert store.require(Memory, memory.id, SHOP).content == "log in with [redacted:openai_key]"
+    MemoryWriter(store, embedder, redactor=None).save(memory)
+    assert KEY in store.require(Memory, memory.id, SHOP).content
 
 
 def test_a_vector_that_was_made_from_a_secret_is_made_anew(store: StorageBackend, door: Door) -> None:

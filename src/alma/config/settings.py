@@ -136,6 +136,12 @@ class LearningSettings(_Section):
     max_outcomes_per_agent: Annotated[Whole, Field(ge=1)]
 
 
+class AuditSettings(_Section):
+    """What the audit log tells besides every write."""
+
+    log_reads: bool
+
+
 class Settings(_Section):
     """Everything a configuration says, with the defaults filled in."""
 
@@ -152,6 +158,7 @@ class Settings(_Section):
     redis: RedisSettings | None = None
     retrieval: RetrievalSettings
     learning: LearningSettings
+    audit: AuditSettings
 
     def scopes(self) -> dict[str, MemoryScope]:
         """The scope of every agent that is named."""
@@ -180,4 +187,5 @@ _SECTIONS: dict[str, type[BaseModel]] = {
     "redis": RedisSettings,
     "retrieval": RetrievalSettings,
     "learning": LearningSettings,
+    "audit": AuditSettings,
 }

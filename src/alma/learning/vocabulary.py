@@ -41,19 +41,23 @@ on off; in out; up down; all none
 OPPOSITES = tuple(frozenset(terms(pair)) for pair in _OPPOSITE_PAIRS.split(";"))
 
 _SYNONYM_GROUPS = """
-run execute launch invoke perform; check verify validate inspect examine review look confirm ensure; fix repair
-resolve correct; delete remove erase drop; begin start; choose pick select; retrieve fetch get obtain load; ask request
-query; search find; refactor restructure reorganize rewrite; reproduce recreate replicate; create build construct
-generate; store save persist; split break divide; separately individually incrementally gradually stepwise;
-send deliver; small smaller little tiny; large larger big bigger; each every all; show display; wait pause; mock stub
-fake; combine merge join; change modify update edit alter adjust; quick fast rapid; bug defect fault; function method;
-folder directory; doc docs documentation; db database; config configuration; repo repository; auth authentication;
-prod production; param parameter argument; summarize summarise condense; analyze analyse study; measure benchmark
-profile; gather collect; explain clarify describe; evaluate assess judge; monitor watch observe; record log note;
-simplify streamline; thoroughly carefully; systematically methodically; contact reach; apologize apologise sorry;
-information info details; example sample; wrap enclose surround; repeat rerun; write author add; discuss talk;
-error exception; purchase buy; quickly promptly immediately; initially beforehand; concise brief short; postgres
-postgresql; javascript js; typescript ts; kubernetes k8s
+run ran execute launch invoke perform; check verify validate inspect examine review look confirm ensure consult; fix
+repair resolve correct; delete remove erase drop; begin began begun start; choose chose chosen pick select; retrieve
+fetch get got obtain load; ask request query; search find found; refactor restructure reorganize rewrite rewrote;
+reproduce recreate replicate; create build built construct generate; store save persist; split break broke broken
+divide; separately individually incrementally gradually stepwise; send sent deliver; small smaller little tiny; large
+larger big bigger; each every all; show shown display; wait pause; mock stub fake; combine merge join; change modify
+update edit alter adjust; quick fast rapid; bug defect fault; function method; folder directory; doc docs
+documentation; db database; config configuration; repo repository; auth authentication; prod production; param
+parameter argument; summarize summarise condense; analyze analyse study; measure benchmark profile; gather collect;
+explain clarify describe; evaluate assess judge; monitor watch observe; record log note; simplify streamline;
+thoroughly carefully; systematically methodically; contact reach; apologize apologise sorry; information info details;
+example sample; wrap enclose surround; repeat rerun; write wrote written author add; discuss talk; error exception;
+purchase buy bought; quickly promptly immediately; initially beforehand; concise brief short; postgres postgresql;
+javascript js; typescript ts; kubernetes k8s; keep kept; give gave given; take took taken; tell told; say said; hold
+held; bring brought; sell sold; speak spoke spoken; draw drew drawn; catch caught; think thought; teach taught; go
+went gone; lead led; pay paid; grow grew grown; throw threw thrown; understand understood; rebuild rebuilt; redo
+redid; undo undid
 """
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -9,14 +10,16 @@ from datetime import datetime
 from typing import Any
 
 from alma import clock
-from alma.errors import ALMAError, StorageError, ValidationError
+from alma.errors import ALMAError, ConflictError, StorageError, ValidationError
 from alma.memory.chain_check import ChainCheck, Verification
 from alma.memory.sanitize import Mask, mask_secrets, sanitized, short
-from alma.model.fields import JsonObject
+from alma.model.fields import LONGEST_NAME, JsonObject
 from alma.model.governance import ANONYMOUS, Attribution, AuditEvent
 from alma.model.query import And, Compare, Cursor, Has, Or, Order, Predicate
 from alma.model.scope import Scope
 from alma.storage.base import ChainHead, StorageBackend
+
+_log = logging.getLogger("alma.memory")
 
 _PAGE = 1000
 _MOST_EVENTS = 1000
@@ -116,13 +119,36 @@ class AuditTrail:
         resource_id: str = "*",
         request: Mapping[str, Any] | None = None,
     ) -> Iterator[None]:
-        """What is done inside is tried: an error of ALMA's is recorded as a failure and goes on its way."""
+        """What is done inside is tried: an error of ALMA's is recorded as a failure, once, and goes on its way.
+
+        Inside a transaction it is not: whoever ended that can say what became of it.
+        """
         try:
             yield
         except ALMAError as exc:
-            if not self._storage.is_writing:
-                self.record_failure(action, resource_type, exc, by, resource_id=resource_id, request=request)
+            # A store that fails could not write that down either, and would only let the caller wait again.
+            down = isinstance(exc, StorageError) and not isinstance(exc, ConflictError)
+            if not down and not exc.audited and not self._storage.is_writing:
+                exc.audited = self._recorded(action, resource_type, exc, by, resource_id, request)
             raise
+
+    def _recorded(
+        self,
+        action: str,
+        resource_type: str,
+        exc: ALMAError,
+        by: Attribution,
+        resource_id: str,
+        request: Mapping[str, Any] | None,
+    ) -> bool:
+        named = resource_id if isinstance(resource_id, str) and 0 < len(resource_id) <= LONGEST_NAME else "*"
+        try:
+            self.record_failure(action, resource_type, exc, by, resource_id=named, request=request)
+        except ALMAError as second:
+            # What was wrong first is what the caller must hear of.
+            _log.warning("a failure could not be recorded", extra={"action": action, "error": str(second)})
+            return False
+        return True
 
     def record_read(
         self,

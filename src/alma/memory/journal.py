@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from alma import clock
 from alma.errors import ValidationError
 from alma.memory.access import FLUSH_SECONDS, add_judgement
+from alma.memory.audit import AuditTrail
 from alma.memory.context import ContextReader, WorkingContext
 from alma.memory.deletion import BulkDeletion, delete_many
 from alma.memory.filters import MemoryFilter, age_limit, checked_filter, seen_from_here, viewer, visible
@@ -36,7 +37,8 @@ class Journal(Keeper):
 
     Every call names a scope, and says in `by` who acts: private memories are seen by their user alone, and a caller
     in a session sees, besides its own, no memories of the session layer. Reads are counted in the background; `close`
-    writes what was counted last.
+    writes what was counted last. What is refused or fails is in the audit log, and so is every read with an `audit`
+    that logs reads.
     """
 
     def __init__(
@@ -49,8 +51,9 @@ class Journal(Keeper):
         promotion_rules: PromotionRules = DEFAULT_RULES,
         count_reads: bool = True,
         flush_seconds: float = FLUSH_SECONDS,
+        audit: AuditTrail | None = None,
     ) -> None:
-        super().__init__(storage, writer, retrieval, count_reads=count_reads, flush_seconds=flush_seconds)
+        super().__init__(storage, writer, retrieval, count_reads=count_reads, flush_seconds=flush_seconds, audit=audit)
         self._llm = llm
         self._promotions = Promotions(storage, promotion_rules)
         self._context = ContextReader(storage, retrieval)
@@ -79,7 +82,9 @@ class Journal(Keeper):
             return self._by_ids(scope, by, ids, where)
         others = dataclasses.replace(wanted, types=())
         seen = And(seen_from_here(scope, by, wanted), others.predicate(clock.now()))
-        return read_page(self._storage, scope, seen, sort, limit, offset, cursor, wanted.types)
+        page = read_page(self._storage, scope, seen, sort, limit, offset, cursor, wanted.types)
+        self._audit.record_read("memory", [memory.id for memory in page.memories], by)
+        return page
 
     def bulk_delete(
         self,
@@ -94,13 +99,14 @@ class Journal(Keeper):
     ) -> BulkDeletion:
         """Delete what the filter lets through and is older than this, by when it was created; one of both is needed."""
         checked_by("bulk_delete", by)
-        wanted = checked_filter("bulk_delete", where)
-        if older_than is None and not wanted.narrows:
-            raise ValidationError("bulk_delete", "where", where, "must say what to delete: a type, tags, an age …")
-        parts = [visible(scope, by), wanted.predicate(clock.now())]
-        if older_than is not None:
-            parts.append(Compare("created_at", "lt", age_limit(older_than)))
-        return delete_many(self._storage, scope, And(*parts), because_of(by, reason), hard=hard, dry_run=dry_run)
+        with self._tried("bulk_delete", by):
+            wanted = checked_filter("bulk_delete", where)
+            if older_than is None and not wanted.narrows:
+                raise ValidationError("bulk_delete", "where", where, "must say what to delete: a type, tags, an age …")
+            parts = [visible(scope, by), wanted.predicate(clock.now())]
+            if older_than is not None:
+                parts.append(Compare("created_at", "lt", age_limit(older_than)))
+            return delete_many(self._storage, scope, And(*parts), because_of(by, reason), hard=hard, dry_run=dry_run)
 
     def search(
         self,
@@ -135,7 +141,9 @@ class Journal(Keeper):
             routed=routed,
             now=now,
         )
-        self.record_reads([hit.memory.id for hit in found], by)
+        ids = [hit.memory.id for hit in found]
+        self.record_reads(ids, by)
+        self._audit.record_read("memory", ids, by, action="search", request={"query": query, "mode": mode})
         return found
 
     def summarize(
@@ -215,7 +223,9 @@ class Journal(Keeper):
         found = self._context.read(
             scope, by, activity, files, git_branch or (git.branch if git is not None else None), max_tokens, git
         )
-        self.record_reads([item.record.key for item in found.items if isinstance(item.record, Memory)], by)
+        ids = [item.record.id for item in found.items if isinstance(item.record, Memory)]
+        self.record_reads(ids, by)
+        self._audit.record_read("memory", ids, by, request={"activity": activity, "files": list(files)})
         return found
 
     def _chosen_threshold(self, scope: Scope, by: Attribution) -> float | None:
@@ -230,4 +240,5 @@ class Journal(Keeper):
         seen = And(In("id", wanted), visible(scope, by), (where or READABLE).predicate(clock.now()))
         found = {memory.id: memory for memory in self._storage.find(Memory, scope, seen)}
         self.record_reads(found, by)
+        self._audit.record_read("memory", found, by)
         return Page(tuple(found[key] for key in wanted if key in found))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -13,6 +14,7 @@ from alma.closing import Closing
 from alma.errors import ConflictError, NotFoundError, RefusedError, StorageError, UniquenessError, ValidationError
 from alma.memory.access import FLUSH_SECONDS, AccessRecorder
 from alma.memory.assignment import with_assigned
+from alma.memory.audit import AuditTrail
 from alma.memory.entries import Content, changed_memory, checked_changes, new_memory
 from alma.memory.filters import MemoryFilter, visible
 from alma.memory.git import GitContext
@@ -53,7 +55,9 @@ class Keeper(Closing):
         *,
         count_reads: bool = True,
         flush_seconds: float = FLUSH_SECONDS,
+        audit: AuditTrail | None = None,
     ) -> None:
+        self._audit = audit or AuditTrail(storage)
         self._storage = storage
         self._writer = writer
         self._retrieval = retrieval
@@ -80,6 +84,12 @@ class Keeper(Closing):
         there, as `WorkingMemory.add` would give it.
         """
         checked_by("create", by)
+        with self._tried("create", by, request={"content": content, **fields}):
+            return self._created(content, by, git, source, fields)
+
+    def _created(
+        self, content: Content, by: Attribution, git: GitContext | None, source: str | None, fields: Mapping[str, Any]
+    ) -> Memory:
         given = {name: value for name, value in fields.items() if value is not None}
         if git is not None:
             if not isinstance(git, GitContext):
@@ -109,6 +119,7 @@ class Keeper(Closing):
         found = self._visible(self._storage, memory_id, scope, by, ANY_STATE if include_deleted else READABLE)
         if found is not None:
             self.record_reads([memory_id], by)
+            self._audit.record_read("memory", [memory_id], by)
         return found
 
     def require(self, memory_id: str, scope: Scope, *, by: Attribution = ANONYMOUS) -> Memory:
@@ -132,7 +143,22 @@ class Keeper(Closing):
     ) -> Memory:
         """Change some fields and return the memory; a ConflictError where it is not what the caller thinks it is."""
         checked_by("update", by)
-        values, because = checked_changes(changes), because_of(by, reason)
+        with self._tried("update", by, memory_id, {"changes": changes}):
+            return self._updated(
+                memory_id, changes, scope, because_of(by, reason), expected_version, expected_updated_at, source
+            )
+
+    def _updated(
+        self,
+        memory_id: str,
+        changes: Mapping[str, Any],
+        scope: Scope,
+        by: Attribution,
+        expected_version: int | None,
+        expected_updated_at: datetime | None,
+        source: str | None,
+    ) -> Memory:
+        values = checked_changes(changes)
         before = self._visible(self._storage, memory_id, scope, by, READABLE)
         if before is None:
             raise NotFoundError("memory", memory_id)
@@ -141,13 +167,13 @@ class Keeper(Closing):
         def change(tx: Transaction) -> object:
             current = self._held(tx, memory_id, scope, by, READABLE)
             conflict = _conflict(tx, current, expected_version, expected_updated_at)
-            saved = conflict or self._save(changed_memory(current, values), because, source)
+            saved = conflict or self._save(changed_memory(current, values), by, source)
             if getattr(saved, "status", None) == "quarantined":
                 # The old memory stays, and nothing of what was to replace it: there is no place for two with one id.
                 raise RefusedError("untrusted", f"the memory was not changed: {getattr(saved, 'reason', None)}")
             return saved
 
-        saved = self._storage.write(change, because)
+        saved = self._storage.write(change, by)
         if isinstance(saved, ConflictError):
             # Not raised inside: it would be tried again, which would not help.
             raise saved
@@ -179,10 +205,11 @@ class Keeper(Closing):
             tx.save(current.replace(is_active=False, updated_at=clock.now()))
             return True
 
-        removed = self._storage.write(remove, because)
-        if isinstance(removed, ConflictError):
-            raise removed
-        return removed
+        with self._tried("delete", because, memory_id):
+            removed = self._storage.write(remove, because)
+            if isinstance(removed, ConflictError):
+                raise removed
+            return removed
 
     def undelete(
         self, memory_id: str, scope: Scope, *, by: Attribution = ANONYMOUS, reason: str | None = None
@@ -222,6 +249,12 @@ class Keeper(Closing):
             self._access.close()
 
     # ------------------------------------------------------------------ how it is done
+
+    def _tried(
+        self, action: str, by: Attribution, memory_id: str = "*", request: Mapping[str, Any] | None = None
+    ) -> AbstractContextManager[None]:
+        """What is refused or goes wrong inside is in the audit log."""
+        return self._audit.attempt(action, "memory", by, resource_id=memory_id, request=request)
 
     def _visible(
         self, reader: StorageBackend | Transaction, memory_id: str, scope: Scope, by: Attribution, state: MemoryFilter

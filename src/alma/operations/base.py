@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
@@ -14,7 +15,7 @@ import pydantic
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from pydantic_core import PydanticSerializationError
 
-from alma.errors import ValidationError
+from alma.errors import ALMAError, PermissionDeniedError, ValidationError
 from alma.model.common import LONGEST_TEXT
 from alma.model.fields import LONGEST_NAME, JsonObject
 from alma.operations.access import Caller, Right
@@ -82,9 +83,30 @@ class Operation(Generic[In, Out]):
         return self.right is Right.READ
 
     def perform(self, caller: Caller, arguments: Mapping[str, Any] | In) -> Out:
-        """Check the caller's right and the arguments, then do it."""
-        caller.require(self.right)
-        return self.run(caller, arguments if isinstance(arguments, self.input) else self.parsed(arguments))
+        """Check the caller's right and the arguments, then do it; what is refused or fails is in the audit log.
+
+        Of an operation that changes nothing, only that it was not permitted.
+        """
+        try:
+            caller.require(self.right)
+            return self.run(caller, arguments if isinstance(arguments, self.input) else self.parsed(arguments))
+        except ALMAError as exc:
+            if not self.read_only or isinstance(exc, PermissionDeniedError):
+                self._record(caller, arguments, exc)
+            raise
+
+    def _record(self, caller: Caller, arguments: Mapping[str, Any] | In, exc: ALMAError) -> None:
+        given = arguments.model_dump(exclude_none=True) if isinstance(arguments, BaseModel) else arguments
+        asked = given if isinstance(given, Mapping) else {}
+        named = asked.get("memory_id") or asked.get("id")
+        trail = caller.store.audit
+        with (
+            suppress(ALMAError),
+            trail.attempt(
+                self.name, self.group, caller.by(), resource_id=named if isinstance(named, str) else "*", request=asked
+            ),
+        ):
+            raise exc
 
     def parsed(self, arguments: Any) -> In:
         """The arguments as they come from JSON, checked; the first mistake is named in one sentence."""

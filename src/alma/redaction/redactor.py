@@ -15,6 +15,8 @@ from alma.redaction.secrets import MARK, SHAPES, Rule, Span
 T = TypeVar("T", bound=Record)
 
 _IDENTITIES = frozenset({"user_id", "project_id", "session_id", "agent", "agent_id", "source_agent", "external_id"})
+# Nothing shorter holds a secret that can be told from other words.
+_SHORTEST = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +51,22 @@ class SecretRedactor:
     """Knows the keys of common providers by their shape, and other secrets by the names they stand behind."""
 
     def __init__(self, rules: Iterable[Rule] = ()) -> None:
-        self._rules = (*rules, *SHAPES)
+        # Each rule under every form of its hint, one behind the other.
+        self._hinted = tuple((hint, rule) for rule in (*rules, *SHAPES) for hint in rule.hints)
 
     def redact(self, text: str, name: str = "") -> Redacted:
         if name and is_secret_name(name) and may_be_secret(text):
             return Redacted(_replacement("secret"), (Masked("secret", name),))
+        if len(text) < _SHORTEST:
+            return Redacted(text)
         folded = text.lower()
+        spans: list[Span] = []
+        tried: Rule | None = None
         # Most texts have no hint of any, and asking each rule would take longer than looking.
-        spans = [span for rule in self._rules if rule.hint in folded for span in rule.spans(text, folded)]
+        for hint, rule in self._hinted:
+            if hint in folded and rule is not tried:
+                spans.extend(rule.spans(text))
+                tried = rule
         spans.extend(named_spans(text, folded))
         return _without(text, spans, name) if spans else Redacted(text)
 

@@ -25,19 +25,23 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A shape of secrets; `hint` is what a text must contain for the pattern to be worth trying.
+    """A shape of secrets; `hint` is what a text must contain, in one of its forms, for the pattern to be worth trying.
 
     The secret is the group of that name, or the whole match; `accept` has the last word on it.
     """
 
     kind: str
-    hint: str
+    hint: str | tuple[str, ...]
     pattern: re.Pattern[str]
     accept: Accept = lambda _: True
 
-    def spans(self, text: str, folded: str) -> Iterator[Span]:
-        if self.hint not in folded:
-            return
+    @property
+    def hints(self) -> tuple[str, ...]:
+        """The forms of the hint, in small letters."""
+        return (self.hint,) if isinstance(self.hint, str) else self.hint
+
+    def spans(self, text: str) -> Iterator[Span]:
+        """Where secrets of this shape stand in a text."""
         group: str | int = "secret" if "secret" in self.pattern.groupindex else 0
         for match in self.pattern.finditer(text):
             if match[group] and not match[group].startswith(MARK) and self.accept(match[group]):
@@ -89,12 +93,16 @@ _PLACEHOLDER = re.compile(
 )
 
 
-def _shape(kind: str, hint: str, pattern: str, accept: Accept = lambda _: True, flags: int = 0) -> Rule:
+def _shape(
+    kind: str, hint: str | tuple[str, ...], pattern: str, accept: Accept = lambda _: True, flags: int = 0
+) -> Rule:
     return Rule(kind, hint, re.compile(pattern, flags), accept)
 
 
 _END = r"(?![A-Za-z0-9])"
 _START = r"(?<![A-Za-z0-9])"
+_AWS_KEYS = ("akia", "asia", "abia", "acca", "aroa", "aida")
+_DIGITS = tuple("0123456789")
 
 SHAPES: tuple[Rule, ...] = (
     _shape(
@@ -108,10 +116,10 @@ SHAPES: tuple[Rule, ...] = (
     _shape("openai_key", "sk-", _START + r"sk-[A-Za-z0-9][A-Za-z0-9_-]{9,}", _like_a_key(3)),
     _shape("stripe_key", "k_", _START + r"[sr]k_(?:live|test|prod)_[A-Za-z0-9]{8,}"),
     _shape("stripe_key", "whsec_", _START + r"whsec_[A-Za-z0-9+/=]{16,}"),
-    _shape("aws_access_key", "a", _START + r"(?:AKIA|ASIA|ABIA|ACCA|AROA|AIDA)[A-Z0-9]{16}" + _END),
+    _shape("aws_access_key", _AWS_KEYS, _START + r"(?:AKIA|ASIA|ABIA|ACCA|AROA|AIDA)[A-Z0-9]{16}" + _END),
     _shape(
         "aws_secret_key",
-        "a",
+        ("akia", "asia", "aws", "secret"),
         r"(?:(?:AKIA|ASIA)[A-Z0-9]{16}|\b[Aa][Ww][Ss]\b|[Ss]ecret)[\s\S]{0,120}?(?<![A-Za-z0-9/+=])"
         r"(?P<secret>[A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])",
         _mixed,
@@ -185,7 +193,7 @@ SHAPES: tuple[Rule, ...] = (
     _shape("url_token", "://", r"://(?P<secret>[A-Za-z0-9_-]{20,})@", looks_random),
     _shape(
         "credit_card",
-        "",
+        _DIGITS,
         r"(?<![\w.#/-])(?:4\d{3}(?:[ -]?\d{4}){3}(?:[ -]?\d{3})?|4\d{12}|"
         r"(?:5[1-5]\d\d|222[1-9]|22[3-9]\d|2[3-6]\d\d|27[01]\d|"
         r"2720)(?:[ -]?\d{4}){3}|3[47]\d\d[ -]?\d{6}[ -]?\d{5}|(?:6011|65\d\d|64[4-9]\d|35[2-8]\d)(?:[ -]?\d{4}){3}"

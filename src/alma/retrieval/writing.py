@@ -10,6 +10,7 @@ from alma.errors import ConfigurationError
 from alma.model.governance import ANONYMOUS, Attribution
 from alma.model.record import Record
 from alma.model.vector import Vector
+from alma.redaction.redactor import DEFAULT_REDACTOR, Redactor, redact_record
 from alma.storage.base import DEFAULT_MODEL, StorageBackend, Transaction
 
 Progress = Callable[[int, int], None]
@@ -56,11 +57,17 @@ def check_space(storage: StorageBackend, embedder: EmbeddingProvider) -> None:
 
 
 class MemoryWriter:
-    """Saves records with the vectors of their text, and of its passages where it is long."""
+    """Saves records with the vectors of their text, and of its passages where it is long.
 
-    def __init__(self, storage: StorageBackend, embedder: EmbeddingProvider) -> None:
+    Secrets are masked; `redactor=None` lets them pass, for callers who have looked already.
+    """
+
+    def __init__(
+        self, storage: StorageBackend, embedder: EmbeddingProvider, redactor: Redactor | None = DEFAULT_REDACTOR
+    ) -> None:
         self._storage = storage
         self._embedder = embedder
+        self._redactor = redactor
 
     def save(self, record: Record, by: Attribution = ANONYMOUS) -> str:
         """Save one record; returns its id."""
@@ -79,7 +86,7 @@ class MemoryWriter:
         return ids
 
     def _save(self, batch: Sequence[Record], by: Attribution) -> list[str]:
-        ready = embedded(self._embedder, batch)
+        ready = embedded(self._embedder, [self._clean(record) for record in batch])
 
         def save(tx: Transaction) -> None:
             tx.save(*(each.record for each in ready))
@@ -89,6 +96,9 @@ class MemoryWriter:
 
         self._storage.write(save, by)
         return [str(each.record.key) for each in ready]
+
+    def _clean(self, record: Record) -> Record:
+        return record if self._redactor is None else redact_record(record, self._redactor)[0]
 
 
 def _wants_vector(record: Record) -> bool:

@@ -289,6 +289,8 @@ def test_ctrl_c_ends_it_with_a_word(folder: Path) -> None:
     started = subprocess.Popen(
         [sys.executable, "-m", "alma", "remember", "-"],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        # A shell lets what runs beside it ignore Ctrl-C, and that is inherited.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )  # fmt: skip
     wait_until(lambda: _reads_its_input(started.pid))
     started.send_signal(signal.SIGINT)

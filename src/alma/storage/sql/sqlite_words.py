@@ -286,7 +286,7 @@ class WordSearch:
         few = self._tx.listing(self._spec, self._where)
         if few is not None:
             roughly = roughly.among(few.seqs)
-        start = most = self._read_for(limit, min(_SPARE, limit // 2))
+        start = most = self._read_for(limit, min(_SPARE, max(limit // 2, _RESCORED - limit)))
         best = self._read_inside(roughly.part(0, start)[0])
         exact = roughly.exact([row[0] for row in best], [row[2] for row in best], self._mean_length)
         scored = sorted([(-score, row[1], row[0]) for score, row in zip(exact, best, strict=True)])

@@ -55,7 +55,7 @@ _WORDS_LOOKED_AT = 48
 # A word that more memories have, or more than one in fifty, links nothing in particular.
 _FEW, _FEW_OF_MANY = 3, 0.02
 # And words that so many have together take longer to look up than they are worth.
-_MOST_ENTRIES = 1_500
+_MOST_ENTRIES = 750
 _MOST_LINKED = 100
 _READ_FOR_LINKS = 4_000
 _RELATED_TO = 10

@@ -224,9 +224,7 @@ class ALMA(Closing):
         return found
 
     def _log_read(self, found: MemorySlice, by: Attribution) -> None:
-        for kind, records in groupby(
-            sorted(found, key=lambda record: record.spec.kind), lambda record: record.spec.kind
-        ):
+        for kind, records in groupby(sorted(found, key=_kind_of), _kind_of):
             ids = [str(record.key) for record in records]
             self.audit.record_read(kind, ids, by, action="search", request={"task": found.query})
 

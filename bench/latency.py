@@ -49,6 +49,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import psutil
 from rich.console import Console
 
 from latency_data import make
@@ -64,7 +65,9 @@ if TYPE_CHECKING:
 
 _BENCH = Path(__file__).resolve().parent
 _RESULTS = _BENCH / "results"
-_SERVER_SETTINGS = {"maintenance_work_mem": "1GB", "shared_buffers": "1GB"}
+# A quarter of the memory is what PostgreSQL's manual advises to begin with.
+_BUFFERS_MB = psutil.virtual_memory().total // 4 // 2**20
+_SERVER_SETTINGS = {"maintenance_work_mem": "1GB", "shared_buffers": f"{_BUFFERS_MB}MB"}
 
 _progress = Console(stderr=True)
 

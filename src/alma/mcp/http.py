@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 PATH = "/mcp"
 _LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
 _SHUTDOWN_SECONDS = 2
+_WAITING = 1024
 
 _log = logging.getLogger("alma.mcp")
 
@@ -195,6 +196,8 @@ def _listening(options: Options) -> socket.socket:
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((options.host.strip("[]"), options.port))
+        # Already now, so that whoever reads the address may connect at once and waits for the server to start.
+        listener.listen(_WAITING)
     except OSError as exc:
         listener.close()
         reason = os.strerror(exc.errno) if exc.errno and exc.errno > 0 else str(exc)

@@ -37,6 +37,8 @@ _ENOUGH = 10
 # The server reads each record from its table to score it, which takes longer than to read an entry of an index.
 _BUDGET = 2_500
 _SAMPLE = 500
+# Finding which of a word's records are an owner's takes about as long as reading one in four of them.
+_ONE_IN = 4
 _BATCH = 1_000
 # A statement has room for so many words, so that the server knows it already whatever the number of words.
 _ROOM = (0, 8, 16, 32, 64)
@@ -112,6 +114,20 @@ class WordSearch:
         """The condition that a record is the owner's, and its values."""
         return self._statements.condition(_owned_by(self._owners))
 
+    @cached_property
+    def _among(self) -> tuple[str, dict[str, Any]]:
+        """What lets the index of words find the owner's records alone, where these are few among all; and the values.
+
+        It says no more than that a record is the owner's.
+        """
+        names = self._tx.dialect.names
+        indexed = [values for name, values in self._owners if name in names.owner_columns(self._spec)]
+        if not indexed or self.records() * _ONE_IN > self._all_records():
+            return "", {}
+        named = {f"whose{place}": list(values) for place, values in enumerate(indexed)}
+        owners = names.owners(self._spec)
+        return "".join(f" AND {owners} && %({name})s::text[]" for name in named), named
+
     def matching(self, words: Sequence[str], limit: int, *, exact: bool = True) -> list[tuple[str, float]]:
         """The keys of the records that match, with their scores, best first."""
         records, counts = self.counts(words)
@@ -143,11 +159,12 @@ class WordSearch:
         """
         worth = {word: weight * (K1 + 1) for word, weight in weights.items()}
         condition, then, values = self._in_two_steps()
+        among, owners = self._among
         having = (
             f"SELECT {self._key}, place, sum({_worth('weight', 'asked.word', self._norm)}) AS rough "
             f"FROM unnest({_hidden('chosen')}, {_hidden('chosen_worth', 'float8[]')}) AS asked(word, weight) "
             # With an offset the server looks the words up first, whatever else it could look up by.
-            f"CROSS JOIN LATERAL (SELECT *, ctid AS place FROM {self._table} WHERE search @@ asked.word OFFSET 0) "
+            f"CROSS JOIN LATERAL (SELECT *, ctid AS place FROM {self._table} WHERE search @@ asked.word{among} OFFSET 0) "
             f"AS {self._table} "
             f"WHERE {condition} GROUP BY {self._key}, place ORDER BY rough DESC, {self._key}"
         )
@@ -166,6 +183,7 @@ class WordSearch:
             f"ON search @@ asked.word GROUP BY 1 ORDER BY score DESC, 1",
             {
                 **values,
+                **owners,
                 "chosen": list(map(_quoted, chosen)),
                 "chosen_worth": [worth[word] for word in chosen],
                 "words": list(map(_quoted, weights)),
@@ -308,12 +326,13 @@ class WordSearch:
         """How many records have each word; beyond a limit told from how far into the table so many reached."""
         most = _COUNTED if with_statistics else COUNTED
         owned, values = self._owned
+        among, owners = self._among
         found = self._tx.rows(
             f"SELECT few.count, few.reached, pg_relation_size('{self._table}') / current_setting('block_size')::int "
             f"FROM unnest({_hidden('words')}) WITH ORDINALITY AS asked(word, place) CROSS JOIN LATERAL "
             f"(SELECT count(*), (max(place)::text::point)[0] AS reached FROM (SELECT ctid AS place FROM {self._table} "
-            f"WHERE search @@ asked.word AND {owned} LIMIT {most}) AS met) AS few ORDER BY asked.place",
-            {**values, "words": list(map(_quoted, words))},
+            f"WHERE search @@ asked.word{among} AND {owned} LIMIT {most}) AS met) AS few ORDER BY asked.place",
+            {**values, **owners, "words": list(map(_quoted, words))},
         )
         return [
             # Each partition has pages of its own, and the whole none.
@@ -328,6 +347,14 @@ class WordSearch:
         if known is None:
             self._count_records()
             known = self._tx.counted_records[key]
+        return known
+
+    def _all_records(self) -> int:
+        """How many records the table has, as of the last minute: it decides on the way to what is found."""
+        key = (self._table, "all")
+        known = self._remembered.get(key, minute())
+        if known is None:
+            known = self._remembered.put(key, minute(), WordSearch(self._tx, self._spec, EVERYTHING).records())
         return known
 
     def _known_records(self, key: Hashable) -> int | None:

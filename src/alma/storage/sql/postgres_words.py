@@ -112,21 +112,22 @@ class WordSearch:
     @cached_property
     def _owned(self) -> tuple[str, dict[str, Any]]:
         """The condition that a record is the owner's, and its values."""
-        return self._statements.condition(_owned_by(self._owners))
+        return self._statements.condition(owned_by(self._owners))
 
     @cached_property
-    def _among(self) -> tuple[str, dict[str, Any]]:
-        """What lets the index of words find the owner's records alone, where these are few among all; and the values.
+    def _having_word(self) -> tuple[str, dict[str, Any]]:
+        """The records that have the word asked for and their places, as a table beside that of the words; and values.
 
-        It says no more than that a record is the owner's.
+        Where an owner has few among all records, the index of words finds this owner's alone.
         """
         names = self._tx.dialect.names
         indexed = [values for name, values in self._owners if name in names.owner_columns(self._spec)]
-        if not indexed or self.records() * _ONE_IN > self._all_records():
-            return "", {}
-        named = {f"whose{place}": list(values) for place, values in enumerate(indexed)}
-        owners = names.owners(self._spec)
-        return "".join(f" AND {owners} && %({name})s::text[]" for name in named), named
+        few = indexed and self.records() * _ONE_IN <= self._all_records()
+        given = {f"whose{place}": list(values) for place, values in enumerate(indexed if few else ())}
+        owned = "".join(f" AND {names.owners(self._spec)} && %({name})s::text[]" for name in given)
+        # With an offset the server looks the words up first, whatever else it could look up by.
+        found = f"SELECT *, ctid AS place FROM {self._table} WHERE search @@ asked.word{owned} OFFSET 0"
+        return f"({found}) AS {self._table}", given
 
     def matching(self, words: Sequence[str], limit: int, *, exact: bool = True) -> list[tuple[str, float]]:
         """The keys of the records that match, with their scores, best first."""
@@ -159,13 +160,11 @@ class WordSearch:
         """
         worth = {word: weight * (K1 + 1) for word, weight in weights.items()}
         condition, then, values = self._in_two_steps()
-        among, owners = self._among
+        having_word, owners = self._having_word
         having = (
             f"SELECT {self._key}, place, sum({_worth('weight', 'asked.word', self._norm)}) AS rough "
             f"FROM unnest({_hidden('chosen')}, {_hidden('chosen_worth', 'float8[]')}) AS asked(word, weight) "
-            # With an offset the server looks the words up first, whatever else it could look up by.
-            f"CROSS JOIN LATERAL (SELECT *, ctid AS place FROM {self._table} WHERE search @@ asked.word{among} OFFSET 0) "
-            f"AS {self._table} "
+            f"CROSS JOIN LATERAL {having_word} "
             f"WHERE {condition} GROUP BY {self._key}, place ORDER BY rough DESC, {self._key}"
         )
         if then:
@@ -326,12 +325,12 @@ class WordSearch:
         """How many records have each word; beyond a limit told from how far into the table so many reached."""
         most = _COUNTED if with_statistics else COUNTED
         owned, values = self._owned
-        among, owners = self._among
+        having_word, owners = self._having_word
         found = self._tx.rows(
             f"SELECT few.count, few.reached, pg_relation_size('{self._table}') / current_setting('block_size')::int "
             f"FROM unnest({_hidden('words')}) WITH ORDINALITY AS asked(word, place) CROSS JOIN LATERAL "
-            f"(SELECT count(*), (max(place)::text::point)[0] AS reached FROM (SELECT ctid AS place FROM {self._table} "
-            f"WHERE search @@ asked.word{among} AND {owned} LIMIT {most}) AS met) AS few ORDER BY asked.place",
+            f"(SELECT count(*), (max(place)::text::point)[0] AS reached FROM (SELECT place FROM {having_word} "
+            f"WHERE {owned} LIMIT {most}) AS met) AS few ORDER BY asked.place",
             {**values, **owners, "words": list(map(_quoted, words))},
         )
         return [
@@ -369,7 +368,7 @@ class WordSearch:
         for place, (spec, owners) in enumerate([(self._spec, self._owners)] if alone else self._asked_for_next()):
             if self._known_records((spec.postgres_table, owners)) is None:
                 named = Values(self._tx.dialect.names, f"owner{place}_")
-                owned = self._tx.dialect.kind(spec).clauses.condition(_owned_by(owners), named)
+                owned = self._tx.dialect.kind(spec).clauses.condition(owned_by(owners), named)
                 some[spec.postgres_table, owners] = f"SELECT 1 FROM {spec.postgres_table} WHERE {owned}"
                 values |= named.values
         counting = ", ".join(f"(SELECT count(*) FROM ({sql} LIMIT {_LARGE}) AS s)" for sql in some.values())
@@ -443,7 +442,8 @@ def owners_of(where: Predicate) -> Owners:
     return tuple(sorted(ranking.owners(where).items()))
 
 
-def _owned_by(owners: Owners) -> Predicate:
+def owned_by(owners: Owners) -> Predicate:
+    """That a record is one of these owners'."""
     return And(*(In(*owner) for owner in owners))
 
 

@@ -146,50 +146,58 @@ class WordSearch:
         best = max(limit, min(max(2 * limit, _FEWEST_RESCORED), _MOST_RESCORED))
         found: list[tuple[str, float]] | None = None
         if not exact and selection.chosen:
-            found = self._best_of(selection.chosen, weights, max(best, limit + _SPARE))
+            found = self._best_of(selection, weights, max(best, limit + _SPARE))
             # Whoever does not need them all has the best already, and looking for the others takes the longest.
             if len(found) >= min(limit, _ENOUGH) or not selection.left_out:
                 return found[:limit]
         keys = self._candidates(selection, weights, best, found)
         return self._scored(weights, None, limit, keys=keys)
 
-    def _best_of(self, chosen: Sequence[str], weights: Mapping[str, float], wanted: int) -> list[tuple[str, float]]:
-        """The best by the words chosen, and of these the scores by all of the words.
+    def _best_of(self, selection: Selection, weights: Mapping[str, float], wanted: int) -> list[tuple[str, float]]:
+        """The best by the words chosen, with what the words left out add to their scores.
 
         The statement is the same for any number of words, so that the server plans it once.
         """
-        worth = {word: weight * (K1 + 1) for word, weight in weights.items()}
         condition, then, values = self._in_two_steps()
         having_word, owners = self._having_word
-        having = (
-            f"SELECT {self._key}, place, sum({_worth('weight', 'asked.word', self._norm)}) AS rough "
-            f"FROM unnest({_hidden('chosen')}, {_hidden('chosen_worth', 'float8[]')}) AS asked(word, weight) "
-            f"CROSS JOIN LATERAL {having_word} "
-            f"WHERE {condition} GROUP BY {self._key}, place ORDER BY rough DESC, {self._key}"
+        # What each word is worth is told first, so that no text has to be sorted.
+        found = (
+            f"SELECT {self._key}, place, {_worth('weight', 'asked.word', self._norm)} AS worth "
+            f"FROM {_weighted('chosen')} CROSS JOIN LATERAL {having_word} WHERE {condition} OFFSET 0"
+        )
+        best = (
+            f"SELECT {self._key}, place, sum(worth) AS score FROM ({found}) AS {self._table} "
+            f"GROUP BY place, {self._key} ORDER BY score DESC, {self._key}"
         )
         if then:
             # Best first, until there are enough that fulfil it.
-            having = (
-                f"SELECT {self._table}.* FROM ({having} OFFSET 0) AS {self._table} "
+            best = (
+                f"SELECT {self._table}.* FROM ({best} OFFSET 0) AS {self._table} "
                 f"CROSS JOIN LATERAL (SELECT 1 WHERE {then} OFFSET 0) AS fulfilled"
             )
-        # By where they stand, which is nearer than their keys; each part of a divided table has places of its own.
-        same = f"{self._table}.ctid = found.place AND {self._table}.{self._key} = found.{self._key}"
+        best += " LIMIT %(wanted)s"
+        if selection.left_out:
+            best = self._with_left_out(best)
         return self._tx.rows(
-            f"SELECT {self._table}.{self._key}, sum({_worth('asked.weight', 'asked.word', self._norm)}) AS score "
-            f"FROM ({having} LIMIT %(wanted)s) AS found JOIN {self._table} ON {same} "
-            f"JOIN unnest({_hidden('words')}, {_hidden('worth', 'float8[]')}) AS asked(word, weight) "
-            f"ON search @@ asked.word GROUP BY 1 ORDER BY score DESC, 1",
+            f"SELECT {self._key}, score FROM ({best}) AS best ORDER BY score DESC, {self._key}",
             {
                 **values,
                 **owners,
-                "chosen": list(map(_quoted, chosen)),
-                "chosen_worth": [worth[word] for word in chosen],
-                "words": list(map(_quoted, weights)),
-                "worth": list(worth.values()),
+                **_weighing("chosen", selection.chosen, weights),
+                **_weighing("left_out", selection.left_out, weights),
                 "mean": self._mean_length(),
                 "wanted": wanted,
             },
+        )
+
+    def _with_left_out(self, best: str) -> str:
+        """The best records with what the words left out add to their scores."""
+        more = f"SELECT sum({_worth('weight', 'asked.word', self._norm)}) FROM {_weighted('left_out')}"
+        return (
+            f"SELECT best.{self._key}, best.score + coalesce(({more} WHERE search @@ asked.word), 0) AS score "
+            # By where they stand, which is nearer than their keys; each part of a divided table has places of its own.
+            f"FROM ({best}) AS best JOIN {self._table} "
+            f"ON {self._table}.ctid = best.place AND {self._table}.{self._key} = best.{self._key}"
         )
 
     def _in_two_steps(self) -> tuple[str, str, dict[str, Any]]:
@@ -417,6 +425,16 @@ def index_everything(connection: Any) -> None:
 def _worth_if_there(place: int) -> str:
     """What the word at a place is worth in a record, nothing where it is not there."""
     return f"CASE WHEN search @@ word{place} THEN {_worth(f'weight{place}', f'word{place}', 'norm')} ELSE 0 END"
+
+
+def _weighted(name: str) -> str:
+    """A list of words and what each is worth, as rows."""
+    return f"unnest({_hidden(name)}, {_hidden(f'{name}_worth', 'float8[]')}) AS asked(word, weight)"
+
+
+def _weighing(name: str, words: Sequence[str], weights: Mapping[str, float]) -> dict[str, Any]:
+    """The values of such a list."""
+    return {name: list(map(_quoted, words)), f"{name}_worth": [weights[word] * (K1 + 1) for word in words]}
 
 
 @cache

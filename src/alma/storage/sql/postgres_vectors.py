@@ -21,7 +21,9 @@ from alma.storage.sql.postgres_tags import divided, rare_tags
 from alma.storage.sql.postgres_words import Reader, WordSearch, owned_by, owners_of
 
 # Divided by a length in double precision: large numbers do not overflow, and a zero vector has cosine 0.
-_DISTANCE = "coalesce((alma_embeddings.embedding <#> %(wanted)s) / nullif(vector_norm(alma_embeddings.embedding), 0), 0)"
+_DISTANCE = (
+    "coalesce((alma_embeddings.embedding <#> %(wanted)s) / nullif(vector_norm(alma_embeddings.embedding), 0), 0)"
+)
 _INDEXED = "alma_embeddings.embedding::vector({dims}) <=> %(wanted)s::vector({dims})"
 # Vectors are compared where they stand, and only those that are wanted are read from there.
 _PLACES = "SELECT alma_embeddings.memory_id, alma_embeddings.ctid AS place"

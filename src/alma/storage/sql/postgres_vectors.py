@@ -186,7 +186,7 @@ def _best(found: Iterable[tuple[str, float]]) -> list[tuple[str, float]]:
 
 
 def _unit(vector: Vector) -> Vector:
-    length = math.sqrt(math.fsum(value * value for value in vector))
+    length = math.hypot(*vector)
     return vector if length == 0 else Vector([value / length for value in vector])
 
 

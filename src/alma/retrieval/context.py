@@ -330,16 +330,18 @@ def _rare_words(storage: StorageBackend, texts: Iterable[str], target: Target, q
     asked = words_by_term(query)
     rare: set[str] = set()
     full = 0.0
-    for text in texts:
-        own = {term: word for term, word in words_by_term(text[:_READ_FOR_LINKS]).items() if term not in asked}
-        looked_at = dict(list(own.items())[:_WORDS_LOOKED_AT])
-        total, counts = storage.word_counts(Memory, looked_at, target.scope, target.where)
-        few = max(_FEW, _FEW_OF_MANY * total)
+    every = [words_by_term(text[:_READ_FOR_LINKS]) for text in texts]
+    others = [[term for term in own if term not in asked][:_WORDS_LOOKED_AT] for own in every]
+    # Those of all texts at once, as counting may take a round trip.
+    looked_at = dict.fromkeys(term for terms in others for term in terms)
+    total, counts = storage.word_counts(Memory, looked_at, target.scope, target.where)
+    few = max(_FEW, _FEW_OF_MANY * total)
+    for own, terms in zip(every, others, strict=True):
         # What nobody else has links to nothing.
-        linking = sorted((term for term, count in counts.items() if 1 < count <= few), key=lambda term: counts[term])
+        linking = sorted((term for term in terms if 1 < counts[term] <= few), key=lambda term: counts[term])
         entries = accumulate(counts[term] for term in linking[:_LINKING_WORDS])
         chosen = [term for term, so_far in zip(linking, entries, strict=False) if so_far <= _MOST_ENTRIES]
-        rare.update(looked_at[term] for term in chosen)
+        rare.update(own[term] for term in chosen)
         full = max(full, 2 * sum(idf(total, counts[term]) for term in linking[:_LINKING_WORDS]))
     return rare, full
 

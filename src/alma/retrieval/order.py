@@ -44,17 +44,18 @@ def newest_first(
     dated = sorted((s for s in statements if s.moment is not None), key=lambda s: (s.moment, s.id))
     for place, older in enumerate(dated):
         for newer in dated[place + 1 :]:
-            if newer.moment != older.moment and same_thing(older, newer, weight_of) and newer.score <= older.score:
+            if newer.score <= older.score and newer.moment != older.moment and same_thing(older, newer, weight_of):
                 overruled(older, newer)
 
 
 def same_thing(one: Statement, other: Statement, weight_of: Mapping[str, float]) -> bool:
     """Whether both say something about the same thing, as far as the question is concerned."""
-    if one.owner != other.owner or not one.words or not other.words:
+    # Few share enough of their words, and that is quickly seen.
+    if one.owner != other.owner or not one.words or not other.words or _overlap(one, other) < _SAME_WORDS:
         return False
     either = sum(weight_of.get(word, 1.0) for word in one.matched | other.matched)
     both = sum(weight_of.get(word, 1.0) for word in one.matched & other.matched)
-    return either > 0 and both >= _SAME_SUBJECT * either and _overlap(one, other) >= _SAME_WORDS
+    return either > 0 and both >= _SAME_SUBJECT * either
 
 
 def repeats(one: Statement, other: Statement) -> bool:
@@ -63,4 +64,5 @@ def repeats(one: Statement, other: Statement) -> bool:
 
 
 def _overlap(one: Statement, other: Statement) -> float:
-    return len(one.words & other.words) / len(one.words | other.words)
+    shared = len(one.words & other.words)
+    return shared / (len(one.words) + len(other.words) - shared)

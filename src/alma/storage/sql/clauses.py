@@ -126,7 +126,8 @@ class Clauses:
 
     def _members(self, name: str, members: Sequence[Any]) -> Any:
         """The members of a list as one value; on SQLite a single member is no list."""
-        encoded = [self._value(name, member) for member in members]
+        encode = self._encoders.get(self._spec.by_name[name].type)
+        encoded = list(members) if encode is None else [encode(member) for member in members]
         if not self._on_sqlite:
             return encoded
         return encoded[0] if len(encoded) == 1 else self._encoders[FieldType.STRINGS](encoded)

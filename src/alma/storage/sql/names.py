@@ -9,6 +9,7 @@ from alma.model.kinds import KINDS
 from alma.model.record import RecordSpec
 
 DialectName = Literal["sqlite", "postgresql"]
+_WHOSE = ("project_id", "agent", "user_id")
 
 
 class Names:
@@ -35,6 +36,14 @@ class Names:
     def fts_table(self, spec: RecordSpec) -> str:
         """The full-text table of a kind on SQLite."""
         return f"{spec.table}_fts"
+
+    def owner_columns(self, spec: RecordSpec) -> list[str]:
+        """The columns that say whose a record is; which session's, an index of its own says."""
+        return [name for name in _WHOSE if name in spec.by_name]
+
+    def owners(self, spec: RecordSpec) -> str:
+        """Whose a record is, as PostgreSQL's index of words knows it."""
+        return f"ARRAY[{', '.join(self.owner_columns(spec))}]"
 
     def tables(self) -> Iterator[str]:
         """Every table but those that SQLite's full text needs."""

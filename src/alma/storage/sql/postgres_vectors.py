@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -14,14 +15,14 @@ from alma.model.record import RecordSpec
 from alma.model.vector import Vector
 from alma.storage.nearest import nearest
 from alma.storage.ranking import minute, without_expiry
+from alma.storage.sql.clauses import Values
 from alma.storage.sql.pgvector import floats
 from alma.storage.sql.postgres_tags import divided, rare_tags
-from alma.storage.sql.postgres_words import Reader, WordSearch
+from alma.storage.sql.postgres_words import Reader, WordSearch, owned_by, owners_of
 
 # Divided by a length in double precision: large numbers do not overflow, and a zero vector has cosine 0.
-_EXACT = (
-    "coalesce((alma_embeddings.embedding <#> %(wanted)s) / nullif(vector_norm(alma_embeddings.embedding), 0), 0), "
-    "alma_embeddings.memory_id"
+_DISTANCE = (
+    "coalesce((alma_embeddings.embedding <#> %(wanted)s) / nullif(vector_norm(alma_embeddings.embedding), 0), 0)"
 )
 _INDEXED = "alma_embeddings.embedding::vector({dims}) <=> %(wanted)s::vector({dims})"
 # Vectors are compared where they stand, and only those that are wanted are read from there.
@@ -38,6 +39,15 @@ class Searcher(Reader, Protocol):
     """What asks the database, and can say how thorough the index is to be."""
 
     def look_round(self, vectors: int) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Few:
+    """The ids of a few records, as a query with its values, and whether each of them fulfils the predicate."""
+
+    ids: str
+    values: Mapping[str, Any]
+    are_all: bool
 
 
 class VectorSearch:
@@ -63,19 +73,33 @@ class VectorSearch:
 
     def nearest(self, vector: Vector, limit: int, *, exact: bool) -> list[tuple[str, float]]:
         """The keys of the records nearest by their best vector, with their cosines."""
-        small = False
         if not exact:
             owned = self._records(self._where)
             if not owned:
                 return []
             # Looking at each record takes as long as the index then, which must pass over all that lie between.
             few = max(_FEW_RECORDS, math.isqrt(4 * limit * self._records(EVERYTHING)))
-            small = owned <= few or bool(self._rare_tags) or not self._has_more(few)
-            if not small and len(found := self._by_index(vector, limit)) == limit:
+            if (among := self._few(owned, few)) is not None:
+                return self._by_comparison(vector, limit, among)
+            if len(found := self._by_index(vector, limit)) == limit:
                 return found
         # The server computes in single precision, so a few more are taken and ranked here.
-        rows = self._compared(vector, limit + _SPARE, small=small)
+        rows = self._compared(vector, limit + _SPARE)
         return nearest(vector, zip([key for key, _ in rows], floats([sent for _, sent in rows]), strict=True), limit)
+
+    def _few(self, owned: int, few: int) -> Few | None:
+        """The few records of which all that fulfil the predicate are; None where these are many."""
+        if self._rare_tags:
+            ids = f"SELECT memory_id FROM {self._tx.dialect.names.tags} WHERE tag = ANY(%(tags)s)"
+            return Few(ids, {"tags": list(self._rare_tags)}, are_all=False)
+        if owned <= few:
+            named = Values(self._tx.dialect.names, "owner")
+            clauses = self._tx.dialect.kind(self._spec).clauses
+            condition = clauses.condition(owned_by(owners_of(self._where)), named)
+            return Few(f"SELECT {self._spec.key} FROM {self._table} WHERE {condition}", named.values, are_all=False)
+        if self._has_more(few):
+            return None
+        return Few(f"SELECT {self._spec.key} FROM {self._table} WHERE {self._fulfilling[0]}", {}, are_all=True)
 
     def _records(self, where: Predicate) -> int:
         return WordSearch(self._tx, self._spec, where).records()
@@ -108,39 +132,39 @@ class VectorSearch:
         command = (
             f"SELECT alma_embeddings.memory_id, 1 - ({distance}) FROM {self._joined} ORDER BY {distance} LIMIT %(most)s"
         )
-        best: dict[str, float] = {}
-        for key, cosine in self._found(command, self._fulfilling[1], vector, limit + _SPARE):
-            # With a vector of zeros there is no angle.
-            best[key] = max(best.get(key, -1.0), 0.0 if math.isnan(cosine) else cosine)
-        return sorted(best.items(), key=lambda found: (-found[1], found[0]))[:limit]
+        return _best(self._found(command, self._fulfilling[1], vector, limit + _SPARE))[:limit]
 
-    def _compared(self, vector: Vector, records: int, *, small: bool) -> list[tuple[str, bytes]]:
-        """The nearest by comparing the vectors of each record, and these vectors."""
+    def _by_comparison(self, vector: Vector, limit: int, few: Few) -> list[tuple[str, float]]:
+        """The nearest by comparing the vectors of a few records, by the server's cosine.
+
+        What else the predicate says is asked of the nearest alone, and of more of them where too few fulfil it.
+        """
         condition, values = self._fulfilling
-        if self._rare_tags:
-            ids = f"SELECT memory_id FROM {self._tx.dialect.names.tags} WHERE tag = ANY(%(tags)s)"
-            own = f"SELECT 1 FROM {self._table} WHERE {self._spec.key} = near.memory_id AND {condition} OFFSET 0"
-            # The nearest of those that have a tag are looked at until enough fulfil the rest.
-            command = (
-                f"{_READ} FROM ({_PLACES} FROM {self._among(ids)} ORDER BY {_EXACT} OFFSET 0) AS near "
-                f"CROSS JOIN LATERAL ({own}) AS own LIMIT %(most)s"
-            )
-            return self._found(command, {**values, "tags": list(self._rare_tags)}, vector, records)
-        # Of few records the ids are looked up together, which is faster as those of neighbours stand together.
-        ids = f"SELECT {self._spec.key} FROM {self._table} WHERE {condition}"
-        source = self._among(ids) if small else self._joined
-        command = f"{_READ} FROM ({_PLACES} FROM {source} ORDER BY {_EXACT} LIMIT %(most)s) AS near"
-        return self._found(command, values, vector, records)
+        own = f"SELECT 1 FROM {self._table} WHERE {self._spec.key} = near.memory_id AND {condition} OFFSET 0"
+        command = (
+            f"SELECT near.memory_id, -near.distance, {'true' if few.are_all else f'EXISTS ({own})'} "
+            # The ids are looked up together, which is faster as those of neighbours stand together.
+            f"FROM (SELECT memory_id, {_DISTANCE} AS distance FROM alma_embeddings WHERE {self._of_model} "
+            f"AND memory_id = ANY(ARRAY({few.ids})) ORDER BY distance, memory_id LIMIT %(most)s) AS near"
+        )
+        given = {**values, **few.values, "wanted": _unit(vector)}
+        for most in (limit + _SPARE, None):
+            rows = self._tx.rows(command, {**given, "most": most})
+            found = _best((key, cosine) for key, cosine, fulfils in rows if fulfils)
+            if len(found) >= limit or len(rows) != most:
+                break
+        return found[:limit]
+
+    def _compared(self, vector: Vector, records: int) -> list[tuple[str, bytes]]:
+        """The nearest by comparing the vectors of each record, and these vectors."""
+        command = f"{_READ} FROM ({_PLACES} FROM {self._joined} ORDER BY {_DISTANCE}, memory_id LIMIT %(most)s) AS near"
+        return self._found(command, self._fulfilling[1], vector, records)
 
     @property
     def _joined(self) -> str:
         """The vectors of the records that fulfil the predicate, whichever is looked at first."""
         record = f"alma_embeddings.memory_id = {self._table}.{self._spec.key}"
         return f"{self._table} JOIN alma_embeddings ON {record} AND {self._of_model} WHERE {self._fulfilling[0]}"
-
-    def _among(self, ids: str) -> str:
-        """The vectors of the records with these ids."""
-        return f"alma_embeddings WHERE {self._of_model} AND alma_embeddings.memory_id = ANY(ARRAY({ids}))"
 
     def _found(self, command: str, values: Mapping[str, Any], vector: Vector, records: int) -> list[tuple[str, Any]]:
         """What a command finds nearest by the server's reckoning, of so many records; a record may have several."""
@@ -152,8 +176,17 @@ class VectorSearch:
             most *= 4
 
 
+def _best(found: Iterable[tuple[str, float]]) -> list[tuple[str, float]]:
+    """Each record with the best of its cosines, best first."""
+    best: dict[str, float] = {}
+    for key, cosine in found:
+        # With a vector of zeros there is no angle.
+        best[key] = max(best.get(key, -1.0), 0.0 if math.isnan(cosine) else min(cosine, 1.0))
+    return sorted(best.items(), key=lambda each: (-each[1], each[0]))
+
+
 def _unit(vector: Vector) -> Vector:
-    length = math.sqrt(math.fsum(value * value for value in vector))
+    length = math.hypot(*vector)
     return vector if length == 0 else Vector([value / length for value in vector])
 
 

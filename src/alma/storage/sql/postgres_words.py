@@ -37,9 +37,11 @@ _ENOUGH = 10
 # The server reads each record from its table to score it, which takes longer than to read an entry of an index.
 _BUDGET = 2_500
 _SAMPLE = 500
+# Finding which of a word's records are an owner's takes about as long as reading one in four of them.
+_ONE_IN = 4
 _BATCH = 1_000
 # A statement has room for so many words, so that the server knows it already whatever the number of words.
-_ROOM = (0, 8, 16, 32, 64)
+_ROOM = (0, 8, 16, 32, 64, 96)
 # The server's rank of one word that occurs n times is 1 + 1/4 + … + 1/n², divided by what that sum tends to; from how
 # much is missing, n can be told: it is nearly 1 / missing - 0.52.
 _SUM = 1.64493406685
@@ -110,7 +112,22 @@ class WordSearch:
     @cached_property
     def _owned(self) -> tuple[str, dict[str, Any]]:
         """The condition that a record is the owner's, and its values."""
-        return self._statements.condition(_owned_by(self._owners))
+        return self._statements.condition(owned_by(self._owners))
+
+    @cached_property
+    def _having_word(self) -> tuple[str, dict[str, Any]]:
+        """The records that have the word asked for and their places, as a table beside that of the words; and values.
+
+        Where an owner has few among all records, the index of words finds this owner's alone.
+        """
+        names = self._tx.dialect.names
+        indexed = [values for name, values in self._owners if name in names.owner_columns(self._spec)]
+        few = indexed and self.records() * _ONE_IN <= self._all_records()
+        given = {f"whose{place}": list(values) for place, values in enumerate(indexed if few else ())}
+        owned = "".join(f" AND {names.owners(self._spec)} && %({name})s::text[]" for name in given)
+        # With an offset the server looks the words up first, whatever else it could look up by.
+        found = f"SELECT *, ctid AS place FROM {self._table} WHERE search @@ asked.word{owned} OFFSET 0"
+        return f"({found}) AS {self._table}", given
 
     def matching(self, words: Sequence[str], limit: int, *, exact: bool = True) -> list[tuple[str, float]]:
         """The keys of the records that match, with their scores, best first."""
@@ -129,50 +146,58 @@ class WordSearch:
         best = max(limit, min(max(2 * limit, _FEWEST_RESCORED), _MOST_RESCORED))
         found: list[tuple[str, float]] | None = None
         if not exact and selection.chosen:
-            found = self._best_of(selection.chosen, weights, max(best, limit + _SPARE))
+            found = self._best_of(selection, weights, max(best, limit + _SPARE))
             # Whoever does not need them all has the best already, and looking for the others takes the longest.
             if len(found) >= min(limit, _ENOUGH) or not selection.left_out:
                 return found[:limit]
         keys = self._candidates(selection, weights, best, found)
         return self._scored(weights, None, limit, keys=keys)
 
-    def _best_of(self, chosen: Sequence[str], weights: Mapping[str, float], wanted: int) -> list[tuple[str, float]]:
-        """The best by the words chosen, and of these the scores by all of the words.
+    def _best_of(self, selection: Selection, weights: Mapping[str, float], wanted: int) -> list[tuple[str, float]]:
+        """The best by the words chosen, with what the words left out add to their scores.
 
         The statement is the same for any number of words, so that the server plans it once.
         """
-        worth = {word: weight * (K1 + 1) for word, weight in weights.items()}
         condition, then, values = self._in_two_steps()
-        having = (
-            f"SELECT {self._key}, place, sum({_worth('weight', 'asked.word', self._norm)}) AS rough "
-            f"FROM unnest({_hidden('chosen')}, {_hidden('chosen_worth', 'float8[]')}) AS asked(word, weight) "
-            # With an offset the server looks the words up first, whatever else it could look up by.
-            f"CROSS JOIN LATERAL (SELECT *, ctid AS place FROM {self._table} WHERE search @@ asked.word OFFSET 0) "
-            f"AS {self._table} "
-            f"WHERE {condition} GROUP BY {self._key}, place ORDER BY rough DESC, {self._key}"
+        having_word, owners = self._having_word
+        # What each word is worth is told first, so that no text has to be sorted.
+        found = (
+            f"SELECT {self._key}, place, {_worth('weight', 'asked.word', self._norm)} AS worth "
+            f"FROM {_weighted('chosen')} CROSS JOIN LATERAL {having_word} WHERE {condition} OFFSET 0"
+        )
+        best = (
+            f"SELECT {self._key}, place, sum(worth) AS score FROM ({found}) AS {self._table} "
+            f"GROUP BY place, {self._key} ORDER BY score DESC, {self._key}"
         )
         if then:
             # Best first, until there are enough that fulfil it.
-            having = (
-                f"SELECT {self._table}.* FROM ({having} OFFSET 0) AS {self._table} "
+            best = (
+                f"SELECT {self._table}.* FROM ({best} OFFSET 0) AS {self._table} "
                 f"CROSS JOIN LATERAL (SELECT 1 WHERE {then} OFFSET 0) AS fulfilled"
             )
-        # By where they stand, which is nearer than their keys; each part of a divided table has places of its own.
-        same = f"{self._table}.ctid = found.place AND {self._table}.{self._key} = found.{self._key}"
+        best += " LIMIT %(wanted)s"
+        if selection.left_out:
+            best = self._with_left_out(best)
         return self._tx.rows(
-            f"SELECT {self._table}.{self._key}, sum({_worth('asked.weight', 'asked.word', self._norm)}) AS score "
-            f"FROM ({having} LIMIT %(wanted)s) AS found JOIN {self._table} ON {same} "
-            f"JOIN unnest({_hidden('words')}, {_hidden('worth', 'float8[]')}) AS asked(word, weight) "
-            f"ON search @@ asked.word GROUP BY 1 ORDER BY score DESC, 1",
+            f"SELECT {self._key}, score FROM ({best}) AS best ORDER BY score DESC, {self._key}",
             {
                 **values,
-                "chosen": list(map(_quoted, chosen)),
-                "chosen_worth": [worth[word] for word in chosen],
-                "words": list(map(_quoted, weights)),
-                "worth": list(worth.values()),
+                **owners,
+                **_weighing("chosen", selection.chosen, weights),
+                **_weighing("left_out", selection.left_out, weights),
                 "mean": self._mean_length(),
                 "wanted": wanted,
             },
+        )
+
+    def _with_left_out(self, best: str) -> str:
+        """The best records with what the words left out add to their scores."""
+        more = f"SELECT sum({_worth('weight', 'asked.word', self._norm)}) FROM {_weighted('left_out')}"
+        return (
+            f"SELECT best.{self._key}, best.score + coalesce(({more} WHERE search @@ asked.word), 0) AS score "
+            # By where they stand, which is nearer than their keys; each part of a divided table has places of its own.
+            f"FROM ({best}) AS best JOIN {self._table} "
+            f"ON {self._table}.ctid = best.place AND {self._table}.{self._key} = best.{self._key}"
         )
 
     def _in_two_steps(self) -> tuple[str, str, dict[str, Any]]:
@@ -308,12 +333,13 @@ class WordSearch:
         """How many records have each word; beyond a limit told from how far into the table so many reached."""
         most = _COUNTED if with_statistics else COUNTED
         owned, values = self._owned
+        having_word, owners = self._having_word
         found = self._tx.rows(
             f"SELECT few.count, few.reached, pg_relation_size('{self._table}') / current_setting('block_size')::int "
             f"FROM unnest({_hidden('words')}) WITH ORDINALITY AS asked(word, place) CROSS JOIN LATERAL "
-            f"(SELECT count(*), (max(place)::text::point)[0] AS reached FROM (SELECT ctid AS place FROM {self._table} "
-            f"WHERE search @@ asked.word AND {owned} LIMIT {most}) AS met) AS few ORDER BY asked.place",
-            {**values, "words": list(map(_quoted, words))},
+            f"(SELECT count(*), (max(place)::text::point)[0] AS reached FROM (SELECT place FROM {having_word} "
+            f"WHERE {owned} LIMIT {most}) AS met) AS few ORDER BY asked.place",
+            {**values, **owners, "words": list(map(_quoted, words))},
         )
         return [
             # Each partition has pages of its own, and the whole none.
@@ -330,6 +356,14 @@ class WordSearch:
             known = self._tx.counted_records[key]
         return known
 
+    def _all_records(self) -> int:
+        """How many records the table has, as of the last minute: it decides on the way to what is found."""
+        key = (self._table, "all")
+        known = self._remembered.get(key, minute())
+        if known is None:
+            known = self._remembered.put(key, minute(), WordSearch(self._tx, self._spec, EVERYTHING).records())
+        return known
+
     def _known_records(self, key: Hashable) -> int | None:
         return self._tx.counted_records.get(key, self._remembered.get(key, minute()))
 
@@ -342,7 +376,7 @@ class WordSearch:
         for place, (spec, owners) in enumerate([(self._spec, self._owners)] if alone else self._asked_for_next()):
             if self._known_records((spec.postgres_table, owners)) is None:
                 named = Values(self._tx.dialect.names, f"owner{place}_")
-                owned = self._tx.dialect.kind(spec).clauses.condition(_owned_by(owners), named)
+                owned = self._tx.dialect.kind(spec).clauses.condition(owned_by(owners), named)
                 some[spec.postgres_table, owners] = f"SELECT 1 FROM {spec.postgres_table} WHERE {owned}"
                 values |= named.values
         counting = ", ".join(f"(SELECT count(*) FROM ({sql} LIMIT {_LARGE}) AS s)" for sql in some.values())
@@ -393,6 +427,16 @@ def _worth_if_there(place: int) -> str:
     return f"CASE WHEN search @@ word{place} THEN {_worth(f'weight{place}', f'word{place}', 'norm')} ELSE 0 END"
 
 
+def _weighted(name: str) -> str:
+    """A list of words and what each is worth, as rows."""
+    return f"unnest({_hidden(name)}, {_hidden(f'{name}_worth', 'float8[]')}) AS asked(word, weight)"
+
+
+def _weighing(name: str, words: Sequence[str], weights: Mapping[str, float]) -> dict[str, Any]:
+    """The values of such a list."""
+    return {name: list(map(_quoted, words)), f"{name}_worth": [weights[word] * (K1 + 1) for word in words]}
+
+
 @cache
 def _asked(room: int) -> str:
     """The words that are asked for and what each is worth, as columns of one row, NULL in the rest of the room.
@@ -416,7 +460,8 @@ def owners_of(where: Predicate) -> Owners:
     return tuple(sorted(ranking.owners(where).items()))
 
 
-def _owned_by(owners: Owners) -> Predicate:
+def owned_by(owners: Owners) -> Predicate:
+    """That a record is one of these owners'."""
     return And(*(In(*owner) for owner in owners))
 
 

@@ -70,7 +70,8 @@ class Schema:
         for index in spec.indexes:
             self._index(table, index)
         if self.dialect == "postgresql" and spec.text:
-            sa.Index(f"idx_{spec.table}_content_fts", table.c.search, postgresql_using="gin")
+            owners = sa.text(f"({self.names.owners(spec)})")
+            sa.Index(f"idx_{spec.table}_content_fts", table.c.search, owners, postgresql_using="gin")
         return table
 
     def _columns(self, spec: RecordSpec) -> Iterator[sa.Column[Any]]:

@@ -16,7 +16,8 @@ from pathlib import Path
 import pytest
 
 from alma.bootstrap import open_migrator
-from alma.errors import MigrationError, StorageError, ValidationError
+from alma.embeddings.mock import MockEmbedder
+from alma.errors import MigrationError, ModelMismatchError, StorageError, ValidationError
 from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome, UserPreference
 from alma.model.scope import Scope
 from alma.model.vector import Vector
@@ -24,6 +25,7 @@ from alma.storage.sql.generate import schema_sql
 from alma.storage.sql.migrate import HISTORY_TABLE, Migration, known_migrations
 from alma.storage.sql.sqlite_migrations import SQLiteMigrator
 from alma.storage.sqlite_local import SQLiteStorage
+from alma.sync.reembed import reembed
 from alma.testing import builders as make
 from tests.support.together import together
 
@@ -290,6 +292,45 @@ def test_older_rows_are_read_generously(older: Path) -> None:
         assert [pattern.id for pattern in store.find(AntiPattern, EVERYWHERE)] == ["anti-2"]
     with closing(sqlite3.connect(older)) as connection:
         assert connection.execute("SELECT id FROM legacy_anti_patterns").fetchall() == [("anti-1",)]
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("metadata", "null"),
+        ("metadata", "[1]"),
+        ("metadata", "{torn"),
+        ("metadata", ""),
+        ("created_at", ""),
+        ("created_at", "yesterday"),
+        ("created_at", "1736071872.5"),
+        ("occurrence_count", -4),
+        ("occurrence_count", "many"),
+    ],
+)
+def test_an_older_memory_is_taken_over_whatever_is_wrong_with_its_details(
+    older: Path, column: str, value: object
+) -> None:
+    with closing(sqlite3.connect(older)) as connection:
+        connection.execute(f"UPDATE heuristics SET {column} = ? WHERE id = 'heur-1'", (value,))
+        connection.commit()
+    with SQLiteStorage(older, embedding_dim=8) as store:
+        heuristic = store.require(Heuristic, "heur-1", EVERYWHERE)
+        assert heuristic.metadata["alma_memory"] == {column: value}
+        assert heuristic.created_at is None or column != "created_at"
+        assert heuristic.confidence == 0.9
+
+
+def test_vectors_of_another_length_are_not_taken_for_those_of_the_model_that_the_store_is_opened_for(
+    older: Path,
+) -> None:
+    embedder = MockEmbedder(16)
+    with SQLiteStorage(older, embedding_dim=16, embedding_model=embedder.model) as store:
+        assert store.models() == {"alma-memory, 8 dimensions": 8}
+        with pytest.raises(ModelMismatchError, match="alma reembed"):
+            store.search_vector(Heuristic, embedder.encode("forms"), EVERYWHERE)
+        assert reembed(store, embedder) == 12
+        assert len(store.search_vector(Heuristic, embedder.encode("forms"), EVERYWHERE)) == 3
 
 
 def test_the_database_of_another_program_is_left_alone(path: Path, connection: sqlite3.Connection) -> None:

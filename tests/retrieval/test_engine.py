@@ -579,3 +579,16 @@ def test_a_long_memory_is_found_by_any_part_of_it(engine: RetrievalEngine, remem
     memory = remember(make.a_memory(content=f"{filler}The gardener feeds the penguins at noon. {filler}"))
     remember(*(make.a_memory(content=f"note {i} about the curtains") for i in range(5)))
     assert ids(engine.retrieve("When are the penguins fed?", "helena", "shop").memories)[:1] == [memory.id]
+
+
+def test_what_stands_at_the_end_of_a_very_long_memory_is_found_and_shown(
+    engine: RetrievalEngine, remember: Remember
+) -> None:
+    met = " ".join(f"The committee met on day {day} and discussed the budget without a result." for day in range(700))
+    remember(
+        make.some_knowledge(id="minutes", fact=f"{met} The launch code word of the satellite is marmalade."),
+        *(make.some_knowledge(fact=f"It rained in town number {number}.") for number in range(20)),
+    )
+    found = engine.retrieve("What is the launch code word of the satellite?", "helena", "shop")
+    assert [fact.id for fact in found.domain_knowledge] == ["minutes"]
+    assert "marmalade" in found.to_prompt(150)

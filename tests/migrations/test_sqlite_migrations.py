@@ -341,6 +341,25 @@ def test_the_database_of_another_program_is_left_alone(path: Path, connection: s
     assert connection.execute("SELECT login FROM users").fetchall() == [("root",)]
 
 
+@pytest.mark.parametrize("died", [False, True], ids=["closed", "left by a writer that died"])
+def test_looking_at_the_migrations_of_a_store_leaves_every_file_as_it_was(path: Path, died: bool) -> None:
+    SQLiteStorage(path).close()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(f"DELETE FROM {HISTORY_TABLE} WHERE version > 1")
+        connection.commit()
+        if died:
+            copies = {each.name: each.read_bytes() for each in path.parent.glob("alma.db*")}
+    if died:
+        for name, content in copies.items():
+            (path.parent / name).write_bytes(content)
+    before = {each.name: each.read_bytes() for each in path.parent.iterdir() if not each.name.endswith("-shm")}
+    with open_migrator(str(path)) as migrator:
+        assert len(migrator.pending()) == len(known_migrations("sqlite")) - 1
+    after = {each.name: each.read_bytes() for each in path.parent.iterdir() if not each.name.endswith("-shm")}
+    assert after == before
+    assert died or not path.with_name("alma.db-shm").exists()
+
+
 def test_a_file_that_is_no_database_is_an_error_and_stays(path: Path) -> None:
     path.write_text("these are my notes " * 1000)
     with pytest.raises(StorageError, match="not a database"):

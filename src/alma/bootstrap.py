@@ -425,11 +425,22 @@ def open_migrator(store: str, schema: str = "public") -> Iterator[Migrator]:
     from alma.storage.sql.sqlite_connections import our_error
     from alma.storage.sql.sqlite_migrations import SQLiteMigrator
 
-    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode={_looking_mode(path)}", uri=True)) as connection:
         try:
+            connection.execute("PRAGMA query_only = ON")
             yield SQLiteMigrator(path, connection)
         except sqlite3.Error as exc:
             raise our_error(path, exc) from exc
+
+
+def _looking_mode(path: Path) -> str:
+    """How a file is opened that is to be as it was afterwards.
+
+    To read, SQLite makes files beside it, and only whoever may write clears them away again; what a writer that died
+    has left there stays for the next one.
+    """
+    has_log = path.with_name(f"{path.name}-wal").exists()
+    return "ro" if has_log or not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)) else "rw"
 
 
 def partition_tables(

@@ -16,7 +16,8 @@ from pathlib import Path
 import pytest
 
 from alma.bootstrap import open_migrator
-from alma.errors import MigrationError, StorageError, ValidationError
+from alma.embeddings.mock import MockEmbedder
+from alma.errors import MigrationError, ModelMismatchError, StorageError, ValidationError
 from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome, UserPreference
 from alma.model.scope import Scope
 from alma.model.vector import Vector
@@ -24,6 +25,7 @@ from alma.storage.sql.generate import schema_sql
 from alma.storage.sql.migrate import HISTORY_TABLE, Migration, known_migrations
 from alma.storage.sql.sqlite_migrations import SQLiteMigrator
 from alma.storage.sqlite_local import SQLiteStorage
+from alma.sync.reembed import reembed
 from alma.testing import builders as make
 from tests.support.together import together
 
@@ -292,12 +294,70 @@ def test_older_rows_are_read_generously(older: Path) -> None:
         assert connection.execute("SELECT id FROM legacy_anti_patterns").fetchall() == [("anti-1",)]
 
 
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("metadata", "null"),
+        ("metadata", "[1]"),
+        ("metadata", "{torn"),
+        ("metadata", ""),
+        ("created_at", ""),
+        ("created_at", "yesterday"),
+        ("created_at", "1736071872.5"),
+        ("occurrence_count", -4),
+        ("occurrence_count", "many"),
+    ],
+)
+def test_an_older_memory_is_taken_over_whatever_is_wrong_with_its_details(
+    older: Path, column: str, value: object
+) -> None:
+    with closing(sqlite3.connect(older)) as connection:
+        connection.execute(f"UPDATE heuristics SET {column} = ? WHERE id = 'heur-1'", (value,))
+        connection.commit()
+    with SQLiteStorage(older, embedding_dim=8) as store:
+        heuristic = store.require(Heuristic, "heur-1", EVERYWHERE)
+        assert heuristic.metadata["alma_memory"] == {column: value}
+        assert heuristic.created_at is None or column != "created_at"
+        assert heuristic.confidence == 0.9
+
+
+def test_vectors_of_another_length_are_not_taken_for_those_of_the_model_that_the_store_is_opened_for(
+    older: Path,
+) -> None:
+    embedder = MockEmbedder(16)
+    with SQLiteStorage(older, embedding_dim=16, embedding_model=embedder.model) as store:
+        assert store.models() == {"alma-memory, 8 dimensions": 8}
+        with pytest.raises(ModelMismatchError, match="alma reembed"):
+            store.search_vector(Heuristic, embedder.encode("forms"), EVERYWHERE)
+        assert reembed(store, embedder) == 12
+        assert len(store.search_vector(Heuristic, embedder.encode("forms"), EVERYWHERE)) == 3
+
+
 def test_the_database_of_another_program_is_left_alone(path: Path, connection: sqlite3.Connection) -> None:
     connection.execute("CREATE TABLE users (login TEXT)")
     connection.execute("INSERT INTO users VALUES ('root')")
     with pytest.raises(MigrationError, match=r"another program \(users\)"):
         SQLiteStorage(path)
     assert connection.execute("SELECT login FROM users").fetchall() == [("root",)]
+
+
+@pytest.mark.parametrize("died", [False, True], ids=["closed", "left by a writer that died"])
+def test_looking_at_the_migrations_of_a_store_leaves_every_file_as_it_was(path: Path, died: bool) -> None:
+    SQLiteStorage(path).close()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(f"DELETE FROM {HISTORY_TABLE} WHERE version > 1")
+        connection.commit()
+        if died:
+            copies = {each.name: each.read_bytes() for each in path.parent.glob("alma.db*")}
+    if died:
+        for name, content in copies.items():
+            (path.parent / name).write_bytes(content)
+    before = {each.name: each.read_bytes() for each in path.parent.iterdir() if not each.name.endswith("-shm")}
+    with open_migrator(str(path)) as migrator:
+        assert len(migrator.pending()) == len(known_migrations("sqlite")) - 1
+    after = {each.name: each.read_bytes() for each in path.parent.iterdir() if not each.name.endswith("-shm")}
+    assert after == before
+    assert died or not path.with_name("alma.db-shm").exists()
 
 
 def test_a_file_that_is_no_database_is_an_error_and_stays(path: Path) -> None:

@@ -14,6 +14,7 @@ from alma.clock import now
 from alma.embeddings.base import EmbeddingProvider, Passage
 from alma.embeddings.mock import MockEmbedder
 from alma.errors import ConfigurationError, EmbeddingError, IndexUnavailable, ScopeViolationError, ValidationError
+from alma.memory.archive import Archive
 from alma.model.learning import Heuristic
 from alma.model.memory import Memory
 from alma.model.query import EVERYTHING
@@ -360,9 +361,37 @@ def test_why_not_tells_nothing_of_what_the_agent_may_not_see(engine: RetrievalEn
     assert ids(found.memories) == [mine.id]
     for hidden in (private.id, elsewhere.id, "nobody"):
         assert str(found.why_not(hidden)) == f"scope: there is no memory {hidden!r} that this agent may see"
-    assert str(found.why_not("old")) == "scope: it is deleted, archived, expired or of another layer"
+    assert str(found.why_not("old")) == "scope: it is archived"
     owners = engine.retrieve("What is the color of the sky?", "helena", "shop", user_id="ben")
     assert "no memory" not in str(owners.why_not(private.id))
+
+
+def test_why_not_says_why_a_memory_is_out_of_sight(engine: RetrievalEngine, remember: Remember) -> None:
+    day = datetime(2026, 1, 5, 9, 30, tzinfo=UTC)
+    about: dict[str, Any] = {"content": "the login form has two fields"}
+    remember(
+        make.a_memory(id="deleted", is_active=False, **about),
+        make.a_memory(id="expired", expires_at=day, **about),
+        make.a_memory(id="elsewhere", layer_session=True, session_id="s1", **about),
+        make.a_heuristic(id="doubtful", condition="testing the login form"),
+        make.a_heuristic(id="suspicious", condition="testing the login form", agent="victor"),
+        make.a_memory(id="private", user_id="ben", is_private=True, **about),
+    )
+    archive = Archive(engine.storage)
+    everywhere = Scope.everywhere()
+    archive.put(Heuristic, "doubtful", everywhere, "forgotten", reason="its confidence was below 0.3")
+    archive.put(Heuristic, "suspicious", everywhere, "quarantined")
+    archive.put(Memory, "private", everywhere)
+    found = engine.retrieve(QUESTION, "helena", "shop", user_id="ana")
+    assert str(found.why_not("deleted")) == "scope: it was deleted"
+    assert str(found.why_not("expired")) == "scope: it expired at 2026-01-05 09:30 UTC"
+    assert str(found.why_not("elsewhere")) == "scope: it is of another session or layer"
+    forgotten = f"scope: it was forgotten on {now():%Y-%m-%d}: its confidence was below 0.3"
+    assert str(found.why_not("doubtful")) == forgotten
+    for hidden in ("suspicious", "private"):
+        assert str(found.why_not(hidden)) == f"scope: there is no memory {hidden!r} that this agent may see"
+    victors = engine.retrieve(QUESTION, "victor", "shop")
+    assert str(victors.why_not("suspicious")) == f"scope: it was quarantined on {now():%Y-%m-%d}"
 
 
 @pytest.mark.parametrize(("mode", "stage"), [("keyword", "words"), ("semantic", "similarity")])
@@ -579,3 +608,16 @@ def test_a_long_memory_is_found_by_any_part_of_it(engine: RetrievalEngine, remem
     memory = remember(make.a_memory(content=f"{filler}The gardener feeds the penguins at noon. {filler}"))
     remember(*(make.a_memory(content=f"note {i} about the curtains") for i in range(5)))
     assert ids(engine.retrieve("When are the penguins fed?", "helena", "shop").memories)[:1] == [memory.id]
+
+
+def test_what_stands_at_the_end_of_a_very_long_memory_is_found_and_shown(
+    engine: RetrievalEngine, remember: Remember
+) -> None:
+    met = " ".join(f"The committee met on day {day} and discussed the budget without a result." for day in range(700))
+    remember(
+        make.some_knowledge(id="minutes", fact=f"{met} The launch code word of the satellite is marmalade."),
+        *(make.some_knowledge(fact=f"It rained in town number {number}.") for number in range(20)),
+    )
+    found = engine.retrieve("What is the launch code word of the satellite?", "helena", "shop")
+    assert [fact.id for fact in found.domain_knowledge] == ["minutes"]
+    assert "marmalade" in found.to_prompt(150)

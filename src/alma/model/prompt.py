@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 
 from alma.errors import ValidationError
+from alma.model.excerpt import Excerpts
 from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome, UserPreference
 from alma.model.memory import Memory
 from alma.model.record import Record
@@ -15,13 +16,15 @@ from alma.tokens import LONGEST_TOKEN, count_tokens
 
 # Behind this mark a line is a quotation: no heading, list or fence can start there.
 _CONTINUED = "\n    │ "
-_SHORTENED = "…"
 _LEAST_CHARACTERS = 24
+# So much of a long memory is shown where there is no room for all of it.
+_SOME_CHARACTERS = 400
 # Characters that turn the reading direction around and could show a text in another order than it is read.
 _TURNING = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _INVISIBLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 Shorten = Callable[[str], str]
+Cut = Callable[[str, int], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +62,15 @@ def as_data(text: str) -> str:
     return _CONTINUED.join(line for line in lines if line)
 
 
-def pack(entries: Sequence[Entry], max_tokens: int) -> Packed:
-    """The prompt that fits: the best memory of every section, cut where it is long, then the others by their score."""
+def pack(entries: Sequence[Entry], max_tokens: int, question: str | None = None) -> Packed:
+    """The prompt that fits: the best memory of every section, cut where it is long, then the others by their score.
+
+    What is cut shows the part that the question asks about.
+    """
     aim = checked_tokens(max_tokens)
+    cut = Excerpts(question).cut
     while True:
-        prompt = _filled(entries, aim)
+        prompt = _filled(entries, aim, cut)
         text = prompt.text()
         # The parts of a text may take a token more together than apart.
         excess = count_tokens(text) - max_tokens
@@ -79,15 +86,16 @@ def checked_tokens(max_tokens: int) -> int:
     return max_tokens
 
 
-def _filled(entries: Sequence[Entry], max_tokens: int) -> _Prompt:
-    prompt = _Prompt(max_tokens)
+def _filled(entries: Sequence[Entry], max_tokens: int, cut: Cut) -> _Prompt:
+    prompt = _Prompt(max_tokens, cut)
     firsts, others = _by_turn(entries)
     for entry in firsts:
-        prompt.add(entry, partial(_cut, most=_LEAST_CHARACTERS))
+        prompt.add(entry, _LEAST_CHARACTERS)
     # Half of what is left, so that one long memory does not keep out all others; the rest when those had their turn.
     prompt.widen(share=0.5)
     for entry in others:
-        prompt.add(entry)
+        if not prompt.add(entry):
+            prompt.add(entry, _SOME_CHARACTERS)
     prompt.widen(share=1)
     return prompt
 
@@ -115,17 +123,21 @@ class _Part:
 class _Prompt:
     """A prompt that grows while there is room."""
 
-    def __init__(self, max_tokens: int) -> None:
+    def __init__(self, max_tokens: int, cut: Cut) -> None:
         self._room = max_tokens
+        self._cut = cut
         self._parts: list[_Part] = []
 
-    def add(self, entry: Entry, shorten: Shorten = lambda text: text) -> None:
-        """Add a memory if there is room for it."""
-        text = _written(entry, shorten)
+    def add(self, entry: Entry, most: int | None = None) -> bool:
+        """Add a memory, with at most so many characters of each of its texts, if there is room for it."""
+        whole = _written(entry)
+        text = whole if most is None else _written(entry, _at_most(most, self._cut))
         cost = _cost(text, self._room - self._heading_cost(entry))
-        if cost is not None:
-            self._room -= cost + self._heading_cost(entry)
-            self._parts.append(_Part(entry, text, cost, whole=_written(entry)))
+        if cost is None:
+            return False
+        self._room -= cost + self._heading_cost(entry)
+        self._parts.append(_Part(entry, text, cost, whole))
+        return True
 
     def widen(self, share: float) -> None:
         """Show more of the memories that are cut: all of it where an equal part of the room is enough for that."""
@@ -133,7 +145,7 @@ class _Prompt:
         for number, part in enumerate(cut):
             room = self._room // (len(cut) - number)
             self._room += part.cost
-            _widen(part, part.cost + room, part.cost + int(share * room))
+            _widen(part, part.cost + room, part.cost + int(share * room), self._cut)
             self._room -= part.cost
 
     def text(self) -> str:
@@ -159,12 +171,12 @@ def _heading_tokens(section: int) -> int:
     return count_tokens(f"## {SECTIONS[section].heading}\n\n\n")
 
 
-def _widen(part: _Part, room_for_all: int, room: int) -> None:
+def _widen(part: _Part, room_for_all: int, room: int, cut: Cut) -> None:
     cost = _cost(part.whole, room_for_all)
     if cost is not None:
         part.text, part.cost = part.whole, cost
         return
-    text = _shortened(part, room)
+    text = _shortened(part, room, cut)
     if len(text) > len(part.text):
         part.text, part.cost = text, count_tokens(text + "\n")
 
@@ -182,23 +194,23 @@ def _written(entry: Entry, shorten: Shorten = lambda text: text) -> str:
     return "\n".join([*lines, f"  Note: {entry.note}"] if entry.note else lines)
 
 
-def _shortened(part: _Part, room: int) -> str:
+def _at_most(characters: int, cut: Cut) -> Shorten:
+    return lambda text: cut(text, characters)
+
+
+def _shortened(part: _Part, room: int, cut: Cut) -> str:
     """The memory with its texts cut to about the most characters that fit."""
     low, high = 0, len(part.whole)
     best = ""
     while high - low > low // 64:
         # From below, since a long text takes its time.
         most = min(max(2 * low, _LEAST_CHARACTERS), (low + high + 1) // 2)
-        text = _written(part.entry, partial(_cut, most=most))
+        text = _written(part.entry, _at_most(most, cut))
         if _cost(text, room) is not None:
             low, best = most, text
         else:
             high = most - 1
     return best
-
-
-def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else text[:most].rstrip() + _SHORTENED
 
 
 # ---------------------------------------------------------------------- how each kind is written

@@ -42,7 +42,7 @@ class In:
     values: tuple[Any, ...]
 
     def __init__(self, field: str, values: Iterable[Any]) -> None:
-        if isinstance(values, str | bytes):
+        if isinstance(values, str | bytes) or not isinstance(values, Iterable):
             raise ValidationError("In", field, values, "needs a list of values")
         object.__setattr__(self, "field", field)
         object.__setattr__(self, "values", tuple(values))
@@ -166,9 +166,9 @@ def _flat(predicate: And | Or) -> list[Predicate]:
 
 def parsed_order(spec: RecordSpec, order: Sequence[Order]) -> tuple[Order, ...]:
     """The order with every field known and sortable."""
-    for term in order:
+    for term in order if isinstance(order, Sequence) else (None,):
         if not isinstance(term, Order):
-            raise ValidationError(spec.kind, "order", term, "must be a list of Order, for example [Order('id')]")
+            raise ValidationError(spec.kind, "order", order, "must be a list of Order, for example [Order('id')]")
         field = _plain(spec, term.field)
         if field.type not in SORTABLE:
             raise ValidationError(spec.kind, term.field, term, f"cannot be sorted by, it is {field.type.value}")
@@ -179,6 +179,10 @@ def parsed_order(spec: RecordSpec, order: Sequence[Order]) -> tuple[Order, ...]:
 
 def parsed_cursor(spec: RecordSpec, order: Sequence[Order], cursor: Cursor) -> Cursor:
     """The cursor with values of the types its order asks for."""
+    if not isinstance(cursor, Cursor):
+        raise ValidationError(
+            "query", "after", cursor, "must be a Cursor, for example Cursor.after(last_record, order)"
+        )
     if len(cursor.values) != len(order):
         raise ValidationError("cursor", None, cursor.values, f"must have {len(order)} values, one for each sort field")
     values = (spec.checked(term.field, value) for term, value in zip(order, cursor.values, strict=True))

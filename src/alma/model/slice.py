@@ -113,7 +113,7 @@ class MemorySlice:
             for section, records in enumerate(self._by_section())
             for record in records
         ]
-        return pack(entries, max_tokens)
+        return pack(entries, max_tokens, self.query)
 
     def explain(self) -> list[Explanation]:
         """For every memory of the slice the terms that add up to its score, best first."""

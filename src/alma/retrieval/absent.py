@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from alma.errors import shown
-from alma.model.query import And, In
+from alma.model.archive import ArchivedRecord
+from alma.model.query import And, Compare, In, Order
 from alma.model.record import Record
 from alma.model.slice import Dropped
 from alma.retrieval.router import Asked, Target
-from alma.storage.base import StorageBackend
+from alma.storage.base import StorageBackend, Transaction
+from alma.storage.document import from_document
 
 BEHIND = Dropped("candidates", "others resemble the task more, by meaning and by words")
-_OUTSIDE = Dropped("scope", "it is deleted, archived, expired or of another layer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +39,33 @@ class Absent:
             for target in self.targets:
                 record = tx.get(target.cls, record_id, target.scope)
                 if record is not None and self._may_know(record, target):
-                    return self.dropped.get(record_id, _OUTSIDE)
+                    return self.dropped.get(record_id, Dropped("scope", self._out_of_sight(record)))
+            for target in self.targets:
+                put_away = self._put_away(tx, record_id, target)
+                if put_away is not None:
+                    return Dropped("scope", put_away)
         return Dropped("scope", f"there is no memory {shown(record_id)} that this agent may see")
+
+    def _out_of_sight(self, record: Record) -> str:
+        """Why a record inside the scope is not looked at."""
+        if not getattr(record, "is_active", True):
+            return "it was deleted"
+        if getattr(record, "is_archived", False):
+            return "it is archived"
+        end = getattr(record, "expires_at", None)
+        if end is not None and end <= self.asked.now:
+            return f"it expired at {end:%Y-%m-%d %H:%M} UTC"
+        return "it is of another session or layer"
+
+    def _put_away(self, tx: Transaction, record_id: str, target: Target) -> str | None:
+        """How a record inside the scope came into the archive, if it is there."""
+        kind = target.cls.spec.kind
+        where = And(Compare("record_id", "eq", record_id), Compare("kind", "eq", kind))
+        for put_away in tx.find(ArchivedRecord, target.scope, where, (Order("archived_at", "desc"),), 1):
+            if self._may_know(from_document(target.cls, json.loads(put_away.document)), target):
+                because = f": {put_away.reason}" if put_away.reason else ""
+                return f"it was {put_away.cause} on {put_away.archived_at:%Y-%m-%d}{because}"
+        return None
 
     def _may_know(self, record: Record, target: Target) -> bool:
         """Whether a record out of sight may be spoken of: all but what is private to somebody else."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from alma.model.record import Record
-from alma.model.text import terms
+from alma.model.text import INDEXED_CHARACTERS, terms
 from alma.model.vector import Vector
 from alma.retrieval.candidates import Candidate, Pool
 from alma.storage.nearest import cosines
@@ -27,6 +27,7 @@ _SURE_WORDS = 0.85
 # Without vectors there are only words to go by.
 _FITS_BEST_BY_WORDS, _FITS_BY_WORDS = 0.3, 0.15
 _CONTEXT = frozenset(("conversation", "linked", "related"))
+# What a text is about stands at its beginning; what it was found by may stand anywhere.
 _LOOKED_AT = 20_000
 
 
@@ -60,10 +61,17 @@ class Question:
                 candidate.cosine = cosine
 
     def _fitting(self, candidate: Candidate, record: Record, full: float) -> Fitting:
-        said = frozenset(terms(record.text()[:_LOOKED_AT]))
+        said = self._said(candidate, record.text())
         # How much of what the task says, by the weight of its words, the memory says as well.
         covered = sum(self.weights[word] for word in self.terms & said) / full if full else 0.0
         return Fitting(candidate, record, max(0.0, candidate.cosine or 0.0), covered, said)
+
+    def _said(self, candidate: Candidate, text: str) -> frozenset[str]:
+        """The words of the beginning, and those of the task's that a long text has further on."""
+        said = frozenset(terms(text[:_LOOKED_AT]))
+        if len(text) <= _LOOKED_AT or "words" not in candidate.found_by or self.terms <= said:
+            return said
+        return said | self.terms.intersection(terms(text[_LOOKED_AT:INDEXED_CHARACTERS]))
 
 
 @dataclass(slots=True)

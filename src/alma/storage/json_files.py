@@ -169,4 +169,9 @@ def _translated(folder: Path, *expected: type[OSError]) -> Iterator[None]:
     except OSError as exc:
         if exc.errno in (errno.ENOSPC, errno.EDQUOT):
             raise StorageFullError(f"the disk of {folder} is full: nothing of this transaction was stored") from exc
+        if exc.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+            raise StorageError(
+                f"{folder} cannot be opened or written ({exc.strerror}): this user must be allowed to write the folder "
+                f"and the files in it"
+            ) from exc
         raise StorageError(f"{folder}: {exc}") from exc

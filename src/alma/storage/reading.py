@@ -84,7 +84,7 @@ class Reading(VectorFeed, Primitives):
         return found
 
     def get_many(self, cls: type[T], record_ids: Iterable[str], scope: Scope) -> list[T]:
-        wanted = [record_ids] if isinstance(record_ids, str) else list(dict.fromkeys(record_ids))
+        wanted = named(spec_of(cls), record_ids)
         found = {record.key: record for record in self.find(cls, scope, In(spec_of(cls).key, wanted))}
         return [found[key] for key in wanted if key in found]
 
@@ -220,7 +220,7 @@ class Reading(VectorFeed, Primitives):
 
     def vectors_of(self, cls: type[Record], record_ids: Iterable[str]) -> list[RecordVector]:
         """Every vector of these records, of every model and with the passages, by id, model and part."""
-        wanted = list(dict.fromkeys(record_ids))
+        wanted = named(spec_of(cls), record_ids)
         found = self._vectors_of(embedding(spec_of(cls)), wanted) if wanted else []
         return sorted(found, key=lambda each: each[:3])
 
@@ -315,6 +315,16 @@ class Reading(VectorFeed, Primitives):
             f"must have {dims} dimensions, as this store's vectors do, not {len(vector)}; "
             f"open the store with the embedding_dim of its model, or move it to another one with  alma reembed",
         )
+
+
+def named(spec: RecordSpec, record_ids: Iterable[Any]) -> list[Any]:
+    """The ids that were asked for, each once; a text is one id and not a list of letters."""
+    if isinstance(record_ids, str):
+        return [record_ids]
+    try:
+        return list(dict.fromkeys(record_ids))
+    except TypeError:
+        raise ValidationError(spec.kind, spec.key, record_ids, "must be given as a list of ids") from None
 
 
 def inside(spec: RecordSpec, scope: Scope, where: Predicate) -> Predicate:

@@ -20,12 +20,13 @@ from alma.model.common import checked_name
 from alma.model.governance import ANONYMOUS, Attribution
 from alma.model.memory import MemoryVersion
 from alma.model.query import EVERYTHING, Cursor, Order, Predicate
-from alma.model.record import Record
+from alma.model.record import Record, spec_of
 from alma.model.scope import Scope
 from alma.storage.chain import ChainHead
 from alma.storage.changes import Listener, changes_of, tell
 from alma.storage.outbox import Mark
 from alma.storage.primitives import Hit, Reads, RecordVector
+from alma.storage.reading import named
 from alma.storage.transaction import Transaction
 from alma.storage.traversal import Direction, Reached
 
@@ -427,7 +428,7 @@ class RecordStore(Closing):
 
     def delete(self, cls: type[Record], record_ids: Iterable[str], scope: Scope, by: Attribution = ANONYMOUS) -> int:
         """Delete these records inside the scope with all that hangs on them; returns how many there were."""
-        ids = [record_ids] if isinstance(record_ids, str) else list(record_ids)
+        ids = named(spec_of(cls), record_ids)
         return self.write(lambda tx: tx.delete(cls, ids, scope), by)
 
     def delete_where(self, cls: type[Record], scope: Scope, where: Predicate, by: Attribution = ANONYMOUS) -> int:

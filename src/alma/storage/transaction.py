@@ -35,7 +35,7 @@ from alma.storage.chain import ChainHead, linked
 from alma.storage.changes import Act
 from alma.storage.outbox import Mark
 from alma.storage.primitives import Query, Reads
-from alma.storage.reading import EVERYWHERE, Reading, embedding, inside, required_limit
+from alma.storage.reading import EVERYWHERE, Reading, embedding, inside, named, required_limit
 
 T = TypeVar("T", bound=Record)
 
@@ -594,7 +594,7 @@ class Transaction(Reading):
 
 
 def _checked_keys(spec: RecordSpec, keys: Iterable[Any]) -> list[Any]:
-    return list(dict.fromkeys(spec.checked(spec.key, key) for key in keys))
+    return list(dict.fromkeys(spec.checked(spec.key, key) for key in named(spec, keys)))
 
 
 def _by_kind(records: Iterable[Record]) -> list[tuple[RecordSpec, list[Record]]]:

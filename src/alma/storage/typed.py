@@ -207,6 +207,8 @@ class TypedMemories(RecordStore):
 
     def increment_heuristic_occurrence(self, heuristic_id: str, success: bool) -> bool:
         """Count one more occurrence, exactly, whoever else counts; False where there is no such heuristic."""
+        if not isinstance(success, bool):
+            raise ValidationError("heuristic", "success", success, "must be True or False")
         counters = {"occurrence_count": 1, "success_count": int(success)}
         validated = {"last_validated": clock.now()}
         return self.increment(Heuristic, heuristic_id, counters, _ANYWHERE, validated) is not None
@@ -287,7 +289,7 @@ def _in_project(project_id: str, agent: str | Sequence[str] | None) -> Scope:
 
 
 def _of_agents(project_id: str, agents: Sequence[str]) -> Scope:
-    if isinstance(agents, str):
+    if isinstance(agents, str) or not isinstance(agents, Iterable):
         raise ValidationError("scope", "agents", agents, "must be a list of agent names")
     return _in_project(project_id, tuple(agents))
 

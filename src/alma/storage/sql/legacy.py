@@ -16,6 +16,7 @@ from alma.model.governance import Attribution
 from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome, UserPreference
 from alma.model.record import FieldSpec, Record
 from alma.model.vector import Vector
+from alma.storage.records import DEFAULT_MODEL
 from alma.storage.sql.names import Names
 from alma.storage.sql.transaction import SqlTransaction
 
@@ -72,25 +73,26 @@ def _adopt_kind(tx: SqlTransaction, cls: type[Record], vectors: Mapping[str, Vec
 
 
 def _adopt_vectors(tx: SqlTransaction, cls: type[Record], vectors: Mapping[str, Vector]) -> None:
-    """The usual length becomes the store's own; vectors of another length are kept apart under a model of theirs."""
+    """Vectors of the store's own length become its own; those of another are kept apart under a model of theirs."""
     by_length: dict[int, dict[str, Vector]] = defaultdict(dict)
     for key, vector in vectors.items():
         by_length[len(vector)][key] = vector
+    own = tx._dims_of(tx.embedding_model, None) or tx.embedding_dim
     for dims, group in by_length.items():
-        own = tx._dims_of(tx.embedding_model, None)
-        model = tx.embedding_model if own in (None, dims) else f"alma-memory, {dims} dimensions"
+        model = tx.embedding_model if dims == own else f"alma-memory, {dims} dimensions"
         tx._dims_of(model, dims)
         tx._put_vectors(cls.spec, group, model)
 
 
 def _older_vectors(tx: SqlTransaction) -> dict[str, dict[str, Vector]]:
-    """The vectors of each table, the most usual length first."""
+    """The vectors of each table."""
     if not _exists(tx, f"{_PREFIX}embeddings"):
         return {}
     rows = tx.rows(f"SELECT memory_type, memory_id, embedding FROM {_PREFIX}embeddings", {})
     usable = [(table, key, vector) for table, key, blob in rows if (vector := _vector(blob)) is not None]
     usual = Counter(len(vector) for _, _, vector in usable).most_common(1)
-    if usual and tx._dims_of(tx.embedding_model, None) is None:
+    # Whoever names no model has the one that made these; a named one has vectors of its own length only.
+    if usual and tx.embedding_model == DEFAULT_MODEL:
         tx._dims_of(tx.embedding_model, usual[0][0])
     found: dict[str, dict[str, Vector]] = defaultdict(dict)
     for table, key, vector in usable:
@@ -120,20 +122,26 @@ def _record(cls: type[Record], row: Mapping[str, Any]) -> Record | None:
 
 
 def _values(cls: type[Record], row: Mapping[str, Any]) -> dict[str, Any]:
-    values = {
-        field.name: _value(field, row[field.name])
-        for field in cls.spec.stored
-        if field.name in row and (row[field.name] is not None or field.nullable)
-    }
-    more = {name: value for name, value in row.items() if name not in cls.spec.by_name and value is not None}
+    """What the row says; beside that, in the metadata, what no field of today can hold."""
+    fields = {name: cls.spec.by_name[name] for name in row if name in cls.spec.by_name}
+    values: dict[str, Any] = {name: None for name, field in fields.items() if field.nullable}
+    more = {name: value for name, value in row.items() if name not in fields and value is not None}
+    for name, field in fields.items():
+        if row[name] is None:
+            continue
+        try:
+            values[name] = cls.spec.checked(name, _value(field, row[name]))
+        except (ValidationError, ValueError, TypeError):
+            # A memory is worth more than a date or a count of it that nobody can read.
+            if field.required:
+                raise
+            more[name] = row[name]
     if more:
         values["metadata"] = {**values.get("metadata", {}), "alma_memory": more}
     return values
 
 
 def _value(field: FieldSpec, value: Any) -> Any:
-    if value is None:
-        return None
     match field.type:
         case FieldType.TIMESTAMP:
             return _moment(value)
@@ -143,6 +151,8 @@ def _value(field: FieldSpec, value: Any) -> Any:
             return bool(value)
         case FieldType.FLOAT if field.range is not None:
             return min(max(float(value), field.range.low), field.range.high)
+        case FieldType.INTEGER if isinstance(value, float) and value.is_integer():
+            return int(value)
         case _:
             return value
 

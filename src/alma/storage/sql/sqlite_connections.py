@@ -266,6 +266,11 @@ def our_error(path: Path, exc: sqlite3.Error) -> StorageError:
         return StorageError(
             f"{path} is no SQLite database, or a damaged one ({exc}): name another file, or bring back a backup of it"
         )
+    if _primary_code(exc) in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
+        return StorageError(
+            f"{path} cannot be opened or written ({exc}): the file and its folder must be there, and this user must be "
+            f"allowed to write both"
+        )
     return StorageError(f"{path}: {exc}")
 
 

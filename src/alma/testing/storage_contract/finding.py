@@ -174,10 +174,31 @@ class FindingContract:
             {"order": [Order("agent", "up")]},  # type: ignore[arg-type]
             {"limit": -1},
             {"after": Cursor((1,), "x")},
+            {"after": "x"},
+            {"order": Order("agent")},
+            {"order": 7},
         ]
         for arguments in refused:
             with pytest.raises(ValidationError):
                 storage.find(Heuristic, SHOP, **arguments)
+
+    @pytest.mark.parametrize("ids", [None, 7, [["x"]], [None]])
+    def test_what_is_no_list_of_ids_is_refused(self, storage: StorageBackend, ids: Any) -> None:
+        calls: list[Callable[[], object]] = [
+            lambda: storage.get_many(Heuristic, ids, EVERYWHERE),
+            lambda: storage.delete(Heuristic, ids, EVERYWHERE),
+            lambda: storage.find(Heuristic, EVERYWHERE, In("id", ids)),
+            lambda: storage.write(lambda tx: tx.lock(Heuristic, ids, EVERYWHERE)),
+        ]
+        for call in calls:
+            with pytest.raises(ValidationError):
+                call()
+
+    def test_a_text_is_one_id_and_not_a_list_of_letters(self, storage: StorageBackend) -> None:
+        storage.save_many([make.a_heuristic(id=key) for key in ("ab", "a", "b")])
+        assert [found.id for found in storage.get_many(Heuristic, "ab", EVERYWHERE)] == ["ab"]
+        assert storage.write(lambda tx: tx.delete(Heuristic, "ab", EVERYWHERE)) == 1
+        assert {found.id for found in storage.find(Heuristic, EVERYWHERE)} == {"a", "b"}
 
     @pytest.mark.parametrize("kind", ["heuristic", str, None, Record])
     def test_what_is_no_kind_of_record_is_refused(self, storage: StorageBackend, kind: Any) -> None:

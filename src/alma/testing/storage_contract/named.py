@@ -105,6 +105,19 @@ class NamedMethodsContract:
         assert not storage.update_knowledge_confidence("nobody", 0.1)
         assert not storage.increment_heuristic_occurrence("nobody", success=True)
 
+    def test_what_is_no_list_of_agents_or_no_outcome_is_refused(self, storage: StorageBackend) -> None:
+        heuristic = make.a_heuristic()
+        storage.save(heuristic)
+        agents: Any
+        for agents in (None, "helena", 7):
+            with pytest.raises(ValidationError, match="list of agent names"):
+                storage.get_heuristics_for_agents("shop", agents)
+        success: Any
+        for success in (None, "yes", 1):
+            with pytest.raises(ValidationError, match="True or False"):
+                storage.increment_heuristic_occurrence(heuristic.id, success)
+        assert storage.get(Heuristic, heuristic.id, EVERYWHERE) == heuristic
+
     def test_memories_are_deleted_by_name_age_and_confidence(self, storage: StorageBackend) -> None:
         heuristic, outcome = make.a_heuristic(confidence=0.2), make.an_outcome(timestamp=NOON)
         knowledge, pattern, preference = make.some_knowledge(), make.an_anti_pattern(), make.a_preference()

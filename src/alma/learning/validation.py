@@ -30,6 +30,14 @@ _SUCCESS = frozenset(
         "completed",
         "complete",
         "1",
+        "y",
+        "won",
+        "solved",
+        "fixed",
+        "✓",
+        "✔",
+        "✅",
+        "👍",
     ]
 )
 _FAILURE = frozenset(
@@ -50,16 +58,30 @@ _FAILURE = frozenset(
         "unsuccessful",
         "aborted",
         "0",
+        "n",
+        "lost",
+        "unsolved",
+        "not successful",
+        "no success",
+        "did not work",
+        "didn't work",
+        "✗",
+        "✘",
+        "❌",
+        "👎",
     ]
 )
+# What stands around a word without changing it.
+_AROUND = " \t\r\n.!:;,\"'`*\ufe0f"
 _SEPARATORS = re.compile(r"[\s_\-]+")
 
 
 def parsed_outcome(outcome: object) -> bool:
     """Whether an outcome is a success: a bool, 1 or 0, or one of the words for either in any case."""
-    if isinstance(outcome, int) and outcome in (0, 1):
+    # A bool of NumPy is none of Python's.
+    if (isinstance(outcome, int | float) or type(outcome).__name__ in ("bool", "bool_")) and outcome in (0, 1):
         return bool(outcome)
-    word = str(outcome).strip().casefold() if isinstance(outcome, str) else ""
+    word = _SEPARATORS.sub(" ", outcome.strip(_AROUND).casefold()) if isinstance(outcome, str) else ""
     if word in _SUCCESS:
         return True
     if word in _FAILURE:

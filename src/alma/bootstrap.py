@@ -250,7 +250,7 @@ def _engine_of(settings: Settings, storage: StorageBackend, embedder: EmbeddingP
         embedder,
         cache_ttl_seconds=chosen.cache_ttl_seconds,
         scoring_weights=_made(
-            lambda given: ScoringWeights(**given), "retrieval.scoring_weights", chosen.scoring_weights
+            lambda given: ScoringWeights(**given), "retrieval.scoring_weights", chosen.scoring_weights.model_dump()
         ),
         recency_half_life_days=chosen.recency_half_life_days,
         min_score_threshold=chosen.min_score_threshold,

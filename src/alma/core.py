@@ -300,7 +300,7 @@ class ALMA(Closing):
         try:
             self.learning.validator.require(agent, domain, fact)
         except ScopeViolationError as exc:
-            self.learning.record_refusal(agent, "add_domain_knowledge", str(exc))
+            self.learning.record_refusal(agent, "add_domain_knowledge", str(exc), DomainKnowledge.spec.kind)
             raise
         made = DomainKnowledge(agent=agent, project_id=self.project_id, domain=domain, fact=fact, source=source)
         return self._let_in(made, Attribution(agent=agent), source)

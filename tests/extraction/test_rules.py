@@ -59,6 +59,7 @@ def test_the_conversation_of_the_readme_teaches_what_worked() -> None:
         ("Please stop adding comments.", "avoid adding comments"),
         ("I would like you to always answer in French", "always answer in French"),
         ("I always use dark mode", "always use dark mode"),
+        ("I always send the proposal on Fridays", "always send the proposal on Fridays"),
         ("You should always validate input", "always validate input"),
         ("No, use POST instead of GET", "use POST instead of GET"),
         ("use spaces not tabs", "use spaces not tabs"),
@@ -327,6 +328,45 @@ def test_what_an_assistant_finds_out_about_the_system_is_domain_knowledge() -> N
 )
 def test_other_languages_are_no_reason_to_fail(text: str) -> None:
     RuleBasedExtractor().extract([{"role": "user", "content": text}])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Alice says she always uses vim",
+        "My manager thinks our server uses too much memory",
+        "According to Sam, our API requires a key",
+        "ERROR The server requires authentication",
+        "2026-01-05 10:00:00 the job runs on port 9",
+        "ValueError: our server uses port 9",
+        "Yeah right, I love waiting for CI",
+        "Write a story in which the hero says: I always use my left hand. Our castle is located in Spain.",
+        "Translate to German: I always want coffee. Our office closes at 5pm.",
+        "Draft an email: Hi Tom, I prefer meeting on Monday. Our office closes at 5pm.",
+    ],
+)
+def test_the_words_of_others_give_nothing(text: str) -> None:
+    assert of_user(text) == []
+
+
+def test_what_is_made_up_is_not_what_was_done() -> None:
+    told = "I used a sword which worked well."
+    assert facts(("user", "Write a poem about a knight"), ("assistant", told)) == []
+    assert len(facts(("user", "Write an email validator"), ("assistant", told))) == 1
+
+
+def test_what_follows_a_quotation_is_read() -> None:
+    found = of_user("> I always use vim\nI prefer tabs.\n\n    x = 1\nOur API runs on port 9000.")
+    assert [fact.content for fact in found] == ["prefers tabs", "Our API runs on port 9000"]
+
+
+def test_a_correction_has_its_unit_once() -> None:
+    found = facts(("user", "Our token expires after 12 hours."), ("user", "Actually, it's 24 hours, not 12."))
+    assert [fact.content for fact in found] == ["Our token expires after 24 hours"]
+
+
+def test_to_use_one_and_not_another_is_a_wish() -> None:
+    assert only(of_user("use pnpm, not npm")).fact_type is FactType.PREFERENCE
 
 
 def test_every_fact_stands_where_it_says() -> None:

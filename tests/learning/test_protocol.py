@@ -169,6 +169,13 @@ class TestAntiPatterns:
         assert "5 times" in (made.why_bad or "")
         assert heuristics(alma) == []
 
+    def test_errors_that_differ_in_a_number_are_told_once(self, alma: ALMA) -> None:
+        for seconds in (4, 5, 6):
+            learn(alma, "failure", "wait with sleep(5)", error_message=f"no element after {seconds} s")
+        learn(alma, "failure", "wait with sleep(5)", error_message="HTTP 503")
+        (made,) = anti_patterns(alma)
+        assert (made.why_bad or "").endswith(": no element after 6 s; HTTP 503")
+
     def test_two_failures_are_not_yet_a_warning(self, alma: ALMA) -> None:
         assert learn(alma, "failure", times=2).anti_pattern is None
 
@@ -204,11 +211,11 @@ class TestOutcomes:
         assert many.success_rate == 1.0
         assert learn(alma, "failure").heuristic.success_rate == pytest.approx(13 / 14)
 
-    @pytest.mark.parametrize("word", ["success", "Success", " OK ", "passed", "worked", True, 1])
+    @pytest.mark.parametrize("word", ["success", "Success", " OK ", "Passed!", "worked.", "✅", "y", True, 1, 1.0])
     def test_words_for_success(self, alma: ALMA, word: Any) -> None:
         assert learn(alma, word).success is True
 
-    @pytest.mark.parametrize("word", ["failure", "FAILED", "error", "timed out", False, 0])
+    @pytest.mark.parametrize("word", ["failure", "FAILED", "error", "timed_out", "not successful", "❌", False, 0, 0.0])
     def test_words_for_failure(self, alma: ALMA, word: Any) -> None:
         assert learn(alma, word).success is False
 

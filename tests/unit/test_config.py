@@ -58,6 +58,27 @@ def test_the_keys_may_stand_without_the_word_alma(tmp_path: Path) -> None:
         ({"project_id": "p", "embedding_dim": "384"}, "embedding_dim"),
         ({"project_id": "p", "agents": {"a": {"min_occurrences_for_heuristic": 0}}}, "min_occurrences_for_heuristic"),
         ({"project_id": "p", "postgres": {"port": 99999}}, "postgres.port"),
+        (
+            {"project_id": "p", "storage": "PostgreSQL"},
+            "storage is 'PostgreSQL', which is not known; did you mean postgres?",
+        ),
+        ({"project_id": 5}, "project_id must be text, in quotes if it looks like something else, not 5"),
+        ({"project_id": "p", "agents": ["helena"]}, "agents must be a section with keys of its own"),
+        ({"project_id": "p", "agents": {"a": {"can_learn": "x"}}}, "agents.a.can_learn must be a list"),
+        (
+            {"project_id": "p", "retrieval": {"scoring_weights": {"similarty": 1}}},
+            "retrieval.scoring_weights.similarty is not known; did you mean similarity?",
+        ),
+        ({"project_id": "p", "retrieval": {"scoring_weights": {"recency": -1}}}, "retrieval.scoring_weights.recency"),
+        (
+            {"project_id": "p", "agents": {"helena": {"share_with": ["vctor"]}, "victor": {}}},
+            "agents.helena.share_with names 'vctor', which is no agent here; did you mean victor?",
+        ),
+        (
+            {"project_id": "p", "agents": {"helena": {}, "victor": {"inherit_from": ["Helana"]}}},
+            "agents.victor.inherit_from names 'Helana', which is no agent here; did you mean helena?",
+        ),
+        ({"project_id": "p", "agents": {"helena": {}, "Helena": {}}}, "'helena' and 'Helena' are one agent"),
         ({"project_id": 7}, "project_id"),
     ],
 )
@@ -66,6 +87,33 @@ def test_a_mistake_is_named(given: dict[str, Any], sentence: str) -> None:
         settings_from(given)
     assert sentence in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_an_agent_that_is_only_named_may_learn_everything() -> None:
+    settings = settings_from({"project_id": "p", "agents": {"helena": None}})
+    assert settings.scopes() == {"helena": MemoryScope("helena")}
+
+
+def test_an_agent_that_may_be_configured_later_is_told_of_and_no_error(caplog: pytest.LogCaptureFixture) -> None:
+    settings_from({"project_id": "p", "agents": {"agent_a": {"share_with": ["agent_b", "quinn"]}}})
+    assert [(record.key, record.named) for record in caplog.records] == [  # type: ignore[attr-defined]
+        ("agents.agent_a.share_with", "agent_b"),
+        ("agents.agent_a.share_with", "quinn"),
+    ]
+
+
+def test_who_shares_is_found_whatever_the_case_of_its_name() -> None:
+    agents = {"helena": {"share_with": ["Victor"]}, "victor": {"inherit_from": ["HELENA"]}}
+    with ALMA.quickstart("memory://", embedding_provider="mock", agents=agents) as alma:
+        alma.add_domain_knowledge("Helena", "ui", "the login form has five fields")
+        found = alma.retrieve("the login form has five fields", "VICTOR")
+    assert [known.fact for known in found.domain_knowledge] == ["the login form has five fields"]
+
+
+def test_a_file_that_is_not_utf_8_says_so(tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_bytes("project_id: café".encode("latin-1"))
+    with pytest.raises(ConfigurationError, match="is not written in UTF-8; save it as such"):
+        load_settings(tmp_path / "c.yaml")
 
 
 def test_a_missing_file_is_an_error_not_another_store(tmp_path: Path) -> None:

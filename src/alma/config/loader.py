@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import difflib
+import logging
+import os
 from collections.abc import Iterable, Mapping
 from importlib import resources
 from pathlib import Path
@@ -15,11 +17,15 @@ from alma.config.secrets import Resolved, Vault, azure_vault, resolved
 from alma.config.settings import Settings, known_keys, section_at
 from alma.errors import ConfigurationError, shown
 
+_LOG = logging.getLogger("alma.config")
+
 ROOT_KEY = "alma"
 
 
 def load_settings(path: str | Path, vault: Vault | None = None) -> Settings:
     """The settings of a file, whose relative paths are made absolute."""
+    if not isinstance(path, str | os.PathLike):
+        raise ConfigurationError(f"the configuration must be named by its path, not be {shown(path)}")
     file = Path(path)
     given = _section(_parsed(file), file)
     settings = settings_from(given, str(file), vault)
@@ -33,7 +39,7 @@ def settings_from(given: Mapping[str, Any], where: str = "the configuration", va
     address = azure.get("key_vault_url") if isinstance(azure, Mapping) else None
     try:
         complete = _merged(_defaults(), resolved(dict(given), vault or azure_vault(address)))
-        return Settings.model_validate(complete)
+        return _with_known_agents(Settings.model_validate(complete))
     except InvalidSettings as exc:
         raise ConfigurationError(f"{where}: {_sentence(exc)}") from None
     except ConfigurationError as exc:
@@ -55,7 +61,9 @@ def _parsed(file: Path) -> Any:
         ) from None
     except ConfigurationError as exc:
         raise ConfigurationError(f"{file}: {exc}") from None
-    except (OSError, UnicodeDecodeError) as exc:
+    except UnicodeDecodeError as exc:
+        raise ConfigurationError(f"{file} is not written in UTF-8; save it as such ({exc})") from exc
+    except OSError as exc:
         raise ConfigurationError(f"{file} cannot be read: {exc}") from exc
     except yaml.YAMLError as exc:
         raise ConfigurationError(f"{file} is not valid YAML: {' '.join(str(exc).split())}") from exc
@@ -80,9 +88,8 @@ def _section(content: Any, file: Path) -> Mapping[str, Any]:
     """What stands under `alma:`, or the whole file where it has no such key."""
     inner = content.get(ROOT_KEY, content) if isinstance(content, dict) else content
     if not isinstance(inner, dict):
-        raise ConfigurationError(
-            f"{file} must hold keys under  alma:  (project_id, storage, agents …), not {shown(inner)}"
-        )
+        held = "nothing" if inner is None else shown(inner)
+        raise ConfigurationError(f"{file} must hold keys under  alma:  (project_id, storage, agents …), not {held}")
     if inner is not content and len(content) > 1:
         other = next(key for key in content if key != ROOT_KEY)
         raise ConfigurationError(
@@ -120,9 +127,53 @@ def _sentence(problem: InvalidSettings) -> str:
         case "missing":
             return f"{key} is missing; add it"
         case "enum":
-            return f"{key} is {_shown(first['input'])}, which is not known; choose {first['ctx']['expected']}"
+            return f"{key} is {_shown(first['input'])}, which is not known; {_choice(first)}"
+        case kind if kind in _WRONG_TYPES:
+            return f"{key} must be {_WRONG_TYPES[kind]}, not {_shown(first['input'])}"
         case _:
             return f"{key}: {first['msg'][:1].lower()}{first['msg'][1:]} (got {_shown(first['input'])})"
+
+
+_WRONG_TYPES = {
+    "string_type": "text, in quotes if it looks like something else",
+    "int_type": "a whole number without quotes",
+    "float_type": "a number without quotes",
+    "bool_type": "true or false",
+    "list_type": "a list, one  - item  per line",
+    "dict_type": "a section with keys of its own",
+    "model_type": "a section with keys of its own",
+}
+
+
+def _choice(problem: Any) -> str:
+    """What may be chosen, and what was probably meant."""
+    expected: str = problem["ctx"]["expected"]
+    names = expected.replace(" or ", ", ").replace("'", "").split(", ")
+    close = difflib.get_close_matches(str(problem["input"]).lower(), names, n=1)
+    return f"did you mean {close[0]}? There are {expected}" if close else f"choose {expected}"
+
+
+def _with_known_agents(settings: Settings) -> Settings:
+    """The settings, if each agent stands there once and whoever shares or inherits does so with one of them."""
+    known: dict[str, str] = {}
+    for name in settings.agents:
+        other = known.setdefault(name.casefold(), name)
+        if other != name:
+            raise ConfigurationError(f"agents: {other!r} and {name!r} are one agent, whatever the case; remove one")
+    for name, agent in settings.agents.items():
+        for key in ("share_with", "inherit_from"):
+            for other in getattr(agent, key):
+                if other.casefold() not in known:
+                    _require_no_slip(f"agents.{name}.{key}", other, known)
+    return settings
+
+
+def _require_no_slip(key: str, named: str, known: Mapping[str, str]) -> None:
+    """A name that is nearly another's is a slip; what only ends otherwise, as agent_b does, may be one to come."""
+    close = difflib.get_close_matches(named.casefold(), list(known), n=1, cutoff=0.75)
+    if close and close[0][:-1] != named.casefold()[:-1]:
+        raise ConfigurationError(f"{key} names {named!r}, which is no agent here; did you mean {known[close[0]]}?")
+    _LOG.warning("an agent is named that the configuration does not have", extra={"key": key, "named": named})
 
 
 def _shown(value: Any) -> str:

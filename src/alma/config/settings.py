@@ -28,6 +28,7 @@ Name = Annotated[str, Field(min_length=1, max_length=255)]
 Whole = Annotated[int, BeforeValidator(_number)]
 Number = Annotated[float, BeforeValidator(_number)]
 Positive = Annotated[Number, Field(gt=0)]
+Weight = Annotated[Number, Field(ge=0, allow_inf_nan=False)]
 
 
 class _Section(BaseModel):
@@ -118,6 +119,16 @@ class RedisSettings(_Section):
     url: SecretText
 
 
+class WeightsSettings(_Section):
+    """How much each factor of a score counts."""
+
+    similarity: Weight
+    recency: Weight
+    success: Weight
+    confidence: Weight
+    importance: Weight
+
+
 class RetrievalSettings(_Section):
     """How memories are found, ranked and remembered."""
 
@@ -126,7 +137,7 @@ class RetrievalSettings(_Section):
     max_cache_entries: Annotated[Whole, Field(ge=1)]
     recency_half_life_days: Positive
     min_score_threshold: Number
-    scoring_weights: dict[str, Number]
+    scoring_weights: WeightsSettings
 
 
 class LearningSettings(_Section):
@@ -151,7 +162,7 @@ class Settings(_Section):
     db_name: Name
     embedding_provider: Annotated[EmbeddingChoice, Field(strict=False)]
     embedding_dim: Annotated[Whole, Field(ge=1)] | None
-    agents: dict[Name, AgentSettings]
+    agents: dict[Name, Annotated[AgentSettings, BeforeValidator(lambda value: {} if value is None else value)]]
     postgres: PostgresSettings
     azure: AzureSettings = Field(default_factory=AzureSettings)
     openai: OpenAISettings = Field(default_factory=OpenAISettings)
@@ -186,6 +197,7 @@ _SECTIONS: dict[str, type[BaseModel]] = {
     "openai": OpenAISettings,
     "redis": RedisSettings,
     "retrieval": RetrievalSettings,
+    "scoring_weights": WeightsSettings,
     "learning": LearningSettings,
     "audit": AuditSettings,
 }

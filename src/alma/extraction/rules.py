@@ -139,6 +139,9 @@ def _correction(statement: Statement, said: Sequence[Statement]) -> ExtractedFac
     text = opened["said"] if opened else statement.plain
     both = say.NOT_BUT.match(text)
     passing = both is not None and say.PASSING.search(f"{both['right']} {both['wrong']}")
+    if both is not None and both["verb"].lower() == "use" and not both["subject"].strip():
+        # "Use X, not Y" is a wish.
+        return None
     if both is not None and not passing and (opened or "," in both["comma"]):
         return _replaced(statement, said, both["subject"] + both["verb"], both["right"], both["wrong"])
     number = say.NUMBER_CORRECTION.match(text) if opened else None
@@ -160,7 +163,10 @@ def _replaced(
     evidence = statement.evidence
     before = next((s for s in reversed(said) if not s.asked and _mentions(s.plain, wrong)), None)
     if before is not None:
-        content = re.sub(rf"(?<!\w){re.escape(wrong)}(?!\w)", lambda _: right, before.plain, flags=re.IGNORECASE)
+        # The unit that both have stands once: 12 hours, corrected to 24 hours.
+        unit = right.split()[-1] if right.split()[1:] else ""
+        old = rf"(?<!\w){re.escape(wrong)}(?!\w)" + (rf"(?:\s+{re.escape(unit)}(?!\w))?" if unit else "")
+        content = re.sub(old, lambda _: right, before.plain, flags=re.IGNORECASE)
         return replace(_known(content.strip(" ."), 0.9, evidence, wrong), supersedes=before.plain.strip(" ."))
     if re.match(r"(?:it|that|this|they|he|she)\b", subject.strip(), re.IGNORECASE) or not subject.strip():
         return _known(f"{right}, not {wrong}", 0.4, evidence, wrong)

@@ -10,7 +10,28 @@ from alma.extraction.facts import USERS, Evidence, Turn
 
 _LONGEST_MESSAGE = 20_000
 _LONGEST_STATEMENT = 600
-_CODE = re.compile(r"```.*?(?:```|\Z)|^>.*$|^(?: {4}|\t).*$", re.DOTALL | re.MULTILINE)
+# What is pasted: code, quotations, and the lines of a log.
+_CODE = re.compile(
+    r"```.*?(?:```|\Z)|^>[^\n]*|^(?: {4}|\t)[^\n]*"
+    r"|^\W{0,2}(?:ERROR|WARN(?:ING)?|INFO|DEBUG|TRACE|FATAL|CRITICAL)\b[^\n]*"
+    r"|^\W?\d{4}-\d\d-\d\d[T ]\d\d:\d\d[^\n]*|^Traceback \([^\n]*|^\w{0,60}(?:Error|Exception): [^\n]*",
+    re.DOTALL | re.MULTILINE,
+)
+# What is to be worked on is not what the user says, and what is made up is not what the assistant did.
+_PIECE = (
+    r"(?:story|tale|poem|song|novel|scene|dialogue?|screenplay|letter|e-?mail|message|tweet|article|essay|speech|reply"
+    r"|caption|joke|paragraph|bio|announcement|chapter|role-?play)(?=\s*(?:[:.,!?\n]|$)|\s+(?:to|about|for|in|that|from|where)\b)"
+)
+_MAKING_UP = re.compile(
+    rf"\b(?:(?:write|draft|compose|continue|make up|invent)\b[^.:\n]{{0,60}}?|tell (?:me |us )?an? [^.:\n]{{0,40}}?)"
+    rf"\b{_PIECE}",
+    re.IGNORECASE,
+)
+_WORKED_ON = re.compile(
+    rf"(?:\b(?:translate|rephrase|rewrite|reword|proofread|paraphrase|polish|summari[sz]e|shorten)\b[^:\n]{{0,120}}"
+    rf"|{_MAKING_UP.pattern}[^:\n]{{0,120}}):(?=\s).*",
+    re.IGNORECASE | re.DOTALL,
+)
 _END = re.compile(r"(?<=[.!?…])[\"”’')]*\s+|[。！？]+|\n+|(?<=\w)\s+[;–—]\s+|;\s+")
 # Who goes on to tell something else of themselves makes a second statement: my name is Priya and I work at …
 _SECOND = re.compile(
@@ -35,6 +56,19 @@ _UNREAL = re.compile(
     r"^(?:if|unless|whether)\b|\b(?:would|could|might|maybe|perhaps|possibly|probably|suppose|supposing|imagine|assuming|"
     r"hopefully|i wonder|i guess|i hope|let's try|let us try|let me try|what if|wish|hypothetically|should (?:we|i)|"
     r"(?:i|we)(?:'ll| will| am going to|'m going to| are going to|'re going to| plan to| could| can try))\b",
+    re.IGNORECASE,
+)
+# What somebody else said is theirs, and what is said with a shrug means the opposite.
+_REPORTED = re.compile(
+    r"^(?!(?:i|we|you|it|(?:the |our )?(?:docs?|documentation|spec\w*))\b)"
+    r"(?:(?:my|our|the|a|an|his|her|their|your)\s+)?[\w.'-]+(?:\s+[\w.'-]+){0,3}?\s+"
+    r"(?:says?|said|claims?|claimed|thinks?|thought|believes?|believed|told (?:me|us|him|her|them)|wrote|insists?"
+    r"|insisted|argues?|argued)\b|^according to (?!(?:the |our )?(?:docs?|documentation|spec\w*|logs?)\b)",
+    re.IGNORECASE,
+)
+_IRONY = re.compile(
+    r"\byeah,? right\b|^oh,? (?:great|joy|wonderful|fantastic)\b|\bjust what i needed\b|\bthanks for nothing\b"
+    r"|\s/s\W*$",
     re.IGNORECASE,
 )
 _HEDGED = re.compile(
@@ -64,14 +98,30 @@ class Statement:
 
 def statements(turns: Sequence[Turn]) -> Iterator[Statement]:
     """Every sentence of the conversation that is somebody's own words, in order."""
+    making_up = False
     for number, turn in enumerate(turns):
         if turn.role in ("system", "tool", "function", "developer"):
             continue
+        if making_up and turn.role not in USERS:
+            continue
         text = turn.content[:_LONGEST_MESSAGE]
         # Code and quotations keep their place, so that what is found stands where it says.
-        readable = _CODE.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
+        readable = _CODE.sub(_blank, text)
+        if turn.role in USERS:
+            making_up = _MAKING_UP.search(readable) is not None
+            readable = _WORKED_ON.sub(_asked_for, readable)
         for start, end in _sentences(readable):
             yield _statement(text[start:end], Evidence(text[start:end], turn.role, number, start, end))
+
+
+def _blank(match: re.Match[str]) -> str:
+    return re.sub(r"[^\n]", " ", match[0])
+
+
+def _asked_for(match: re.Match[str]) -> str:
+    """What is asked for, up to the colon, without what it is asked for."""
+    asked, _, _ = match[0].partition(":")
+    return asked + re.sub(r"[^\n]", " ", match[0][len(asked) :])
 
 
 def _sentences(text: str) -> Iterator[tuple[int, int]]:
@@ -109,4 +159,5 @@ def _statement(text: str, evidence: Evidence) -> Statement:
     opening = _OPENING.match(straight)
     plain = straight[opening.end() if opening else 0 :].strip() or straight.strip()
     asked = straight.rstrip("\"')* ").endswith(("?", "？")) or bool(_ASKING.match(plain))
-    return Statement(plain, evidence, asked, bool(_UNREAL.search(plain)), bool(_HEDGED.search(straight)))
+    unreal = _UNREAL.search(plain) or _REPORTED.match(plain) or _IRONY.search(straight)
+    return Statement(plain, evidence, asked, bool(unreal), bool(_HEDGED.search(straight)))

@@ -32,7 +32,8 @@ HARM = rf"(?:{HARMED}|{HARMS})"
 FAILED = (
     r"(?:didn'?t work|did not work|doesn'?t work|does not work|never worked|failed|fails|keeps failing|kept "
     r"failing|didn'?t help|did not help|"
-    r"was a (?:mistake|bad idea|disaster)|backfired|made (?:it|things) worse)"
+    r"was a (?:mistake|bad idea|disaster|waste of time)|backfired|made (?:it|things) worse|had no effect|"
+    r"made no difference)"
 )
 BECAUSE = r"(?:(?:\s*,?\s*(?:because|since|as|due to|so|with)|\s*:)\s+(?P<reason>.+?))?"
 END = r"[.!…\s:)]*$"
@@ -280,7 +281,9 @@ WISHES = (
     (
         _p(
             rf"^i (?P<how>always|usually|never|only)\s+(?P<wish>(?:use|write|run|work|code|test|deploy|name|"
-            rf"start)\b.+?){END}"
+            rf"start|send|ask|check|review|read|commit|push|merge|rebase|squash|document|format|keep|plan|answer|"
+            rf"reply|schedule|book|order|drink|eat|travel|fly|cook|buy|meet|lint|log|sign|share|follow|verify|validate)"
+            rf"\b.+?){END}"
         ),
         0.7,
         "{how} {}",
@@ -455,7 +458,7 @@ HAS = re.compile(
 )
 COPULA = re.compile(
     rf"^(?P<fact>(?:(?i:our|the|my|this|these)\s+(?:[\w./'-]+\s+){{0,5}}?[\w./()'-]+|"
-    rf"(?!{_NO_SUBJECT})[A-Z][\w.-]*(?:\s+[\w.-]+){{0,3}}?)\s+(?:is|are)\s+(?P<what>.+?)){END}",
+    rf"(?!{_NO_SUBJECT})[A-Z][\w.'-]*(?:\s+[\w.'-]+){{0,3}}?)\s+(?:is|are)\s+(?P<what>.+?)){END}",
     re.DOTALL,
 )
 # What may be told of by somebody who only looked at it: parts of a system, with something that can be checked.

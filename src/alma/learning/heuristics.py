@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ from alma.model.learning import AntiPattern, Heuristic, Outcome
 _OUTCOMES_NAMED = 20
 _ERRORS_NAMED = 3
 _LONGEST_ERROR = 300
+_NUMBERED = re.compile(r"0x[0-9a-fA-F]+|\d+(?:[.,:]\d+)*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,12 +136,18 @@ def why_bad(evidence: Evidence, failed: int | None = None) -> str:
     failures = evidence.failures
     count = len(failures) if failed is None else failed
     times = "once" if count == 1 else f"{count} times"
-    errors = Counter(" ".join(o.error_message.split())[:_LONGEST_ERROR] for o in failures if o.error_message)
+    texts = [" ".join(o.error_message.split())[:_LONGEST_ERROR] for o in failures if o.error_message]
+    # What differs in a number alone is one error, and the last one of it is shown.
+    errors = Counter(map(_without_numbers, texts))
+    shown = {_without_numbers(text): (i, text) for i, text in enumerate(texts)}
     # The newest of equally common ones first: it is what one meets today.
-    newest = {error: i for i, error in enumerate(errors)}
-    common = sorted(errors, key=lambda error: (-errors[error], -newest[error]))[:_ERRORS_NAMED]
-    ended = f": {'; '.join(common)}" if common else ""
+    common = sorted(errors, key=lambda error: (-errors[error], -shown[error][0]))[:_ERRORS_NAMED]
+    ended = f": {'; '.join(shown[error][1] for error in common)}" if common else ""
     return f"failed {times} at tasks like “{condition_of(failures)}”{ended}"
+
+
+def _without_numbers(error: str) -> str:
+    return _NUMBERED.sub("#", error)
 
 
 def best_alternative(

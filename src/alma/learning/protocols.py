@@ -170,13 +170,13 @@ class LearningProtocol:
             self.record_refusal(execution.agent, "learn", str(exc))
             raise
 
-    def record_refusal(self, agent: str, action: str, reason: str) -> None:
+    def record_refusal(self, agent: str, action: str, reason: str, kind: str = "outcome") -> None:
         """Leave in the audit that something was not learned, and why."""
         self.storage.save(
             AuditEvent(
                 agent_id=agent,
                 action=action,
-                resource_type="outcome",
+                resource_type=kind,
                 resource_id="-",
                 success=False,
                 error_message=redact_text(reason).text,

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from alma.learning.vocabulary import FRAMES, NEGATIONS, OPPOSITES, plain_words
+from alma.learning.vocabulary import FRAMES, INTERCHANGEABLE, NEGATIONS, OPPOSITES, plain_words
 from alma.model.text import STOP_WORDS, terms
 
 _OPPOSING_PREFIXES = ("un", "dis", "non", "in", "im", "a", "de", "anti")
@@ -20,12 +20,19 @@ _SINGLE_LETTERS = re.compile(r"(?<![\w'’])[A-HJ-Z](?![\w'’])")
 # One by one and field by field are ways to do each by itself; to start with something is to do it, only first.
 _EACH_BY_ITSELF = re.compile(r"\b(?:(\w+)[ -]by[ -]\1|one at a time)\b", re.IGNORECASE)
 _HYPHEN = re.compile(r"(?<=[^\W\d_])-(?=[^\W\d_])")
+# What can only be read cannot be written, whatever stands on the other side of the hyphen.
+_ONE_WORD = re.compile(r"\b(\w+)-(only|write)\b", re.IGNORECASE)
+_BRITISH = re.compile(
+    r"\b([a-z]{3,}(?:al|an|ar|as|at|en|er|gn|il|im|in|it|og|ol|on|or|tom|ur))is(e|es|ed|er|ing|ations?)\b",
+    re.IGNORECASE,
+)
 _STARTING = re.compile(r"\b(?:start|begin)(?:ed|s|ing|ning)? (?:with|by|off)\b", re.IGNORECASE)
 # What stands on which side of these words is what a strategy says; the second of each pair turns the sides around.
 _SIDES = {
     "time": (re.compile(r"\b(before|prior to|then|followed by|after)\b", re.IGNORECASE), ("after",)),
     "choice": (re.compile(r"\b(over|instead of|rather than)\b", re.IGNORECASE), ()),
     "direction": (re.compile(r"\b(into|to|onto)\b|->|→", re.IGNORECASE), ()),
+    "purpose": (re.compile(r"\bfor\b", re.IGNORECASE), ()),
 }
 
 _SAME_MEANING, _SHARED_BY_MEANING = 0.78, 0.3
@@ -54,9 +61,9 @@ def same_strategy(one: str, other: str, cosine: float | None = None) -> bool:
         return False
     if min(len(ours.content), len(yours.content)) <= 1:
         return ours.content == yours.content
-    mine, theirs = map(plain_words, _nearest_spelling(ours, yours))
+    mine, theirs = _nearest_spelling(ours, yours)
     if len(mine - theirs) == len(theirs - mine) == 1:
-        return _spelled_alike(*(mine - theirs), *(theirs - mine))
+        return _spelled_alike(*(mine - theirs), *(theirs - mine)) or _interchangeable(ours, yours)
     shared = len(mine & theirs)
     if shared / len(mine | theirs) >= _SAME_WORDS:
         return True
@@ -66,8 +73,14 @@ def same_strategy(one: str, other: str, cosine: float | None = None) -> bool:
 
 def _nearest_spelling(one: _Reading, other: _Reading) -> Sides:
     """What both say, each with its hyphens as spaces or without them, whichever is nearer to the other: back-off."""
-    spellings = ((mine, theirs) for mine in (one.content, one.joined) for theirs in (other.content, other.joined))
+    ours, yours = ({plain_words(words) for words in (each.content, each.joined)} for each in (one, other))
+    spellings = ((mine, theirs) for mine in ours for theirs in yours)
     return min(spellings, key=lambda pair: len(pair[0] ^ pair[1]))
+
+
+def _interchangeable(one: _Reading, other: _Reading) -> bool:
+    """Whether the words in which both differ may stand for each other."""
+    return (one.content ^ other.content) in INTERCHANGEABLE
 
 
 @lru_cache(maxsize=4096)
@@ -97,11 +110,12 @@ class _Reading:
 
 @lru_cache(maxsize=_READINGS_REMEMBERED)
 def _read(text: str) -> _Reading:
-    phrased = _STARTING.sub(" ", _EACH_BY_ITSELF.sub("individually", text))
+    spelled = _ONE_WORD.sub(r"\1\2", _BRITISH.sub(r"\1iz\2", text))
+    phrased = _STARTING.sub(" ", _EACH_BY_ITSELF.sub("individually", spelled))
     return _Reading(
         key=strategy_key(text),
         negations=_negations(text),
-        words=frozenset(terms(text)),
+        words=frozenset(terms(spelled)),
         content=_content(phrased),
         joined=_content(_HYPHEN.sub("", phrased)),
         details=_details(text),

@@ -30,6 +30,14 @@ _SUCCESS = frozenset(
         "completed",
         "complete",
         "1",
+        "y",
+        "won",
+        "solved",
+        "fixed",
+        "✓",
+        "✔",
+        "✅",
+        "👍",
     ]
 )
 _FAILURE = frozenset(
@@ -50,16 +58,30 @@ _FAILURE = frozenset(
         "unsuccessful",
         "aborted",
         "0",
+        "n",
+        "lost",
+        "unsolved",
+        "not successful",
+        "no success",
+        "did not work",
+        "didn't work",
+        "✗",
+        "✘",
+        "❌",
+        "👎",
     ]
 )
+# What stands around a word without changing it.
+_AROUND = " \t\r\n.!:;,\"'`*\ufe0f"
 _SEPARATORS = re.compile(r"[\s_\-]+")
 
 
 def parsed_outcome(outcome: object) -> bool:
     """Whether an outcome is a success: a bool, 1 or 0, or one of the words for either in any case."""
-    if isinstance(outcome, int) and outcome in (0, 1):
+    # A bool of NumPy is none of Python's.
+    if (isinstance(outcome, int | float) or type(outcome).__name__ in ("bool", "bool_")) and outcome in (0, 1):
         return bool(outcome)
-    word = str(outcome).strip().casefold() if isinstance(outcome, str) else ""
+    word = _SEPARATORS.sub(" ", outcome.strip(_AROUND).casefold()) if isinstance(outcome, str) else ""
     if word in _SUCCESS:
         return True
     if word in _FAILURE:
@@ -72,6 +94,7 @@ class ScopeValidator:
 
     def __init__(self, scopes: Mapping[str, MemoryScope] | None = None) -> None:
         self.scopes = dict(scopes or {})
+        self._spelled = {name.casefold(): name for name in self.scopes}
 
     def scope_of(self, agent: str) -> MemoryScope:
         """The scope of an agent: its own, an unlimited one where there are none at all, or an error."""
@@ -86,8 +109,13 @@ class ScopeValidator:
     def readable_scope(self, agent: str) -> MemoryScope:
         """From whom an agent reads: what it inherits, as far as those agents share it with it."""
         own = self.scopes.get(agent) or MemoryScope(agent_name=agent)
-        sharing = [name for name in own.inherit_from if name in self.scopes and self.scopes[name].shares_with(agent)]
+        named = (self._spelled.get(name.casefold()) for name in own.inherit_from)
+        sharing = [name for name in named if name is not None and self._shares(name, agent)]
         return MemoryScope(agent_name=agent, inherit_from=sharing)
+
+    def _shares(self, owner: str, agent: str) -> bool:
+        """Whether one agent lets another read, however the case of the name is written there."""
+        return agent.casefold() in {name.casefold() for name in (owner, *self.scopes[owner].share_with)}
 
     def require(self, agent: str, domain: str | None, text: str = "") -> MemoryScope:
         """The agent's scope, if it may learn in this domain; without one, if the text is of none it must not learn."""

@@ -6,7 +6,8 @@ from alma.model.text import terms
 
 # Words that say that something is done, and nothing about what.
 _FRAMING_WORDS = (
-    "use used using apply applied do did make made try tried always first then instead rather strategy approach"
+    "use used using apply applied do did make made try tried always first then instead rather strategy approach "
+    "utilize utilise employ leverage"
 )
 FRAMES = frozenset(terms(_FRAMING_WORDS))
 
@@ -57,7 +58,19 @@ purchase buy bought; quickly promptly immediately; initially beforehand; concise
 javascript js; typescript ts; kubernetes k8s; keep kept; give gave given; take took taken; tell told; say said; hold
 held; bring brought; sell sold; speak spoke spoken; draw drew drawn; catch caught; think thought; teach taught; go
 went gone; lead led; pay paid; grow grew grown; throw threw thrown; understand understood; rebuild rebuilt; redo
-redid; undo undid
+redid; undo undid; quote cite; reduce lower decrease; increase raise; improve enhance; locate identify; help assist;
+retain preserve; finish complete; answer reply respond; issue problem; image picture photo; notify alert; regularly
+periodically; often frequently; concurrently simultaneously; chill refrigerate; stir mix;
+email mail; permit allow; attempt try; check crosscheck; abort cancel; duplicate copy; estimate
+approximate
+"""
+
+# Words that say as much where they stand for each other and nothing else differs, though they may mean other things.
+_INTERCHANGEABLE = """
+add create; add insert; call phone; call telephone; call ring; customer client; find detect; find identify; cover test;
+close shut; start launch; end finish; show present; page screen; task job; error failure; step stage; stage phase; cut
+chop; document describe; make create; make build; test check; test verify; test try; mention raise; write create;
+include add; store keep; schedule book; open start
 """
 
 
@@ -71,6 +84,9 @@ def _representatives() -> dict[str, str]:
 
 
 _MEANT = _representatives()
+
+
+INTERCHANGEABLE = frozenset(frozenset(terms(pair)) for pair in _INTERCHANGEABLE.split(";"))
 
 
 def plain_words(words: frozenset[str]) -> frozenset[str]:

@@ -10,7 +10,8 @@ from typing import Any, Protocol, TypeVar
 from alma.model.fields import FieldType, MaxLength
 from alma.model.record import FieldSpec, Record, RecordSpec
 from alma.redaction.named import is_secret_name, may_be_secret, named_spans
-from alma.redaction.secrets import MARK, SHAPES, Rule, Span
+from alma.redaction.placed import PLACES, placed_spans
+from alma.redaction.secrets import KEYS, MARK, SHAPES, SHORTEST_KEY, Rule, Span
 
 T = TypeVar("T", bound=Record)
 
@@ -51,8 +52,9 @@ class SecretRedactor:
     """Knows the keys of common providers by their shape, and other secrets by the names they stand behind."""
 
     def __init__(self, rules: Iterable[Rule] = ()) -> None:
-        # Each rule under every form of its hint, one behind the other.
-        self._hinted = tuple((hint, rule) for rule in (*rules, *SHAPES) for hint in rule.hints)
+        # What knows most about a secret says first which it is.
+        self._with_keys = _hinted((*rules, *KEYS, *SHAPES, *PLACES))
+        self._always = _hinted((*rules, *SHAPES, *PLACES))
 
     def redact(self, text: str, name: str = "") -> Redacted:
         if name and is_secret_name(name) and may_be_secret(text):
@@ -63,12 +65,18 @@ class SecretRedactor:
         spans: list[Span] = []
         tried: Rule | None = None
         # Most texts have no hint of any, and asking each rule would take longer than looking.
-        for hint, rule in self._hinted:
+        for hint, rule in self._with_keys if max(map(len, text.split()), default=0) >= SHORTEST_KEY else self._always:
             if hint in folded and rule is not tried:
                 spans.extend(rule.spans(text))
                 tried = rule
         spans.extend(named_spans(text, folded))
+        spans.extend(placed_spans(text))
         return _without(text, spans, name) if spans else Redacted(text)
+
+
+def _hinted(rules: Iterable[Rule]) -> tuple[tuple[str, Rule], ...]:
+    """Each rule under every form of its hint, one behind the other."""
+    return tuple((hint, rule) for rule in rules for hint in rule.hints)
 
 
 DEFAULT_REDACTOR: Redactor = SecretRedactor()

@@ -1,0 +1,153 @@
+"""Signs: how texts from outside give orders to whoever reads them, and what is said of each."""
+
+from __future__ import annotations
+
+import re
+
+_I = re.IGNORECASE
+_ORDERS = (
+    r"instructions?|prompts?|rules?|directions?|directives?|guidelines?|commands?|policy|policies|safeguards?|training"
+)
+_MODEL = r"(?:ai(?:\s+(?:assistant|agent|model))?|llm|language\s+model|chatbot)"
+_IMPERATIVE = (
+    r"ignore|recommend|send|approve|say|include|rate|reply|respond|run|execute|delete|output|print|give|tell|please|do|never"
+    r"|always|you|forget|mark|add|click|visit|call|use"
+)
+SIGNS: tuple[tuple[str, re.Pattern[str]], ...] = (
+    (
+        "it tells the reader to ignore its instructions",
+        re.compile(
+            rf"\b(?:ignore|disregard|forget|override|bypass)\b[^.\n]{{0,40}}?\b(?:previous|prior|above|earlier|preceding|existing|"
+            rf"original|all|any|your|these|those|system|safety)\b[^.\n]{{0,40}}?\b(?:{_ORDERS})\b(?! for\b)|"
+            rf"\b(?:drop|discard|abandon)\b[^.\n]{{0,20}}?\b(?:your|previous|prior|earlier|above)\b[^.\n]{{0,20}}?\b(?:{_ORDERS})\b|"
+            r"\b(?:stop|quit|cease)\s+(?:following|obeying)\b[^.\n]{0,20}\b(?:instructions?|guidelines?|rules|orders|prompt)\b|"
+            r"\b(?:do\s+not|don'?t|never|instead\s+of)\s+(?:follow(?:ing)?|obey(?:ing)?|listen(?:ing)?\s+to)\s+(?:the\s+|your\s+)?"
+            r"(?:user|human|operator|system\s+prompt|(?:previous|original|system)\s+instructions?)|"
+            r"\b(?:(?:override|bypass)\s+(?:all\s+|your\s+|the\s+|any\s+)*|(?:disable|turn\s+off)\s+your\s+)(?:safety|ethical|moderation)\s+"
+            r"(?:protocols?|filters?|guidelines?|checks?|restrictions?|measures?)",
+            _I,
+        ),
+    ),
+    (
+        "it tells the reader to ignore what came before",
+        re.compile(
+            r"\b(?:ignore|disregard|forget)\b\s+(?:everything|anything|all(?: of)?(?: the| that)?)\s+"
+            r"(?:above|before|previously|prior|so far|earlier|you (?:were|have been|know))|"
+            r"\b(?:ignore|disregard|forget)\s+(?:the\s+)?(?:above|preceding|foregoing)\b(?:\s+(?:text|messages?|content|context))?"
+            r"\s*(?:and\b|then\b|but\b|[,;.!]|$)|\bforget\s+what(?:ever)?\s+you\s+(?:were|have\s+been|know)\b|"
+            r"\b(?:previous|prior|above|earlier)\s+instructions\s+(?:were|are)\s+(?:only\s+)?(?:a\s+test|wrong|void|cancell?ed|"
+            r"obsolete|outdated|fake)",
+            _I | re.MULTILINE,
+        ),
+    ),
+    (
+        "it tells the reader to ignore its instructions",
+        re.compile(
+            r"\b(?:ignor(?:iere?n?|a|e|ez|ar|ate)|vergiss|vergesst|vergessen\s+sie|missachte\w*|olvid[ae]\w*|oublie[zr]?|esque[çc]a|"
+            r"dimentica\w*|negeer|vergeet)\b[^.\n]{0,40}\b(?:anweisungen|instrucciones|instru[cç][õo]es|instructions|"
+            r"istruzioni|instructies|consignes|regeln|reglas)|(?:忽略|无视|無視).{0,12}(?:指令|指示|提示|说明)|指示.{0,6}無視|"
+            r"(?:игнорируй|забудь)(?:те)?.{0,30}инструкци",
+            _I,
+        ),
+    ),
+    (
+        "it gives the reader a new role",
+        re.compile(
+            r"\byou\s+are\s+now\s+(?:an?\s+(?!(?:\w+\s+)?(?:member|subscriber|user)\b)|the\s+(?!owner)|my\b|unrestricted|jailbroken|dan\b|"
+            r"evil|free\s+(?:from|of)|acting|operating|called|named|known\s+as|in\s+\w+\s+mode)|"
+            r"\byou\s+(?:will|must|shall|should)\s+now\s+(?!see|be\s+(?:able|prompted|redirected|asked|logged)|find|have|receive|get)|"
+            r"\b(?:from\s+(?:now|here)\s+on|from\s+this\s+(?:point|moment)(?:\s+(?:on|forward|onwards?))?|henceforth)\b[^.\n]{0,30}\byou\b(?!\s+(?:can|may|need|no\s+longer|don))|"
+            r"\byou\s+have\s+(?:now\s+)?been\s+(?:granted|given)\b[^.\n]{0,30}\b(?:admin\w*|root|full|unrestricted|elevated)\b|"
+            r"\b(?:pretend|imagine|act\s+as\s+if)\s+you\s+have\s+no\s+(?:restrictions?|rules|limits|filters?)|"
+            r"\b(?:simulate|emulate|be|become)\s+an?\s+(?:unrestricted|unfiltered|uncensored|jailbroken|amoral)\b|"
+            r"\b(?:enter|activate|switch\s+to)\s+(?:developer|dan|god|jailbreak|unrestricted)\s+mode\b|"
+            r"\b(?:pretend|act|behave|roleplay)\s+(?:to\s+be|as\s+if\s+you|as\s+(?:a|an|the)\s+(?:unrestricted|evil|admin|root|"
+            r"developer|jailbroken|different|new)|like\s+you\s+(?:have\s+no|are))|\byou\s+are\s+no\s+longer\b|"
+            r"\byour\s+(?:new|real|actual|true|only)\s+(?:task|instructions?|goal|role|purpose|objective)\s+(?:is|are)\b|"
+            r"\byour\s+(?:new|real|actual|true|only)\s+(?:task|goal|role|purpose|objective|instructions?)\s*:|"
+            r"\b(?:new|real|actual|true)\s+(?:system\s+)?(?:instructions?|prompt|directives?|orders)\s*[:\n]|"
+            r"\b(?:the|your)\s+(?:real|actual|true)\s+task\s*:|"
+            r"\b(?:new|updated|urgent)\s+(?:instructions?|orders?|directives?)\s+(?:from|by)\s+(?:the\s+)?(?:admin\w*|system|"
+            r"developers?|owner|operator)\b|\b(?:developer|god|dan)\s+mode\s+(?:is\s+)?(?:now\s+)?(?:on\s*[.!\n]|enabled|activated)|\bdo\s+anything\s+now\b",
+            _I,
+        ),
+    ),
+    (
+        "it speaks to the model behind the user's back",
+        re.compile(
+            r"\b(?:do\s+not|don'?t|never)\s+(?:tell|inform|alert|notify|warn)\s+(?:the\s+|your\s+|any\s+)?"
+            r"(?:user|human|operator|developer|owner|person|anyone)\b|"
+            r"\b(?:do\s+not|don'?t|never)\s+let\s+(?:the\s+)?(?:user|human|operator|anyone)\s+(?:know|see|notice|find)\b|"
+            r"\b(?:do\s+not|don'?t|never)\s+(?:mention|reveal|show|disclose)\s+(?:this|that|it|these|any\s+of\s+this)\b[^.\n]{0,30}\bto\s+"
+            r"(?:the\s+|your\s+)?(?:user|human|operator|developer|owner|anyone)\b|"
+            rf"\bas\s+an?\s+{_MODEL}\b[^.\n]{{0,40}}\b(?:you|reading|processing)\b|"
+            rf"\bif\s+you(?:'re|\s+are)\s+an?\s+(?:large\s+)?{_MODEL}\b|"
+            r"\b(?:hey|dear|hi|hello|ok)\s+(?:chatgpt|claude|gpt(?:-?\d)?|gemini|copilot|assistant|ai)\s*(?:[,!:;.–-]|$|please\b|you\b|ignore\b|can\b|could\b)|"
+            rf"\b{_MODEL}s?(?:\s+(?:instructions?|readers?))?\s*:\s*(?:{_IMPERATIVE})\b|"
+            r"\bwithout\s+(?:telling|asking|informing|notifying|alerting)"
+            r"\s+(?:the\s+)?(?:user|human|operator|anyone)\b|\b(?:note|message|instructions?|attention|important|notice)\s*"
+            r"(?:for|to|,|:)?\s*(?:the\s+|all\s+|any\s+)?(?:ai|llms?|language\s+models?|ai\s+(?:assistants?|agents?|models?)|"
+            r"assistants?|chatbots?)\b\s*(?:[:,\-–]|must|should|reading|please|you)",
+            _I,
+        ),
+    ),
+    (
+        "it asks for the instructions of the model",
+        re.compile(
+            r"\b(?:reveal|print|show|repeat|output|disclose|leak|recite|send)\b[^.\n]{0,40}?\b(?:(?:your|the)\s+(?:system\s+prompt|"
+            r"(?:initial|hidden|secret)\s+(?:prompt|instructions?))|your\s+(?:(?:original|full)\s+)?(?:prompt|instructions)|"
+            r"instructions\s+(?:above\s+)?(?:verbatim|word\s+for\s+word))",
+            _I,
+        ),
+    ),
+    (
+        "it asks to send private data away",
+        re.compile(
+            r"\b(?:send|post|upload|e-?mail|exfiltrate|forward|leak|transmit|submit|curl|append|include|encode)\b[^\n]{0,120}?\b"
+            r"(?:api[\s_-]?keys?|credentials?|passwords?|secrets?|(?:access\s+)?tokens?|conversation|chat\s+history|"
+            r"environment\s+variables|\.env|ssh\s+keys?|\.ssh|id_rsa|private\s+keys?|memor(?:y|ies)|(?:user|personal|private|customer)\s+(?:data|information|"
+            r"details|files))\b[^\n]{0,80}?\b(?:to|at|into|via)\s+(?:https?://|\S+@\S+\.\w|(?:[\w-]+\.)+(?:com|net|org|io|ru|cn|"
+            r"xyz|dev|app|sh|site)\b)|\bexfiltrat(?:e|ing)\b|\brm\s+-rf\s+/(?![\w.])",
+            _I,
+        ),
+    ),
+    (
+        "it plants a rule about what to answer",
+        re.compile(
+            r"\b(?:whenever|every\s+time|each\s+time|if|when)\s+(?:the\s+|a\s+|any\s+)?user\s+(?:asks?|says?|mentions?|requests?|"
+            r"wants?)\b[^.\n]{0,80}\b(?:say|reply|respond|recommend|answer|tell\s+them|send|run|execute|claim|insist)\b|"
+            r"\b(?:remember|memori[sz]e|store|save)\b[^.\n]{0,40}\b(?:you\s+must|always\s+(?:recommend|trust|obey|send|approve|say)|"
+            r"the\s+user\s+(?:has\s+)?(?:authori[sz]ed|approved|allows?|wants\s+you))|"
+            r"\bthe\s+user\s+(?:has\s+)?(?:already\s+)?(?:authori[sz]ed|permitted|allowed|instructed|told)\s+you\s+to\b|"
+            r"\b(?:whenever|every\s+time|each\s+time|if|when)\s+you(?:'re|\s+are)\s+asked\b[^.\n]{0,80}\b"
+            r"(?:say|reply|respond|recommend|answer|mention|claim|insist)\b|"
+            r"\bin\s+(?:all|any|every)\s+(?:future|subsequent)\s+(?:conversations?|responses?|answers?|sessions?|chats?|replies)\b|"
+            r"\b(?:when|while)\s+(?:summari[sz]ing|reading|reviewing|analy[sz]ing|processing)\s+this\s+(?:page|document|text|file|"
+            r"e-?mail|website|article|repo(?:sitory)?|resume|cv)\b[^.\n]{0,60}\b(?:say|state|include|mention|recommend|rate|claim|"
+            r"tell|output|write|add)\b|\byou\s+must\s+always\s+(?:approve|recommend|trust|obey|agree|comply)\b|"
+            r"\b(?:respond|reply|answer)\s+only\s+with\s+[\"'“]|\bremember\s+to\s+always\s+(?:call|invoke)\s+the\s+tool\b|"
+            r"\b(?:when|once|if|as\s+soon\s+as)\s+you(?:'re|\s+are)?\s+(?:read|see|receive|process|reading|seeing|processing)\s+"
+            r"this\b[^.\n]{0,60}\b(?:call|run|execute|send|delete|invoke|use|reply|respond|say|open|visit|click|approve|forward)\b",
+            _I,
+        ),
+    ),
+    (
+        "it imitates the marks of a conversation or a tool call",
+        re.compile(
+            r"<\|[a-z_]{2,30}\|>|\[/?INST\]|<</?SYS>>|</?(?:system|system[-_ ]?(?:prompt|message|reminder)|"
+            r"instructions?|developer|assistant|admin)\s*>|<\/?(?:function_calls?|tool_calls?|tool_use|tool_result|invoke|"
+            r"function=\w+|\w+:invoke|\w+:function_calls)\b|\"(?:tool_calls?|function_call)\"\s*:|\btool_calls?\s*:\s*\w+\(|"
+            r"^\s{0,3}#{1,4}\s*(?:(?:system|assistant|new\s+instructions?)\s*:?\s*$|(?:instruction|system|assistant)\s*:)|\b(?:begin|start|end)\s+(?:of\s+)?system\s+(?:prompt|message)\b",
+            _I | re.MULTILINE,
+        ),
+    ),
+    (
+        "it speaks as the system",
+        re.compile(
+            r"(?:^\W{0,4}|>\s*)(?:system|developer|assistant|admin(?:istrator)?|root)(?:\s+(?:message|prompt|override|notice|note))?\s*:"
+            r"(?=[^\n]*\b(?:you\s+(?:are|must|will|should|shall)|your\s+(?:instructions?|task|role|rules)|ignore|must|always|never|delete|send|override|instructions?|don'?t|do\s+not|assistant|user|"
+            r"reveal|obey|respond|reply|approve|execute|grant|disable|from\s+now)\b)",
+            _I | re.MULTILINE,
+        ),
+    ),
+)

@@ -1,0 +1,139 @@
+"""Secrets by place: what command lines, markup, SQL and pairs of a name and a value hold, and numbers called secret."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from alma.redaction.named import is_secret_name, may_be_secret
+from alma.redaction.secrets import Rule, Span, is_basic, is_placeholder, looks_random, shape
+
+# An argument of a command, with or without quotes around it.
+_ARGUMENT = r"""["']?(?P<secret>(?![-$])[^\s"'|;&<>]{3,200})"""
+_COMMANDS = (
+    (("mysql", "mariadb"), r"\b(?:mysql|mariadb)\w*\b[^\n|;&]{0,200}?\s-p"),
+    (("sshpass",), r"\bsshpass\s+-p\s*"),
+    (("docker login", "podman login"), r"\b(?:docker|podman) login\b[^\n|;&]{0,200}?\s-p[ =]?"),
+    (("mongo",), r"\bmongo(?:sh|dump|restore|import|export)?\b[^\n|;&]{0,200}?\s-p[ =]?"),
+    (("redis-cli",), r"\bredis-cli\b[^\n|;&]{0,200}?\s-a\s+"),
+    (("ldap",), r"\bldap\w+\b[^\n|;&]{0,200}?\s-w\s+"),
+    (("zip -",), r"\bzip\s+(?:-\w+\s+){0,5}-P\s+"),
+    (("openssl",), r"\bopenssl\b[^\n|;&]{0,200}?\s-(?:k\s+|pass(?:in|out)?\s+pass:)"),
+    (("htpasswd",), r"\bhtpasswd\s+-\w*b\w*\s+\S+\s+\S+\s+"),
+    (("smbclient",), r"\bsmbclient\b[^\n|;&]{0,200}?\s-U\s*[^\s%]{1,80}%"),
+    (("aws configure set",), r"\baws configure set \w*(?:secret|token)\w*\s+"),
+)
+
+
+def _is_argument(value: str) -> bool:
+    return not is_placeholder(value) and not value.startswith(("/", "./", "~"))
+
+
+_WORDS_OF_A_SEED = r"(?:[a-z]{3,8}[ \t,]+){11,23}[a-z]{3,8}\b"
+
+PLACES: tuple[Rule, ...] = (
+    *(shape("password", hints, f"{before}{_ARGUMENT}", _is_argument) for hints, before in _COMMANDS),
+    shape(
+        "password",
+        ("sqlplus", "oracle:thin"),
+        r"(?:\bsqlplus\s+|oracle:thin:)[^\s/@]{1,80}/(?P<secret>[^\s@]{3,200})@",
+        _is_argument,
+    ),
+    shape(
+        "password",
+        "--password-stdin",
+        r"""\becho\s+(?:-n\s+)?["']?(?P<secret>[^\s"'|]{3,200})["']?\s*\|[^\n]{0,200}?--password-stdin""",
+        _is_argument,
+    ),
+    shape(
+        "password",
+        "password",
+        r"""\b(?:with|role\s+\S+|user\s+\S+)\s+(?:encrypted\s+)?password\s+'(?P<secret>[^'\n]{3,200})'""",
+        _is_argument,
+        re.IGNORECASE,
+    ),
+    shape(
+        "password",
+        "identified by",
+        r"""\bidentified by\s+(?:password\s+)?["'](?P<secret>[^"'\n]{3,200})["']""",
+        _is_argument,
+        re.IGNORECASE,
+    ),
+    shape(
+        "password",
+        "password",
+        r"""\b(?:set|with|using)?_?password\(\s*["'](?P<secret>[^"'\n]{3,200})["']""",
+        lambda value: looks_random(value) and _is_argument(value),
+        re.IGNORECASE,
+    ),
+    shape(
+        "password",
+        "password",
+        r"\bmachine\s+\S+\s+login\s+\S+\s+password\s+(?P<secret>\S{3,200})",
+        _is_argument,
+    ),
+    shape(
+        "password",
+        "pass",
+        r"""\b(?:user(?:name)?|login|account|e-?mail)["']?\s?[:=]\s?["']?[^\s"',;]{1,80}["']?[\s,;/|]{1,6}["']?"""
+        r"""pass["']?\s?[:=]\s?["']?(?P<secret>[^\s"',;]{3,200})""",
+        lambda value: not value.isdigit() and may_be_secret(value),
+        re.IGNORECASE,
+    ),
+    shape("basic_auth", "_auth", r"""(?<!\w)_auth\s*=\s*["']?(?P<secret>[A-Za-z0-9+/]{6,}={0,2})""", is_basic),
+    shape(
+        "seed_phrase",
+        ("mnemonic", "phrase", "seed"),
+        rf"\b(?:mnemonic|(?:seed|recovery|backup)(?: phrase| words))(?:\s+is|\s?[:=])\s{{0,4}}[\"']?"
+        rf"(?P<secret>{_WORDS_OF_A_SEED})",
+        flags=re.IGNORECASE,
+    ),
+    shape(
+        "code",
+        ("otp", "code", "cvv", "cvc", "one-time", "one time"),
+        r"\b(?:otp|cvv2?|cvc2?|(?:verification|security|confirmation|login|2fa|mfa|one[- ]time|backup)"
+        r" (?:code|password))\b(?:\s*(?:is\b|was\b|:|=)\s*|\s+(?=\d{4}))(?P<secret>\d(?:[ -]?\d){2,7})(?![\w-]|[.,]\d)",
+        flags=re.IGNORECASE,
+    ),
+    shape(
+        "ssn",
+        ("ssn", "social security"),
+        r"\b(?:ssn|social security(?: (?:number|no))?)\b\D{0,12}(?P<secret>\d{3}[ -]?\d{2}[ -]?\d{4})(?![\w-])",
+        flags=re.IGNORECASE,
+    ),
+    shape(
+        "ssn",
+        tuple("0123456789"),
+        r"(?<![\w.#/-])(?!000|666|9)\d{3}-(?!00)\d{2}-(?!0000)\d{4}(?![\w/-]|\.\d)",
+    ),
+)
+
+_ELEMENT = re.compile(
+    r"<(?:\w{1,40}:)?(?P<name>[\w.-]{2,80})(?:\s[^<>]{0,200})?>\s{0,4}(?P<secret>[^<>\s]{3,4096})\s{0,4}</"
+)
+_PAIR = re.compile(
+    r"""(?:key|name|id|property|variable)["']?\s?[:=]\s?["']?(?P<name>[\w. -]{2,80}?)["']?\s*,?\s*"""
+    r"""["']?\bvalue["']?\s?[:=]\s?(?:"(?P<double>[^"\n]{3,4096})"|'(?P<single>[^'\n]{3,4096})'|(?P<bare>[^\s"',;}<>]{3,4096}))""",
+    re.IGNORECASE,
+)
+_BLOCK = re.compile(
+    r"^[ \t]*[\"']?(?P<name>[\w.-]{2,80})[\"']?:[ \t]*[|>][+-]?[ \t]*\n[ \t]+(?P<secret>\S{3,4096})[ \t]*$",
+    re.MULTILINE,
+)
+
+
+def placed_spans(text: str) -> Iterator[Span]:
+    """The values that stand in an element, an attribute, an entry or a block whose name is one of a secret."""
+    if "</" in text:
+        yield from _named(_ELEMENT.finditer(text))
+    if "value" in text or "Value" in text or "VALUE" in text:
+        yield from _named(_PAIR.finditer(text))
+    if ":" in text and "\n" in text:
+        yield from _named(_BLOCK.finditer(text))
+
+
+def _named(found: Iterator[re.Match[str]]) -> Iterator[Span]:
+    for match in found:
+        group = next(name for name in ("secret", "double", "single", "bare") if match.groupdict().get(name))
+        if is_secret_name(match["name"].strip()) and may_be_secret(match[group]):
+            yield Span(match.start(group), match.end(group), "secret")

@@ -27,9 +27,9 @@ class MemoryFilter:
 
     `tags` must all be there, of `any_tags` one. `layers` means one of them; a memory without layers is the project's.
     `content` compares what `content_json` holds under a key, or under a path written as a tuple or with dots, with a
-    value; a list there must have the value. A dict or list as value must be held there, with all it has. Times are half
-    open: from `since` up to, but not at, `until`. What is archived, deleted or expired is left out unless it is asked
-    for.
+    value; a list there must have the value. A dict or list as value must be held there, with all it has; a dict also by
+    a member of a list. Times are half open: from `since` up to, but not at, `until`. What is archived, deleted or
+    expired is left out unless it is asked for.
     """
 
     types: Sequence[str] = ()

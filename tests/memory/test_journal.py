@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
@@ -302,3 +303,22 @@ def test_stored_settings_steer_what_is_assigned(journal: Journal, store: Storage
     store.save_many([Setting(key=key, value=value, value_type=kind) for key, value, kind in kinds])
     made = note(journal, "the database schema")
     assert (made.category, made.decay_rate) == (None, 0.3)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda journal: journal.get("m", "shop"),
+        lambda journal: journal.update("m", {"title": "x"}, "shop"),
+        lambda journal: journal.delete("m", "shop"),
+        lambda journal: journal.batch_read("shop"),
+        lambda journal: journal.bulk_delete("shop", older_than=timedelta(1)),
+        lambda journal: journal.search("x", "shop"),
+        lambda journal: journal.summarize(None),
+        lambda journal: journal.get_context("shop"),
+        lambda journal: journal.promote("shop"),
+    ],
+)
+def test_a_project_named_instead_of_a_scope_is_refused(light: Journal, call: Callable[[Journal], object]) -> None:
+    with pytest.raises(ScopeViolationError, match="needs a Scope"):
+        call(light)

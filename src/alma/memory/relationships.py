@@ -69,7 +69,7 @@ class Relationships:
     """The relationships between general memories.
 
     Nothing is related, read or walked through that lies outside the scope: deleted, archived and expired memories and
-    those that are private to somebody else are not there.
+    those that are private to somebody else are not there. Who asks is in `by`, or else the scope's user.
     """
 
     def __init__(self, storage: StorageBackend) -> None:
@@ -99,7 +99,7 @@ class Relationships:
         ends = stored_ends(relation, from_id, to_id)
 
         def store(tx: Transaction) -> MemoryRelationship:
-            self._require_both(tx, ends, scope)
+            self._require_both(tx, ends, scope, by)
             known = _known(tx, ends)
             if known is None:
                 _refuse_circle(tx, ends)
@@ -123,7 +123,7 @@ class Relationships:
         ends = stored_ends(relation, from_id, to_id)
 
         def remove(tx: Transaction) -> bool:
-            self._require_both(tx, ends, scope)
+            self._require_both(tx, ends, scope, by)
             known = _known(tx, ends)
             return known is not None and tx.delete(MemoryRelationship, [known.id], _EVERYWHERE) > 0
 
@@ -136,8 +136,9 @@ class Relationships:
         What somebody said keeps its strength.
         """
         with self._storage.snapshot() as tx:
-            memory = _required(tx, memory_id, scope)
-            found = self._detector.detect(memory, scope)
+            shown = _shown(scope, by)
+            memory = _required(tx, memory_id, scope, shown)
+            found = self._detector.detect(memory, scope, shown)
         if save and found:
             self._storage.write(lambda tx: self._save_detected(tx, found, scope), by)
         return found
@@ -165,12 +166,14 @@ class Relationships:
         relations: Iterable[str] | None = None,
         min_strength: float = 0.0,
         limit: int = 100,
+        by: Attribution = ANONYMOUS,
     ) -> list[Related]:
         """The relationships of a memory, told from its side, strongest first."""
         _check_limit("relationships", limit, _MOST_NODES)
         wanted = None if relations is None else {checked_relation(name) for name in relations}
+        shown = _shown(scope, by)
         with self._storage.snapshot() as tx:
-            _required(tx, memory_id, scope)
+            _required(tx, memory_id, scope, shown)
             ends = Or(Compare("from_memory_id", "eq", memory_id), Compare("to_memory_id", "eq", memory_id))
             along = _along(None if wanted is None else {stored_relation(name) for name in wanted}, min_strength)
             edges = [
@@ -178,7 +181,7 @@ class Relationships:
                 for edge in tx.find(MemoryRelationship, _EVERYWHERE, And(ends, along))
             ]
             chosen = [(told, edge) for told, edge in edges if wanted is None or told[0] in wanted]
-            seen = _seen(tx, {other for (_, other), _ in chosen}, scope)
+            seen = _seen(tx, {other for (_, other), _ in chosen}, scope, shown)
         found = [Related(name, seen[other], edge) for (name, other), edge in chosen if other in seen]
         return sorted(found, key=lambda each: (-each.strength, each.relation, each.memory.id))[:limit]
 
@@ -192,17 +195,18 @@ class Relationships:
         max_depth: int = 1,
         min_strength: float = 0.0,
         limit: int = 100,
+        by: Attribution = ANONYMOUS,
     ) -> list[Neighbour]:
         """The memories that relationships lead to, nearest first, up to so many steps away."""
         _check_limit("neighbours", limit, _MOST_NODES)
         along, turned = _wanted(relations, direction, min_strength)
+        shown = _shown(scope, by)
         with self._storage.snapshot() as tx:
-            _required(tx, memory_id, scope)
-            shown = visible(scope, clock.now())
+            _required(tx, memory_id, scope, shown)
             reached = tx.reachable([memory_id], scope, shown, along, turned, max_depth, limit)
             depths = {memory_id: 0, **{each.id: each.depth for each in reached}}
             graph = Graph(_edges_among(tx, list(depths), along), turned)
-            seen = _seen(tx, {each.id for each in reached}, scope)
+            seen = _seen(tx, {each.id for each in reached}, scope, shown)
         found: list[Neighbour] = []
         for each in reached:
             before, edge = graph.step_to(each.id, depths)
@@ -220,14 +224,15 @@ class Relationships:
         max_depth: int = 4,
         min_strength: float = 0.0,
         limit: int = 10,
+        by: Attribution = ANONYMOUS,
     ) -> list[Path]:
         """The ways from one memory to another that pass no memory twice, shortest first."""
         _check_limit("paths", limit, _MOST_PATHS)
         along, turned = _wanted(relations, direction, min_strength)
+        shown = _shown(scope, by)
         with self._storage.snapshot() as tx:
             for each in (from_id, to_id):
-                _required(tx, each, scope)
-            shown = visible(scope, clock.now())
+                _required(tx, each, scope, shown)
             there, back = (
                 {
                     start: 0,
@@ -239,9 +244,9 @@ class Relationships:
             graph = Graph(_edges_among(tx, between, along), turned)
         return graph.paths(from_id, to_id, {each: back[each] for each in between}, max_depth, limit)
 
-    def _require_both(self, tx: Transaction, ends: Ends, scope: Scope) -> None:
+    def _require_both(self, tx: Transaction, ends: Ends, scope: Scope, by: Attribution) -> None:
         for each in (ends.from_id, ends.to_id):
-            _required(tx, each, scope)
+            _required(tx, each, scope, _shown(scope, by))
 
 
 def evidence_of(edge: MemoryRelationship) -> tuple[Evidence, ...]:
@@ -301,16 +306,19 @@ def _closes_circle(tx: Transaction, ends: Ends) -> bool:
     return any(each.id == ends.from_id for each in reached)
 
 
-def _required(tx: Transaction, memory_id: str, scope: Scope) -> Memory:
-    found = _seen(tx, {memory_id}, scope)
+def _shown(scope: Scope, by: Attribution) -> Predicate:
+    return visible(scope, clock.now(), by.user_id)
+
+
+def _required(tx: Transaction, memory_id: str, scope: Scope, shown: Predicate) -> Memory:
+    found = _seen(tx, {memory_id}, scope, shown)
     if memory_id not in found:
         raise NotFoundError("memory", memory_id)
     return found[memory_id]
 
 
-def _seen(tx: Transaction, ids: set[str], scope: Scope) -> dict[str, Memory]:
-    where = And(In("id", sorted(ids)), visible(scope, clock.now()))
-    return {memory.id: memory for memory in tx.find(Memory, scope, where)}
+def _seen(tx: Transaction, ids: set[str], scope: Scope, shown: Predicate) -> dict[str, Memory]:
+    return {memory.id: memory for memory in tx.find(Memory, scope, And(In("id", sorted(ids)), shown))}
 
 
 def _check_limit(call: str, limit: int, most: int) -> None:

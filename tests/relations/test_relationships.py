@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from functools import partial
 
 import pytest
 
@@ -273,3 +274,23 @@ def test_what_has_expired_meanwhile_is_not_detected(store: StorageBackend, relat
     memories(store, "over", content="Login fails", title="#12 login", expires_at=moment - timedelta(minutes=1))
     memories(store, "fix", content="This fixes #12", updated_at=moment - timedelta(hours=1))
     assert relationships.detect("fix", SHOP) == []
+
+
+def test_a_long_chain_makes_no_circle_either(store: StorageBackend, relationships: Relationships) -> None:
+    chain = [f"v{number:02}" for number in range(36)]
+    memories(store, *chain)
+    for older, newer in zip(chain, chain[1:], strict=False):
+        relationships.relate(newer, older, "supersedes", SHOP)
+    with pytest.raises(ValidationError, match="circle"):
+        relationships.relate(chain[0], chain[-1], "supersedes", SHOP)
+
+
+def test_two_writers_at_once_make_no_circle(store: StorageBackend, relationships: Relationships) -> None:
+    for number in range(5):
+        one, other = f"one{number}", f"other{number}"
+        memories(store, one, other)
+        (refused,) = together(
+            partial(relationships.relate, one, other, "supersedes", SHOP),
+            partial(relationships.relate, other, one, "supersedes", SHOP),
+        )
+        assert "circle" in str(refused)

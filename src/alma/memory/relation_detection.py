@@ -26,6 +26,8 @@ _SIMILAR = 0.72
 _OPPOSED_OVERLAP, _OPPOSED = 0.6, 0.7
 _SAME_CONTEXT = 0.5
 _LEAST = 0.35
+LOOSE = (Relation.RELATES_TO, Relation.SAME_CONTEXT)
+"""Relations that say no more than that two memories have something to do with each other."""
 _MOST_LOOSE = 10
 _COVERED = 0.6
 _CLAUSE_END = re.compile(r"[,;:(–—]| because | since | so that ")
@@ -254,10 +256,9 @@ def _worth_keeping(detected: Iterable[Detected]) -> list[Detected]:
         (each for each in detected if each.strength >= _LEAST),
         key=lambda each: (-each.strength, each.relation, each.from_id, each.to_id),
     )
-    loose = (Relation.RELATES_TO, Relation.SAME_CONTEXT)
-    named = {frozenset((each.from_id, each.to_id)) for each in strong if each.relation not in loose}
-    kept = [each for each in strong if each.relation not in loose]
-    merely = [each for each in strong if each.relation in loose and frozenset((each.from_id, each.to_id)) not in named]
+    named = {frozenset((each.from_id, each.to_id)) for each in strong if each.relation not in LOOSE}
+    kept = [each for each in strong if each.relation not in LOOSE]
+    merely = [each for each in strong if each.relation in LOOSE and frozenset((each.from_id, each.to_id)) not in named]
     return sorted(
         [*kept, *merely[:_MOST_LOOSE]], key=lambda each: (-each.strength, each.relation, each.from_id, each.to_id)
     )

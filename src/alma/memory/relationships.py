@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from alma import clock
 from alma.errors import NotFoundError, ValidationError
 from alma.memory.paths import Graph, Path
-from alma.memory.relation_detection import Detected, Detector, Evidence, combined
+from alma.memory.relation_detection import LOOSE, Detected, Detector, Evidence, combined
 from alma.memory.screening import without_secrets
 from alma.model.common import checked_name
 from alma.model.fields import JsonObject
@@ -28,6 +28,7 @@ from alma.model.relations import (
 from alma.model.scope import Scope
 from alma.model.visibility import visible
 from alma.storage.base import Direction, StorageBackend, Transaction
+from alma.storage.traversal import DEEPEST
 
 _EVERYWHERE = Scope.everywhere()
 _OPPOSITE: Mapping[Direction, Direction] = {"out": "in", "in": "out", "both": "both"}
@@ -100,6 +101,7 @@ class Relationships:
 
         def store(tx: Transaction) -> MemoryRelationship:
             self._require_both(tx, ends, scope, by)
+            _hold_circles(tx, [ends.relation])
             known = _known(tx, ends)
             if known is None:
                 _refuse_circle(tx, ends)
@@ -138,13 +140,14 @@ class Relationships:
         with self._storage.snapshot() as tx:
             shown = _shown(scope, by)
             memory = _required(tx, memory_id, scope, shown)
-            found = self._detector.detect(memory, scope, shown)
+            found = _told_better(tx, self._detector.detect(memory, scope, shown))
         if save and found:
             self._storage.write(lambda tx: self._save_detected(tx, found, scope), by)
         return found
 
     def _save_detected(self, tx: Transaction, found: Sequence[Detected], scope: Scope) -> None:
         there = {memory.id for memory in tx.get_many(Memory, {e for d in found for e in (d.from_id, d.to_id)}, scope)}
+        _hold_circles(tx, [each.relation for each in found])
         for each in found:
             ends = Ends(each.relation, each.from_id, each.to_id)
             # Meanwhile either may be gone, or somebody may have said the opposite.
@@ -302,8 +305,34 @@ def _closes_circle(tx: Transaction, ends: Ends) -> bool:
     if ends.relation not in ACYCLIC or _known(tx, ends) is not None:
         return False
     along = Compare("relationship_type", "eq", ends.relation)
-    reached = tx.reachable([ends.to_id], _EVERYWHERE, along=along, direction="out", max_depth=16, limit=_MOST_NODES)
-    return any(each.id == ends.from_id for each in reached)
+    seen, starts = {ends.to_id}, [ends.to_id]
+    while starts:
+        reached = tx.reachable(starts, _EVERYWHERE, along=along, direction="out", max_depth=DEEPEST, limit=_MOST_NODES)
+        fresh = [each for each in reached if each.id not in seen]
+        seen.update(each.id for each in fresh)
+        if ends.from_id in seen:
+            return True
+        # A walk ends after some steps or nodes, a chain may not.
+        is_whole = len(reached) < _MOST_NODES
+        starts = [each.id for each in fresh if each.depth == DEEPEST or not is_whole]
+    return False
+
+
+def _hold_circles(tx: Transaction, relations: Iterable[str]) -> None:
+    """Two writers at once could each add a half of a circle, and neither would see the other's."""
+    for relation in sorted(ACYCLIC.intersection(relations)):
+        tx.hold(f"circle of {relation}")
+
+
+def _told_better(tx: Transaction, found: Sequence[Detected]) -> list[Detected]:
+    """Without what merely relates two memories that are known to stand to each other in a way of their own."""
+    loose = [each for each in found if each.relation in LOOSE]
+    if not loose:
+        return list(found)
+    ids = sorted({end for each in loose for end in (each.from_id, each.to_id)})
+    edges = tx.find(MemoryRelationship, _EVERYWHERE, And(In("from_memory_id", ids), In("to_memory_id", ids)))
+    named = {frozenset((e.from_memory_id, e.to_memory_id)) for e in edges if e.relationship_type not in LOOSE}
+    return [each for each in found if each.relation not in LOOSE or frozenset((each.from_id, each.to_id)) not in named]
 
 
 def _shown(scope: Scope, by: Attribution) -> Predicate:

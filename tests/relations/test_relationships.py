@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from functools import partial
+from itertools import pairwise
 
 import pytest
 
@@ -279,7 +280,7 @@ def test_what_has_expired_meanwhile_is_not_detected(store: StorageBackend, relat
 def test_a_long_chain_makes_no_circle_either(store: StorageBackend, relationships: Relationships) -> None:
     chain = [f"v{number:02}" for number in range(36)]
     memories(store, *chain)
-    for older, newer in zip(chain, chain[1:], strict=False):
+    for older, newer in pairwise(chain):
         relationships.relate(newer, older, "supersedes", SHOP)
     with pytest.raises(ValidationError, match="circle"):
         relationships.relate(chain[0], chain[-1], "supersedes", SHOP)

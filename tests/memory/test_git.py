@@ -161,6 +161,31 @@ def test_a_submodule_runs_none_of_its_programs(repository: Path, tmp_path: Path)
     assert not mark.exists()
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "url"),
+    [
+        ("core.sshCommand", "touch {mark}; false", "ssh://host/a"),
+        ("remote.origin.uploadpack", "touch {mark}; false", "."),
+        ("protocol.ext.allow", "always", "ext::touch {mark}"),
+    ],
+)
+def test_a_partial_clone_fetches_nothing(repository: Path, tmp_path: Path, name: str, value: str, url: str) -> None:
+    mark = tmp_path / "ran"
+    tree = git(repository, "rev-parse", "HEAD^{tree}")
+    settings = {
+        "core.repositoryformatversion": "1",
+        "extensions.partialClone": "origin",
+        "remote.origin.promisor": "true",
+        "remote.origin.url": url.format(mark=mark),
+        name: value.format(mark=mark),
+    }
+    for key, setting in settings.items():
+        git(repository, "config", key, setting)
+    (repository / ".git" / "objects" / tree[:2] / tree[2:]).unlink()
+    assert known(repository).branch == "main"
+    assert not mark.exists()
+
+
 def test_a_pointer_that_leads_nowhere_is_no_repository(tmp_path: Path) -> None:
     (tmp_path / ".git").write_text("gitdir: ../nowhere\n")
     assert read_git_context(tmp_path) is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
@@ -20,6 +21,7 @@ from alma.errors import (
 )
 from alma.memory.filters import MemoryFilter
 from alma.memory.journal import Journal
+from alma.memory.settings import SystemSettings
 from alma.model.governance import ANONYMOUS, Attribution, AuditEvent, Setting, SettingType
 from alma.model.memory import Layer, Memory
 from alma.model.query import Compare
@@ -302,3 +304,32 @@ def test_stored_settings_steer_what_is_assigned(journal: Journal, store: Storage
     store.save_many([Setting(key=key, value=value, value_type=kind) for key, value, kind in kinds])
     made = note(journal, "the database schema")
     assert (made.category, made.decay_rate) == (None, 0.3)
+
+
+def test_settings_of_a_user_steer_what_is_assigned_to_theirs(journal: Journal, store: StorageBackend) -> None:
+    SystemSettings(store).set("auto_categorization_enabled", False, user_id="ana")
+    SystemSettings(store).set("default_decay_rate", 0.3, user_id="ana")
+    for fields in ({"by": Attribution(user_id="ana")}, {"by": Attribution(user_id="bob"), "user_id": "ana"}):
+        made = journal.create("the database schema", project_id="shop", **fields)
+        assert (made.category, made.decay_rate) == (None, 0.3)
+    others = journal.create("the database schema", by=Attribution(user_id="bob"), project_id="shop")
+    assert (others.category, others.decay_rate) == ("database", 0.1)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda journal: journal.get("m", "shop"),
+        lambda journal: journal.update("m", {"title": "x"}, "shop"),
+        lambda journal: journal.delete("m", "shop"),
+        lambda journal: journal.batch_read("shop"),
+        lambda journal: journal.bulk_delete("shop", older_than=timedelta(1)),
+        lambda journal: journal.search("x", "shop"),
+        lambda journal: journal.summarize(None),
+        lambda journal: journal.get_context("shop"),
+        lambda journal: journal.promote("shop"),
+    ],
+)
+def test_a_project_named_instead_of_a_scope_is_refused(light: Journal, call: Callable[[Journal], object]) -> None:
+    with pytest.raises(ScopeViolationError, match="needs a Scope"):
+        call(light)

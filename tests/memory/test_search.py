@@ -50,6 +50,8 @@ FILTERS: list[tuple[dict[str, Any], MemoryFilter]] = [
         MemoryFilter(content={"deploy": {"region": "eu", "sizes": [2]}}),
     ),
     ({"content_json": {"done": False}}, MemoryFilter(content={"done": False})),
+    ({"content_json": {"items": [{"sku": "x", "n": 1}, 2]}}, MemoryFilter(content={"items": [{"sku": "x"}, 2]})),
+    ({"content_json": {"items": [{"sku": "x", "n": 1}]}}, MemoryFilter(content={"items": {"sku": "x", "n": 1}})),
     ({"is_private": True}, MemoryFilter(private=True)),
     ({"is_archived": True}, MemoryFilter(include_archived=True, types=["note"], min_importance=0.0)),
     ({"user_id": "ben", "is_private": False}, MemoryFilter(user_id="ben")),

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 
@@ -64,6 +66,37 @@ def test_a_changed_event_is_named(database: StorageBackend, tamper: Tamper, chan
     events = a_log_of(database, 4)
     assert tamper(f"UPDATE audit_log SET {change} WHERE id = {events[1].id}") == 1
     assert findings(database) == [("changed", events[1].id)]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "created_at = 'yesterday'",
+        "details_json = '{oops'",
+        "success = 'perhaps'",
+        "success = 5",
+        "user_id = x'00ff'",
+        "chain_position = 'three'",
+    ],
+)
+def test_an_event_that_cannot_be_read_any_more_is_named(tmp_path: Path, change: str) -> None:
+    path = tmp_path / "log.db"
+    with open_storage(str(path)) as store:
+        a_log_of(store, 6)
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute(f"UPDATE audit_log SET {change} WHERE id = 3")
+    with open_storage(str(path)) as store:
+        assert ("changed", 3) in findings(store)
+
+
+def test_a_row_that_something_else_made_unreadable_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "log.db"
+    with open_storage(str(path)) as store:
+        store.save(make.a_memory(id="m"))
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("UPDATE memories SET created_at = 'yesterday'")
+    with open_storage(str(path)) as store, pytest.raises(StorageError, match=r"memory 'm' in memories .* backup"):
+        store.find(Memory, EVERYWHERE)
 
 
 def test_a_removed_event_is_missed_and_its_neighbours_are_named(database: StorageBackend, tamper: Tamper) -> None:
@@ -183,8 +216,6 @@ def test_a_log_that_was_split_by_time_is_still_verified(postgres_dsn: str) -> No
 
 
 def test_events_from_before_the_chains_are_counted_and_told_from_chained_ones(tmp_path: Path) -> None:
-    import sqlite3
-    from contextlib import closing
 
     from alma.storage.sql.sqlite_migrations import SQLiteMigrator
 

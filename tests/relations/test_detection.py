@@ -73,6 +73,18 @@ def said(store: StorageBackend, key: str, content: str, **values: object) -> Mem
             "follow_up",
         ),
         ({"content": "something quite other"}, "see 2f9c1d7a for the numbers", "references"),
+        (
+            {"content": "The orders are kept in the MySQL cluster"},
+            "The MySQL cluster the orders are kept in was replaced by Postgres",
+            "supersedes",
+        ),
+        (
+            {"content": "Login loops on Safari", "memory_type": "error"},
+            "The login that loops on Safari has been fixed by another cookie",
+            "resolves",
+        ),
+        ({"content": "we use Postgres"}, "Superseded by 2f9c1d7a", "superseded_by"),
+        ({"content": "we use Postgres"}, "This decision was replaced by 2f9c1d7a.", "superseded_by"),
     ],
 )
 def test_words_that_say_how_are_taken_at_their_word(
@@ -161,6 +173,7 @@ def test_nothing_is_found_where_nothing_is(store: StorageBackend, relationships:
         "We fixed the width of the cart page to the screen",
         "see the cart page of the shop, it is nice",
         "The cart closed the page of the shop",
+        "The width of the cart page of the shop must be fixed",
     ],
 )
 def test_words_that_mean_something_else_relate_nothing(
@@ -176,6 +189,23 @@ def test_a_solution_told_in_words_resolves_the_problem(store: StorageBackend, re
     said(store, "b", "a cache header fixes the flicker of the cart page on phones")
     relationships.detect("b", SHOP)
     assert rows(store) == [("b", "resolves", "a")]
+
+
+def test_what_is_not_fixed_resolves_nothing(store: StorageBackend, relationships: Relationships) -> None:
+    said(store, "a", "the cart page flickers on phones", memory_type="error")
+    said(store, "b", "The cache header has not fixed the flicker of the cart page on phones")
+    assert relationships.detect("b", SHOP) == []
+
+
+def test_two_memories_with_a_relation_of_their_own_do_not_merely_relate_too(
+    store: StorageBackend, relationships: Relationships
+) -> None:
+    said(store, "a", "Uploads over 2 GB end in BrokenPipeError", title="OPS-7", memory_type="error")
+    said(store, "b", "BrokenPipeError of OPS-7 comes from the proxy, follow-up to OPS-7")
+    relationships.detect("b", SHOP)
+    assert rows(store) == [("b", "follow_up", "a")]
+    assert relationships.detect("a", SHOP) == []
+    assert rows(store) == [("b", "follow_up", "a")]
 
 
 def test_a_dry_run_saves_nothing(store: StorageBackend, relationships: Relationships) -> None:

@@ -12,6 +12,7 @@ from alma.learning.lifecycle import MemoryLifecycle
 from alma.memory.audit import AuditTrail
 from alma.memory.history import History
 from alma.memory.relationships import Relationships
+from alma.memory.settings import SystemSettings
 from alma.model.governance import Attribution, Setting
 from alma.model.memory import Memory
 from alma.model.scope import Scope
@@ -89,6 +90,22 @@ def test_decay_can_be_switched_off_by_its_setting(store: StorageBackend, life: M
     store.save(old_memory("faded", 900, importance_score=0.1))
     store.update(Setting, "memory_decay_enabled", {"value": "false"}, Scope.everywhere())
     assert life.process_memory_decay(SHOP).total == 0
+
+
+def test_users_choose_for_themselves_whether_their_memories_decay(store: StorageBackend, life: MemoryLifecycle) -> None:
+    store.save_many(
+        [
+            old_memory(name, 900, importance_score=0.1, user_id=user)
+            for name, user in (("a", "ana"), ("b", "bob"), ("c", None))
+        ]
+    )
+    settings = SystemSettings(store)
+    settings.set("memory_decay_enabled", False, user_id="ana")
+    assert {item.id for item in life.process_memory_decay(SHOP).items} == {"b", "c"}
+    settings.set("memory_decay_enabled", False)
+    settings.set("memory_decay_enabled", True, user_id="bob")
+    assert {item.id for item in life.process_memory_decay(SHOP, dry_run=False).items} == {"b"}
+    assert {memory.id for memory in store.find(Memory, SHOP)} == {"a", "c"}
 
 
 def test_retention_archives_what_was_deleted_long_ago_and_purges_old_archives(

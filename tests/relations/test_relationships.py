@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from functools import partial
+from itertools import pairwise
 
 import pytest
 
@@ -239,3 +241,57 @@ def test_a_deleted_memory_takes_its_relationships_with_it(store: StorageBackend,
     relationships.relate("a", "b", "references", SHOP)
     store.delete(Memory, ["b"], EVERYWHERE)
     assert rows(store) == []
+
+
+def test_a_user_relates_their_private_memory_to_what_others_share(
+    store: StorageBackend, relationships: Relationships
+) -> None:
+    ana, bob = Attribution(user_id="ana"), Attribution(user_id="bob")
+    memories(store, "private", user_id="bob", is_private=True)
+    memories(store, "shared", "further", user_id="ana")
+    relationships.relate("private", "shared", "references", SHOP, by=bob)
+    relationships.relate("further", "private", "references", SHOP, by=bob)
+    assert [each.memory.id for each in relationships.of("shared", SHOP, by=bob)] == ["private"]
+    assert [each.memory.id for each in relationships.neighbours("shared", SHOP, max_depth=2, by=bob)] == [
+        "private",
+        "further",
+    ]
+    assert len(relationships.paths("further", "shared", SHOP, by=bob)) == 1
+    for anybody in (ana, Attribution()):
+        assert relationships.of("shared", SHOP, by=anybody) == []
+        assert relationships.neighbours("shared", SHOP, max_depth=2, by=anybody) == []
+        assert relationships.paths("further", "shared", SHOP, by=anybody) == []
+        with pytest.raises(NotFoundError):
+            relationships.unrelate("private", "shared", "references", SHOP, by=anybody)
+        with pytest.raises(NotFoundError):
+            relationships.detect("private", SHOP, by=anybody)
+    # A scope that names a user does not make whoever asks that user.
+    with pytest.raises(NotFoundError):
+        relationships.of("private", Scope(project_id="shop", user_id="bob"), by=ana)
+
+
+def test_what_has_expired_meanwhile_is_not_detected(store: StorageBackend, relationships: Relationships) -> None:
+    moment = now()
+    memories(store, "over", content="Login fails", title="#12 login", expires_at=moment - timedelta(minutes=1))
+    memories(store, "fix", content="This fixes #12", updated_at=moment - timedelta(hours=1))
+    assert relationships.detect("fix", SHOP) == []
+
+
+def test_a_long_chain_makes_no_circle_either(store: StorageBackend, relationships: Relationships) -> None:
+    chain = [f"v{number:02}" for number in range(36)]
+    memories(store, *chain)
+    for older, newer in pairwise(chain):
+        relationships.relate(newer, older, "supersedes", SHOP)
+    with pytest.raises(ValidationError, match="circle"):
+        relationships.relate(chain[0], chain[-1], "supersedes", SHOP)
+
+
+def test_two_writers_at_once_make_no_circle(store: StorageBackend, relationships: Relationships) -> None:
+    for number in range(5):
+        one, other = f"one{number}", f"other{number}"
+        memories(store, one, other)
+        (refused,) = together(
+            partial(relationships.relate, one, other, "supersedes", SHOP),
+            partial(relationships.relate, other, one, "supersedes", SHOP),
+        )
+        assert "circle" in str(refused)

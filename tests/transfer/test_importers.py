@@ -21,6 +21,7 @@ from alma.bootstrap import open_storage
 from alma.embeddings.mock import MockEmbedder
 from alma.errors import ConfigurationError
 from alma.importers import ImportOptions, import_into
+from alma.memory.relationships import Relationships
 from alma.model.governance import AuditEvent
 from alma.model.memory import Memory, MemoryRelationship, MemoryVersion
 from alma.model.query import Compare, Order
@@ -119,9 +120,9 @@ def test_a_session_of_the_session_memory_agent_arrives_as_its_table_says(
     assert session.created_at == datetime(2024, 5, 1, 9, 59, tzinfo=UTC)
     assert session.updated_at == datetime(2024, 5, 1, 8, 5, tzinfo=UTC)
     turns = sorted(store.find(Memory, Scope(session_id="sess-1")), key=lambda turn: turn.created_at)
-    assert [turn.content for turn in turns] == ["and good night", "turn on the lamp", "the lamp is on"]
+    assert [turn.content for turn in turns] == ["turn on the lamp", "the lamp is on", "and good night"]
     assert {turn.memory_type for turn in turns} == {"conversation"}
-    assert turns[1].title == "user (1 May 2024)"
+    assert turns[0].title == "user (1 May 2024)"
     assert (report.new["session"], report.new["memory"], report.rejected) == (1, 3, [])
 
 
@@ -564,3 +565,96 @@ def test_who_wants_to_keep_secrets_says_so(store: StorageBackend, tmp_path: Path
     row = {**CONTEXT, "context_data": {"text": "the password is hunter2x"}}
     import_into(store, as_lines(tmp_path / "rows.jsonl", [row]), "contextual-memory", redactor=None)
     assert store.require(Memory, "ctx-1", EVERYWHERE).content == "the password is hunter2x"
+
+
+def test_a_turn_that_says_nothing_is_reported(new_store: OpenStore, tmp_path: Path) -> None:
+    store = new_store("sqlite")
+    row = {"session_id": "s", "conversation_history": [{"role": "user", "content": ""}, {"role": "user", "text": "hi"}]}
+    report = import_into(store, as_json(tmp_path / "legacy", [row]), "session-memory-agent")
+    assert [memory.content for memory in store.find(Memory, EVERYWHERE)] == ["hi"]
+    assert [(each.where, each.reason) for each in report.rejected] == [
+        ("item 1, conversation_history[0]", "it has no text")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("system", "one", "other"),
+    [
+        (
+            "session-memory-agent",
+            {"session_id": "s", "session_summary": "a", "session_data": {"x": 1}},
+            {"session_id": "s", "session_summary": "b"},
+        ),
+        ("jarvis", {"user_id": "u", "preferences": {"a": 1}}, {"user_id": "u", "preferences": {"a": 2}}),
+        (
+            "contextual-memory",
+            {"context_id": "c", "context_data": {"text": "t"}, "tags": ["a"]},
+            {"context_id": "c", "context_data": {"text": "t"}, "tags": ["b"]},
+        ),
+    ],
+)
+def test_a_second_row_with_an_id_that_says_something_else_is_reported(
+    store: StorageBackend, tmp_path: Path, system: str, one: dict[str, Any], other: dict[str, Any]
+) -> None:
+    source = as_json(tmp_path / "legacy", [one, other, one])
+    for _ in range(2):
+        report = import_into(store, source, system)
+        assert [each.where for each in report.rejected] == ["item 2"]
+
+
+def test_several_facts_about_one_entity_all_arrive(new_store: OpenStore, tmp_path: Path) -> None:
+    store = new_store("sqlite")
+    facts = [{"entity": "Rex", "fact": "likes walks"}, {"entity": "Rex", "fact": "fears cats"}]
+    for _ in range(2):
+        source = as_json(tmp_path / "legacy", [{"user_id": "u", "entity_knowledge": facts}])
+        assert import_into(store, source, "jarvis").rejected == []
+        assert {memory.content for memory in store.find(Memory, EVERYWHERE)} == {"Rex: likes walks", "Rex: fears cats"}
+
+
+def test_relations_arrive_under_names_that_can_be_asked_for(store: StorageBackend, tmp_path: Path) -> None:
+    names = ("Ana", "ACME", "the bug", "the fix")
+    lines: list[Any] = [
+        {"type": "entity", "name": name, "entityType": "thing", "observations": ["x"]} for name in names
+    ]
+    for source, relation, target in (
+        ("Ana", "Works at", "ACME"),
+        ("ACME", "beschäftigt", "Ana"),
+        ("the bug", "resolved by", "the fix"),
+        ("the bug", "resolved by", "nothing"),
+        ("Ana", "knows", "Ana"),
+    ):
+        lines.append({"type": "relation", "from": source, "relationType": relation, "to": target})
+    report = import_into(
+        store, as_lines(tmp_path / "legacy", lines), "mcp-memory", options=ImportOptions(project_id="p")
+    )
+    assert [each.reason for each in report.rejected] == [
+        "it relates 'Ana' to itself",
+        "there is no memory for 'nothing'",
+    ]
+    ids = {memory.title: memory.id for memory in store.find(Memory, EVERYWHERE)}
+    relationships, here = Relationships(store), Scope(project_id="p")
+    (job,) = relationships.of(ids["Ana"], here, relations=["works at"])
+    assert (job.memory.title, job.edge.metadata["relation"]) == ("ACME", "Works at")
+    assert [each.memory.title for each in relationships.of(ids["ACME"], here, relations=["beschäftigt"])] == ["Ana"]
+    assert [each.memory.title for each in relationships.of(ids["the fix"], here, relations=["resolves"])] == ["the bug"]
+    # What somebody says here is the same relation.
+    relationships.relate(ids["the fix"], ids["the bug"], "resolves", here)
+    assert import_into(store, tmp_path / "legacy", "mcp-memory").new == {}
+
+
+def test_what_was_pasted_into_a_conversation_arrives(new_store: OpenStore, tmp_path: Path) -> None:
+    store = new_store("sqlite")
+    message = {"uuid": "m", "text": "", "sender": "human", "created_at": "2024-05-01T10:00:00Z", "content": []}
+    pasted = {"file_name": "", "extracted_content": "a long text that was pasted"}
+    conversation = {"uuid": "c", "name": "n", "chat_messages": [{**message, "attachments": [pasted]}]}
+    import_into(store, as_json(tmp_path / "legacy", [conversation]), "claude", options=ImportOptions(user_id="ana"))
+    assert [memory.content for memory in store.find(Memory, EVERYWHERE)] == ["a long text that was pasted"]
+
+
+def test_a_conversation_without_any_time_is_not_dated(new_store: OpenStore, tmp_path: Path) -> None:
+    store = new_store("sqlite")
+    message = {"id": "m", "author": {"role": "user"}, "content": {"content_type": "text", "parts": ["hello"]}}
+    conversation = {"id": "c", "title": "t", "mapping": {"m": {"id": "m", "children": [], "message": message}}}
+    import_into(store, as_json(tmp_path / "legacy", [conversation]), "chatgpt", options=ImportOptions(user_id="ana"))
+    (memory,) = store.find(Memory, EVERYWHERE)
+    assert (memory.title, memory.event_time) == ("user", None)

@@ -37,7 +37,7 @@ def _turn(message: Mapping[str, Any], message_id: str) -> Turn | LeftOut:
     sender = message.get("sender")
     if sender not in _SPEAKERS:
         return LeftOut(f"{sender or 'unknown'} messages")
-    text = _text(message)
+    text = "\n\n".join(part for part in (_text(message), *_pasted(message)) if part.strip())
     files = [name for name in _file_names(message) if name]
     if not text.strip():
         return LeftOut("messages without text")
@@ -58,6 +58,16 @@ def _text(message: Mapping[str, Any]) -> str:
         return parts
     text = message.get("text")
     return text if isinstance(text, str) else ""
+
+
+def _pasted(message: Mapping[str, Any]) -> Iterator[str]:
+    """What was attached as text, as every long text that somebody pastes is."""
+    attached = message.get("attachments")
+    for each in attached if isinstance(attached, list) else ():
+        text = each.get("extracted_content") if isinstance(each, Mapping) else None
+        if isinstance(text, str) and text.strip():
+            name = each.get("file_name")
+            yield f"[{name}]\n{text}" if isinstance(name, str) and name else text
 
 
 def _file_names(message: Mapping[str, Any]) -> Iterator[Any]:

@@ -48,7 +48,8 @@ class ConversationExport(Importer):
         yield Item(session, changed_at=changed)
         said = list(self.turns(data))
         yield from (turn for turn in said if isinstance(turn, LeftOut))
-        yield from self._memories(row, session, [turn for turn in said if isinstance(turn, Turn)], options)
+        is_dated = (begun or changed) is not None
+        yield from self._memories(row, session, [turn for turn in said if isinstance(turn, Turn)], options, is_dated)
 
     def _session(
         self,
@@ -73,18 +74,23 @@ class ConversationExport(Importer):
             **times(begun or changed, ended, active=True),
         )
 
-    def _memories(self, row: Row, session: Session, turns: Sequence[Turn], options: ImportOptions) -> Iterator[Found]:
+    def _memories(
+        self, row: Row, session: Session, turns: Sequence[Turn], options: ImportOptions, is_dated: bool
+    ) -> Iterator[Found]:
         last = session.created_at
         for number, turn in enumerate(turns):
             try:
                 said_at = moment("the time of the message", turn.said_at, options.zone)
                 # Without a time of its own, a turn follows the one before it.
                 last = created = said_at or last + timedelta(microseconds=1)
+                # Of a conversation that tells no time at all nobody knows when it was.
+                is_dated = is_dated or said_at is not None
                 memory = a_memory(
                     options,
                     system=self.name,
                     speaker=turn.speaker,
-                    said_at=said_at or created,
+                    said_at=created if is_dated else None,
+                    created_at=created,
                     id=self.derived_id(session.id, turn.id),
                     external_id=turn.id[:200],
                     session_id=session.id,

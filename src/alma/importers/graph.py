@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from alma.importers.base import Found, Importer, ImportOptions, Item, RowRefused
 from alma.importers.said import IMPORT, a_memory
+from alma.memory.relationships import relationship_id
 from alma.model.memory import MemoryRelationship
+from alma.model.relations import stored_ends
+
+_LONGEST = 64
 
 
 def an_entity(
@@ -40,17 +45,32 @@ def entity_id(importer: Importer, name: str) -> str:
 
 def a_relation(importer: Importer, source: str, relation: str, target: str) -> Item:
     """How one entity stands to another."""
-    if not relation.strip():
-        raise RowRefused("the relation has no type")
+    if source == target:
+        raise RowRefused(f"it relates {source!r} to itself")
+    names = {entity_id(importer, name): name for name in (source, target)}
+    ends = stored_ends(_spelled(relation), *names)
     return Item(
         MemoryRelationship(
-            id=importer.derived_id("relation", source, relation, target),
-            from_memory_id=entity_id(importer, source),
-            to_memory_id=entity_id(importer, target),
-            relationship_type=relation,
-            metadata={"system": importer.name, "from": source, "to": target},
+            id=relationship_id(ends),
+            from_memory_id=ends.from_id,
+            to_memory_id=ends.to_id,
+            relationship_type=ends.relation,
+            metadata={
+                "system": importer.name,
+                "from": names[ends.from_id],
+                "to": names[ends.to_id],
+                "relation": relation,
+            },
         )
     )
+
+
+def _spelled(relation: str) -> str:
+    """The relation's name as it is asked for here: words joined by underscores."""
+    name = re.sub(r"\W+", "_", relation.lower()).strip("_")[:_LONGEST]
+    if not name:
+        raise RowRefused("the relation has no type")
+    return name if name[0].isalpha() else f"is_{name}"[:_LONGEST]
 
 
 def entity_items(

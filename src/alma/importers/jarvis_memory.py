@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
@@ -81,7 +82,7 @@ class JarvisMemory(Importer):
         return self._memory(
             options,
             user_id,
-            ("entity", _own_id(inside) or name or number),
+            ("entity", _own_id(inside) or _entity_id(name, key, said) or number),
             memory_type="entity",
             title=name,
             category=str(inside["type"])[:200] if inside.get("type") else None,
@@ -140,6 +141,13 @@ class JarvisMemory(Importer):
             **times(changed),
         )
         return Item(state, changed_at=changed, instead=(own, state.replace(session_id=own.id)))
+
+
+def _entity_id(name: str, key: str | None, said: str) -> str:
+    """What tells an entity from others: its name where it is a key, and else what is said of it, too."""
+    if not name or key is not None:
+        return name
+    return f"{name}/{hashlib.sha256(said.encode('utf-8', 'surrogatepass')).hexdigest()[:12]}"
 
 
 def _own_id(entry: Mapping[str, Any]) -> object:

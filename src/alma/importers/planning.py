@@ -21,6 +21,8 @@ from alma.transfer.names import holders_of, unique_values
 _EVERYWHERE = Scope.everywhere()
 _ORDER = {cls.spec.kind: number for number, cls in enumerate(KINDS)}
 _OWNERS = ("user_id", "project_id")
+# What rows say that is no text, times and what we add aside.
+_SAID = ("content_json", "tags", "expires_at", "metadata", "summary", "preferences_json", "state_data")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,7 @@ class Plan:
     unchanged: Counter[str] = field(default_factory=Counter)
     vectors: dict[tuple[str, str], Mapping[str, Any]] = field(default_factory=dict)
     rejected: list[Rejected] = field(default_factory=list)
+    met: set[tuple[str, str]] = field(default_factory=set)
 
     def records(self) -> list[Record]:
         """Everything to write, those that others point to first."""
@@ -79,6 +82,8 @@ class Planner:
                 continue
             for record in self._fitting(entry, known, taken, plan):
                 self._decide(entry, record, known, plan)
+                if not entry.item.mention:
+                    plan.met.add((record.spec.kind, record.key))
         return plan
 
     def _fitting(
@@ -139,7 +144,9 @@ class Planner:
         return item.changed_at is not None and stored_at is not None and item.changed_at > stored_at
 
     def _repeats(self, record: Record, old: Record, key: tuple[str, str], plan: Plan) -> bool:
-        return (key in plan.new or _number(record) in self._seen) and record.text() != old.text()
+        if key not in plan.met and _number(record) not in self._seen:
+            return False
+        return _says_else(old, record if self._prepare is None else self._prepare(record))
 
     def _leads_somewhere(
         self, entry: Entry, known: Mapping[tuple[str, str], Record], ends: set[tuple[str, str]], plan: Plan
@@ -220,6 +227,14 @@ def _clash(old: Record, new: Record) -> str | None:
         if mine is not None and theirs is not None and mine != theirs:
             return f"its id is taken by a {old.spec.kind} of {name} {mine!r}"
     return None
+
+
+def _says_else(old: Record, new: Record) -> bool:
+    """Whether a record says something that the stored one with its id does not; what it does not say is no matter."""
+    if new.text() != old.text():
+        return True
+    mine, theirs = old.values(), new.values()
+    return any(theirs[name] and theirs[name] != mine[name] for name in _SAID if name in theirs)
 
 
 def _number(record: Record) -> int:

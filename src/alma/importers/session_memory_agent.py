@@ -41,6 +41,7 @@ _PAIRS = (
 )
 _SAID = ("content", "text", "message", "utterance", "transcript")
 _TURN_IDS = ("id", "message_id", "turn_id", "entry_id")
+_APART = timedelta(microseconds=1)
 _KNOWN = ("session_id", "conversation_history", "session_data", "session_summary", "created_at", "last_interaction")
 
 
@@ -100,11 +101,12 @@ class SessionMemoryAgent(Importer):
         begun: datetime | None,
         data: Mapping[str, Any],
     ) -> Iterator[Found]:
+        last = None if begun is None else begun - _APART
         for number, (legacy_id, turn, speaker) in enumerate(turns):
             try:
                 said_at = _required_time(turn, options)
-                # Without times of their own, turns keep their order by lying a microsecond apart.
-                created = said_at or (None if begun is None else begun + timedelta(microseconds=number))
+                # Without times of their own, turns keep their order by lying a microsecond behind the one before.
+                created = last = said_at or (None if last is None else last + _APART)
                 yield Item(
                     a_memory(
                         options,

@@ -96,8 +96,11 @@ def text_of(value: Any) -> str:
         return "\n".join(text for each in value if (text := text_of(each)).strip())
     if value is None or value in ({}, [], ""):
         return ""
-    if isinstance(value, Mapping) and all(isinstance(each, str | int | float) for each in value.values()):
-        return "; ".join(f"{name}: {each}" for name, each in value.items())
+    if isinstance(value, Mapping):
+        # What is empty says nothing, not even its name.
+        value = {name: each for name, each in value.items() if each is not None and each not in ("", [], {})}
+        if all(isinstance(each, str | int | float) for each in value.values()):
+            return "; ".join(f"{name}: {each}" for name, each in value.items())
     return json.dumps(value, ensure_ascii=False)
 
 

@@ -14,7 +14,7 @@ from alma.learning.vitals import VITALS, Vitals, fits, is_pinned
 from alma.memory.archive import Archive
 from alma.model.archive import ArchiveCause, ArchivedRecord
 from alma.model.governance import ANONYMOUS, Attribution
-from alma.model.query import EVERYTHING, Or
+from alma.model.query import EVERYTHING, And, Or, Predicate
 from alma.model.record import Record
 from alma.model.scope import Scope
 from alma.storage.base import StorageBackend
@@ -80,14 +80,16 @@ class ForgettingEngine:
         by: Attribution = ANONYMOUS,
         kinds: Iterable[type[Record]] | None = None,
         progress: Progress | None = None,
+        where: Predicate = EVERYTHING,
     ) -> PruneSummary:
         """Forget inside the scope; a dry run says what and why, and changes nothing.
 
         Kinds that the scope's names do not tell apart are left alone: memories of a project are not an agent's.
-        `progress` is told how many of the memories worth a look were looked at, and how many there are.
+        `where` limits it to some of the memories. `progress` is told how many of those worth a look were looked at, and
+        how many there are.
         """
         chosen = _checked_policy(policy or self.policy)
-        run = _Run(self._storage, self._archive, chosen, scope, dry_run, by, progress)
+        run = _Run(self._storage, self._archive, chosen, scope, dry_run, by, progress, where)
         looked_at = [vitals for vitals in _vitals(kinds) if fits(vitals.cls, scope)]
         run.judge(looked_at)
         run.make_room(looked_at)
@@ -120,8 +122,10 @@ class _Run:
         dry_run: bool,
         by: Attribution,
         progress: Progress | None,
+        where: Predicate,
     ) -> None:
         self._storage = storage
+        self._where = where
         self._archive = archive
         self._policy = policy
         self._scope = scope
@@ -139,7 +143,7 @@ class _Run:
     def judge(self, looked_at: Sequence[Vitals]) -> None:
         """Forget every memory that something is held against."""
         suspects = {vitals: self._policy.suspects(vitals, self._now) for vitals in looked_at}
-        asked = {vitals: where for vitals, where in suspects.items() if where != Or()}
+        asked = {vitals: And(where, self._where) for vitals, where in suspects.items() if where != Or()}
         total = sum(self._storage.count(vitals.cls, self._scope, where) for vitals, where in asked.items())
         for vitals, where in asked.items():
             for page in _pages(self._storage.iterate(vitals.cls, self._scope, where, page_size=_AT_ONCE)):
@@ -156,7 +160,7 @@ class _Run:
         ranked: list[tuple[float, int, int, str]] = []
         memories = size = 0
         for number, vitals in enumerate(looked_at):
-            for record in self._storage.iterate(vitals.cls, self._scope, EVERYTHING, page_size=_AT_ONCE):
+            for record in self._storage.iterate(vitals.cls, self._scope, self._where, page_size=_AT_ONCE):
                 if (vitals.cls.spec.kind, str(record.key)) in self._condemned:
                     continue
                 memories, size = memories + 1, size + _bytes(record)
@@ -167,7 +171,8 @@ class _Run:
 
     def _count(self, looked_at: Sequence[Vitals]) -> int:
         """How many memories are left, as the store counts them."""
-        return sum(self._storage.count(vitals.cls, self._scope) for vitals in looked_at) - len(self._condemned)
+        left = sum(self._storage.count(vitals.cls, self._scope, self._where) for vitals in looked_at)
+        return left - len(self._condemned)
 
     def _forget_least(
         self, looked_at: Sequence[Vitals], ranked: Sequence[tuple[float, int, int, str]], memories: int, size: int

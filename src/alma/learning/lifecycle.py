@@ -11,15 +11,15 @@ from alma.errors import ValidationError
 from alma.learning.forgetting import ForgettingEngine, PruneSummary
 from alma.learning.policy import PrunePolicy
 from alma.memory.archive import Archive
+from alma.memory.settings import SystemSettings
 from alma.model.archive import ArchiveCause
-from alma.model.governance import ANONYMOUS, Attribution, Setting
+from alma.model.governance import ANONYMOUS, Attribution
 from alma.model.memory import Memory
-from alma.model.query import And, Compare, matches
+from alma.model.query import EVERYTHING, And, Compare, In, Missing, Or, Predicate, matches
 from alma.model.record import Record
 from alma.model.scope import Scope
 from alma.storage.base import StorageBackend, Transaction
 
-_EVERYWHERE = Scope.everywhere()
 _DECAY_ENABLED = "memory_decay_enabled"
 _AT_ONCE = 200
 _NOTHING: dict[object, float] = {}
@@ -102,18 +102,23 @@ class MemoryLifecycle:
     ) -> PruneSummary:
         """Archive the memories of which time has left less than this, by importance, decay rate and last use.
 
-        A dry run, the default, only tells which. Where the setting `memory_decay_enabled` is false, nothing decays.
+        A dry run, the default, only tells which. Nothing decays of users for whom the setting `memory_decay_enabled` is
+        false, by their own choice or else by everybody's.
         """
         chosen = policy or PrunePolicy(
             stale_after_days=_NOTHING, min_confidence=_NOTHING, min_strength=min_strength, expired=False
         )
-        if not self._decay_is_on():
-            return PruneSummary(dry_run, {}, {}, ())
-        return self._forgetting.prune(scope, chosen, dry_run, by, [Memory])
+        return self._forgetting.prune(scope, chosen, dry_run, by, [Memory], where=self._decaying())
 
-    def _decay_is_on(self) -> bool:
-        setting = self._storage.get(Setting, _DECAY_ENABLED, _EVERYWHERE)
-        return setting is None or bool(setting.typed_value)
+    def _decaying(self) -> Predicate:
+        """The memories of those who let theirs decay."""
+        settings = SystemSettings(self._storage)
+        is_on = bool(settings.get(_DECAY_ENABLED))
+        others = settings.switched(_DECAY_ENABLED, not is_on)
+        if not is_on:
+            return In("user_id", others)
+        spared = And(*(Compare("user_id", "ne", user) for user in others))
+        return Or(Missing("user_id"), spared) if others else EVERYTHING
 
     # ------------------------------------------------------------------ retention
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,13 +11,13 @@ from typing import Any
 
 from alma import clock
 from alma.errors import ALMAError, ConflictError, StorageError, ValidationError
-from alma.memory.chain_check import ChainCheck, Verification
+from alma.memory.chain_check import ChainCheck, Unreadable, Verification
 from alma.memory.sanitize import Mask, mask_secrets, sanitized, short
 from alma.model.fields import LONGEST_NAME, JsonObject
 from alma.model.governance import ANONYMOUS, Attribution, AuditEvent
-from alma.model.query import And, Compare, Cursor, Has, Or, Order, Predicate
+from alma.model.query import EVERYTHING, And, Compare, Has, Or, Order, Predicate
 from alma.model.scope import Scope
-from alma.storage.base import ChainHead, StorageBackend
+from alma.storage.base import ChainHead, StorageBackend, Transaction
 
 _log = logging.getLogger("alma.memory")
 
@@ -25,6 +25,9 @@ _PAGE = 1000
 _MOST_EVENTS = 1000
 _LONGEST_ERROR = 500
 _MOST_IDS = 500
+_EVERYWHERE = Scope.everywhere()
+_BY_NUMBER = (Order("id"),)
+_PLACE = ("id", "chain", "chain_position", "chain_hash")
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,12 +213,30 @@ class AuditTrail:
         """
         with self._storage.snapshot() as tx:
             check = ChainCheck(tx.audit_heads(), anchors)
-            order = (Order("id"),)
-            after: Cursor | None = None
-            while True:
-                page = tx.find(AuditEvent, Scope.everywhere(), order=order, limit=_PAGE, after=after)
-                for event in page:
-                    check.see(event)
-                if len(page) < _PAGE:
-                    return check.finished()
-                after = Cursor.after(page[-1], order)
+            for event in _whole_log(tx):
+                check.see(event)
+            return check.finished()
+
+
+def _whole_log(tx: Transaction) -> Iterator[AuditEvent | Unreadable]:
+    """Every event by number; of one that cannot be read any more, the place that it has."""
+    last: int | None = None
+    while True:
+        behind = EVERYTHING if last is None else Compare("id", "gt", last)
+        try:
+            page: Sequence[AuditEvent | Unreadable] = tx.find(AuditEvent, _EVERYWHERE, behind, _BY_NUMBER, _PAGE)
+        except StorageError:
+            rows = tx.values(AuditEvent, _PLACE, _EVERYWHERE, behind, _BY_NUMBER, _PAGE)
+            page = [_read_again(tx, Unreadable(*row)) for row in rows]
+        yield from page
+        if len(page) < _PAGE:
+            return
+        last = page[-1].id
+
+
+def _read_again(tx: Transaction, place: Unreadable) -> AuditEvent | Unreadable:
+    try:
+        (event,) = tx.find(AuditEvent, _EVERYWHERE, Compare("id", "eq", place.id))
+    except StorageError:
+        return place
+    return event

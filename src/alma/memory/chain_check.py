@@ -48,6 +48,16 @@ class Verification:
         return self.ok
 
 
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """An event that says nothing that could be read, at the place that it has."""
+
+    id: int | None
+    chain: int | None
+    chain_position: int | None
+    chain_hash: str | None
+
+
 class ChainCheck:
     """Sees every event in the order of its number and remembers what does not fit."""
 
@@ -64,9 +74,13 @@ class ChainCheck:
         self._unchained = 0
         self._findings: list[Finding] = []
 
-    def see(self, event: AuditEvent) -> None:
+    def see(self, event: AuditEvent | Unreadable) -> None:
         if event.chain is None or event.chain_position is None or event.chain_hash is None:
             self._see_unchained(event)
+            return
+        if not _are_numbers(event.chain, event.chain_position):
+            self._checked += 1
+            self._note("changed", event.id, "has a place that is none")
             return
         if self._first_id is None:
             self._first_id = event.id
@@ -77,7 +91,9 @@ class ChainCheck:
             return
         if event.chain_position > end.length + 1:
             self._note_gap(event, end)
-        elif digest(event, end.hash) != event.chain_hash:
+        elif isinstance(event, Unreadable):
+            self._note("changed", event.id, "is not as it was written, it cannot be read")
+        elif not _is_as_written(event, end.hash):
             before = self._last_ids.get(event.chain)
             beside = "" if before is None else f"(or {before}, which it follows) "
             self._note("changed", event.id, f"{beside}is not as it was written")
@@ -100,19 +116,19 @@ class ChainCheck:
 
     # ------------------------------------------------------------------ what may be wrong
 
-    def _see_unchained(self, event: AuditEvent) -> None:
+    def _see_unchained(self, event: AuditEvent | Unreadable) -> None:
         if self._first_id is None and event.chain_hash is None:
             self._unchained += 1
         else:
             self._note("inserted", event.id, "has no place in any chain, but came after the first that has")
 
-    def _note_gap(self, event: AuditEvent, end: ChainHead) -> None:
+    def _note_gap(self, event: AuditEvent | Unreadable, end: ChainHead) -> None:
         missing = (event.chain_position or 0) - end.length - 1
         before = self._last_ids.get(event.chain or 0)
         where = f"before event {event.id}" if before is None else f"between the events {before} and {event.id}"
         self._findings.append(Finding("removed", None, f"{_events(missing)} removed from chain {event.chain}, {where}"))
 
-    def _check_anchor(self, event: AuditEvent) -> None:
+    def _check_anchor(self, event: AuditEvent | Unreadable) -> None:
         noted = self._anchors[event.chain or 0].get(event.chain_position or 0)
         if noted is not None and noted != event.chain_hash:
             self._note("changed", event.id, "or one before it was changed since its hash was noted")
@@ -141,6 +157,19 @@ class ChainCheck:
 
     def _note(self, kind: Tampering, event_id: int | None, what: str) -> None:
         self._findings.append(Finding(kind, event_id, f"event {event_id} {what}"))
+
+
+def _are_numbers(*values: object) -> bool:
+    """SQLite takes anything in the place of a number."""
+    return all(isinstance(value, int) for value in values)
+
+
+def _is_as_written(event: AuditEvent, before: str) -> bool:
+    try:
+        return digest(event, before) == event.chain_hash
+    except (TypeError, ValueError):
+        # Something stands where a text or a moment must.
+        return False
 
 
 def _events(count: int) -> str:

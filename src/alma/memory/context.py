@@ -21,7 +21,7 @@ from alma.model.memory import Memory
 from alma.model.prompt import as_data
 from alma.model.query import And, At, Compare, In, Or, Order, Predicate
 from alma.model.record import Record
-from alma.model.scope import Scope
+from alma.model.scope import Scope, checked_scope
 from alma.model.workspace import SessionMemory, WorkItem, WorkItemStatus
 from alma.retrieval.engine import RetrievalEngine
 from alma.storage.base import StorageBackend
@@ -97,6 +97,7 @@ class ContextReader:
             raise ValidationError("get_context", "activity", activity, "must be a text that says what is being done")
         if isinstance(max_tokens, bool) or not isinstance(max_tokens, int) or max_tokens < 0:
             raise ValidationError("get_context", "max_tokens", max_tokens, "must be a whole number of at least 0")
+        checked_scope("get_context", scope)
         here = _Here(self._storage, self._retrieval, scope, by, activity.strip(), _checked_files(files), branch)
         sections = [list(_items(name, place())) for name, place in here.places().items()]
         chosen, left_out = _packed(sections, max_tokens)

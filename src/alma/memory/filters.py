@@ -15,8 +15,9 @@ from alma.model.fields import check_timestamp
 from alma.model.governance import Attribution
 from alma.model.memory import Layer, importance_of
 from alma.model.query import And, At, Compare, Has, In, Missing, Or, Predicate
-from alma.model.scope import Scope
-from alma.retrieval.router import in_session, public
+from alma.model.scope import Scope, checked_scope
+from alma.model.visibility import public
+from alma.retrieval.router import in_session
 
 Path = str | tuple[str, ...]
 
@@ -27,9 +28,9 @@ class MemoryFilter:
 
     `tags` must all be there, of `any_tags` one. `layers` means one of them; a memory without layers is the project's.
     `content` compares what `content_json` holds under a key, or under a path written as a tuple or with dots, with a
-    value; a list there must have the value. A dict or list as value must be held there, with all it has. Times are half
-    open: from `since` up to, but not at, `until`. What is archived, deleted or expired is left out unless it is asked
-    for.
+    value; a list there must have the value. A dict or list as value must be held there, with all it has; a dict also by
+    a member of a list. Times are half open: from `since` up to, but not at, `until`. What is archived, deleted or
+    expired is left out unless it is asked for.
     """
 
     types: Sequence[str] = ()
@@ -122,7 +123,8 @@ class MemoryFilter:
 
 def viewer(scope: Scope, by: Attribution) -> str | None:
     """Who is asking: the user an act is attributed to, or else the one whose memories are asked for."""
-    return by.user_id if by.user_id is not None else scope.user_id
+    known = checked_scope("memory", scope).user_id
+    return by.user_id if by.user_id is not None else known
 
 
 def visible(scope: Scope, by: Attribution) -> Predicate:
@@ -217,8 +219,9 @@ def _keys(path: Path) -> tuple[str, ...]:
 def _held(path: tuple[str, ...], value: Any) -> Iterable[Predicate]:
     """What must stand under a path: the value, or each that a dict or a list is made of."""
     if isinstance(value, Mapping) and value:
-        for name, each in value.items():
-            yield from _held((*path, name), each)
+        parts = (part for name, each in value.items() for part in _held((*path, name), each))
+        # Or, in a list there, something that has all of it.
+        yield Or(And(*parts), At("content_json", path, dict(value)))
     elif isinstance(value, list | tuple) and value:
         yield from (At("content_json", path, each) for each in value)
     else:

@@ -102,6 +102,8 @@ def _environment(without: Sequence[str]) -> dict[str, str]:
     """Ours, without what would make git look at another repository, and with these settings made empty."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     settings = {"GIT_TERMINAL_PROMPT": "0", "GIT_PAGER": "cat", "LC_ALL": "C", "GIT_CONFIG_COUNT": str(len(without))}
+    # A partial clone would fetch what it lacks, by whatever program its configuration names.
+    settings |= {"GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "none"}
     for number, key in enumerate(without):
         settings |= {
             f"GIT_CONFIG_KEY_{number}": key,

@@ -18,17 +18,17 @@ from alma.memory.audit import AuditTrail
 from alma.memory.entries import Content, changed_memory, checked_changes, new_memory
 from alma.memory.filters import MemoryFilter, visible
 from alma.memory.git import GitContext
+from alma.memory.settings import SystemSettings
 from alma.memory.working import WorkingMemory
-from alma.model.governance import ANONYMOUS, Attribution, Setting
+from alma.model.governance import ANONYMOUS, Attribution
 from alma.model.memory import Memory, MemoryVersion
-from alma.model.query import And, Compare, In, Order, matches
+from alma.model.query import And, Compare, Order, matches
 from alma.model.record import Record
 from alma.model.scope import Scope
 from alma.retrieval.engine import RetrievalEngine
 from alma.storage.base import StorageBackend, Transaction
 
 _EVERYWHERE = Scope.everywhere()
-_SETTINGS = ("auto_categorization_enabled", "default_decay_rate")
 READABLE = MemoryFilter(include_archived=True)
 ANY_STATE = MemoryFilter(include_archived=True, include_deleted=True, include_expired=True)
 
@@ -95,9 +95,9 @@ class Keeper(Closing):
             if not isinstance(git, GitContext):
                 raise ValidationError("create", "git", git, "must be a GitContext, as read_git_context gives one")
             given.setdefault("git_context_json", git.to_json())
-        settings = self._settings()
-        memory = new_memory(content, {"decay_rate": settings["default_decay_rate"], **given}, by)
-        memory = with_assigned(memory, given, categorize=settings["auto_categorization_enabled"])
+        settings = SystemSettings(self._storage).read(given.get("user_id", by.user_id))
+        memory = new_memory(content, {"decay_rate": settings.default_decay_rate, **given}, by)
+        memory = with_assigned(memory, given, categorize=settings.auto_categorization_enabled)
         if "id" not in given and memory.session_id is None:
             return self._stored(self._save(memory, by, source))
         self._warm(memory)
@@ -289,11 +289,6 @@ class Keeper(Closing):
             status, why = getattr(saved, "status", "not stored"), getattr(saved, "reason", None)
             raise StorageError(f"the memory was {status} and cannot be read: {why or 'the writer did not say why'}")
         return stored
-
-    def _settings(self) -> dict[str, Any]:
-        stored = self._storage.find(Setting, _EVERYWHERE, In("key", _SETTINGS))
-        usual: dict[str, Any] = {"auto_categorization_enabled": True, "default_decay_rate": 0.1}
-        return {**usual, **{setting.key: setting.typed_value for setting in stored}}
 
 
 def checked_by(call: str, by: object) -> None:

@@ -53,10 +53,28 @@ _CUES: dict[str, tuple[str, ...]] = {
         "see(?: also)?", "refer(?:s|ring)? to", "according to", r"cf\.", "mentioned in", "described in",
     ),
 }  # fmt: skip
+# The same told from the other end: what they speak of stands before them.
+_DONE = r"(?:is|are|was|were|got|has been|have been|had been) (?:now |since |finally |already |meanwhile )?"
+_CUES_BEHIND: dict[str, tuple[str, ...]] = {
+    Relation.SUPERSEDES: (rf"(?:{_DONE})?(?:replaced|superseded|obsoleted) by",),
+    Relation.RESOLVES: (rf"{_DONE}(?:fixed|resolved|solved)(?: by| with| in)?",),
+}
+_TOLD_BACK = {Relation.SUPERSEDES: Relation.SUPERSEDED_BY, Relation.RESOLVES: Relation.RESOLVED_BY}
+
+
+def _patterns(cues: Mapping[str, tuple[str, ...]]) -> list[tuple[str, re.Pattern[str]]]:
+    return [
+        (relation, re.compile(rf"(?:(?<=\W)|^)(?:{'|'.join(words)})(?=\W|$)", re.IGNORECASE))
+        for relation, words in cues.items()
+    ]
+
+
 _CUE_PATTERNS = [
-    (relation, re.compile(rf"(?:(?<=\W)|^)(?:{'|'.join(words)})(?=\W|$)", re.IGNORECASE))
-    for relation, words in _CUES.items()
+    *((relation, pattern, True) for relation, pattern in _patterns(_CUES_BEHIND)),
+    *((relation, pattern, False) for relation, pattern in _patterns(_CUES)),
 ]
+_ITSELF = re.compile(r"(?:this|it|that)?(?: \w+)?", re.IGNORECASE)
+_DENIED = re.compile(r"(?:\b(?:not|never|cannot|without)|n['’]t)(?: \w+)?\s*$", re.IGNORECASE)
 _NEGATION = re.compile(
     r"\b(?:not|no|never|cannot|without|avoid|stop|dont|cant|wont|isnt|doesnt|shouldnt)\b|n['’]t\b", re.IGNORECASE
 )
@@ -120,13 +138,18 @@ def cues(text: str) -> list[Cue]:
     found: list[Cue] = []
     for sentence in _SENTENCE.findall(text[:READ]):
         taken: list[tuple[int, int]] = []
-        for relation, pattern in _CUE_PATTERNS:
+        for relation, pattern, is_behind in _CUE_PATTERNS:
             for match in pattern.finditer(sentence):
                 if any(start < match.end() and match.start() < end for start, end in taken):
                     continue
                 taken.append(match.span())
+                before = sentence[: match.start()].strip()
                 rest = sentence[match.end() : match.end() + _LONGEST_OBJECT].strip()
-                if rest:
+                if is_behind and not _ITSELF.fullmatch(before):
+                    rest = before[-_LONGEST_OBJECT:]
+                elif is_behind:
+                    relation = _TOLD_BACK[Relation(relation)]
+                if rest and not _DENIED.search(before):
                     found.append(Cue(relation, match.group().strip(), rest))
     return found
 

@@ -11,12 +11,11 @@ from dataclasses import dataclass
 from alma.memory.mentions import Cue, cues, files_of, is_negated, is_telling, named_by, possible_ids
 from alma.model.fields import JsonObject
 from alma.model.memory import Memory
-from alma.model.query import And, Compare, In, Or
+from alma.model.query import And, Compare, In, Or, Predicate
 from alma.model.relations import Relation, stored_ends
 from alma.model.scope import Scope
 from alma.model.text import query_terms
 from alma.model.vector import Vector
-from alma.model.visibility import visible
 from alma.storage.base import StorageBackend
 from alma.storage.nearest import cosines
 
@@ -27,6 +26,8 @@ _SIMILAR = 0.72
 _OPPOSED_OVERLAP, _OPPOSED = 0.6, 0.7
 _SAME_CONTEXT = 0.5
 _LEAST = 0.35
+LOOSE = (Relation.RELATES_TO, Relation.SAME_CONTEXT)
+"""Relations that say no more than that two memories have something to do with each other."""
 _MOST_LOOSE = 10
 _COVERED = 0.6
 _CLAUSE_END = re.compile(r"[,;:(–—]| because | since | so that ")
@@ -78,9 +79,9 @@ class Detector:
     def __init__(self, storage: StorageBackend) -> None:
         self._storage = storage
 
-    def detect(self, memory: Memory, scope: Scope) -> list[Detected]:
-        """Every relationship the memory shows, strongest first."""
-        others = self._candidates(memory, scope)
+    def detect(self, memory: Memory, scope: Scope, shown: Predicate) -> list[Detected]:
+        """Every relationship the memory shows to those that fulfil the predicate, strongest first."""
+        others = self._candidates(memory, scope, shown)
         found: dict[tuple[str, str, str], list[Evidence]] = defaultdict(list)
 
         def note(relation: str, other: Memory, evidence: Evidence) -> None:
@@ -96,9 +97,8 @@ class Detector:
 
     # ------------------------------------------------------------------ where to look
 
-    def _candidates(self, memory: Memory, scope: Scope) -> list[Memory]:
+    def _candidates(self, memory: Memory, scope: Scope, shown: Predicate) -> list[Memory]:
         """Memories that this one may speak of: named by id, sharing words, or near in meaning; oldest first."""
-        shown = visible(scope, memory.updated_at)
         text = memory.text()
         ids = dict.fromkeys(possible_ids(text))
         names = " ".join(named_by(memory))
@@ -256,10 +256,9 @@ def _worth_keeping(detected: Iterable[Detected]) -> list[Detected]:
         (each for each in detected if each.strength >= _LEAST),
         key=lambda each: (-each.strength, each.relation, each.from_id, each.to_id),
     )
-    loose = (Relation.RELATES_TO, Relation.SAME_CONTEXT)
-    named = {frozenset((each.from_id, each.to_id)) for each in strong if each.relation not in loose}
-    kept = [each for each in strong if each.relation not in loose]
-    merely = [each for each in strong if each.relation in loose and frozenset((each.from_id, each.to_id)) not in named]
+    named = {frozenset((each.from_id, each.to_id)) for each in strong if each.relation not in LOOSE}
+    kept = [each for each in strong if each.relation not in LOOSE]
+    merely = [each for each in strong if each.relation in LOOSE and frozenset((each.from_id, each.to_id)) not in named]
     return sorted(
         [*kept, *merely[:_MOST_LOOSE]], key=lambda each: (-each.strength, each.relation, each.from_id, each.to_id)
     )

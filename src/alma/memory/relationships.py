@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from alma import clock
 from alma.errors import NotFoundError, ValidationError
 from alma.memory.paths import Graph, Path
-from alma.memory.relation_detection import Detected, Detector, Evidence, combined
+from alma.memory.relation_detection import LOOSE, Detected, Detector, Evidence, combined
 from alma.memory.screening import without_secrets
 from alma.model.common import checked_name
 from alma.model.fields import JsonObject
@@ -28,6 +28,7 @@ from alma.model.relations import (
 from alma.model.scope import Scope
 from alma.model.visibility import visible
 from alma.storage.base import Direction, StorageBackend, Transaction
+from alma.storage.traversal import DEEPEST
 
 _EVERYWHERE = Scope.everywhere()
 _OPPOSITE: Mapping[Direction, Direction] = {"out": "in", "in": "out", "both": "both"}
@@ -69,7 +70,7 @@ class Relationships:
     """The relationships between general memories.
 
     Nothing is related, read or walked through that lies outside the scope: deleted, archived and expired memories and
-    those that are private to somebody else are not there.
+    those that are private to somebody else are not there. Who asks is in `by`, or else the scope's user.
     """
 
     def __init__(self, storage: StorageBackend) -> None:
@@ -99,7 +100,8 @@ class Relationships:
         ends = stored_ends(relation, from_id, to_id)
 
         def store(tx: Transaction) -> MemoryRelationship:
-            self._require_both(tx, ends, scope)
+            self._require_both(tx, ends, scope, by)
+            _hold_circles(tx, [ends.relation])
             known = _known(tx, ends)
             if known is None:
                 _refuse_circle(tx, ends)
@@ -123,7 +125,7 @@ class Relationships:
         ends = stored_ends(relation, from_id, to_id)
 
         def remove(tx: Transaction) -> bool:
-            self._require_both(tx, ends, scope)
+            self._require_both(tx, ends, scope, by)
             known = _known(tx, ends)
             return known is not None and tx.delete(MemoryRelationship, [known.id], _EVERYWHERE) > 0
 
@@ -136,14 +138,16 @@ class Relationships:
         What somebody said keeps its strength.
         """
         with self._storage.snapshot() as tx:
-            memory = _required(tx, memory_id, scope)
-            found = self._detector.detect(memory, scope)
+            shown = _shown(scope, by)
+            memory = _required(tx, memory_id, scope, shown)
+            found = _told_better(tx, self._detector.detect(memory, scope, shown))
         if save and found:
             self._storage.write(lambda tx: self._save_detected(tx, found, scope), by)
         return found
 
     def _save_detected(self, tx: Transaction, found: Sequence[Detected], scope: Scope) -> None:
         there = {memory.id for memory in tx.get_many(Memory, {e for d in found for e in (d.from_id, d.to_id)}, scope)}
+        _hold_circles(tx, [each.relation for each in found])
         for each in found:
             ends = Ends(each.relation, each.from_id, each.to_id)
             # Meanwhile either may be gone, or somebody may have said the opposite.
@@ -165,12 +169,14 @@ class Relationships:
         relations: Iterable[str] | None = None,
         min_strength: float = 0.0,
         limit: int = 100,
+        by: Attribution = ANONYMOUS,
     ) -> list[Related]:
         """The relationships of a memory, told from its side, strongest first."""
         _check_limit("relationships", limit, _MOST_NODES)
         wanted = None if relations is None else {checked_relation(name) for name in relations}
+        shown = _shown(scope, by)
         with self._storage.snapshot() as tx:
-            _required(tx, memory_id, scope)
+            _required(tx, memory_id, scope, shown)
             ends = Or(Compare("from_memory_id", "eq", memory_id), Compare("to_memory_id", "eq", memory_id))
             along = _along(None if wanted is None else {stored_relation(name) for name in wanted}, min_strength)
             edges = [
@@ -178,7 +184,7 @@ class Relationships:
                 for edge in tx.find(MemoryRelationship, _EVERYWHERE, And(ends, along))
             ]
             chosen = [(told, edge) for told, edge in edges if wanted is None or told[0] in wanted]
-            seen = _seen(tx, {other for (_, other), _ in chosen}, scope)
+            seen = _seen(tx, {other for (_, other), _ in chosen}, scope, shown)
         found = [Related(name, seen[other], edge) for (name, other), edge in chosen if other in seen]
         return sorted(found, key=lambda each: (-each.strength, each.relation, each.memory.id))[:limit]
 
@@ -192,17 +198,18 @@ class Relationships:
         max_depth: int = 1,
         min_strength: float = 0.0,
         limit: int = 100,
+        by: Attribution = ANONYMOUS,
     ) -> list[Neighbour]:
         """The memories that relationships lead to, nearest first, up to so many steps away."""
         _check_limit("neighbours", limit, _MOST_NODES)
         along, turned = _wanted(relations, direction, min_strength)
+        shown = _shown(scope, by)
         with self._storage.snapshot() as tx:
-            _required(tx, memory_id, scope)
-            shown = visible(scope, clock.now())
+            _required(tx, memory_id, scope, shown)
             reached = tx.reachable([memory_id], scope, shown, along, turned, max_depth, limit)
             depths = {memory_id: 0, **{each.id: each.depth for each in reached}}
             graph = Graph(_edges_among(tx, list(depths), along), turned)
-            seen = _seen(tx, {each.id for each in reached}, scope)
+            seen = _seen(tx, {each.id for each in reached}, scope, shown)
         found: list[Neighbour] = []
         for each in reached:
             before, edge = graph.step_to(each.id, depths)
@@ -220,14 +227,15 @@ class Relationships:
         max_depth: int = 4,
         min_strength: float = 0.0,
         limit: int = 10,
+        by: Attribution = ANONYMOUS,
     ) -> list[Path]:
         """The ways from one memory to another that pass no memory twice, shortest first."""
         _check_limit("paths", limit, _MOST_PATHS)
         along, turned = _wanted(relations, direction, min_strength)
+        shown = _shown(scope, by)
         with self._storage.snapshot() as tx:
             for each in (from_id, to_id):
-                _required(tx, each, scope)
-            shown = visible(scope, clock.now())
+                _required(tx, each, scope, shown)
             there, back = (
                 {
                     start: 0,
@@ -239,9 +247,9 @@ class Relationships:
             graph = Graph(_edges_among(tx, between, along), turned)
         return graph.paths(from_id, to_id, {each: back[each] for each in between}, max_depth, limit)
 
-    def _require_both(self, tx: Transaction, ends: Ends, scope: Scope) -> None:
+    def _require_both(self, tx: Transaction, ends: Ends, scope: Scope, by: Attribution) -> None:
         for each in (ends.from_id, ends.to_id):
-            _required(tx, each, scope)
+            _required(tx, each, scope, _shown(scope, by))
 
 
 def evidence_of(edge: MemoryRelationship) -> tuple[Evidence, ...]:
@@ -297,20 +305,49 @@ def _closes_circle(tx: Transaction, ends: Ends) -> bool:
     if ends.relation not in ACYCLIC or _known(tx, ends) is not None:
         return False
     along = Compare("relationship_type", "eq", ends.relation)
-    reached = tx.reachable([ends.to_id], _EVERYWHERE, along=along, direction="out", max_depth=16, limit=_MOST_NODES)
-    return any(each.id == ends.from_id for each in reached)
+    seen, starts = {ends.to_id}, [ends.to_id]
+    while starts:
+        reached = tx.reachable(starts, _EVERYWHERE, along=along, direction="out", max_depth=DEEPEST, limit=_MOST_NODES)
+        fresh = [each for each in reached if each.id not in seen]
+        seen.update(each.id for each in fresh)
+        if ends.from_id in seen:
+            return True
+        # A walk ends after some steps or nodes, a chain may not.
+        is_whole = len(reached) < _MOST_NODES
+        starts = [each.id for each in fresh if each.depth == DEEPEST or not is_whole]
+    return False
 
 
-def _required(tx: Transaction, memory_id: str, scope: Scope) -> Memory:
-    found = _seen(tx, {memory_id}, scope)
+def _hold_circles(tx: Transaction, relations: Iterable[str]) -> None:
+    """Two writers at once could each add a half of a circle, and neither would see the other's."""
+    for relation in sorted(ACYCLIC.intersection(relations)):
+        tx.hold(f"circle of {relation}")
+
+
+def _told_better(tx: Transaction, found: Sequence[Detected]) -> list[Detected]:
+    """Without what merely relates two memories that are known to stand to each other in a way of their own."""
+    loose = [each for each in found if each.relation in LOOSE]
+    if not loose:
+        return list(found)
+    ids = sorted({end for each in loose for end in (each.from_id, each.to_id)})
+    edges = tx.find(MemoryRelationship, _EVERYWHERE, And(In("from_memory_id", ids), In("to_memory_id", ids)))
+    named = {frozenset((e.from_memory_id, e.to_memory_id)) for e in edges if e.relationship_type not in LOOSE}
+    return [each for each in found if each.relation not in LOOSE or frozenset((each.from_id, each.to_id)) not in named]
+
+
+def _shown(scope: Scope, by: Attribution) -> Predicate:
+    return visible(scope, clock.now(), by.user_id)
+
+
+def _required(tx: Transaction, memory_id: str, scope: Scope, shown: Predicate) -> Memory:
+    found = _seen(tx, {memory_id}, scope, shown)
     if memory_id not in found:
         raise NotFoundError("memory", memory_id)
     return found[memory_id]
 
 
-def _seen(tx: Transaction, ids: set[str], scope: Scope) -> dict[str, Memory]:
-    where = And(In("id", sorted(ids)), visible(scope, clock.now()))
-    return {memory.id: memory for memory in tx.find(Memory, scope, where)}
+def _seen(tx: Transaction, ids: set[str], scope: Scope, shown: Predicate) -> dict[str, Memory]:
+    return {memory.id: memory for memory in tx.find(Memory, scope, And(In("id", sorted(ids)), shown))}
 
 
 def _check_limit(call: str, limit: int, most: int) -> None:

@@ -11,6 +11,7 @@ from alma.errors import ValidationError
 from alma.memory.users import ensured
 from alma.model.fields import Range
 from alma.model.governance import ANONYMOUS, Attribution, AuditEvent, Setting, SettingType, default_settings
+from alma.model.query import At
 from alma.model.scope import Scope
 from alma.model.workspace import User
 from alma.storage.base import StorageBackend, Transaction
@@ -99,6 +100,11 @@ class SystemSettings:
         """One setting with its value and where that comes from."""
         _known(key)
         return next(setting for setting in self.list_all(user_id) if setting.key == key)
+
+    def switched(self, key: str, on: bool) -> list[str]:
+        """The users who switched a setting on or off for themselves, by their ids."""
+        chosen = At("preferences_json", (_OWN, _known(key).key), on)
+        return [str(user_id) for (user_id,) in self._storage.values(User, ("id",), _EVERYWHERE, chosen)]
 
     def set(
         self, key: str, value: SettingValue, user_id: str | None = None, by: Attribution = ANONYMOUS

@@ -6,7 +6,7 @@ There is no Not: a comparison with a missing value is simply not fulfilled, in S
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, assert_never, get_args
 
@@ -19,6 +19,7 @@ Direction = Literal["asc", "desc"]
 
 _OPERATORS: dict[str, Callable[[Any, Any], bool]] = {name: getattr(operator, name) for name in get_args(Operator)}
 _DIRECTIONS = get_args(Direction)
+Sought = str | int | float | bool | None | Mapping[str, Any]
 _COLLECTIONS = (FieldType.TAGS, FieldType.STRINGS)
 # As deep as every database reads.
 _DEEPEST = 20
@@ -65,19 +66,24 @@ class Has:
 
 @dataclass(frozen=True, slots=True, init=False)
 class At:
-    """Under these keys a JSON field holds the value, or a list that has it; the value is no list or object itself.
+    """Under these keys a JSON field holds the value, or a list that has it; the value is no list itself.
 
     Numbers are equal as numbers, 1 and 1.0 too, and never equal to True or False. None asks for a null that is there.
+    An object is held by one that has all it has: the same values, and in its lists at least the same members.
     """
 
     field: str
     path: tuple[str, ...]
-    value: str | int | float | bool | None
+    value: Sought
 
-    def __init__(self, field: str, path: str | Iterable[str], value: str | int | float | bool | None) -> None:
+    def __init__(self, field: str, path: str | Iterable[str], value: Sought) -> None:
         object.__setattr__(self, "field", field)
         object.__setattr__(self, "path", (path,) if isinstance(path, str) else tuple(path))
         object.__setattr__(self, "value", value)
+
+    def __hash__(self) -> int:
+        # An object has none, and is told apart by being compared.
+        return hash((self.field, self.path, None if isinstance(self.value, Mapping) else self.value))
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -143,7 +149,7 @@ def parsed(spec: RecordSpec, predicate: Predicate, depth: int = 0) -> Predicate:
         case Has(name, value):
             return Has(name, _member(spec, name, value))
         case At(name, path, value):
-            return At(name, _keys(spec, name, path), _scalar(spec, name, value))
+            return At(name, _keys(spec, name, path), _sought(spec, name, value))
         case And():
             return And(*(parsed(spec, part, depth + 1) for part in _flat(predicate)))
         case Or():
@@ -217,7 +223,16 @@ def holds_at(document: Any, path: Sequence[str], value: Any) -> bool:
             return False
         document = document[key]
     candidates = document if isinstance(document, list) else [document]
-    return any(_same_scalar(each, value) for each in candidates)
+    return any(_holds(each, value) for each in candidates)
+
+
+def _holds(one: Any, other: Any) -> bool:
+    """Whether a JSON value is the other one, or has all it has."""
+    if isinstance(other, dict):
+        return isinstance(one, dict) and all(key in one and _holds(one[key], each) for key, each in other.items())
+    if isinstance(other, list):
+        return isinstance(one, list) and all(any(_holds(mine, each) for mine in one) for each in other)
+    return _same_scalar(one, other)
 
 
 def _same_scalar(one: Any, other: Any) -> bool:
@@ -327,9 +342,10 @@ def _keys(spec: RecordSpec, name: str, path: tuple[str, ...]) -> tuple[str, ...]
         raise ValidationError(spec.kind, name, path, f"needs keys that are texts: it {exc}") from None
 
 
-def _scalar(spec: RecordSpec, name: str, value: Any) -> Any:
-    if value is not None and not isinstance(value, str | int | float):
-        raise ValidationError(spec.kind, name, value, "can be compared with a text, a number, True, False or None only")
+def _sought(spec: RecordSpec, name: str, value: Any) -> Any:
+    if value is not None and not isinstance(value, str | int | float) and not (isinstance(value, dict) and value):
+        known = "a text, a number, True, False, None or an object that has something"
+        raise ValidationError(spec.kind, name, value, f"can be compared with {known} only")
     try:
         return canonical_json(value)
     except ValueError as exc:

@@ -51,7 +51,7 @@ _INVERSE: dict[str, str] = {
     Relation.TEMPORAL_AFTER: Relation.TEMPORAL_BEFORE,
 }
 _TOLD_BACK = {stored: inverse for inverse, stored in _INVERSE.items()}
-_NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
+_NAME = re.compile(r"[^\W\d_]\w{0,63}")
 
 
 class Ends(NamedTuple):

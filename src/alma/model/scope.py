@@ -58,6 +58,14 @@ class Scope:
                 raise ScopeViolationError("scope", name, text, exc.reason) from None
 
 
+def checked_scope(what: str, scope: object) -> Scope:
+    """The scope that was given; nothing else says whose memories are meant."""
+    if not isinstance(scope, Scope):
+        reason = "needs a Scope, for example Scope(project_id='shop'); Scope.everywhere() sees all"
+        raise ScopeViolationError(what, None, scope, reason)
+    return scope
+
+
 @lru_cache(maxsize=1024)
 def _predicate(scope: Scope, spec: RecordSpec) -> Predicate:
     parts: list[Predicate] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from alma.model.query import EVERYTHING, And, Compare, Missing, Or, Predicate
-from alma.model.scope import Scope
+from alma.model.scope import Scope, checked_scope
 
 
 def alive(now: datetime) -> Predicate:
@@ -17,13 +17,19 @@ def alive(now: datetime) -> Predicate:
     )
 
 
-def open_to(scope: Scope) -> Predicate:
-    """What is private is seen by its user alone, so by a scope that names one; the whole store sees all."""
-    if scope.user_id is not None or scope.unlimited:
+def public(user_id: str | None) -> Predicate:
+    """What is private is seen by the user it belongs to, and by nobody else."""
+    everybodys = Compare("is_private", "eq", False)
+    return everybodys if user_id is None else Or(everybodys, Compare("user_id", "eq", user_id))
+
+
+def open_to(scope: Scope, user_id: str | None = None) -> Predicate:
+    """What a user, or else the one that a scope names, may see; without either the whole store sees all."""
+    if user_id is None and checked_scope("memory", scope).unlimited:
         return EVERYTHING
-    return Compare("is_private", "eq", False)
+    return public(scope.user_id if user_id is None else user_id)
 
 
-def visible(scope: Scope, now: datetime) -> Predicate:
-    """What this scope shows of general memories now."""
-    return And(alive(now), open_to(scope))
+def visible(scope: Scope, now: datetime, user_id: str | None = None) -> Predicate:
+    """What this scope shows of general memories now, to whoever asks."""
+    return And(alive(now), open_to(scope, user_id))

@@ -14,6 +14,7 @@ from alma.graph.relational import StorageGraph
 from alma.memory.gaps import Gap
 from alma.memory.paths import Path
 from alma.memory.patterns import Insight, SimilarPattern
+from alma.model.governance import Attribution
 from alma.model.memory import Memory, MemoryRelationship
 from alma.operations.access import Caller, Right
 from alma.operations.base import InProject, Input, Limit, Name, Operation, Output, Prose, Share, Text, operation
@@ -33,6 +34,7 @@ class Relate(InProject):
     )
     strength: Share | None = None
     context: Prose | None = Field(None, description="Why they are related.")
+    user_id: Name | None = None
 
 
 class RelationKept(Output):
@@ -44,7 +46,8 @@ class RelationKept(Output):
 )
 def relate_memories(caller: Caller, asked: Relate) -> RelationKept:
     """Say how one memory is related to another."""
-    _see(caller, asked.project_id, asked.from_id, asked.to_id)
+    by = caller.by(user_id=asked.user_id)
+    _see(caller, asked.project_id, by, asked.from_id, asked.to_id)
     made = caller.store.relationships.relate(
         asked.from_id,
         asked.to_id,
@@ -52,7 +55,7 @@ def relate_memories(caller: Caller, asked: Relate) -> RelationKept:
         caller.scope(asked.project_id),
         strength=asked.strength,
         context=asked.context,
-        by=caller.by(),
+        by=by,
     )
     return RelationKept(relationship=made)
 
@@ -61,6 +64,7 @@ class Unrelate(InProject):
     from_id: Name
     to_id: Name
     relation: Name
+    user_id: Name | None = None
 
 
 class Unrelated(Output):
@@ -76,8 +80,8 @@ class Unrelated(Output):
 )
 def unrelate_memories(caller: Caller, asked: Unrelate) -> Unrelated:
     """Take back that one memory is related to another."""
-    scope = caller.scope(asked.project_id)
-    removed = caller.store.relationships.unrelate(asked.from_id, asked.to_id, asked.relation, scope, caller.by())
+    scope, by = caller.scope(asked.project_id), caller.by(user_id=asked.user_id)
+    removed = caller.store.relationships.unrelate(asked.from_id, asked.to_id, asked.relation, scope, by)
     return Unrelated(removed=removed)
 
 
@@ -88,6 +92,7 @@ class RelatedTo(InProject):
     max_depth: int = Field(1, ge=1, le=10)
     min_strength: Share = 0.0
     limit: Limit = 50
+    user_id: Name | None = None
 
 
 class RelatedMemory(Output):
@@ -104,7 +109,8 @@ class RelatedMemories(Output):
 @operation("relations", Right.READ, example={"memory_id": _ID, "max_depth": 2})
 def related_memories(caller: Caller, asked: RelatedTo) -> RelatedMemories:
     """Find the memories that are related to one, up to some steps away."""
-    _see(caller, asked.project_id, asked.memory_id)
+    by = caller.by(user_id=asked.user_id)
+    _see(caller, asked.project_id, by, asked.memory_id)
     found = caller.store.relationships.neighbours(
         asked.memory_id,
         caller.scope(asked.project_id),
@@ -113,12 +119,13 @@ def related_memories(caller: Caller, asked: RelatedTo) -> RelatedMemories:
         max_depth=asked.max_depth,
         min_strength=asked.min_strength,
         limit=asked.limit,
+        by=by,
     )
     return RelatedMemories(
         related=[
             RelatedMemory(memory=each.memory, relation=each.relation, depth=each.depth, before_id=each.before_id)
             for each in found
-            if caller.may_see(each.memory)
+            if caller.may_see(each.memory, by.user_id)
         ]
     )
 
@@ -130,6 +137,7 @@ class FindPaths(InProject):
     direction: Direction = "both"
     max_depth: int = Field(4, ge=1, le=10)
     limit: Limit = 10
+    user_id: Name | None = None
 
 
 class Paths(Output):
@@ -139,7 +147,8 @@ class Paths(Output):
 @operation("relations", Right.READ, example={"from_id": _ID, "to_id": _OTHER})
 def find_paths(caller: Caller, asked: FindPaths) -> Paths:
     """Find the ways from one memory to another."""
-    _see(caller, asked.project_id, asked.from_id, asked.to_id)
+    by = caller.by(user_id=asked.user_id)
+    _see(caller, asked.project_id, by, asked.from_id, asked.to_id)
     found = caller.store.relationships.paths(
         asked.from_id,
         asked.to_id,
@@ -148,6 +157,7 @@ def find_paths(caller: Caller, asked: FindPaths) -> Paths:
         direction=asked.direction,
         max_depth=asked.max_depth,
         limit=asked.limit,
+        by=by,
     )
     return Paths(paths=found)
 
@@ -155,6 +165,7 @@ def find_paths(caller: Caller, asked: FindPaths) -> Paths:
 class Detect(InProject):
     memory_id: Name
     save: bool = Field(False, description="Keep what is found.")
+    user_id: Name | None = None
 
 
 class DetectedRelation(Output):
@@ -172,10 +183,9 @@ class DetectedRelations(Output):
 @operation("relations", Right.WRITE, idempotent=True, example={"memory_id": _ID, "save": False})
 def detect_relations(caller: Caller, asked: Detect) -> DetectedRelations:
     """Find how a memory is related to others, with the evidence."""
-    _see(caller, asked.project_id, asked.memory_id)
-    found = caller.store.relationships.detect(
-        asked.memory_id, caller.scope(asked.project_id), save=asked.save, by=caller.by()
-    )
+    by = caller.by(user_id=asked.user_id)
+    _see(caller, asked.project_id, by, asked.memory_id)
+    found = caller.store.relationships.detect(asked.memory_id, caller.scope(asked.project_id), save=asked.save, by=by)
     return DetectedRelations(
         detected=[
             DetectedRelation(
@@ -333,10 +343,10 @@ def suggest_context_gaps(caller: Caller, asked: Gaps) -> GapList:
     return GapList(gaps=found)
 
 
-def _see(caller: Caller, asked_project: str | None, *memory_ids: str) -> None:
+def _see(caller: Caller, asked_project: str | None, by: Attribution, *memory_ids: str) -> None:
     """Refuse what the caller may not see, as if it were not there."""
     for memory_id in memory_ids:
-        caller.store.journal.require(memory_id, caller.scope(asked_project), by=caller.by())
+        caller.store.journal.require(memory_id, caller.scope(asked_project), by=by)
 
 
 RELATIONS: tuple[Operation[Any, Any], ...] = (

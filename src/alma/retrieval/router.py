@@ -15,7 +15,7 @@ from alma.model.memory import Memory
 from alma.model.query import EVERYTHING, And, Compare, In, Or, Predicate
 from alma.model.record import Record
 from alma.model.scope import Scope
-from alma.model.visibility import alive
+from alma.model.visibility import alive, public
 
 RETRIEVED: tuple[type[Record], ...] = (Heuristic, AntiPattern, UserPreference, DomainKnowledge, Outcome, Memory)
 STANDING_TYPES = ("instruction", "standing_instruction")
@@ -131,12 +131,6 @@ def _memories(request: Request) -> list[Target]:
 def _standing(scope: Scope, seen: Predicate) -> Target:
     """The standing instructions among these memories, which come by rule."""
     return Target(Memory, scope, And(seen, In("memory_type", STANDING_TYPES)), by_rule=True, searched=False)
-
-
-def public(user_id: str | None) -> Predicate:
-    """What is private is seen by the user it belongs to, and by nobody else."""
-    everybodys = Compare("is_private", "eq", False)
-    return everybodys if user_id is None else Or(everybodys, Compare("user_id", "eq", user_id))
 
 
 def in_session(session_id: str | None) -> Predicate:

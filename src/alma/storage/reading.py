@@ -7,14 +7,14 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any, TypeVar, cast
 
-from alma.errors import ModelMismatchError, NotFoundError, ScopeViolationError, UnsupportedOperation, ValidationError
+from alma.errors import ModelMismatchError, NotFoundError, UnsupportedOperation, ValidationError
 from alma.model import query as q
 from alma.model.fields import check_timestamp
 from alma.model.governance import Attribution
 from alma.model.memory import Memory, MemoryRelationship, MemoryVersion
 from alma.model.query import EVERYTHING, And, Compare, Cursor, In, Order, Predicate
 from alma.model.record import Record, RecordSpec, spec_of
-from alma.model.scope import Scope
+from alma.model.scope import Scope, checked_scope
 from alma.model.text import query_terms
 from alma.model.vector import Vector
 from alma.storage import versions
@@ -333,9 +333,7 @@ def inside(spec: RecordSpec, scope: Scope, where: Predicate) -> Predicate:
 
 
 def _within(spec: RecordSpec, scope: Scope) -> Predicate:
-    if not isinstance(scope, Scope):
-        raise ScopeViolationError(spec.kind, None, scope, "needs a Scope; Scope.everywhere() sees all")
-    return scope.predicate(spec)
+    return checked_scope(spec.kind, scope).predicate(spec)
 
 
 @lru_cache(maxsize=256)

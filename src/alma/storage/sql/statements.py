@@ -9,6 +9,7 @@ from functools import cached_property
 from operator import attrgetter
 from typing import Any
 
+from alma.errors import StorageError
 from alma.model.fields import FieldType
 from alma.model.memory import MemoryVersion
 from alma.model.query import And, Compare, Predicate
@@ -50,7 +51,8 @@ _SQLITE_ENCODERS: dict[FieldType, Encoder] = {
 }
 _SQLITE_DECODERS: dict[FieldType, Encoder] = {
     FieldType.TIMESTAMP: timestamp_of,
-    FieldType.BOOLEAN: bool,
+    # Whatever else stands there was not written by us.
+    FieldType.BOOLEAN: {0: False, 1: True}.__getitem__,
     FieldType.JSON: lambda text: json.loads(text) if text != "{}" else {},
     FieldType.STRINGS: lambda text: tuple(json.loads(text)) if text != "[]" else (),
     FieldType.TAGS: lambda text: tuple(sorted(json.loads(text))) if text != "[]" else (),
@@ -189,11 +191,20 @@ class KindStatements:
 
     def record(self, row: Sequence[Any]) -> Record:
         """The record a selected row holds."""
-        values = {
-            name: value if value is None or decode is None else decode(value)
-            for (name, decode), value in zip(self._decoders, row, strict=False)
-        }
+        try:
+            values = {
+                name: value if value is None or decode is None else decode(value)
+                for (name, decode), value in zip(self._decoders, row, strict=False)
+            }
+        except (ValueError, TypeError, KeyError) as exc:
+            raise self._unreadable(row, exc) from exc
         return self.spec.cls.trusted(values)  # type: ignore[no-any-return]
+
+    def _unreadable(self, row: Sequence[Any], exc: Exception) -> StorageError:
+        names = [name for name, _ in self._decoders]
+        key = row[names.index(self.spec.key)]
+        why = f"the {self.spec.kind} {key!r} in {self.table} was changed by something else and cannot be read"
+        return StorageError(f"{why}: {exc}; correct the row or restore a backup")
 
     # ------------------------------------------------------------------ reading
 

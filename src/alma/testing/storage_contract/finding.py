@@ -59,8 +59,31 @@ class FindingContract:
         ):
             assert storage.find(Memory, SHOP, At("content_json", path, value)) == found, (path, value)
 
+    def test_objects_inside_of_json_are_found_by_what_they_have(self, storage: StorageBackend) -> None:
+        one = make.a_memory(content_json={"items": [{"sku": "x", "n": 2, "in": {"a": [1, 2]}}, {"sku": "y"}]})
+        other = make.a_memory(content_json={"items": {"sku": "x", "n": True, "in": None}})
+        storage.save_many([one, other, make.a_memory(content_json={"items": [["x"], "x", 2]}), make.a_memory()])
+        for value, found in (
+            ({"sku": "x"}, [one, other]),
+            ({"sku": "x", "n": 2.0}, [one]),
+            ({"sku": "y", "n": 2}, []),
+            ({"in": {"a": [2]}}, [one]),
+            ({"in": {"a": 2}}, []),
+            ({"in": None}, [other]),
+            ({"n": True}, [other]),
+        ):
+            seen = storage.find(Memory, SHOP, At("content_json", "items", value))
+            assert {each.id for each in seen} == {each.id for each in found}, value
+
     @pytest.mark.parametrize(
-        "place", [("content_json", (), 1), ("content_json", "a", []), ("title", "a", 1), ("nothing", "a", 1)]
+        "place",
+        [
+            ("content_json", (), 1),
+            ("content_json", "a", []),
+            ("content_json", "a", {}),
+            ("title", "a", 1),
+            ("nothing", "a", 1),
+        ],
     )
     def test_a_wrong_look_into_json_is_refused(self, storage: StorageBackend, place: tuple[Any, Any, Any]) -> None:
         with pytest.raises(ValidationError):

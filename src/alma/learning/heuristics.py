@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from alma.learning.lessons import Seen, anti_pattern_id
+from alma.learning.lessons import Seen, Tried, anti_pattern_id
 from alma.model.belief import Belief, belief_in, kept
 from alma.model.learning import AntiPattern, Heuristic, Outcome
 
@@ -83,7 +83,7 @@ class HeuristicExtractor:
         known = belief_in(heuristic) or _stated(heuristic)
         return known.aged(heuristic.last_validated, now, self.half_life_days)
 
-    def belief(self, outcomes: Iterable[Seen], now: datetime) -> Belief:
+    def belief(self, outcomes: Iterable[Seen | Tried], now: datetime) -> Belief:
         """The belief that these outcomes give, the older ones counting less."""
         weight = {True: 0.0, False: 0.0}
         for outcome in outcomes:

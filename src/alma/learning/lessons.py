@@ -50,6 +50,13 @@ class Seen(NamedTuple):
     timestamp: datetime | None
 
 
+class Tried(NamedTuple):
+    """What counts of an outcome as long as nothing is made of it."""
+
+    success: bool
+    timestamp: datetime | None
+
+
 @dataclass(slots=True)
 class Neighbourhood:
     """What is known around a new outcome: its lesson, and what happened on similar tasks.
@@ -57,8 +64,8 @@ class Neighbourhood:
     `neighbours` are the outcomes on similar tasks, nearest first, where the store was searched for them; the lessons
     that `failed` there are known without. `succeeded` are those, nearest first, in which another strategy did, where
     these are known without a search. `like` is an earlier outcome that is the same but for its moment. `rules` holds
-    the rule that the lesson has become, if any, and `earlier` its other outcomes, newest first, where these were
-    looked for.
+    the rule that the lesson has become, if any, and `earlier` how its other outcomes went, newest first, where these
+    were looked for. `vector` is that of the task, of length one, where it was needed.
     """
 
     lesson_id: str
@@ -68,18 +75,20 @@ class Neighbourhood:
     like: str | None = None
     position: int | None = None
     rules: Sequence[Heuristic] | None = None
-    earlier: Sequence[Seen] | None = None
+    earlier: Sequence[Tried] | None = None
+    vector: Floats | None = None
+
+
+def tried_in(tx: Transaction, scope: Scope, lesson_id: str) -> list[Tried]:
+    """How the newest outcomes of a lesson went, newest first, as many as count."""
+    same_lesson = Compare("lesson_id", "eq", lesson_id)
+    return list(map(Tried._make, tx.values(Outcome, Tried._fields, scope, same_lesson, _NEWEST_FIRST, EVIDENCE_READ)))
 
 
 def newest_of(tx: Transaction, scope: Scope, lesson_id: str) -> list[Seen]:
     """The newest outcomes of a lesson, newest first, as many as count."""
     same_lesson = Compare("lesson_id", "eq", lesson_id)
     return list(map(Seen._make, tx.values(Outcome, Seen._fields, scope, same_lesson, _NEWEST_FIRST, EVIDENCE_READ)))
-
-
-def as_seen(outcome: Outcome) -> Seen:
-    """What counts of an outcome that is at hand."""
-    return Seen._make(getattr(outcome, name) for name in Seen._fields)
 
 
 def new_lesson_id(outcome: Outcome) -> str:
@@ -98,6 +107,7 @@ def in_lesson(outcome: Outcome, lesson_id: str) -> Outcome:
     return Outcome.trusted({**outcome.values(), "lesson_id": lesson_id})
 
 
+@lru_cache(maxsize=4096)
 def anti_pattern_id(lesson_id: str) -> str:
     """The id of the anti-pattern that a lesson becomes when its strategy fails."""
     return hashlib.sha256(f"anti_pattern\x1f{lesson_id}".encode()).hexdigest()[:32]
@@ -129,6 +139,7 @@ class LessonFinder:
                 return None
             around = Neighbourhood(self._booked_rule(tx, scope, outcome, vector) or new_lesson_id(outcome))
         others = [entry for _, entry in near if entry.lesson_id != around.lesson_id]
+        around.vector = vector
         around.failed = frozenset(entry.lesson_id for entry in others if entry.failed)
         around.succeeded = [entry.lesson_id for entry in others if entry.succeeded] if complete else None
         around.position = self._books.position
@@ -145,7 +156,7 @@ class LessonFinder:
                 rules = tx.lock(Heuristic, [entry.lesson_id], scope)
                 if rules:
                     return Neighbourhood(entry.lesson_id, like=like, rules=rules)
-                earlier = newest_of(tx, scope, entry.lesson_id)
+                earlier = tried_in(tx, scope, entry.lesson_id)
                 if earlier:
                     return Neighbourhood(entry.lesson_id, like=like, rules=rules, earlier=earlier)
                 stored = tx.values(Outcome, ("lesson_id",), scope, Compare("id", "eq", entry.id))
@@ -164,12 +175,13 @@ class LessonFinder:
                 self._books.drop(scope, entry)
         return None
 
-    def opposed(self, tx: Transaction, outcome: Outcome, strategy: str) -> list[Heuristic] | None:
+    def opposed(
+        self, tx: Transaction, scope: Scope, around: Neighbourhood, strategy: str
+    ) -> list[Heuristic] | None:
         """The rules for tasks like this one that say the opposite; None where only a search can tell."""
-        scope = scope_of(outcome)
-        if not isinstance(outcome.embedding, Vector) or not self._books.is_complete(scope):
+        if around.vector is None or not self._books.is_complete(scope):
             return None
-        near = self._books.rules_near(scope, unit(outcome.embedding), _SIMILAR_TASKS_OF_A_TYPE, _KNOWN_RULES_LOOKED_AT)
+        near = self._books.rules_near(scope, around.vector, _SIMILAR_TASKS_OF_A_TYPE, _KNOWN_RULES_LOOKED_AT)
         rivals = [entry.id for _, entry in near if contradicts(strategy, entry.strategy)]
         return tx.get_many(Heuristic, rivals, scope) if rivals else []
 
@@ -181,7 +193,8 @@ class LessonFinder:
         known = (seen.lesson_id for seen in neighbours if self.meanings.same(strategy, seen.strategy_used or ""))
         lesson = next(filter(None, known), None) or self._known_rule(outcome) or new_lesson_id(outcome)
         failed = {seen.lesson_id for seen in neighbours if not seen.success and seen.lesson_id} - {lesson}
-        return Neighbourhood(lesson, neighbours, frozenset(failed))
+        vector = unit(outcome.embedding) if isinstance(outcome.embedding, Vector) else None
+        return Neighbourhood(lesson, neighbours, frozenset(failed), vector=vector)
 
     def must_search(self, outcome: Outcome) -> bool:
         """Whether there is no use in asking the book, because nothing of this agent is in it."""
@@ -200,7 +213,7 @@ class LessonFinder:
 
         `written` is what `written` said at the end of the transaction.
         """
-        if isinstance(outcome.embedding, Vector) and not self._storage.is_writing:
+        if around.vector is not None and not self._storage.is_writing:
             entry = Entry(
                 outcome.id,
                 outcome.strategy_used or "",
@@ -215,7 +228,7 @@ class LessonFinder:
                 if isinstance(rule, Heuristic) and isinstance(rule.embedding, Vector)
             ]
             span = (around.position, written, 1 + sum(each.embedding is not None for each in made))
-            self._books.note(scope_of(outcome), unit(outcome.embedding), entry, around.like, rules, span)
+            self._books.note(scope_of(outcome), around.vector, entry, around.like, rules, span)
 
     def neighbours(self, outcome: Outcome) -> list[Seen]:
         """The outcomes on tasks like this one, nearest first, from the whole store."""

@@ -16,11 +16,12 @@ from alma.learning.lessons import (
     LessonFinder,
     Neighbourhood,
     Seen,
+    Tried,
     anti_pattern_id,
-    as_seen,
     in_lesson,
     newest_of,
     scope_of,
+    tried_in,
 )
 from alma.learning.meanings import MeaningWanted
 from alma.learning.recommendation import Recommender
@@ -30,7 +31,7 @@ from alma.learning.validation import ScopeValidator, parsed_outcome
 from alma.memory.archive import Archive
 from alma.model.governance import Attribution, AuditEvent
 from alma.model.learning import AntiPattern, Heuristic, Outcome
-from alma.model.query import Compare, Order
+from alma.model.query import And, In, Missing
 from alma.model.scope import MemoryScope
 from alma.model.vector import Vector
 from alma.redaction.redactor import Masked, redact_text
@@ -46,7 +47,6 @@ Cleaner = Callable[[Outcome], tuple[Outcome, Sequence[Masked]]]
 _WELL_KNOWN = 0.7
 # Of so many lessons, the nearest, it is asked which strategy did best.
 _ALTERNATIVES_LOOKED_AT = 8
-_NEWEST_FIRST = (Order("timestamp", "desc"),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,12 +264,8 @@ class _Step:
         self.around = self._lesson(tx)
         self._outcome = in_lesson(self._outcome, self.around.lesson_id)
         tx.add(self._outcome)
-        evidence: Evidence | None = None
-        heuristic = self._strengthened(tx)
-        if heuristic is None:
-            evidence = self._evidence(tx)
-            heuristic = self._new_heuristic(tx, evidence)
-        warning = self._anti_pattern(tx, heuristic, evidence)
+        heuristic = self._strengthened(tx) or self._new_heuristic(tx)
+        warning = self._encouraged(tx, heuristic) if self._outcome.success else self._warned(tx, heuristic)
         self.written = self._lessons.written(tx)
         return Learned(self._outcome, heuristic, warning, tuple(self._notes))
 
@@ -292,21 +288,27 @@ class _Step:
 
     # ------------------------------------------------------------------ CHECK
 
-    def _evidence(self, tx: Transaction) -> Evidence:
-        lesson, earlier = self.around.lesson_id, self.around.earlier
+    def _tried(self, tx: Transaction) -> Sequence[Tried]:
+        """How the outcomes of the lesson went, this one among them, newest first."""
+        earlier = self.around.earlier
         if earlier is None:
-            newest = newest_of(tx, self.inside, lesson)
-        else:
-            newest = [as_seen(self._outcome), *earlier][:EVIDENCE_READ]
-        return Evidence(self._outcome, lesson, newest[::-1])
+            return tried_in(tx, self.inside, self.around.lesson_id)
+        return [Tried(self._outcome.success, self._outcome.timestamp), *earlier][:EVIDENCE_READ]
 
-    def _new_heuristic(self, tx: Transaction, evidence: Evidence) -> Heuristic | None:
-        least = self._scope.min_occurrences_for_heuristic
-        if not self._outcome.success or len(evidence.successes) < least:
+    def _evidence(self, tx: Transaction) -> Evidence:
+        newest = newest_of(tx, self.inside, self.around.lesson_id)
+        return Evidence(self._outcome, self.around.lesson_id, newest[::-1])
+
+    def _new_heuristic(self, tx: Transaction) -> Heuristic | None:
+        if not self._outcome.success:
             return None
-        belief = self._extractor.belief(evidence.outcomes, self._now)
+        tried = self._tried(tx)
+        if sum(each.success for each in tried) < self._scope.min_occurrences_for_heuristic:
+            return None
+        belief = self._extractor.belief(tried, self._now)
         if belief.mean <= 0.5:
             return None
+        evidence = self._evidence(tx)
         made = self._with_vector(tx, self._extractor.heuristic(evidence, belief, self._now), evidence.outcomes)
         if self._is_contradicted(tx, made):
             return None
@@ -317,7 +319,9 @@ class _Step:
 
     def _is_contradicted(self, tx: Transaction, made: Heuristic) -> bool:
         """Whether a rule that says the opposite is known better than this one."""
-        rules = self._lessons.opposed(tx, self._outcome, made.strategy) if self.rules is None else self.rules
+        rules = self.rules
+        if rules is None:
+            rules = self._lessons.opposed(tx, self.inside, self.around, made.strategy)
         if rules is None:
             if self.embed_at_once is None:
                 raise _NeedsRules
@@ -334,22 +338,40 @@ class _Step:
 
     # ------------------------------------------------------------------ COMMIT
 
-    def _anti_pattern(
-        self, tx: Transaction, heuristic: Heuristic | None, evidence: Evidence | None
-    ) -> AntiPattern | None:
-        own = anti_pattern_id(self.around.lesson_id)
-        # Warnings of similar tasks are told what did succeed, where they know nothing yet.
-        others = [anti_pattern_id(lesson) for lesson in self.around.failed] if self._outcome.success else []
-        # There is no warning of a rule that never failed.
-        wanted = others if heuristic is not None and not _has_failed(heuristic) else [own, *others]
-        warnings = {warning.id: warning for warning in tx.lock(AntiPattern, wanted, self.inside)} if wanted else {}
-        known = warnings.pop(own, None)
-        if self._outcome.success:
-            self._offer_alternative(tx, warnings.values())
-            return self._kept(tx, known, heuristic)
-        if known is None and not self._fails_mostly(tx, evidence):
+    def _warning(self, tx: Transaction, heuristic: Heuristic | None) -> AntiPattern | None:
+        """The warning of the lesson, if there is one; there is none of a rule that never failed."""
+        if heuristic is not None and not _has_failed(heuristic):
             return None
-        evidence = evidence or self._evidence(tx)
+        found = tx.lock(AntiPattern, [anti_pattern_id(self.around.lesson_id)], self.inside)
+        return found[0] if found else None
+
+    def _encouraged(self, tx: Transaction, heuristic: Heuristic | None) -> AntiPattern | None:
+        """The warning after a success, unless the strategy has proved itself since."""
+        self._offer_alternative(tx)
+        known = self._warning(tx, heuristic)
+        if known is None or heuristic is None or heuristic.confidence <= 0.5:
+            return known
+        tx.delete(AntiPattern, [known.id], self.inside)
+        self._notes.append(f"anti-pattern {known.id} is withdrawn: the strategy succeeds by now")
+        return None
+
+    def _offer_alternative(self, tx: Transaction) -> None:
+        """Tell the warnings of similar tasks what did succeed, where they know nothing yet."""
+        warnings = [anti_pattern_id(lesson) for lesson in self.around.failed]
+        if not warnings:
+            return
+        unaware = And(In("id", warnings), Missing("better_alternative"))
+        found = [key for (key,) in tx.values(AntiPattern, ("id",), self.inside, unaware)]
+        for known in tx.lock(AntiPattern, found, self.inside) if found else ():
+            if known.better_alternative is None:
+                tx.revise(known, known.replace(better_alternative=self._outcome.strategy_used))
+
+    def _warned(self, tx: Transaction, heuristic: Heuristic | None) -> AntiPattern | None:
+        """The warning after a failure, new where the lesson failed often enough."""
+        known = self._warning(tx, heuristic)
+        if known is None and not self._fails_mostly(tx):
+            return None
+        evidence = self._evidence(tx)
         if known is not None:
             alternative = known.better_alternative or self._alternative(tx)
             changed = self._extractor.seen_again(known, evidence, self._outcome, alternative, self._now)
@@ -361,24 +383,11 @@ class _Step:
         self._add(tx, made)
         return made
 
-    def _fails_mostly(self, tx: Transaction, evidence: Evidence | None) -> bool:
+    def _fails_mostly(self, tx: Transaction) -> bool:
         """Whether the lesson failed often enough for a warning, and more often than it succeeded."""
-        if evidence is None:
-            same_lesson = Compare("lesson_id", "eq", self.around.lesson_id)
-            newest = tx.values(Outcome, ("success",), self.inside, same_lesson, _NEWEST_FIRST, EVIDENCE_READ)
-            succeeded = [success for (success,) in newest]
-        else:
-            succeeded = [seen.success for seen in evidence.outcomes]
-        failures = succeeded.count(False)
-        return failures >= self._scope.min_occurrences_for_heuristic and 2 * failures > len(succeeded)
-
-    def _kept(self, tx: Transaction, known: AntiPattern | None, heuristic: Heuristic | None) -> AntiPattern | None:
-        """The warning, unless the strategy has proved itself since."""
-        if known is None or heuristic is None or heuristic.confidence <= 0.5:
-            return known
-        tx.delete(AntiPattern, [known.id], self.inside)
-        self._notes.append(f"anti-pattern {known.id} is withdrawn: the strategy succeeds by now")
-        return None
+        tried = self._tried(tx)
+        failures = sum(not each.success for each in tried)
+        return failures >= self._scope.min_occurrences_for_heuristic and 2 * failures > len(tried)
 
     def _alternative(self, tx: Transaction) -> str | None:
         """What to do instead: what did best on similar tasks."""
@@ -394,18 +403,14 @@ class _Step:
             lambda outcomes: self._extractor.belief(outcomes, self._now),
         )
 
-    def _offer_alternative(self, tx: Transaction, warnings: Iterable[AntiPattern]) -> None:
-        for known in warnings:
-            if known.better_alternative is None:
-                tx.update(AntiPattern, known.id, {"better_alternative": self._outcome.strategy_used}, self.inside)
-
     def _add(self, tx: Transaction, made: Heuristic | AntiPattern) -> None:
         """Store what nobody has: it was looked for already, and what was there once is a conflict that is tried again.
 
-        A transaction that somebody else began is not, so there it is looked for as well.
+        A transaction that somebody else began is not, so there it is looked for as well; and so are warnings, which
+        come and go.
         """
-        store = tx.add if self.embed_at_once is None else tx.insert
-        store(made)
+        is_first = isinstance(made, Heuristic) and self.embed_at_once is None
+        (tx.add if is_first else tx.insert)(made)
         self.made.append(made)
 
     def _with_vector(self, tx: Transaction, made: Made, outcomes: Sequence[Seen]) -> Made:

@@ -16,8 +16,9 @@ from alma.model.scope import Scope
 from alma.storage.base import StorageBackend
 
 MOST_OUTCOMES = 250_000
-# Counting is cheap, but not free; in between nothing much can have changed.
+# Counting takes the longer the more there are, so while there is room it is left alone until a part of that is filled.
 _LOOK_EVERY = 500
+_PART_OF_THE_ROOM = 8
 _AT_ONCE = 50
 # Twice as many as can have come since the last look, so that a store that had far too many gets there too.
 _MOST_AT_A_LOOK = 1_000
@@ -36,15 +37,18 @@ class ForgettingTrigger:
         self._archive = archive
         self._most = most_outcomes
         self._learned: Counter[Scope] = Counter()
+        self._look_after: dict[Scope, int] = {}
         self._lock = threading.Lock()
 
     def learned(self, scope: Scope) -> int:
         """Note that something was learned inside this scope; gives how many outcomes were forgotten because of it."""
         with self._lock:
             self._learned[scope] += 1
-            if self._learned[scope] % _LOOK_EVERY:
+            if self._learned[scope] < self._look_after.get(scope, _LOOK_EVERY):
                 return 0
+            self._learned[scope] = 0
         too_many = self._storage.count(Outcome, scope) - self._most
+        self._look_after[scope] = max(_LOOK_EVERY, -too_many // _PART_OF_THE_ROOM)
         return self._forget(scope, min(too_many, _MOST_AT_A_LOOK)) if too_many > 0 else 0
 
     def _forget(self, scope: Scope, many: int) -> int:

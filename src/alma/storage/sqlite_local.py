@@ -94,6 +94,7 @@ class SQLiteStorage(StorageBackend):
         # Threads of one process wait for each other here, which is fairer than SQLite's polling.
         queue = self._writer if write else _NOBODY
         with self._connections.lent() as connection, queue, translated(self.path):
+            written = connection.total_changes
             connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
             transaction = self._transaction_on(connection, by, write=write)
             try:
@@ -106,8 +107,10 @@ class SQLiteStorage(StorageBackend):
                 raise
             finally:
                 transaction.let_go()
+            if write:
+                written = connection.total_changes - written
         if write:
-            self._checkpoints.start_if_due()
+            self._checkpoints.wrote(written)
 
     @property
     def capabilities(self) -> frozenset[Capability]:

@@ -23,7 +23,11 @@ _BUSY_SECONDS = 60.0
 _MOST_IDLE_CONNECTIONS = 8
 _PAGE_BYTES = 4096
 _LEAST_ROOM_BYTES = 64 << 10
-_WAL_BYTES_KEPT = 4 << 20
+# To write over what the log held before takes half the time of making it longer, so under steady writing it is kept.
+_WAL_BYTES_KEPT = 64 << 20
+_FRAME_BYTES = _PAGE_BYTES + 24
+_LOOK_AFTER_ROWS = 100
+_CHECKPOINT_ROWS = 2_000
 _CHECKPOINT_BYTES = 16 << 20
 _MOST_BYTES_LEFT = 16 << 20
 _MOST_BYTES_WHILE_WRITING = 48 << 20
@@ -103,9 +107,20 @@ class Checkpoints:
         self._writer = writer
         self._running: threading.Thread | None = None
         self._tried_at_bytes = 0
+        self._rows = 0
+        self._look_at_rows = 0
 
-    def start_if_due(self) -> None:
-        """Begin one when enough has gathered since the last; a log that a reader holds is not tried again at once."""
+    def wrote(self, rows: int) -> None:
+        """Count what was committed; begin a checkpoint when enough has gathered since the last.
+
+        How long the log is says nothing about how much is in it once it has started again, so the rows count as well.
+        """
+        self._rows += rows
+        if self._rows >= self._look_at_rows:
+            self._look_at_rows = self._rows + _LOOK_AFTER_ROWS
+            self._start_if_due()
+
+    def _start_if_due(self) -> None:
         if self._running is not None and self._running.is_alive():
             return
         try:
@@ -114,8 +129,10 @@ class Checkpoints:
             return
         if gathered < self._tried_at_bytes:
             self._tried_at_bytes = 0
-        if gathered >= self._tried_at_bytes + _CHECKPOINT_BYTES:
+        # A log that a reader holds grows on, and is not tried again at once.
+        if self._rows >= _CHECKPOINT_ROWS or gathered >= self._tried_at_bytes + _CHECKPOINT_BYTES:
             self._tried_at_bytes = gathered
+            self._rows = self._look_at_rows = 0
             self._running = threading.Thread(target=self._checkpoint, name="alma-checkpoint", daemon=True)
             self._running.start()
 
@@ -130,19 +147,22 @@ class Checkpoints:
             closing(sqlite3.connect(self._path, timeout=_BUSY_SECONDS)) as connection,
         ):
             last_written = self._log.stat().st_mtime_ns
-            connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
-            if self._is_too_large(last_written):
+            (_, frames, _) = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+            again = self._starting_again(frames * _FRAME_BYTES, last_written)
+            if again is not None:
                 connection.execute(f"PRAGMA busy_timeout = {_CHECKPOINT_PATIENCE_MS}")
                 with self._writer:
-                    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+                    connection.execute(f"PRAGMA wal_checkpoint({again})")
 
-    def _is_too_large(self, last_written: int) -> bool:
-        """Whether to make the writers wait for the rest, so that the log can start again from its beginning.
+    def _starting_again(self, gathered: int, last_written: int) -> Literal["TRUNCATE", "RESTART"] | None:
+        """How to make the writers wait for the rest, if at all, so that the log can start again from its beginning.
 
         It does so by itself as soon as nobody writes during a checkpoint, but under steady writing it never would.
         """
         log = self._log.stat()
-        return log.st_size > (_MOST_BYTES_LEFT if log.st_mtime_ns == last_written else _MOST_BYTES_WHILE_WRITING)
+        if log.st_mtime_ns == last_written:
+            return "TRUNCATE" if log.st_size > _MOST_BYTES_LEFT else None
+        return "RESTART" if gathered > _MOST_BYTES_WHILE_WRITING else None
 
 
 def _connected(path: Path, durability: Durability) -> sqlite3.Connection:

@@ -24,7 +24,6 @@ WANTED = Vector([1.0, 0.2, 0.0, -0.3])
 SCOPES = {
     "a project": Scope(project_id="small"),
     "a user": Scope(user_id="ana"),
-    "two projects": Scope(project_id=("small", "tiny")),
     "a user's project": Scope(project_id="small", user_id="ana"),
     "nobody": Scope(project_id="ana"),
 }
@@ -36,7 +35,7 @@ def memories() -> list[Memory]:
     return [
         make.a_memory(
             id=f"m{i:05}",
-            project_id="small" if i % 6 == 1 else "tiny" if i % 50 == 2 else "big",
+            project_id="small" if i % 6 == 1 else "big",
             user_id="ana" if i % 12 in (1, 4) else "bob",
             title=f"number{i}",
             content="deploy" if i % 4 else "release often",

@@ -18,6 +18,7 @@ from alma.storage.nearest import nearest
 from alma.storage.postgresql import PostgreSQLStorage
 from alma.storage.sql import postgres_tags
 from alma.storage.sql.partitions import partition
+from alma.storage.sql.postgres_words import index_everything
 from alma.testing import builders as make
 from tests.conftest import fresh_database
 from tests.support.postgres import PostgresServer
@@ -72,7 +73,7 @@ def store(
 ) -> PostgreSQLStorage:
     """Tags count as rare, or as common, whatever they are."""
     monkeypatch.setattr(postgres_tags, "_FEW", 20_000 if request.param == "few" else 1)
-    filled._dialect.common_tags = ranking.Remembered(slack=0)
+    filled._dialect.tagged_records = ranking.Remembered(slack=0)
     return filled
 
 
@@ -117,3 +118,44 @@ def test_the_best_are_the_same_where_the_table_is_divided(
             assert store.nearest_ids(Memory, WANTED, SHOP, where, 10) == filled.nearest_ids(
                 Memory, WANTED, SHOP, where, 10
             )
+
+
+def test_common_words_find_what_has_a_rare_tag(filled: PostgreSQLStorage, memories: list[Memory]) -> None:
+    """However few of the records with the words have it."""
+    fulfilling = {memory.id for memory in memories if "rare" in memory.tags and "release" in memory.content}
+    found = filled.matching_ids(Memory, "release number51", SHOP, Has("tags", "rare"), 200, exact=False)
+    assert found[0][0] == "m00051"
+    assert {key for key, _ in found} == {*fulfilling, "m00051"}
+
+
+@pytest.fixture
+def unlisted(postgres_dsn: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[PostgreSQLStorage]:
+    """A store that takes every scope for too large to look at each record."""
+    monkeypatch.setattr(ranking, "BUDGET", 0)
+    with PostgreSQLStorage.from_dsn(postgres_dsn, embedding_dim=4) as store:
+        yield store
+
+
+@pytest.mark.parametrize("tag", ["new", "it's", 'a "quoted" \\ tag', "x" * 90, "标签"])
+def test_a_changed_tag_is_found_and_the_former_one_is_not(unlisted: PostgreSQLStorage, tag: str) -> None:
+    memory = make.a_memory(id="m", project_id="shop", content="deploy on friday", tags=("former",))
+    unlisted.save(memory)
+    unlisted.save(replace(memory, tags=(tag,)))
+    for asked, expected in ((tag, ["m"]), ("former", [])):
+        found = unlisted.matching_ids(Memory, "friday", SHOP, Has("tags", asked), exact=False)
+        assert [key for key, _ in found] == expected
+
+
+def test_the_tags_of_an_older_store_are_indexed(unlisted: PostgreSQLStorage) -> None:
+    unlisted.save(make.a_memory(id="m", project_id="shop", content="deploy on friday", tags=("rare", "other")))
+    with unlisted.connection() as connection, connection.transaction():
+        connection.execute("UPDATE memories SET search = 'old'")
+        index_everything(connection)
+    for where in (Has("tags", "rare"), Has("tags", "other")):
+        [(key, _)] = unlisted.matching_ids(Memory, "friday", SHOP, where, exact=False)
+        assert key == "m"
+
+
+def test_a_tag_is_no_word(unlisted: PostgreSQLStorage) -> None:
+    unlisted.save(make.a_memory(id="m", project_id="shop", content="deploy on friday", tags=("rare",)))
+    assert unlisted.matching_ids(Memory, "rare", SHOP, exact=False) == []

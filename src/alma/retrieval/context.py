@@ -236,14 +236,15 @@ def _turns(storage: StorageBackend, conversations: Mapping[str, Target]) -> Iter
 
 def _gains(turns: Sequence[Turn], base: Mapping[str, float]) -> Iterator[tuple[Turn, float]]:
     """What each turn gains that is a candidate already or stands beside one."""
-    # Most turns of a conversation are neither.
-    known = {place: base[key] for place, (key, _) in enumerate(turns) if key in base}
-    whole = _whole(sorted(known.values(), reverse=True)[:_COUNTED_OF_CONVERSATION])
-    score = known.get
-    for place in sorted({near for each in known for near in (each - 1, each, each + 1) if 0 <= near < len(turns)}):
-        beside = max(score(place - 1, 0.0), score(place + 1, 0.0))
-        if beside or place in known:
-            further = max(score(place - 2, 0.0), score(place + 2, 0.0))
+    scores = [base.get(key) for key, _ in turns]
+    known = sorted((score for score in scores if score is not None), reverse=True)
+    whole = _whole(known[:_COUNTED_OF_CONVERSATION])
+    # With two places before the first and behind the last, so that every turn has neighbours.
+    around = [0.0, 0.0, *(score or 0.0 for score in scores), 0.0, 0.0]
+    for place, score in enumerate(scores):
+        beside = max(around[place + 1], around[place + 3])
+        if beside or score is not None:
+            further = max(around[place], around[place + 4])
             yield turns[place], NEXT_TO * beside + NEAR * further + whole
 
 

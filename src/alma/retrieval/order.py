@@ -60,7 +60,11 @@ def same_thing(one: Statement, other: Statement, weight_of: Mapping[str, float])
 
 def repeats(one: Statement, other: Statement) -> bool:
     """Whether one says nothing that the other does not."""
-    return one.owner == other.owner and bool(one.words) and _overlap(one, other) >= _REPETITION
+    if one.owner != other.owner or not one.words:
+        return False
+    shorter, longer = sorted((len(one.words), len(other.words)))
+    # They overlap by no more than the shorter one has.
+    return shorter / longer >= _REPETITION and _overlap(one, other) >= _REPETITION
 
 
 def _overlap(one: Statement, other: Statement) -> float:

@@ -35,20 +35,22 @@ def divided(spec: RecordSpec, where: Predicate) -> tuple[Predicate, Predicate]:
     return where, EVERYTHING
 
 
-def rare_tags(tx: Reader, spec: RecordSpec, tagged: Predicate) -> tuple[str, ...]:
+def rare_tags(tx: Reader, spec: RecordSpec, wanted: Predicate) -> tuple[str, ...]:
     """Tags that few records have, and of which every record has one that fulfils the predicate; none if there are none.
 
     How many have a tag is remembered for a while: it decides on the way to the records, not on what is found.
     """
-    for tags in _alternatives(spec, tagged):
-        known = tx.dialect.common_tags.get(tags, minute())
-        if known is None:
-            some = f"SELECT 1 FROM {tx.dialect.names.tags} WHERE tag = ANY(%(tags)s) LIMIT {_FEW}"
-            [(count,)] = tx.rows(f"SELECT count(*) FROM ({some}) AS tagged", {"tags": list(tags)})
-            known = tx.dialect.common_tags.put(tags, minute(), count == _FEW)
-        if not known:
-            return tags
-    return ()
+    return next((tags for tags in _alternatives(spec, wanted) if tagged(tx, tags) < _FEW), ())
+
+
+def tagged(tx: Reader, tags: tuple[str, ...]) -> int:
+    """How many records have one of the tags, as far as they are counted."""
+    known = tx.dialect.tagged_records.get(tags, minute())
+    if known is None:
+        some = f"SELECT 1 FROM {tx.dialect.names.tags} WHERE tag = ANY(%(tags)s) LIMIT {_FEW}"
+        [(count,)] = tx.rows(f"SELECT count(*) FROM ({some}) AS tagged", {"tags": list(tags)})
+        known = tx.dialect.tagged_records.put(tags, minute(), int(count))
+    return known
 
 
 def _alternatives(spec: RecordSpec, tagged: Predicate) -> list[tuple[str, ...]]:

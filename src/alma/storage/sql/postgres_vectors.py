@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
@@ -21,8 +21,9 @@ from alma.storage.sql.postgres_tags import divided, rare_tags
 from alma.storage.sql.postgres_words import Reader, WordSearch, owned_by, owners_of
 
 # Divided by a length in double precision: large numbers do not overflow, and a zero vector has cosine 0.
-_DISTANCE = (
-    "coalesce((alma_embeddings.embedding <#> %(wanted)s) / nullif(vector_norm(alma_embeddings.embedding), 0), 0)"
+_NEAREST_FIRST = (
+    "ORDER BY coalesce((alma_embeddings.embedding <#> %(wanted)s) / nullif(vector_norm(alma_embeddings.embedding), 0), "
+    "0), alma_embeddings.memory_id"
 )
 _INDEXED = "alma_embeddings.embedding::vector({dims}) <=> %(wanted)s::vector({dims})"
 # Vectors are compared where they stand, and only those that are wanted are read from there.
@@ -43,11 +44,12 @@ class Searcher(Reader, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Few:
-    """The ids of a few records, as a query with its values, and whether each of them fulfils the predicate."""
+    """The ids of a few records, at most so many, as a query with its values; whether each fulfils the predicate."""
 
     ids: str
     values: Mapping[str, Any]
-    are_all: bool
+    most: int
+    are_all: bool = False
 
 
 class VectorSearch:
@@ -73,33 +75,34 @@ class VectorSearch:
 
     def nearest(self, vector: Vector, limit: int, *, exact: bool) -> list[tuple[str, float]]:
         """The keys of the records nearest by their best vector, with their cosines."""
+        among: Few | None = None
         if not exact:
             owned = self._records(self._where)
             if not owned:
                 return []
             # Looking at each record takes as long as the index then, which must pass over all that lie between.
             few = max(_FEW_RECORDS, math.isqrt(4 * limit * self._records(EVERYTHING)))
-            if (among := self._few(owned, few)) is not None:
-                return self._by_comparison(vector, limit, among)
-            if len(found := self._by_index(vector, limit)) == limit:
+            among = self._few(owned, few)
+            if among is None and len(found := self._by_index(vector, limit)) == limit:
                 return found
         # The server computes in single precision, so a few more are taken and ranked here.
-        rows = self._compared(vector, limit + _SPARE)
+        records = limit + _SPARE
+        rows = self._compared(vector, records) if among is None else self._compared_among(among, vector, records)
         return nearest(vector, zip([key for key, _ in rows], floats([sent for _, sent in rows]), strict=True), limit)
 
     def _few(self, owned: int, few: int) -> Few | None:
         """The few records of which all that fulfil the predicate are; None where these are many."""
         if self._rare_tags:
             ids = f"SELECT memory_id FROM {self._tx.dialect.names.tags} WHERE tag = ANY(%(tags)s)"
-            return Few(ids, {"tags": list(self._rare_tags)}, are_all=False)
+            return Few(ids, {"tags": list(self._rare_tags)}, owned)
         if owned <= few:
             named = Values(self._tx.dialect.names, "owner")
             clauses = self._tx.dialect.kind(self._spec).clauses
             condition = clauses.condition(owned_by(owners_of(self._where)), named)
-            return Few(f"SELECT {self._spec.key} FROM {self._table} WHERE {condition}", named.values, are_all=False)
+            return Few(f"SELECT {self._spec.key} FROM {self._table} WHERE {condition}", named.values, owned)
         if self._has_more(few):
             return None
-        return Few(f"SELECT {self._spec.key} FROM {self._table} WHERE {self._fulfilling[0]}", {}, are_all=True)
+        return Few(f"SELECT {self._spec.key} FROM {self._table} WHERE {self._fulfilling[0]}", {}, few, are_all=True)
 
     def _records(self, where: Predicate) -> int:
         return WordSearch(self._tx, self._spec, where).records()
@@ -134,30 +137,30 @@ class VectorSearch:
         )
         return _best(self._found(command, self._fulfilling[1], vector, limit + _SPARE))[:limit]
 
-    def _by_comparison(self, vector: Vector, limit: int, few: Few) -> list[tuple[str, float]]:
-        """The nearest by comparing the vectors of a few records, by the server's cosine.
+    def _compared_among(self, few: Few, vector: Vector, records: int) -> list[tuple[str, bytes]]:
+        """The nearest by comparing the vectors of a few records, and these vectors.
 
-        What else the predicate says is asked of the nearest alone, and of more of them where too few fulfil it.
+        What else the predicate says is asked of the nearest alone, and of the others only where too few fulfil it.
         """
         condition, values = self._fulfilling
         own = f"SELECT 1 FROM {self._table} WHERE {self._spec.key} = near.memory_id AND {condition} OFFSET 0"
+        # The ids are looked up together, which is faster as those of neighbours stand together.
+        source = f"alma_embeddings WHERE {self._of_model} AND memory_id = ANY(ARRAY({few.ids}))"
         command = (
-            f"SELECT near.memory_id, -near.distance, {'true' if few.are_all else f'EXISTS ({own})'} "
-            # The ids are looked up together, which is faster as those of neighbours stand together.
-            f"FROM (SELECT memory_id, {_DISTANCE} AS distance FROM alma_embeddings WHERE {self._of_model} "
-            f"AND memory_id = ANY(ARRAY({few.ids})) ORDER BY distance, memory_id LIMIT %(most)s) AS near"
+            f"{_READ} FROM (SELECT near.* FROM ({_PLACES} FROM {source} {_NEAREST_FIRST} LIMIT %(looked_at)s) AS near "
+            f"WHERE {'true' if few.are_all else f'EXISTS ({own})'} LIMIT %(most)s) AS near"
         )
-        given = {**values, **few.values, "wanted": _unit(vector)}
-        for most in (limit + _SPARE, None):
-            rows = self._tx.rows(command, {**given, "most": most})
-            found = _best((key, cosine) for key, cosine, fulfils in rows if fulfils)
-            if len(found) >= limit or len(rows) != most:
-                break
-        return found[:limit]
+        given = {**values, **few.values}
+        if few.most > records + _SPARE:
+            nearest = {"looked_at": records + _SPARE, "wanted": _unit(vector), "most": records}
+            rows = self._tx.rows(command, {**given, **nearest})
+            if _distinct(rows) >= records:
+                return rows
+        return self._found(command, {**given, "looked_at": None}, vector, records)
 
     def _compared(self, vector: Vector, records: int) -> list[tuple[str, bytes]]:
         """The nearest by comparing the vectors of each record, and these vectors."""
-        command = f"{_READ} FROM ({_PLACES} FROM {self._joined} ORDER BY {_DISTANCE}, memory_id LIMIT %(most)s) AS near"
+        command = f"{_READ} FROM ({_PLACES} FROM {self._joined} {_NEAREST_FIRST} LIMIT %(most)s) AS near"
         return self._found(command, self._fulfilling[1], vector, records)
 
     @property
@@ -171,9 +174,14 @@ class VectorSearch:
         most = records
         while True:
             rows = self._tx.rows(command, {**values, "wanted": _unit(vector), "most": most})
-            if len(rows) < most or len({key for key, _ in rows}) >= records:
+            if len(rows) < most or _distinct(rows) >= records:
                 return rows
             most *= 4
+
+
+def _distinct(rows: Sequence[tuple[str, Any]]) -> int:
+    """How many records there are among these vectors."""
+    return len({key for key, _ in rows})
 
 
 def _best(found: Iterable[tuple[str, float]]) -> list[tuple[str, float]]:
@@ -181,7 +189,7 @@ def _best(found: Iterable[tuple[str, float]]) -> list[tuple[str, float]]:
     best: dict[str, float] = {}
     for key, cosine in found:
         # With a vector of zeros there is no angle.
-        best[key] = max(best.get(key, -1.0), 0.0 if math.isnan(cosine) else min(cosine, 1.0))
+        best[key] = max(best.get(key, -1.0), 0.0 if math.isnan(cosine) else cosine)
     return sorted(best.items(), key=lambda each: (-each[1], each[0]))
 
 

@@ -7,8 +7,10 @@ them, the words left out only for the best of these.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
+from hashlib import blake2b
 from typing import Any, Protocol
 
 from alma.model.kinds import KINDS
@@ -19,7 +21,8 @@ from alma.model.text import terms
 from alma.storage import ranking
 from alma.storage.ranking import COUNTED, K1, B, Remembered, Selection, idf, minute
 from alma.storage.sql.clauses import Values
-from alma.storage.sql.postgres_tags import divided, rare_tags
+from alma.storage.sql.names import Names
+from alma.storage.sql.postgres_tags import divided, rare_tags, tagged
 from alma.storage.sql.statements import Dialect
 
 # A tsvector has less than a mebibyte, and the last term may take it a little further.
@@ -70,14 +73,16 @@ class Reader(Protocol):
 
 
 def entry(record: Record) -> str:
-    """The terms of a record and where they stand, as a tsvector is written."""
-    return written(record.text())
+    """The terms of a record and where they stand, and its tags, as a tsvector is written."""
+    tags = record.spec.tags_field
+    return written(record.text(), () if tags is None else getattr(record, tags))
 
 
-def written(text: str) -> str:
-    """The terms of a text and where they stand, as a tsvector is written; as many as it has room for."""
+def written(text: str, tags: Sequence[str] = ()) -> str:
+    """The terms of a text and where they stand, as many as there is room for, and tags, as a tsvector is written."""
     positions: dict[str, list[int]] = {}
-    room = _MOST_BYTES
+    marks = [_quoted(_tag_mark(tag)) for tag in tags]
+    room = _MOST_BYTES - 24 * len(marks)
     for position, term in enumerate(terms(text), start=1):
         places = positions.setdefault(term, [])
         if len(places) < _MOST_POSITIONS:
@@ -86,7 +91,12 @@ def written(text: str) -> str:
             places.append(min(position, _LAST_POSITION))
             if room < 0:
                 break
-    return " ".join(f"'{term}':{','.join(map(str, places))}" for term, places in positions.items())
+    return " ".join((*(f"'{term}':{','.join(map(str, places))}" for term, places in positions.items()), *marks))
+
+
+def _tag_mark(tag: str) -> str:
+    """What stands for a tag among the words: no term has its first character, and it is as long for any tag."""
+    return f"\u00b7{blake2b(tag.encode(), digest_size=8).hexdigest()}"
 
 
 class WordSearch:
@@ -115,19 +125,24 @@ class WordSearch:
         return self._statements.condition(owned_by(self._owners))
 
     @cached_property
-    def _having_word(self) -> tuple[str, dict[str, Any]]:
-        """The records that have the word asked for and their places, as a table beside that of the words; and values.
+    def _rare_tags(self) -> tuple[str, ...]:
+        """Tags that few records have, one of which a record must have."""
+        return rare_tags(self._tx, self._spec, divided(self._spec, self._where)[1])
 
-        Where an owner has few among all records, the index of words finds this owner's alone.
-        """
+    @cached_property
+    def _in_index(self) -> tuple[str, dict[str, Any]]:
+        """What lets the index of words find an owner's records alone, where these are few among all; and the values."""
         names = self._tx.dialect.names
         indexed = [values for name, values in self._owners if name in names.owner_columns(self._spec)]
         few = indexed and self.records() * _ONE_IN <= self._all_records()
         given = {f"whose{place}": list(values) for place, values in enumerate(indexed if few else ())}
-        owned = "".join(f" AND {names.owners(self._spec)} && %({name})s::text[]" for name in given)
+        return "".join(f" AND {names.owners(self._spec)} && %({name})s::text[]" for name in given), given
+
+    def _having(self, asked: str) -> str:
+        """The records that have what is asked for and their places, as a table beside that of the words."""
         # With an offset the server looks the words up first, whatever else it could look up by.
-        found = f"SELECT *, ctid AS place FROM {self._table} WHERE search @@ asked.word{owned} OFFSET 0"
-        return f"({found}) AS {self._table}", given
+        found = f"SELECT *, ctid AS place FROM {self._table} WHERE search @@ {asked}{self._in_index[0]} OFFSET 0"
+        return f"({found}) AS {self._table}"
 
     def matching(self, words: Sequence[str], limit: int, *, exact: bool = True) -> list[tuple[str, float]]:
         """The keys of the records that match, with their scores, best first."""
@@ -136,7 +151,7 @@ class WordSearch:
             return []
         records = max(records, *counts.values())
         few = records <= ranking.BUDGET
-        selection = ranking.select(counts, records, budget=ranking.BUDGET if exact or few else _BUDGET)
+        selection = self._selection(counts, records, exact=exact or few)
         if not selection.chosen:
             # One word is better than none, and looking for records with several common ones takes longer.
             selection = ranking.select(counts, records)
@@ -153,17 +168,27 @@ class WordSearch:
         keys = self._candidates(selection, weights, best, found)
         return self._scored(weights, None, limit, keys=keys)
 
+    def _selection(self, counts: Mapping[str, int], records: int, *, exact: bool) -> Selection:
+        """Which words are looked up: where only the records with a rare tag are scored, nearly all."""
+        if exact:
+            return ranking.select(counts, records, budget=ranking.BUDGET)
+        if self._rare_tags:
+            share = min(1.0, tagged(self._tx, self._rare_tags) / records)
+            counts = {word: math.ceil(count * share) for word, count in counts.items()}
+        return ranking.select(counts, records, budget=_BUDGET)
+
     def _best_of(self, selection: Selection, weights: Mapping[str, float], wanted: int) -> list[tuple[str, float]]:
         """The best by the words chosen, with what the words left out add to their scores.
 
         The statement is the same for any number of words, so that the server plans it once.
         """
         condition, then, values = self._in_two_steps()
-        having_word, owners = self._having_word
+        marks = _any_of(list(map(_tag_mark, self._rare_tags)))
+        having = self._having("(asked.word && %(marks)s::tsquery)" if marks else "asked.word")
         # What each word is worth is told first, so that no text has to be sorted.
         found = (
             f"SELECT {self._key}, place, {_worth('weight', 'asked.word', self._norm)} AS worth "
-            f"FROM {_weighted('chosen')} CROSS JOIN LATERAL {having_word} WHERE {condition} OFFSET 0"
+            f"FROM {_weighted('chosen')} CROSS JOIN LATERAL {having} WHERE {condition} OFFSET 0"
         )
         best = (
             f"SELECT {self._key}, place, sum(worth) AS score FROM ({found}) AS {self._table} "
@@ -182,10 +207,11 @@ class WordSearch:
             f"SELECT {self._key}, score FROM ({best}) AS best ORDER BY score DESC, {self._key}",
             {
                 **values,
-                **owners,
+                **self._in_index[1],
                 **_weighing("chosen", selection.chosen, weights),
                 **_weighing("left_out", selection.left_out, weights),
                 "mean": self._mean_length(),
+                "marks": marks,
                 "wanted": wanted,
             },
         )
@@ -203,7 +229,7 @@ class WordSearch:
     def _in_two_steps(self) -> tuple[str, str, dict[str, Any]]:
         """What every record that has a word must fulfil, what only the best of these are asked for, and the values."""
         plain, tagged = divided(self._spec, self._where)
-        if tagged == EVERYTHING or rare_tags(self._tx, self._spec, tagged):
+        if tagged == EVERYTHING or self._rare_tags:
             condition, values = self._fulfilling
             return condition, "", values
         condition, values = self._statements.condition(plain)
@@ -333,13 +359,12 @@ class WordSearch:
         """How many records have each word; beyond a limit told from how far into the table so many reached."""
         most = _COUNTED if with_statistics else COUNTED
         owned, values = self._owned
-        having_word, owners = self._having_word
         found = self._tx.rows(
             f"SELECT few.count, few.reached, pg_relation_size('{self._table}') / current_setting('block_size')::int "
             f"FROM unnest({_hidden('words')}) WITH ORDINALITY AS asked(word, place) CROSS JOIN LATERAL "
-            f"(SELECT count(*), (max(place)::text::point)[0] AS reached FROM (SELECT place FROM {having_word} "
-            f"WHERE {owned} LIMIT {most}) AS met) AS few ORDER BY asked.place",
-            {**values, **owners, "words": list(map(_quoted, words))},
+            f"(SELECT count(*), (max(place)::text::point)[0] AS reached FROM (SELECT place "
+            f"FROM {self._having('asked.word')} WHERE {owned} LIMIT {most}) AS met) AS few ORDER BY asked.place",
+            {**values, **self._in_index[1], "words": list(map(_quoted, words))},
         )
         return [
             # Each partition has pages of its own, and the whole none.
@@ -411,14 +436,15 @@ class WordSearch:
 def index_everything(connection: Any) -> None:
     """Write the `search` column of every record anew."""
     for spec in (cls.spec for cls in KINDS if cls.spec.text):
-        columns = ", ".join((spec.key, *spec.text))
+        tags = f"ARRAY(SELECT tag FROM {Names.tags} WHERE memory_id = {spec.postgres_table}.{spec.key})"
+        columns = ", ".join((spec.key, "ARRAY[]::text[]" if spec.tags_field is None else tags, *spec.text))
         with connection.cursor(name="alma_words") as reader, connection.cursor() as writer:
             reader.itersize = _BATCH
             reader.execute(f"SELECT {columns} FROM {spec.postgres_table}")
             while batch := reader.fetchmany(_BATCH):
                 writer.executemany(
                     f"UPDATE {spec.postgres_table} SET search = %s WHERE {spec.key} = %s",
-                    [(written("\n".join(filter(None, texts))), key) for key, *texts in batch],
+                    [(written("\n".join(filter(None, texts)), tags), key) for key, tags, *texts in batch],
                 )
 
 

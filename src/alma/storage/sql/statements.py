@@ -97,8 +97,8 @@ class Dialect:
         self.listings: dict[Hashable, tuple[Hashable, Any]] = {}
         # Whether a scope has many records, as a server found it within the last minute.
         self.large_scopes: Remembered[bool] = Remembered(slack=0)
-        # Whether many records have one of some tags, found likewise.
-        self.common_tags: Remembered[bool] = Remembered(slack=0)
+        # How many records have one of some tags, as far as a server has counted them, found likewise.
+        self.tagged_records: Remembered[int] = Remembered(slack=0)
 
     def kind(self, spec: RecordSpec) -> KindStatements:
         statements = self._kinds.get(spec.kind)

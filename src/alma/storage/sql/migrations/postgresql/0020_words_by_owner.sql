@@ -1,4 +1,6 @@
 -- The index of words knows whose a record is: among very many, those of a small owner are found without reading the rest.
+-- So are those that have a rare tag: tags stand beside the words.
+-- then: index_words
 DROP INDEX idx_heuristics_content_fts;
 
 CREATE INDEX idx_heuristics_content_fts ON alma_heuristics USING gin (search, (ARRAY[project_id, agent]));

@@ -194,6 +194,8 @@ def _embedder_of(settings: Settings) -> EmbeddingProvider:
         }
     elif settings.embedding_provider == "openai":
         options = {**settings.openai.model_dump(), "dimensions": settings.embedding_dim}
+    elif settings.embedding_provider == "local":
+        options = settings.local.model_dump()
     elif settings.embedding_provider == "mock":
         options = {"dimension": settings.embedding_dim}
     made = create_embedder(settings.embedding_provider, **{key: value for key, value in options.items() if value})

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
+import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import psycopg
@@ -12,6 +14,7 @@ import pytest
 from alma.errors import StorageFullError
 from alma.model.learning import Heuristic
 from alma.storage.base import StorageBackend
+from alma.storage.sqlite_local import SQLiteStorage
 from tests.faults.checks import (
     check_agreement,
     check_found,
@@ -24,6 +27,7 @@ from tests.faults.stores import files_address, opened, sqlite_address
 from tests.support.postgres import PostgresServer
 from tests.support.small_disk import small_disk
 
+OLDER_STORE = Path(__file__).parent.parent / "migrations" / "data" / "alma_memory_0_4.db"
 BLOCK_BYTES = 4096
 RESERVE_BYTES = 1 << 20
 
@@ -102,6 +106,20 @@ def test_a_store_that_is_opened_on_a_full_disk_can_be_read_or_says_that_the_disk
                 check_sentence(error)
         with opened(address_on(disk, kind)) as store:
             check_agreement(store)
+
+
+@pytest.mark.parametrize("blocks", [0, 12, 20, 40])
+def test_without_room_for_its_backup_an_older_store_is_not_migrated_and_no_half_backup_stays(blocks: int) -> None:
+    with small_disk(4) as disk:
+        path = disk / "alma.db"
+        shutil.copy(OLDER_STORE, path)
+        with room_for(disk, blocks), pytest.raises(StorageFullError):
+            SQLiteStorage(path, embedding_dim=8)
+        with SQLiteStorage(path, embedding_dim=8) as store:
+            assert store.count(Heuristic, EVERYWHERE) == 3
+        for backup in disk.glob("*backup*"):
+            with closing(sqlite3.connect(backup)) as kept:
+                assert kept.execute("SELECT count(*) FROM heuristics").fetchone() == (3,)
 
 
 def saved_until_full(store: StorageBackend, disk: Path) -> set[str]:

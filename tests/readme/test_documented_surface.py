@@ -27,7 +27,9 @@ NAMES = {
     "alma.storage.sqlite_local": "SQLiteStorage",
     "alma.storage.file_based": "FileBasedStorage",
     "alma.storage.postgresql": "PostgreSQLStorage",
-    "alma.retrieval": "RetrievalEngine ScoringWeights",
+    "alma.retrieval": """
+        RetrievalEngine ScoringWeights CacheBackend RetrievalCache RedisCache NullCache create_cache
+        EmbeddingProvider LocalEmbedder AzureEmbedder MockEmbedder""",
     "alma.cache": "CacheBackend RetrievalCache RedisCache NullCache create_cache",
     "alma.embeddings": "EmbeddingProvider LocalEmbedder AzureEmbedder MockEmbedder",
     "alma.learning": """

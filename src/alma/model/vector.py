@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any, overload
 
 from alma.errors import ValidationError
@@ -91,7 +91,8 @@ def _single_precision(values: Any) -> array[float]:
 
 
 def _packed(values: Any) -> array[float]:
-    if isinstance(values, str | bytes | bytearray):
+    # The keys of a dict are no vector, and the numbers of a set have no order.
+    if isinstance(values, str | bytes | bytearray | Mapping | Set):
         raise _unusable(values, "must be a sequence of numbers")
     if hasattr(values, "__array_interface__"):
         if getattr(values, "ndim", 1) != 1 or values.dtype.kind not in "fiu":

@@ -15,6 +15,16 @@ _HOME_OF = {
     "RetrievalEngine": "alma.retrieval.engine",
     "ScoringWeights": "alma.retrieval.scoring",
     "MemoryWriter": "alma.retrieval.writing",
+    # Where users of alma-memory know caches and embedders from.
+    "CacheBackend": "alma.cache",
+    "NullCache": "alma.cache",
+    "RedisCache": "alma.cache",
+    "RetrievalCache": "alma.cache",
+    "create_cache": "alma.cache",
+    "AzureEmbedder": "alma.embeddings",
+    "EmbeddingProvider": "alma.embeddings",
+    "LocalEmbedder": "alma.embeddings",
+    "MockEmbedder": "alma.embeddings",
 }
 
 __all__ = [*_HOME_OF]

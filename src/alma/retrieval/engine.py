@@ -62,8 +62,8 @@ class RetrievalEngine:
         self.storage = storage
         self.embedder = _provider(embedding_provider)
         check_space(storage, self.embedder)
-        self.weights = scoring_weights or ScoringWeights()
-        self.memory_weights = memory_weights
+        self.weights = _weights("scoring_weights", scoring_weights or ScoringWeights())
+        self.memory_weights = _weights("memory_weights", memory_weights)
         self.half_life_days = _positive("recency_half_life_days", recency_half_life_days)
         self.min_score = _number("min_score_threshold", min_score_threshold)
         self.cache: CacheBackend = cache or (RetrievalCache(max_cache_entries) if enable_cache else NullCache())
@@ -271,9 +271,19 @@ def _number(name: str, value: float) -> float:
     return float(value)
 
 
+def _weights(name: str, weights: ScoringWeights) -> ScoringWeights:
+    if not isinstance(weights, ScoringWeights):
+        raise ConfigurationError(
+            f"{name} must be ScoringWeights, for example ScoringWeights(recency=0.1), not {weights!r}"
+        )
+    return weights
+
+
 def _provider(provider: EmbeddingProvider | str) -> EmbeddingProvider:
     if not isinstance(provider, str):
-        return provider
+        if hasattr(provider, "encode"):
+            return provider
+        raise ConfigurationError(f"embedding_provider must be a provider or the name of one, not {provider!r}")
     # The documented constructor takes names; only the wiring knows what they stand for.
     from alma.bootstrap import create_embedder
 

@@ -87,7 +87,7 @@ def checked_top_k(top_k: object) -> int:
 def checked_kinds(kinds: Iterable[type[Record] | str] | None) -> tuple[type[Record], ...]:
     if kinds is None:
         return RETRIEVED
-    if isinstance(kinds, str):
+    if isinstance(kinds, str) or not isinstance(kinds, Iterable):
         raise ValidationError("retrieve", "kinds", kinds, "must be a list of kinds")
     chosen = tuple(kind_named(kind) if isinstance(kind, str) else kind for kind in kinds)
     for cls in chosen:

@@ -83,7 +83,7 @@ class FileBasedStorage(StorageBackend):
 
     def _furnish(self) -> None:
         """Write the documented settings, unless another process did while this one waited."""
-        if self._folder.signature(Setting.spec.table) is None:
+        if not self._folder.read(Setting.spec.table):
             self._folder.commit({Setting.spec.table: [to_document(setting) for setting in default_settings()]})
 
     @classmethod

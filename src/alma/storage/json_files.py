@@ -46,11 +46,13 @@ class JsonFolder:
         return stat.st_ino, stat.st_mtime_ns, stat.st_size
 
     def read(self, name: str) -> list[dict[str, Any]]:
-        """The objects in a file, of which there are none where there is no file."""
+        """The objects in a file, of which there are none where there never was one."""
         try:
             with _translated(self.folder, FileNotFoundError):
                 rows = json.loads(self.path(name).read_text(encoding="utf-8"))
         except FileNotFoundError:
+            if self.backup(name).exists():
+                raise self.damaged(name, "it is missing") from None
             return []
         except (ValueError, RecursionError) as exc:
             raise self.damaged(name, f"it is not JSON: {exc}") from exc
@@ -117,9 +119,19 @@ class JsonFolder:
         marker = self.folder / _MARKER
         if marker.exists():
             with self._lock("files", fcntl.LOCK_EX), _translated(self.folder):
-                self._put_in_place(json.loads(marker.read_text(encoding="utf-8")))
+                self._put_in_place(self._committed(marker))
         with _translated(self.folder):
             self._discard_new()
+
+    def _committed(self, marker: Path) -> list[str]:
+        """The names that a marker lists; without them nobody knows which files belong to the commit."""
+        try:
+            names = json.loads(marker.read_text(encoding="utf-8"))
+        except (ValueError, RecursionError) as exc:
+            raise DamagedFileError(marker, None, f"it is not JSON: {exc}") from exc
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            raise DamagedFileError(marker, None, "it is not a list of names")
+        return names
 
     def _put_in_place(self, names: Iterable[str]) -> None:
         for name in names:

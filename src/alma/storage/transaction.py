@@ -144,6 +144,7 @@ class Transaction(Reading):
     def change(self, cls: type[T], record_id: str, scope: Scope, changed: Callable[[T], T]) -> T | None:
         """Replace a record by what is made of it as it is now; gives that, or None where there is none in the scope."""
         spec = spec_of(cls)
+        _refuse_append_only(spec)
         found = self._held(spec, _checked_keys(spec, [record_id]), scope).get(record_id)
         if found is None:
             return None
@@ -165,6 +166,8 @@ class Transaction(Reading):
         scope: Scope,
         changes: Mapping[str, Any] | None = None,
     ) -> T | None:
+        if not isinstance(counters, Mapping):
+            raise ValidationError(spec_of(cls).kind, None, counters, "can only be counted with a dict of numbers")
         for name, by in counters.items():
             if spec_of(cls).field(name).type not in (FieldType.INTEGER, FieldType.FLOAT):
                 raise ValidationError(spec_of(cls).kind, name, by, "is no number and cannot be added to")
@@ -608,7 +611,7 @@ def _by_kind(records: Iterable[Record]) -> list[tuple[RecordSpec, list[Record]]]
 
 def _refuse_append_only(spec: RecordSpec) -> None:
     if spec.append_only:
-        raise UnsupportedOperation(f"{spec.kind} records are kept and cannot be deleted")
+        raise UnsupportedOperation(f"{spec.kind} records are kept and cannot be changed or deleted")
 
 
 def _refuse_other_owner(record: Record, stored: Record) -> None:

@@ -90,7 +90,13 @@ class SQLiteMigrator(Migrator):
         """A complete copy beside the database, made while nobody else can write."""
         stamp = clock.now().strftime("%Y%m%dT%H%M%S%fZ")
         backup = self._path.with_name(f"{self._path.name}.backup-{stamp}")
-        # A second connection: it reads the last committed state while this one holds the lock.
-        with closing(sqlite3.connect(self._path)) as source, closing(sqlite3.connect(backup)) as target:
-            source.backup(target)
+        # Under its own name only when it is whole: half a copy must not be taken for a backup.
+        unfinished = backup.with_name(f"{backup.name}.unfinished")
+        try:
+            # A second connection: it reads the last committed state while this one holds the lock.
+            with closing(sqlite3.connect(self._path)) as source, closing(sqlite3.connect(unfinished)) as target:
+                source.backup(target)
+            unfinished.replace(backup)
+        finally:
+            unfinished.unlink(missing_ok=True)
         return backup

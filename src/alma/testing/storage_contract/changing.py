@@ -226,11 +226,25 @@ class ChangingContract:
         assert storage.find(Session, EVERYWHERE) == [child.replace(parent_session_id=None)]
         assert storage.count(SessionMemory, EVERYWHERE) == storage.count(AgentState, EVERYWHERE) == 0
 
-    def test_history_and_audit_cannot_be_deleted(self, storage: StorageBackend) -> None:
+    def test_history_and_audit_cannot_be_changed_or_deleted(self, storage: StorageBackend) -> None:
         storage.save(make.a_heuristic())
+        kept: type[Record]
         for kept in (MemoryVersion, AuditEvent):
+            [written] = storage.find(kept, EVERYWHERE)
             with pytest.raises(UnsupportedOperation):
                 storage.delete_where(kept, EVERYWHERE, And())
+            with pytest.raises(UnsupportedOperation):
+                storage.update(kept, written.key, {"created_at": NOON}, EVERYWHERE)
+            with pytest.raises(UnsupportedOperation):
+                storage.increment(kept, written.key, {"id": 1}, EVERYWHERE)
+            assert storage.find(kept, EVERYWHERE) == [written]
+
+    @pytest.mark.parametrize("counters", [None, ["occurrence_count"], "occurrence_count"])
+    def test_what_is_no_dict_of_numbers_cannot_be_counted(self, storage: StorageBackend, counters: Any) -> None:
+        heuristic = make.a_heuristic()
+        storage.save(heuristic)
+        with pytest.raises(ValidationError, match="dict of numbers"):
+            storage.increment(Heuristic, heuristic.id, counters, EVERYWHERE)
 
 
 class ConstraintContract:

@@ -369,7 +369,19 @@ class SearchContract:
             storage.search_vector(Heuristic, vector, SHOP)
         assert storage.count(Heuristic, EVERYWHERE) == storage.count(AuditEvent, EVERYWHERE) == 0
 
-    @pytest.mark.parametrize("vector", ["abcd", [1, 2, "x", 4], [float("nan")] * 4, [float("inf"), 0, 0, 0], [], None])
+    @pytest.mark.parametrize(
+        "vector",
+        [
+            "abcd",
+            [1, 2, "x", 4],
+            [float("nan")] * 4,
+            [float("inf"), 0, 0, 0],
+            [],
+            None,
+            {0: 1.0, 1: 2.0, 2: 3.0, 3: 4.0},
+            {1.0, 2.0, 3.0, 4.0},
+        ],
+    )
     def test_what_is_no_vector_is_refused(self, storage: StorageBackend, vector: Any) -> None:
         with pytest.raises(ValidationError):
             storage.search_vector(Heuristic, vector, SHOP)

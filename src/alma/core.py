@@ -306,15 +306,19 @@ class ALMA(Closing):
         return self._let_in(made, Attribution(agent=agent), source)
 
     def _let_in(self, made: T, by: Attribution, source: str) -> T:
-        """What became of a record behind the door: itself, without secrets, or the one that says the same already."""
+        """What became of a record behind the door: itself, without secrets, or the one that says the same already.
+
+        Its metadata tell, only here, what was masked, and of one that is quarantined why and where it waits.
+        """
         written = self.door.save(made, by, _SOURCES.get(source, source))
         kept = self.storage.get(type(made), written.id, Scope.everywhere())
-        if kept is not None:
-            return kept
-        # What is quarantined is in the archive alone, and says so.
-        put_away = {"quarantined": written.reason, "archive_id": written.archive_id}
-        clean = self.door.clean(made)[0]
-        return clean.replace(metadata={**clean.values()["metadata"], **put_away})
+        told: dict[str, Any] = {"masked": [f"{each.field}: {each.kind}" for each in written.masked]}
+        if kept is None:
+            # What is quarantined is in the archive alone.
+            told |= {"quarantined": written.reason, "archive_id": written.archive_id}
+            kept = self.door.clean(made)[0]
+        said = {name: value for name, value in told.items() if value}
+        return kept.replace(metadata={**kept.values()["metadata"], **said}) if said else kept
 
     # ------------------------------------------------------------------ looking after it
 

@@ -459,6 +459,14 @@ def test_retrieval_does_not_meet_what_is_quarantined(tmp_path: Path) -> None:
         engine.close()
 
 
+def test_the_facade_tells_what_was_masked_and_does_not_store_that(tmp_path: Path) -> None:
+    with ALMA.quickstart(tmp_path / "alma.db", embedding_provider="mock") as alma:
+        told = alma.add_user_preference("ana", "login", "log in with password=hunter2")
+        assert told.preference == "log in with password=[redacted:password]"
+        assert told.metadata == {"masked": ["preference: password"]}
+        assert alma.storage.get_user_preferences("ana")[0].metadata == {}
+
+
 def test_a_preference_is_released_as_its_users_own(tmp_path: Path) -> None:
     with ALMA.quickstart(tmp_path / "alma.db", embedding_provider="mock") as alma:
         put_away = alma.add_user_preference("ana", "style", ORDER, source="web")

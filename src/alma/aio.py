@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine, Generator
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from alma.core import ALMA, DEFAULT_PROJECT
 
@@ -22,16 +22,20 @@ class AsyncALMA:
         self.alma = alma
 
     @classmethod
-    async def from_config(cls, path: str | Path = ".alma/config.yaml") -> Self:
-        """The memory that a configuration file describes."""
-        return cls(await asyncio.to_thread(ALMA.from_config, path))
+    def from_config(cls, path: str | Path = ".alma/config.yaml") -> Opening[Self]:
+        """The memory that a configuration file describes; awaited, or entered with `async with`."""
+        return Opening(cls._made(ALMA.from_config, path))
 
     @classmethod
-    async def quickstart(
+    def quickstart(
         cls, path: str | Path | None = None, project_id: str = DEFAULT_PROJECT, **settings: Any
-    ) -> Self:
-        """A memory without a configuration file."""
-        return cls(await asyncio.to_thread(ALMA.quickstart, path, project_id, **settings))
+    ) -> Opening[Self]:
+        """A memory without a configuration file; awaited, or entered with `async with`."""
+        return Opening(cls._made(ALMA.quickstart, path, project_id, **settings))
+
+    @classmethod
+    async def _made(cls, opened: Callable[..., ALMA], *args: Any, **options: Any) -> Self:
+        return cls(await asyncio.to_thread(opened, *args, **options))
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self.alma, name)
@@ -44,6 +48,39 @@ class AsyncALMA:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await asyncio.to_thread(self.alma.close)
+
+
+Opened = TypeVar("Opened", bound=AsyncALMA)
+
+
+class Opening(Coroutine[Any, Any, Opened]):
+    """A memory that is being opened: `await` gives it, `async with` gives it and closes it at the end."""
+
+    def __init__(self, opening: Coroutine[Any, Any, Opened]) -> None:
+        self._opening = opening
+        self._opened: Opened | None = None
+
+    def __await__(self) -> Generator[Any, Any, Opened]:
+        return self._opening.__await__()
+
+    def send(self, value: Any) -> Any:
+        return self._opening.send(value)
+
+    def throw(self, *error: Any) -> Any:
+        return self._opening.throw(*error)
+
+    def close(self) -> None:
+        self._opening.close()
+
+    async def __aenter__(self) -> Opened:
+        self._opened = await self._opening
+        return self._opened
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._opened is not None:
+            await self._opened.__aexit__(kind, error, trace)
 
 
 def awaited(method: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:

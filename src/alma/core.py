@@ -306,15 +306,19 @@ class ALMA(Closing):
         return self._let_in(made, Attribution(agent=agent), source)
 
     def _let_in(self, made: T, by: Attribution, source: str) -> T:
-        """What became of a record behind the door: itself, without secrets, or the one that says the same already."""
+        """What became of a record behind the door: itself, without secrets, or the one that says the same already.
+
+        Its metadata tell, only here, what was masked, and of one that is quarantined why and where it waits.
+        """
         written = self.door.save(made, by, _SOURCES.get(source, source))
         kept = self.storage.get(type(made), written.id, Scope.everywhere())
-        if kept is not None:
-            return kept
-        # What is quarantined is in the archive alone, and says so.
-        put_away = {"quarantined": written.reason, "archive_id": written.archive_id}
-        clean = self.door.clean(made)[0]
-        return clean.replace(metadata={**clean.values()["metadata"], **put_away})
+        told: dict[str, Any] = {"masked": [f"{each.field}: {each.kind}" for each in written.masked]}
+        if kept is None:
+            # What is quarantined is in the archive alone.
+            told |= {"quarantined": written.reason, "archive_id": written.archive_id}
+            kept = self.door.clean(made)[0]
+        said = {name: value for name, value in told.items() if value}
+        return kept.replace(metadata={**kept.values()["metadata"], **said}) if said else kept
 
     # ------------------------------------------------------------------ looking after it
 
@@ -328,13 +332,25 @@ class ALMA(Closing):
         _log.debug("memories were forgotten", extra={"agent": agent, "forgotten": forgotten})
         return forgotten
 
-    def restore(self, ids: str | Iterable[str]) -> list[Record]:
-        """Bring forgotten, archived, merged or quarantined memories of this project back, by their ids."""
-        return self.archive.restore(ids, self.scope())
+    def restore(self, ids: str | Iterable[str], user_id: str | None = None) -> list[Record]:
+        """Bring forgotten, archived, merged or quarantined memories of this project back, by their ids.
 
-    def purge(self, retention_days: float = 30) -> int:
-        """Delete for good what was put away longer ago than that, vectors and all; returns how many memories."""
-        return self.archive.purge(_days("retention_days", retention_days), self.scope())
+        Preferences belong to no project: with `user_id`, those of this user.
+        """
+        return self.archive.restore(ids, *self._put_away(user_id))
+
+    def purge(self, retention_days: float = 30, user_id: str | None = None) -> int:
+        """Delete for good what was put away longer ago than that, vectors and all; returns how many memories.
+
+        With `user_id`, of this user's preferences, which belong to no project.
+        """
+        scope, by, cls = self._put_away(user_id)
+        return self.archive.purge(_days("retention_days", retention_days), scope, by, cls)
+
+    def _put_away(self, user_id: str | None) -> tuple[Scope, Attribution, type[Record] | None]:
+        if user_id is None:
+            return self.scope(), Attribution(), None
+        return Scope(user_id=user_id), Attribution(user_id=user_id), UserPreference
 
     def get_stats(self, agent: str | None = None) -> dict[str, Any]:
         """How many memories of each kind there are, of one agent or of all."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from alma import ALMA, AsyncALMA, DomainKnowledge, Outcome, Scope, ValidationError
+from alma import ALMA, AsyncALMA, DomainKnowledge, Outcome, Scope, StorageError, ValidationError
 from tests.learning.conftest import Open
 
 SHOP = Scope(project_id="shop")
@@ -141,3 +141,16 @@ def test_the_asynchronous_face_has_the_same_methods(tmp_path: Path) -> None:
             return [each.strategy for each in found.heuristics]
 
     assert asyncio.run(flow()) == ["a plan"]
+
+
+def test_an_asynchronous_memory_is_opened_as_it_is_entered_and_closed_as_it_is_left(tmp_path: Path) -> None:
+    async def flow() -> AsyncALMA:
+        async with AsyncALMA.quickstart(tmp_path / "a.db", "shop", embedding_provider="mock") as memory:
+            await memory.learn("helena", "Parse the log", True, "a plan")
+        with pytest.raises(StorageError, match="closed"):
+            await memory.get_stats()
+        return await asyncio.create_task(AsyncALMA.quickstart(tmp_path / "a.db", "shop", embedding_provider="mock"))
+
+    opened = asyncio.run(flow())
+    assert opened.alma.get_stats()["outcomes_count"] == 1
+    opened.alma.close()

@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
+from alma import ALMA
 from alma.bootstrap import create_embedder
 from alma.door import Door, EchoGuard, Masked, Redacted, Status
 from alma.embeddings.base import EmbeddingProvider
 from alma.embeddings.mock import MockEmbedder
-from alma.errors import ALMAError, RefusedError, ValidationError
+from alma.errors import ALMAError, NotFoundError, RefusedError, ValidationError
 from alma.memory.archive import Archive
 from alma.model.archive import ArchiveCause
 from alma.model.governance import Attribution, AuditEvent
@@ -456,6 +457,24 @@ def test_retrieval_does_not_meet_what_is_quarantined(tmp_path: Path) -> None:
         assert released.embedding is not None  # type: ignore[attr-defined]
         assert engine.retrieve(ORDER, "helena", "shop").domain_knowledge == (released,)
         engine.close()
+
+
+def test_the_facade_tells_what_was_masked_and_does_not_store_that(tmp_path: Path) -> None:
+    with ALMA.quickstart(tmp_path / "alma.db", embedding_provider="mock") as alma:
+        told = alma.add_user_preference("ana", "login", "log in with password=hunter2")
+        assert told.preference == "log in with password=[redacted:password]"
+        assert told.metadata == {"masked": ["preference: password"]}
+        assert alma.storage.get_user_preferences("ana")[0].metadata == {}
+
+
+def test_a_preference_is_released_as_its_users_own(tmp_path: Path) -> None:
+    with ALMA.quickstart(tmp_path / "alma.db", embedding_provider="mock") as alma:
+        put_away = alma.add_user_preference("ana", "style", ORDER, source="web")
+        with pytest.raises(NotFoundError):
+            alma.restore(put_away.id, user_id="bob")
+        (released,) = alma.restore(put_away.id, user_id="ana")
+        assert released.key == put_away.id
+        assert [kept.preference for kept in alma.storage.get_user_preferences("ana")] == [ORDER]
 
 
 @pytest.mark.parametrize("source", ["user", "agent", "system"])

@@ -41,6 +41,33 @@ def test_a_place_does_not_do_what_somebody_there_does() -> None:
     assert edges == {("Maria Gonzalez", "works_at", "Siemens"), ("Maria Gonzalez", "manages", "payments team")}
 
 
+@pytest.mark.parametrize(
+    ("text", "edges"),
+    [
+        (
+            "login.py imports auth.py, and auth.py calls hash_password().",
+            {("login.py", "imports", "auth.py"), ("auth.py", "calls", "hash_password()")},
+        ),
+        ("If Frank joined Stark Industries, he left Grace.", set()),
+        (
+            "The head of engineering at Initech, Jane Doe, hired Bob.",
+            {("Jane Doe", "works_at", "Initech"), ("Jane Doe", "hired", "Bob")},
+        ),
+        (
+            "Maria Lopez works at Globex as a data engineer and reports to John Smith.",
+            {("Maria Lopez", "works_at", "Globex"), ("Maria Lopez", "reports_to", "John Smith")},
+        ),
+        ("Tom's manager is Anna.", {("Anna", "manages", "Tom")}),
+        (
+            "Alice wrote auth.py, Bob reviewed it and Carol merged PR #12.",
+            {("Alice", "wrote", "auth.py"), ("Carol", "merged", "PR #12")},
+        ),
+    ],
+)
+def test_who_does_what_in_which_clause_is_told_apart(text: str, edges: set[tuple[str, str, str]]) -> None:
+    assert found(text)[1] == edges
+
+
 def test_services_are_known_by_their_names() -> None:
     _, edges = found("The checkout-service depends on Redis and PostgreSQL.")
     assert edges == {("checkout-service", "depends_on", "Redis"), ("checkout-service", "depends_on", "PostgreSQL")}

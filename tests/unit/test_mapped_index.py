@@ -14,6 +14,7 @@ import pytest
 
 from alma.model.learning import Heuristic
 from alma.model.scope import Scope
+from alma.storage.base import Transaction
 from alma.storage.sqlite_local import SQLiteStorage
 from alma.testing import builders as make
 from alma.vectors.mapped import MappedIndex
@@ -226,6 +227,27 @@ def test_a_backup_that_is_put_back_is_noticed(tmp_path: Path, folder: Path) -> N
 
 
 # ---------------------------------------------------------------------- no files
+
+
+def test_a_store_that_goes_on_while_it_is_looked_at_is_not_taken_for_another(
+    store: SQLiteStorage, folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    fill(store, range(20))
+    with an_index(store, folder) as index:
+        snapshot = store.snapshot
+
+        @contextmanager
+        def overtaken() -> Iterator[Transaction]:
+            with snapshot() as tx:
+                yield tx
+            monkeypatch.undo()
+            fill(store, range(20, 25))
+            check(store, index)
+
+        monkeypatch.setattr(store, "snapshot", overtaken)
+        index._upkeep._check()
+        check(store, index)
+    assert "does not fit" not in caplog.text
 
 
 def test_without_a_folder_it_works_from_memory(store: SQLiteStorage, tmp_path: Path) -> None:

@@ -318,3 +318,12 @@ def test_whatever_happens_what_is_blocked_waits_for_something_open(steps: list[t
         assert all(item.id in items[blocker].blocks for blocker in item.blocked_by)
     if any(item.status is not WorkItemStatus.DONE for item in items.values()):
         assert tracker.get_next_item() is not None, "there is always something to do, as there are no circles"
+
+
+def test_an_agent_is_given_its_items_whatever_the_case_of_its_name(tracker: ProgressTracker) -> None:
+    item = tracker.create_work_item("fix the login", agent="Victor")
+    assert tracker.get_next_item(agent="victor") == item
+    assert tracker.get_items(agent="VICTOR") == [item]
+    claimed = tracker.claim_next("victor")
+    assert claimed is not None
+    assert (claimed.id, claimed.agent) == (item.id, "Victor")

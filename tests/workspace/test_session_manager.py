@@ -47,6 +47,15 @@ def test_the_documented_example_runs_without_a_store() -> None:
     assert latest.next_steps == ("Test refresh tokens", "Add error cases")
 
 
+@pytest.mark.parametrize("name", ["Helena", "HELENA"])
+def test_an_agent_finds_what_it_left_whatever_the_case_of_its_name(manager: SessionManager, name: str) -> None:
+    context = finished(manager, agent="helena")
+    assert manager.start_session(name).previous_handoff == manager.get_latest_handoff("helena")
+    assert [each.session.id for each in manager.get_previous_sessions(name)] == [context.session_id]
+    assert "tested the cart" in manager.get_quick_reload(name)
+    assert manager.get_latest_handoff("helen") is None
+
+
 def test_another_process_starts_where_this_one_stopped(manager: SessionManager, elsewhere: RunElsewhere) -> None:
     finished(manager)
     assert elsewhere("hand-over", "helena") == ["tested the cart"]

@@ -25,6 +25,18 @@ _ROLE_NAMES = re.compile(
     r"consultant|president|researcher|scientist|professor)\b",
     re.IGNORECASE,
 )
+# What a sentence begins with when it only supposes what it says.
+_SUPPOSED = re.compile(
+    r"\b(?:if|unless|whether|suppose|supposing|assume|assuming|imagine|maybe|perhaps|hopefully|wish)\b", re.IGNORECASE
+)
+# The CEO of Tesla, Elon Musk, …: who is meant comes second.
+_ROLE_OF = re.compile(
+    rf"\b([\w -]{{0,30}}?{_ROLE_NAMES.pattern}(?:\s+of\s+\w+)?)\s+(?:of|at)\s+(?:the\s+)?$", re.IGNORECASE
+)
+_HEADED_BY = re.compile(r"s\s+(?:\w+\s+)?(?:manager|boss|supervisor|team lead)\s+(?:is|was)", re.IGNORECASE)
+# … as an engineer and reports to …: the same one goes on.
+_NEW_CLAUSE = re.compile(r".*\b(?:and|but|or|while|when|because|so|then)", re.IGNORECASE)
+_GOES_ON = re.compile(r"(?P<between>(?:[a-z][\w'’-]*\s+){1,5}?)and\s+(?P<clause>[a-z].*)")
 # Siemens in Munich: where or when it was, while whoever did it goes on.
 _BESIDE = re.compile(r",?\s*(?:in|near|on|since|until|during)(?:\s+the)?", re.IGNORECASE)
 _WHO = re.compile(r",?\s*(?:who|which|that)\s+", re.IGNORECASE)
@@ -79,6 +91,7 @@ class _Sentence:
         self._text = text
         self._end = end
         self._mentions = mentions
+        self._lead = text[start : mentions[0].start]
         # A verb before the first name: whoever does it has no name, and the first name is not the one who does.
         self._subjects = [] if _DONE.search(text, start, mentions[0].start) else [mentions[0]]
         self._verb: tuple[str, float, bool] | None = None
@@ -87,15 +100,23 @@ class _Sentence:
         self._found: list[Relation] = []
 
     def read(self) -> list[Relation]:
+        if _SUPPOSED.search(self._lead):
+            return []
         for before, mention in zip(self._mentions, self._mentions[1:], strict=False):
             gap = self._text[before.end : mention.start]
             self._step(before, mention, " ".join(gap.split()).strip("()\"“”'’` "))
         return self._found
 
     def _step(self, before: Mention, mention: Mention, gap: str) -> None:
-        if _AND.fullmatch(gap):
+        if gap == "," and before is self._mentions[0] and (role := _ROLE_OF.search(self._lead)):
+            self._add(mention, before, "works_at", 0.8, False, role[1].strip())
+            self._restart(mention)
+        elif _AND.fullmatch(gap):
             self._join(mention)
-        elif _UNREAL.search(gap):
+        elif _HEADED_BY.fullmatch(gap):
+            self._add(mention, before, "manages", 0.85, False)
+            self._restart(mention)
+        elif _UNREAL.search(gap) or _NEW_CLAUSE.fullmatch(gap):
             self._restart(mention)
         elif self._attach(before, mention, gap) or (
             (who := _WHO.match(gap)) and self._say([before], mention, gap[who.end() :])
@@ -104,6 +125,8 @@ class _Sentence:
         elif self._say(self._subjects, mention, re.sub(r"^(?:,|and|,\s*and|but)\s+", "", gap)):
             self._verb_now(gap)
             self._aside = False
+        elif (on := _GOES_ON.fullmatch(gap)) and self._say(self._subjects, mention, on["clause"]):
+            self._verb_now(on["clause"])
         elif _THAT.fullmatch(gap) and self._relative(before, mention):
             return
         elif self._verb is not None and _BESIDE.fullmatch(gap):
@@ -113,7 +136,7 @@ class _Sentence:
 
     def _join(self, mention: Mention) -> None:
         """One more of the same: another subject before the verb, another object after it."""
-        if self._aside:
+        if self._aside or (self._verb is not None and self._does_something(mention)):
             self._restart(mention)
             return
         if self._verb is None:
@@ -122,6 +145,15 @@ class _Sentence:
         relation_type, confidence, passive = self._verb
         for subject in self._subjects:
             self._add(subject, mention, relation_type, confidence * 0.95, passive)
+
+    def _does_something(self, mention: Mention) -> bool:
+        """Whether a verb follows, so that a new clause begins here: …, and Bob approved it."""
+        return _VERB.match(self._following(mention)) is not None
+
+    def _following(self, mention: Mention) -> str:
+        """The words behind a name, up to the next one."""
+        following = [other.start for other in self._mentions if other.start >= mention.end]
+        return self._text[mention.end : min([self._end, *following])].strip()
 
     def _restart(self, mention: Mention) -> None:
         self._subjects, self._verb, self._aside = [mention], None, False
@@ -154,8 +186,7 @@ class _Sentence:
 
     def _relative(self, before: Mention, mention: Mention) -> bool:
         """The PR that Bob submitted: the verb stands behind, and what it is done to in front."""
-        following = [other.start for other in self._mentions if other.start >= mention.end]
-        tail = self._text[mention.end : min([self._end, *following])].strip()
+        tail = self._following(mention)
         verb = _VERB.match(tail)
         if verb is None or _UNREAL.search(tail) or re.match(r"\s*(?:by|the|a|an|his|her)\b", verb["rest"]):
             return False

@@ -82,8 +82,8 @@ class PrunePolicy:
     def of_forget(cls, older_than_days: float, below_confidence: float) -> PrunePolicy:
         """The documented `forget`: outcomes older than that, and heuristics trusted less than that."""
         return cls(
-            stale_after_days={"outcome": older_than_days},
-            min_confidence={"heuristic": below_confidence},
+            stale_after_days={"outcome": _number("older_than_days", older_than_days, math.inf)},
+            min_confidence={"heuristic": _number("below_confidence", below_confidence, 1.0)},
             expired=False,
             # Whoever asks for it by name means what was made a moment ago as well.
             grace_days=0.0,

@@ -252,7 +252,12 @@ def open_session(tx: Transaction, session_id: str, scope: Scope) -> Session:
     """The session, held, if it can still be worked in."""
     session = locked(tx, session_id, scope)
     if not session.is_active:
-        raise ValidationError("session", "id", session_id, "has ended; reopen it with switch(…, reopen=True)")
+        raise ValidationError(
+            "session",
+            "id",
+            session_id,
+            "has ended; start another one, or reopen it with Sessions.switch(…, reopen=True)",
+        )
     return session
 
 

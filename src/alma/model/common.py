@@ -33,6 +33,13 @@ def checked_prose(subject: str, field: str, value: Any) -> str:
     return text
 
 
+def spellings(name: str) -> tuple[str, ...]:
+    """The ways to write the name of an agent that differ in its case alone: helena, Helena, HELENA."""
+    written = (name, name.lower(), name.upper(), name.capitalize(), name.title())
+    # A few letters become two in the other case.
+    return tuple(dict.fromkeys(each for each in written if len(each) <= LONGEST_NAME))
+
+
 Name = Annotated[str, NotEmpty(), MaxLength(LONGEST_NAME)]
 """An identifier or short label; short enough that three of them fit one index entry on every store."""
 

@@ -381,8 +381,19 @@ def forget(caller: Caller, asked: Forget) -> Forgotten:
     return Forgotten(forgotten=summary.total, dry_run=asked.dry_run, items=summary.items if asked.dry_run else None)
 
 
+_OF_USER = "A user whose preferences are meant, which belong to no project."
+
+
+def _put_away(caller: Caller, project_id: str | None, user_id: str | None) -> tuple[Scope, type[Record] | None]:
+    """What of the archive is meant: a project's, or the preferences of a user."""
+    if user_id is None:
+        return caller.scope(project_id), None
+    return Scope(user_id=caller.required_user(user_id)), UserPreference
+
+
 class ListArchived(InProject):
     cause: ArchiveCause | None = Field(None, description="forgotten, archived, quarantined or merged")
+    preferences_of: Name | None = Field(None, description=_OF_USER)
     limit: Limit = 20
 
 
@@ -404,7 +415,8 @@ class ArchivedPage(Output):
 def list_archived(caller: Caller, asked: ListArchived) -> ArchivedPage:
     """List what was forgotten, archived, merged or quarantined and can be restored."""
     archive = caller.store.archive
-    found = archive.find(caller.scope(asked.project_id), cause=asked.cause, limit=asked.limit)
+    scope, cls = _put_away(caller, asked.project_id, asked.preferences_of)
+    found = archive.find(scope, cls, asked.cause, limit=asked.limit)
     return ArchivedPage(
         archived=[
             Archived(
@@ -423,6 +435,7 @@ def list_archived(caller: Caller, asked: ListArchived) -> ArchivedPage:
 
 class Restore(InProject):
     ids: Sequence[Name] = Field(min_length=1, max_length=1_000, description="Ids of the memories or of archive rows.")
+    preferences_of: Name | None = Field(None, description=_OF_USER)
 
 
 class Restored(Output):
@@ -432,12 +445,14 @@ class Restored(Output):
 @operation(_GROUP, Right.WRITE, idempotent=True, example={"ids": ["01a1e0a2b81e7fc49d0ec9b96de703e8"]})
 def restore(caller: Caller, asked: Restore) -> Restored:
     """Bring back what was forgotten, archived, merged or quarantined."""
-    back = caller.store.archive.restore(asked.ids, caller.scope(asked.project_id), caller.by())
+    scope, cls = _put_away(caller, asked.project_id, asked.preferences_of)
+    back = caller.store.archive.restore(asked.ids, scope, caller.by(), cls)
     return Restored(restored=[str(record.key) for record in back])
 
 
 class Purge(InProject):
     retention_days: Days = Field(30, description="What was put away longer ago than this is deleted for good.")
+    preferences_of: Name | None = Field(None, description=_OF_USER)
 
 
 class Purged(Output):
@@ -448,7 +463,8 @@ class Purged(Output):
 def purge(caller: Caller, asked: Purge) -> Purged:
     """Delete for good what was put away longer ago than this, vectors and all."""
     older_than = timedelta(days=asked.retention_days)
-    return Purged(purged=caller.store.archive.purge(older_than, caller.scope(asked.project_id), caller.by()))
+    scope, cls = _put_away(caller, asked.project_id, asked.preferences_of)
+    return Purged(purged=caller.store.archive.purge(older_than, scope, caller.by(), cls))
 
 
 class Consolidate(InProject):

@@ -220,7 +220,8 @@ class HandedOver(Output):
 
 def _manager(caller: Caller, asked_project: str | None) -> SessionManager:
     memory = caller.memory(asked_project)
-    return SessionManager(memory.project_id, memory.storage)
+    # Keys are given for agents by their exact names.
+    return SessionManager(memory.project_id, memory.storage, any_case=False)
 
 
 @operation(

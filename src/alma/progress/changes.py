@@ -12,6 +12,7 @@ from alma.memory.screening import Screen, screened, without_secrets
 from alma.model.query import Compare
 from alma.model.scope import Scope
 from alma.model.workspace import WorkItem, WorkItemStatus
+from alma.progress.strategies import is_for
 from alma.storage.base import Transaction
 
 BLOCKED_REASON = "blocked_reason"
@@ -87,9 +88,11 @@ def set_status(
 def claim(tx: Transaction, item_id: str, agent: str, scope: Scope) -> WorkItem | None:
     """Start an item for an agent, unless somebody else was faster."""
     found = tx.lock(WorkItem, [item_id], scope)
-    if not found or found[0].status is not _S.PENDING or found[0].agent not in (None, agent):
+    if not found or found[0].status is not _S.PENDING or not is_for(found[0], agent):
         return None
-    return write(tx, found[0], {"agent": agent, **_entering(found[0], _S.IN_PROGRESS, now(), None)}, scope)
+    return write(
+        tx, found[0], {"agent": found[0].agent or agent, **_entering(found[0], _S.IN_PROGRESS, now(), None)}, scope
+    )
 
 
 def add_dependency(tx: Transaction, item_id: str, blocker_id: str, scope: Scope) -> WorkItem:

@@ -44,8 +44,13 @@ def ranked(open_items: Sequence[WorkItem], strategy: Strategy, agent: str | None
     """The items that could be started, the next one first; for an agent, its own and those of nobody."""
     busy_parents = {item.parent_id for item in open_items}
     startable = (item for item in open_items if item.status is WorkItemStatus.PENDING and item.id not in busy_parents)
-    mine = (item for item in startable if agent is None or item.agent in (None, agent))
+    mine = (item for item in startable if agent is None or is_for(item, agent))
     return sorted(mine, key=_key(strategy, open_items))
+
+
+def is_for(item: WorkItem, agent: str) -> bool:
+    """Whether an agent may take an item: its own, however the case of its name is written, or nobody's."""
+    return item.agent is None or item.agent.casefold() == agent.casefold()
 
 
 def begun(open_items: Sequence[WorkItem], strategy: Strategy, agent: str | None) -> list[WorkItem]:
@@ -53,7 +58,8 @@ def begun(open_items: Sequence[WorkItem], strategy: Strategy, agent: str | None)
     mine = (
         item
         for item in open_items
-        if item.status is WorkItemStatus.IN_PROGRESS and (agent is None or item.agent == agent)
+        if item.status is WorkItemStatus.IN_PROGRESS
+        and (agent is None or (item.agent is not None and is_for(item, agent)))
     )
     return sorted(mine, key=_key(strategy, open_items))
 

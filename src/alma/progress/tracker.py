@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from alma.clock import new_id
 from alma.errors import ValidationError
 from alma.memory.screening import Screen, screened, without_secrets
-from alma.model.common import checked_name
+from alma.model.common import checked_name, spellings
 from alma.model.fields import JsonObject
 from alma.model.governance import ANONYMOUS, Attribution
 from alma.model.query import And, Compare, In, Order, Predicate
@@ -102,9 +102,10 @@ class ProgressTracker(OwnStore):
         if status is not None:
             wanted = [status] if isinstance(status, str) else status
             where.append(In("status", [changes.parsed_status(each) for each in wanted]))
-        for name, value in (("agent", agent), ("parent_id", parent_id)):
-            if value is not None:
-                where.append(Compare(name, "eq", value))
+        if agent is not None:
+            where.append(In("agent", spellings(checked_name("work_item", "agent", agent))))
+        if parent_id is not None:
+            where.append(Compare("parent_id", "eq", parent_id))
         return self._storage.find(WorkItem, self._scope, And(*where), (Order("created_at"),))
 
     def update_item(self, item_id: str, by: Attribution = ANONYMOUS, **fields: Any) -> WorkItem:
@@ -254,5 +255,5 @@ class ProgressTracker(OwnStore):
 
     def get_progress_log(self, limit: int | None = 20, agent: str | None = None) -> list[ProgressLog]:
         """What was logged, the latest first."""
-        where = And() if agent is None else Compare("agent", "eq", agent)
+        where = And() if agent is None else In("agent", spellings(checked_name("work_item", "agent", agent)))
         return self._storage.find(ProgressLog, self._scope, where, (Order("created_at", "desc"),), limit)

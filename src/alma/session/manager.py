@@ -11,7 +11,7 @@ from alma.memory.merging import merged
 from alma.memory.screening import Screen, screened, without_secrets
 from alma.memory.sessions import Sessions, created, end_session, locked, open_session
 from alma.model.briefing import Line, Topic, briefing
-from alma.model.common import checked_name
+from alma.model.common import checked_name, spellings
 from alma.model.fields import JsonObject
 from alma.model.governance import Attribution
 from alma.model.query import Compare, In, Order
@@ -28,14 +28,23 @@ _OPEN_SHOWN = 5
 
 
 class SessionManager(OwnStore):
-    """The sessions of a project's agents; without a store, in memory only."""
+    """The sessions of a project's agents; without a store, in memory only.
+
+    Helena is helena, unless `any_case` is False: what one left, the other finds.
+    """
 
     def __init__(
-        self, project_id: str, storage: StorageBackend | None = None, screen: Screen = without_secrets
+        self,
+        project_id: str,
+        storage: StorageBackend | None = None,
+        screen: Screen = without_secrets,
+        *,
+        any_case: bool = True,
     ) -> None:
         self.project_id = checked_name("session", "project_id", project_id)
         super().__init__(storage)
         self._screen = screen
+        self._any_case = any_case
         self._sessions = Sessions(self._storage, screen=screen)
         self._handoffs = Handoffs(self._storage)
 
@@ -206,7 +215,8 @@ class SessionManager(OwnStore):
         return [PreviousSession(session, latest.get(session.id)) for session in sessions]
 
     def _of(self, agent: str) -> Scope:
-        return Scope(project_id=self.project_id, agent=agent)
+        named = checked_name("session", "agent", agent)
+        return Scope(project_id=self.project_id, agent=spellings(named) if self._any_case else named)
 
 
 def _with(texts: Sequence[str], added: str | None) -> list[str]:

@@ -170,12 +170,13 @@ class Upkeep:
     # ------------------------------------------------------------------ what it does
 
     def _check(self) -> None:
+        # How far the rows reach is asked before how far the store does: it may go on meanwhile, and the rows with it.
+        with self._lock:
+            table, reached = self.state.table, self.state.table.position
         with self._storage.snapshot() as tx:
             position = tx.vector_position()
         self._doubtful = False
-        with self._lock:
-            table = self.state.table
-        if table.position > position:
+        if reached > position:
             self.distrust(table)
 
     def _build(self) -> None:

@@ -54,6 +54,20 @@ def test_what_is_learned_is_retrieved_and_explained(folder: Path) -> None:
     assert "nothing-such: scope: " in why
 
 
+def test_json_is_remembered_as_json(folder: Path) -> None:
+    order = {"text": "an order", "items": [{"sku": "x"}]}
+    for given in (
+        run("remember", json.dumps(order), "--json"),
+        run("remember", "-", "--json", stdin=json.dumps(order)),
+    ):
+        kept = given.json["memory"]
+        assert (kept["content"], kept["content_json"]) == ("an order", order)
+    found = run("memories", "list", "--content", '{"items": [{"sku": "x"}]}', "--json").json["memories"]
+    # The same said again is one memory.
+    assert len(found) == 1
+    assert run("remember", "{braces} are no JSON", "--json").json["memory"]["content"] == "{braces} are no JSON"
+
+
 def test_what_is_remembered_is_found_and_counts(folder: Path) -> None:
     said = run("remember", "We chose PostgreSQL for its row locks.", "--type", "decision", "--tag", "database")
     assert said.stdout.startswith("Remembered ")

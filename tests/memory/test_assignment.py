@@ -23,6 +23,9 @@ def draft(content: str = "something", **fields: Any) -> Draft:
         ("The login token is stored with encryption", {}, "security"),
         ("pytest fixtures make the tests flaky", {}, "testing"),
         ("roll out the release with docker", {}, "deployment"),
+        ("The README says how to install it", {}, "documentation"),
+        ("The login button covers the footer", {}, "frontend"),
+        ("GDPR requests are served within 30 days", {}, "compliance"),
         ("it broke", {"memory_type": "error"}, "debugging"),
         ("short answers", {"memory_type": "user_preference"}, "preference"),
         ("hello there", {}, "general"),
@@ -42,6 +45,7 @@ def test_importance_follows_type_and_words() -> None:
     slight = importance_for(draft("maybe a minor typo in the blue theme", memory_type="decision"))
     assert slight.value < plain.value < weighty.value
     assert "production" in weighty.reason
+    assert "'must'" in importance_for(draft("they must be served within 30 days")).reason
     assert importance_for(draft("ok", memory_type="decision")).value < plain.value
 
 
@@ -71,6 +75,8 @@ EVERY_PLACE = {"user_id": "ana", "project_id": "shop", "session_id": "s1"}
             ["project", "temporal"],
         ),
         ({**EVERY_PLACE, "memory_type": "note", "content": "the launch is on 5 May 2027"}, ["project", "temporal"]),
+        ({**EVERY_PLACE, "memory_type": "note", "content": "the review moved to Thursday"}, ["project", "temporal"]),
+        ({**EVERY_PLACE, "memory_type": "note", "content": "the launch is next month"}, ["project", "temporal"]),
         ({"session_id": "s1", "memory_type": "decision"}, ["session"]),
         ({"user_id": "ana", "memory_type": "progress"}, ["global"]),
         ({"project_id": "shop", "memory_type": "conversation"}, ["project"]),

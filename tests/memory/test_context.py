@@ -10,6 +10,7 @@ import pytest
 from alma.errors import ValidationError
 from alma.memory.git import GitContext
 from alma.memory.journal import Journal
+from alma.memory.relationships import Relationships
 from alma.model.governance import Attribution
 from alma.model.memory import Memory
 from alma.model.scope import Scope
@@ -51,6 +52,25 @@ def test_open_tasks_and_work_items_are_there_and_done_ones_are_not(journal: Jour
     doing = make.a_work_item(title="ship the cart", status=WorkItemStatus.IN_PROGRESS)
     store.save_many([doing, make.a_work_item(title="old", status=WorkItemStatus.DONE)])
     assert ids(journal, "Open tasks") == [doing.id, open_task.id]
+
+
+def test_what_was_superseded_or_resolved_no_longer_matters(journal: Journal, store: StorageBackend) -> None:
+    relationships = Relationships(store)
+    oldest, old, new = (note(journal, f"deploy with {tool}", memory_type="decision") for tool in ("Make", "CI", "CD"))
+    relationships.relate(old.id, oldest.id, "supersedes", SHOP)
+    relationships.relate(new.id, old.id, "supersedes", SHOP)
+    solved, unsolved = (note(journal, f"fix the {part}", memory_type="task") for part in ("login", "logout"))
+    fix = note(journal, "cookies were cleared", memory_type="solution")
+    relationships.relate(fix.id, solved.id, "resolves", SHOP)
+    assert ids(journal, "Recent decisions") == [new.id]
+    assert ids(journal, "Open tasks") == [unsolved.id]
+    # What was in between is gone, and what came last still holds.
+    journal.delete(old.id, SHOP)
+    assert ids(journal, "Recent decisions") == [new.id]
+    journal.delete(new.id, SHOP)
+    journal.delete(fix.id, SHOP)
+    assert ids(journal, "Recent decisions") == [oldest.id]
+    assert ids(journal, "Open tasks") == [unsolved.id, solved.id]
 
 
 def test_what_is_known_of_the_files_is_there(journal: Journal) -> None:

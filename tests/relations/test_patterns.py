@@ -8,6 +8,7 @@ from datetime import timedelta
 import pytest
 
 from alma.embeddings.base import EmbeddingProvider
+from alma.memory.gaps import ContextGaps
 from alma.memory.mining import Facts, commands, mine
 from alma.memory.patterns import Patterns
 from alma.memory.relationships import Relationships
@@ -88,6 +89,32 @@ def test_what_was_done_several_times_is_a_pattern_with_how_it_went(store: Storag
     assert layer.memory_ids == ("r0", "r1", "r2")
     (deployment,) = patterns(store, "deployment")
     assert (deployment.memory_ids, deployment.success_rate) == (("b1", "b2"), 0.5)
+
+
+def test_a_practice_is_known_wherever_it_was_tried(store: StorageBackend) -> None:
+    for key, text in (
+        ("a", "Retry with exponential backoff when the payment API returns 503 worked well"),
+        ("b", "Used retry with exponential backoff for the mail API, success"),
+        ("c", "Retrying with exponential backoff on the SMS API failed because of rate limits"),
+        ("other", "Contract tests between the mail service and the shop caught two bugs"),
+    ):
+        said(store, key, text, "pattern", category="api")
+    Patterns(store).mine("shop")
+    (found,) = store.find(ProjectPattern, SHOP)
+    assert (found.pattern_type, found.usage_count, found.success_rate) == ("api", 3, 0.6667)
+    assert set(found.memory_ids) == {"a", "b", "c"}
+
+
+def test_a_problem_is_solved_by_what_names_the_same_error_in_the_same_place(store: StorageBackend) -> None:
+    for n, part in enumerate(("an empty basket", "a closed basket")):
+        said(store, f"e{n}", f"KeyError in src/cart.py for {part}", "error")
+        said(store, f"f{n}", f"Checking for {part} fixed the KeyError in src/cart.py", "solution")
+    said(store, "open", "KeyError in src/prices.py", "error")
+    Patterns(store).mine("shop")
+    (found,) = store.find(ProjectPattern, SHOP)
+    assert (found.pattern_type, found.usage_count) == ("error_solution", 2)
+    unsolved = [gap for gap in ContextGaps(store).suggest_context_gaps(SHOP) if gap.kind == "unsolved_problem"]
+    assert [gap.memory_ids for gap in unsolved] == [("open",)]
 
 
 def test_mining_twice_changes_nothing(store: StorageBackend, local: EmbeddingProvider) -> None:

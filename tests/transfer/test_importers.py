@@ -21,6 +21,7 @@ from alma.bootstrap import open_storage
 from alma.embeddings.mock import MockEmbedder
 from alma.errors import ConfigurationError
 from alma.importers import ImportOptions, import_into
+from alma.importers.base import ImportReport
 from alma.memory.relationships import Relationships
 from alma.model.governance import AuditEvent
 from alma.model.memory import Memory, MemoryRelationship, MemoryVersion
@@ -32,6 +33,7 @@ from alma.storage.base import StorageBackend
 from alma.storage.document import to_document
 from alma.testing import builders as make
 from alma.transfer.parcels import TRAVELLING
+from tests.support.together import together
 from tests.transfer.conftest import OpenStore
 
 EVERYWHERE = Scope.everywhere()
@@ -658,3 +660,25 @@ def test_a_conversation_without_any_time_is_not_dated(new_store: OpenStore, tmp_
     import_into(store, as_json(tmp_path / "legacy", [conversation]), "chatgpt", options=ImportOptions(user_id="ana"))
     (memory,) = store.find(Memory, EVERYWHERE)
     assert (memory.title, memory.event_time) == ("user", None)
+
+
+def test_two_imports_of_a_file_at_once_store_every_row_once(place: str, tmp_path: Path) -> None:
+    rows = [
+        {"context_id": f"c{n}", "context_data": {"text": f"light {n}"}, "session_id": f"s{n % 3}"} for n in range(90)
+    ]
+    source = as_json(tmp_path / "legacy", rows)
+    reports: list[ImportReport] = []
+
+    def run() -> None:
+        with open_storage(place) as storage:
+            reports.append(import_into(storage, source, "contextual-memory", batch_size=10))
+
+    open_storage(place).close()
+    assert together(run, run) == []
+    assert (
+        sum(report.new["memory"] for report in reports) == sum(report.unchanged["memory"] for report in reports) == 90
+    )
+    # Each session once, however many rows name it.
+    assert sum(report.new["session"] for report in reports) == sum(r.unchanged["session"] for r in reports) == 3
+    with open_storage(place) as storage:
+        assert storage.count(MemoryVersion, EVERYWHERE, Compare("kind", "eq", "memory")) == 90

@@ -11,6 +11,7 @@ from alma.clock import now
 from alma.errors import NotFoundError, ScopeViolationError, ValidationError
 from alma.memory.handoffs import Handoffs
 from alma.memory.sessions import Sessions
+from alma.model.governance import Attribution
 from alma.model.memory import Memory
 from alma.model.scope import Scope
 from alma.model.workspace import Project, Session, User
@@ -138,6 +139,22 @@ def test_a_summary_is_made_from_what_the_session_remembers(store: StorageBackend
     assert sessions.end("first", ANA).summary == "first: m1, m2"
     assert sessions.end("empty", ANA).summary is None
     assert [memory.id for memory in sessions.memories("first", ANA)] == ["m1", "m2"]
+
+
+def test_nothing_private_gets_into_a_summary_or_to_others(store: StorageBackend, sessions: Sessions) -> None:
+    started(sessions, "first", project_id="shop")
+    store.save_many(
+        [
+            make.a_memory(session_id="first", user_id="ana", content="Ana looks for another job", is_private=True),
+            make.a_memory(session_id="first", user_id="ana", content="The cart uses cookies"),
+        ]
+    )
+    assert sessions.end("first", ANA).summary == "The cart uses cookies"
+    assert len(sessions.memories("first", ANA)) == 2
+    assert len(sessions.memories("first", Scope(project_id="shop"), Attribution(user_id="ana"))) == 2
+    for by in (Attribution(user_id="ben"), Attribution()):
+        seen = sessions.memories("first", Scope(project_id="shop"), by)
+        assert [memory.content for memory in seen] == ["The cart uses cookies"]
 
 
 def test_sessions_stand_under_others_but_never_in_a_circle(sessions: Sessions) -> None:

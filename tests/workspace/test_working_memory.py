@@ -15,6 +15,7 @@ from alma.memory.budget import Candidate, costs_of, fitted
 from alma.memory.sessions import Sessions
 from alma.memory.settings import SystemSettings
 from alma.memory.working import WorkingMemory
+from alma.model.governance import Attribution
 from alma.model.memory import Memory
 from alma.model.scope import Scope
 from alma.model.workspace import Session, SessionMemory
@@ -113,6 +114,29 @@ def test_a_session_does_not_hold_what_its_user_may_not_see(store: StorageBackend
             working.add("s", memory_id, ANA)
     working.add("s", "global", ANA)
     assert order(working) == ["global"]
+
+
+def test_what_is_private_in_a_working_set_is_shown_to_its_user_alone(
+    store: StorageBackend, working: WorkingMemory
+) -> None:
+    remember(store, "private", user_id="ana", is_private=True)
+    remember(store, "shared", user_id="ana")
+    shop, ana = Scope(project_id="shop"), Attribution(user_id="ana")
+    assert [memory.id for memory in working.hold("s", ["private", "shared"], ANA).memories] == ["private", "shared"]
+    assert len(working.working_set("s", shop, by=ana).memories) == 2
+    for by in (Attribution(user_id="ben"), Attribution()):
+        assert [memory.id for memory in working.working_set("s", shop, by=by).memories] == ["shared"]
+        assert [memory.id for memory in working.fit("s", shop, by=by).memories] == ["shared"]
+    assert len(working.working_set("s", ANA).memories) == 2
+
+
+def test_an_agent_that_serves_two_users_does_not_bring_the_secrets_of_one_to_the_other(
+    store: StorageBackend, working: WorkingMemory
+) -> None:
+    store.update(Session, "s", {"agent": "helena"}, ANA)
+    remember(store, "private", user_id="ben", source_agent="helena", is_private=True)
+    with pytest.raises(ScopeViolationError, match="not this session's to see"):
+        working.hold("s", "private", ANA)
 
 
 def test_the_working_set_stays_inside_its_budget_and_says_who_left(

@@ -69,6 +69,13 @@ _SAID = {
     "mode": "How it is searched",
     "max_tokens": "How long it may be, in tokens",
 }
+# The same of a filter's, and of what is filtered.
+_SAID_OF_A_FILTER = {
+    "user_id": "Of this user",
+    "project_id": "Of this project",
+    "session_id": "Of this session",
+}
+_SAID_OF_ONE = {"tags": "A tag", "layers": "A layer: session, project, global or temporal"}
 _TEXT_SOURCE = "-"
 _FILE_MARK = "@"
 _ANY_SCALAR = "scalar"
@@ -84,6 +91,7 @@ class Form(StrEnum):
     MOMENT = "moment"
     SCALAR = "scalar"
     JSON = "json"
+    EITHER = "text or object"
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +144,8 @@ class Field:
                 return _moment(self.word, value)
             case Form.SCALAR:
                 return _scalar(value)
+            case Form.EITHER:
+                return _object_or_text(sys.stdin.read() if value == _TEXT_SOURCE else value)
             case Form.TEXT if value == _TEXT_SOURCE and not self.choices:
                 return sys.stdin.read()
             case _:
@@ -225,6 +235,8 @@ def _resolved(whole: Schema, schema: Schema) -> Schema:
         return schema
     if {"number", "string"} <= {each.get("type") for each in choices}:
         return {"type": _ANY_SCALAR}
+    if {"object", "string"} <= {each.get("type") for each in choices}:
+        return {"type": str(Form.EITHER)}
     return next((each for each in choices if each.get("type") == "string" and "enum" not in each), choices[0])
 
 
@@ -240,6 +252,8 @@ def _form(schema: Schema) -> Form:
             return Form.FLAG
         case "scalar":
             return Form.SCALAR
+        case Form.EITHER:
+            return Form.EITHER
         case _:
             return Form.TEXT if "enum" in schema else Form.JSON
 
@@ -291,7 +305,8 @@ _FIELD = re.compile(rf"\b({'|'.join((*_WORDS, 'ttl_seconds', 'expires_at', 'impo
 
 def _help(field: Field) -> str:
     last = field.path[-1]
-    said = field.help.strip() or _SAID.get(last) or last.replace("_", " ").capitalize()
+    nearer = _SAID_OF_A_FILTER if len(field.path) > 1 else _SAID_OF_ONE
+    said = field.help.strip() or nearer.get(last) or _SAID.get(last) or last.replace("_", " ").capitalize()
     # Where a description names a field, the command line has an option.
     said = _FIELD.sub(lambda found: f"--{_WORDS.get(found[0], found[0])}".replace("_", "-"), said)
     if field.form is Form.JSON:
@@ -324,6 +339,15 @@ def _scalar(text: str) -> Any:
     except (ValueError, RecursionError):
         return text
     return value if isinstance(value, bool | int | float) else text
+
+
+def _object_or_text(text: str) -> Any:
+    """A JSON object where it is written like one, and text otherwise."""
+    try:
+        value = json.loads(text) if text.lstrip().startswith("{") else text
+    except (ValueError, RecursionError):
+        return text
+    return value if isinstance(value, dict) else text
 
 
 def _moment(word: str, text: str) -> str:

@@ -194,6 +194,8 @@ class _Import:
     # ------------------------------------------------------------------ storing
 
     def _stored(self, tx: Transaction, batch: Sequence[Entry], encoded: Mapping[tuple[str, str], Encoded]) -> Plan:
+        # Two imports of one system at once would each take the other's rows for new.
+        tx.hold(f"import of {self._importer.name}")
         plan = self._planner.planned(tx, batch)
         records = plan.records()
         if not records:

@@ -43,6 +43,7 @@ class Plan:
     vectors: dict[tuple[str, str], Mapping[str, Any]] = field(default_factory=dict)
     rejected: list[Rejected] = field(default_factory=list)
     met: set[tuple[str, str]] = field(default_factory=set)
+    mentioned: set[int] = field(default_factory=set)
 
     def records(self) -> list[Record]:
         """Everything to write, those that others point to first."""
@@ -60,11 +61,13 @@ class Planner:
         self._dry_run = dry_run
         self._prepare = prepare
         self._seen: set[int] = set()
+        self._mentioned: set[int] = set()
         self._taken: dict[tuple[str, tuple[Any, ...]], str] = {}
 
     def note(self, plan: Plan, batch: Sequence[Entry]) -> None:
         """Remember a batch that was stored, or on a dry run would have been."""
         self._seen.update(_number(entry.item.record) for entry in batch if not entry.item.mention)
+        self._mentioned |= plan.mentioned
         if self._dry_run:
             self._seen.update(map(_number, plan.new.values()))
             for record in plan.new.values():
@@ -81,9 +84,13 @@ class Planner:
             if not self._leads_somewhere(entry, known, ends, plan):
                 continue
             for record in self._fitting(entry, known, taken, plan):
-                self._decide(entry, record, known, plan)
                 if not entry.item.mention:
+                    self._decide(entry, record, known, plan)
                     plan.met.add((record.spec.kind, record.key))
+                elif _number(record) not in self._mentioned and _number(record) not in plan.mentioned:
+                    # However many rows name it, it is one.
+                    self._decide(entry, record, known, plan)
+                    plan.mentioned.add(_number(record))
         return plan
 
     def _fitting(

@@ -10,7 +10,7 @@ from typing import Any
 
 from alma import clock
 from alma.model.memory import Layer, Memory
-from alma.model.text import terms, words_by_term
+from alma.model.text import STOP_WORDS, terms, words_by_term
 from alma.retrieval.when import time_window
 
 MEMORY_TYPES = (
@@ -36,18 +36,20 @@ ASSIGNED = "assigned"
 
 CATEGORY_WORDS: Mapping[str, str] = {
     "security": "security secret password token vulnerability encryption authentication authorization login permission "
-    "credential certificate csrf xss oauth",
+    "credential certificate csrf xss oauth rotate tls",
     "database": "database schema sql postgres postgresql sqlite mysql query index migration table transaction redis",
     "testing": "test pytest unittest fixture coverage assertion mock flaky regression ci",
     "deployment": "deploy deployment release rollout docker kubernetes container pipeline staging production helm host",
-    "performance": "performance latency slow fast throughput cache memory profiling benchmark optimize timeout",
+    "performance": "performance latency slow fast throughput cache memory profiling benchmark optimize timeout lag",
     "api": "api endpoint rest graphql http request response webhook client json route",
-    "frontend": "ui frontend css html react svelte vue component layout button browser page form design",
+    "frontend": "ui frontend css html react svelte vue component layout button browser page form design screen menu "
+    "footer",
     "architecture": "architecture module service microservice layer interface boundary pattern component dependency "
     "structure refactor monolith",
     "debugging": "error exception traceback crash bug stacktrace failure fix debug broken",
     "build": "build compile package version upgrade library install lockfile dependency makefile",
     "documentation": "documentation docs readme changelog comment tutorial guide",
+    "compliance": "gdpr legal compliance privacy license contract regulation",
     "process": "meeting deadline sprint review plan milestone estimate ticket roadmap standup",
 }
 
@@ -89,6 +91,11 @@ _OF_THE_USER = frozenset(("user_preference",))
 _EVERYWHERE = re.compile(
     r"\b(?:in (?:every|all|each) (?:my )?projects?|across (?:all )?projects|in general|as a rule|"
     r"i (?:always |usually )?prefer)\b",
+    re.IGNORECASE,
+)
+_DAY = "(?:mon|tues|wednes|thurs|fri|satur|sun)day"
+_AHEAD = re.compile(
+    rf"\b(?:tomorrow|tonight|next (?:week|month|quarter|year|sprint|{_DAY})|(?:by|to|until|till) {_DAY})\b",
     re.IGNORECASE,
 )
 
@@ -164,7 +171,11 @@ def category_of(draft: Draft) -> Assigned:
         category: [draft.words[term] for term in draft.words if term in known]
         for category, known in ((name, _terms_of(words)) for name, words in CATEGORY_WORDS.items())
     }
-    best = max(said, key=lambda category: len(said[category]))
+    order = {word: place for place, word in enumerate(draft.words.values())}
+    # Of those it has as many words of, the one that it begins with.
+    best = max(
+        said, key=lambda category: (len(said[category]), -min(map(order.__getitem__, said[category]), default=0))
+    )
     if said[best]:
         return Assigned(best, "words", f"it speaks of {_listed(said[best])}")
     by_type = _CATEGORY_OF_TYPE.get(draft.memory_type)
@@ -177,8 +188,8 @@ def importance_for(draft: Draft) -> Assigned:
     """What its type is usually worth, more for weighty words, less for slight ones and for a mere remark."""
     score = _IMPORTANCE_OF_TYPE.get(draft.memory_type, 0.5)
     reasons = [f"a memory of type {draft.memory_type} starts at {score:g}"]
-    weighty = [word for term, word in draft.words.items() if term in _terms_of(_WEIGHTY)]
-    slight = [word for term, word in draft.words.items() if term in _terms_of(_SLIGHT)]
+    weighty = _of_these(draft, _WEIGHTY)
+    slight = _of_these(draft, _SLIGHT)
     if weighty:
         score += min(0.2, 0.1 * len(weighty))
         reasons.append(f"more for {_listed(weighty)}")
@@ -225,7 +236,14 @@ def _in_time(draft: Draft) -> str:
         return "it expires"
     window = time_window(draft.text, clock.now())
     # An event that memory would have to date first is no time yet.
-    return "it speaks of a time" if window is not None and window.anchor is None else ""
+    is_past = window is not None and window.anchor is None
+    return "it speaks of a time" if is_past or _AHEAD.search(draft.text) else ""
+
+
+def _of_these(draft: Draft, words: str) -> list[str]:
+    """Which of these words a memory has; some, as must, tell nothing in a search."""
+    plain = [word for word in words.split() if word in STOP_WORDS and re.search(rf"\b{word}\b", draft.text, re.I)]
+    return [*plain, *(word for term, word in draft.words.items() if term in _terms_of(words))]
 
 
 def _listed(words: Iterable[str]) -> str:

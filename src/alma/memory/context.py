@@ -17,19 +17,22 @@ from alma.memory.layers import LayerPlan, route_layers
 from alma.memory.search import search
 from alma.model.governance import Attribution
 from alma.model.learning import UserPreference
-from alma.model.memory import Memory
+from alma.model.memory import Memory, MemoryRelationship
 from alma.model.prompt import as_data
 from alma.model.query import And, At, Compare, In, Or, Order, Predicate
 from alma.model.record import Record
+from alma.model.relations import Relation
 from alma.model.scope import Scope, checked_scope
 from alma.model.workspace import SessionMemory, WorkItem, WorkItemStatus
 from alma.retrieval.engine import RetrievalEngine
+from alma.retrieval.successors import successors_of
 from alma.storage.base import StorageBackend
 from alma.tokens import count_tokens
 
 _EACH = 8
 _MOST_FILES = 50
 _MOST_TASKS = 2_000
+_AT_ONCE = 32
 # No index knows what stands inside of contexts, so that only the newest memories are looked into.
 _LOOKED_INTO = 5_000
 _LONGEST_SHOWN = 600
@@ -167,7 +170,7 @@ class _Here:
             yield item, f"the work item is {item.status.replace('_', ' ')}"
         where = And(self._seen, Compare("memory_type", "eq", "task"))
         tasks = islice(self._storage.iterate(Memory, self._scope, where, _NEWEST, page_size=100), _MOST_TASKS)
-        for memory in islice((task for task in tasks if not _is_done(task)), _EACH):
+        for memory in islice(self._in_force(task for task in tasks if not _is_done(task)), _EACH):
             yield memory, "a task that nothing says is done"
 
     def _work_items(self) -> list[WorkItem]:
@@ -207,11 +210,12 @@ class _Here:
         of_type = Compare("memory_type", "eq", "user_preference")
         where = self._scope if self._scope.sealed else mine
         own = And(self._seen, Compare("user_id", "eq", self._user), of_type, *self._recent(where))
-        for memory in self._storage.find(Memory, where, own, _NEWEST, _EACH):
+        for memory in self._in_force(self._storage.find(Memory, where, own, _NEWEST, _EACH)):
             yield memory, f"a preference of {self._user}"
 
     def _decisions(self) -> Iterator[tuple[Record, str]]:
-        for memory in self._memories(Compare("memory_type", "eq", "decision"), _EACH):
+        decisions = self._memories(Compare("memory_type", "eq", "decision"), 4 * _EACH)
+        for memory in islice(self._in_force(decisions), _EACH):
             yield memory, f"decided {_ago(memory, self._now)}"
 
     def _related(self) -> Iterator[tuple[Record, str]]:
@@ -229,6 +233,23 @@ class _Here:
             is_large = len(newest) == _LOOKED_INTO
             self._horizons[scope] = [Compare("created_at", "ge", newest[-1][0])] if is_large else []
         return self._horizons[scope]
+
+    def _in_force(self, memories: Iterable[Memory]) -> Iterator[Memory]:
+        """Those of the memories that nothing to be seen from here has superseded or resolved."""
+        waiting = iter(memories)
+        while some := list(islice(waiting, _AT_ONCE)):
+            over = self._over([memory.id for memory in some])
+            yield from (memory for memory in some if memory.id not in over)
+
+    def _over(self, ids: list[str]) -> set[str]:
+        later = {old: set(new) for old, new in successors_of(self._storage, ids).items() if old in ids}
+        resolving = And(In("to_memory_id", ids), Compare("relationship_type", "eq", Relation.RESOLVES))
+        for edge in self._storage.find(MemoryRelationship, Scope.everywhere(), resolving):
+            later.setdefault(edge.to_memory_id, set()).add(edge.from_memory_id)
+        ends = sorted({end for ends in later.values() for end in ends})
+        there = And(self._seen, In("id", ends))
+        seen = {key for (key,) in self._storage.values(Memory, ("id",), self._scope, there)} if ends else set()
+        return {old for old, ends_of in later.items() if ends_of & seen}
 
     def _memories(self, where: Predicate, limit: int) -> list[Memory]:
         return self._storage.find(Memory, self._scope, And(self._seen, where), _NEWEST, limit)

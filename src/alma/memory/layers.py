@@ -18,12 +18,12 @@ _HERE = re.compile(
 )
 _EVERYWHERE = re.compile(
     r"\b(?:prefer\w*|usual(?:ly)?|in general|generally|best practices?|as a rule|my (?:style|habits?|way)|"
-    r"(?:other|all|every|any|across) projects?|elsewhere|do i (?:like|want))\b",
+    r"(?:other|all|every|any|across|which) projects?|elsewhere|do i (?:like|want))\b",
     re.IGNORECASE,
 )
 _HISTORY = re.compile(
-    r"\b(?:when|since when|history|timeline|changed|used to|previously|formerly|originally|at (?:the|that) time|"
-    r"recent(?:ly)?|latest|last time|evolv\w+)\b",
+    r"\b(?:when|since when|how long ago|history|timeline|changed|used to|used? before|previously|formerly|originally|"
+    r"at (?:the|that) time|recent(?:ly)?|latest|last time|evolv\w+)\b",
     re.IGNORECASE,
 )
 

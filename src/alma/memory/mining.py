@@ -21,6 +21,7 @@ PROBLEMS, ANSWERS = ("error", "bug", "issue", "problem"), ("solution", "fix")
 
 _READ = 4_000
 _ALIKE = 0.5
+_FEWEST_SHARED = 3
 _LONGEST_NAME = 160
 _CONVENTION = re.compile(
     r"\b(?:always|never|must(?: not)?|should(?: not|n't)?|prefer|by convention|the (?:rule|convention) is|do not|don't"
@@ -125,7 +126,8 @@ def _error_solutions(ordered: Sequence[Memory], facts: Facts, least: int) -> Ite
 
 
 def solved(ordered: Sequence[Memory], facts: Facts) -> list[tuple[Memory, Memory]]:
-    """Problems with their solutions: those that are related, else the next in the session that names the same."""
+    """Problems with their solutions: those that are related, else the next in the session that speaks of the same, else
+    the next anywhere that names the same."""
     by_id = {memory.id: memory for memory in ordered}
     pairs: list[tuple[Memory, Memory]] = []
     for place, memory in enumerate(ordered):
@@ -138,14 +140,18 @@ def solved(ordered: Sequence[Memory], facts: Facts) -> list[tuple[Memory, Memory
 
 
 def _following_answer(problem: Memory, later: Sequence[Memory]) -> Memory | None:
-    if problem.session_id is None:
-        return None
-    for memory in later:
-        if memory.session_id != problem.session_id:
-            continue
-        if memory.memory_type in ANSWERS:
-            return memory if _speaks_of(memory, problem) else None
-    return None
+    answers = [memory for memory in later if memory.memory_type in ANSWERS]
+    here = next((each for each in answers if problem.session_id and each.session_id == problem.session_id), None)
+    if here is not None and _speaks_of(here, problem):
+        return here
+    return next((each for each in answers if _names_the_same(each, problem)), None)
+
+
+def _names_the_same(answer: Memory, problem: Memory) -> bool:
+    """Whether both name one issue, or one error in one place."""
+    names = identifiers(problem.text())
+    shared = [names[name] for name in identifiers(answer.text()) if name in names]
+    return "issue" in shared or ("error" in shared and len(shared) > 1)
 
 
 def _speaks_of(answer: Memory, problem: Memory) -> bool:
@@ -188,7 +194,7 @@ def _practices(ordered: Sequence[Memory], facts: Facts, least: int) -> Iterable[
     rules = {each.memory.id for each in _conventions(ordered, facts)}
     told = [m for m in ordered if m.memory_type in PRACTISED and m.id not in rules]
     said = [Occurrence(memory, _head(memory), _holds(memory, facts) and _went_well(memory)) for memory in told]
-    for group in alike(said, lambda each: _words(each.text)):
+    for group in alike(said, lambda each: _words(_FAILED.sub(" ", _SUCCEEDED.sub(" ", each.text))), _nearly):
         if len(group) >= least:
             text = group[0].text
             yield _mined(_sort_of(group), group, _cut(text, _LONGEST_NAME), text, {})
@@ -259,16 +265,21 @@ def _repeated(pattern_type: str, said: Sequence[Occurrence], least: int) -> Iter
             yield _mined(pattern_type, once, _cut(once[0].text, _LONGEST_NAME), once[0].text, {})
 
 
-def alike(said: Sequence[Occurrence], words_of: Callable[[Occurrence], frozenset[str]]) -> list[list[Occurrence]]:
+def alike(
+    said: Sequence[Occurrence],
+    words_of: Callable[[Occurrence], frozenset[str]],
+    likeness: Callable[[frozenset[str], frozenset[str]], float] | None = None,
+) -> list[list[Occurrence]]:
     """Groups of those that say nearly the same as the first of their group, in the order they come in."""
+    how_alike = likeness or _alike
     leaders: list[frozenset[str]] = []
     groups: list[list[Occurrence]] = []
     having: dict[str, list[int]] = defaultdict(list)
     for each in said:
         words = words_of(each)
         near = sorted({place for word in words for place in having[word]})
-        best = max(near, key=lambda place: (_alike(words, leaders[place]), -place), default=None)
-        if best is not None and _alike(words, leaders[best]) >= _ALIKE:
+        best = max(near, key=lambda place: (how_alike(words, leaders[place]), -place), default=None)
+        if best is not None and how_alike(words, leaders[best]) >= _ALIKE:
             groups[best].append(each)
             continue
         for word in words:
@@ -280,6 +291,12 @@ def alike(said: Sequence[Occurrence], words_of: Callable[[Occurrence], frozenset
 
 def _alike(one: frozenset[str], other: frozenset[str]) -> float:
     return len(one & other) / len(one | other) if one and other else 0.0
+
+
+def _nearly(one: frozenset[str], other: frozenset[str]) -> float:
+    """How much of the shorter one the longer has: a practice is told with where it was tried and how it went."""
+    shared = one & other
+    return len(shared) / min(len(one), len(other)) if len(shared) >= _FEWEST_SHARED else _alike(one, other)
 
 
 def _words(text: str) -> frozenset[str]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from alma.clock import new_id, now
 from alma.errors import NotFoundError, ScopeViolationError, ValidationError
+from alma.memory.filters import viewer
 from alma.memory.handoffs import Notes, has_handoff
 from alma.memory.merging import merged
 from alma.memory.screening import Screen, screened, without_secrets
@@ -192,17 +193,21 @@ class Sessions:
 
     # ------------------------------------------------------------------ what a session holds
 
-    def memories(self, session_id: str, scope: Scope) -> list[Memory]:
-        """What was remembered in a session or brought into it, oldest first, without what is deleted or expired."""
+    def memories(self, session_id: str, scope: Scope, by: Attribution = ANONYMOUS) -> list[Memory]:
+        """What was remembered in a session or brought into it, oldest first, without what is deleted or expired.
+
+        Private memories are seen by their user alone, who is `by.user_id` or else the scope's.
+        """
         session = self.require(session_id, scope)
         with self._storage.snapshot() as tx:
-            return memories_of(tx, session)
+            return memories_of(tx, session, viewer(scope, by))
 
     def _summary(self, session: Session) -> str | None:
         if session.summary is not None or self._summarise is None:
             return None
         with self._storage.snapshot() as tx:
-            memories = memories_of(tx, session)
+            # Whoever sees the session sees its summary, so nothing private gets into it.
+            memories = memories_of(tx, session, None)
         return (self._summarise(session, memories) or None) if memories else None
 
     def _changed(

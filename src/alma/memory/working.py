@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from alma.clock import now
 from alma.errors import ValidationError
 from alma.memory.budget import Candidate, Costs, Fitted, LeftOut, checked_budget, costs_of, fitted
+from alma.memory.filters import viewer
 from alma.memory.places import last_position, move, place_of, places_of, require_visible, save_changed
 from alma.memory.sessions import locked, open_session
 from alma.memory.settings import SystemSettings
-from alma.memory.visible import is_over, is_visible
+from alma.memory.visible import is_open_to, is_over, is_visible
 from alma.model.governance import ANONYMOUS, Attribution
 from alma.model.memory import Memory
 from alma.model.query import Compare, In, Order
@@ -49,7 +50,11 @@ class WorkingSet:
 
 
 class WorkingMemory:
-    """Brings memories into sessions, keeps them in order, and keeps what is worked with inside a token budget."""
+    """Brings memories into sessions, keeps them in order, and keeps what is worked with inside a token budget.
+
+    Private memories are shown to their user alone, who is `by.user_id` or else the scope's; others learn only that
+    there is less room.
+    """
 
     def __init__(self, storage: StorageBackend, context_window_tokens: int = DEFAULT_CONTEXT_TOKENS) -> None:
         self._storage = storage
@@ -138,13 +143,13 @@ class WorkingMemory:
 
         Memories that the session does not have yet are brought into it. What is evicted stays in the session.
         """
-        return self._refitted(session_id, _ids(memory_ids), scope, max_tokens, pinned, by)
+        return _shown(self._refitted(session_id, _ids(memory_ids), scope, max_tokens, pinned, by), scope, by)
 
     def fit(
         self, session_id: str, scope: Scope, max_tokens: int | None = None, by: Attribution = ANONYMOUS
     ) -> WorkingSet:
         """Bring the working set inside a budget, and put out of it what has expired meanwhile."""
-        return self._refitted(session_id, [], scope, max_tokens, False, by)
+        return _shown(self._refitted(session_id, [], scope, max_tokens, False, by), scope, by)
 
     def release(
         self, session_id: str, memory_ids: str | Sequence[str], scope: Scope, by: Attribution = ANONYMOUS
@@ -162,13 +167,16 @@ class WorkingMemory:
 
         return self._storage.write(release, by)
 
-    def working_set(self, session_id: str, scope: Scope, max_tokens: int | None = None) -> WorkingSet:
+    def working_set(
+        self, session_id: str, scope: Scope, max_tokens: int | None = None, by: Attribution = ANONYMOUS
+    ) -> WorkingSet:
         """What is being worked with, as far as it fits; nothing is changed by asking."""
         budget = self._budget(max_tokens)
         with self._storage.snapshot() as tx:
             candidates = _candidates(tx, tx.require(Session, session_id, scope), frozenset())
         memories = [candidate.memory for candidate in candidates]
-        return _working_set(session_id, fitted(candidates, budget, costs_of(memories, budget), now()), budget)
+        held = _working_set(session_id, fitted(candidates, budget, costs_of(memories, budget), now()), budget)
+        return _shown(held, scope, by)
 
     def _refitted(
         self, session_id: str, wanted: list[str], scope: Scope, max_tokens: int | None, pinned: bool, by: Attribution
@@ -270,6 +278,12 @@ def _write(tx: Transaction, session: Session, fit: Fitted) -> None:
         for place in places
     ]
     save_changed(tx, places, fitted_in)
+
+
+def _shown(held: WorkingSet, scope: Scope, by: Attribution) -> WorkingSet:
+    """The working set without what is private to somebody else than who asks."""
+    user_id = viewer(scope, by)
+    return replace(held, memories=tuple(memory for memory in held.memories if is_open_to(memory, user_id)))
 
 
 def _working_set(session_id: str, fit: Fitted, max_tokens: int, dropped: Sequence[LeftOut] = ()) -> WorkingSet:

@@ -130,10 +130,14 @@ def delete_session(caller: Caller, asked: SessionId) -> SessionRemoved:
 # ---------------------------------------------------------------------- working memory
 
 
+_ASKING = Field(None, description="Who asks; private memories are seen by their user alone.")
+
+
 class HoldMemories(SessionId):
     memory_ids: Ids
     pinned: bool = Field(False, description="Never give it up for room.")
     max_tokens: int | None = Field(None, ge=1, le=10**7, description="How much the context window holds.")
+    user_id: Name | None = _ASKING
 
 
 class InMind(Output):
@@ -165,20 +169,22 @@ def hold_memories(caller: Caller, asked: HoldMemories) -> InMind:
         caller.scope(asked.project_id),
         max_tokens=asked.max_tokens,
         pinned=asked.pinned,
-        by=caller.by(),
+        by=caller.by(user_id=asked.user_id),
     )
     return _in_mind(held)
 
 
 class WorkingSetOf(SessionId):
     max_tokens: int | None = Field(None, ge=1, le=10**7)
+    user_id: Name | None = _ASKING
 
 
 @operation(_GROUP, Right.READ, example={"session_id": _ID})
 def working_set(caller: Caller, asked: WorkingSetOf) -> InMind:
     """Read what a session holds in its context window."""
     scope = caller.scope(asked.project_id)
-    return _in_mind(caller.store.working.working_set(asked.session_id, scope, asked.max_tokens))
+    by = caller.by(user_id=asked.user_id)
+    return _in_mind(caller.store.working.working_set(asked.session_id, scope, asked.max_tokens, by))
 
 
 class ReleaseMemories(SessionId):

@@ -75,6 +75,11 @@ def _all_after(old: str, direct: Mapping[str, Iterable[str]]) -> set[str]:
     return found
 
 
+def successors_of(storage: StorageBackend, ids: Sequence[str]) -> Mapping[str, set[str]]:
+    """What superseded these memories, directly or over others, whether or not it is still there to see."""
+    return _standing(storage, ids).successors
+
+
 def put_successors_before(storage: StorageBackend, scores: Mapping[str, dict[str, float]]) -> None:
     """`put_before` for memories of which nothing is known but their scores."""
     put_before(scores, _standing(storage, list(scores)))

@@ -33,6 +33,9 @@ class RememberedEmbedder(EmbeddingProvider):
     def dimension(self) -> int:
         return self._inner.dimension
 
+    def reads(self, text: str) -> bool:
+        return self._inner.reads(text)
+
     def _embed(self, texts: Sequence[str]) -> list[list[Passage]]:
         keys = [hashlib.blake2b(f"{self.model}\0{text}".encode(), digest_size=24).digest() for text in texts]
         wanting = {key: text for key, text in zip(keys, texts, strict=True) if not self._read(key)}

@@ -40,5 +40,11 @@ def test_where_everything_was_compared_only_what_was_compared_counts() -> None:
     assert not anything_fits([fitting(0.2)], pool_of(10, is_full=False), 100_000, with_vectors=True)
 
 
+def test_a_task_in_a_writing_that_the_model_does_not_know_needs_a_word() -> None:
+    unread = {"with_vectors": True, "understood": False}
+    assert not anything_fits([fitting(0.9)], pool_of(10, is_full=False), 10, **unread)
+    assert anything_fits([fitting(0.9, words=0.1)], pool_of(10, is_full=False), 10, **unread)
+
+
 def test_what_has_nearly_all_words_of_the_question_fits_in_any_case() -> None:
     assert anything_fits([fitting(0.0, words=0.9)], pool_of(300, is_full=True), 1_000_000, with_vectors=True)

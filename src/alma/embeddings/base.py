@@ -66,6 +66,10 @@ class EmbeddingProvider(ABC):
     def _embed(self, texts: Sequence[str]) -> list[list[Passage]]:
         """The passages of each text, at least one, in order; the texts are known to be texts, and not empty."""
 
+    def reads(self, text: str) -> bool:
+        """Whether the model knows the writing of a text; where it does not, all such texts are alike to it."""
+        return True
+
     def encode(self, text: str) -> Vector:
         """The vector of one text."""
         return self.encode_batch([text])[0]

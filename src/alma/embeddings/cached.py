@@ -38,6 +38,9 @@ class CachedEmbedder(EmbeddingProvider):
     def dimension(self) -> int:
         return self.inner.dimension
 
+    def reads(self, text: str) -> bool:
+        return self.inner.reads(text)
+
     def _embed(self, texts: Sequence[str]) -> list[Passages]:
         keys = [self._key(text) for text in texts]
         wanted = dict(zip(keys, texts, strict=True))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import threading
 from collections.abc import Iterator, Sequence
 from importlib import import_module
@@ -28,6 +29,8 @@ _MODEL_FILE = "model.onnx"
 _TOKENIZER_FILE = "tokenizer.json"
 # What one run of the model takes at once, padding included; more is slower, as it leaves the processor's cache.
 _TOKENS_AT_ONCE = 192
+
+_LETTERS, _LATIN = re.compile(r"[^\W\d_]"), re.compile("[A-Za-z\u00c0-\u024f\u1e00-\u1eff]")
 
 Tokens = list[int]
 
@@ -67,6 +70,10 @@ class LocalEmbedder(EmbeddingProvider):
     @property
     def dimension(self) -> int:
         return _DEFAULT_DIMENSION if self._folder is None else self._runtime.get().loaded().dimension
+
+    def reads(self, text: str) -> bool:
+        """The installed model learned from English; of other scripts it knows single letters at most."""
+        return self._folder is not None or 2 * len(_LATIN.findall(text)) >= len(_LETTERS.findall(text))
 
     def _embed(self, texts: Sequence[str]) -> list[list[Passage]]:
         runtime = self._runtime.get().loaded()

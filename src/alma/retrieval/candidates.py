@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -22,6 +23,8 @@ MEANING, WORDS = 0.45, 0.55
 ADVICE = 0.65, 0.35
 """The same, where advice is asked for."""
 
+# A match counts fully from this share of what a word weighs that only one of the candidates has.
+_TELLING = 0.3
 # Below this cosine two sentences have nothing to do with each other.
 _UNRELATED = 0.1
 _MEMORIES, _LESSONS = 200, 50
@@ -188,6 +191,9 @@ def _weigh(pool: Pool, of_meaning: float, of_words: float) -> None:
     best_words = max((candidate.words or 0.0 for candidate in candidates), default=0.0)
     best_cosine = max((candidate.cosine or 0.0 for candidate in candidates), default=0.0)
     span = best_cosine - _UNRELATED
+    if span > 0:
+        # Words that nearly all of them have tell little, however well they match, and meaning tells more.
+        of_words *= min(1.0, best_words / (_TELLING * math.log1p(len(candidates))))
     for candidate in candidates:
         cosine = pool.cosine_floor if candidate.cosine is None else candidate.cosine
         if span > 0 and cosine > _UNRELATED:

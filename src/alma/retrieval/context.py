@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
-from functools import lru_cache
+from datetime import datetime
 from heapq import nlargest
 from itertools import accumulate, groupby
 from operator import itemgetter
@@ -20,7 +19,8 @@ from alma.model.text import words_by_term
 from alma.retrieval.candidates import Candidate, Pool, by_target, most_read
 from alma.retrieval.router import Asked, Target
 from alma.retrieval.successors import add_successors
-from alma.retrieval.when import TimeWindow, time_window
+from alma.retrieval.times import add_time, asks_for_time_alone, window_of
+from alma.retrieval.when import TimeWindow
 from alma.storage.base import TEXT_LENGTH, StorageBackend, Transaction
 from alma.storage.ranking import idf
 
@@ -28,7 +28,6 @@ from alma.storage.ranking import idf
 NEXT_TO, NEAR = 0.4, 0.2
 BEST_OF_CONVERSATION, REST_OF_CONVERSATION = 0.2, 0.5
 TITLE = 0.15
-TIME = 0.2
 LINKED = 0.4
 RELATED = 0.4
 
@@ -59,10 +58,6 @@ _MOST_ENTRIES = 750
 _MOST_LINKED = 100
 _READ_FOR_LINKS = 4_000
 _RELATED_TO = 10
-# People speak of a day some days later.
-_TOLD_LATER = timedelta(days=7)
-_SHORT_SPAN = timedelta(days=40)
-
 
 _READ = ("id", "session_id", "title", TEXT_LENGTH)
 
@@ -85,14 +80,15 @@ def add_context(storage: StorageBackend, pool: Pool, request: Asked) -> None:
     memories = pool.of(Memory)
     if not memories:
         return
-    window = _window(request)
+    window = window_of(request)
     known = _surroundings(storage, memories, _names(window))
     answered = _ANSWERED.search(request.query) is not None
     if not answered:
         _prefer_concise(memories, known)
     _add_conversations(storage, pool, known, _LONG if answered else _REMARK, most_read(request.top_k, pool))
     _add_titles(memories, known, request.query)
-    _add_time(storage, memories, known, window)
+    moments = {key: seen.moment for key, seen in known.items()}
+    add_time(storage, memories, moments, window, alone=asks_for_time_alone(request))
     _add_links(storage, pool, request.query)
     # Many a store has no relationships, and this is quicker than asking for those of every candidate.
     if storage.values(MemoryRelationship, ("id",), Scope.everywhere(), limit=1):
@@ -103,17 +99,7 @@ def add_context(storage: StorageBackend, pool: Pool, request: Asked) -> None:
 def foresee(tx: Transaction, request: Asked) -> None:
     """Say what will be asked about every general memory that is found."""
     if Memory in request.kinds:
-        tx.foresee(Memory, _names(_window(request)))
-
-
-def _window(request: Asked) -> TimeWindow | None:
-    return _window_at(request.query, request.now, request.now.utcoffset())
-
-
-@lru_cache(maxsize=8)
-def _window_at(query: str, now: datetime, offset: timedelta | None) -> TimeWindow | None:
-    """The offset is asked for because one instant equals itself in every zone, and days differ."""
-    return time_window(query, now)
+        tx.foresee(Memory, _names(window_of(request)))
 
 
 def _names(window: TimeWindow | None) -> tuple[str, ...]:
@@ -265,41 +251,6 @@ def _add_titles(memories: Iterable[Candidate], known: Mapping[str, Surroundings]
             named[name] = name in folded and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", folded) is not None
         if named[name]:
             candidate.add("title", TITLE)
-
-
-# ---------------------------------------------------------------------- time
-
-
-def _add_time(
-    storage: StorageBackend,
-    memories: Sequence[Candidate],
-    known: Mapping[str, Surroundings],
-    window: TimeWindow | None,
-) -> None:
-    """What happened in the time that the question speaks of gains from it."""
-    if window is not None and window.anchor is not None:
-        window = _anchored(storage, window, memories[0].target)
-    if window is None:
-        return
-    told_later = _TOLD_LATER if window.end - window.start < _SHORT_SPAN else timedelta(0)
-    for candidate in memories:
-        seen = known.get(candidate.id)
-        if seen is None or seen.moment is None:
-            continue
-        if window.holds(seen.moment):
-            candidate.add("time", TIME)
-        elif window.end <= seen.moment < window.end + told_later:
-            candidate.add("time", TIME / 2)
-
-
-def _anchored(storage: StorageBackend, window: TimeWindow, target: Target) -> TimeWindow | None:
-    """The window once memory has told when its event was: the moment of the memory that matches it best."""
-    found = storage.matching_ids(Memory, window.anchor or "", target.scope, target.where, 1)
-    if not found:
-        return None
-    names = ("event_time", "created_at")
-    [(told, made)] = storage.values(Memory, names, target.scope, Compare("id", "eq", found[0][0]))
-    return window.anchored(told or made)
 
 
 # ---------------------------------------------------------------------- links

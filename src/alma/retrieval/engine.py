@@ -30,6 +30,7 @@ from alma.retrieval.recent import most_recent
 from alma.retrieval.router import Asked, Request, Target
 from alma.retrieval.scoring import MEMORY_WEIGHTS, ScoringWeights
 from alma.retrieval.searching import Mode, by_meaning, by_words
+from alma.retrieval.times import propose_moments
 from alma.retrieval.writing import check_space
 from alma.storage.base import StorageBackend
 from alma.vectors.base import VectorIndex
@@ -174,6 +175,7 @@ class RetrievalEngine:
             foresee(tx, request)
             searched = [target for target in targets if target.searched]
             pool = gather(self.storage, self.index, searched, request.query, vector, request.top_k)
+            propose_moments(self.storage, pool, request, searched)
             problems.extend(pool.problems)
             if problems and not len(pool):
                 return most_recent(self.storage, targets, request, _sentence(problems, "the newest ones are given"))
@@ -181,7 +183,8 @@ class RetrievalEngine:
             scorer = Scorer(
                 request, self.weights, self.memory_weights, self.half_life_days, wants_time=asks_when(request.query)
             )
-            ranking = rank(self.storage, pool, request, targets, vector, scorer, self.min_score)
+            understood = self.embedder.reads(request.query)
+            ranking = rank(self.storage, pool, request, targets, vector, scorer, self.min_score, understood=understood)
         return ranking.to_slice(request, _sentence(problems, "found without it") if problems else "")
 
     def _embedded(self, query: str) -> tuple[Vector | None, list[str]]:

@@ -25,6 +25,9 @@ from alma.retrieval.successors import put_before
 from alma.storage.base import StorageBackend
 from alma.storage.ranking import idf
 
+# By how much the cosine of one version of a fact may be below that of another.
+_FARTHER = 0.2
+
 
 @dataclass(slots=True)
 class Ranked:
@@ -116,8 +119,10 @@ def rank(
     vector: Vector | None,
     scorer: Scorer,
     min_score: float,
+    *,
+    understood: bool = True,
 ) -> Ranking:
-    """The best of each kind, in order."""
+    """The best of each kind, in order; `understood` says whether the vector tells what the task means."""
     ranking = Ranking(storage, targets)
     asked = frozenset(query_terms(request.query))
     candidates = {cls: _similar(pool.of(cls), request, ranking) for cls in request.kinds}
@@ -128,7 +133,7 @@ def rank(
     with_vectors = vector is not None
     read = [each for items in found.values() for each in items]
     records = max((question.records for question in questions.values()), default=0)
-    relevant = anything_fits(read, pool, records, with_vectors=with_vectors)
+    relevant = anything_fits(read, pool, records, with_vectors=with_vectors, understood=understood)
     for cls, items in found.items():
         fitting = [each for each in items if relevant and fits(each, with_vectors=with_vectors)]
         _note_unfit(items, fitting, ranking)
@@ -216,6 +221,8 @@ def _ordered(
         if ahead.terms.get("time", 0.0) > behind.terms.get("time", 0.0):
             # It was asked how things stood then.
             return
+        if _nearer(ahead, behind):
+            return
         gap = ahead.score - behind.score
         behind.terms["newer"] = behind.terms.get("newer", 0.0) + gap + 1e-6
         ahead.terms["overruled"] = ahead.terms.get("overruled", 0.0) - gap
@@ -228,6 +235,12 @@ def _ordered(
     best_first = sorted(kept, key=lambda r: (-r.score, r.key))
     chosen = best_first if request.with_repetitions else _without_repetitions(best_first, statements, ranking)
     return _best(chosen, request.top_k, min_score, ranking)
+
+
+def _nearer(one: Ranked, other: Ranked) -> bool:
+    """Whether one is so much nearer to the question that the other speaks of something else."""
+    near, far = one.similarity, other.similarity
+    return near is not None and far is not None and near - far > _FARTHER
 
 
 def _statement(ranked: Ranked) -> Statement:

@@ -93,12 +93,24 @@ class Fitting:
         """Whether it was said beside, or is linked to, other candidates."""
         return not _CONTEXT.isdisjoint(self.candidate.relevance)
 
+    @property
+    def is_of_the_time(self) -> bool:
+        """Whether it was found because nothing but its time is asked for."""
+        return "time" in self.candidate.found_by
 
-def anything_fits(found: Iterable[Fitting], pool: Pool, records: int, *, with_vectors: bool) -> bool:
+
+def anything_fits(
+    found: Sequence[Fitting], pool: Pool, records: int, *, with_vectors: bool, understood: bool = True
+) -> bool:
     """Whether any memory has enough to do with the task; where none has, the rest is noise as well.
 
-    `records` is how many there are, which counts where not all of them were proposed.
+    `records` is how many there are, which counts where not all of them were proposed. A task that was not `understood`
+    is near to everything that is not understood either, so that a word must speak for it.
     """
+    if any(each.is_of_the_time for each in found):
+        return True
+    if with_vectors and not understood:
+        return any(each.words > 0 for each in found)
     if not with_vectors:
         return any(each.words >= _FITS_BEST_BY_WORDS for each in found)
     compared = max(len(pool), records) if pool.is_full else len(pool)
@@ -111,6 +123,6 @@ def anything_fits(found: Iterable[Fitting], pool: Pool, records: int, *, with_ve
 
 def fits(found: Fitting, *, with_vectors: bool) -> bool:
     """Whether a memory fits well enough beside one that fits best, or stands in a context that does."""
-    if found.has_context:
+    if found.has_context or found.is_of_the_time:
         return True
     return found.fit >= _FITS if with_vectors else found.words >= _FITS_BY_WORDS

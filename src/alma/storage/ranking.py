@@ -20,12 +20,23 @@ COUNTED = 5_000
 BUDGET = 4_000
 OWNERS = ("project_id", "agent", "user_id", "session_id")
 _MOST_OWNERS = 50
+_LEAST_RARITY = 0.1
+_SUPPOSED_WITHOUT = 10
 _MOST_REMEMBERED = 100_000
 
 
 def idf(records: float, having: float) -> float:
     """What a word weighs that so many of the records have: the rarer, the more; always above zero."""
     return math.log1p(max(0.0, records - having + 0.5) / (having + 0.5))
+
+
+def rarity(records: float, having: float) -> float:
+    """What a word weighs in BM25: nearly nothing where half of the records have it, and still more than nothing.
+
+    A few records say little about how common a word is: it is taken for rarer than it is among them.
+    """
+    odds = (max(0.0, records - having) + _SUPPOSED_WITHOUT + 0.5) / (having + 0.5)
+    return max(math.log(odds), _LEAST_RARITY * math.log1p(odds))
 
 
 def saturation(frequency: float, length: float, mean: float) -> float:
@@ -42,6 +53,11 @@ class Selection:
 
     chosen: tuple[str, ...]
     left_out: tuple[str, ...]
+
+    def without_common(self, counts: Mapping[str, int], most: float) -> Selection:
+        """The same, with those left out that more records have than `most`."""
+        common = tuple(word for word in self.chosen if counts[word] > most)
+        return Selection(tuple(word for word in self.chosen if word not in common), common + self.left_out)
 
 
 def select(
@@ -75,7 +91,7 @@ def bm25(texts: Mapping[str, Sequence[str]], words: Sequence[str]) -> list[tuple
     """The keys of the texts, given as terms, that have any of the words, best first, keys breaking ties."""
     mean = sum(map(len, texts.values())) / max(len(texts), 1)
     counts = {key: Counter(text) for key, text in texts.items()}
-    weights = {word: idf(len(texts), sum(word in each for each in counts.values())) for word in words}
+    weights = {word: rarity(len(texts), sum(word in each for each in counts.values())) for word in words}
     scores = {
         key: sum(weights[word] * saturation(each[word], each.total(), mean) for word in words if word in each)
         for key, each in counts.items()

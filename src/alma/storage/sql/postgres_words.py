@@ -19,7 +19,7 @@ from alma.model.query import EVERYTHING, And, In, Predicate
 from alma.model.record import Record, RecordSpec
 from alma.model.text import terms
 from alma.storage import ranking
-from alma.storage.ranking import COUNTED, K1, B, Remembered, Selection, idf, minute
+from alma.storage.ranking import COUNTED, K1, B, Remembered, Selection, minute, rarity
 from alma.storage.sql.clauses import Values
 from alma.storage.sql.names import Names
 from alma.storage.sql.postgres_tags import divided, rare_tags, tagged
@@ -155,7 +155,7 @@ class WordSearch:
         if not selection.chosen:
             # One word is better than none, and looking for records with several common ones takes longer.
             selection = ranking.select(counts, records)
-        weights = {word: idf(records, counts[word]) for word in words}
+        weights = {word: rarity(records, counts[word]) for word in words}
         if not selection.left_out and (exact or few):
             return self._scored(weights, _any_of(words), limit)
         best = max(limit, min(max(2 * limit, _FEWEST_RESCORED), _MOST_RESCORED))

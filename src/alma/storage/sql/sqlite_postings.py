@@ -8,13 +8,10 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from alma.storage.ranking import K1, B
+from alma.storage.ranking import K1, B, rarity
 
 Numbers = NDArray[np.int64]
 Floats = NDArray[np.float64]
-
-# What FTS5 lets a word weigh that more than half of the records have.
-_LEAST_WEIGHT = 1e-6
 
 
 class Reader(Protocol):
@@ -59,6 +56,19 @@ class Ranked(NamedTuple):
         kept = seqs[places] == self.seqs if len(seqs) else np.zeros(len(self.seqs), np.bool_)
         return self._replace(order=self.order[kept[self.order]])
 
+    def measured(self, sizes: Sequence[bytes], mean_length: float) -> Ranked:
+        """By the true length of each of the records, of which FTS5's notes are given in the order of their ranks."""
+        norms = np.full(len(self.seqs), K1)
+        norms[self.order] = _norms(sizes, mean_length)
+        scores = self.entries.scores(len(self.seqs), norms[self.entries.places])
+        return self._replace(scores=scores, order=self.order[np.argsort(-scores[self.order], kind="stable")])
+
+    def end_of_ties(self, rank: int) -> int:
+        """The first rank from this one on whose record scores less than the one before it."""
+        scores = self.scores[self.order[rank - 1 :]]
+        less = np.flatnonzero(scores < scores[:1])
+        return rank + int(less[0]) - 1 if len(less) else len(self.order)
+
     def part(self, start: int, stop: int) -> tuple[list[int], list[float]]:
         """Some of the records, from one rank up to another, and their scores."""
         chosen = self.order[start:stop]
@@ -71,7 +81,7 @@ class Ranked(NamedTuple):
         slots = np.full(len(self.seqs), -1)
         slots[np.searchsorted(self.seqs, np.array(seqs, np.int64))] = np.arange(len(seqs))
         near = self.entries.of_those(slots)
-        norms = K1 * (1 - B + B * _lengths(sizes) / max(mean_length, 1.0))
+        norms = _norms(sizes, mean_length)
         scores: list[float] = near.scores(len(seqs), norms[near.places]).tolist()
         return scores
 
@@ -100,9 +110,15 @@ def _entries(tx: Reader, fts: str, words: Sequence[str], records: int) -> tuple[
     often = np.diff(starts, append=len(every)).astype(np.float64)
     of_word = np.searchsorted(ends, starts, side="right")
     having = np.bincount(of_word, minlength=len(lists))
-    weights = np.log(np.maximum(records - having, 0) + 0.5) - np.log(having + 0.5)
+    weights = np.array([rarity(records, count) for count in having.tolist()])
     seqs, places = np.unique(every[starts], return_inverse=True)
-    return seqs, Entries(places, often, np.maximum(weights, _LEAST_WEIGHT)[of_word])
+    return seqs, Entries(places, often, weights[of_word])
+
+
+def _norms(sizes: Sequence[bytes], mean_length: float) -> Floats:
+    """What the length of each record counts."""
+    norms: Floats = K1 * (1 - B + B * _lengths(sizes) / max(mean_length, 1.0))
+    return norms
 
 
 def _lengths(sizes: Sequence[bytes]) -> Floats:

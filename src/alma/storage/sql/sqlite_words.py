@@ -3,8 +3,9 @@
 FTS5 scores about a record per microsecond, and before the first it counts every entry of each word in the whole table.
 So a question is answered in up to three steps, each bounded:
 
-1. Its rarest words are looked up and scored by BM25: FTS5's own in a small scope or where the answer must be exact,
-   elsewhere ours. In a small store, or while the words are rare, these are all the words.
+1. Its rarest words are looked up and scored by BM25: ours, from the entries of each word; FTS5's own in a scope that
+   is a small part of the table and while something is written. In a small store, or while the words are rare, these are
+   all the words.
 2. In a small scope, records join them that have one of the other words, if only few have it there. Where there are
    still too few, the newest join them that have all of the other words, then fewer of them.
 3. The best of these get what the words left out in step 1 add to their score, counted in their text.
@@ -25,7 +26,7 @@ from alma.model.query import Predicate
 from alma.model.record import Record, RecordSpec
 from alma.model.text import spaced_terms, spaced_terms_of
 from alma.storage import ranking
-from alma.storage.ranking import OWNERS, Remembered, idf, saturation
+from alma.storage.ranking import OWNERS, Remembered, rarity, saturation
 from alma.storage.sql import sqlite_postings
 from alma.storage.sql.sqlite_foreseen import Foreseen
 from alma.storage.sql.sqlite_listing import Listing
@@ -48,6 +49,9 @@ _FEW = 50
 _RESCORED_CHARACTERS = 100_000
 _LOOKED_AT = 1_000
 _LEAST_SHARE = 0.1
+_LISTED_SHARE = 0.25
+# FTS5 lets a word weigh nothing that half of the records have.
+_COMMON = 0.45
 _ENOUGH = 10
 # A word is counted inside so small a scope; in a larger one it is about as common as everywhere.
 _FEW_INSIDE = 1_000
@@ -176,6 +180,8 @@ class WordSearch:
         self.inside = self._records if everything else self._counted(self._scope, _SMALL_SCOPE)
         # Asking for the owner inside the index pays while there are few entries of it to leap over.
         self._narrowed = bool(self._scope) and self.inside < _SMALL_SCOPE
+        # Where a good part of a word's entries lies inside they are listed all.
+        self._lists = not tx.writable and (not self._narrowed or self.inside >= _LISTED_SHARE * self._records)
         self._condition, self._values = tx.condition_of(spec, where) if self._records else ("false", {})
 
     def matching(self, words: Sequence[str], limit: int, *, exact: bool = True) -> list[tuple[str, float]]:
@@ -188,10 +194,12 @@ class WordSearch:
         leaps = self.inside * _LEAPING if self._narrowed else 0.0
         overhead = {word: count * _COUNTING + min(count * _LEAPING, leaps) for word, count in everywhere.items()}
         selection = ranking.select(inside, self.inside, overhead)
+        if not self._lists:
+            selection = selection.without_common(everywhere, _COMMON * self._records)
         if not selection.left_out:
             return [(key, score) for _, key, score in self._scored(selection.chosen, limit, exact=exact)]
         found = self._scored(selection.chosen, max(limit, _RESCORED), exact=False)
-        weights = {word: idf(self._records, everywhere[word]) for word in selection.left_out}
+        weights = {word: rarity(self._records, everywhere[word]) for word in selection.left_out}
         more = self._rare_here(weights, everywhere)
         # Whoever does not need them all has the best already, and looking for the others takes the longest.
         newest: dict[int, str] = {}
@@ -223,7 +231,7 @@ class WordSearch:
             self._counts.put((self._fts, expression), self._records, len(records))
             if len(records) < _FEW:
                 rare.update(records)
-                weights[word] = max(weights[word], idf(self.inside, len(records)))
+                weights[word] = max(weights[word], rarity(self.inside, len(records)))
         return rare
 
     # ------------------------------------------------------------------ counting
@@ -263,8 +271,8 @@ class WordSearch:
         """The records with any of the words, by BM25."""
         if not words:
             return []
-        if not exact and not self._narrowed and not self._tx.writable:
-            return self._scored_by_postings(words, limit)
+        if self._lists:
+            return self._scored_by_postings(words, limit, exact=exact)
         question = _any_of(map(_quoted, words))
         if self._narrowed:
             question = f"{question} AND {self._scope}"
@@ -277,15 +285,42 @@ class WordSearch:
         settled = len(found) >= limit and (not exact or found[limit - 1][2] > best[-1][1])
         return found[:limit] if complete or settled else self._best_inside(question, limit)
 
-    def _scored_by_postings(self, words: Sequence[str], limit: int) -> list[Candidate]:
-        """Best first, and so far down as it takes to find enough that lie inside.
-
-        The lengths of the first are looked up; the others are taken for as long as the average.
-        """
+    def _scored_by_postings(self, words: Sequence[str], limit: int, *, exact: bool) -> list[Candidate]:
+        """Best first, and so far down as it takes to find enough that lie inside."""
         roughly = sqlite_postings.ranked(self._tx, self._fts, words, self._records)
         few = self._tx.listing(self._spec, self._where)
         if few is not None:
             roughly = roughly.among(few.seqs)
+        if not len(roughly.order):
+            return []
+        if exact or len(roughly.order) <= _LOOKED_AT:
+            return self._best_measured(roughly.measured(self._sizes(roughly), self._mean_length), limit)
+        return self._best_of_many(roughly, limit)
+
+    def _sizes(self, roughly: sqlite_postings.Ranked) -> list[bytes]:
+        """FTS5's notes of the lengths of all of the records, in the order of their ranks."""
+        sql = (
+            f"SELECT sizes.sz FROM json_each(:seqs) AS wanted "
+            f"CROSS JOIN {self._fts}_docsize AS sizes ON sizes.id = wanted.value ORDER BY wanted.key"
+        )
+        seqs, _ = roughly.part(0, len(roughly.order))
+        return [size for (size,) in self._tx.rows(sql, {"seqs": self._listed(seqs)})]
+
+    def _best_measured(self, measured: sqlite_postings.Ranked, limit: int) -> list[Candidate]:
+        """The best whose scores are exact, keys breaking ties."""
+        found: list[Candidate] = []
+        start, most = 0, self._read_for(limit, 0)
+        while start < len(measured.order) and len(found) < limit:
+            stop = measured.end_of_ties(start + most)
+            seqs, scores = measured.part(start, stop)
+            keys = {row[0]: row[1] for row in self._read_inside(seqs)}
+            inside = [(seq, keys[seq], score) for seq, score in zip(seqs, scores, strict=True) if seq in keys]
+            found += sorted(inside, key=lambda each: (-each[2], each[1]))
+            start, most = stop, 2 * most
+        return found[:limit]
+
+    def _best_of_many(self, roughly: sqlite_postings.Ranked, limit: int) -> list[Candidate]:
+        """The lengths of the first are looked up; the others are taken for as long as the average."""
         start = most = self._read_for(limit, min(_SPARE, max(limit // 2, _RESCORED - limit)))
         best = self._read_inside(roughly.part(0, start)[0])
         exact = roughly.exact([row[0] for row in best], [row[2] for row in best], self._mean_length)
@@ -301,7 +336,7 @@ class WordSearch:
 
     def _read_for(self, limit: int, spare: int = _SPARE) -> int:
         """Of a large scope's matches its share of all records is expected to lie inside, and somewhat more are read."""
-        share = 1.0 if self._narrowed else min(1.0, self.inside / self._records)
+        share = min(1.0, self.inside / self._records) if self._lists or not self._narrowed else 1.0
         return round((limit + spare) / max(share, _LEAST_SHARE))
 
     def _read_inside(self, seqs: Sequence[int]) -> list[Any]:

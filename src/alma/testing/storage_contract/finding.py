@@ -292,6 +292,22 @@ class SearchContract:
         storage.save_many([make.a_memory(id=f"m{n}", title="", content=f"form number{n}") for n in range(20)])
         assert storage.matching_ids(Memory, "form number7", EVERYWHERE)[0][0] == "m7"
 
+    def test_a_word_that_most_have_still_counts(self, storage: StorageBackend) -> None:
+        both = make.a_memory(title="", content="we deploy billing by hand")
+        others = [
+            make.a_memory(title="", content=f"we deploy {name} at night") for name in ("search", "mail", "images")
+        ]
+        storage.save_many([make.a_memory(title="", content="billing notes"), *others, both])
+        assert storage.matching_ids(Memory, "deploy billing", EVERYWHERE)[0][0] == both.id
+        with storage.transaction() as tx:
+            assert tx.matching_ids(Memory, "deploy billing", EVERYWHERE)[0][0] == both.id
+
+    def test_a_word_that_all_others_have_finds_the_few_of_a_small_scope(self, storage: StorageBackend) -> None:
+        elsewhere = [make.a_memory(project_id="bank", title="", content=f"deploy number {n}") for n in range(60)]
+        here = [make.a_memory(title="", content=f"some note of number {n}") for n in range(5)]
+        storage.save_many([*elsewhere, *here, make.a_memory(id="m", title="", content="a longer one about a deploy")])
+        assert storage.matching_ids(Memory, "deploy note", SHOP)[0][0] == "m"
+
     def test_words_follow_a_record_that_loses_its_session(self, storage: StorageBackend) -> None:
         storage.save_many([Session(id="s1"), make.a_memory(id="m", session_id="s1", content="moving form")])
         assert len(storage.matching_ids(Memory, "moving", Scope(session_id="s1"))) == 1

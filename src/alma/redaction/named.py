@@ -66,11 +66,16 @@ _TECHNICAL = re.compile(
     re.IGNORECASE,
 )
 _TRAILING = ".,;:)]}"
+_HINTS = ("pass", "pwd", "secret", "token", "key", "credential", "pin")
 
 
 def named_spans(text: str, folded: str) -> Iterator[Span]:
     """The values that stand behind the name of a secret."""
-    if not any(hint in folded for hint in ("pass", "pwd", "secret", "token", "key", "credential", "pin")):
+    # Nearly every text ends here, so it is no generator that looks.
+    for hint in _HINTS:
+        if hint in folded:
+            break
+    else:
         return
     for match in _ASSIGNED.finditer(text):
         if _is_assigned_secret(match, text):

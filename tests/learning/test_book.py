@@ -10,9 +10,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from alma import ALMA, AntiPattern, Heuristic, Outcome
-from alma.learning.book import Entry, Floats, Shelf, unit
+from alma.learning.shelf import Entry, Floats, Shelf, unit
 from alma.model.scope import Scope
 from alma.model.vector import Vector
 from alma.storage.sqlite_local import SQLiteStorage
@@ -175,6 +176,52 @@ def test_a_full_shelf_forgets_what_was_met_longest_ago() -> None:
     found = {n: [entry.id for _, entry in shelf.near(_axis(n), 0.9, 4)] for n in (0, 1, 2, 3, 7)}
     assert found == {0: ["0 again"], 1: [], 2: ["2"], 3: ["3"], 7: ["7"]}
     assert shelf.near(_axis(0), 0.9, 4)[0][1].failed
+
+
+@pytest.mark.parametrize("dims", [8, _DIMS, 1536])
+@pytest.mark.parametrize("noise", [0.2, 0.7, 1.2])
+def test_a_shelf_finds_what_comparing_all_of_it_finds(dims: int, noise: float) -> None:
+    rng = np.random.default_rng(dims)
+    centres = rng.normal(size=(20, dims))
+    vectors = [_of_length_one(centres[n % 20] + noise * rng.normal(size=dims)) for n in range(400)]
+    shelf = Shelf(400)
+    for n, vector in enumerate(vectors):
+        shelf.put(vector, Entry(f"{n}", "s", "l"))
+    for asked in vectors[:40]:
+        for least in (0.5, 0.65):
+            cosines = np.stack(vectors) @ asked
+            expected = {f"{n}" for n in range(400) if cosines[n] >= least + 1e-5}
+            found = shelf.near(asked, least, 400)
+            assert expected <= {entry.id for _, entry in found}
+            assert all(abs(cosine - cosines[int(entry.id)]) < 1e-5 for cosine, entry in found)
+            assert [cosine for cosine, _ in found] == sorted((cosine for cosine, _ in found), reverse=True)
+
+
+@pytest.mark.parametrize("dims", [_DIMS, 1536])
+@pytest.mark.parametrize("least", [0.5, 0.65])
+def test_what_lies_at_the_limit_is_found(dims: int, least: float) -> None:
+    rng = np.random.default_rng(dims)
+    asked = _of_length_one(rng.normal(size=dims))
+    shelf = Shelf(2048)
+    for n in range(2048):
+        other = rng.normal(size=dims)
+        aside = _of_length_one(other - asked * (other @ asked))
+        cosine = least + 0.001 if n < 100 else 0.0
+        shelf.put(_of_length_one(cosine * asked + np.sqrt(1 - cosine**2) * aside), Entry(f"{n}", "s", "l"))
+    assert {entry.id for _, entry in shelf.near(asked, least, 2048)} == {f"{n}" for n in range(100)}
+
+
+def test_what_was_dropped_from_a_shelf_is_near_nothing() -> None:
+    shelf = Shelf(4)
+    vector = unit(Vector(near(1, 1)))
+    shelf.put(vector, Entry("a", "s", "l"))
+    shelf.drop("a")
+    assert shelf.near(vector, 0.5, 4) == []
+
+
+def _of_length_one(vector: NDArray[np.float64]) -> Floats:
+    made: Floats = (vector / np.linalg.norm(vector)).astype(np.float32)
+    return made
 
 
 def _axis(n: int) -> Floats:

@@ -7,20 +7,14 @@ it learns what other processes wrote, before it is asked.
 
 from __future__ import annotations
 
-import math
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
 
-import numpy as np
-from numpy.typing import NDArray
-
+from alma.learning.shelf import Entry, Floats, Shelf, unit, unit_of
 from alma.model.learning import Heuristic, Outcome
 from alma.model.query import In, Order
 from alma.model.scope import Scope
-from alma.model.vector import Vector
 from alma.storage.base import Capability, StorageBackend, StoredVector, Transaction
 
 MOST_TASKS = 2_048
@@ -32,101 +26,8 @@ _MOST_BOOKS = 16
 _SEARCHES_BEFORE_FILLING = 8
 _MOST_TO_CATCH_UP = 4_096
 _READ_AT_ONCE = 1_024
-# So many rows at once are multiplied by one thread; more would wait for others.
-_MULTIPLIED_AT_ONCE = 1_024
-_FIRST_ROOM = 64
 _OUTCOME_FIELDS = ("id", "task_type", "strategy_used", "lesson_id", "success")
 _RULE_FIELDS = ("id", "strategy")
-
-Floats = NDArray[np.float32]
-
-
-@dataclass(slots=True)
-class Entry:
-    """A strategy that was tried on a task, as the newest outcome of its kind has it; or a rule."""
-
-    id: str
-    strategy: str
-    lesson_id: str
-    task_type: str | None = None
-    succeeded: bool = False
-    failed: bool = False
-
-    def met_again(self, later: Entry) -> Entry:
-        """The entry after the same strategy was tried on the same task once more."""
-        return Entry(
-            later.id,
-            later.strategy,
-            later.lesson_id,
-            later.task_type,
-            self.succeeded or later.succeeded,
-            self.failed or later.failed,
-        )
-
-
-class Shelf:
-    """Entries with their vectors; when it is full, the one that was met longest ago makes room."""
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._entries: list[Entry] = []
-        self._rows: dict[str, int] = {}
-        self._vectors: Floats = np.zeros((0, 0), np.float32)
-        self._met: NDArray[np.int64] = np.zeros(0, np.int64)
-        self._clock = 0
-
-    def __len__(self) -> int:
-        return len(self._entries)
-
-    def near(self, vector: Floats, least: float, most: int) -> list[tuple[float, Entry]]:
-        """The entries with at least this cosine, nearest first, up to so many."""
-        count = len(self._entries)
-        if not count or len(vector) != self._vectors.shape[1]:
-            return []
-        cosines = np.empty(count, np.float32)
-        for start in range(0, count, _MULTIPLIED_AT_ONCE):
-            stop = min(start + _MULTIPLIED_AT_ONCE, count)
-            np.dot(self._vectors[start:stop], vector, out=cosines[start:stop])
-        rows = (cosines >= least).nonzero()[0]
-        if len(rows) > most:
-            rows = rows[(-cosines[rows]).argpartition(most)[:most]]
-        found = sorted(zip((-cosines[rows]).tolist(), rows.tolist(), strict=True))
-        return [(-cosine, self._entries[row]) for cosine, row in found]
-
-    def put(self, vector: Floats, entry: Entry, like: str | None = None) -> None:
-        """Add an entry, in the place of the one with the id `like` where it is still there."""
-        row = self._rows.get(entry.id if like is None else like)
-        if row is not None:
-            del self._rows[self._entries[row].id]
-            self._entries[row] = self._entries[row].met_again(entry)
-        elif len(self._entries) < self._most:
-            row = self._new_row(entry, len(vector))
-        else:
-            row = int(self._met.argmin())
-            del self._rows[self._entries[row].id]
-            self._entries[row] = entry
-        self._rows[entry.id] = row
-        self._vectors[row] = vector
-        self._clock += 1
-        self._met[row] = self._clock
-
-    def drop(self, entry_id: str) -> None:
-        """Forget an entry that the store does not know."""
-        row = self._rows.get(entry_id)
-        if row is not None:
-            # It points nowhere, so it is near nothing, and it is the first to make room.
-            self._vectors[row] = 0.0
-            self._met[row] = 0
-
-    def _new_row(self, entry: Entry, dims: int) -> int:
-        row = len(self._entries)
-        if row >= len(self._vectors):
-            room = min(max(2 * row, _FIRST_ROOM), self._most)
-            vectors, met = np.zeros((room, dims), np.float32), np.zeros(room, np.int64)
-            vectors[:row], met[:row] = self._vectors[:row].reshape(row, dims), self._met[:row]
-            self._vectors, self._met = vectors, met
-        self._entries.append(entry)
-        return row
 
 
 class Book:
@@ -254,11 +155,11 @@ class Books:
         outcomes = [key for key, vector in wanted.items() if vector.kind == Outcome.spec.kind]
         if outcomes:
             for entry in _outcomes(tx.values(Outcome, _OUTCOME_FIELDS, everywhere, In("id", outcomes))):
-                self._book_of(wanted[entry.id]).tasks.put(_unit(wanted[entry.id].data), entry)
+                self._book_of(wanted[entry.id]).tasks.put(unit_of(wanted[entry.id].data), entry)
         rules = [key for key, vector in wanted.items() if vector.kind == Heuristic.spec.kind]
         if rules:
             for entry in _rules(tx.values(Heuristic, _RULE_FIELDS, everywhere, In("id", rules))):
-                self._book_of(wanted[entry.id]).rules.put(_unit(wanted[entry.id].data), entry)
+                self._book_of(wanted[entry.id]).rules.put(unit_of(wanted[entry.id].data), entry)
 
     def _book_of(self, vector: StoredVector) -> Book:
         return self._books[_scope(vector)]
@@ -298,21 +199,6 @@ def _scope(vector: StoredVector) -> Scope:
     if vector.project_id is None or vector.agent is None:
         return Scope.everywhere()
     return Scope(project_id=vector.project_id, agent=vector.agent)
-
-
-def unit(vector: Vector) -> Floats:
-    """A vector of length one that points the same way; a zero vector stays zero."""
-    return _unit(vector.to_bytes())
-
-
-@lru_cache(maxsize=8)
-def _unit(data: bytes) -> Floats:
-    # Double precision: the squares of large single-precision numbers would overflow.
-    raw = np.frombuffer(data, "<f4").astype(np.float64)
-    length = math.sqrt(raw.dot(raw))
-    made = (raw / length if length else raw).astype(np.float32)
-    made.flags.writeable = False
-    return made
 
 
 def _outcomes(rows: Iterable[Sequence[object]]) -> Iterator[Entry]:

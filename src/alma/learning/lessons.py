@@ -14,8 +14,9 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from alma.embeddings.base import EmbeddingProvider
-from alma.learning.book import Books, Entry, Floats, unit
+from alma.learning.book import Books
 from alma.learning.meanings import Meanings
+from alma.learning.shelf import Entry, Floats, unit
 from alma.learning.strategies import contradicts, strategy_key
 from alma.model.learning import AntiPattern, Heuristic, Outcome
 from alma.model.query import Compare, In, Order
@@ -27,7 +28,7 @@ from alma.storage.transaction import Transaction
 from alma.vectors.base import VectorIndex
 
 EVIDENCE_READ = 100
-_NEWEST_FIRST = (Order("timestamp", "desc"),)
+_NEWEST_FIRST = Order("timestamp", "desc")
 _LOOKED_AT = 24
 _KNOWN_RULES_LOOKED_AT = 8
 _BOOKED_LOOKED_AT = 64
@@ -81,14 +82,14 @@ class Neighbourhood:
 
 def tried_in(tx: Transaction, scope: Scope, lesson_id: str) -> list[Tried]:
     """How the newest outcomes of a lesson went, newest first, as many as count."""
-    same_lesson = Compare("lesson_id", "eq", lesson_id)
-    return list(map(Tried._make, tx.values(Outcome, Tried._fields, scope, same_lesson, _NEWEST_FIRST, EVIDENCE_READ)))
+    rows = tx.values_of(Outcome, Tried._fields, scope, "lesson_id", lesson_id, _NEWEST_FIRST, EVIDENCE_READ)
+    return list(map(Tried._make, rows))
 
 
 def newest_of(tx: Transaction, scope: Scope, lesson_id: str) -> list[Seen]:
     """The newest outcomes of a lesson, newest first, as many as count."""
-    same_lesson = Compare("lesson_id", "eq", lesson_id)
-    return list(map(Seen._make, tx.values(Outcome, Seen._fields, scope, same_lesson, _NEWEST_FIRST, EVIDENCE_READ)))
+    rows = tx.values_of(Outcome, Seen._fields, scope, "lesson_id", lesson_id, _NEWEST_FIRST, EVIDENCE_READ)
+    return list(map(Seen._make, rows))
 
 
 def new_lesson_id(outcome: Outcome) -> str:
@@ -130,9 +131,10 @@ class LessonFinder:
         if not isinstance(outcome.embedding, Vector) or not tx.writable:
             return None
         scope, vector = scope_of(outcome), unit(outcome.embedding)
-        found, complete = self._books.near(tx, scope, vector, _SIMILAR_TASKS_OF_A_TYPE, _BOOKED_LOOKED_AT)
         kind = outcome.task_type
-        near = [each for each in found if each[0] >= _SIMILAR_TASKS or (kind is not None and each[1].task_type == kind)]
+        near, complete = self._books.near(tx, scope, vector, _threshold(kind, kind), _BOOKED_LOOKED_AT)
+        if kind is not None:
+            near = [each for each in near if each[0] >= _SIMILAR_TASKS or each[1].task_type == kind]
         around = self._booked_lesson(tx, scope, outcome.strategy_used or "", near)
         if around is None:
             if not complete:
@@ -175,9 +177,7 @@ class LessonFinder:
                 self._books.drop(scope, entry)
         return None
 
-    def opposed(
-        self, tx: Transaction, scope: Scope, around: Neighbourhood, strategy: str
-    ) -> list[Heuristic] | None:
+    def opposed(self, tx: Transaction, scope: Scope, around: Neighbourhood, strategy: str) -> list[Heuristic] | None:
         """The rules for tasks like this one that say the opposite; None where only a search can tell."""
         if around.vector is None or not self._books.is_complete(scope):
             return None

@@ -160,9 +160,27 @@ class RecordSpec:
         return attrgetter(self.key)
 
     @cached_property
+    def values_of(self) -> Callable[[Any], tuple[Any, ...]]:
+        """What reads the primary fields of a record, in their order."""
+        names = [field.name for field in self.primary]
+        if len(names) > 1:
+            return attrgetter(*names)
+        return lambda record: tuple(getattr(record, name) for name in names)
+
+    @cached_property
+    def primary_names(self) -> tuple[str, ...]:
+        return tuple(field.name for field in self.primary)
+
+    @cached_property
     def setters(self) -> tuple[tuple[str, Callable[[Any, Any], None]], ...]:
         """What puts a value into each primary field of a new, otherwise immutable record."""
         return tuple((field.name, getattr(self.cls, field.name).__set__) for field in self.primary)
+
+    @cached_property
+    def fillers(self) -> tuple[tuple[str, Callable[[Any, Any], None], bool, Check, Callable[[], Any] | None], ...]:
+        """What is needed to fill each primary field: its name, what puts a value there, and where that comes from."""
+        fields = zip(self.primary, self.setters, strict=True)
+        return tuple((field.name, put, field.nullable, field.check, field.make_default) for field, (_, put) in fields)
 
     @cached_property
     def tags_field(self) -> str | None:
@@ -215,8 +233,7 @@ class Record:
         for field in spec.derived:
             if values.get(field.name) is not None:
                 _restate_source(spec, field, values)
-        for field, (_, put) in zip(spec.primary, spec.setters, strict=True):
-            put(self, _field_value(spec, field, values))
+        _fill(self, spec, values)
         for field in spec.derived:
             object.__setattr__(self, field.name, _derived_value(self, field))
         for left, right in spec.distinct:
@@ -240,7 +257,7 @@ class Record:
 
     def values(self) -> dict[str, Any]:
         """The fields that make up this record, by name."""
-        return {field.name: getattr(self, field.name) for field in self.spec.primary}
+        return dict(zip(self.spec.primary_names, self.spec.values_of(self), strict=True))
 
     def replace(self, **changes: Any) -> Self:
         """A copy with these fields changed and everything checked again."""
@@ -290,19 +307,21 @@ def spec_of(cls: Any) -> RecordSpec:
     return cls.spec
 
 
-def _field_value(spec: RecordSpec, field: FieldSpec, values: Mapping[str, Any]) -> Any:
-    name = field.name
-    if name in values:
-        value = values[name]
-        if value is None and field.nullable:
-            return None
-        try:
-            return field.check(value)
-        except (Refused, ValidationError):
-            return spec.checked(name, value)
-    if field.make_default is not None:
-        return field.make_default()
-    raise ValidationError(spec.kind, name, None, "is required")
+def _fill(instance: Record, spec: RecordSpec, values: Mapping[str, Any]) -> None:
+    """Put each primary field's value in its place, checked, or its default."""
+    for name, put, nullable, check, make_default in spec.fillers:
+        if name in values:
+            value = values[name]
+            if value is not None or not nullable:
+                try:
+                    value = check(value)
+                except (Refused, ValidationError):
+                    value = spec.checked(name, value)
+        elif make_default is not None:
+            value = make_default()
+        else:
+            raise ValidationError(spec.kind, name, None, "is required")
+        put(instance, value)
 
 
 def _restate_source(spec: RecordSpec, field: FieldSpec, values: dict[str, Any]) -> None:

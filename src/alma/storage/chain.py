@@ -55,13 +55,18 @@ class ChainTable(ABC):
 
 def linked(events: Iterable[Mapping[str, Any]], head: ChainHead) -> tuple[list[AuditEvent], ChainHead]:
     """The events, given by their values, at their places behind the head, and where the chain ends then."""
-    chained: list[AuditEvent] = []
+    chained, moved = placed(events, head)
+    return list(map(AuditEvent.trusted, chained)), moved
+
+
+def placed(events: Iterable[Mapping[str, Any]], head: ChainHead) -> tuple[list[dict[str, Any]], ChainHead]:
+    """What `linked` gives, as values."""
+    chained: list[dict[str, Any]] = []
     length, last = head.length, head.hash
     for values in events:
         length += 1
         last = _digest(values, head.chain, length, last)
-        place = {"chain": head.chain, "chain_position": length, "chain_hash": last}
-        chained.append(AuditEvent.trusted({**values, **place}))
+        chained.append({**values, "chain": head.chain, "chain_position": length, "chain_hash": last})
     return chained, ChainHead(head.chain, length, last, head.unchained)
 
 

@@ -45,9 +45,8 @@ def timestamp_of(text: str) -> datetime:
 def to_document(record: Record, without: Collection[str] = ()) -> JsonObject:
     """The record as a JSON object; fields without a value, and empty lists and objects, are left out."""
     document: JsonObject = {}
-    for field in record.spec.primary:
-        value = getattr(record, field.name)
-        if _is_absent(field, value) or field.name in without:
+    for field, value in zip(record.spec.primary, record.spec.values_of(record), strict=True):
+        if value is None or field.name in without or _is_absent(field, value):
             continue
         encode = _ENCODERS.get(field.type)
         document[field.name] = value if encode is None else encode(value)

@@ -122,6 +122,12 @@ class Reading(VectorFeed, Primitives):
         ordered = q.parsed_order(spec, order)
         return self._values(Query(spec, self._inside(spec, scope, where), ordered, _checked_limit(limit)), names)
 
+    def values_of(
+        self, cls: type[Record], names: tuple[str, ...], scope: Scope, field: str, text: str, order: Order, limit: int
+    ) -> list[tuple[Any, ...]]:
+        """`values` of the first records that have a text in a field, for those who ask the same again and again."""
+        return self.values(cls, names, scope, Compare(field, "eq", text), (order,), limit)
+
     def word_counts(
         self, cls: type[Record], words: Iterable[str], scope: Scope, where: Predicate = EVERYTHING
     ) -> tuple[int, dict[str, int]]:

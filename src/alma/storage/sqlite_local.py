@@ -16,13 +16,14 @@ from typing import Any, Self
 
 from alma.errors import ConfigurationError, shown
 from alma.model.fields import FieldType
-from alma.model.governance import Attribution
+from alma.model.governance import Attribution, AuditEvent
 from alma.model.memory import ChangeType
 from alma.model.query import And, In, Predicate
 from alma.model.record import Record, RecordSpec
 from alma.model.text import prepare_to_cut
 from alma.model.vector import Vector
 from alma.storage.base import DEFAULT_MODEL, Capability, StorageBackend
+from alma.storage.chain import ChainHead
 from alma.storage.feed import moved
 from alma.storage.nearest import nearest
 from alma.storage.primitives import Query
@@ -32,6 +33,7 @@ from alma.storage.sql.sqlite_feed import SQLiteFeed
 from alma.storage.sql.sqlite_foreseen import Foreseen
 from alma.storage.sql.sqlite_migrations import SQLiteMigrator
 from alma.storage.sql.sqlite_rows import overwriting, write_rows, writing
+from alma.storage.sql.sqlite_standing import standing
 from alma.storage.sql.sqlite_words import OWNER_COLUMN, WordSearch, entries, same_entries
 from alma.storage.sql.statements import Dialect
 from alma.storage.sql.transaction import SqlTransaction
@@ -42,6 +44,7 @@ _VERSIONS = (
 )
 _FIRST_VERSION = f"{_VERSIONS} VALUES (:kind, :key, 1, :change, :reason, :moment, :author)"
 _FIRST_VERSIONS = f"{_VERSIONS} SELECT :kind, value, 1, :change, :reason, :moment, :author FROM json_each(:keys)"
+_VECTOR = ("memory_type", "memory_id", "model", "dims", "embedding")
 _NOBODY: AbstractContextManager[None] = nullcontext()
 _MOST_SEARCHES = 64
 
@@ -164,6 +167,7 @@ class SQLiteTransaction(SQLiteFeed):
         # What was prepared for questions about the same records, for as long as nothing changes.
         self._searches: dict[tuple[str, int], WordSearch] = {}
         self._foreseen: dict[str, Foreseen] = {}
+        self._asked_how_it_stands = False
 
     def let_go(self) -> None:
         """Forget what was prepared: it leads back here, and would wait for the garbage collector, which takes long."""
@@ -184,6 +188,35 @@ class SQLiteTransaction(SQLiteFeed):
 
     def insert_rows(self, table: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
         write_rows(self._connection, table, columns, rows)
+        if table == self.names.embeddings:
+            self._position = None
+
+    # ------------------------------------------------------------------ how the store stands
+
+    def vector_position(self) -> int:
+        if self.writable and not self._asked_how_it_stands:
+            self._ask_how_it_stands()
+        return super().vector_position()
+
+    def registered(self) -> list[tuple[str, str]]:
+        if not self._asked_how_it_stands:
+            self._ask_how_it_stands()
+        return super().registered() if self.projections is None else self.projections
+
+    def _take_head(self) -> ChainHead:
+        if not self._asked_how_it_stands:
+            self._ask_how_it_stands()
+        return super()._take_head() if self._chain_head is None else self._chain_head
+
+    def _ask_how_it_stands(self) -> None:
+        """Learn in one question what a write needs to know, as far as this transaction has not changed it."""
+        self._asked_how_it_stands = True
+        found = standing(self.rows)
+        if found is not None:
+            self._position = found.position
+            self.projections = found.projections
+            if self._chain_head is None:
+                self._chain_head = found.head
 
     # ------------------------------------------------------------------ writing
 
@@ -227,6 +260,7 @@ class SQLiteTransaction(SQLiteFeed):
     def _announce_vectors(self, spec: RecordSpec, keys: Sequence[str]) -> None:
         """Give vectors new ids: an index knows whose they are, and has to learn when that changes."""
         if keys:
+            self._position = None
             self.run_many(
                 "REPLACE INTO embeddings (memory_type, memory_id, model, part, dims, embedding) "
                 "SELECT memory_type, memory_id, model, part, dims, embedding FROM embeddings "
@@ -250,20 +284,21 @@ class SQLiteTransaction(SQLiteFeed):
     def _write_own_vectors(
         self, spec: RecordSpec, vectors: Mapping[str, Vector], model: str, *, replace: bool = False
     ) -> None:
-        write_rows(
-            self._connection,
-            self.names.embeddings,
-            ("memory_type", "memory_id", "model", "dims", "embedding"),
-            zip(
-                repeat(spec.kind),
-                vectors,
-                repeat(model),
-                map(len, vectors.values()),
-                map(Vector.to_bytearray, vectors.values()),
-                strict=False,
-            ),
-            replace=replace,
+        rows = zip(
+            repeat(spec.kind),
+            vectors,
+            repeat(model),
+            map(len, vectors.values()),
+            map(Vector.to_bytearray, vectors.values()),
+            strict=False,
         )
+        if len(vectors) == 1:
+            written = self._connection.execute(writing(self.names.embeddings, _VECTOR, 1, replace), next(rows))
+            # Every vector has a higher number than any before it.
+            self._position = written.lastrowid
+        else:
+            write_rows(self._connection, self.names.embeddings, _VECTOR, rows, replace=replace)
+            self._position = None
 
     def _among(self, name: str) -> str:
         return f"IN (SELECT value FROM json_each(:{name}))"
@@ -274,6 +309,14 @@ class SQLiteTransaction(SQLiteFeed):
     def _erase(self) -> None:
         super()._erase()
         sqlite_fulltext.clear(self._connection)
+
+    def _insert_events(self, events: Sequence[Mapping[str, Any]]) -> None:
+        statements = self.dialect.kind(AuditEvent.spec)
+        for values in events:
+            # The driver asks around how to adapt a missing value, so it is left out.
+            row = zip(statements.columns, statements.row_of(values), strict=True)
+            filled = {name: value for name, value in row if value is not None}
+            self._connection.execute(writing(statements.table, tuple(filled)), tuple(filled.values()))
 
     def _insert_first_versions(self, kind: str, keys: Sequence[str], moment: datetime) -> None:
         """One statement for all: nothing but the id differs from row to row."""

@@ -155,9 +155,9 @@ def _change_type(record: Record, previous: Record) -> ChangeType:
 
 def _before(record: Record, previous: Record, old: JsonObject) -> JsonObject:
     """What the changed fields were, None where there was no value; `old` is the document of what was there before."""
-    apart = _apart(record.spec)
-    names = (field.name for field in record.spec.primary if field.name not in apart)
-    return {name: old.get(name) for name in names if getattr(record, name) != getattr(previous, name)}
+    spec, apart = record.spec, _apart(record.spec)
+    fields = zip(spec.primary_names, spec.values_of(record), spec.values_of(previous), strict=True)
+    return {name: old.get(name) for name, now, was in fields if now is not was and name not in apart and now != was}
 
 
 def _document(record: Record) -> JsonObject:

@@ -15,6 +15,7 @@ from alma.storage.feed import OWNERS, FoundVector, StoredVector, VectorQuestion
 from alma.storage.ranking import without_expiry
 from alma.storage.sql.sqlite_foreseen import Foreseen
 from alma.storage.sql.sqlite_listing import Listing, can_be_listed, listed, mark_of, remember, remembered
+from alma.storage.sql.sqlite_standing import POSITION
 from alma.storage.sql.transaction import SqlTransaction
 
 Owners = tuple[str | None, str | None, str | None, str | None]
@@ -27,14 +28,18 @@ class SQLiteFeed(SqlTransaction):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._marks_of: dict[str, Hashable] = {}
+        # How far the vectors are numbered, for as long as that is known.
+        self._position: int | None = None
 
     @abstractmethod
     def foreseen(self, spec: RecordSpec) -> Foreseen | None:
         """What will be asked about the records of a kind that are found, if that was said."""
 
     def vector_position(self) -> int:
-        rows = self.rows("SELECT seq FROM sqlite_sequence WHERE name = 'embeddings'", {})
-        return int(rows[0][0]) if rows else 0
+        if self._position is None:
+            rows = self.rows(POSITION, {})
+            self._position = int(rows[0][0]) if rows else 0
+        return self._position
 
     def vectors_after(self, model: str, position: int, limit: int) -> list[StoredVector]:
         rows = self.rows(

@@ -6,13 +6,13 @@ import json
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Any
 
 from alma.errors import StorageError
 from alma.model.fields import FieldType
 from alma.model.memory import MemoryVersion
-from alma.model.query import And, Compare, Predicate
+from alma.model.query import And, Compare, Order, Predicate
 from alma.model.record import FieldSpec, Record, RecordSpec
 from alma.model.scope import Scope
 from alma.model.vector import Vector
@@ -41,6 +41,10 @@ def as_vector(value: Vector | bytes) -> Vector:
 
 
 _MOST_SHAPES = 512
+# A statement, its parameters but one, and that one's name.
+Asked = tuple[str, Mapping[str, Any], str]
+# Stands for the value that is not known yet: no other can be this one, so that its name is found.
+_ASKED: Any = object()
 _EMPTY = {FieldType.JSON: "{}", FieldType.STRINGS: "[]"}
 _SQLITE_ENCODERS: dict[FieldType, Encoder] = {
     FieldType.TIMESTAMP: timestamp_text,
@@ -134,13 +138,16 @@ class KindStatements:
         self._names = dialect.names
         self.columns = tuple(field.name for field in spec.stored if not (spec.numbered and field.name == spec.key))
         self._values_of = attrgetter(*self.columns)
+        self._items_of = itemgetter(*self.columns)
         fields = [spec.by_name[name] for name in self.columns]
-        encoders = ((i, dialect.encoder(field), _EMPTY.get(field.type)) for i, field in enumerate(fields))
+        self._encoder_of = tuple(map(dialect.encoder, fields))
+        encoders = ((i, self._encoder_of[i], _EMPTY.get(field.type)) for i, field in enumerate(fields))
         self._encoders = tuple((i, encode, empty) for i, encode, empty in encoders if encode is not None)
+        self._json = frozenset(i for i, field in enumerate(fields) if field.type is FieldType.JSON)
         self._decoders = tuple((field.name, dialect.decoder(field)) for field in self._read_fields())
         self._written: dict[Shape | None, str] = {}
         self._decoders_of: dict[tuple[str, ...], Sequence[tuple[int, Encoder]]] = {}
-        self._by_key: dict[tuple[Scope, str], tuple[str, Mapping[str, Any], str]] = {}
+        self._asked: dict[Hashable, Asked] = {}
 
     def _read_fields(self) -> list[FieldSpec]:
         apart = (self.spec.tags_field, self.spec.vector_field)
@@ -162,7 +169,13 @@ class KindStatements:
 
     def row(self, record: Record) -> list[Any]:
         """The columns of one record in the order of `columns`, encoded."""
-        values = list(self._values_of(record))
+        return self._encoded_row(list(self._values_of(record)))
+
+    def row_of(self, values: Mapping[str, Any]) -> list[Any]:
+        """The same of a record that is given by its values alone."""
+        return self._encoded_row(list(self._items_of(values)))
+
+    def _encoded_row(self, values: list[Any]) -> list[Any]:
         for i, encode, empty in self._encoders:
             value = values[i]
             if value is not None:
@@ -171,8 +184,19 @@ class KindStatements:
 
     def changes(self, record: Record, previous: Record) -> dict[str, Any]:
         """The columns of a record, encoded, that are others than before."""
-        columns = zip(self.columns, self.row(record), self.row(previous), strict=True)
-        return {name: value for name, value, was in columns if value != was}
+        before, after = self._values_of(previous), self._values_of(record)
+        differing = [i for i, (was, value) in enumerate(zip(before, after, strict=True)) if was is not value]
+        return {
+            self.columns[i]: self._encoded_value(i, after[i])
+            for i in differing
+            # In JSON, 1 and true are two things, although they are equal.
+            if after[i] != before[i]
+            or (i in self._json and self._encoded_value(i, after[i]) != self._encoded_value(i, before[i]))
+        }
+
+    def _encoded_value(self, i: int, value: Any) -> Any:
+        encode = self._encoder_of[i]
+        return value if encode is None or value is None else encode(value)
 
     def _encoded(self, records: Sequence[Record]) -> list[Sequence[Any]]:
         """Column by column, which takes less than record by record."""
@@ -218,23 +242,40 @@ class KindStatements:
         values = self._values_for(model)
         return self._remembered(shape, self._select(query, values)), values.values
 
-    def select_one(self, scope: Scope, model: str) -> tuple[str, Mapping[str, Any], str]:
+    def select_one(self, scope: Scope, model: str) -> Asked:
         """The SQL that reads one record inside a scope, to be changed: its parameters but the key, and that one's name.
 
         Of all questions it is asked most often, so that not even the shape of it is looked at again.
         """
-        known = self._by_key.get((scope, model))
+        known = self._asked.get((scope, model))
         if known is None:
-            # A value that none of the others can be, so that its name is found.
-            asked = object()
-            where = And(scope.predicate(self.spec), Compare(self.spec.key, "eq", asked))
+            query = Query(self.spec, And(scope.predicate(self.spec), self._about(self.spec.key)), for_update=True)
             values = self._values_for(model)
-            sql = self._select(Query(self.spec, where, for_update=True), values)
-            name = next(name for name, value in values.values.items() if value is asked)
-            del values.values[name]
-            if len(self._by_key) >= _MOST_SHAPES:
-                self._by_key.clear()
-            known = self._by_key[scope, model] = (sql, values.values, name)
+            known = self._keep_asked((scope, model), self._select(query, values), values)
+        return known
+
+    def select_values_of(
+        self, names: tuple[str, ...], scope: Scope, field: str, order: tuple[Order, ...], limit: int
+    ) -> Asked:
+        """The same for some columns of the records inside a scope that have a text in a field."""
+        key = (names, scope, field, order, limit)
+        known = self._asked.get(key)
+        if known is None:
+            query = Query(self.spec, And(scope.predicate(self.spec), self._about(field)), order, limit)
+            values = Values(self._names)
+            known = self._keep_asked(key, self._select_values(query, names, values), values)
+        return known
+
+    @staticmethod
+    def _about(field: str) -> Compare:
+        return Compare(field, "eq", _ASKED)
+
+    def _keep_asked(self, key: Hashable, sql: str, values: Values) -> Asked:
+        name = next(name for name, value in values.values.items() if value is _ASKED)
+        del values.values[name]
+        if len(self._asked) >= _MOST_SHAPES:
+            self._asked.clear()
+        known = self._asked[key] = (sql, values.values, name)
         return known
 
     def select_unchanged(self, query: Query, model: str, moment: Any) -> tuple[str, Mapping[str, Any]]:
@@ -264,9 +305,11 @@ class KindStatements:
         if known is not None:
             return known, values.values
         values = Values(self._names)
+        return self._remembered(shape, self._select_values(query, names, values)), values.values
+
+    def _select_values(self, query: Query, names: Sequence[str], values: Values) -> str:
         condition = self.clauses.condition(query.where, values)
-        sql = f'SELECT {self.columns_of(names)} FROM "{self.table}" WHERE {condition}{self._ordered(query, values)}'
-        return self._remembered(shape, sql), values.values
+        return f'SELECT {self.columns_of(names)} FROM "{self.table}" WHERE {condition}{self._ordered(query, values)}'
 
     def decoders(self, names: tuple[str, ...]) -> Sequence[tuple[int, Encoder]]:
         """Where in a row of these columns there is something to decode, and how."""

@@ -11,7 +11,7 @@ from typing import Any
 from alma.model.fields import FieldType
 from alma.model.governance import Attribution
 from alma.model.memory import MemoryVersion
-from alma.model.query import And, Compare, In, Predicate
+from alma.model.query import And, Compare, In, Order, Predicate
 from alma.model.record import Record, RecordSpec
 from alma.model.scope import Scope
 from alma.model.vector import Vector
@@ -112,6 +112,12 @@ class SqlTransaction(Transaction):
         sql, values = self.dialect.kind(query.spec).select_values(query, names)
         return self._decoded(query.spec, names, self.rows(sql, values))
 
+    def values_of(
+        self, cls: type[Record], names: tuple[str, ...], scope: Scope, field: str, text: str, order: Order, limit: int
+    ) -> list[tuple[Any, ...]]:
+        sql, values, name = self.dialect.kind(cls.spec).select_values_of(names, scope, field, (order,), limit)
+        return self._decoded(cls.spec, names, self.rows(sql, {**values, name: text}))
+
     def _decoded(self, spec: RecordSpec, names: Sequence[str], rows: list[Any]) -> list[tuple[Any, ...]]:
         """Rows of these columns as the values they stand for."""
         decoders = self.dialect.kind(spec).decoders(tuple(names))
@@ -132,10 +138,10 @@ class SqlTransaction(Transaction):
     def _supersede(self, record: Record, previous: Record, moment: datetime) -> bool:
         encode, left = self.dialect.encode, superseded(record, previous)
         of_record = {"memory_id": record.key, "kind": record.spec.kind}
-        content = {"title": left.title, "content": left.content, "summary": left.summary}
-        ceased = self.rows(
-            _ceasing(self.names), {**of_record, **content, "record_json": encode(FieldType.JSON, left.record_json)}
-        )
+        content = {"record_json": encode(FieldType.JSON, left.record_json)}
+        if record.spec.kind == "memory":
+            content |= {"title": left.title, "content": left.content, "summary": left.summary}
+        ceased = self.rows(_ceasing(self.names, tuple(content)), {**of_record, **content})
         if not ceased:
             return False
         self.run(
@@ -256,6 +262,7 @@ class SqlTransaction(Transaction):
         for table in self.names.tables():
             self.run(f'DELETE FROM "{table}"', {})
         self._lengths.clear()
+        self.projections = None
 
     def _without_vector(
         self, spec: RecordSpec, model: str, where: Predicate, limit: int, after: str | None
@@ -338,6 +345,11 @@ class SqlTransaction(Transaction):
         else:
             self.run_many(f"{sql} AND model = {mark}", [(spec.kind, key, model) for key in keys])
 
+    def registered(self) -> list[tuple[str, str]]:
+        """Which projections want to hear of which kinds."""
+        found = self.rows(f"SELECT projection, kind FROM {self.names.projections} ORDER BY 1", {})
+        return [(projection, kind) for projection, kind in found]
+
     def _marks(self) -> MarkTable:
         return SqlMarks(self)
 
@@ -346,11 +358,11 @@ class SqlTransaction(Transaction):
 
 
 @cache
-def _ceasing(names: Names) -> str:
+def _ceasing(names: Names, columns: tuple[str, ...]) -> str:
     """Gives the newest version of a record the content that only the record held, and says which it is."""
     table, named = names.table(MemoryVersion.spec), names.parameter
     same = f"memory_id = {named('memory_id')} AND kind = {named('kind')}"
-    content = ", ".join(f"{name} = {named(name)}" for name in ("title", "content", "summary", "record_json"))
+    content = ", ".join(f"{name} = {named(name)}" for name in columns)
     newest = f"SELECT max(version_number) FROM {table} WHERE {same}"
     return f"UPDATE {table} SET {content} WHERE {same} AND version_number = ({newest}) RETURNING version_number"
 
@@ -377,27 +389,36 @@ class SqlChains(ChainTable):
 
     def __init__(self, tx: SqlTransaction) -> None:
         self._tx = tx
-        self._table = tx.names.audit_chains
-        self._heads = f"SELECT chain, length, hash, unchained FROM {self._table} ORDER BY chain"
 
     def take(self) -> ChainHead:
         # SQLite has one writer at a time. On a server a chain that another writer holds is left to it, and where all
         # are held a new one is begun: so nobody waits, and there are as many as ever wrote at once.
         only_free = "" if self._tx.dialect.name == "sqlite" else " FOR UPDATE SKIP LOCKED"
-        found = self._tx.rows(f"{self._heads} LIMIT 1{only_free}", {})
+        found = self._tx.rows(f"{self._heads()} LIMIT 1{only_free}", {})
         if not found:
-            found = self._tx.rows(
-                f"INSERT INTO {self._table} (length) VALUES (0) RETURNING chain, length, hash, unchained", {}
-            )
+            table = self._tx.names.audit_chains
+            begun = f"INSERT INTO {table} (length) VALUES (0) RETURNING chain, length, hash, unchained"
+            found = self._tx.rows(begun, {})
         return ChainHead(*found[0])
 
     def move(self, head: ChainHead) -> None:
-        sql = f"UPDATE {self._table} SET length = {{}}, hash = {{}} WHERE chain = {{}}"
-        named = map(self._tx.names.parameter, ("length", "hash", "chain"))
-        self._tx.run(sql.format(*named), {"length": head.length, "hash": head.hash, "chain": head.chain})
+        self._tx.run(_moving(self._tx.names), {"length": head.length, "hash": head.hash, "chain": head.chain})
 
     def heads(self) -> list[ChainHead]:
-        return [ChainHead(*row) for row in self._tx.rows(self._heads, {})]
+        return [ChainHead(*row) for row in self._tx.rows(self._heads(), {})]
+
+    def _heads(self) -> str:
+        return f"SELECT chain, length, hash, unchained FROM {self._tx.names.audit_chains} ORDER BY chain"
+
+
+@cache
+def _moving(names: Names) -> str:
+    """Writes down where a chain ends."""
+    named = names.parameter
+    return (
+        f"UPDATE {names.audit_chains} SET length = {named('length')}, hash = {named('hash')} "
+        f"WHERE chain = {named('chain')}"
+    )
 
 
 def marked_again(outbox: str) -> str:
@@ -419,7 +440,10 @@ class SqlMarks(MarkTable):
         self._projections = tx.names.projections
         self._named = tx.names.parameter
         self._mark = tx.names.mark
-        self._same_mark = " AND ".join(f"{name} = {self._mark}" for name in ("projection", "kind", "record_id"))
+
+    @property
+    def _same_mark(self) -> str:
+        return " AND ".join(f"{name} = {self._mark}" for name in ("projection", "kind", "record_id"))
 
     def register(self, name: str, kinds: Sequence[str]) -> None:
         self._tx.projections = None
@@ -436,8 +460,7 @@ class SqlMarks(MarkTable):
 
     def projections(self, kind: str) -> list[str]:
         if self._tx.projections is None:
-            found = self._tx.rows(f"SELECT projection, kind FROM {self._projections} ORDER BY 1", {})
-            self._tx.projections = [(projection, marked) for projection, marked in found]
+            self._tx.projections = self._tx.registered()
         return [projection for projection, marked in self._tx.projections if marked == kind]
 
     def mark(self, projection: str, kind: str, keys: Sequence[str], moment: datetime) -> None:

@@ -18,7 +18,7 @@ from alma.storage.nearest import nearest
 from alma.storage.postgresql import PostgreSQLStorage
 from alma.storage.sql import postgres_tags
 from alma.storage.sql.partitions import partition
-from alma.storage.sql.postgres_words import index_everything
+from alma.storage.sql.postgres_entries import index_everything
 from alma.testing import builders as make
 from tests.conftest import fresh_database
 from tests.support.postgres import PostgresServer
@@ -159,3 +159,11 @@ def test_the_tags_of_an_older_store_are_indexed(unlisted: PostgreSQLStorage) -> 
 def test_a_tag_is_no_word(unlisted: PostgreSQLStorage) -> None:
     unlisted.save(make.a_memory(id="m", project_id="shop", content="deploy on friday", tags=("rare",)))
     assert unlisted.matching_ids(Memory, "rare", SHOP, exact=False) == []
+
+
+def test_any_number_of_tags_is_found(unlisted: PostgreSQLStorage) -> None:
+    tags = tuple(f"tag {i}" for i in range(2_000))
+    unlisted.save(make.a_memory(id="m", project_id="shop", content="deploy on friday", tags=tags))
+    for asked, expected in (("tag 7", ["m"]), ("tag 1999", ["m"]), ("tag 2000", [])):
+        found = unlisted.matching_ids(Memory, "friday", SHOP, Has("tags", asked), exact=False)
+        assert [key for key, _ in found] == expected

@@ -30,7 +30,8 @@ from alma.storage.base import DEFAULT_MODEL, Capability, StorageBackend
 from alma.storage.chain import statement
 from alma.storage.nearest import nearest
 from alma.storage.primitives import Query
-from alma.storage.sql.postgres_words import WordSearch, entry, owners_of
+from alma.storage.sql.postgres_entries import entry
+from alma.storage.sql.postgres_words import WordSearch, owners_of
 from alma.storage.sql.statements import Dialect
 from alma.storage.sql.transaction import SqlTransaction, marked_again
 

@@ -12,7 +12,7 @@ from psycopg import sql
 
 from alma.errors import MigrationError
 from alma.storage.sql.migrate import HISTORY_TABLE, Applied, Migration, Migrator, statements
-from alma.storage.sql.postgres_words import index_everything
+from alma.storage.sql.postgres_entries import index_everything
 
 # Any constant will do, as long as every migrator of every version uses the same one.
 _LOCK = 0x616C6D61

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from psycopg import sql
 
-from alma.model.query import EVERYTHING, Predicate
+from alma.model.query import EVERYTHING, And, Predicate
 from alma.model.record import RecordSpec
 from alma.model.vector import Vector
 from alma.storage.nearest import nearest
@@ -98,8 +98,9 @@ class VectorSearch:
         if owned <= few:
             named = Values(self._tx.dialect.names, "owner")
             clauses = self._tx.dialect.kind(self._spec).clauses
-            condition = clauses.condition(owned_by(owners_of(self._where)), named)
-            return Few(f"SELECT {self._spec.key} FROM {self._table} WHERE {condition}", named.values, owned)
+            owners = owners_of(self._where)
+            ids = f"SELECT {self._spec.key} FROM {self._table} WHERE {clauses.condition(owned_by(owners), named)}"
+            return Few(ids, named.values, owned, are_all=len(owners) == _conditions(self._where))
         if self._has_more(few):
             return None
         return Few(f"SELECT {self._spec.key} FROM {self._table} WHERE {self._fulfilling[0]}", {}, few, are_all=True)
@@ -177,6 +178,11 @@ class VectorSearch:
             if len(rows) < most or _distinct(rows) >= records:
                 return rows
             most *= 4
+
+
+def _conditions(where: Predicate) -> int:
+    """Of how many conditions a predicate consists."""
+    return sum(map(_conditions, where.parts)) if isinstance(where, And) else 1
 
 
 def _distinct(rows: Sequence[tuple[str, Any]]) -> int:

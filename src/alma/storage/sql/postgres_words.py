@@ -1,4 +1,4 @@
-"""Full text on PostgreSQL: what the `search` column holds, and BM25 over it, which the server does not have itself.
+"""Full text on PostgreSQL: BM25 over the `search` column, which the server does not have itself.
 
 The server ranks by how often a word occurs, not by how rare it is. So the rarity comes from counting here, the same
 words are chosen as on SQLite, and the score is put together in SQL: the words chosen for every record that has one of
@@ -10,25 +10,19 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
-from hashlib import blake2b
 from typing import Any, Protocol
 
 from alma.model.kinds import KINDS
 from alma.model.memory import Memory
 from alma.model.query import EVERYTHING, And, In, Predicate
-from alma.model.record import Record, RecordSpec
-from alma.model.text import terms
+from alma.model.record import RecordSpec
 from alma.storage import ranking
 from alma.storage.ranking import COUNTED, K1, B, Remembered, Selection, minute, rarity
 from alma.storage.sql.clauses import Values
-from alma.storage.sql.names import Names
+from alma.storage.sql.postgres_entries import marks_of, quoted
 from alma.storage.sql.postgres_tags import divided, rare_tags, tagged
 from alma.storage.sql.statements import Dialect
 
-# A tsvector has less than a mebibyte, and the last term may take it a little further.
-_MOST_BYTES = (1 << 20) - 1_000
-_MOST_POSITIONS = 255
-_LAST_POSITION = 16_383
 _FEWEST_RESCORED = 50
 _MOST_RESCORED = 200
 _LOOKED_AT = 2_000
@@ -42,7 +36,6 @@ _BUDGET = 2_500
 _SAMPLE = 500
 # Finding which of a word's records are an owner's takes about as long as reading one in four of them.
 _ONE_IN = 4
-_BATCH = 1_000
 # A statement has room for so many words, so that the server knows it already whatever the number of words.
 _ROOM = (0, 8, 16, 32, 64, 96)
 # The server's rank of one word that occurs n times is 1 + 1/4 + … + 1/n², divided by what that sum tends to; from how
@@ -70,33 +63,6 @@ class Reader(Protocol):
     state: int | None
 
     def rows(self, sql: str, values: Mapping[str, Any]) -> list[Any]: ...
-
-
-def entry(record: Record) -> str:
-    """The terms of a record and where they stand, and its tags, as a tsvector is written."""
-    tags = record.spec.tags_field
-    return written(record.text(), () if tags is None else getattr(record, tags))
-
-
-def written(text: str, tags: Sequence[str] = ()) -> str:
-    """The terms of a text and where they stand, as many as there is room for, and tags, as a tsvector is written."""
-    positions: dict[str, list[int]] = {}
-    marks = [_quoted(_tag_mark(tag)) for tag in tags]
-    room = _MOST_BYTES - 24 * len(marks)
-    for position, term in enumerate(terms(text), start=1):
-        places = positions.setdefault(term, [])
-        if len(places) < _MOST_POSITIONS:
-            # A term is kept at an even place, with how many positions it has and two bytes for each.
-            room -= 2 if places else len(term.encode()) + 5
-            places.append(min(position, _LAST_POSITION))
-            if room < 0:
-                break
-    return " ".join((*(f"'{term}':{','.join(map(str, places))}" for term, places in positions.items()), *marks))
-
-
-def _tag_mark(tag: str) -> str:
-    """What stands for a tag among the words: no term has its first character, and it is as long for any tag."""
-    return f"\u00b7{blake2b(tag.encode(), digest_size=8).hexdigest()}"
 
 
 class WordSearch:
@@ -183,8 +149,7 @@ class WordSearch:
         The statement is the same for any number of words, so that the server plans it once.
         """
         condition, then, values = self._in_two_steps()
-        marks = _any_of(list(map(_tag_mark, self._rare_tags)))
-        having = self._having("(asked.word && %(marks)s::tsquery)" if marks else "asked.word")
+        having = self._having("(asked.word && %(marks)s::tsquery)" if self._rare_tags else "asked.word")
         # What each word is worth is told first, so that no text has to be sorted.
         found = (
             f"SELECT {self._key}, place, {_worth('weight', 'asked.word', self._norm)} AS worth "
@@ -211,7 +176,7 @@ class WordSearch:
                 **_weighing("chosen", selection.chosen, weights),
                 **_weighing("left_out", selection.left_out, weights),
                 "mean": self._mean_length(),
-                "marks": marks,
+                "marks": _any_of(marks_of(self._rare_tags)),
                 "wanted": wanted,
             },
         )
@@ -280,7 +245,7 @@ class WordSearch:
             f"ORDER BY score DESC, {self._key} LIMIT %(most)s",
             {
                 **values,
-                "words": list(map(_quoted, weights)),
+                "words": list(map(quoted, weights)),
                 "worth": [weight * (K1 + 1) for weight in weights.values()],
                 "question": question,
                 "keys": keys,
@@ -324,7 +289,7 @@ class WordSearch:
         each = ", ".join(f"count(*) FILTER (WHERE search @@ word{i})" for i in range(room))
         rows = self._tx.rows(
             f"SELECT {each} FROM {self._table} CROSS JOIN {_asked(room)} WHERE {owned}",
-            {**values, "words": list(map(_quoted, words)), "worth": []},
+            {**values, "words": list(map(quoted, words)), "worth": []},
         )
         return dict(zip(words, rows[0], strict=False))
 
@@ -364,7 +329,7 @@ class WordSearch:
             f"FROM unnest({_hidden('words')}) WITH ORDINALITY AS asked(word, place) CROSS JOIN LATERAL "
             f"(SELECT count(*), (max(place)::text::point)[0] AS reached FROM (SELECT place "
             f"FROM {self._having('asked.word')} WHERE {owned} LIMIT {most}) AS met) AS few ORDER BY asked.place",
-            {**values, **self._in_index[1], "words": list(map(_quoted, words))},
+            {**values, **self._in_index[1], "words": list(map(quoted, words))},
         )
         return [
             # Each partition has pages of its own, and the whole none.
@@ -433,21 +398,6 @@ class WordSearch:
         return max(1, self._remembered.put(key, minute(), round(mean)) if count == _SAMPLE else mean)
 
 
-def index_everything(connection: Any) -> None:
-    """Write the `search` column of every record anew."""
-    for spec in (cls.spec for cls in KINDS if cls.spec.text):
-        tags = f"ARRAY(SELECT tag FROM {Names.tags} WHERE memory_id = {spec.postgres_table}.{spec.key})"
-        columns = ", ".join((spec.key, "ARRAY[]::text[]" if spec.tags_field is None else tags, *spec.text))
-        with connection.cursor(name="alma_words") as reader, connection.cursor() as writer:
-            reader.itersize = _BATCH
-            reader.execute(f"SELECT {columns} FROM {spec.postgres_table}")
-            while batch := reader.fetchmany(_BATCH):
-                writer.executemany(
-                    f"UPDATE {spec.postgres_table} SET search = %s WHERE {spec.key} = %s",
-                    [(written("\n".join(filter(None, texts)), tags), key) for key, tags, *texts in batch],
-                )
-
-
 def _worth_if_there(place: int) -> str:
     """What the word at a place is worth in a record, nothing where it is not there."""
     return f"CASE WHEN search @@ word{place} THEN {_worth(f'weight{place}', f'word{place}', 'norm')} ELSE 0 END"
@@ -460,7 +410,7 @@ def _weighted(name: str) -> str:
 
 def _weighing(name: str, words: Sequence[str], weights: Mapping[str, float]) -> dict[str, Any]:
     """The values of such a list."""
-    return {name: list(map(_quoted, words)), f"{name}_worth": [weights[word] * (K1 + 1) for word in words]}
+    return {name: list(map(quoted, words)), f"{name}_worth": [weights[word] * (K1 + 1) for word in words]}
 
 
 @cache
@@ -511,14 +461,9 @@ def _room_for(words: Collection[str]) -> int:
     return next((room for room in _ROOM if room >= len(words)), len(words))
 
 
-def _quoted(word: str) -> str:
-    """A word that leaves nothing for the server to interpret."""
-    return "'" + word.replace("\\", "\\\\").replace("'", "''") + "'"
-
-
 def _any_of(words: Sequence[str]) -> str:
-    return " | ".join(map(_quoted, words))
+    return " | ".join(map(quoted, words))
 
 
 def _all_of(words: Sequence[str]) -> str:
-    return " & ".join(map(_quoted, words))
+    return " & ".join(map(quoted, words))

@@ -1,0 +1,73 @@
+"""What the `search` column holds on PostgreSQL: the terms of a record, where they stand, and its tags beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from hashlib import blake2b
+from typing import Any
+
+from alma.model.kinds import KINDS
+from alma.model.record import Record
+from alma.model.text import terms
+from alma.storage.sql.names import Names
+
+# A tsvector has less than a mebibyte, and the last term may take it a little further.
+_MOST_BYTES = (1 << 20) - 1_000
+_MOST_POSITIONS = 255
+_LAST_POSITION = 16_383
+_BATCH = 1_000
+# No term has this character. By itself it stands for more tags than there is room for.
+_TAG = "\u00b7"
+_MOST_TAGS = 1_000
+
+
+def entry(record: Record) -> str:
+    """The terms of a record and where they stand, and its tags, as a tsvector is written."""
+    tags = record.spec.tags_field
+    return written(record.text(), () if tags is None else getattr(record, tags))
+
+
+def written(text: str, tags: Sequence[str] = ()) -> str:
+    """The terms of a text and where they stand, as many as there is room for, and tags, as a tsvector is written."""
+    positions: dict[str, list[int]] = {}
+    marks = list(map(quoted, map(_mark, tags) if len(tags) <= _MOST_TAGS else (_TAG,)))
+    room = _MOST_BYTES - 24 * len(marks)
+    for position, term in enumerate(terms(text), start=1):
+        places = positions.setdefault(term, [])
+        if len(places) < _MOST_POSITIONS:
+            # A term is kept at an even place, with how many positions it has and two bytes for each.
+            room -= 2 if places else len(term.encode()) + 5
+            places.append(min(position, _LAST_POSITION))
+            if room < 0:
+                break
+    return " ".join((*(f"'{term}':{','.join(map(str, places))}" for term, places in positions.items()), *marks))
+
+
+def marks_of(tags: Iterable[str]) -> list[str]:
+    """What stands among the words of a record that may have one of these tags."""
+    return [*map(_mark, tags), _TAG]
+
+
+def _mark(tag: str) -> str:
+    # As long for any tag.
+    return f"{_TAG}{blake2b(tag.encode(), digest_size=8).hexdigest()}"
+
+
+def index_everything(connection: Any) -> None:
+    """Write the `search` column of every record anew."""
+    for spec in (cls.spec for cls in KINDS if cls.spec.text):
+        tags = f"ARRAY(SELECT tag FROM {Names.tags} WHERE memory_id = {spec.postgres_table}.{spec.key})"
+        columns = ", ".join((spec.key, "ARRAY[]::text[]" if spec.tags_field is None else tags, *spec.text))
+        with connection.cursor(name="alma_words") as reader, connection.cursor() as writer:
+            reader.itersize = _BATCH
+            reader.execute(f"SELECT {columns} FROM {spec.postgres_table}")
+            while batch := reader.fetchmany(_BATCH):
+                writer.executemany(
+                    f"UPDATE {spec.postgres_table} SET search = %s WHERE {spec.key} = %s",
+                    [(written("\n".join(filter(None, texts)), tags), key) for key, tags, *texts in batch],
+                )
+
+
+def quoted(word: str) -> str:
+    """A word that leaves nothing for the server to interpret."""
+    return "'" + word.replace("\\", "\\\\").replace("'", "''") + "'"

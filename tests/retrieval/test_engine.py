@@ -478,6 +478,23 @@ def test_another_process_s_write_is_seen_at_once(embedder: EmbeddingProvider, tm
         engine.close()
 
 
+def test_yesterday_is_another_day_after_midnight_also_for_the_cache(
+    engine: RetrievalEngine, remember: Remember, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    midnight = datetime(2026, 3, 5, tzinfo=UTC)
+    remember(
+        make.a_memory(id="earlier", content="we fixed the login form", event_time=midnight - timedelta(hours=36)),
+        make.a_memory(id="later", content="we fixed the login form, too", event_time=midnight - timedelta(hours=12)),
+    )
+    answers = []
+    for moment in (midnight - timedelta(seconds=30), midnight + timedelta(seconds=30)):
+        monkeypatch.setattr("alma.clock.now", lambda moment=moment: moment)
+        found = engine.retrieve("Which login form did we fix yesterday?", "helena", "shop")
+        answers.append([found.explanation_of(key).terms.get("time", 0.0) for key in ("earlier", "later")])
+    assert answers[0][0] > answers[0][1]
+    assert answers[1][1] > answers[1][0]
+
+
 def test_what_expires_leaves_the_cache(engine: RetrievalEngine, remember: Remember) -> None:
     soon = now() + timedelta(milliseconds=1500)
     remember(make.a_memory(content="the login form is being tested", expires_at=soon))

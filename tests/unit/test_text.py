@@ -25,6 +25,13 @@ from alma.storage.ranking import BUDGET, Remembered, bm25, conjunctions, idf, ow
         ("dont", "don't"),
         ("we", "we'll"),
         ("O'Brien", "o brien"),
+        ("ΕΛΛΑΔΑ", "Ελλάδα"),
+        ("ΛΟΓΟΣ", "λόγος"),
+        ("μηνιν", "μῆνιν"),
+        ("еще", "Ещё"),
+        ("שלום", "שָׁלוֹם"),
+        ("كتب", "كَتَبَ"),
+        ("محمد", "محـــمد"),
     ],
 )
 def test_words_that_mean_the_same_have_the_same_term(one: str, other: str) -> None:

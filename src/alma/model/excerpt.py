@@ -6,6 +6,7 @@ import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from itertools import takewhile
 
 from alma.model.text import words_by_term
@@ -26,8 +27,13 @@ class Excerpts:
     """Shortens texts so that what the question asks about is still there; without a question, to their beginnings."""
 
     def __init__(self, question: str | None = None) -> None:
-        self._sought = _pattern(question or "")
+        self._question = question or ""
         self._known: dict[str, _Places] = {}
+
+    @cached_property
+    def _sought(self) -> re.Pattern[str] | None:
+        """Made when the first text must be cut: most prompts have room for all."""
+        return _pattern(self._question)
 
     def cut(self, text: str, most: int) -> str:
         """At most so many characters of the text, and a mark where something is left out."""
@@ -38,7 +44,7 @@ class Excerpts:
         return f"{_SHORTENED if start else ''}{shown}{_SHORTENED if start + most < len(text) else ''}"
 
     def _start(self, text: str, most: int) -> int:
-        if self._sought is None or most < _GLIMPSE:
+        if most < _GLIMPSE or self._sought is None:
             return 0
         if text not in self._known:
             self._known[text] = _Places(self._sought, text)

@@ -33,9 +33,12 @@ _ENDING = re.compile(r"(?<=[^\W_])'(?:s|ll|re|ve|d|m)(?![^\W_])")
 _NEGATION = re.compile(r"(?<=n)'t(?![^\W_])")
 # A soft hyphen only says where a word may be broken.
 _APOSTROPHES = str.maketrans({"\u2019": "'", "\u02bc": "'", "\uff07": "'", "\u00ad": None})
-_LATIN_MARKS = re.compile("(?<=[a-z\u00df-\u024f\u1e00-\u1eff])[\u0300-\u036f]+")
-# Latin letters whose stroke or tie Unicode does not take for a mark.
-_LATIN_LETTERS = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ħ": "h", "ı": "i", "æ": "ae", "œ": "oe"})
+# The accents of Latin and Greek, which capitals often go without.
+_ACCENTS = re.compile("(?<=[a-z\u00df-\u024f\u1e00-\u1eff\u0370-\u03ff])[\u0300-\u036f]+")
+# The vowels of Hebrew and Arabic and the stroke that stretches a word: they may be written, and mostly are not.
+_VOWELS = re.compile("[\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0640\u064b-\u0652\u0670]")
+# Letters whose stroke or tie Unicode does not take for a mark, and one whose dots are mostly left out.
+_LETTERS = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ħ": "h", "ı": "i", "æ": "ae", "œ": "oe", "ё": "е"})
 
 # Function words, question words and auxiliaries: every text has them, so that they find nothing.
 _FUNCTION_WORDS = """
@@ -124,10 +127,10 @@ def _without_apostrophes(text: str) -> str:
 
 
 def _folded(text: str) -> str:
-    """Without case and width, and Latin letters without their accents; in other scripts marks make other letters."""
+    """Without case and width, and without marks that the same word may have or not; other marks make other letters."""
     plain = unicodedata.normalize("NFKC", text.translate(_APOSTROPHES)).casefold()
-    bare = _LATIN_MARKS.sub("", unicodedata.normalize("NFKD", plain))
-    return unicodedata.normalize("NFKC", bare).translate(_LATIN_LETTERS)
+    bare = _VOWELS.sub("", _ACCENTS.sub("", unicodedata.normalize("NFKD", plain)))
+    return unicodedata.normalize("NFKC", bare).translate(_LETTERS)
 
 
 def _split(word: str, alone: bool) -> list[str]:

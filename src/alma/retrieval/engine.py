@@ -153,10 +153,12 @@ class RetrievalEngine:
         return replace(by_words(self.storage, targets, asked), degraded=_sentence(problems, "found by words"))
 
     def _cache_key(self, request: Request) -> str:
-        """All that an answer depends on besides what is stored and when it is asked."""
+        """All that an answer depends on besides what is stored; when it is asked, to the hour."""
         asked = (request.query, request.agent, request.project_id, request.readable_agents, request.user_id)
         kinds = [cls.spec.kind for cls in request.kinds]
-        wanted = (request.session_id, request.top_k, kinds, request.memories_within)
+        # What "yesterday" means changes at midnight.
+        hour = request.now.replace(minute=0, second=0, microsecond=0)
+        wanted = (request.session_id, request.top_k, kinds, request.memories_within, hour)
         ranked = (self.weights, self.memory_weights, self.half_life_days, self.min_score, self.embedder.model)
         return repr((asked, wanted, ranked))
 

@@ -1,0 +1,2 @@
+-- Greek is found without its accents now, Hebrew and Arabic without their vowels: words are indexed anew.
+-- then: index_words

@@ -85,6 +85,10 @@ SECRETS = [
     ("login with user admin and password hunter2!", "login with user admin and password [redacted:secret]"),
     ("secret_key_base: 7a8b9c0d1e2f3a4b5c6d7e8f", "secret_key_base: [redacted:secret]"),
     ("DB_PASS=hunter2", "DB_PASS=[redacted:password]"),
+    (
+        "git clone https://ghp_16C7e42F292c6912E7710c838347Ae178B4a@github.com/o/r.git",
+        "git clone https://[redacted:github_token]@github.com/o/r.git",
+    ),
     ("ROOT_PW=hunter2", "ROOT_PW=[redacted:password]"),
     ("pw: hunter22", "pw: [redacted:password]"),
     ('let dbPassword: string = "hunter2";', 'let dbPassword: string = "[redacted:password]";'),

@@ -203,6 +203,14 @@ class TestAntiPatterns:
 
 
 class TestOutcomes:
+    def test_a_rule_that_was_proven_stands_before_a_newer_one_that_was_hardly_tried(self, alma: ALMA) -> None:
+        learn(alma, strategy="Add a composite index", times=18)
+        learn(alma, "failure", strategy="Add a composite index", times=2)
+        learn(alma, strategy="Rewrite the query as a join", times=3)
+        first, second = alma.retrieve(FORM, "helena").heuristics
+        assert (first.strategy, second.strategy) == ("Add a composite index", "Rewrite the query as a join")
+        assert first.confidence_interval[0] > second.confidence_interval[0]
+
     def test_a_rule_tells_how_sure_it_is(self, alma: ALMA) -> None:
         few = learn(alma, times=3).heuristic
         many = learn(alma, times=10).heuristic

@@ -17,6 +17,7 @@ class LanguageServer(ScriptedServer):
         super().__init__()
         self.text = "Four."
         self.answer_object: dict[str, Any] = {"n": 4}
+        self.refuses = False
 
     def respond(self, request: Received) -> Reply:
         path = request.path.partition("?")[0]
@@ -33,7 +34,9 @@ class LanguageServer(ScriptedServer):
 
     def _openai(self, body: dict[str, Any]) -> Reply:
         text = json.dumps(self.answer_object) if "response_format" in body else self.text
-        message = {"role": "assistant", "content": text}
+        message: dict[str, str | None] = {"role": "assistant", "content": text}
+        if self.refuses:
+            message = {"role": "assistant", "content": None, "refusal": "I cannot help with that."}
         choice = {"index": 0, "message": message, "finish_reason": "stop"}
         usage = {"prompt_tokens": 7, "completion_tokens": 2, "total_tokens": 9}
         made = {"id": "c1", "object": "chat.completion", "created": 1, "model": body["model"], "choices": [choice]}
@@ -44,7 +47,8 @@ class LanguageServer(ScriptedServer):
         block = {"type": "text", "text": text}
         usage = {"input_tokens": 7, "output_tokens": 2}
         made = {"id": "m1", "type": "message", "role": "assistant", "model": body["model"], "content": [block]}
-        return Reply(body=json.dumps({**made, "stop_reason": "end_turn", "usage": usage}).encode())
+        stopped = {"content": [], "stop_reason": "refusal"} if self.refuses else {"stop_reason": "end_turn"}
+        return Reply(body=json.dumps({**made, **stopped, "usage": usage}).encode())
 
     def _ollama(self, body: dict[str, Any]) -> Reply:
         if body["model"] == "nobody":

@@ -115,6 +115,14 @@ def test_a_refusal_is_not_tried_again(make: Make, server: LanguageServer) -> Non
     assert len(server.received) == 1
 
 
+@pytest.mark.parametrize("make", ["openai", "azure", "anthropic"], indirect=True)
+def test_a_model_that_refuses_is_told_as_such_and_not_asked_again(make: Make, server: LanguageServer) -> None:
+    server.refuses = True
+    with pytest.raises(LanguageModelError, match="small refused to answer; ask in other words, or another model"):
+        make().complete(ASKED)
+    assert len(server.received) == 1
+
+
 def test_an_unknown_model_is_named_with_the_fix(make: Make) -> None:
     with pytest.raises(LanguageModelError, match="nobody"):
         make("nobody").complete(ASKED)

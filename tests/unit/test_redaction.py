@@ -85,6 +85,10 @@ SECRETS = [
     ("login with user admin and password hunter2!", "login with user admin and password [redacted:secret]"),
     ("secret_key_base: 7a8b9c0d1e2f3a4b5c6d7e8f", "secret_key_base: [redacted:secret]"),
     ("DB_PASS=hunter2", "DB_PASS=[redacted:password]"),
+    (
+        "git clone https://ghp_16C7e42F292c6912E7710c838347Ae178B4a@github.com/o/r.git",
+        "git clone https://[redacted:github_token]@github.com/o/r.git",
+    ),
     ("ROOT_PW=hunter2", "ROOT_PW=[redacted:password]"),
     ("pw: hunter22", "pw: [redacted:password]"),
     ('let dbPassword: string = "hunter2";', 'let dbPassword: string = "[redacted:password]";'),
@@ -137,6 +141,31 @@ SECRETS = [
     ("pat-na1-1a2b3c4d-5e6f-7081-92a3-b4c5d6e7f809", "[redacted:hubspot_token]"),
     ("nvapi-AbCdEfGhIjKlMnOpQrStUvWxYz0123456789", "[redacted:nvidia_key]"),
     ("$2b$12$KIXQ0zE1q7J9v8n6Yl0s4uO1p2q3r4s5t6u7v8w9x0y1z2A3B4C5D", "[redacted:password_hash]"),
+]
+PIECES = [
+    *(
+        "password",
+        "token",
+        "api key",
+        "=",
+        ": ",
+        " is ",
+        " ",
+        '"',
+        "'",
+        "|",
+        "\n",
+        "://",
+        "@",
+        "**",
+        "%3D",
+        "&",
+        "{",
+        "}",
+    ),
+    *("<password>", "</password>", "name=", "value=", "mysql -p", "Bearer ", "curl -u bob:", "otp ", "cookie: a=b"),
+    *("hunter2", "abcdef1234567890abcdef", "ghp_16C7e42F292c6912E7710c838347Ae178B4a", "AKIAQ3EGRIVXW7TTKPUB"),
+    *("4111 1111 1111 1111", "078-05-1120", "sk-proj-Ab12Cd34Ef56Gh78Ij90", "[redacted:", "[redacted:secret]", "]"),
 ]
 HARMLESS = [
     "the password field is required",
@@ -339,9 +368,36 @@ def test_any_text_can_be_redacted_and_redaction_is_final(text: str) -> None:
     assert redact_text(once).text == once
 
 
+def test_of_secrets_that_stand_side_by_side_none_is_left() -> None:
+    found = redact_text("AKIAQ3EGRIVXW7TTKPUBghp_16C7e42F292c6912E7710c838347Ae178B4a")
+    assert found.text == "[redacted:aws_access_key][redacted:github_token]"
+    assert {masked.kind for masked in found.findings} == {"aws_access_key", "github_token"}
+
+
+@given(st.lists(st.sampled_from(PIECES), min_size=2, max_size=9).map("".join))
+def test_what_looks_like_secrets_is_redacted_once_and_for_all(text: str) -> None:
+    once = redact_text(text).text
+    assert redact_text(once).text == once
+
+
 @pytest.mark.parametrize(
     "piece",
-    ["a", "password", "=", "token: ", "-----BEGIN PRIVATE KEY-----", "://a:", "4111", "secret ", "x.y_-", "eyJ"],
+    [
+        "a",
+        "password",
+        "=",
+        "token: ",
+        "-----BEGIN PRIVATE KEY-----",
+        "://a:",
+        "4111",
+        "secret ",
+        "x.y_-",
+        "eyJ",
+        "a: |\n ",
+        "\n ",
+        "<a>",
+        "name=",
+    ],
 )
 def test_no_text_makes_redaction_slow(piece: str) -> None:
     started = time.process_time()

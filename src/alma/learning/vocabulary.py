@@ -55,11 +55,12 @@ explain clarify describe; evaluate assess judge; monitor watch observe; record l
 thoroughly carefully; systematically methodically; contact reach; apologize apologise sorry; information info details;
 example sample; wrap enclose surround; repeat rerun; write wrote written author add; discuss talk; error exception;
 purchase buy bought; quickly promptly immediately; initially beforehand; concise brief short; postgres postgresql;
-javascript js; typescript ts; kubernetes k8s; keep kept; give gave given; take took taken; tell told; say said; hold
-held; bring brought; sell sold; speak spoke spoken; draw drew drawn; catch caught; think thought; teach taught; go
+javascript js; typescript ts; kubernetes k8s; keep kept retain preserve; give gave given; take took taken; tell told;
+say said; hold held; bring brought; sell sold; speak spoke spoken; draw drew drawn; catch caught; think thought;
+teach taught; go
 went gone; lead led; pay paid; grow grew grown; throw threw thrown; understand understood; rebuild rebuilt; redo
 redid; undo undid; quote cite; reduce lower decrease; increase raise; improve enhance; locate identify; help assist;
-retain preserve; finish complete; answer reply respond; issue problem; image picture photo; notify alert; regularly
+finish complete; answer reply respond; issue problem; image picture photo; notify alert; regularly
 periodically; often frequently; concurrently simultaneously; chill refrigerate; stir mix;
 email mail; permit allow; attempt try; check crosscheck; abort cancel; duplicate copy; estimate
 approximate
@@ -67,7 +68,7 @@ approximate
 
 # Words that say as much where they stand for each other and nothing else differs, though they may mean other things.
 _INTERCHANGEABLE = """
-add create; add insert; call phone; call telephone; call ring; customer client; find detect; find identify; cover test;
+add create; add insert; call phone; call telephone; call ring; customer client; find detect; find identify;
 close shut; start launch; end finish; show present; page screen; task job; error failure; step stage; stage phase; cut
 chop; document describe; make create; make build; test check; test verify; test try; mention raise; write create;
 include add; store keep; schedule book; open start

@@ -118,7 +118,12 @@ def _parsed(message: Any) -> Message:
     return Message(message.get("role"), message.get("content"))  # type: ignore[arg-type]
 
 
+_REFUSED = ("refusal", "content_filter")
+
+
 def _not_empty(result: Completion | Failure) -> Completion | Failure:
     if isinstance(result, Completion) and not result.text.strip():
+        if result.finish_reason in _REFUSED:
+            return Failure(f"{result.model} refused to answer; ask in other words, or another model", False)
         return Failure(f"{result.model} answered with nothing", True)
     return result

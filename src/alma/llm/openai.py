@@ -28,7 +28,7 @@ class ChatModel(SdkModel):
         return Completion(
             text=choice.message.content or "",
             model=str(answer.model or self._model_name),
-            finish_reason=choice.finish_reason,
+            finish_reason="refusal" if choice.message.refusal else choice.finish_reason,
             input_tokens=usage.prompt_tokens if usage else None,
             output_tokens=usage.completion_tokens if usage else None,
         )

@@ -18,6 +18,7 @@ T = TypeVar("T", bound=Record)
 _IDENTITIES = frozenset({"user_id", "project_id", "session_id", "agent", "agent_id", "source_agent", "external_id"})
 # Nothing shorter holds a secret that can be told from other words.
 _SHORTEST = 6
+_PASSES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,17 @@ class SecretRedactor:
             return Redacted(_replacement("secret"), (Masked("secret", name),))
         if len(text) < _SHORTEST:
             return Redacted(text)
+        found = Redacted(text)
+        # A secret that stood right behind another one is known once that one is gone.
+        for _ in range(_PASSES):
+            spans = self._spans(found.text)
+            if not spans:
+                break
+            more = _without(found.text, spans, name)
+            found = Redacted(more.text, (*found.findings, *more.findings))
+        return found
+
+    def _spans(self, text: str) -> list[Span]:
         folded = text.lower()
         spans: list[Span] = []
         tried: Rule | None = None
@@ -71,7 +83,7 @@ class SecretRedactor:
                 tried = rule
         spans.extend(named_spans(text, folded))
         spans.extend(placed_spans(text))
-        return _without(text, spans, name) if spans else Redacted(text)
+        return spans
 
 
 def _hinted(rules: Iterable[Rule]) -> tuple[tuple[str, Rule], ...]:

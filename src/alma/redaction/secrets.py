@@ -234,7 +234,7 @@ SHAPES: tuple[Rule, ...] = (
     shape(
         "url_password",
         "://",
-        r"[A-Za-z][A-Za-z0-9+.-]*://[^\s:/@\"'<>]*:(?P<secret>[^\s/\"'<>]+)@",
+        r"[A-Za-z][A-Za-z0-9+.-]*://[^\s:/@\"'<>\[]*:(?P<secret>[^\s/\"'<>]+)@",
         lambda value: not is_placeholder(value),
     ),
     shape("url_token", "://", r"://(?P<secret>[A-Za-z0-9_-]{20,})@", looks_random),

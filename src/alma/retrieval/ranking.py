@@ -23,6 +23,7 @@ from alma.retrieval.relevance import Fitting, Question, anything_fits, fits
 from alma.retrieval.router import STANDING_TYPES, Asked, Target
 from alma.retrieval.scoring import ScoringWeights, factors, moment_of, score_terms
 from alma.retrieval.successors import put_before
+from alma.retrieval.together import add_together
 from alma.storage.base import StorageBackend
 from alma.storage.ranking import idf
 
@@ -48,6 +49,11 @@ class Ranked:
     @property
     def score(self) -> float:
         return sum(self.terms.values())
+
+    @property
+    def session_id(self) -> str | None:
+        """The conversation that a general memory is a turn of."""
+        return self.record.session_id if isinstance(self.record, Memory) else None
 
 
 @dataclass(slots=True)
@@ -139,6 +145,7 @@ def rank(
         fitting = [each for each in items if relevant and fits(each, with_vectors=with_vectors)]
         _note_unfit(items, fitting, ranking)
         kept = [scorer.fitting(each) for each in fitting]
+        add_together(kept, questions[cls].weights, scorer.memory_weights.similarity)
         ranking.chosen[cls] = _ordered(kept, questions[cls], request, min_score, ranking, pool.standing)
     if any(target.by_rule for target in targets):
         _add_by_rule(storage, ranking, scorer)

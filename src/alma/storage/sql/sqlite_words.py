@@ -200,13 +200,13 @@ class WordSearch:
             return [(key, score) for _, key, score in self._scored(selection.chosen, limit, exact=exact)]
         found = self._scored(selection.chosen, max(limit, _RESCORED), exact=False)
         weights = {word: rarity(self._records, everywhere[word]) for word in selection.left_out}
-        more = self._rare_here(weights, everywhere)
+        more, common = self._rare_here(weights, everywhere)
         # Whoever does not need them all has the best already, and looking for the others takes the longest.
         newest: dict[int, str] = {}
-        if len(found) + len(more) < (limit if exact else min(limit, _ENOUGH)):
+        if common and len(found) + len(more) < (limit if exact else min(limit, _ENOUGH)):
             few = None if exact else self._tx.listing(self._spec, self._where)
             if few is None:
-                more.update(self._newest_with(selection.left_out, everywhere, max(limit, _RESCORED)))
+                more.update(self._newest_with(common, everywhere, max(limit, _RESCORED)))
             else:
                 newest = self._keys_inside(few.seqs[-max(limit, _RESCORED) :].tolist())
         known = {seq for seq, *_ in found}
@@ -217,22 +217,31 @@ class WordSearch:
         ranked = [(key, score + added.get(seq, 0.0)) for seq, key, score in (*found, *others)]
         return sorted(ranked, key=lambda pair: (-pair[1], pair[0]))[:limit]
 
-    def _rare_here(self, weights: dict[str, float], everywhere: Mapping[str, int]) -> dict[int, str]:
-        """The records of a small scope that have a word which is common elsewhere; it weighs what it tells apart here.
+    def _rare_here(
+        self, weights: dict[str, float], everywhere: Mapping[str, int]
+    ) -> tuple[dict[int, str], Sequence[str]]:
+        """The records of a small scope that have a word which is common elsewhere, and the words that are common here.
 
-        Otherwise an agent's one record about deployment would not be found because all the others deploy.
+        A word weighs what it tells apart here. Otherwise an agent's one record about deployment would not be found
+        because all the others deploy.
         """
+        if not self._narrowed:
+            return {}, list(weights)
         rare: dict[int, str] = {}
-        for word in weights if self._narrowed else ():
+        common: list[str] = []
+        for word in weights:
             expression = _all_of((_quoted(word), self._scope))
             if (self._counts.get((self._fts, expression), self._records) or 0) >= _FEW:
+                common.append(word)
                 continue
             records = self._newest_with_all((word,), everywhere[word], _FEW)
             self._counts.put((self._fts, expression), self._records, len(records))
             if len(records) < _FEW:
                 rare.update(records)
                 weights[word] = max(weights[word], rarity(self.inside, len(records)))
-        return rare
+            else:
+                common.append(word)
+        return rare, common
 
     # ------------------------------------------------------------------ counting
 
@@ -293,7 +302,7 @@ class WordSearch:
             roughly = roughly.among(few.seqs)
         if not len(roughly.order):
             return []
-        if exact or len(roughly.order) <= _LOOKED_AT:
+        if exact or (self._records <= _SMALL_SCOPE and len(roughly.order) <= _LOOKED_AT):
             return self._best_measured(roughly.measured(self._sizes(roughly), self._mean_length), limit)
         return self._best_of_many(roughly, limit)
 
@@ -409,7 +418,9 @@ class WordSearch:
 
     def _added(self, seqs: Sequence[int], weights: Mapping[str, float]) -> dict[int, float]:
         """What further words add to the scores of records, counted in the beginning of their texts."""
-        most = _RESCORED_CHARACTERS // max(len(seqs), 1) // len(self._spec.text)
+        if not seqs:
+            return {}
+        most = _RESCORED_CHARACTERS // len(seqs) // len(self._spec.text)
         texts = " || ' ' || ".join(f"substr(coalesce(\"{name}\", ''), 1, :most)" for name in self._spec.text)
         sql = f'SELECT seq, {texts} FROM "{self._table}" WHERE seq IN (SELECT value FROM json_each(:seqs))'
         rows = self._tx.rows(sql, {"seqs": self._listed(seqs), "most": most})

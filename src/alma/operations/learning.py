@@ -384,6 +384,7 @@ def forget(caller: Caller, asked: Forget) -> Forgotten:
 class ListArchived(InProject):
     cause: ArchiveCause | None = Field(None, description="forgotten, archived, quarantined or merged")
     limit: Limit = 20
+    user_id: Name | None = Field(None, description="Who asks; private memories are seen by their user alone.")
 
 
 class Archived(Output):
@@ -393,7 +394,7 @@ class Archived(Output):
     cause: str
     reason: str | None = None
     archived_at: str
-    text: str = Field(description="What it says.")
+    text: str = Field(description="What it says; nothing where it is private to somebody else.")
 
 
 class ArchivedPage(Output):
@@ -403,7 +404,7 @@ class ArchivedPage(Output):
 @operation(_GROUP, Right.READ, example={"cause": "forgotten"})
 def list_archived(caller: Caller, asked: ListArchived) -> ArchivedPage:
     """List what was forgotten, archived, merged or quarantined and can be restored."""
-    archive = caller.store.archive
+    archive, user_id = caller.store.archive, caller.user(asked.user_id)
     found = archive.find(caller.scope(asked.project_id), cause=asked.cause, limit=asked.limit)
     return ArchivedPage(
         archived=[
@@ -414,11 +415,17 @@ def list_archived(caller: Caller, asked: ListArchived) -> ArchivedPage:
                 cause=str(row.cause),
                 reason=row.reason,
                 archived_at=row.archived_at.isoformat(),
-                text=archive.record(row).text() or "",
+                text=_open_text(caller, archive.record(row), user_id),
             )
             for row in found
         ]
     )
+
+
+def _open_text(caller: Caller, record: Record, user_id: str | None) -> str:
+    """What a record says, to whoever may see it; that it can be restored or purged is no secret."""
+    is_secret = isinstance(record, Memory) and not caller.may_see(record, user_id)
+    return "" if is_secret else record.text() or ""
 
 
 class Restore(InProject):

@@ -262,7 +262,7 @@ def test_a_memory_deleted_for_good_is_gone(journal: Journal, store: StorageBacke
     with pytest.raises(NotFoundError):
         journal.undelete(made.id, SHOP)
     log = store.find(AuditEvent, Scope.everywhere(), Compare("resource_id", "eq", made.id))
-    assert [event.action for event in log] == ["create", "delete"]
+    assert [(event.action, event.success) for event in log] == [("create", True), ("delete", True), ("restore", False)]
 
 
 def test_many_are_deleted_by_type_age_and_tags(journal: Journal) -> None:

@@ -140,3 +140,12 @@ def test_a_session_or_a_time_range_is_summarised(store: StorageBackend) -> None:
         assert journal.summarize(Scope(project_id="shop"), where=late).text == "The garden is green."
         assert not journal.summarize(Scope(session_id="s3"))
     engine.close()
+
+
+def test_an_abbreviation_ends_no_sentence() -> None:
+    text = "Dr. Smith saw v1.2.3 at 3.5 p.m. and left. J. Doe stayed, e.g. for tea."
+    summary = summarize([make.a_memory(content=text)], 200)
+    assert [sentence.text for sentence in summary.sentences] == [
+        "Dr. Smith saw v1.2.3 at 3.5 p.m. and left.",
+        "J. Doe stayed, e.g. for tea.",
+    ]

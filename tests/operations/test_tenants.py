@@ -10,6 +10,8 @@ import pytest
 
 from alma import ALMA
 from alma.errors import ALMAError
+from alma.model.memory import Memory
+from alma.model.scope import Scope
 from alma.operations import operation_named
 from alma.operations.access import Caller, Grant
 from alma.operations.base import to_json
@@ -78,6 +80,34 @@ def test_no_byte_of_one_tenant_reaches_the_other(memory: ALMA, pair: str) -> Non
     damage(spy, ours.ids)
     shared = CARRIED if pair == "users of projects" else set()
     assert [leak for leak in leaks(spy, "Zanzibar") if leak[0] not in shared] == []
+
+
+@pytest.mark.parametrize("grant", [Grant(project_id="atlantis"), Grant(project_id="atlantis", user_id="*"), Grant()])
+def test_what_is_private_reaches_nobody_else_in_the_project(memory: ALMA, grant: Grant) -> None:
+    ana = tenant(memory, "Zanzibar", Grant(project_id="atlantis", user_id="ana"), {})
+    session = ana.call("create_session", {"name": "work"})["session"]["id"]
+    kept = [
+        ana.call("create_memory", {"content": text, "is_private": True, "session_id": session, **more})["memory"]["id"]
+        for text, more in (
+            ("Zanzibar network: we decided to lock the form", {"memory_type": "decision", "tags": ["zanzibar"]}),
+            ("Zanzibar network: the form fails in Zanzibar.py", {"memory_type": "error"}),
+            ("Zanzibar network: wait for the form", {"memory_type": "task"}),
+        )
+    ]
+    ana.call("update_memory", {"memory_id": kept[0], "title": "Zanzibar"})
+    ana.call("relate_memories", {"from_id": kept[0], "to_id": kept[1], "relation": "resolves", "context": "Zanzibar"})
+    held = ana.call("hold_memories", {"session_id": session, "memory_ids": kept[:2]})
+    assert "Zanzibar" in held["prompt"]
+    memory.archive.put(Memory, kept[2], Scope(user_id="ana"), reason="cold")
+    ana.call("end_session", {"session_id": session})
+    assert "Zanzibar" in json.dumps(ana.call("list_archived", {}))
+    spy = tenant(memory, "Quagga", grant, {"user": "bob"} if grant.user_id or not grant.is_limited else {})
+    ids = {"memory_id": kept[0], "other_id": kept[1], "session_id": session}
+    for like in ("network", "form"):
+        read(spy, ids, like=like)
+    damage(spy, ids)
+    read(spy, ids, like="network")
+    assert leaks(spy, "Zanzibar") == []
 
 
 @pytest.mark.parametrize("pair", ["projects", "users", "agents of a project"])

@@ -9,6 +9,7 @@ import pytest
 
 from alma import ALMA
 from alma.errors import ALMAError, NotFoundError, PermissionDeniedError, ValidationError
+from alma.memory.filters import MemoryFilter
 from alma.model.governance import Attribution, AuditEvent
 from alma.model.scope import Scope
 from alma.operations import operation_named
@@ -44,6 +45,27 @@ def test_what_could_not_be_done_is_told_with_who_from_where_and_why(alma: ALMA) 
     assert "there is no memory" in (missing.error_message or "")
     assert missing.details_json == {"request": {"changes": {"title": "with [redacted:openai_key]"}}}
     assert empty.action == "create"
+
+
+def test_deleting_and_bringing_back_are_called_so(alma: ALMA) -> None:
+    journal = alma.journal
+    for key in ("a", "b"):
+        journal.create(f"say {key}", by=ANA, id=key, project_id="shop", memory_type="note")
+    journal.delete("a", SHOP, by=ANA)
+    journal.undelete("a", SHOP, by=ANA)
+    journal.bulk_delete(SHOP, where=MemoryFilter(types=["note"]), by=ANA)
+    journal.undelete("b", SHOP, by=ANA)
+    journal.update("b", {"title": "t"}, SHOP, by=ANA)
+    log = [event.action for event in alma.audit.find(Scope.everywhere(), resource_type="memory")][::-1]
+    assert log == ["create", "create", "delete", "restore", "delete", "restore", "update"]
+    for refused in (
+        lambda: journal.undelete("nobody", SHOP, by=ANA),
+        lambda: journal.demote("b", SHOP, by=ANA),
+        lambda: journal.mark_helpful("nobody", SHOP, by=ANA),
+    ):
+        with pytest.raises(ALMAError):
+            refused()
+    assert [event.action for event in failures(alma)] == ["mark_helpful", "demote", "restore"]
 
 
 def test_an_id_that_is_none_does_not_hide_what_was_wrong(alma: ALMA) -> None:

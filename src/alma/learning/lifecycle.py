@@ -67,7 +67,8 @@ class MemoryLifecycle:
         def change(tx: Transaction) -> list[str]:
             found = [memory for memory in tx.lock(Memory, wanted, scope) if memory.is_active is not active]
             moment = clock.now()
-            tx.save(*(memory.replace(is_active=active, updated_at=moment) for memory in found))
+            with tx.audited_as("restore" if active else "delete"):
+                tx.save(*(memory.replace(is_active=active, updated_at=moment) for memory in found))
             return [memory.id for memory in found]
 
         return self._storage.write(change, _because(by, reason))

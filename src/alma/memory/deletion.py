@@ -45,7 +45,8 @@ def delete_many(
                 tx.delete(Memory, [memory.id for memory in held], scope)
             else:
                 moment = clock.now()
-                tx.save(*(memory.replace(is_active=False, updated_at=moment) for memory in held))
+                with tx.audited_as("delete"):
+                    tx.save(*(memory.replace(is_active=False, updated_at=moment) for memory in held))
             return [memory.id for memory in held]
 
         gone.extend(storage.write(delete, by))

@@ -189,7 +189,8 @@ class Journal(Keeper):
 
         It also counts as saying that the memory did not help, so that it does not rise again by itself.
         """
-        return self._promotions.demote(memory_id, scope, by, reason)
+        with self._tried("demote", by, memory_id):
+            return self._promotions.demote(memory_id, scope, by, reason)
 
     def mark_helpful(self, memory_id: str, scope: Scope, *, by: Attribution = ANONYMOUS, helpful: bool = True) -> None:
         """Say that a memory helped, or did not; it counts towards its promotion."""
@@ -198,7 +199,8 @@ class Journal(Keeper):
             self._held(tx, memory_id, scope, by, READABLE)
             add_judgement(tx, memory_id, helpful, by.session_id)
 
-        self._storage.write(judge, by)
+        with self._tried("mark_helpful", by, memory_id):
+            self._storage.write(judge, by)
 
     def get_context(
         self,

@@ -202,7 +202,8 @@ class Keeper(Closing):
                 return conflict
             if hard:
                 return tx.delete(Memory, [memory_id], scope) > 0
-            tx.save(current.replace(is_active=False, updated_at=clock.now()))
+            with tx.audited_as("delete"):
+                tx.save(current.replace(is_active=False, updated_at=clock.now()))
             return True
 
         with self._tried("delete", because, memory_id):
@@ -219,10 +220,13 @@ class Keeper(Closing):
         def bring_back(tx: Transaction) -> str:
             current = self._held(tx, memory_id, scope, by, ANY_STATE)
             if not current.is_active:
-                tx.save(current.replace(is_active=True, updated_at=clock.now()))
+                with tx.audited_as("restore"):
+                    tx.save(current.replace(is_active=True, updated_at=clock.now()))
             return memory_id
 
-        return self._stored(self._storage.write(bring_back, because_of(by, reason)))
+        because = because_of(by, reason)
+        with self._tried("restore", because, memory_id):
+            return self._stored(self._storage.write(bring_back, because))
 
     def version(self, memory_id: str, scope: Scope, *, by: Attribution = ANONYMOUS) -> int:
         """The number of a memory's newest version, for `expected_version`."""

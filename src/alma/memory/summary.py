@@ -14,6 +14,7 @@ from alma.errors import ValidationError
 from alma.model.memory import Memory
 from alma.model.prompt import as_data
 from alma.model.text import STOP_WORDS, terms
+from alma.redaction.redactor import redact_text
 from alma.tokens import count_tokens
 
 _log = logging.getLogger("alma.memory")
@@ -30,6 +31,9 @@ _MARKUP = "#>`*-=+|~ "
 # How much it counts that a sentence is like the others, stands first, and what its memory is worth.
 _CENTRALITY, _POSITION, _IMPORTANCE = 0.6, 0.15, 0.25
 _END = re.compile(r"(?<=[.!?…。！？])[\"')\]]*\s+|\n+")
+_ABBREVIATED = re.compile(
+    r"\b(?:Dr|Mr|Mrs|Ms|Prof|St|vs|etc|approx|ca|cf|Nr|Inc|Ltd|e\.g|i\.e|z\.B|[ap]\.m|[A-Z])\.$",
+)
 _TELLING = {"decision": 0.15, "solution": 0.1, "error": 0.1, "insight": 0.1, "task": 0.05, "user_preference": 0.05}
 _FOR_A_MODEL_CHARACTERS = 24_000
 _ASK = (
@@ -91,7 +95,8 @@ def summarize(memories: Iterable[Memory], max_tokens: int = 300, llm: LanguageMo
         text = _answer(llm.complete(_messages(in_order, max_tokens), max_tokens=max_tokens))
     except Exception as exc:  # noqa: BLE001 - whatever a model does, there is a summary
         _log.warning("the language model made no summary", extra={"error": str(exc)})
-        return Summary(extract.text, extract.method, extract.sentences, extract.memory_ids, f"the model failed: {exc}")
+        reason = f"the model failed: {redact_text(str(exc)).text}"
+        return Summary(extract.text, extract.method, extract.sentences, extract.memory_ids, reason)
     if not text:
         return Summary(extract.text, extract.method, extract.sentences, extract.memory_ids, "the model said nothing")
     return Summary(_shortened(text, max_tokens), "llm", (), tuple(memory.id for memory in in_order))
@@ -142,10 +147,23 @@ def _candidates(memories: Sequence[Memory]) -> list[_Candidate]:
 def _sentences(memory: Memory) -> list[str]:
     """The sentences of a memory on one line each; what is too short to tell anything is left out, the first never."""
     text = memory.content if len(memory.content) <= _LONGEST or not memory.summary else memory.summary
-    parts = [" ".join(as_data(part).replace("│", " ").split()).lstrip(_MARKUP) for part in _END.split(text)]
+    parts = [" ".join(as_data(part).replace("│", " ").split()).lstrip(_MARKUP) for part in _ended(text)]
     parts = [part if len(part) <= _LONGEST else part[:_LONGEST].rsplit(" ", 1)[0] + "…" for part in parts if part]
     long_enough = [part for i, part in enumerate(parts) if i == 0 or len(part) >= _SHORTEST]
     return long_enough[:_SENTENCES_EACH]
+
+
+def _ended(text: str) -> list[str]:
+    """The text cut where sentences end; the dot of an abbreviation ends none."""
+    found: list[str] = []
+    start = 0
+    for end in _END.finditer(text):
+        goes_on = text[end.end() : end.end() + 1].islower()
+        if "\n" not in end[0] and (goes_on or _ABBREVIATED.search(text[max(0, end.start() - 12) : end.start()])):
+            continue
+        found.append(text[start : end.start()])
+        start = end.end()
+    return [*found, text[start:]]
 
 
 def _score(candidates: Sequence[_Candidate]) -> None:

@@ -395,6 +395,7 @@ class ListArchived(InProject):
     cause: ArchiveCause | None = Field(None, description="forgotten, archived, quarantined or merged")
     preferences_of: Name | None = Field(None, description=_OF_USER)
     limit: Limit = 20
+    user_id: Name | None = Field(None, description="Who asks; private memories are seen by their user alone.")
 
 
 class Archived(Output):
@@ -404,7 +405,7 @@ class Archived(Output):
     cause: str
     reason: str | None = None
     archived_at: str
-    text: str = Field(description="What it says.")
+    text: str = Field(description="What it says; nothing where it is private to somebody else.")
 
 
 class ArchivedPage(Output):
@@ -414,7 +415,7 @@ class ArchivedPage(Output):
 @operation(_GROUP, Right.READ, example={"cause": "forgotten"})
 def list_archived(caller: Caller, asked: ListArchived) -> ArchivedPage:
     """List what was forgotten, archived, merged or quarantined and can be restored."""
-    archive = caller.store.archive
+    archive, user_id = caller.store.archive, caller.user(asked.user_id)
     scope, cls = _put_away(caller, asked.project_id, asked.preferences_of)
     found = archive.find(scope, cls, asked.cause, limit=asked.limit)
     return ArchivedPage(
@@ -426,11 +427,17 @@ def list_archived(caller: Caller, asked: ListArchived) -> ArchivedPage:
                 cause=str(row.cause),
                 reason=row.reason,
                 archived_at=row.archived_at.isoformat(),
-                text=archive.record(row).text() or "",
+                text=_open_text(caller, archive.record(row), user_id),
             )
             for row in found
         ]
     )
+
+
+def _open_text(caller: Caller, record: Record, user_id: str | None) -> str:
+    """What a record says, to whoever may see it; that it can be restored or purged is no secret."""
+    is_secret = isinstance(record, Memory) and not caller.may_see(record, user_id)
+    return "" if is_secret else record.text() or ""
 
 
 class Restore(InProject):

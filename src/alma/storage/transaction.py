@@ -56,6 +56,7 @@ class Transaction(Reading):
         self._failure: BaseException | None = None
         self._chain_head: ChainHead | None = None
         self._change: ChangeType | None = None
+        self._action = "update"
 
     def save(self, *records: Record) -> None:
         """Store records of any kinds; all of them, or on error none."""
@@ -92,6 +93,15 @@ class Transaction(Reading):
             yield
         finally:
             self._change = before
+
+    @contextmanager
+    def audited_as(self, action: str) -> Iterator[None]:
+        """What is changed inside is called so by the audit log."""
+        before, self._action = self._action, action
+        try:
+            yield
+        finally:
+            self._action = before
 
     def create(self, *records: Record, action: str = "create") -> None:
         """Store records whose ids must not be in use; `action` is what the audit log calls it."""
@@ -402,7 +412,7 @@ class Transaction(Reading):
         """What follows from every write: audit, and marks for the indexes."""
         if spec.audited:
             self._write_audit(spec, action, new, moment)
-            self._write_audit(spec, "update", changed, moment)
+            self._write_audit(spec, self._action, changed, moment)
         self._mark(spec, [*map(spec.key_of, new), *map(spec.key_of, changed)])
 
     def _delete_records(self, spec: RecordSpec, records: Sequence[Record], action: str = "delete") -> None:

@@ -134,19 +134,31 @@ def test_the_log_starts_again_under_steady_writing(
     assert log_bytes(path) < 16 << 20
 
 
-def test_a_log_that_started_again_while_others_wrote_keeps_its_room(
+def test_a_log_that_starts_again_keeps_its_room(
     path: Path, store: SQLiteStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sqlite_connections, "_MOST_BYTES_WHILE_WRITING", 0)
+    monkeypatch.setattr(sqlite_connections, "_CHECKPOINT_ROWS", 1 << 30)
     store.save_many(heuristics(500))
+    store._checkpoints.finish()
     room, before = log_bytes(path), log_start(path)
-    checkpoints = store._checkpoints
-    assert checkpoints._starting_again(1, last_written=0) == "RESTART"
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA wal_checkpoint(RESTART)")
     store.save(make.a_heuristic())
     assert log_start(path) != before
     assert log_bytes(path) == room
+
+
+def test_a_log_is_cut_off_where_nobody_writes_and_written_over_where_somebody_does(
+    path: Path, store: SQLiteStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite_connections, "_MOST_BYTES_LEFT", 0)
+    store.save(make.a_heuristic())
+    store._checkpoints.finish()
+    last_written = path.with_name(f"{path.name}-wal").stat().st_mtime_ns
+    most = sqlite_connections._MOST_BYTES_WHILE_WRITING
+    assert store._checkpoints._starting_again(most, last_written) == "TRUNCATE"
+    assert store._checkpoints._starting_again(most + 1, last_written - 1) == "RESTART"
+    assert store._checkpoints._starting_again(most, last_written - 1) is None
 
 
 def test_a_small_log_is_copied_without_stopping_the_writers(

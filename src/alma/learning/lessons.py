@@ -142,7 +142,7 @@ class LessonFinder:
             around = Neighbourhood(self._booked_rule(tx, scope, outcome, vector) or new_lesson_id(outcome))
         others = [entry for _, entry in near if entry.lesson_id != around.lesson_id]
         around.vector = vector
-        around.failed = frozenset(entry.lesson_id for entry in others if entry.failed)
+        around.failed = frozenset([entry.lesson_id for entry in others if entry.failed])
         around.succeeded = [entry.lesson_id for entry in others if entry.succeeded] if complete else None
         around.position = self._books.position
         return around

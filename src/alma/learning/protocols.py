@@ -31,7 +31,6 @@ from alma.learning.validation import ScopeValidator, parsed_outcome
 from alma.memory.archive import Archive
 from alma.model.governance import Attribution, AuditEvent
 from alma.model.learning import AntiPattern, Heuristic, Outcome
-from alma.model.query import And, In, Missing
 from alma.model.scope import MemoryScope
 from alma.model.vector import Vector
 from alma.redaction.redactor import Masked, redact_text
@@ -358,11 +357,8 @@ class _Step:
     def _offer_alternative(self, tx: Transaction) -> None:
         """Tell the warnings of similar tasks what did succeed, where they know nothing yet."""
         warnings = [anti_pattern_id(lesson) for lesson in self.around.failed]
-        if not warnings:
-            return
-        unaware = And(In("id", warnings), Missing("better_alternative"))
-        found = [key for (key,) in tx.values(AntiPattern, ("id",), self.inside, unaware)]
-        for known in tx.lock(AntiPattern, found, self.inside) if found else ():
+        unaware = tx.lacking(AntiPattern, "better_alternative", warnings, self.inside) if warnings else ()
+        for known in tx.lock(AntiPattern, unaware, self.inside) if unaware else ():
             if known.better_alternative is None:
                 tx.revise(known, known.replace(better_alternative=self._outcome.strategy_used))
 

@@ -2,8 +2,8 @@
 
 All that stands on a shelf is compared with every new task, and reading its vectors takes longer than the arithmetic. So
 their sketches are compared first: what is left of them on a few directions that were once chosen at random. Whatever
-may be near by its sketch is compared as a whole, so a cosine is always exact; but one in a million that lies at the
-very limit of what is looked for may be missed.
+may be near by its sketch is compared as a whole, so a cosine is always exact; but one in thirty thousand that lies at
+the very limit of what is looked for is missed.
 """
 
 from __future__ import annotations
@@ -23,12 +23,14 @@ Rows = NDArray[np.intp]
 _FIRST_ROOM = 64
 # So many numbers at once are multiplied by one thread; more would wait for others.
 _MULTIPLIED_AT_ONCE = 393_216
-_SKETCHED_DIMS = 128
+# A full shelf of sketches leaves room for everything else in the cache of a processor.
+_SKETCHED_DIMS = 64
 # Sketches pay for vectors that are longer by so much, and while they leave no more than a part of the shelf.
-_WORTH_SKETCHING = 3
+_WORTH_SKETCHING = 6
 _MOST_LEFT = 4
 # How many standard deviations a sketch may be wrong by.
-_DOUBT = 5.0
+_DOUBT = 4.0
+_ALMOST_ONE = 0.999_999
 _LEAST_SQUARE, _LARGEST_SQUARE = 1e-20, 1e30
 
 
@@ -189,11 +191,11 @@ def _directions(dims: int) -> Floats:
 def _likely(least: float, dims: int) -> float:
     """The cosine of sketches from which on the vectors may have this one.
 
-    Sketches of vectors with the cosine c have one that is off by (1 - c²) · √((1 - s/d) / s) as a rule, where s and d
-    are the dimensions of both.
+    It varies as the correlation of a sample does: its inverse hyperbolic tangent by √((1 - s/d) / s), where s and d are
+    the dimensions of sketches and vectors.
     """
-    off = (1 - least * least) * math.sqrt((1 - _SKETCHED_DIMS / dims) / _SKETCHED_DIMS)
-    return least - _DOUBT * off
+    varies = math.sqrt((1 - _SKETCHED_DIMS / dims) / _SKETCHED_DIMS)
+    return math.tanh(math.atanh(min(least, _ALMOST_ONE)) - _DOUBT * varies)
 
 
 # ---------------------------------------------------------------------- vectors

@@ -12,7 +12,7 @@ from alma.model import query as q
 from alma.model.fields import check_timestamp
 from alma.model.governance import Attribution
 from alma.model.memory import Memory, MemoryRelationship, MemoryVersion
-from alma.model.query import EVERYTHING, And, Compare, Cursor, In, Order, Predicate
+from alma.model.query import EVERYTHING, And, Compare, Cursor, In, Missing, Order, Predicate
 from alma.model.record import Record, RecordSpec, spec_of
 from alma.model.scope import Scope, checked_scope
 from alma.model.text import query_terms
@@ -127,6 +127,11 @@ class Reading(VectorFeed, Primitives):
     ) -> list[tuple[Any, ...]]:
         """`values` of the first records that have a text in a field, for those who ask the same again and again."""
         return self.values(cls, names, scope, Compare(field, "eq", text), (order,), limit)
+
+    def lacking(self, cls: type[Record], field: str, ids: Sequence[str], scope: Scope) -> list[str]:
+        """Those of these records inside the scope that have no value in a field, for those who ask again and again."""
+        key = spec_of(cls).key
+        return [found for (found,) in self.values(cls, (key,), scope, And(In(key, ids), Missing(field)))]
 
     def word_counts(
         self, cls: type[Record], words: Iterable[str], scope: Scope, where: Predicate = EVERYTHING

@@ -64,8 +64,6 @@ class Clauses:
         if isinstance(predicate, In) and predicate.values and self._is_listed_at_once(predicate.field):
             values.put(self._members(predicate.field, predicate.values))
             return predicate.field, "in", len(predicate.values) == 1
-        if isinstance(predicate, Missing):
-            return predicate.field, "missing"
         if isinstance(predicate, And):
             shapes = tuple(self.shape(part, values) for part in predicate.parts)
             return None if None in shapes else shapes

@@ -148,6 +148,7 @@ class KindStatements:
         self._written: dict[Shape | None, str] = {}
         self._decoders_of: dict[tuple[str, ...], Sequence[tuple[int, Encoder]]] = {}
         self._asked: dict[Hashable, Asked] = {}
+        self._lacking: dict[tuple[Scope, str], tuple[str, Mapping[str, Any]]] = {}
 
     def _read_fields(self) -> list[FieldSpec]:
         apart = (self.spec.tags_field, self.spec.vector_field)
@@ -264,6 +265,18 @@ class KindStatements:
             query = Query(self.spec, And(scope.predicate(self.spec), self._about(field)), order, limit)
             values = Values(self._names)
             known = self._keep_asked(key, self._select_values(query, names, values), values)
+        return known
+
+    def select_lacking(self, scope: Scope, field: str, among: str) -> tuple[str, Mapping[str, Any]]:
+        """The SQL that finds the keys of those records inside a scope, among some, that have no value in a field."""
+        known = self._lacking.get((scope, field))
+        if known is None:
+            key, values = f'"{self.table}"."{self.spec.key}"', Values(self._names)
+            inside = self.clauses.condition(scope.predicate(self.spec), values, by=self.spec.key)
+            sql = f'SELECT {key} FROM "{self.table}" WHERE {key} {among} AND "{field}" IS NULL AND {inside}'
+            if len(self._lacking) >= _MOST_SHAPES:
+                self._lacking.clear()
+            known = self._lacking[scope, field] = (sql, values.values)
         return known
 
     @staticmethod

@@ -118,6 +118,10 @@ class SqlTransaction(Transaction):
         sql, values, name = self.dialect.kind(cls.spec).select_values_of(names, scope, field, (order,), limit)
         return self._decoded(cls.spec, names, self.rows(sql, {**values, name: text}))
 
+    def lacking(self, cls: type[Record], field: str, ids: Sequence[str], scope: Scope) -> list[str]:
+        sql, values = self.dialect.kind(cls.spec).select_lacking(scope, field, self._among("keys"))
+        return [key for (key,) in self.rows(sql, {**values, "keys": self._listed(ids)})]
+
     def _decoded(self, spec: RecordSpec, names: Sequence[str], rows: list[Any]) -> list[tuple[Any, ...]]:
         """Rows of these columns as the values they stand for."""
         decoders = self.dialect.kind(spec).decoders(tuple(names))

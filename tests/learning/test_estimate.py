@@ -1,4 +1,4 @@
-"""An estimate from tasks on which everything was tried is the one from their outcomes, told apart."""
+"""The estimate: a table of all that was tried says what its outcomes say, and the evidence tells its noise."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from alma.learning.estimate import Observations, estimate, estimate_from_all
+from alma.learning.estimate import Observations, estimate, estimate_from_all, fitting_noise
 
 
 @given(
@@ -29,3 +29,19 @@ def test_a_complete_table_says_what_its_outcomes_say(tasks: int, strategies: int
     other = estimate_from_all(results, alike, among, expected, noise)
     np.testing.assert_allclose(other.means, one.means, atol=1e-6)
     np.testing.assert_allclose(other.deviations, one.deviations, atol=1e-6)
+
+
+def _in_kinds(results: np.ndarray) -> tuple[Observations, np.ndarray, np.ndarray]:
+    """Outcomes of two strategies on tasks of four kinds, which are alike within a kind and not beyond."""
+    count = len(results)
+    tasks = np.arange(count)
+    kinds, strategies = tasks % 4, tasks // 4 % 2
+    among = np.where(kinds[:, None] == kinds[None], 0.9, 0.0) + 0.1 * np.eye(count)
+    return Observations(tasks, tasks, strategies, results), among, np.full(2, 0.5)
+
+
+def test_outcomes_that_nothing_foretells_are_taken_for_noise_and_others_are_trusted() -> None:
+    tasks = np.arange(240)
+    foretold = _in_kinds(((tasks % 4 < 2) == (tasks // 4 % 2 == 0)).astype(float))
+    drawn = _in_kinds(np.random.default_rng(7).integers(0, 2, 240).astype(float))
+    assert fitting_noise(*foretold) < 1.0 < fitting_noise(*drawn)

@@ -228,12 +228,16 @@ class ALMA(Closing):
             ids = [str(record.key) for record in records]
             self.audit.record_read(kind, ids, by, action="search", request={"task": found.query})
 
-    def recommend(self, task: str, agent: str, among: Sequence[str] | None = None) -> Recommendation:
+    def recommend(
+        self, task: str, agent: str, among: Sequence[str] | None = None, *, explore: bool = True
+    ) -> Recommendation:
         """Which strategy to use for a task: one of those asked about, or of all that are known, with the evidence.
 
         It is the one that promises most; one that was hardly tried may be worth more than it looks, and gets its turn.
+        With `explore=False` it is the one that is surest to do well.
         """
-        return self.learning.recommender.recommend(checked_task(task), self._readable(agent), among)
+        scope = self._readable(agent)
+        return self.learning.recommender.recommend(checked_task(task), scope, among, explore=explore)
 
     def assess(self, task: str, agent: str, strategies: Sequence[str]) -> Sequence[Assessed]:
         """What to expect of each of these strategies at a task, in the order asked for, with the evidence."""

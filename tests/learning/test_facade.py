@@ -83,6 +83,17 @@ def test_recommendations_name_their_evidence(alma: ALMA) -> None:
     assert choice.ranked[1].expected < choice.best.expected
 
 
+def test_who_does_not_explore_is_recommended_what_is_proved(alma: ALMA) -> None:
+    for n in range(20):
+        alma.learn("helena", f"Parse the log {n}", n % 10 > 0, "read it line by line")
+    for n in range(2):
+        alma.learn("helena", f"Parse the log {n}", True, "load it at once")
+    among = ["never tried by anybody", "load it at once", "read it line by line"]
+    choice = alma.recommend("Parse the log 7", "helena", among, explore=False)
+    assert choice.strategy == "read it line by line"
+    assert choice.best.lower_bound == max(each.lower_bound for each in choice.ranked)
+
+
 def test_recommendations_see_what_another_process_learned_or_deleted(open_alma: Open) -> None:
     one, other = open_alma(), open_alma()
     assert one.recommend("Parse the log", "helena", among=["a plan", "another plan"]).best.tried == 0

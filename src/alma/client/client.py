@@ -76,11 +76,9 @@ class Client(Closing):
         given = {"agent": agent, "task": task, "outcome": outcome, "strategy_used": strategy_used, **further}
         return self._call("learn", LearnedFrom, given)
 
-    def recommend(
-        self, task: str, agent: str, among: Sequence[str] | None = None, project_id: str | None = None
-    ) -> Recommended:
+    def recommend(self, task: str, agent: str, among: Sequence[str] | None = None, **further: Any) -> Recommended:
         """Which strategy to use for a task, with the evidence."""
-        given = {"task": task, "agent": agent, "among": among, "project_id": project_id}
+        given = {"task": task, "agent": agent, "among": among, **further}
         return self._call("recommend", Recommended, given)
 
     def add_preference(self, user_id: str, category: str, preference: str, **further: Any) -> PreferenceKept:

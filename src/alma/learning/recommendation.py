@@ -92,10 +92,20 @@ class Recommender:
         self._noises: dict[Scope, tuple[int, float]] = {}
         self._lock = threading.Lock()
 
-    def recommend(self, task: str, scope: Scope, among: Iterable[str] | None = None) -> Recommendation:
-        """The strategy that promises most, where one that is little known may prove better than it looks."""
+    def recommend(
+        self, task: str, scope: Scope, among: Iterable[str] | None = None, *, explore: bool = True
+    ) -> Recommendation:
+        """The strategy that promises most, where one that is little known may prove better than it looks.
+
+        Without `explore`, the one that is surest to do well.
+        """
         assessed, curiosity = self.assess(task, scope, among)
-        best = max(range(len(assessed)), key=lambda i: (assessed[i].expected + _CURIOSITY * curiosity[i], -i))
+
+        def promise(i: int) -> tuple[float, float]:
+            known = assessed[i]
+            return (known.expected + _CURIOSITY * curiosity[i] if explore else known.lower_bound), -i
+
+        best = max(range(len(assessed)), key=promise)
         rest = sorted((a for i, a in enumerate(assessed) if i != best), key=lambda a: -a.expected)
         return Recommendation(assessed[best].strategy, (assessed[best], *rest))
 

@@ -174,6 +174,7 @@ class Recommend(InProject):
     among: Sequence[Text] | None = Field(
         None, min_length=1, max_length=1_000, description="The strategies to choose from; all known ones otherwise."
     )
+    explore: bool = Field(True, description="Whether a strategy that was hardly tried may get its turn.")
 
 
 class Recommended(Output):
@@ -184,7 +185,8 @@ class Recommended(Output):
 @operation(_GROUP, Right.READ, example={"task": "Test the sign-up form", "agent": "helena"})
 def recommend(caller: Caller, asked: Recommend) -> Recommended:
     """Say which strategy to use for a task, with the evidence."""
-    found = caller.memory(asked.project_id).recommend(asked.task, caller.agent(asked.agent), asked.among)
+    memory, agent = caller.memory(asked.project_id), caller.agent(asked.agent)
+    found = memory.recommend(asked.task, agent, asked.among, explore=asked.explore)
     return Recommended(strategy=found.strategy, ranked=found.ranked)
 
 

@@ -94,7 +94,7 @@ def test_an_ended_session_must_be_reopened_to_be_worked_in(sessions: Sessions) -
     assert sessions.find(ANA) == []
     assert sessions.find(ANA, archived=None) == [ended]
     for use in (sessions.switch, sessions.touch):
-        with pytest.raises(ValidationError, match="has ended; reopen it"):
+        with pytest.raises(ValidationError, match="has ended; start another one, or reopen it"):
             use("first", ANA)
     reopened = sessions.switch("first", ANA, reopen=True).session
     assert (reopened.is_active, reopened.ended_at, reopened.is_archived) == (True, None, False)

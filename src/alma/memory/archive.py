@@ -10,7 +10,7 @@ from typing import Protocol, runtime_checkable
 
 from alma import clock
 from alma.errors import NotFoundError, UnsupportedOperation, ValidationError
-from alma.memory.packing import Bundle, pack, unpack, unpacked_record
+from alma.memory.packing import Bundle, pack, unpack
 from alma.model.archive import ArchiveCause, ArchivedRecord
 from alma.model.fields import check_timestamp
 from alma.model.governance import ANONYMOUS, Attribution, AuditEvent
@@ -21,6 +21,7 @@ from alma.model.scope import Scope
 from alma.model.vector import Vector
 from alma.redaction.redactor import redact_text
 from alma.storage.base import RecordVector, StorageBackend, Transaction
+from alma.storage.document import unpacked_record
 from alma.vectors.base import VectorIndex
 
 ARCHIVABLE: tuple[type[Record], ...] = tuple(cls for cls in KINDS if cls.spec.embeds)

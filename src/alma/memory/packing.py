@@ -14,7 +14,7 @@ from alma.model.kinds import kind_named
 from alma.model.record import Record
 from alma.model.vector import Vector
 from alma.storage.base import RecordVector
-from alma.storage.document import from_document, to_document
+from alma.storage.document import from_document, to_document, unpacked_record
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +63,6 @@ def unpack(archived: ArchivedRecord) -> Bundle:
         vectors=tuple(_unpacked_vector(archived.record_id, each) for each in json.loads(archived.vectors)),
         dependents=tuple(from_document(kind_named(str(each["kind"])), each["record"]) for each in dependents),  # type: ignore[arg-type]
     )
-
-
-def unpacked_record(archived: ArchivedRecord) -> Record:
-    """The record in a row of the archive, without its vectors."""
-    return from_document(kind_named(archived.kind), json.loads(archived.document))
 
 
 def _document(record: Record) -> object:

@@ -162,10 +162,7 @@ class RecordSpec:
     @cached_property
     def values_of(self) -> Callable[[Any], tuple[Any, ...]]:
         """What reads the primary fields of a record, in their order."""
-        names = [field.name for field in self.primary]
-        if len(names) > 1:
-            return attrgetter(*names)
-        return lambda record: tuple(getattr(record, name) for name in names)
+        return reading(self.primary_names)
 
     @cached_property
     def primary_names(self) -> tuple[str, ...]:
@@ -298,6 +295,11 @@ class Record:
         schema = handler.resolve_ref_schema(reference)
         schema.get("properties", {}).pop(cls.spec.vector_field, None)
         return reference
+
+
+def reading(names: Sequence[str]) -> Callable[[Any], tuple[Any, ...]]:
+    """What reads these fields as a tuple; of one name alone `attrgetter` would make a plain value."""
+    return attrgetter(*names) if len(names) > 1 else lambda record: tuple(getattr(record, name) for name in names)
 
 
 def spec_of(cls: Any) -> RecordSpec:

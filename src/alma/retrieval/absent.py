@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -13,7 +12,7 @@ from alma.model.record import Record
 from alma.model.slice import Dropped
 from alma.retrieval.router import Asked, Target
 from alma.storage.base import StorageBackend, Transaction
-from alma.storage.document import from_document
+from alma.storage.document import unpacked_record
 
 BEHIND = Dropped("candidates", "others resemble the task more, by meaning and by words")
 
@@ -62,7 +61,7 @@ class Absent:
         kind = target.cls.spec.kind
         where = And(Compare("record_id", "eq", record_id), Compare("kind", "eq", kind))
         for put_away in tx.find(ArchivedRecord, target.scope, where, (Order("archived_at", "desc"),), 1):
-            if self._may_know(from_document(target.cls, json.loads(put_away.document)), target):
+            if self._may_know(unpacked_record(put_away), target):
                 because = f": {put_away.reason}" if put_away.reason else ""
                 return f"it was {put_away.cause} on {put_away.archived_at:%Y-%m-%d}{because}"
         return None

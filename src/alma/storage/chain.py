@@ -53,14 +53,8 @@ class ChainTable(ABC):
         """Every head there is, by number."""
 
 
-def linked(events: Iterable[Mapping[str, Any]], head: ChainHead) -> tuple[list[AuditEvent], ChainHead]:
-    """The events, given by their values, at their places behind the head, and where the chain ends then."""
-    chained, moved = placed(events, head)
-    return list(map(AuditEvent.trusted, chained)), moved
-
-
 def placed(events: Iterable[Mapping[str, Any]], head: ChainHead) -> tuple[list[dict[str, Any]], ChainHead]:
-    """What `linked` gives, as values."""
+    """The values of events with their places behind the head, and where the chain ends then."""
     chained: list[dict[str, Any]] = []
     length, last = head.length, head.hash
     for values in events:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, date, datetime
 from functools import lru_cache
 from typing import Any, TypeVar
 
 from alma.errors import ValidationError
+from alma.model.archive import ArchivedRecord
 from alma.model.fields import FieldType, JsonObject
+from alma.model.kinds import kind_named
 from alma.model.record import FieldSpec, Record
 
 T = TypeVar("T", bound=Record)
@@ -66,6 +69,11 @@ def from_document(cls: type[T], document: Mapping[str, Any]) -> T:
         elif field.type in _EMPTY:
             values[field.name] = _EMPTY[field.type]
     return cls(**values)
+
+
+def unpacked_record(archived: ArchivedRecord) -> Record:
+    """The record in a row of the archive, without its vectors."""
+    return from_document(kind_named(archived.kind), json.loads(archived.document))
 
 
 def _is_absent(field: FieldSpec, value: Any) -> bool:

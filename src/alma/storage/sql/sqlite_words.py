@@ -18,12 +18,11 @@ import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 from hashlib import blake2b
-from operator import attrgetter
 from typing import Any, Protocol
 
 from alma.model.kinds import KINDS, kind_named
 from alma.model.query import Predicate
-from alma.model.record import Record, RecordSpec
+from alma.model.record import Record, RecordSpec, reading
 from alma.model.text import spaced_terms, spaced_terms_of
 from alma.storage import ranking
 from alma.storage.ranking import OWNERS, Remembered, rarity, saturation
@@ -108,12 +107,7 @@ def _entries(
 def _readers(kind: str) -> tuple[Callable[[Record], Any], Callable[[Record], Any]]:
     """What reads the searchable texts and the owners of a kind's records."""
     spec = kind_named(kind).spec
-    return _getter(spec.text), _getter(_owner_names(spec))
-
-
-def _getter(names: tuple[str, ...]) -> Callable[[Record], Any]:
-    """What reads these fields as a tuple; of one name alone `attrgetter` would make a plain value."""
-    return attrgetter(*names) if len(names) > 1 else lambda record: tuple(getattr(record, name) for name in names)
+    return reading(spec.text), reading(_owner_names(spec))
 
 
 @cache

@@ -1,14 +1,17 @@
 """Measure what learning from outcomes is worth: does an agent that remembers pick better strategies next time?
 
     python bench/learning.py                                  # every stream and protocol; hours on two cores
+    python bench/learning.py --without-store                  # the same choices in about half an hour
     python bench/learning.py --sets aslib-QBF-2011 --protocols logged --seeds 2
     python bench/learning.py --rival alma-memory==0.11.0 --sets aslib-QBF-2011 --protocols logged --seeds 1
     python bench/learning.py --speed                          # how many outcomes are learned in a second
 
 The streams and the harness (`harness/outcomes.py`) lie in ../shared/data, or where `--data` says. ALMA takes part as
 any program would use it: every outcome goes to `alma.learn`, and before a task `alma.recommend(task, agent, among=…)`
-says which strategy to use (bench/alma_learner.py). gain is 0 for the best fixed strategy in hindsight and 1 for one
-that is right whenever it can be; pooled gain adds up what was won over the scenarios, and divides it by what could be.
+says which strategy to use (bench/alma_learner.py). With `--without-store` only what it weighs takes part
+(bench/evidence_learner.py), since to store all these outcomes durably takes hours. gain is 0 for the best fixed
+strategy in hindsight and 1 for one that is right whenever it can be; pooled gain adds up what was won over the
+scenarios, and divides it by what could be.
 
 With `--rival` the published package takes part beside it, installed into an environment of its own: its `learn`, and
 the strategy that its confidence engine ranks first (bench/alma_memory_learner.py).
@@ -35,6 +38,7 @@ from rich.table import Table
 
 from alma_learner import AlmaLearner, embedder
 from alma_memory_learner import AlmaMemoryLearner
+from evidence_learner import EvidenceLearner
 from rival import install
 
 ASLIB = ("aslib-CSP-MZN-2013", "aslib-QBF-2011", "aslib-ASP-POTASSCO", "aslib-MAXSAT12-PMS", "aslib-SAT12-HAND")
@@ -72,17 +76,19 @@ def main() -> None:
     runs: Runs = {}
     theirs: Runs = {}
     rival = _rival(options.rival)
+    ours = EvidenceLearner if options.without_store else AlmaLearner
+    seeds = range(options.first_seed, options.first_seed + options.seeds)
     for name in options.sets.split(","):
         rows = harness.load(name)
         for protocol in options.protocols.split(","):
             started = time.perf_counter()
-            runs[name, protocol] = list(_runs(harness, AlmaLearner, rows, protocol, options.seeds))
+            runs[name, protocol] = list(_runs(harness, ours, rows, protocol, seeds))
             seconds = time.perf_counter() - started
             console.print(
                 f"{name} {protocol}: gain {_mean(runs[name, protocol], 'gain'):+.3f} in {seconds:.0f} s", style="dim"
             )
             if rival is not None:
-                theirs[name, protocol] = list(_runs(harness, rival, rows, protocol, options.seeds))
+                theirs[name, protocol] = list(_runs(harness, rival, rows, protocol, seeds))
     console.print(_table(runs, "Learning"))
     console.print(_summary(runs))
     if theirs:
@@ -102,9 +108,9 @@ def _named(runs: Runs) -> dict[str, list[dict[str, float]]]:
 
 
 def _runs(
-    harness: Any, make: Callable[[], Any], rows: Sequence[Any], protocol: str, seeds: int
+    harness: Any, make: Callable[[], Any], rows: Sequence[Any], protocol: str, seeds: Sequence[int]
 ) -> Iterator[dict[str, float]]:
-    for seed in range(seeds):
+    for seed in seeds:
         memory = make()
         yield {key: float(value) for key, value in harness.run(memory, rows, protocol, seed).items()}
         memory.close()
@@ -186,6 +192,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--sets", default=",".join(SETS))
     parser.add_argument("--protocols", default=",".join(PROTOCOLS))
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--first-seed", type=int, default=0, help="the first of the orders")
+    parser.add_argument("--without-store", action="store_true", help="weigh the outcomes without storing them")
     parser.add_argument("--data", type=Path, default=_DATA)
     parser.add_argument("--rival", help="what pip installs to compare with, such as alma-memory==0.11.0")
     parser.add_argument("--speed", action="store_true", help="measure how fast outcomes are learned instead")

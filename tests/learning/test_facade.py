@@ -94,6 +94,20 @@ def test_who_does_not_explore_is_recommended_what_is_proved(alma: ALMA) -> None:
     assert choice.best.lower_bound == max(each.lower_bound for each in choice.ranked)
 
 
+def test_what_succeeds_nearly_always_is_kept_to(alma: ALMA) -> None:
+    for n in range(20):
+        alma.learn("helena", f"Parse the log {n}", n % 10 > 0, "read it line by line")
+    among = ["never tried by anybody", "read it line by line"]
+    assert alma.recommend("Parse the log 7", "helena", among).strategy == "read it line by line"
+
+
+def test_where_everything_failed_something_new_is_tried(alma: ALMA) -> None:
+    for n in range(5):
+        alma.learn("helena", f"Parse the log {n}", False, "read it line by line")
+    among = ["read it line by line", "never tried by anybody"]
+    assert alma.recommend("Parse the log 7", "helena", among).strategy == "never tried by anybody"
+
+
 def test_recommendations_see_what_another_process_learned_or_deleted(open_alma: Open) -> None:
     one, other = open_alma(), open_alma()
     assert one.recommend("Parse the log", "helena", among=["a plan", "another plan"]).best.tried == 0

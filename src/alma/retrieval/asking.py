@@ -13,6 +13,15 @@ _ADVICE = re.compile(
     r"|should i|a good idea)\b",
     re.IGNORECASE,
 )
+# Whoever asks what "you" said, not what you would say now, asks for an answer of the assistant, and those are long.
+_ANSWERED = re.compile(
+    r"\b(?:remind me|(?:did|had|have) you"
+    r"|you(?:'ve| have| had| were)? (?:\w+ed|told|said|gave|given|wrote|written|made|found|taught|showed|shown|sent)"
+    r"|your (?:\w+ )?(?:advice|answer|suggestion|recommendation|explanation|list|example|reply|response)s?"
+    r"|(?:our(?: \w+)?|previous|earlier|last|past) (?:conversation|chat|discussion|talk)"
+    r"|we (?:talked|discussed|spoke|chatted))\b",
+    re.IGNORECASE,
+)
 # "When" is the only thing asked: "when I deploy, what fails?" asks for no time.
 _ASKS_WHEN = re.compile(
     r"(?:when\b(?!.*\b(?:what|who|whom|whose|which|where|why|how)\b)"
@@ -39,6 +48,16 @@ _READ, _STATEMENT = 2_000, 300
 def asks_advice(question: str) -> bool:
     """Whether a recommendation is wanted, rather than what was said or done."""
     return _ADVICE.search(question[:_READ]) is not None
+
+
+def asks_for_answer(question: str) -> bool:
+    """Whether what was answered before is wanted."""
+    return _ANSWERED.search(question[:_READ]) is not None
+
+
+def asks_by_words(question: str) -> bool:
+    """Whether a statement is wanted that has words of the question: no advice, and no long answer of before."""
+    return not asks_advice(question) and not asks_for_answer(question)
 
 
 def asks_when(question: str) -> bool:

@@ -38,7 +38,7 @@ _FEWEST_READ, _FEWEST_READ_OF_MANY, _READ_PER_RESULT = 30, 20, 3
 class Candidate:
     """A memory that a search proposed; `relevance` holds what speaks for it, by name."""
 
-    __slots__ = ("cosine", "found_by", "id", "relevance", "target", "total", "words")
+    __slots__ = ("cosine", "found_by", "id", "lost", "relevance", "target", "total", "words")
 
     def __init__(self, target: Target, record_id: str, *found_by: str) -> None:
         self.target = target
@@ -48,9 +48,12 @@ class Candidate:
         self.relevance: dict[str, float] = {}
         self.found_by = [*found_by]
         self.total = 0.0
+        # What its length took from it.
+        self.lost = 0.0
 
     def scale(self, factor: float) -> None:
         """Everything that speaks for it so far, by this much."""
+        self.lost += (1.0 - factor) * self.total
         for name in self.relevance:
             self.relevance[name] *= factor
         self.total *= factor

@@ -16,7 +16,9 @@ from alma.model.query import And, Compare, In, Or, Order
 from alma.model.relations import Relation
 from alma.model.scope import Scope
 from alma.model.text import words_by_term
+from alma.retrieval.asking import asks_for_answer
 from alma.retrieval.candidates import Candidate, Pool, by_target, most_read
+from alma.retrieval.length import LONG, STATEMENT, concision
 from alma.retrieval.router import Asked, Target
 from alma.retrieval.successors import add_successors
 from alma.retrieval.times import add_time, asks_for_time_alone, window_of
@@ -31,18 +33,8 @@ TITLE = 0.15
 LINKED = 0.4
 RELATED = 0.4
 
-# In characters: what is still a statement, from where on length makes no more difference, what is a mere remark.
-_STATEMENT, _LONG, _REMARK = 300, 2_400, 600
-_CONCISION = 0.35
-# Whoever asks what "you" said, not what you would say now, asks for an answer of the assistant, and those are long.
-_ANSWERED = re.compile(
-    r"\b(?:remind me|(?:did|had|have) you"
-    r"|you(?:'ve| have| had| were)? (?:\w+ed|told|said|gave|given|wrote|written|made|found|taught|showed|shown|sent)"
-    r"|your (?:\w+ )?(?:advice|answer|suggestion|recommendation|explanation|list|example|reply|response)s?"
-    r"|(?:our(?: \w+)?|previous|earlier|last|past) (?:conversation|chat|discussion|talk)"
-    r"|we (?:talked|discussed|spoke|chatted))\b",
-    re.IGNORECASE,
-)
+# In characters: what is a mere remark.
+_REMARK = 600
 
 # Among very many memories half as much is looked at, as half as many are proposed.
 _MOST_CONVERSATIONS = 50
@@ -82,10 +74,10 @@ def add_context(storage: StorageBackend, pool: Pool, request: Asked) -> None:
         return
     window = window_of(request)
     known = _surroundings(storage, memories, _names(window))
-    answered = _ANSWERED.search(request.query) is not None
+    answered = asks_for_answer(request.query)
     if not answered:
         _prefer_concise(memories, known)
-    _add_conversations(storage, pool, known, _LONG if answered else _REMARK, most_read(request.top_k, pool))
+    _add_conversations(storage, pool, known, LONG if answered else _REMARK, most_read(request.top_k, pool))
     _add_titles(memories, known, request.query)
     moments = {key: seen.moment for key, seen in known.items()}
     add_time(storage, memories, moments, window, alone=asks_for_time_alone(request))
@@ -124,8 +116,8 @@ def _prefer_concise(memories: Iterable[Candidate], known: Mapping[str, Surroundi
     """A long text also matches by accident, and the more so the longer it is."""
     for candidate in memories:
         seen = known.get(candidate.id)
-        if seen is not None and seen.length > _STATEMENT:
-            candidate.scale((_STATEMENT / min(seen.length, _LONG)) ** _CONCISION)
+        if seen is not None and seen.length > STATEMENT:
+            candidate.scale(concision(seen.length))
 
 
 # ---------------------------------------------------------------------- conversations
@@ -274,7 +266,10 @@ def _add_links(storage: StorageBackend, pool: Pool, query: str) -> None:
         if key not in starts:
             known = pool.get(Memory, key) is not None
             strength = LINKED * min(1.0, score / full)
-            pool.propose(target, key, "linked words").add("linked", strength if known else strength + faintest)
+            linked = pool.propose(target, key, "linked words")
+            # What is found because of the best memory is at most as good.
+            room = best[0].total - linked.total
+            linked.add("linked", min(strength if known else strength + faintest, room))
 
 
 def _rare_words(storage: StorageBackend, texts: Iterable[str], target: Target, query: str) -> tuple[set[str], float]:

@@ -22,7 +22,7 @@ from alma.model.scope import MemoryScope, Scope
 from alma.model.slice import MemorySlice
 from alma.model.vector import Vector
 from alma.retrieval import router
-from alma.retrieval.asking import asks_when
+from alma.retrieval.asking import asks_by_words, asks_when
 from alma.retrieval.candidates import gather
 from alma.retrieval.context import add_context, foresee
 from alma.retrieval.ranking import Scorer, rank
@@ -183,7 +183,12 @@ class RetrievalEngine:
                 return most_recent(self.storage, targets, request, _sentence(problems, "the newest ones are given"))
             add_context(self.storage, pool, request)
             scorer = Scorer(
-                request, self.weights, self.memory_weights, self.half_life_days, wants_time=asks_when(request.query)
+                request,
+                self.weights,
+                self.memory_weights,
+                self.half_life_days,
+                wants_time=asks_when(request.query),
+                by_passages=asks_by_words(request.query),
             )
             understood = self.embedder.reads(request.query)
             ranking = rank(self.storage, pool, request, targets, vector, scorer, self.min_score, understood=understood)

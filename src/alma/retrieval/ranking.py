@@ -17,6 +17,7 @@ from alma.retrieval import order
 from alma.retrieval.absent import Absent
 from alma.retrieval.asking import answering
 from alma.retrieval.candidates import Candidate, Pool, Standing, by_target, most_read
+from alma.retrieval.length import given_back
 from alma.retrieval.order import Statement
 from alma.retrieval.recent import MOST_BY_RULE, newest
 from alma.retrieval.relevance import Fitting, Question, anything_fits, fits
@@ -33,13 +34,14 @@ _FARTHER = 0.2
 
 @dataclass(slots=True)
 class Ranked:
-    """A memory that was read and scored."""
+    """A memory that was read and scored; `lost` is what its length took from its score."""
 
     record: Record
     terms: dict[str, float]
     found_by: tuple[str, ...]
     said: frozenset[str] = frozenset()
     similarity: float | None = None
+    lost: float = 0.0
     notes: tuple[str, ...] = ()
     key: str = field(init=False)
 
@@ -103,13 +105,17 @@ class Scorer:
     memory_weights: ScoringWeights
     half_life_days: float
     wants_time: bool = False
+    by_passages: bool = True
 
     def fitting(self, found: Fitting) -> Ranked:
         relevance = found.candidate.relevance
         if isinstance(found.record, Memory):
             relevance = relevance | answering(found.record.content, found.said, relevance, wants_time=self.wants_time)
+            if self.by_passages:
+                relevance |= given_back(len(found.record.text()), found.gathered)
         ranked = self.scored(found.record, relevance, found.candidate.found_by)
         ranked.said, ranked.similarity = found.said, found.candidate.cosine
+        ranked.lost = self.memory_weights.similarity * found.candidate.lost
         return ranked
 
     def scored(self, record: Record, relevance: Mapping[str, float], found_by: Iterable[str]) -> Ranked:
@@ -275,12 +281,21 @@ def _without_repetitions(by_score: Sequence[Ranked], statements: Sequence[Statem
 
 
 def _best(by_score: Sequence[Ranked], top_k: int, min_score: float, ranking: Ranking) -> list[Ranked]:
+    _spare_long(by_score, min_score)
     good = [ranked for ranked in by_score if ranked.score >= min_score]
     for ranked in by_score[len(good) :]:
         ranking.drop(ranked.key, "score", f"its score of {ranked.score:.3f} is below {min_score:g}")
     for ranked in good[top_k:]:
         ranking.drop(ranked.key, "rank", f"{top_k:,} of its kind have a higher score than {ranked.score:.3f}")
     return good[:top_k]
+
+
+def _spare_long(by_score: Iterable[Ranked], min_score: float) -> None:
+    """Length puts a memory behind others; it is not what makes it too bad to be handed over."""
+    for ranked in by_score:
+        wanting = min_score - ranked.score
+        if 0 < wanting <= ranked.lost:
+            ranked.terms["length"] = wanting + 1e-9
 
 
 # ---------------------------------------------------------------------- what is handed over by rule

@@ -10,6 +10,7 @@ from alma.model.record import Record
 from alma.model.text import INDEXED_CHARACTERS, terms
 from alma.model.vector import Vector
 from alma.retrieval.candidates import Candidate, Pool
+from alma.retrieval.length import STATEMENT, best_passage
 from alma.storage.nearest import cosines
 
 # What covering all of the question's words adds to the cosine.
@@ -61,14 +62,18 @@ class Question:
                 candidate.cosine = cosine
 
     def _fitting(self, candidate: Candidate, record: Record, full: float) -> Fitting:
-        said = self._said(candidate, record.text())
-        # How much of what the task says, by the weight of its words, the memory says as well.
-        covered = sum(self.weights[word] for word in self.terms & said) / full if full else 0.0
-        return Fitting(candidate, record, max(0.0, candidate.cosine or 0.0), covered, said)
+        text = record.text()
+        words = terms(text[:_LOOKED_AT])
+        said = self._said(candidate, text, frozenset(words))
+        # How much of what the task says, by the weight of its words, the memory says as well, and in one passage.
+        shared = self.terms & said
+        covered = sum(self.weights[word] for word in shared) / full if full else 0.0
+        scattered = full and len(shared) > 1 and len(text) > STATEMENT
+        gathered = best_passage(words, self.weights) / full if scattered else covered
+        return Fitting(candidate, record, max(0.0, candidate.cosine or 0.0), covered, said, gathered)
 
-    def _said(self, candidate: Candidate, text: str) -> frozenset[str]:
+    def _said(self, candidate: Candidate, text: str, said: frozenset[str]) -> frozenset[str]:
         """The words of the beginning, and those of the task's that a long text has further on."""
-        said = frozenset(terms(text[:_LOOKED_AT]))
         if len(text) <= _LOOKED_AT or "words" not in candidate.found_by or self.terms <= said:
             return said
         return said | self.terms.intersection(terms(text[_LOOKED_AT:INDEXED_CHARACTERS]))
@@ -76,13 +81,17 @@ class Question:
 
 @dataclass(slots=True)
 class Fitting:
-    """A candidate with its record, and how well that fits: its cosine, and the share of the words it has."""
+    """A candidate with its record, and how well that fits: its cosine, and the share of the words it has.
+
+    `gathered` is the share that it has in one passage.
+    """
 
     candidate: Candidate
     record: Record
     meaning: float
     words: float
     said: frozenset[str]
+    gathered: float = 0.0
 
     @property
     def fit(self) -> float:

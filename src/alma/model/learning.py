@@ -71,10 +71,10 @@ class Heuristic(Record):
     embeds=True,
     versioned=True,
     indexes=(
-        Index("idx_outcomes_project_agent", ("project_id", "agent")),
-        Index("idx_outcomes_task_type", ("project_id", "agent", "task_type")),
-        Index("idx_outcomes_timestamp", ("project_id", "timestamp DESC")),
-        Index("idx_outcomes_lesson", ("project_id", "agent", "lesson_id", "timestamp DESC")),
+        # How the newest outcomes of a lesson went is read from it alone.
+        Index("idx_outcomes_project_agent", ("project_id", "agent", "lesson_id", "timestamp DESC", "id", "success")),
+        Index("idx_outcomes_task_type", ("project_id", "agent", "task_type"), where="task_type IS NOT NULL"),
+        Index("idx_outcomes_timestamp", ("project_id", "timestamp")),
     ),
 )
 class Outcome(Record):

@@ -158,10 +158,23 @@ class Clauses:
         leading = "" if self._is_sorted(where) else None
         for term in order:
             column = self._column(term.field, leading)
-            if self._spec.by_name[term.field].nullable:
+            if self._spec.by_name[term.field].nullable and not (term is order[0] and self._is_indexed(term, where)):
                 terms.append(f"{column} IS NULL")
             terms.append(f"{column} {'ASC' if term.direction == 'asc' else 'DESC'}")
         return ", ".join((*terms, self._columns[self._spec.key]))
+
+    def _is_indexed(self, term: Order, where: Predicate) -> bool:
+        """Whether SQLite has an index in which all that is asked for stands in this order already.
+
+        There missing values come last when the order is descending, and to say so would make SQLite sort.
+        """
+        if not self._on_sqlite or term.direction == "asc":
+            return False
+        given, column = frozenset(_given(where)), f"{term.field} DESC"
+        return any(
+            column in index.columns and given == frozenset(index.columns[: index.columns.index(column)])
+            for index in self._spec.indexes
+        )
 
     def _is_sorted(self, where: Predicate) -> bool:
         """Whether SQLite must look up what is asked for and sort it, where it would rather go through all in order.

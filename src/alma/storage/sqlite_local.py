@@ -23,12 +23,14 @@ from alma.model.record import Record, RecordSpec
 from alma.model.text import prepare_to_cut
 from alma.model.vector import Vector
 from alma.storage.base import DEFAULT_MODEL, Capability, StorageBackend
-from alma.storage.chain import ChainHead
+from alma.storage.chain import ChainHead, following
+from alma.storage.document import timestamp_text
 from alma.storage.feed import moved
 from alma.storage.nearest import nearest
 from alma.storage.primitives import Query
 from alma.storage.sql import legacy, sqlite_copies, sqlite_fulltext
 from alma.storage.sql.sqlite_connections import Checkpoints, Connections, Durability, empty_log, translated
+from alma.storage.sql.sqlite_events import event_form
 from alma.storage.sql.sqlite_feed import SQLiteFeed
 from alma.storage.sql.sqlite_foreseen import Foreseen
 from alma.storage.sql.sqlite_migrations import SQLiteMigrator
@@ -309,6 +311,16 @@ class SQLiteTransaction(SQLiteFeed):
     def _erase(self) -> None:
         super()._erase()
         sqlite_fulltext.clear(self._connection)
+
+    def _audit(self, spec: RecordSpec, action: str, records: Sequence[Record], moment: datetime) -> None:
+        if len(records) != 1:
+            super()._audit(spec, action, records, moment)
+            return
+        form, key = event_form(self.by, action, spec.kind), records[0].key
+        when = timestamp_text(moment)
+        head = self._chain_head = following(self._take_head(), form.statement(key, when))
+        self._connection.execute(form.sql, (*form.values, key, when, head.chain, head.length, head.hash))
+        self._chains().move(head)
 
     def _insert_events(self, events: Sequence[Mapping[str, Any]]) -> None:
         statements = self.dialect.kind(AuditEvent.spec)

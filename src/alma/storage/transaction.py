@@ -583,9 +583,13 @@ class Transaction(Reading):
 
     def _write_audit(self, spec: RecordSpec, action: str, records: Sequence[Record], moment: datetime) -> None:
         if records:
-            self._append_events(audit_events(spec, action, records, self.by, moment))
+            self._audit(spec, action, records, moment)
             if self.acts is not None:
                 self.acts.append((action, spec, records))
+
+    def _audit(self, spec: RecordSpec, action: str, records: Sequence[Record], moment: datetime) -> None:
+        """Say in the audit log what was done; a database may know a shorter way to say it of one record."""
+        self._append_events(audit_events(spec, action, records, self.by, moment))
 
     def _append(self, spec: RecordSpec, batch: Sequence[Record]) -> None:
         if spec is AuditEvent.spec:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, TypeVar
 
 from alma import clock
@@ -85,6 +86,11 @@ class Learned:
         return getattr(self.outcome, name)
 
 
+@lru_cache(maxsize=1024)
+def _learner(agent: str) -> Attribution:
+    return Attribution(agent=agent, reason="learned from an outcome")
+
+
 def _as_it_is(outcome: Outcome) -> tuple[Outcome, Sequence[Masked]]:
     return outcome, ()
 
@@ -131,7 +137,7 @@ class LearningProtocol:
         success = parsed_outcome(execution.outcome)
         scope = self._validate(execution)
         outcome, notes = self._outcome(execution, success)
-        by = Attribution(agent=execution.agent, reason="learned from an outcome")
+        by = _learner(outcome.agent)
         step = _Step(self.extractor, self._lessons, scope, outcome, has_own_vectors=execution.embedding is not None)
         if self._lessons.must_search(outcome):
             step.searched = self._lessons.searched(outcome)
@@ -153,7 +159,7 @@ class LearningProtocol:
                 break
         self._lessons.note(learned.outcome, step.around, step.made, step.written)
         self._trigger.learned(step.inside)
-        return Learned(learned.outcome, learned.heuristic, learned.anti_pattern, (*notes, *learned.notes))
+        return learned if not notes else replace(learned, notes=(*notes, *learned.notes))
 
     def is_same_strategy(self, one: str, other: str) -> bool:
         """Whether two texts say to do the same thing."""

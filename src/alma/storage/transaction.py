@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import datetime, timedelta
 from operator import attrgetter
+from types import TracebackType
 from typing import Any, TypeVar, cast
 
 from alma import clock
@@ -337,15 +338,14 @@ class Transaction(Reading):
         if not self.writable:
             raise StorageError("a write was tried inside a read-only snapshot")
 
-    @contextmanager
-    def _writing(self) -> Iterator[None]:
+    def _writing(self) -> AbstractContextManager[None]:
+        """Holds every write: one that fails leaves nothing of its transaction to be committed."""
         self._require_writable()
-        try:
-            with self._translating():
-                yield
-        except BaseException as exc:
-            self._failure = exc
-            raise
+        return _Writing(self)
+
+    def failed(self, why: BaseException) -> None:
+        """Remember that a write failed half-way."""
+        self._failure = why
 
     def _translating(self) -> AbstractContextManager[None]:
         """Turns a driver's errors into ours, for callers that handle an error inside the transaction."""
@@ -615,6 +615,30 @@ class Transaction(Reading):
         marks = self._marks()
         for projection in marks.projections(spec.kind):
             marks.mark(projection, spec.kind, keys, clock.now())
+
+
+class _Writing:
+    """One write of a transaction; there are several in most, so that it is no generator."""
+
+    def __init__(self, tx: Transaction) -> None:
+        self._tx = tx
+        self._translating = tx._translating()
+
+    def __enter__(self) -> None:
+        self._translating.__enter__()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if exc is None:
+            self._translating.__exit__(kind, exc, trace)
+            return
+        self._tx.failed(exc)
+        try:
+            self._translating.__exit__(kind, exc, trace)
+        except BaseException as ours:
+            self._tx.failed(ours)
+            raise
 
 
 def _checked_keys(spec: RecordSpec, keys: Iterable[Any]) -> list[Any]:

@@ -130,7 +130,7 @@ class Clauses:
         encoded = list(members) if encode is None else [encode(member) for member in members]
         if not self._on_sqlite:
             return encoded
-        return encoded[0] if len(encoded) == 1 else self._encoders[FieldType.STRINGS](encoded)
+        return encoded[0] if len(encoded) == 1 else self._encoders[FieldType.JSON](encoded)
 
     def _containment(self, name: str, value: str) -> str:
         if self._spec.by_name[name].type is FieldType.TAGS:

@@ -35,7 +35,7 @@ from alma.storage.sql.sqlite_feed import SQLiteFeed
 from alma.storage.sql.sqlite_foreseen import Foreseen
 from alma.storage.sql.sqlite_migrations import SQLiteMigrator
 from alma.storage.sql.sqlite_rows import overwriting, write_rows, writing
-from alma.storage.sql.sqlite_standing import standing
+from alma.storage.sql.sqlite_standing import Standing, standing
 from alma.storage.sql.sqlite_words import OWNER_COLUMN, WordSearch, entries, same_entries
 from alma.storage.sql.statements import Dialect
 from alma.storage.sql.transaction import SqlTransaction
@@ -98,22 +98,32 @@ class SQLiteStorage(StorageBackend):
     def _begin(self, by: Attribution, *, write: bool) -> Iterator[SqlTransaction]:
         # Threads of one process wait for each other here, which is fairer than SQLite's polling.
         queue = self._writer if write else _NOBODY
-        with self._connections.lent() as connection, queue, translated(self.path):
-            written = connection.total_changes
-            connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
-            transaction = self._transaction_on(connection, by, write=write)
-            try:
-                yield transaction
-                connection.execute("COMMIT")
-            except BaseException:
-                # A full disk makes SQLite roll back by itself; there is nothing left to end then.
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
-                raise
-            finally:
-                transaction.let_go()
-            if write:
-                written = connection.total_changes - written
+        connection = self._connections.take()
+        try:
+            with queue, translated(self.path):
+                before = connection.total_changes
+                connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
+                transaction = self._transaction_on(connection, by, write=write)
+                try:
+                    found = connection.found() if write else None
+                    if found is not None:
+                        transaction.follow(*found.what)
+                    yield transaction
+                    leaving = transaction.leaving()
+                    version = 0 if leaving is None else found.version if found else connection.version()
+                    connection.execute("COMMIT")
+                except BaseException:
+                    # A full disk makes SQLite roll back by itself; there is nothing left to end then.
+                    if connection.in_transaction:
+                        connection.execute("ROLLBACK")
+                    raise
+                finally:
+                    transaction.let_go()
+                if leaving is not None:
+                    connection.leave(version, leaving)
+                written = connection.total_changes - before
+        finally:
+            self._connections.give_back(connection)
         if write:
             self._checkpoints.wrote(written)
 
@@ -219,6 +229,18 @@ class SQLiteTransaction(SQLiteFeed):
             self.projections = found.projections
             if self._chain_head is None:
                 self._chain_head = found.head
+
+    def follow(self, known: Standing, what: object) -> None:
+        """Begin with what the transaction left that wrote last."""
+        self._asked_how_it_stands = True
+        self._position, self.projections, self._chain_head = known
+        self.found_behind = what
+
+    def leaving(self) -> tuple[Standing, object] | None:
+        """What the next transaction may begin with: how the store stands, if that is known, and what was left."""
+        if not self.writable or self._position is None or self.projections is None or self._chain_head is None:
+            return None
+        return Standing(self._position, self.projections, self._chain_head), self.left_behind
 
     # ------------------------------------------------------------------ writing
 

@@ -54,6 +54,9 @@ class Transaction(Reading):
         self.cautious = False
         # What was done to records, kept where somebody wants to be told of it after the commit.
         self.acts: list[Act] | None = None
+        # What the transaction before this one left behind, and what this one leaves.
+        self.found_behind: object = None
+        self.left_behind: object = None
         self._failure: BaseException | None = None
         self._chain_head: ChainHead | None = None
         self._change: ChangeType | None = None
@@ -246,6 +249,15 @@ class Transaction(Reading):
             raise ScopeViolationError(spec_of(cls).kind, None, scope, "needs a Scope; Scope.everywhere() sees all")
         found = self._held(spec_of(cls), wanted, scope)
         return [cast(T, found[key]) for key in wanted if key in found]
+
+    def leave_behind(self, what: object) -> None:
+        """Leave something that the next transaction finds in `found_behind`, if it follows this one directly.
+
+        That is known only where a store can tell that nobody at all wrote in between; elsewhere nothing is found. So
+        what was read here, and what was made of it, need not be read again. Whoever leaves it answers for what was
+        written in this transaction.
+        """
+        self.left_behind = what
 
     def hold(self, name: str) -> None:
         """Wait for every other transaction that holds this name, and make others wait until this one ends."""

@@ -98,7 +98,8 @@ class LessonFinder:
         others = [entry for _, entry in near if entry.lesson_id != around.lesson_id]
         around.vector = vector
         around.failed = frozenset([entry.lesson_id for entry in others if entry.failed])
-        around.succeeded = [entry.lesson_id for entry in others if entry.succeeded] if complete else None
+        if complete:
+            around.succeeded = [entry.lesson_id for entry in others if entry.succeeded]
         around.position = self._books.position
         return around
 
@@ -106,7 +107,7 @@ class LessonFinder:
         self, stored: StoredLessons, strategy: str, near: Sequence[tuple[float, Entry]]
     ) -> Neighbourhood | None:
         """The lesson of the nearest task with this strategy; lessons are merged, outcomes archived: the store says."""
-        same = self.meanings.among(strategy, [entry.strategy for _, entry in near])
+        same = self.meanings.among(strategy, (entry.strategy for _, entry in near))
         for cosine, entry in near:
             if same(entry.strategy):
                 like = entry.id if cosine >= _SAME_TASK and entry.strategy == strategy else None
@@ -120,7 +121,7 @@ class LessonFinder:
 
     def _booked_rule(self, stored: StoredLessons, outcome: Outcome, vector: Floats) -> str | None:
         near = self._books.rules_near(stored.scope, vector, _SIMILAR_TASKS_OF_A_TYPE, _KNOWN_RULES_LOOKED_AT)
-        same = self.meanings.among(outcome.strategy_used or "", [entry.strategy for _, entry in near])
+        same = self.meanings.among(outcome.strategy_used or "", (entry.strategy for _, entry in near))
         for _, entry in near:
             if same(entry.strategy):
                 if stored.rule(entry.id) is not None:

@@ -404,8 +404,9 @@ class _Step:
     def _vector_of(self, tx: Transaction, outcome_id: str) -> Sequence[float] | None:
         if outcome_id == self._outcome.id:
             return self._outcome.embedding
-        stored = tx.get(Outcome, outcome_id, self.inside)
-        return self._outcome.embedding if stored is None or stored.embedding is None else stored.embedding
+        stored = tx.vectors_of(Outcome, [outcome_id])
+        own = (each.vector for each in stored if each.model == tx.embedding_model and each.part == 0)
+        return next(own, self._outcome.embedding)
 
 
 def _embedded(made: Made, vector: Sequence[float] | None) -> Made:

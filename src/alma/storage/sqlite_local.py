@@ -245,12 +245,21 @@ class SQLiteTransaction(SQLiteFeed):
     # ------------------------------------------------------------------ writing
 
     def _insert(self, spec: RecordSpec, records: Sequence[Record]) -> None:
-        table, columns = self.names.table(spec), self.dialect.kind(spec).filled(records)
         if len(records) == 1:
-            inserted = self._connection.execute(writing(table, tuple(columns)), *zip(*columns.values(), strict=True))
-            if spec.text:
-                self._index_words(spec, [inserted.lastrowid or 0], records)
-        elif not spec.text:
+            self._insert_one(spec, records)
+        else:
+            self._insert_many(spec, records)
+        self._write_tags(spec, records)
+
+    def _insert_one(self, spec: RecordSpec, records: Sequence[Record]) -> None:
+        row = self.dialect.kind(spec).filled_row(records[0])
+        inserted = self._connection.execute(writing(self.names.table(spec), tuple(row)), tuple(row.values()))
+        if spec.text:
+            self._index_words(spec, [inserted.lastrowid or 0], records)
+
+    def _insert_many(self, spec: RecordSpec, records: Sequence[Record]) -> None:
+        table, columns = self.names.table(spec), self.dialect.kind(spec).filled(records)
+        if not spec.text:
             self.insert_rows(table, tuple(columns), zip(*columns.values(), strict=True))
         else:
             first = 1 + self.rows(f'SELECT coalesce(max(seq), 0) FROM "{table}"', {})[0][0]
@@ -259,7 +268,6 @@ class SQLiteTransaction(SQLiteFeed):
             self._index_words(spec, seqs, records)
             if len(records) >= sqlite_fulltext.MANY:
                 sqlite_fulltext.merge(self._connection, self.names.fts_table(spec))
-        self._write_tags(spec, records)
 
     def _replace(self, spec: RecordSpec, records: Sequence[Record], previous: Sequence[Record]) -> None:
         statements = self.dialect.kind(spec)

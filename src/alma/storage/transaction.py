@@ -657,7 +657,9 @@ def _checked_keys(spec: RecordSpec, keys: Iterable[Any]) -> list[Any]:
     return list(dict.fromkeys(spec.checked(spec.key, key) for key in named(spec, keys)))
 
 
-def _by_kind(records: Iterable[Record]) -> list[tuple[RecordSpec, list[Record]]]:
+def _by_kind(records: Iterable[Record]) -> list[tuple[RecordSpec, Sequence[Record]]]:
+    if isinstance(records, tuple) and len(records) == 1 and isinstance(records[0], Record):
+        return [(records[0].spec, records)]
     batches: dict[str, list[Record]] = defaultdict(list)
     for record in records:
         if not isinstance(record, Record):

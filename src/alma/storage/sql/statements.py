@@ -170,11 +170,13 @@ class KindStatements:
 
     def filled(self, records: Sequence[Record]) -> dict[str, Sequence[Any]]:
         """The encoded columns in which any of the records has a value; in the others a new row has none by itself."""
-        if len(records) == 1:
-            row = zip(self.columns, self.row(records[0]), strict=True)
-            return {name: (value,) for name, value in row if value is not None}
         columns = zip(self.columns, self._encoded(records), strict=False)
         return {name: values for name, values in columns if values[0] is not None or values.count(None) < len(values)}
+
+    def filled_row(self, record: Record) -> dict[str, Any]:
+        """The same of one record."""
+        row = zip(self.columns, self.row(record), strict=True)
+        return {name: value for name, value in row if value is not None}
 
     def row(self, record: Record) -> list[Any]:
         """The columns of one record in the order of `columns`, encoded."""

@@ -174,6 +174,7 @@ class Clauses:
         return any(
             column in index.columns and given == frozenset(index.columns[: index.columns.index(column)])
             for index in self._spec.indexes
+            if index.only in (None, "sqlite")
         )
 
     def _is_sorted(self, where: Predicate) -> bool:

@@ -84,8 +84,8 @@ class Vector(Sequence[float]):
 def _single_precision(values: Any) -> array[float]:
     if type(values) is list and values:
         try:
-            # Takes a third of the time that the array takes over a list, and refuses what has no room in it.
-            packed = array("f", struct.pack(f"{len(values)}f", *values))
+            # Takes half the time that the array takes over a list, and refuses what has no room in it.
+            packed = array("f", struct.pack(f"={len(values)}f", *values))
             if math.isfinite(sum(values)):
                 return packed
         except (struct.error, TypeError, ValueError, OverflowError):

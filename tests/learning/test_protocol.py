@@ -10,7 +10,7 @@ import pytest
 
 from alma import ALMA, AntiPattern, AuditEvent, Heuristic, Outcome, Scope, ScopeViolationError, ValidationError, clock
 from alma.learning.heuristics import HeuristicExtractor
-from alma.learning.lessons import Seen
+from alma.learning.stored import Seen
 from tests.learning.conftest import Open
 
 SHOP = Scope(project_id="shop")

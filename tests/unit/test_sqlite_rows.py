@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from contextlib import closing
 from datetime import UTC, datetime
@@ -12,11 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from alma.errors import ConflictError
+from alma.model.fields import FieldType
 from alma.model.governance import AuditEvent
 from alma.model.memory import Memory, MemoryRelationship
 from alma.model.scope import Scope
 from alma.storage.document import timestamp_of, timestamp_text
+from alma.storage.sql.names import DialectName
 from alma.storage.sql.sqlite_rows import write_rows
+from alma.storage.sql.statements import Dialect
 from alma.storage.sqlite_local import SQLiteStorage
 from alma.testing import builders as make
 
@@ -70,3 +74,11 @@ def test_an_instant_is_spelled_to_the_microsecond(moment: datetime) -> None:
     text = timestamp_text(moment)
     assert text == moment.isoformat(timespec="microseconds").replace("+00:00", "Z")
     assert timestamp_of(text) == moment
+
+
+@pytest.mark.parametrize("dialect", ["sqlite", "postgresql"])
+@given(texts=st.lists(st.text() | st.sampled_from(["a1", "ö", 'say "so"', "back\\slash", ""])))
+def test_a_list_of_texts_is_written_as_json_whatever_is_in_them(dialect: DialectName, texts: list[str]) -> None:
+    written = Dialect(dialect).encode(FieldType.STRINGS, texts)
+    assert json.loads(written) == texts
+    assert written == json.dumps(texts, ensure_ascii=False, separators=(",", ":"))

@@ -63,7 +63,7 @@ def head(
 ) -> None:
     """Where the log ends now; kept elsewhere, it proves later that the log was not written anew."""
     with open_existing_storage(*place_of(config, log or store, schema)) as storage:
-        rows = [asdict(each) for each in AuditTrail(storage).heads()]
+        rows = [each._asdict() for each in AuditTrail(storage).heads()]
     show_table(("chain", "length", "hash"), rows, as_json)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from alma.learning.lessons import Seen, Tried, anti_pattern_id
+from alma.learning.stored import Seen, Tried, anti_pattern_id
 from alma.model.belief import Belief, belief_in, kept
 from alma.model.learning import AntiPattern, Heuristic, Outcome
 

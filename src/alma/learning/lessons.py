@@ -9,17 +9,16 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from functools import lru_cache
-from typing import NamedTuple
 
 from alma.embeddings.base import EmbeddingProvider
 from alma.learning.book import Books
 from alma.learning.meanings import Meanings
 from alma.learning.shelf import Entry, Floats, unit
+from alma.learning.stored import Seen, StoredLessons
 from alma.learning.strategies import contradicts, strategy_key
 from alma.model.learning import AntiPattern, Heuristic, Outcome
-from alma.model.query import Compare, In, Order
+from alma.model.query import Compare, In
 from alma.model.scope import Scope
 from alma.model.text import query_terms
 from alma.model.vector import Vector
@@ -27,8 +26,6 @@ from alma.storage.base import StorageBackend
 from alma.storage.transaction import Transaction
 from alma.vectors.base import VectorIndex
 
-EVIDENCE_READ = 100
-_NEWEST_FIRST = Order("timestamp", "desc")
 _LOOKED_AT = 24
 _KNOWN_RULES_LOOKED_AT = 8
 _BOOKED_LOOKED_AT = 64
@@ -38,35 +35,14 @@ _SAME_TASK = 0.95
 _SIMILAR_TASKS, _SIMILAR_TASKS_OF_A_TYPE, _SIMILAR_WORDS = 0.65, 0.5, 0.5
 
 
-class Seen(NamedTuple):
-    """What counts of an outcome when it is compared with others."""
-
-    id: str
-    lesson_id: str | None
-    task_type: str | None
-    task_description: str
-    strategy_used: str | None
-    success: bool
-    error_message: str | None
-    timestamp: datetime | None
-
-
-class Tried(NamedTuple):
-    """What counts of an outcome as long as nothing is made of it."""
-
-    success: bool
-    timestamp: datetime | None
-
-
 @dataclass(slots=True)
 class Neighbourhood:
     """What is known around a new outcome: its lesson, and what happened on similar tasks.
 
     `neighbours` are the outcomes on similar tasks, nearest first, where the store was searched for them; the lessons
     that `failed` there are known without. `succeeded` are those, nearest first, in which another strategy did, where
-    these are known without a search. `like` is an earlier outcome that is the same but for its moment. `rules` holds
-    the rule that the lesson has become, if any, and `earlier` how its other outcomes went, newest first, where these
-    were looked for. `vector` is that of the task, of length one, where it was needed.
+    these are known without a search. `like` is an earlier outcome that is the same but for its moment. `vector` is that
+    of the task, of length one, where it was needed.
     """
 
     lesson_id: str
@@ -75,21 +51,7 @@ class Neighbourhood:
     succeeded: Sequence[str] | None = None
     like: str | None = None
     position: int | None = None
-    rules: Sequence[Heuristic] | None = None
-    earlier: Sequence[Tried] | None = None
     vector: Floats | None = None
-
-
-def tried_in(tx: Transaction, scope: Scope, lesson_id: str) -> list[Tried]:
-    """How the newest outcomes of a lesson went, newest first, as many as count."""
-    rows = tx.values_of(Outcome, Tried._fields, scope, "lesson_id", lesson_id, _NEWEST_FIRST, EVIDENCE_READ)
-    return list(map(Tried._make, rows))
-
-
-def newest_of(tx: Transaction, scope: Scope, lesson_id: str) -> list[Seen]:
-    """The newest outcomes of a lesson, newest first, as many as count."""
-    rows = tx.values_of(Outcome, Seen._fields, scope, "lesson_id", lesson_id, _NEWEST_FIRST, EVIDENCE_READ)
-    return list(map(Seen._make, rows))
 
 
 def new_lesson_id(outcome: Outcome) -> str:
@@ -108,12 +70,6 @@ def in_lesson(outcome: Outcome, lesson_id: str) -> Outcome:
     return Outcome.trusted({**outcome.values(), "lesson_id": lesson_id})
 
 
-@lru_cache(maxsize=4096)
-def anti_pattern_id(lesson_id: str) -> str:
-    """The id of the anti-pattern that a lesson becomes when its strategy fails."""
-    return hashlib.sha256(f"anti_pattern\x1f{lesson_id}".encode()).hexdigest()[:32]
-
-
 class LessonFinder:
     """Finds the lesson that an outcome is evidence for, by what was done and on which task."""
 
@@ -123,58 +79,54 @@ class LessonFinder:
         self._books = Books(storage)
         self.meanings = Meanings(embedder)
 
-    def known(self, tx: Transaction, outcome: Outcome) -> Neighbourhood | None:
+    def known(self, stored: StoredLessons, outcome: Outcome) -> Neighbourhood | None:
         """The lesson of an outcome, if the book of its agent knows it, or that it is a new one; inside a transaction.
 
         None says that only `searched` can tell.
         """
-        if not isinstance(outcome.embedding, Vector) or not tx.writable:
+        if not isinstance(outcome.embedding, Vector) or not stored.tx.writable:
             return None
-        scope, vector = scope_of(outcome), unit(outcome.embedding)
-        kind = outcome.task_type
-        near, complete = self._books.near(tx, scope, vector, _threshold(kind, kind), _BOOKED_LOOKED_AT)
+        vector, kind = unit(outcome.embedding), outcome.task_type
+        near, complete = self._books.near(stored.tx, stored.scope, vector, _threshold(kind, kind), _BOOKED_LOOKED_AT)
         if kind is not None:
             near = [each for each in near if each[0] >= _SIMILAR_TASKS or each[1].task_type == kind]
-        around = self._booked_lesson(tx, scope, outcome.strategy_used or "", near)
+        around = self._booked_lesson(stored, outcome.strategy_used or "", near)
         if around is None:
             if not complete:
                 return None
-            around = Neighbourhood(self._booked_rule(tx, scope, outcome, vector) or new_lesson_id(outcome))
+            around = Neighbourhood(self._booked_rule(stored, outcome, vector) or new_lesson_id(outcome))
         others = [entry for _, entry in near if entry.lesson_id != around.lesson_id]
         around.vector = vector
         around.failed = frozenset([entry.lesson_id for entry in others if entry.failed])
-        around.succeeded = [entry.lesson_id for entry in others if entry.succeeded] if complete else None
+        if complete:
+            around.succeeded = [entry.lesson_id for entry in others if entry.succeeded]
         around.position = self._books.position
         return around
 
     def _booked_lesson(
-        self, tx: Transaction, scope: Scope, strategy: str, near: Sequence[tuple[float, Entry]]
+        self, stored: StoredLessons, strategy: str, near: Sequence[tuple[float, Entry]]
     ) -> Neighbourhood | None:
         """The lesson of the nearest task with this strategy; lessons are merged, outcomes archived: the store says."""
-        same = self.meanings.among(strategy, [entry.strategy for _, entry in near])
+        same = self.meanings.among(strategy, (entry.strategy for _, entry in near))
         for cosine, entry in near:
             if same(entry.strategy):
                 like = entry.id if cosine >= _SAME_TASK and entry.strategy == strategy else None
-                rules = tx.lock(Heuristic, [entry.lesson_id], scope)
-                if rules:
-                    return Neighbourhood(entry.lesson_id, like=like, rules=rules)
-                earlier = tried_in(tx, scope, entry.lesson_id)
-                if earlier:
-                    return Neighbourhood(entry.lesson_id, like=like, rules=rules, earlier=earlier)
-                stored = tx.values(Outcome, ("lesson_id",), scope, Compare("id", "eq", entry.id))
-                if stored and stored[0][0] is not None:
-                    return Neighbourhood(stored[0][0], like=like)
-                self._books.drop(scope, entry)
+                if stored.rule(entry.lesson_id) is not None or stored.tried(entry.lesson_id):
+                    return Neighbourhood(entry.lesson_id, like=like)
+                found = stored.tx.values(Outcome, ("lesson_id",), stored.scope, Compare("id", "eq", entry.id))
+                if found and found[0][0] is not None:
+                    return Neighbourhood(found[0][0], like=like)
+                self._books.drop(stored.scope, entry)
         return None
 
-    def _booked_rule(self, tx: Transaction, scope: Scope, outcome: Outcome, vector: Floats) -> str | None:
-        near = self._books.rules_near(scope, vector, _SIMILAR_TASKS_OF_A_TYPE, _KNOWN_RULES_LOOKED_AT)
-        same = self.meanings.among(outcome.strategy_used or "", [entry.strategy for _, entry in near])
+    def _booked_rule(self, stored: StoredLessons, outcome: Outcome, vector: Floats) -> str | None:
+        near = self._books.rules_near(stored.scope, vector, _SIMILAR_TASKS_OF_A_TYPE, _KNOWN_RULES_LOOKED_AT)
+        same = self.meanings.among(outcome.strategy_used or "", (entry.strategy for _, entry in near))
         for _, entry in near:
             if same(entry.strategy):
-                if tx.values(Heuristic, ("id",), scope, Compare("id", "eq", entry.id)):
+                if stored.rule(entry.id) is not None:
                     return entry.id
-                self._books.drop(scope, entry)
+                self._books.drop(stored.scope, entry)
         return None
 
     def opposed(self, tx: Transaction, scope: Scope, around: Neighbourhood, strategy: str) -> list[Heuristic] | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from itertools import islice
 
@@ -39,8 +39,11 @@ class Meanings:
             self.learn([one, other])
         return known
 
-    def among(self, one: str, others: Sequence[str]) -> Callable[[str], bool]:
-        """What says which of these are the same as one; it embeds nothing, but raises `MeaningWanted`."""
+    def among(self, one: str, others: Iterable[str]) -> Callable[[str], bool]:
+        """What says which of these are the same as one; it embeds nothing, but raises `MeaningWanted`.
+
+        The others are gone through only then.
+        """
         known: dict[str, bool | None] = {}
 
         def same(other: str) -> bool:

@@ -4,27 +4,18 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, TypeVar
 
 from alma import clock
 from alma.embeddings.base import EmbeddingProvider
 from alma.errors import EmbeddingError, ScopeViolationError, ValidationError
 from alma.learning.heuristics import Evidence, HeuristicExtractor, best_alternative, most_general
-from alma.learning.lessons import (
-    EVIDENCE_READ,
-    LessonFinder,
-    Neighbourhood,
-    Seen,
-    Tried,
-    anti_pattern_id,
-    in_lesson,
-    newest_of,
-    scope_of,
-    tried_in,
-)
+from alma.learning.lessons import LessonFinder, Neighbourhood, in_lesson, scope_of
 from alma.learning.meanings import MeaningWanted
 from alma.learning.recommendation import Recommender
+from alma.learning.stored import Seen, StoredLessons
 from alma.learning.strategies import contradicts
 from alma.learning.trigger import MOST_OUTCOMES, ForgettingTrigger
 from alma.learning.validation import ScopeValidator, parsed_outcome
@@ -85,6 +76,11 @@ class Learned:
         return getattr(self.outcome, name)
 
 
+@lru_cache(maxsize=1024)
+def _learner(agent: str) -> Attribution:
+    return Attribution(agent=agent, reason="learned from an outcome")
+
+
 def _as_it_is(outcome: Outcome) -> tuple[Outcome, Sequence[Masked]]:
     return outcome, ()
 
@@ -131,7 +127,7 @@ class LearningProtocol:
         success = parsed_outcome(execution.outcome)
         scope = self._validate(execution)
         outcome, notes = self._outcome(execution, success)
-        by = Attribution(agent=execution.agent, reason="learned from an outcome")
+        by = _learner(outcome.agent)
         step = _Step(self.extractor, self._lessons, scope, outcome, has_own_vectors=execution.embedding is not None)
         if self._lessons.must_search(outcome):
             step.searched = self._lessons.searched(outcome)
@@ -153,7 +149,7 @@ class LearningProtocol:
                 break
         self._lessons.note(learned.outcome, step.around, step.made, step.written)
         self._trigger.learned(step.inside)
-        return Learned(learned.outcome, learned.heuristic, learned.anti_pattern, (*notes, *learned.notes))
+        return learned if not notes else replace(learned, notes=(*notes, *learned.notes))
 
     def is_same_strategy(self, one: str, other: str) -> bool:
         """Whether two texts say to do the same thing."""
@@ -251,6 +247,7 @@ class _Step:
         self.vectors: dict[str, Vector | None] = {}
         self.rules: Sequence[Heuristic] | None = None
         self.around: Neighbourhood
+        self._stored: StoredLessons
         self.made: list[Heuristic | AntiPattern] = []
         # Set where the transaction is somebody else's: what was written in it cannot be undone to try again.
         self.embed_at_once: Callable[[str], Vector | None] | None = None
@@ -260,58 +257,51 @@ class _Step:
         """CHECK, COMPARE and COMMIT: all of it becomes visible together."""
         self._notes.clear()
         self.made.clear()
-        self.around = self._lesson(tx)
+        self._stored = StoredLessons(tx, self.inside, alone=self.embed_at_once is None)
+        self.around = self._lesson()
         self._outcome = in_lesson(self._outcome, self.around.lesson_id)
-        tx.add(self._outcome)
-        heuristic = self._strengthened(tx) or self._new_heuristic(tx)
-        warning = self._encouraged(tx, heuristic) if self._outcome.success else self._warned(tx, heuristic)
+        self._stored.add(self._outcome)
+        heuristic = self._strengthened() or self._new_heuristic(tx)
+        warning = self._encouraged(heuristic) if self._outcome.success else self._warned(tx, heuristic)
         self.written = self._lessons.written(tx)
+        self._stored.leave()
         return Learned(self._outcome, heuristic, warning, tuple(self._notes))
 
-    def _lesson(self, tx: Transaction) -> Neighbourhood:
-        around = self.searched or self._lessons.known(tx, self._outcome)
+    def _lesson(self) -> Neighbourhood:
+        around = self.searched or self._lessons.known(self._stored, self._outcome)
         if around is None:
             raise _NeedsSearch
         return around
 
-    def _strengthened(self, tx: Transaction) -> Heuristic | None:
+    def _strengthened(self) -> Heuristic | None:
         """The rule that the lesson is already, after this outcome, which may weaken it as well."""
-        rules = self.around.rules
-        if rules is None:
-            rules = tx.lock(Heuristic, [self.around.lesson_id], self.inside)
-        if not rules:
+        rule = self._stored.rule(self.around.lesson_id)
+        if rule is None:
             return None
-        changed = self._extractor.strengthened(rules[0], self._outcome, self._now)
-        tx.revise(rules[0], changed)
+        changed = self._extractor.strengthened(rule, self._outcome, self._now)
+        self._stored.revise(rule, changed)
         return changed
 
     # ------------------------------------------------------------------ CHECK
 
-    def _tried(self, tx: Transaction) -> Sequence[Tried]:
-        """How the outcomes of the lesson went, this one among them, newest first."""
-        earlier = self.around.earlier
-        if earlier is None:
-            return tried_in(tx, self.inside, self.around.lesson_id)
-        return [Tried(self._outcome.success, self._outcome.timestamp), *earlier][:EVIDENCE_READ]
-
-    def _evidence(self, tx: Transaction) -> Evidence:
-        newest = newest_of(tx, self.inside, self.around.lesson_id)
+    def _evidence(self) -> Evidence:
+        newest = self._stored.newest(self.around.lesson_id)
         return Evidence(self._outcome, self.around.lesson_id, newest[::-1])
 
     def _new_heuristic(self, tx: Transaction) -> Heuristic | None:
         if not self._outcome.success:
             return None
-        tried = self._tried(tx)
+        tried = self._stored.tried(self.around.lesson_id)
         if sum(each.success for each in tried) < self._scope.min_occurrences_for_heuristic:
             return None
         belief = self._extractor.belief(tried, self._now)
         if belief.mean <= 0.5:
             return None
-        evidence = self._evidence(tx)
+        evidence = self._evidence()
         made = self._with_vector(tx, self._extractor.heuristic(evidence, belief, self._now), evidence.outcomes)
         if self._is_contradicted(tx, made):
             return None
-        self._add(tx, made)
+        self._add(made)
         return made
 
     # ------------------------------------------------------------------ COMPARE
@@ -337,76 +327,67 @@ class _Step:
 
     # ------------------------------------------------------------------ COMMIT
 
-    def _warning(self, tx: Transaction, heuristic: Heuristic | None) -> AntiPattern | None:
+    def _warning(self, heuristic: Heuristic | None) -> AntiPattern | None:
         """The warning of the lesson, if there is one; there is none of a rule that never failed."""
         if heuristic is not None and not _has_failed(heuristic):
             return None
-        found = tx.lock(AntiPattern, [anti_pattern_id(self.around.lesson_id)], self.inside)
-        return found[0] if found else None
+        return self._stored.warning(self.around.lesson_id)
 
-    def _encouraged(self, tx: Transaction, heuristic: Heuristic | None) -> AntiPattern | None:
+    def _encouraged(self, heuristic: Heuristic | None) -> AntiPattern | None:
         """The warning after a success, unless the strategy has proved itself since."""
-        self._offer_alternative(tx)
-        known = self._warning(tx, heuristic)
+        self._offer_alternative()
+        known = self._warning(heuristic)
         if known is None or heuristic is None or heuristic.confidence <= 0.5:
             return known
-        tx.delete(AntiPattern, [known.id], self.inside)
+        self._stored.withdraw(known)
         self._notes.append(f"anti-pattern {known.id} is withdrawn: the strategy succeeds by now")
         return None
 
-    def _offer_alternative(self, tx: Transaction) -> None:
+    def _offer_alternative(self) -> None:
         """Tell the warnings of similar tasks what did succeed, where they know nothing yet."""
-        warnings = [anti_pattern_id(lesson) for lesson in self.around.failed]
-        unaware = tx.lacking(AntiPattern, "better_alternative", warnings, self.inside) if warnings else ()
-        for known in tx.lock(AntiPattern, unaware, self.inside) if unaware else ():
+        for known in self._stored.unaware(self.around.failed):
             if known.better_alternative is None:
-                tx.revise(known, known.replace(better_alternative=self._outcome.strategy_used))
+                self._stored.revise(known, known.replace(better_alternative=self._outcome.strategy_used))
 
     def _warned(self, tx: Transaction, heuristic: Heuristic | None) -> AntiPattern | None:
         """The warning after a failure, new where the lesson failed often enough."""
-        known = self._warning(tx, heuristic)
-        if known is None and not self._fails_mostly(tx):
+        known = self._warning(heuristic)
+        if known is None and not self._fails_mostly():
             return None
-        evidence = self._evidence(tx)
+        evidence = self._evidence()
         if known is not None:
-            alternative = known.better_alternative or self._alternative(tx)
+            alternative = known.better_alternative or self._alternative()
             changed = self._extractor.seen_again(known, evidence, self._outcome, alternative, self._now)
             # Its text changes with every failure; what it is about does not.
-            tx.revise(known, changed)
+            self._stored.revise(known, changed)
             return changed
-        made = self._extractor.anti_pattern(evidence, self._alternative(tx), self._now)
+        made = self._extractor.anti_pattern(evidence, self._alternative(), self._now)
         made = self._with_vector(tx, made, evidence.failures)
-        self._add(tx, made)
+        self._add(made)
         return made
 
-    def _fails_mostly(self, tx: Transaction) -> bool:
+    def _fails_mostly(self) -> bool:
         """Whether the lesson failed often enough for a warning, and more often than it succeeded."""
-        tried = self._tried(tx)
+        tried = self._stored.tried(self.around.lesson_id)
         failures = sum(not each.success for each in tried)
         return failures >= self._scope.min_occurrences_for_heuristic and 2 * failures > len(tried)
 
-    def _alternative(self, tx: Transaction) -> str | None:
+    def _alternative(self) -> str | None:
         """What to do instead: what did best on similar tasks."""
         neighbours = self.around.neighbours
         if neighbours is None:
             if self.around.succeeded is None:
                 raise _NeedsSearch
             nearest = list(dict.fromkeys(self.around.succeeded))[:_ALTERNATIVES_LOOKED_AT]
-            neighbours = [seen for lesson in nearest for seen in newest_of(tx, self.inside, lesson)]
+            neighbours = [seen for lesson in nearest for seen in self._stored.newest(lesson)]
         return best_alternative(
             neighbours,
             lambda other: other.lesson_id == self.around.lesson_id,
             lambda outcomes: self._extractor.belief(outcomes, self._now),
         )
 
-    def _add(self, tx: Transaction, made: Heuristic | AntiPattern) -> None:
-        """Store what nobody has: it was looked for already, and what was there once is a conflict that is tried again.
-
-        A transaction that somebody else began is not, so there it is looked for as well; and so are warnings, which
-        come and go.
-        """
-        is_first = isinstance(made, Heuristic) and self.embed_at_once is None
-        (tx.add if is_first else tx.insert)(made)
+    def _add(self, made: Heuristic | AntiPattern) -> None:
+        self._stored.add_made(made)
         self.made.append(made)
 
     def _with_vector(self, tx: Transaction, made: Made, outcomes: Sequence[Seen]) -> Made:
@@ -423,8 +404,9 @@ class _Step:
     def _vector_of(self, tx: Transaction, outcome_id: str) -> Sequence[float] | None:
         if outcome_id == self._outcome.id:
             return self._outcome.embedding
-        stored = tx.get(Outcome, outcome_id, self.inside)
-        return self._outcome.embedding if stored is None or stored.embedding is None else stored.embedding
+        stored = tx.vectors_of(Outcome, [outcome_id])
+        own = (each.vector for each in stored if each.model == tx.embedding_model and each.part == 0)
+        return next(own, self._outcome.embedding)
 
 
 def _embedded(made: Made, vector: Sequence[float] | None) -> Made:

@@ -80,8 +80,11 @@ class Shelf:
         kept = (cosines >= least).nonzero()[0]
         if len(kept) > most:
             kept = kept[(-cosines[kept]).argpartition(most)[:most]]
-        found = sorted(zip((-cosines[kept]).tolist(), rows[kept].tolist(), strict=True))
-        return [(-cosine, self._entries[row]) for cosine, row in found]
+            kept.sort()
+        kept = kept[(-cosines[kept]).argsort(kind="stable")]
+        entries = self._entries
+        found = zip(cosines[kept].tolist(), rows[kept].tolist(), strict=True)
+        return [(cosine, entries[row]) for cosine, row in found]
 
     def _compared(self, vector: Floats, least: float) -> tuple[Rows, Floats]:
         """The rows that may be near enough, with their cosines."""
@@ -144,8 +147,11 @@ def _with_room(held: Floats, rows: int, shape: tuple[int, int]) -> Floats:
 def _product(matrix: Floats, vector: Floats) -> Floats:
     """The product of each row with the vector."""
     count, dims = matrix.shape
-    products = np.empty(count, np.float32)
     step = max(1, _MULTIPLIED_AT_ONCE // dims)
+    if count <= step:
+        at_once: Floats = matrix.dot(vector)
+        return at_once
+    products = np.empty(count, np.float32)
     for start in range(0, count, step):
         np.dot(matrix[start : start + step], vector, out=products[start : start + step])
     return products

@@ -71,10 +71,17 @@ class Heuristic(Record):
     embeds=True,
     versioned=True,
     indexes=(
-        Index("idx_outcomes_project_agent", ("project_id", "agent")),
-        Index("idx_outcomes_task_type", ("project_id", "agent", "task_type")),
-        Index("idx_outcomes_timestamp", ("project_id", "timestamp DESC")),
-        Index("idx_outcomes_lesson", ("project_id", "agent", "lesson_id", "timestamp DESC")),
+        # SQLite reads how the newest outcomes of a lesson went from the index alone. PostgreSQL keeps equal entries
+        # together, so that there an index of project and agent is far smaller than one of more.
+        Index(
+            "idx_outcomes_project_agent",
+            ("project_id", "agent", "lesson_id", "timestamp DESC", "id", "success"),
+            only="sqlite",
+        ),
+        Index("idx_outcomes_project_agent", ("project_id", "agent"), only="postgresql"),
+        Index("idx_outcomes_lesson", ("project_id", "agent", "lesson_id", "timestamp DESC"), only="postgresql"),
+        Index("idx_outcomes_task_type", ("project_id", "agent", "task_type"), where="task_type IS NOT NULL"),
+        Index("idx_outcomes_timestamp", ("project_id", "timestamp")),
     ),
 )
 class Outcome(Record):

@@ -75,7 +75,10 @@ class Derived:
 
 @dataclass(frozen=True)
 class Index:
-    """An index the documents name; `where` is a partial index's condition, `columns` may end in DESC."""
+    """An index the documents name; `where` is a partial index's condition, `columns` may end in DESC.
+
+    `only` names the one dialect that has it, with its method where that is another than the usual one.
+    """
 
     name: str
     columns: tuple[str, ...]

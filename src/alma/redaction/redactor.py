@@ -19,6 +19,7 @@ _IDENTITIES = frozenset({"user_id", "project_id", "session_id", "agent", "agent_
 # Nothing shorter holds a secret that can be told from other words.
 _SHORTEST = 6
 _PASSES = 4
+_LONGEST_KEPT, _MOST_KEPT = 200, 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +57,15 @@ class SecretRedactor:
         # What knows most about a secret says first which it is.
         self._with_keys = _hinted((*rules, *KEYS, *SHAPES, *PLACES))
         self._always = _hinted((*rules, *SHAPES, *PLACES))
+        # What is said again and again is looked through once; only texts without secrets are kept.
+        self._clean: set[str] = set()
 
     def redact(self, text: str, name: str = "") -> Redacted:
         if name and is_secret_name(name) and may_be_secret(text):
             return Redacted(_replacement("secret"), (Masked("secret", name),))
-        if len(text) < _SHORTEST:
-            return Redacted(text)
         found = Redacted(text)
+        if len(text) < _SHORTEST or text in self._clean:
+            return found
         # A secret that stood right behind another one is known once that one is gone.
         for _ in range(_PASSES):
             spans = self._spans(found.text)
@@ -70,7 +73,14 @@ class SecretRedactor:
                 break
             more = _without(found.text, spans, name)
             found = Redacted(more.text, (*found.findings, *more.findings))
+        if not found and len(text) <= _LONGEST_KEPT:
+            self._keep(text)
         return found
+
+    def _keep(self, text: str) -> None:
+        if len(self._clean) >= _MOST_KEPT:
+            self._clean.clear()
+        self._clean.add(text)
 
     def _spans(self, text: str) -> list[Span]:
         folded = text.lower()

@@ -103,7 +103,7 @@ def shape(
 _END = r"(?![A-Za-z0-9])"
 _START = r"(?<![A-Za-z0-9])"
 _AWS_KEYS = ("akia", "asia", "abia", "acca", "aroa", "aida")
-_DIGITS = tuple("0123456789")
+_FIRST_OF_A_CARD = tuple("23456")
 SHORTEST_KEY = 16
 
 KEYS: tuple[Rule, ...] = (
@@ -240,8 +240,8 @@ SHAPES: tuple[Rule, ...] = (
     shape("url_token", "://", r"://(?P<secret>[A-Za-z0-9_-]{20,})@", looks_random),
     shape(
         "credit_card",
-        _DIGITS,
-        r"(?<![\w.#/-])(?:4\d{3}(?:[ -]?\d{4}){3}(?:[ -]?\d{3})?|4\d{12}|"
+        _FIRST_OF_A_CARD,
+        r"(?=[2-6]\d{3})(?<![\w.#/-])(?:4\d{3}(?:[ -]?\d{4}){3}(?:[ -]?\d{3})?|4\d{12}|"
         r"(?:5[1-5]\d\d|222[1-9]|22[3-9]\d|2[3-6]\d\d|27[01]\d|"
         r"2720)(?:[ -]?\d{4}){3}|3[47]\d\d[ -]?\d{6}[ -]?\d{5}|(?:6011|65\d\d|64[4-9]\d|35[2-8]\d)(?:[ -]?\d{4}){3}"
         r"|3(?:0[0-5]|[68]\d)\d[ -]?\d{6}[ -]?\d{4})(?![\w/-]|\.\d)",

@@ -18,20 +18,24 @@ def audit_events(
     """The values of one event for one record; a batch is one act and gets one event that lists the ids."""
     keys = list(map(spec.key_of, records))
     for start in range(0, len(keys), _IDS_PER_AUDIT_EVENT):
-        chunk = keys[start : start + _IDS_PER_AUDIT_EVENT]
-        yield {
-            "id": None,
-            "user_id": by.user_id,
-            "session_id": by.session_id,
-            "agent_id": by.agent,
-            "action": action,
-            "resource_type": spec.kind,
-            "resource_id": chunk[0] if len(chunk) == 1 else "*",
-            "resource_ids": None if len(chunk) == 1 else tuple(chunk),
-            "details_json": None if by.reason is None else {"reason": by.reason},
-            "success": True,
-            "error_message": None,
-            "ip_address": by.ip_address,
-            "user_agent": by.user_agent,
-            "created_at": moment,
-        }
+        yield audit_event(spec.kind, action, keys[start : start + _IDS_PER_AUDIT_EVENT], by, moment)
+
+
+def audit_event(kind: str, action: str, keys: Sequence[str], by: Attribution, moment: datetime) -> dict[str, Any]:
+    """The values of the event that these records leave together."""
+    return {
+        "id": None,
+        "user_id": by.user_id,
+        "session_id": by.session_id,
+        "agent_id": by.agent,
+        "action": action,
+        "resource_type": kind,
+        "resource_id": keys[0] if len(keys) == 1 else "*",
+        "resource_ids": None if len(keys) == 1 else tuple(keys),
+        "details_json": None if by.reason is None else {"reason": by.reason},
+        "success": True,
+        "error_message": None,
+        "ip_address": by.ip_address,
+        "user_agent": by.user_agent,
+        "created_at": moment,
+    }

@@ -9,10 +9,9 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from alma.model.governance import AuditEvent
 from alma.storage.document import timestamp_text
@@ -24,8 +23,7 @@ _MOMENT, _DETAILS = _NAMES.index("created_at"), _NAMES.index("details_json")
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode
 
 
-@dataclass(frozen=True, slots=True)
-class ChainHead:
+class ChainHead(NamedTuple):
     """Where a chain ends: how many events it has and the last one's hash, empty while there is none.
 
     `unchained` is how many events the store had before it kept chains; the first chain remembers it.
@@ -56,30 +54,55 @@ class ChainTable(ABC):
 def placed(events: Iterable[Mapping[str, Any]], head: ChainHead) -> tuple[list[dict[str, Any]], ChainHead]:
     """The values of events with their places behind the head, and where the chain ends then."""
     chained: list[dict[str, Any]] = []
-    length, last = head.length, head.hash
     for values in events:
-        length += 1
-        last = _digest(values, head.chain, length, last)
-        chained.append({**values, "chain": head.chain, "chain_position": length, "chain_hash": last})
-    return chained, ChainHead(head.chain, length, last, head.unchained)
+        head = following(head, statement(values))
+        chained.append({**values, "chain": head.chain, "chain_position": head.length, "chain_hash": head.hash})
+    return chained, head
+
+
+def following(head: ChainHead, said: str) -> ChainHead:
+    """Where a chain ends after one more event, of which this is the statement."""
+    length = head.length + 1
+    return ChainHead(head.chain, length, _digest(said, head.chain, length, head.hash), head.unchained)
 
 
 def digest(event: AuditEvent, before: str) -> str:
     """The hash that an event at its place must have behind the hash before it."""
-    return _digest(event.values(), event.chain, event.chain_position, before)
+    return _digest(statement(event.values()), event.chain, event.chain_position, before)
 
 
-def _digest(values: Mapping[str, Any], chain: int | None, position: int | None, before: str) -> str:
-    return hashlib.sha256(f"{before}\n{chain}\n{position}\n{statement(values)}".encode()).hexdigest()
+def _digest(said: str, chain: int | None, position: int | None, before: str) -> str:
+    return hashlib.sha256(f"{before}\n{chain}\n{position}\n{said}".encode()).hexdigest()
 
 
 def statement(values: Mapping[str, Any]) -> str:
     """What is hashed of an event: the same before it was stored and after it was read back, from any store."""
+    return _encode(_what_is_said(values))
+
+
+def statement_around(values: Mapping[str, Any], gaps: Collection[str]) -> list[str]:
+    """The statement of an event, cut at some of its fields: what stands before, between and after their values."""
+    parts, text = [], "["
+    for name, value in zip(_NAMES, _what_is_said(values), strict=True):
+        if name in gaps:
+            parts.append(text)
+            text = ","
+        else:
+            text += f"{_encode(value)},"
+    return [*parts, f"{text[:-1]}]"]
+
+
+def spelled(text: str) -> str:
+    """A text as it stands in a statement."""
+    return _encode(text)
+
+
+def _what_is_said(values: Mapping[str, Any]) -> list[Any]:
     said = list(_said(values))
     said[_MOMENT] = timestamp_text(said[_MOMENT])
     if said[_DETAILS] is not None:
         said[_DETAILS] = _without_negative_zeros(said[_DETAILS])
-    return _encode(said)
+    return said
 
 
 def _without_negative_zeros(value: Any) -> Any:

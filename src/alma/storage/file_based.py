@@ -7,7 +7,7 @@ import os
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
@@ -479,7 +479,7 @@ _FORMATS = {
             lambda key, _: {"projection": key[0], "kind": key[1]},
         ),
         _Format(_OUTBOX, _read_mark, _write_mark),
-        _Format(_CHAINS, lambda row: (row["chain"], ChainHead(**row)), lambda _, head: asdict(head)),
+        _Format(_CHAINS, lambda row: (row["chain"], ChainHead(**row)), lambda _, head: head._asdict()),
     )
 }
 

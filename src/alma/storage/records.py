@@ -112,6 +112,7 @@ class RecordStore(Closing):
                 yield tx
                 if also is not None and tx.acts:
                     also(tx)
+                    tx.leave_behind(None)
                 tx.require_sound()
             finally:
                 self._current.transaction = None

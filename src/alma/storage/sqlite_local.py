@@ -23,17 +23,19 @@ from alma.model.record import Record, RecordSpec
 from alma.model.text import prepare_to_cut
 from alma.model.vector import Vector
 from alma.storage.base import DEFAULT_MODEL, Capability, StorageBackend
-from alma.storage.chain import ChainHead
+from alma.storage.chain import ChainHead, following
+from alma.storage.document import timestamp_text
 from alma.storage.feed import moved
 from alma.storage.nearest import nearest
 from alma.storage.primitives import Query
 from alma.storage.sql import legacy, sqlite_copies, sqlite_fulltext
 from alma.storage.sql.sqlite_connections import Checkpoints, Connections, Durability, empty_log, translated
+from alma.storage.sql.sqlite_events import event_form
 from alma.storage.sql.sqlite_feed import SQLiteFeed
 from alma.storage.sql.sqlite_foreseen import Foreseen
 from alma.storage.sql.sqlite_migrations import SQLiteMigrator
 from alma.storage.sql.sqlite_rows import overwriting, write_rows, writing
-from alma.storage.sql.sqlite_standing import standing
+from alma.storage.sql.sqlite_standing import Standing, standing
 from alma.storage.sql.sqlite_words import OWNER_COLUMN, WordSearch, entries, same_entries
 from alma.storage.sql.statements import Dialect
 from alma.storage.sql.transaction import SqlTransaction
@@ -96,22 +98,32 @@ class SQLiteStorage(StorageBackend):
     def _begin(self, by: Attribution, *, write: bool) -> Iterator[SqlTransaction]:
         # Threads of one process wait for each other here, which is fairer than SQLite's polling.
         queue = self._writer if write else _NOBODY
-        with self._connections.lent() as connection, queue, translated(self.path):
-            written = connection.total_changes
-            connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
-            transaction = self._transaction_on(connection, by, write=write)
-            try:
-                yield transaction
-                connection.execute("COMMIT")
-            except BaseException:
-                # A full disk makes SQLite roll back by itself; there is nothing left to end then.
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
-                raise
-            finally:
-                transaction.let_go()
-            if write:
-                written = connection.total_changes - written
+        connection = self._connections.take()
+        try:
+            with queue, translated(self.path):
+                before = connection.total_changes
+                connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
+                transaction = self._transaction_on(connection, by, write=write)
+                try:
+                    found = connection.found() if write else None
+                    if found is not None:
+                        transaction.follow(*found.what)
+                    yield transaction
+                    leaving = transaction.leaving()
+                    version = 0 if leaving is None else found.version if found else connection.version()
+                    connection.execute("COMMIT")
+                except BaseException:
+                    # A full disk makes SQLite roll back by itself; there is nothing left to end then.
+                    if connection.in_transaction:
+                        connection.execute("ROLLBACK")
+                    raise
+                finally:
+                    transaction.let_go()
+                if leaving is not None:
+                    connection.leave(version, leaving)
+                written = connection.total_changes - before
+        finally:
+            self._connections.give_back(connection)
         if write:
             self._checkpoints.wrote(written)
 
@@ -218,15 +230,36 @@ class SQLiteTransaction(SQLiteFeed):
             if self._chain_head is None:
                 self._chain_head = found.head
 
+    def follow(self, known: Standing, what: object) -> None:
+        """Begin with what the transaction left that wrote last."""
+        self._asked_how_it_stands = True
+        self._position, self.projections, self._chain_head = known
+        self.found_behind = what
+
+    def leaving(self) -> tuple[Standing, object] | None:
+        """What the next transaction may begin with: how the store stands, if that is known, and what was left."""
+        if not self.writable or self._position is None or self.projections is None or self._chain_head is None:
+            return None
+        return Standing(self._position, self.projections, self._chain_head), self.left_behind
+
     # ------------------------------------------------------------------ writing
 
     def _insert(self, spec: RecordSpec, records: Sequence[Record]) -> None:
-        table, columns = self.names.table(spec), self.dialect.kind(spec).filled(records)
         if len(records) == 1:
-            inserted = self._connection.execute(writing(table, tuple(columns)), *zip(*columns.values(), strict=True))
-            if spec.text:
-                self._index_words(spec, [inserted.lastrowid or 0], records)
-        elif not spec.text:
+            self._insert_one(spec, records)
+        else:
+            self._insert_many(spec, records)
+        self._write_tags(spec, records)
+
+    def _insert_one(self, spec: RecordSpec, records: Sequence[Record]) -> None:
+        row = self.dialect.kind(spec).filled_row(records[0])
+        inserted = self._connection.execute(writing(self.names.table(spec), tuple(row)), tuple(row.values()))
+        if spec.text:
+            self._index_words(spec, [inserted.lastrowid or 0], records)
+
+    def _insert_many(self, spec: RecordSpec, records: Sequence[Record]) -> None:
+        table, columns = self.names.table(spec), self.dialect.kind(spec).filled(records)
+        if not spec.text:
             self.insert_rows(table, tuple(columns), zip(*columns.values(), strict=True))
         else:
             first = 1 + self.rows(f'SELECT coalesce(max(seq), 0) FROM "{table}"', {})[0][0]
@@ -235,7 +268,6 @@ class SQLiteTransaction(SQLiteFeed):
             self._index_words(spec, seqs, records)
             if len(records) >= sqlite_fulltext.MANY:
                 sqlite_fulltext.merge(self._connection, self.names.fts_table(spec))
-        self._write_tags(spec, records)
 
     def _replace(self, spec: RecordSpec, records: Sequence[Record], previous: Sequence[Record]) -> None:
         statements = self.dialect.kind(spec)
@@ -309,6 +341,16 @@ class SQLiteTransaction(SQLiteFeed):
     def _erase(self) -> None:
         super()._erase()
         sqlite_fulltext.clear(self._connection)
+
+    def _audit(self, spec: RecordSpec, action: str, records: Sequence[Record], moment: datetime) -> None:
+        if len(records) != 1:
+            super()._audit(spec, action, records, moment)
+            return
+        form, key = event_form(self.by, action, spec.kind), records[0].key
+        when = timestamp_text(moment)
+        head = self._chain_head = following(self._take_head(), form.statement(key, when))
+        self._connection.execute(form.sql, (*form.values, key, when, head.chain, head.length, head.hash))
+        self._chains().move(head)
 
     def _insert_events(self, events: Sequence[Mapping[str, Any]]) -> None:
         statements = self.dialect.kind(AuditEvent.spec)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import datetime, timedelta
 from operator import attrgetter
+from types import TracebackType
 from typing import Any, TypeVar, cast
 
 from alma import clock
@@ -53,6 +54,9 @@ class Transaction(Reading):
         self.cautious = False
         # What was done to records, kept where somebody wants to be told of it after the commit.
         self.acts: list[Act] | None = None
+        # What the transaction before this one left behind, and what this one leaves.
+        self.found_behind: object = None
+        self.left_behind: object = None
         self._failure: BaseException | None = None
         self._chain_head: ChainHead | None = None
         self._change: ChangeType | None = None
@@ -246,6 +250,15 @@ class Transaction(Reading):
         found = self._held(spec_of(cls), wanted, scope)
         return [cast(T, found[key]) for key in wanted if key in found]
 
+    def leave_behind(self, what: object) -> None:
+        """Leave something that the next transaction finds in `found_behind`, if it follows this one directly.
+
+        That is known only where a store can tell that nobody at all wrote in between; elsewhere nothing is found. So
+        what was read here, and what was made of it, need not be read again. Whoever leaves it answers for what was
+        written in this transaction.
+        """
+        self.left_behind = what
+
     def hold(self, name: str) -> None:
         """Wait for every other transaction that holds this name, and make others wait until this one ends."""
         with self._writing():
@@ -337,15 +350,14 @@ class Transaction(Reading):
         if not self.writable:
             raise StorageError("a write was tried inside a read-only snapshot")
 
-    @contextmanager
-    def _writing(self) -> Iterator[None]:
+    def _writing(self) -> AbstractContextManager[None]:
+        """Holds every write: one that fails leaves nothing of its transaction to be committed."""
         self._require_writable()
-        try:
-            with self._translating():
-                yield
-        except BaseException as exc:
-            self._failure = exc
-            raise
+        return _Writing(self)
+
+    def failed(self, why: BaseException) -> None:
+        """Remember that a write failed half-way."""
+        self._failure = why
 
     def _translating(self) -> AbstractContextManager[None]:
         """Turns a driver's errors into ours, for callers that handle an error inside the transaction."""
@@ -583,9 +595,13 @@ class Transaction(Reading):
 
     def _write_audit(self, spec: RecordSpec, action: str, records: Sequence[Record], moment: datetime) -> None:
         if records:
-            self._append_events(audit_events(spec, action, records, self.by, moment))
+            self._audit(spec, action, records, moment)
             if self.acts is not None:
                 self.acts.append((action, spec, records))
+
+    def _audit(self, spec: RecordSpec, action: str, records: Sequence[Record], moment: datetime) -> None:
+        """Say in the audit log what was done; a database may know a shorter way to say it of one record."""
+        self._append_events(audit_events(spec, action, records, self.by, moment))
 
     def _append(self, spec: RecordSpec, batch: Sequence[Record]) -> None:
         if spec is AuditEvent.spec:
@@ -613,11 +629,37 @@ class Transaction(Reading):
             marks.mark(projection, spec.kind, keys, clock.now())
 
 
+class _Writing:
+    """One write of a transaction; there are several in most, so that it is no generator."""
+
+    def __init__(self, tx: Transaction) -> None:
+        self._tx = tx
+        self._translating = tx._translating()
+
+    def __enter__(self) -> None:
+        self._translating.__enter__()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if exc is None:
+            self._translating.__exit__(kind, exc, trace)
+            return
+        self._tx.failed(exc)
+        try:
+            self._translating.__exit__(kind, exc, trace)
+        except BaseException as ours:
+            self._tx.failed(ours)
+            raise
+
+
 def _checked_keys(spec: RecordSpec, keys: Iterable[Any]) -> list[Any]:
     return list(dict.fromkeys(spec.checked(spec.key, key) for key in named(spec, keys)))
 
 
-def _by_kind(records: Iterable[Record]) -> list[tuple[RecordSpec, list[Record]]]:
+def _by_kind(records: Iterable[Record]) -> list[tuple[RecordSpec, Sequence[Record]]]:
+    if isinstance(records, tuple) and len(records) == 1 and isinstance(records[0], Record):
+        return [(records[0].spec, records)]
     batches: dict[str, list[Record]] = defaultdict(list)
     for record in records:
         if not isinstance(record, Record):

@@ -130,7 +130,7 @@ class Clauses:
         encoded = list(members) if encode is None else [encode(member) for member in members]
         if not self._on_sqlite:
             return encoded
-        return encoded[0] if len(encoded) == 1 else self._encoders[FieldType.STRINGS](encoded)
+        return encoded[0] if len(encoded) == 1 else self._encoders[FieldType.JSON](encoded)
 
     def _containment(self, name: str, value: str) -> str:
         if self._spec.by_name[name].type is FieldType.TAGS:
@@ -158,10 +158,24 @@ class Clauses:
         leading = "" if self._is_sorted(where) else None
         for term in order:
             column = self._column(term.field, leading)
-            if self._spec.by_name[term.field].nullable:
+            if self._spec.by_name[term.field].nullable and not (term is order[0] and self._is_indexed(term, where)):
                 terms.append(f"{column} IS NULL")
             terms.append(f"{column} {'ASC' if term.direction == 'asc' else 'DESC'}")
         return ", ".join((*terms, self._columns[self._spec.key]))
+
+    def _is_indexed(self, term: Order, where: Predicate) -> bool:
+        """Whether SQLite has an index in which all that is asked for stands in this order already.
+
+        There missing values come last when the order is descending, and to say so would make SQLite sort.
+        """
+        if not self._on_sqlite or term.direction == "asc":
+            return False
+        given, column = frozenset(_given(where)), f"{term.field} DESC"
+        return any(
+            column in index.columns and given == frozenset(index.columns[: index.columns.index(column)])
+            for index in self._spec.indexes
+            if index.only in (None, "sqlite")
+        )
 
     def _is_sorted(self, where: Predicate) -> bool:
         """Whether SQLite must look up what is asked for and sort it, where it would rather go through all in order.

@@ -139,14 +139,12 @@ class Schema:
         sa.Index(rule.name, *columns, unique=True, **options)
 
     def _index(self, table: sa.Table, index: Index) -> None:
-        method = None
-        if index.only is not None:
-            dialect, _, method = index.only.partition(":")
-            if dialect != self.dialect:
-                return
+        dialect, _, method = (index.only or self.dialect).partition(":")
+        if dialect != self.dialect:
+            return
         where = None if index.where is None else sa.text(index.where)
         columns = [_index_column(table, column) for column in index.columns]
-        sa.Index(index.name, *columns, **self._options(where=where, using=method))
+        sa.Index(index.name, *columns, **self._options(where=where, using=method or None))
 
     def _options(self, **options: Any) -> dict[str, Any]:
         """Options of a table or index in this dialect alone: naming another one makes SQLAlchemy load it."""

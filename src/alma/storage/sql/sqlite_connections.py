@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from alma.clock import new_id
 from alma.errors import ConflictError, StorageError, StorageFullError
@@ -37,25 +37,54 @@ _MAPPED_BYTES = 2 << 30
 _READER_PATIENCE_MS = 2_000
 
 
+class Left(NamedTuple):
+    """What a transaction left behind, and what tells whether anything was written since: by others, or by its own
+    connection."""
+
+    version: int
+    changes: int
+    what: Any
+
+
+class Connection(sqlite3.Connection):
+    """A connection on which a transaction may leave something for the next one, as long as nobody else writes."""
+
+    _left: Left | None = None
+
+    def version(self) -> int:
+        """Another number after every commit of anybody else; inside a transaction that writes there is none."""
+        return int(self.execute("PRAGMA data_version").fetchone()[0])
+
+    def found(self) -> Left | None:
+        """What the last transaction left, if nothing was written since; asked inside of one that writes, and once."""
+        left, self._left = self._left, None
+        unwritten = left is not None and left.changes == self.total_changes and left.version == self.version()
+        return left if unwritten else None
+
+    def leave(self, version: int, what: Any) -> None:
+        """Leave something after a commit; the version is that of the transaction which ended with it."""
+        self._left = Left(version, self.total_changes, what)
+
+
 class Connections:
     """The connections of one store: lent to one user at a time, kept open in between."""
 
     def __init__(self, path: Path, durability: Durability) -> None:
         self._path = path
         self._durability = durability
-        self._idle: list[sqlite3.Connection] = []
+        self._idle: list[Connection] = []
         self._lock = threading.Lock()
         self._process = os.getpid()
         self._closed = False
         self._watching: tuple[int, str, sqlite3.Connection] | None = None
 
     @contextmanager
-    def lent(self) -> Iterator[sqlite3.Connection]:
-        connection = self._take()
+    def lent(self) -> Iterator[Connection]:
+        connection = self.take()
         try:
             yield connection
         finally:
-            self._give_back(connection)
+            self.give_back(connection)
 
     def close(self) -> None:
         with self._lock:
@@ -78,7 +107,8 @@ class Connections:
             _, name, connection = self._watching
             return f"{name}:{connection.execute('PRAGMA data_version').fetchone()[0]}"
 
-    def _take(self) -> sqlite3.Connection:
+    def take(self) -> Connection:
+        """A connection that is nobody else's until it is given back."""
         with self._lock:
             if self._closed:
                 raise StorageError(f"the store {self._path} was closed")
@@ -90,7 +120,8 @@ class Connections:
         with translated(self._path):
             return _connected(self._path, self._durability)
 
-    def _give_back(self, connection: sqlite3.Connection) -> None:
+    def give_back(self, connection: Connection) -> None:
+        """Let others have a connection; what it left is still found by whoever gets it."""
         with self._lock:
             if not self._closed and len(self._idle) < _MOST_IDLE_CONNECTIONS and self._process == os.getpid():
                 self._idle.append(connection)
@@ -165,9 +196,14 @@ class Checkpoints:
         return "RESTART" if gathered > _MOST_BYTES_WHILE_WRITING else None
 
 
-def _connected(path: Path, durability: Durability) -> sqlite3.Connection:
+def _connected(path: Path, durability: Durability) -> Connection:
     connection = sqlite3.connect(
-        path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False, cached_statements=256
+        path,
+        timeout=_BUSY_SECONDS,
+        isolation_level=None,
+        check_same_thread=False,
+        factory=Connection,
+        cached_statements=256,
     )
     try:
         # Only a new file takes it. Larger pages make a file an eighth smaller, and a single save a fifth slower.

@@ -22,12 +22,20 @@ from alma.storage.ranking import Remembered
 from alma.storage.sql.clauses import Clauses, Encoder, Shape, Values
 from alma.storage.sql.names import DialectName, Names
 
+_QUOTED_COMMA = '","'
 _encode_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 def _to_json(value: Any) -> str:
     # Most metadata is empty, and saying so need not start an encoder.
     return _encode_json(value) if value else "{}" if isinstance(value, dict) else "[]"
+
+
+def _strings_to_json(texts: Sequence[str]) -> str:
+    """A list of texts; ids have nothing in them that JSON would write in another way."""
+    if "".join(texts).isalnum():
+        return f'["{_QUOTED_COMMA.join(texts)}"]'
+    return _to_json(texts)
 
 
 def _utc(moment: datetime) -> datetime:
@@ -49,7 +57,7 @@ _EMPTY = {FieldType.JSON: "{}", FieldType.STRINGS: "[]"}
 _SQLITE_ENCODERS: dict[FieldType, Encoder] = {
     FieldType.TIMESTAMP: timestamp_text,
     FieldType.JSON: _to_json,
-    FieldType.STRINGS: _to_json,
+    FieldType.STRINGS: _strings_to_json,
     # SQLite keeps it as a number anyway, and the driver takes far longer over a truth value than over one.
     FieldType.BOOLEAN: int,
 }
@@ -62,7 +70,7 @@ _SQLITE_DECODERS: dict[FieldType, Encoder] = {
     FieldType.TAGS: lambda text: tuple(sorted(json.loads(text))) if text != "[]" else (),
     FieldType.VECTOR: Vector.from_bytes,
 }
-_POSTGRES_ENCODERS: dict[FieldType, Encoder] = {FieldType.JSON: _to_json, FieldType.STRINGS: _to_json}
+_POSTGRES_ENCODERS: dict[FieldType, Encoder] = {FieldType.JSON: _to_json, FieldType.STRINGS: _strings_to_json}
 _POSTGRES_DECODERS: dict[FieldType, Encoder] = {
     FieldType.TIMESTAMP: _utc,
     FieldType.STRINGS: tuple,
@@ -162,11 +170,13 @@ class KindStatements:
 
     def filled(self, records: Sequence[Record]) -> dict[str, Sequence[Any]]:
         """The encoded columns in which any of the records has a value; in the others a new row has none by itself."""
-        if len(records) == 1:
-            row = zip(self.columns, self.row(records[0]), strict=True)
-            return {name: (value,) for name, value in row if value is not None}
         columns = zip(self.columns, self._encoded(records), strict=False)
         return {name: values for name, values in columns if values[0] is not None or values.count(None) < len(values)}
+
+    def filled_row(self, record: Record) -> dict[str, Any]:
+        """The same of one record."""
+        row = zip(self.columns, self.row(record), strict=True)
+        return {name: value for name, value in row if value is not None}
 
     def row(self, record: Record) -> list[Any]:
         """The columns of one record in the order of `columns`, encoded."""

@@ -354,6 +354,12 @@ class SqlTransaction(Transaction):
         found = self.rows(f"SELECT projection, kind FROM {self.names.projections} ORDER BY 1", {})
         return [(projection, kind) for projection, kind in found]
 
+    def _mark(self, spec: RecordSpec, keys: Sequence[str]) -> None:
+        if self.projections is None:
+            self.projections = self.registered()
+        if self.projections:
+            super()._mark(spec, keys)
+
     def _marks(self) -> MarkTable:
         return SqlMarks(self)
 

@@ -1,0 +1,96 @@
+"""What one outcome leaves to the next is used only while it is true."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from alma import ALMA, AntiPattern, Heuristic
+from alma.model.scope import Scope
+from alma.storage.sqlite_local import SQLiteStorage
+from tests.learning.conftest import Open
+from tests.learning.test_book import STRATEGIES, learn, learned_by, near, opened
+
+SHOP = Scope(project_id="shop", agent="helena")
+
+
+@pytest.fixture
+def pair(open_alma: Open) -> tuple[ALMA, ALMA]:
+    return open_alma(embedding_provider="mock"), open_alma(embedding_provider="mock")
+
+
+def outcomes(seed: int) -> list[tuple[int, int, str, bool]]:
+    chance = random.Random(seed)
+    return [(n, chance.randrange(3), chance.choice(STRATEGIES), chance.random() < 0.5) for n in range(60)]
+
+
+def test_two_processes_that_take_turns_count_every_outcome_of_a_lesson(pair: tuple[ALMA, ALMA]) -> None:
+    chance = random.Random(3)
+    for each in outcomes(3):
+        learn(pair[chance.random() < 0.4], *each)
+    tried, rules, _ = learned_by(pair[0])
+    assert isinstance(tried, dict)
+    assert isinstance(rules, dict)
+    lessons = list(tried.values())
+    assert rules
+    assert {key: rules[key][2] for key in rules} == {key: lessons.count(key) for key in rules}
+
+
+def test_a_rule_that_was_deleted_in_between_is_learned_anew(pair: tuple[ALMA, ALMA]) -> None:
+    for n in range(12):
+        learn(pair[0], n, 1, STRATEGIES[0], True)
+    (rule,) = pair[0].storage.find(Heuristic, SHOP)
+    assert rule.occurrence_count == 12
+    pair[1].storage.delete(Heuristic, [rule.id], SHOP)
+    learn(pair[0], 12, 1, STRATEGIES[0], True)
+    (anew,) = pair[0].storage.find(Heuristic, SHOP)
+    assert (anew.id, anew.occurrence_count) == (rule.id, 13)
+
+
+def test_a_rule_that_was_changed_in_between_is_strengthened_as_it_is_now(pair: tuple[ALMA, ALMA]) -> None:
+    for n in range(12):
+        learn(pair[0], n, 1, STRATEGIES[0], True)
+    (rule,) = pair[0].storage.find(Heuristic, SHOP)
+    pair[1].storage.update(Heuristic, rule.id, {"condition": "another one"}, SHOP)
+    learn(pair[0], 12, 1, STRATEGIES[0], True)
+    (changed,) = pair[0].storage.find(Heuristic, SHOP)
+    assert (changed.condition, changed.occurrence_count) == ("another one", 13)
+
+
+def test_a_warning_that_somebody_completed_in_between_is_left_alone(pair: tuple[ALMA, ALMA]) -> None:
+    for n in range(12):
+        learn(pair[0], n, 1, STRATEGIES[0], False)
+    (warning,) = pair[0].storage.find(AntiPattern, SHOP)
+    assert warning.better_alternative is None
+    pair[1].storage.update(AntiPattern, warning.id, {"better_alternative": "ask first"}, SHOP)
+    learn(pair[0], 12, 1, STRATEGIES[1], True)
+    (left,) = pair[0].storage.find(AntiPattern, SHOP)
+    assert left.better_alternative == "ask first"
+
+
+def test_what_a_caller_does_to_an_answer_changes_nothing_that_is_stored(tmp_path: Path) -> None:
+    with opened(tmp_path / "alma.db") as alma:
+        for n in range(12):
+            learned = alma.learn("helena", f"task {n}", True, "measure first", "testing", embedding=near(1, n))
+            if learned.heuristic is not None:
+                learned.heuristic.metadata["mine"] = n
+        (rule,) = alma.storage.find(Heuristic, SHOP)
+        history = alma.storage.history(Heuristic, rule.id, SHOP)
+    assert rule.metadata == {"task_type": "testing"}
+    assert len(history) > 1
+    assert all("mine" not in (version.record_json or {}).get("metadata", {}) for version in history)
+
+
+def test_the_next_outcome_of_a_lesson_reads_nothing_of_it_again(tmp_path: Path) -> None:
+    asked: list[str] = []
+    with opened(tmp_path / "alma.db") as alma:
+        for n in range(20):
+            learn(alma, n, 1, STRATEGIES[0], n % 3 > 0)
+        assert isinstance(alma.storage, SQLiteStorage)
+        with alma.storage._connections.lent() as connection:
+            connection.set_trace_callback(asked.append)
+        learn(alma, 20, 1, STRATEGIES[0], True)
+    assert any(sql.startswith('UPDATE "heuristics"') for sql in asked)
+    assert not any(sql.startswith("SELECT") and ("heuristics" in sql or "outcomes" in sql) for sql in asked)

@@ -7,13 +7,17 @@ import os
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cache
 from itertools import islice
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Self
 
 from alma.errors import ConfigurationError, ConflictError, StorageError, ValidationError
+from alma.model.fields import FieldType
 from alma.model.governance import Attribution, AuditEvent, Setting, default_settings
 from alma.model.kinds import KINDS
 from alma.model.memory import MemoryVersion
@@ -186,9 +190,8 @@ class FileTransaction(Transaction):
     def _with_vector(self, record: Record) -> Record:
         name = record.spec.vector_field
         if name is None:
-            return record
-        vector = self.table(_VECTORS).get((record.spec.kind, record.key, self.embedding_model, 0))
-        return record if vector is None else type(record).trusted({**record.values(), name: vector})
+            return _apart(record)
+        return _apart(record, {name: self.table(_VECTORS).get((record.spec.kind, record.key, self.embedding_model, 0))})
 
     def _last_versions(self, kind: str, record_ids: Collection[str]) -> dict[str, MemoryVersion]:
         wanted = set(record_ids)
@@ -508,4 +511,15 @@ def _numbered(record: Record, table: Table) -> Record:
 def _bare(record: Record) -> Record:
     """The record without its vector, which has a file of its own."""
     name = record.spec.vector_field
-    return record if name is None else type(record).trusted({**record.values(), name: None})
+    return _apart(record, {} if name is None else {name: None})
+
+
+def _apart(record: Record, values: Mapping[str, Any] = MappingProxyType({})) -> Record:
+    """The record with these values; whoever changes the inside of what one holds leaves the other as it is."""
+    inside = {name: deepcopy(held) for name in _with_an_inside(record.spec) if (held := getattr(record, name))}
+    return type(record).trusted({**record.values(), **inside, **values}) if inside or values else record
+
+
+@cache
+def _with_an_inside(spec: RecordSpec) -> tuple[str, ...]:
+    return tuple(field.name for field in spec.fields if field.type is FieldType.JSON)

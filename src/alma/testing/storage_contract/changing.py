@@ -37,6 +37,13 @@ class ChangingContract:
         assert storage.get(Heuristic, heuristic.id, SHOP) == changed
         assert storage.search_text(Heuristic, "field", SHOP) == []
 
+    def test_nobody_changes_what_is_stored_by_changing_what_a_record_holds(self, storage: StorageBackend) -> None:
+        heuristic = make.a_heuristic(metadata={"seen": {"in": ["May"]}})
+        storage.save(heuristic)
+        heuristic.metadata["seen"]["in"].append("June")
+        storage.require(Heuristic, heuristic.id, SHOP).metadata["seen"]["in"].append("July")
+        assert storage.require(Heuristic, heuristic.id, SHOP).metadata == {"seen": {"in": ["May"]}}
+
     def test_locked_records_come_in_the_order_asked_for_and_from_inside_the_scope(
         self, storage: StorageBackend
     ) -> None:

@@ -197,12 +197,12 @@ def _conversations(
 
 def _split(conversations: Mapping[str, Sequence[Candidate]], least: float) -> tuple[list[str], list[str]]:
     """The conversations with one candidate whose neighbours would gain less than is needed, and the others."""
-    alone = [
-        session
-        for session, [first, *others] in conversations.items()
-        if not others and NEXT_TO * first.total + _whole([first.total]) < least
-    ]
-    return alone, [session for session in conversations if session not in {*alone}]
+    alone: list[str] = []
+    others: list[str] = []
+    for session, [first, *more] in conversations.items():
+        is_faint = not more and NEXT_TO * first.total + _whole([first.total]) < least
+        (alone if is_faint else others).append(session)
+    return alone, others
 
 
 def _whole(best: Sequence[float]) -> float:

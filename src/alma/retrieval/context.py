@@ -74,6 +74,9 @@ def add_context(storage: StorageBackend, pool: Pool, request: Asked) -> None:
         return
     window = window_of(request)
     known = _surroundings(storage, memories, _names(window))
+    with storage.snapshot() as tx:
+        # Of what is found from here on, nothing of that will be asked.
+        tx.foresee(Memory, ())
     answered = asks_for_answer(request.query)
     if not answered:
         _prefer_concise(memories, known)
@@ -88,10 +91,13 @@ def add_context(storage: StorageBackend, pool: Pool, request: Asked) -> None:
         add_successors(storage, pool)
 
 
-def foresee(tx: Transaction, request: Asked) -> None:
-    """Say what will be asked about every general memory that is found."""
+def foresee(tx: Transaction, request: Asked, targets: Iterable[Target]) -> None:
+    """Say what will be asked about every general memory that is found, and what is handed over by rule."""
     if Memory in request.kinds:
         tx.foresee(Memory, _names(window_of(request)))
+    for target in targets:
+        if target.by_rule:
+            tx.expect(target.cls, target.scope, target.where)
 
 
 def _names(window: TimeWindow | None) -> tuple[str, ...]:
@@ -136,9 +142,9 @@ def _add_conversations(
     conversations = _conversations(memories, known, _most(_MOST_CONVERSATIONS, pool))
     # What the candidates of a conversation gain at least, whatever was said between them.
     certain = {
-        candidate.id: _whole([each.total for each in said[:_COUNTED_OF_CONVERSATION]])
-        * _share(known[candidate.id].length, remark)
+        candidate.id: whole * _share(known[candidate.id].length, remark)
         for said in conversations.values()
+        for whole in (_whole([each.total for each in said[:_COUNTED_OF_CONVERSATION]]),)
         for candidate in said
     }
     reached = nlargest(wanted, (total + certain.get(key, 0.0) for key, total in base.items()))
@@ -183,12 +189,12 @@ def _conversations(
 
 def _split(conversations: Mapping[str, Sequence[Candidate]], least: float) -> tuple[list[str], list[str]]:
     """The conversations with one candidate whose neighbours would gain less than is needed, and the others."""
-    alone = [
-        session
-        for session, [first, *others] in conversations.items()
-        if not others and NEXT_TO * first.total + _whole([first.total]) < least
-    ]
-    return alone, [session for session in conversations if session not in {*alone}]
+    alone: list[str] = []
+    others: list[str] = []
+    for session, [first, *more] in conversations.items():
+        is_faint = not more and NEXT_TO * first.total + _whole([first.total]) < least
+        (alone if is_faint else others).append(session)
+    return alone, others
 
 
 def _whole(best: Sequence[float]) -> float:
@@ -219,11 +225,10 @@ def _gains(turns: Sequence[Turn], base: Mapping[str, float]) -> Iterator[tuple[T
     whole = _whole(known[:_COUNTED_OF_CONVERSATION])
     # With two places before the first and behind the last, so that every turn has neighbours.
     around = [0.0, 0.0, *(score or 0.0 for score in scores), 0.0, 0.0]
-    for place, score in enumerate(scores):
-        beside = max(around[place + 1], around[place + 3])
+    next_to, near = map(max, around[1:], around[3:]), map(max, around, around[4:])
+    for turn, score, beside, further in zip(turns, scores, next_to, near, strict=False):
         if beside or score is not None:
-            further = max(around[place], around[place + 4])
-            yield turns[place], NEXT_TO * beside + NEAR * further + whole
+            yield turn, NEXT_TO * beside + NEAR * further + whole
 
 
 # ---------------------------------------------------------------------- titles

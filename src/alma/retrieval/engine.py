@@ -96,13 +96,11 @@ class RetrievalEngine:
         request = self._request(
             query, agent, project_id, user_id, top_k, scope, include_shared, session_id, kinds, now, memories_within
         )
-        # Read before the memories are: a write in between makes the entry useless, never wrong.
-        generation = self.storage.generation()
         key = self._cache_key(request)
-        found = None if bypass_cache or now is not None else self.cache.get(key, generation)
-        if found is not None and _still_alive(found):
-            return replace(found, retrieval_time_ms=_since(started), from_cache=True)
-        found = self._retrieve(request)
+        known = None if bypass_cache or now is not None else self.cache.get(key, self.storage.generation())
+        if known is not None and _still_alive(known):
+            return replace(known, retrieval_time_ms=_since(started), from_cache=True)
+        found, generation = self._ranked(request, router.route(request))
         if not found.degraded and now is None and not self.storage.is_writing:
             self.cache.put(key, generation, found, self._ttl_seconds)
         return replace(found, retrieval_time_ms=_since(started))
@@ -134,7 +132,7 @@ class RetrievalEngine:
         )
         targets = [Target(Memory, scope, where, narrowed=narrowed) for scope, where in places]
         if mode == "hybrid":
-            found = self._ranked(asked, targets)
+            found, _ = self._ranked(asked, targets)
         elif mode == "keyword":
             found = by_words(self.storage, targets, asked)
         elif mode == "semantic":
@@ -168,19 +166,18 @@ class RetrievalEngine:
 
     # ------------------------------------------------------------------ the steps
 
-    def _retrieve(self, request: Request) -> MemorySlice:
-        return self._ranked(request, router.route(request))
-
-    def _ranked(self, request: Asked, targets: Sequence[Target]) -> MemorySlice:
+    def _ranked(self, request: Asked, targets: Sequence[Target]) -> tuple[MemorySlice, str]:
+        """What is found, and the generation of what was stored then."""
         vector, problems = self._embedded(request.query)
-        with self.storage.snapshot() as tx:
-            foresee(tx, request)
+        with self.storage.reading() as (tx, generation):
+            foresee(tx, request, targets)
             searched = [target for target in targets if target.searched]
             pool = gather(self.storage, self.index, searched, request.query, vector, request.top_k)
             propose_moments(self.storage, pool, request, searched)
             problems.extend(pool.problems)
             if problems and not len(pool):
-                return most_recent(self.storage, targets, request, _sentence(problems, "the newest ones are given"))
+                instead = _sentence(problems, "the newest ones are given")
+                return most_recent(self.storage, targets, request, instead), generation
             add_context(self.storage, pool, request)
             scorer = Scorer(
                 request,
@@ -192,7 +189,8 @@ class RetrievalEngine:
             )
             understood = self.embedder.reads(request.query)
             ranking = rank(self.storage, pool, request, targets, vector, scorer, self.min_score, understood=understood)
-        return ranking.to_slice(request, _sentence(problems, "found without it") if problems else "")
+        found = ranking.to_slice(request, _sentence(problems, "found without it") if problems else "")
+        return found, generation
 
     def _embedded(self, query: str) -> tuple[Vector | None, list[str]]:
         try:

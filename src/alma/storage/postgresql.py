@@ -23,10 +23,11 @@ from alma.errors import (
     ValidationError,
 )
 from alma.model.governance import Attribution, AuditEvent
-from alma.model.query import Predicate
+from alma.model.query import EVERYTHING, Predicate
 from alma.model.record import Record, RecordSpec
+from alma.model.scope import Scope
 from alma.model.vector import Vector
-from alma.storage.base import DEFAULT_MODEL, Capability, StorageBackend
+from alma.storage.base import DEFAULT_MODEL, Capability, StorageBackend, Transaction
 from alma.storage.chain import statement
 from alma.storage.nearest import nearest
 from alma.storage.primitives import Query
@@ -72,6 +73,10 @@ _SET_PATH = (
     "SELECT set_config('search_path', concat_ws(', ', quote_ident(%s), 'public', (SELECT quote_ident(nspname) "
     "FROM pg_extension JOIN pg_namespace ON pg_namespace.oid = extnamespace WHERE extname = 'vector')), false)"
 )
+# The transactions that a moment can see: every commit anywhere on the server moves it.
+_SHOWN = "SELECT pg_current_snapshot()::text"
+_BEGIN_WRITING = "BEGIN"
+_BEGIN_READING = f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {_SHOWN}"
 _LONGEST_SCHEMA_BYTES = 63
 _COPY_FROM = 16
 _LOCK_BUCKETS = 64
@@ -188,42 +193,34 @@ class PostgreSQLStorage(StorageBackend):
 
     @contextmanager
     def _begin(self, by: Attribution, *, write: bool) -> Iterator[SqlTransaction]:
-        with _translated(), self._begun(write) as connection:
+        begin = _BEGIN_WRITING if write else _BEGIN_READING
+        with _translated(), self._started(begin) as (connection, answer), _ended(connection):
             session = self._sessions.setdefault(connection, Session())
+            shown = str(answer.fetchall()[0][0]) if answer.nextset() else None
+            tx = PostgresTransaction(
+                connection,
+                session,
+                shown,
+                self._dialect,
+                by,
+                self.embedding_dim,
+                self.embedding_model,
+                writable=write,
+                native=self._native,
+            )
             try:
-                yield self._transaction_on(connection, session, by, write)
+                yield tx
             except BaseException:
                 # What was set is set back as well.
                 session.vectors_per_round = None
                 raise
-
-    def _transaction_on(
-        self, connection: psycopg.Connection[Any], session: Session, by: Attribution, write: bool
-    ) -> PostgresTransaction:
-        return PostgresTransaction(
-            connection,
-            session,
-            self._dialect,
-            by,
-            self.embedding_dim,
-            self.embedding_model,
-            writable=write,
-            native=self._native,
-        )
-
-    @contextmanager
-    def _begun(self, write: bool) -> Iterator[psycopg.Connection[Any]]:
-        """A connection inside a transaction."""
-        begin: LiteralString = "BEGIN" if write else "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-        with self._started(begin) as (connection, _), _ended(connection):
-            yield connection
 
     @contextmanager
     def _started(self, first: LiteralString) -> Iterator[tuple[psycopg.Connection[Any], psycopg.Cursor[Any]]]:
         """A connection that has run its first statement; one that died while it was idle is replaced, nothing lost."""
         with self._pool.connection() as connection:
             try:
-                answer = connection.execute(first)
+                answer = connection.execute(first, prepare=False)
             except psycopg.OperationalError:
                 connection.close()
             else:
@@ -231,13 +228,21 @@ class PostgreSQLStorage(StorageBackend):
                 return
         self._pool.check()
         with self._pool.connection() as connection:
-            yield connection, connection.execute(first)
+            yield connection, connection.execute(first, prepare=False)
+
+    @contextmanager
+    def reading(self) -> Iterator[tuple[Transaction, str]]:
+        with self.snapshot() as tx:
+            shown = tx.shown if isinstance(tx, PostgresTransaction) else None
+            yield tx, self.generation() if shown is None else self._generation_of(shown)
 
     def _generation(self) -> str:
+        return self._generation_of(self._told(_SHOWN))
+
+    def _generation_of(self, shown: str) -> str:
         if self._identity is None:
             self._identity = self._told(_IDENTITY)
-        # The transactions that this moment can see: every commit anywhere on the server moves it.
-        return f"{self._identity}:{self._told('SELECT pg_current_snapshot()::text')}"
+        return f"{self._identity}:{shown}"
 
     def _told(self, question: LiteralString) -> str:
         """What a statement by itself, outside of a transaction, says."""
@@ -296,15 +301,26 @@ class PostgresTransaction(SqlTransaction):
     """A transaction on one PostgreSQL connection."""
 
     def __init__(
-        self, connection: psycopg.Connection[Any], session: Session, *args: Any, native: bool, **kwargs: Any
+        self,
+        connection: psycopg.Connection[Any],
+        session: Session,
+        shown: str | None,
+        *args: Any,
+        native: bool,
+        **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
         self._connection = connection
         self._native = native
         self._session = session
+        # What was said to be asked for.
+        self.expected: list[Query] = []
+        # Which state of the database it sees: another after every commit of anybody.
+        self.shown = shown
+        self.state = None if shown is None else hash(shown)
         self.counted_records: dict[Hashable, int] = {}
         self.counted_words: dict[Hashable, dict[str, int]] = {}
-        self.state: int | None = None
+        self._searches: dict[tuple[str, int], WordSearch] = {}
 
     def _translating(self) -> AbstractContextManager[None]:
         return _translated()
@@ -326,12 +342,25 @@ class PostgresTransaction(SqlTransaction):
             cursor.executemany(sql, rows)
 
     def _select(self, query: Query) -> list[Record]:
-        # Nobody needs to be asked for records of an owner that has none.
-        if self.counted_records and not self.writable:
-            key = (self.names.table(query.spec), owners_of(query.where))
-            if self.counted_records.get(key) == 0:
-                return []
-        return super()._select(query)
+        return [] if self._has_none(query) else super()._select(query)
+
+    def _values(self, query: Query, names: Sequence[str]) -> list[tuple[Any, ...]]:
+        return [] if self._has_none(query) else super()._values(query, names)
+
+    def _has_none(self, query: Query) -> bool:
+        """Whether nobody needs to be asked, for records of an owner that has none."""
+        if not self.counted_records or self.writable:
+            return False
+        known = self.counted_records
+        # Whatever was counted of what was said to be asked for is known by its predicate.
+        return 0 in (
+            known.get((query.spec.kind, id(query.where))),
+            known.get((self.names.table(query.spec), owners_of(query.where))),
+        )
+
+    def expect(self, cls: type[Record], scope: Scope, where: Predicate = EVERYTHING) -> None:
+        if not self.writable:
+            self.expected.append(Query(cls.spec, self._inside(cls.spec, scope, where)))
 
     # ------------------------------------------------------------------ writing
 
@@ -446,30 +475,33 @@ class PostgresTransaction(SqlTransaction):
     def _matching(
         self, spec: RecordSpec, words: Sequence[str], where: Predicate, limit: int, *, exact: bool
     ) -> list[tuple[str, float]]:
-        return self._word_search(spec, where).matching(words, limit, exact=exact)
+        return self.word_search(spec, where).matching(words, limit, exact=exact)
 
     def _word_counts(self, spec: RecordSpec, words: Sequence[str], where: Predicate) -> tuple[int, dict[str, int]]:
-        return self._word_search(spec, where).counts(words)
+        return self.word_search(spec, where).counts(words)
 
     def _size(self, spec: RecordSpec, where: Predicate) -> int:
-        return self._word_search(spec, where).records() if spec.text else super()._size(spec, where)
+        return self.word_search(spec, where).records() if spec.text else super()._size(spec, where)
 
-    def _word_search(self, spec: RecordSpec, where: Predicate) -> WordSearch:
-        self._forget_counts()
-        return WordSearch(self, spec, where)
-
-    def _forget_counts(self) -> None:
+    def word_search(self, spec: RecordSpec, where: Predicate) -> WordSearch:
+        """The search for words among these records, the same one while the same object is asked for."""
         if self.writable:
             # What this transaction wrote counts as well.
             self.counted_records.clear()
             self.counted_words.clear()
+            return WordSearch(self, spec, where)
+        key = (spec.kind, id(where))
+        known = self._searches.get(key)
+        if known is None:
+            # It holds the predicate, so that no other gets its id.
+            known = self._searches[key] = WordSearch(self, spec, where)
+        return known
 
     def _nearest(
         self, spec: RecordSpec, vector: Vector, model: str, where: Predicate, limit: int, *, exact: bool
     ) -> list[tuple[str, float]]:
         if not self._native:
             return nearest(vector, self._stored_vectors(spec, model, where), limit)
-        self._forget_counts()
         return VectorSearch(self, spec, model, where).nearest(vector, limit, exact=exact)
 
     def look_round(self, vectors: int) -> None:

@@ -42,9 +42,15 @@ class Reading(VectorFeed, Primitives):
         self._parts: dict[tuple[str, int], tuple[Predicate, Predicate]] = {}
 
     def foresee(self, cls: type[Record], names: Sequence[str]) -> None:
-        """Say that `values` will be asked for these fields of what is found next.
+        """Say that `values` will be asked for these fields of what is found next, or for none.
 
         A store that reads the records anyway to search them may then read the fields with them.
+        """
+
+    def expect(self, cls: type[Record], scope: Scope, where: Predicate = EVERYTHING) -> None:
+        """Say that these records will be asked for, of which there are often none.
+
+        A store that takes long to ask may then find out along with something else whether it needs to be.
         """
 
     def _inside(self, spec: RecordSpec, scope: Scope, where: Predicate) -> Predicate:

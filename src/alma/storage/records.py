@@ -158,6 +158,13 @@ class RecordStore(Closing):
             finally:
                 self._current.transaction = None
 
+    @contextmanager
+    def reading(self) -> Iterator[tuple[Transaction, str]]:
+        """A snapshot, and the generation that it shows, or one before it."""
+        generation = self.generation()
+        with self.snapshot() as tx:
+            yield tx, generation
+
     def _transaction_here(self) -> Transaction | None:
         return getattr(self._current, "transaction", None)
 

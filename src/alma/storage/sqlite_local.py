@@ -18,7 +18,7 @@ from alma.errors import ConfigurationError, shown
 from alma.model.fields import FieldType
 from alma.model.governance import Attribution, AuditEvent
 from alma.model.memory import ChangeType
-from alma.model.query import And, In, Predicate
+from alma.model.query import Predicate
 from alma.model.record import Record, RecordSpec
 from alma.model.text import prepare_to_cut
 from alma.model.vector import Vector
@@ -27,12 +27,10 @@ from alma.storage.chain import ChainHead, following
 from alma.storage.document import timestamp_text
 from alma.storage.feed import moved
 from alma.storage.nearest import nearest
-from alma.storage.primitives import Query
 from alma.storage.sql import legacy, sqlite_copies, sqlite_fulltext
 from alma.storage.sql.sqlite_connections import Checkpoints, Connections, Durability, empty_log, translated
 from alma.storage.sql.sqlite_events import event_form
 from alma.storage.sql.sqlite_feed import SQLiteFeed
-from alma.storage.sql.sqlite_foreseen import Foreseen
 from alma.storage.sql.sqlite_migrations import SQLiteMigrator
 from alma.storage.sql.sqlite_rows import overwriting, write_rows, writing
 from alma.storage.sql.sqlite_standing import Standing, standing
@@ -171,6 +169,8 @@ class SQLiteTransaction(SQLiteFeed):
 
     # The question costs no round trip here, and the ids we make ourselves are always the newest.
     worth_a_look = 1
+    # A search has where a record stands before its key, and what it needs to score it behind that.
+    columns_before_foreseen = 3
 
     def __init__(self, connection: sqlite3.Connection, path: Path, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -178,7 +178,6 @@ class SQLiteTransaction(SQLiteFeed):
         self._path = path
         # What was prepared for questions about the same records, for as long as nothing changes.
         self._searches: dict[tuple[str, int], WordSearch] = {}
-        self._foreseen: dict[str, Foreseen] = {}
         self._asked_how_it_stands = False
 
     def let_go(self) -> None:
@@ -431,30 +430,6 @@ class SQLiteTransaction(SQLiteFeed):
             # It holds the predicate, so that no other gets its id.
             known = self._searches[key] = WordSearch(self, spec, where)
         return known
-
-    # ------------------------------------------------------------------ foreseen fields
-
-    def foresee(self, cls: type[Record], names: Sequence[str]) -> None:
-        # Inside a transaction that writes, what was read may be another a moment later.
-        if not self.writable:
-            columns = self.dialect.kind(cls.spec).columns_of(names)
-            self._foreseen[cls.spec.kind] = Foreseen(cls.spec, names, columns)
-
-    def foreseen(self, spec: RecordSpec) -> Foreseen | None:
-        return self._foreseen.get(spec.kind)
-
-    def _values(self, query: Query, names: Sequence[str]) -> list[tuple[Any, ...]]:
-        foreseen = self.foreseen(query.spec)
-        split = None if foreseen is None else foreseen.split(query, names)
-        if split is None:
-            return super()._values(query, names)
-        known, others = split
-        key = query.spec.key
-        if others and isinstance(query.where, And):
-            where = And(query.where.parts[0], In(key, others))
-            sql, values = self.dialect.kind(query.spec).select_values(Query(query.spec, where), (key, *names))
-            known.update((row[0], row[1:]) for row in self.rows(sql, values))
-        return self._decoded(query.spec, names, [known[each] for each in sorted(known)])
 
     # ------------------------------------------------------------------ vectors
 

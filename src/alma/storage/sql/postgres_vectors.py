@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from operator import itemgetter
 from typing import Any, Protocol
-
-from psycopg import sql
 
 from alma.model.query import EVERYTHING, And, Predicate
 from alma.model.record import RecordSpec
@@ -18,28 +17,42 @@ from alma.storage.ranking import minute, without_expiry
 from alma.storage.sql.clauses import Values
 from alma.storage.sql.pgvector import floats
 from alma.storage.sql.postgres_tags import divided, rare_tags
+from alma.storage.sql.postgres_wire import literal
 from alma.storage.sql.postgres_words import Reader, WordSearch, owned_by, owners_of
 
 # Divided by a length in double precision: large numbers do not overflow, and a zero vector has cosine 0.
-_NEAREST_FIRST = (
-    "ORDER BY coalesce((alma_embeddings.embedding <#> %(wanted)s) / nullif(vector_norm(alma_embeddings.embedding), 0), "
-    "0), alma_embeddings.memory_id"
+_DISTANCE = (
+    "coalesce((alma_embeddings.embedding <#> %(wanted)s) / nullif(vector_norm(alma_embeddings.embedding), 0), 0)"
 )
+_COSINE = f"-({_DISTANCE}) AS cosine"
+_NEAREST_FIRST = f"ORDER BY {_DISTANCE}, alma_embeddings.memory_id"
 _INDEXED = "alma_embeddings.embedding::vector({dims}) <=> %(wanted)s::vector({dims})"
 # Vectors are compared where they stand, and only those that are wanted are read from there.
-_PLACES = "SELECT alma_embeddings.memory_id, alma_embeddings.ctid AS place"
-_READ = "SELECT memory_id, (SELECT vector_send(embedding) FROM alma_embeddings WHERE ctid = near.place)"
+_PLACE = "alma_embeddings.ctid AS place"
+_VECTOR = "(SELECT vector_send(embedding) FROM alma_embeddings WHERE ctid = near.place)"
 _SPARE = 16
 # Up to so many records are always looked at one by one; an index finds fewer the rarer they are.
 _FEW_RECORDS = 4_000
+# Where the limit stands. It is spelled out: of one that it does not know the planner thinks the worst, and plans anew
+# every time.
+_MOST = "\x00"
+# To send the vectors of more and compare them here takes longer than to find them; the server's cosine has seven right
+# digits.
+_SENT, _SENT_OF_FEW = 40, 500
 # One round of the index takes as long as what it finds is much, and is never less thorough than this, nor more.
 _LEAST_ROUND, _LARGEST_ROUND = 100, 1_000
+
+
+Found = Sequence[Any]
+"""What is known of a vector that was found: its cosine or itself, its record's key, and what was foreseen."""
 
 
 class Searcher(Reader, Protocol):
     """What asks the database, and can say how thorough the index is to be."""
 
     def look_round(self, vectors: int) -> None: ...
+
+    def word_search(self, spec: RecordSpec, where: Predicate) -> WordSearch: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +73,14 @@ class VectorSearch:
         self._spec = spec
         self._where = where
         self._table = tx.dialect.kind(spec).table
+        self._foreseen = tx.foreseen(spec)
         # Spelled out because a partial index is only used where the kind and model are constants.
-        self._of_model = f"alma_embeddings.memory_type = '{spec.kind}' AND alma_embeddings.model = {_quoted(model)}"
+        self._of_model = f"alma_embeddings.memory_type = '{spec.kind}' AND alma_embeddings.model = {literal(model)}"
 
     @cached_property
     def _fulfilling(self) -> tuple[str, dict[str, Any]]:
         """The condition of the predicate, and its values."""
-        return self._tx.dialect.kind(self._spec).condition(self._where)
+        return self._tx.condition_of(self._spec, self._where)
 
     @cached_property
     def _rare_tags(self) -> tuple[str, ...]:
@@ -75,7 +89,6 @@ class VectorSearch:
 
     def nearest(self, vector: Vector, limit: int, *, exact: bool) -> list[tuple[str, float]]:
         """The keys of the records nearest by their best vector, with their cosines."""
-        among: Few | None = None
         if not exact:
             owned = self._records(self._where)
             if not owned:
@@ -83,12 +96,13 @@ class VectorSearch:
             # Looking at each record takes as long as the index then, which must pass over all that lie between.
             few = max(_FEW_RECORDS, math.isqrt(4 * limit * self._records(EVERYTHING)))
             among = self._few(owned, few)
-            if among is None and len(found := self._by_index(vector, limit)) == limit:
+            found = self._by_index(vector, limit) if among is None else self._among(among, vector, limit)
+            if among is not None or len(found) == limit:
                 return found
         # The server computes in single precision, so a few more are taken and ranked here.
-        records = limit + _SPARE
-        rows = self._compared(vector, records) if among is None else self._compared_among(among, vector, records)
-        return nearest(vector, zip([key for key, _ in rows], floats([sent for _, sent in rows]), strict=True), limit)
+        near = f"(SELECT {_PLACE}, memory_id FROM {self._joined} {_NEAREST_FIRST} LIMIT {_MOST}) AS near"
+        rows = self._found(f"SELECT {_VECTOR}, near.memory_id FROM {near}", self._fulfilling[1], vector, limit + _SPARE)
+        return nearest(vector, zip([key for _, key in rows], floats([sent for sent, _ in rows]), strict=True), limit)
 
     def _few(self, owned: int, few: int) -> Few | None:
         """The few records of which all that fulfil the predicate are; None where these are many."""
@@ -106,7 +120,7 @@ class VectorSearch:
         return Few(f"SELECT {self._spec.key} FROM {self._table} WHERE {self._fulfilling[0]}", {}, few, are_all=True)
 
     def _records(self, where: Predicate) -> int:
-        return WordSearch(self._tx, self._spec, where).records()
+        return self._tx.word_search(self._spec, where).records()
 
     def _has_more(self, few: int) -> bool:
         """Whether more than a few records fulfil the predicate: as the planner takes it, or else counted.
@@ -115,7 +129,7 @@ class VectorSearch:
         become many, looking at each takes longer.
         """
         large_scopes = self._tx.dialect.large_scopes
-        key: Hashable = (self._spec.kind, few, repr(without_expiry(self._where)))
+        key: Hashable = (self._spec.kind, few, without_expiry(self._where))
         known = large_scopes.get(key, minute())
         if known is not None:
             return known
@@ -131,38 +145,64 @@ class VectorSearch:
     def _by_index(self, vector: Vector, limit: int) -> list[tuple[str, float]]:
         """The records that the index takes for the nearest, by the server's cosine."""
         distance = _INDEXED.format(dims=len(vector))
+        further = "" if self._foreseen is None else f", {self._foreseen.columns}"
         # One round of the index finds these and some more, and hands over the nearest.
         self._tx.look_round(min(max(limit + 2 * _SPARE, _LEAST_ROUND), _LARGEST_ROUND))
         command = (
-            f"SELECT alma_embeddings.memory_id, 1 - ({distance}) FROM {self._joined} ORDER BY {distance} LIMIT %(most)s"
+            f"SELECT 1 - ({distance}), alma_embeddings.memory_id{further} FROM {self._joined} "
+            f"ORDER BY {distance} LIMIT {_MOST}"
         )
-        return _best(self._found(command, self._fulfilling[1], vector, limit + _SPARE))[:limit]
+        return self._best(self._found(command, self._fulfilling[1], vector, limit + _SPARE), limit)
 
-    def _compared_among(self, few: Few, vector: Vector, records: int) -> list[tuple[str, bytes]]:
-        """The nearest by comparing the vectors of a few records, and these vectors.
+    def _among(self, few: Few, vector: Vector, limit: int) -> list[tuple[str, float]]:
+        """The nearest by comparing the vectors of a few records.
 
         What else the predicate says is asked of the nearest alone, and of the others only where too few fulfil it.
         """
         condition, values = self._fulfilling
-        own = f"SELECT 1 FROM {self._table} WHERE {self._spec.key} = near.memory_id AND {condition} OFFSET 0"
+        # Few are handed over to be compared here, so that they are as exact as can be.
+        sent = limit <= _SENT or few.most <= _SENT_OF_FEW
+        told, first, records = (_VECTOR, _PLACE, limit + _SPARE) if sent else ("near.cosine", _COSINE, limit)
         # The ids are looked up together, which is faster as those of neighbours stand together.
         source = f"alma_embeddings WHERE {self._of_model} AND memory_id = ANY(ARRAY({few.ids}))"
-        command = (
-            f"{_READ} FROM (SELECT near.* FROM ({_PLACES} FROM {source} {_NEAREST_FIRST} LIMIT %(looked_at)s) AS near "
-            f"WHERE {'true' if few.are_all else f'EXISTS ({own})'} LIMIT %(most)s) AS near"
-        )
+        near = f"(SELECT {first}, memory_id FROM {source} {_NEAREST_FIRST} LIMIT %(looked_at)s) AS near"
+        command = f"SELECT {told}, near.memory_id FROM {near} LIMIT {_MOST}"
+        if self._foreseen is not None or not few.are_all:
+            further, columns = ("", "1") if self._foreseen is None else (", own.*", self._foreseen.columns)
+            own = (
+                f"SELECT {columns} FROM {self._table} WHERE {self._spec.key} = near.memory_id AND {condition} OFFSET 0"
+            )
+            joined = f"{near} CROSS JOIN LATERAL ({own}) AS own"
+            command = f"SELECT {told}, near.memory_id{further} FROM {joined} LIMIT {_MOST}"
         given = {**values, **few.values}
+        rows: list[Found] = []
         if few.most > records + _SPARE:
-            nearest = {"looked_at": records + _SPARE, "wanted": _unit(vector), "most": records}
-            rows = self._tx.rows(command, {**given, **nearest})
-            if _distinct(rows) >= records:
-                return rows
-        return self._found(command, {**given, "looked_at": None}, vector, records)
+            looked_at = {**given, "looked_at": records + _SPARE, "wanted": _unit(vector)}
+            rows = self._tx.rows(command.replace(_MOST, str(records)), looked_at)
+        if _distinct(rows) < records:
+            rows = self._found(command, {**given, "looked_at": None}, vector, records)
+        return self._compared(rows, vector, limit) if sent else self._best(rows, limit)
 
-    def _compared(self, vector: Vector, records: int) -> list[tuple[str, bytes]]:
-        """The nearest by comparing the vectors of each record, and these vectors."""
-        command = f"{_READ} FROM ({_PLACES} FROM {self._joined} {_NEAREST_FIRST} LIMIT %(most)s) AS near"
-        return self._found(command, self._fulfilling[1], vector, records)
+    def _compared(self, found: Sequence[Found], vector: Vector, limit: int) -> list[tuple[str, float]]:
+        """Each record with the best of its cosines, best first, by its vectors; what was foreseen of them is kept."""
+        self._keep(found)
+        vectors = floats([row[0] for row in found])
+        return nearest(vector, zip([row[1] for row in found], vectors, strict=True), limit)
+
+    def _best(self, found: Sequence[Found], limit: int) -> list[tuple[str, float]]:
+        """The same by the server's cosines."""
+        self._keep(found)
+        best: dict[str, float] = {}
+        for row in found:
+            # With a vector of zeros there is no angle.
+            cosine = 0.0 if math.isnan(row[0]) else min(row[0], 1.0)
+            best[row[1]] = max(best.get(row[1], -1.0), cosine)
+        # Sorting is stable, and twice by one thing is faster than once by two.
+        return sorted(sorted(best.items()), key=itemgetter(1), reverse=True)[:limit]
+
+    def _keep(self, found: Sequence[Found]) -> None:
+        if self._foreseen is not None:
+            self._foreseen.found(self._where, found)
 
     @property
     def _joined(self) -> str:
@@ -170,11 +210,11 @@ class VectorSearch:
         record = f"alma_embeddings.memory_id = {self._table}.{self._spec.key}"
         return f"{self._table} JOIN alma_embeddings ON {record} AND {self._of_model} WHERE {self._fulfilling[0]}"
 
-    def _found(self, command: str, values: Mapping[str, Any], vector: Vector, records: int) -> list[tuple[str, Any]]:
+    def _found(self, command: str, values: Mapping[str, Any], vector: Vector, records: int) -> list[Found]:
         """What a command finds nearest by the server's reckoning, of so many records; a record may have several."""
-        most = records
+        given, most = {**values, "wanted": _unit(vector)}, records
         while True:
-            rows = self._tx.rows(command, {**values, "wanted": _unit(vector), "most": most})
+            rows = self._tx.rows(command.replace(_MOST, str(most)), given)
             if len(rows) < most or _distinct(rows) >= records:
                 return rows
             most *= 4
@@ -185,24 +225,11 @@ def _conditions(where: Predicate) -> int:
     return sum(map(_conditions, where.parts)) if isinstance(where, And) else 1
 
 
-def _distinct(rows: Sequence[tuple[str, Any]]) -> int:
+def _distinct(rows: Sequence[Found]) -> int:
     """How many records there are among these vectors."""
-    return len({key for key, _ in rows})
-
-
-def _best(found: Iterable[tuple[str, float]]) -> list[tuple[str, float]]:
-    """Each record with the best of its cosines, best first."""
-    best: dict[str, float] = {}
-    for key, cosine in found:
-        # With a vector of zeros there is no angle.
-        best[key] = max(best.get(key, -1.0), 0.0 if math.isnan(cosine) else cosine)
-    return sorted(best.items(), key=lambda each: (-each[1], each[0]))
+    return len({row[1] for row in rows})
 
 
 def _unit(vector: Vector) -> Vector:
     length = math.hypot(*vector)
     return vector if length == 0 else Vector([value / length for value in vector])
-
-
-def _quoted(text: str) -> str:
-    return sql.Literal(text).as_string(None).replace("%", "%%")

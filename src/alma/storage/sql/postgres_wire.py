@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import psycopg
+from psycopg import sql
 from psycopg.abc import Buffer
 from psycopg.adapt import Dumper
 from psycopg.types.json import set_json_loads
@@ -43,6 +44,11 @@ def register_values(connection: psycopg.Connection[Any]) -> None:
 def _from_json(data: str | bytes) -> Any:
     # Most metadata is empty, and to read that need not start a decoder.
     return {} if data == b"{}" else [] if data == b"[]" else json.loads(data)
+
+
+def literal(text: str) -> str:
+    """A text spelled out in a statement, for the planner to know it."""
+    return sql.Literal(text).as_string(None).replace("%", "%%")
 
 
 def listed(values: Mapping[str, Any]) -> dict[str, Any]:

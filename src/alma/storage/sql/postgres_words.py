@@ -13,14 +13,17 @@ from functools import cache, cached_property
 from typing import Any, Protocol
 
 from alma.model.kinds import KINDS
-from alma.model.memory import Memory
+from alma.model.memory import Memory, MemoryRelationship
 from alma.model.query import EVERYTHING, And, In, Predicate
 from alma.model.record import RecordSpec
 from alma.storage import ranking
+from alma.storage.primitives import Query
 from alma.storage.ranking import COUNTED, K1, B, Remembered, Selection, minute, rarity
 from alma.storage.sql.clauses import Values
+from alma.storage.sql.foreseen import Foreseen
 from alma.storage.sql.postgres_entries import marks_of, quoted
 from alma.storage.sql.postgres_tags import divided, rare_tags, tagged
+from alma.storage.sql.postgres_wire import literal
 from alma.storage.sql.statements import Dialect
 
 _FEWEST_RESCORED = 50
@@ -59,10 +62,16 @@ class Reader(Protocol):
     # How many records an owner has, and how many of them have each word, as far as this transaction has counted.
     counted_records: dict[Hashable, int]
     counted_words: dict[Hashable, dict[str, int]]
-    # Which state of the database it sees, once that was asked: another after every commit of anybody.
+    # Which state of the database it sees, if that stays: another after every commit of anybody.
     state: int | None
+    # What was said to be asked for; it holds the predicates, which are known by their ids.
+    expected: list[Query]
 
     def rows(self, sql: str, values: Mapping[str, Any]) -> list[Any]: ...
+
+    def condition_of(self, spec: RecordSpec, where: Predicate) -> tuple[str, dict[str, Any]]: ...
+
+    def foreseen(self, spec: RecordSpec) -> Foreseen | None: ...
 
 
 class WordSearch:
@@ -83,7 +92,7 @@ class WordSearch:
     @cached_property
     def _fulfilling(self) -> tuple[str, dict[str, Any]]:
         """The condition of the whole predicate, and its values."""
-        return self._statements.condition(self._where)
+        return self._tx.condition_of(self._spec, self._where)
 
     @cached_property
     def _owned(self) -> tuple[str, dict[str, Any]]:
@@ -127,7 +136,7 @@ class WordSearch:
         best = max(limit, min(max(2 * limit, _FEWEST_RESCORED), _MOST_RESCORED))
         found: list[tuple[str, float]] | None = None
         if not exact and selection.chosen:
-            found = self._best_of(selection, weights, max(best, limit + _SPARE))
+            found = self._best_of(selection, weights, max(best, limit + _SPARE) if selection.left_out else limit)
             # Whoever does not need them all has the best already, and looking for the others takes the longest.
             if len(found) >= min(limit, _ENOUGH) or not selection.left_out:
                 return found[:limit]
@@ -165,11 +174,20 @@ class WordSearch:
                 f"SELECT {self._table}.* FROM ({best} OFFSET 0) AS {self._table} "
                 f"CROSS JOIN LATERAL (SELECT 1 WHERE {then} OFFSET 0) AS fulfilled"
             )
-        best += " LIMIT %(wanted)s"
+        # Spelled out: of a limit that it does not know the planner thinks the worst, and plans anew every time.
+        best += f" LIMIT {wanted}"
+        score, further = "best.score", self._foreseen_columns
         if selection.left_out:
-            best = self._with_left_out(best)
-        return self._tx.rows(
-            f"SELECT {self._key}, score FROM ({best}) AS best ORDER BY score DESC, {self._key}",
+            more = f"SELECT sum({_worth('weight', 'asked.word', self._norm)}) FROM {_weighted('left_out')}"
+            score += f" + coalesce(({more} WHERE search @@ asked.word), 0)"
+        if selection.left_out or further:
+            # By where they stand, which is nearer than their keys; each part of a divided table has places of its own.
+            there = f"{self._table}.ctid = best.place AND {self._table}.{self._key} = best.{self._key}"
+            best = f"({best}) AS best JOIN {self._table} ON {there}"
+        else:
+            best = f"({best}) AS best"
+        return self._kept(
+            f"SELECT {score}, best.{self._key}{further} FROM {best} ORDER BY 1 DESC, 2",
             {
                 **values,
                 **self._in_index[1],
@@ -177,19 +195,22 @@ class WordSearch:
                 **_weighing("left_out", selection.left_out, weights),
                 "mean": self._mean_length(),
                 "marks": _any_of(marks_of(self._rare_tags)),
-                "wanted": wanted,
             },
         )
 
-    def _with_left_out(self, best: str) -> str:
-        """The best records with what the words left out add to their scores."""
-        more = f"SELECT sum({_worth('weight', 'asked.word', self._norm)}) FROM {_weighted('left_out')}"
-        return (
-            f"SELECT best.{self._key}, best.score + coalesce(({more} WHERE search @@ asked.word), 0) AS score "
-            # By where they stand, which is nearer than their keys; each part of a divided table has places of its own.
-            f"FROM ({best}) AS best JOIN {self._table} "
-            f"ON {self._table}.ctid = best.place AND {self._table}.{self._key} = best.{self._key}"
-        )
+    @property
+    def _foreseen_columns(self) -> str:
+        """What is read of the records that are found because it will be asked for, behind other columns."""
+        foreseen = self._tx.foreseen(self._spec)
+        return "" if foreseen is None else f", {foreseen.columns}"
+
+    def _kept(self, sql: str, values: Mapping[str, Any]) -> list[tuple[str, float]]:
+        """The keys and scores that a statement finds; what was foreseen is kept."""
+        rows = self._tx.rows(sql, values)
+        foreseen = self._tx.foreseen(self._spec)
+        if foreseen is not None:
+            foreseen.found(self._where, rows)
+        return [(row[1], row[0]) for row in rows]
 
     def _in_two_steps(self) -> tuple[str, str, dict[str, Any]]:
         """What every record that has a word must fulfil, what only the best of these are asked for, and the values."""
@@ -223,6 +244,13 @@ class WordSearch:
             found.update(self._scored({}, _all_of(group), wanted, cut=_LOOKED_AT))
         return list(found)
 
+    @property
+    def _any_of_words(self) -> str:
+        """That a record answers the question: with the owner in the index, whatever the question is."""
+        few = self._in_index[0]
+        # Hidden from the planner, which would else look up every word in its statistics, each time anew.
+        return f"search @@ (SELECT %(question)s::tsquery){few}" if few else "search @@ %(question)s::tsquery"
+
     def _scored(
         self,
         weights: Mapping[str, float],
@@ -233,21 +261,22 @@ class WordSearch:
         cut: int | None = None,
     ) -> list[tuple[str, float]]:
         """The records that answer the question, or those with the keys, by what the weighted words are worth."""
-        wanted = "search @@ %(question)s::tsquery" if keys is None else f"{self._key} = ANY(%(keys)s)"
+        wanted = f"{self._key} = ANY(%(keys)s)" if keys is not None else self._any_of_words
         condition, values = self._fulfilling
         room = _room_for(weights)
         score = " + ".join(map(_worth_if_there, range(room))) or "0.0::float8"
-        return self._tx.rows(
-            f"SELECT {self._key}, {score} AS score FROM (SELECT {self._key}, search, {self._norm} AS norm "
+        return self._kept(
+            f"SELECT {score}, {self._key}{self._foreseen_columns} FROM (SELECT *, {self._norm} AS norm "
             f"FROM {self._table} "
-            f"WHERE {wanted} AND {condition} {'OFFSET 0' if cut is None else f'LIMIT {cut}'}) AS found "
+            f"WHERE {wanted} AND {condition} {'OFFSET 0' if cut is None else f'LIMIT {cut}'}) AS {self._table} "
             f"{f'CROSS JOIN {_asked(room)}' if room else ''} "
-            f"ORDER BY score DESC, {self._key} LIMIT %(most)s",
+            f"ORDER BY 1 DESC, 2 LIMIT %(most)s",
             {
                 **values,
                 "words": list(map(quoted, weights)),
                 "worth": [weight * (K1 + 1) for weight in weights.values()],
                 "question": question,
+                **self._in_index[1],
                 "keys": keys,
                 "mean": self._mean_length() if weights else 1.0,
                 "most": limit,
@@ -287,9 +316,16 @@ class WordSearch:
         owned, values = self._owned
         room = _room_for(words)
         each = ", ".join(f"count(*) FILTER (WHERE search @@ word{i})" for i in range(room))
+        among = f" AND {self._any_of_words}" if self._in_index[0] else ""
         rows = self._tx.rows(
-            f"SELECT {each} FROM {self._table} CROSS JOIN {_asked(room)} WHERE {owned}",
-            {**values, "words": list(map(quoted, words)), "worth": []},
+            f"SELECT {each} FROM {self._table} CROSS JOIN {_asked(room)} WHERE {owned}{among}",
+            {
+                **values,
+                **self._in_index[1],
+                "question": _any_of(words),
+                "words": list(map(quoted, words)),
+                "worth": [],
+            },
         )
         return dict(zip(words, rows[0], strict=False))
 
@@ -369,10 +405,19 @@ class WordSearch:
                 owned = self._tx.dialect.kind(spec).clauses.condition(owned_by(owners), named)
                 some[spec.postgres_table, owners] = f"SELECT 1 FROM {spec.postgres_table} WHERE {owned}"
                 values |= named.values
+        if not alone:
+            # Many a store has no relationships, and who asks for them asks more than once.
+            related = MemoryRelationship.spec.postgres_table
+            some[related, ()] = f"SELECT 1 FROM (SELECT 1 FROM {related} LIMIT 1) AS related"
+            for place, query in enumerate(self._tx.expected):
+                if narrowed := _narrowed(query):
+                    named = Values(self._tx.dialect.names, f"expected{place}_")
+                    owned = self._tx.dialect.kind(query.spec).clauses.condition(owned_by(owners_of(query.where)), named)
+                    few = f"SELECT 1 FROM {query.spec.postgres_table} WHERE {owned} AND {narrowed} LIMIT 1"
+                    some[query.spec.kind, id(query.where)] = f"SELECT 1 FROM ({few}) AS expected"
+                    values |= named.values
         counting = ", ".join(f"(SELECT count(*) FROM ({sql} LIMIT {_LARGE}) AS s)" for sql in some.values())
-        *counts, state = self._tx.rows(f"SELECT {counting}, pg_current_snapshot()::text", values)[0]
-        if not self._tx.writable:
-            self._tx.state = hash(state)
+        counts = self._tx.rows(f"SELECT {counting}", values)[0]
         for (key, sql), count in zip(some.items(), counts, strict=True):
             if count == _LARGE:
                 plan = self._tx.rows(f"EXPLAIN (FORMAT JSON) {sql}", values)[0][0]
@@ -439,6 +484,25 @@ def owners_of(where: Predicate) -> Owners:
 def owned_by(owners: Owners) -> Predicate:
     """That a record is one of these owners'."""
     return And(*(In(*owner) for owner in owners))
+
+
+def _narrowed(query: Query) -> str:
+    """What a query wants to be one of some texts, besides its owners; these are spelled out for the planner to know."""
+    return " AND ".join(
+        f'"{part.field}" IN ({", ".join(literal(str(value)) for value in part.values)})'
+        for part in _parts(query.where)
+        if isinstance(part, In) and part.field not in ranking.OWNERS and _are_texts(part.values)
+    )
+
+
+def _are_texts(values: Sequence[Any]) -> bool:
+    return bool(values) and all(isinstance(value, str) for value in values)
+
+
+def _parts(where: Predicate) -> Iterator[Predicate]:
+    """The conditions that all must be fulfilled."""
+    for part in where.parts if isinstance(where, And) else ():
+        yield from _parts(part) if isinstance(part, And) else (part,)
 
 
 @cache

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
@@ -13,7 +12,6 @@ from alma.model.query import Predicate
 from alma.model.record import RecordSpec
 from alma.storage.feed import OWNERS, FoundVector, StoredVector, VectorQuestion
 from alma.storage.ranking import without_expiry
-from alma.storage.sql.sqlite_foreseen import Foreseen
 from alma.storage.sql.sqlite_listing import Listing, can_be_listed, listed, mark_of, remember, remembered
 from alma.storage.sql.sqlite_standing import POSITION
 from alma.storage.sql.transaction import SqlTransaction
@@ -30,10 +28,6 @@ class SQLiteFeed(SqlTransaction):
         self._marks_of: dict[str, Hashable] = {}
         # How far the vectors are numbered, for as long as that is known.
         self._position: int | None = None
-
-    @abstractmethod
-    def foreseen(self, spec: RecordSpec) -> Foreseen | None:
-        """What will be asked about the records of a kind that are found, if that was said."""
 
     def vector_position(self) -> int:
         if self._position is None:

@@ -27,7 +27,7 @@ from alma.model.text import spaced_terms, spaced_terms_of
 from alma.storage import ranking
 from alma.storage.ranking import OWNERS, Remembered, rarity, saturation
 from alma.storage.sql import sqlite_postings
-from alma.storage.sql.sqlite_foreseen import Foreseen
+from alma.storage.sql.foreseen import Foreseen
 from alma.storage.sql.sqlite_listing import Listing
 from alma.storage.sql.sqlite_postings import varints
 from alma.storage.sql.statements import Dialect

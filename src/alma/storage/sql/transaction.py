@@ -19,6 +19,7 @@ from alma.storage.chain import ChainHead, ChainTable
 from alma.storage.outbox import Mark, MarkTable
 from alma.storage.primitives import Query, Reads, RecordVector
 from alma.storage.sql.clauses import Encoder
+from alma.storage.sql.foreseen import Foreseen
 from alma.storage.sql.names import Names
 from alma.storage.sql.statements import Dialect, as_vector
 from alma.storage.sql.walking import walk_statement
@@ -34,6 +35,8 @@ class SqlTransaction(Transaction):
 
     # From how many ids on it is cheaper to ask for the newest stored one before asking for each.
     worth_a_look = 32
+    # How many columns of its own a search selects before those that are foreseen.
+    columns_before_foreseen = 2
 
     def __init__(
         self, dialect: Dialect, by: Attribution, embedding_dim: int, embedding_model: str, *, writable: bool
@@ -43,6 +46,7 @@ class SqlTransaction(Transaction):
         self.names = dialect.names
         self._lengths = dialect.vector_lengths
         self._claimed: set[str] = set()
+        self._foreseen: dict[str, Foreseen] = {}
         self._conditions: dict[tuple[str, int], tuple[Predicate, str, dict[str, Any]]] = {}
         # Which projections want to hear of which kinds, once it was asked; only this transaction can change it then.
         self.projections: list[tuple[str, str]] | None = None
@@ -108,9 +112,30 @@ class SqlTransaction(Transaction):
         sql, values = statements.select(query, self.embedding_model)
         return [statements.record(row) for row in self.rows(sql, values)]
 
+    def foresee(self, cls: type[Record], names: Sequence[str]) -> None:
+        # Inside a transaction that writes, what was read may be another a moment later.
+        self._foreseen.pop(cls.spec.kind, None)
+        if names and not self.writable:
+            columns = self.dialect.kind(cls.spec).columns_of(names)
+            self._foreseen[cls.spec.kind] = Foreseen(cls.spec, names, columns, self.columns_before_foreseen)
+
+    def foreseen(self, spec: RecordSpec) -> Foreseen | None:
+        """What will be asked about the records of a kind that are found, if that was said."""
+        return self._foreseen.get(spec.kind)
+
     def _values(self, query: Query, names: Sequence[str]) -> list[tuple[Any, ...]]:
-        sql, values = self.dialect.kind(query.spec).select_values(query, names)
-        return self._decoded(query.spec, names, self.rows(sql, values))
+        foreseen = self.foreseen(query.spec)
+        split = None if foreseen is None else foreseen.split(query, names)
+        if split is None:
+            sql, values = self.dialect.kind(query.spec).select_values(query, names)
+            return self._decoded(query.spec, names, self.rows(sql, values))
+        known, others = split
+        key = query.spec.key
+        if others and isinstance(query.where, And):
+            where = And(query.where.parts[0], In(key, others))
+            sql, values = self.dialect.kind(query.spec).select_values(Query(query.spec, where), (key, *names))
+            known.update((row[0], row[1:]) for row in self.rows(sql, values))
+        return self._decoded(query.spec, names, [known[each] for each in sorted(known)])
 
     def values_of(
         self, cls: type[Record], names: tuple[str, ...], scope: Scope, field: str, text: str, order: Order, limit: int

@@ -38,6 +38,24 @@ class SharedContract:
         another.save(make.a_heuristic())
         assert storage.generation() != before
 
+    def test_a_snapshot_has_no_later_generation_than_what_it_shows(
+        self, storage: StorageBackend, another: StorageBackend
+    ) -> None:
+        with storage.reading() as (tx, generation):
+            assert tx.find(Heuristic, SHOP) == []
+            another.save(make.a_heuristic())
+            assert tx.find(Heuristic, SHOP) == []
+        assert storage.generation() != generation
+        with storage.reading() as (tx, later):
+            assert len(tx.find(Heuristic, SHOP)) == 1
+        assert later != generation
+
+    def test_inside_a_transaction_that_writes_reading_joins_it(self, storage: StorageBackend) -> None:
+        before = storage.generation()
+        with storage.transaction() as writing, storage.reading() as (tx, inside):
+            assert tx is writing
+            assert inside != before
+
     def test_reading_by_another_object_makes_no_other_generation(
         self, storage: StorageBackend, another: StorageBackend
     ) -> None:

@@ -11,16 +11,17 @@ from alma.storage.primitives import Query
 
 Row = Sequence[Any]
 
-BEFORE = 3
-"""How many columns of its own a search selects before those that are foreseen; the second is the key."""
-
 
 class Foreseen:
-    """Some columns of the records of a kind that were found so far, by the scope in which they were."""
+    """Some columns of the records of a kind that were found so far, by the scope in which they were.
 
-    def __init__(self, spec: RecordSpec, names: Sequence[str], columns: str) -> None:
+    A search selects so many columns of its own before them; the second of these is the key.
+    """
+
+    def __init__(self, spec: RecordSpec, names: Sequence[str], columns: str, own: int) -> None:
         self.names = tuple(names)
         self.columns = columns
+        self._own = own
         self._key = spec.key
         self._rows: dict[Predicate, dict[str, Row]] = {}
 
@@ -35,7 +36,8 @@ class Foreseen:
         if scope is None or asked is None or self.names != tuple(names):
             return None
         known = self._rows.get(scope, {})
-        return {key: known[key][BEFORE:] for key in asked if key in known}, [key for key in asked if key not in known]
+        others = [key for key in asked if key not in known]
+        return {key: known[key][self._own :] for key in asked if key in known}, others
 
 
 def _scope_of(where: Predicate) -> Predicate | None:

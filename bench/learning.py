@@ -23,6 +23,7 @@ import argparse
 import importlib
 import json
 import os
+import random
 import shutil
 import statistics
 import sys
@@ -79,7 +80,7 @@ def main() -> None:
     ours = EvidenceLearner if options.without_store else AlmaLearner
     seeds = range(options.first_seed, options.first_seed + options.seeds)
     for name in options.sets.split(","):
-        rows = harness.load(name)
+        rows = _shuffled(harness.load(name)) if options.shuffled else harness.load(name)
         for protocol in options.protocols.split(","):
             started = time.perf_counter()
             runs[name, protocol] = list(_runs(harness, ours, rows, protocol, seeds))
@@ -114,6 +115,13 @@ def _runs(
         memory = make()
         yield {key: float(value) for key, value in harness.run(memory, rows, protocol, seed).items()}
         memory.close()
+
+
+def _shuffled(rows: Sequence[Any]) -> list[Any]:
+    """The tasks with each other's texts, so that these tell nothing."""
+    texts = [row["text"] for row in rows]
+    random.Random(9).shuffle(texts)
+    return [{**row, "text": text} for row, text in zip(rows, texts, strict=True)]
 
 
 def _mean(found: Sequence[dict[str, float]], key: str) -> float:
@@ -194,6 +202,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--first-seed", type=int, default=0, help="the first of the orders")
     parser.add_argument("--without-store", action="store_true", help="weigh the outcomes without storing them")
+    parser.add_argument("--shuffled", action="store_true", help="deal out the texts by chance: they tell nothing")
     parser.add_argument("--data", type=Path, default=_DATA)
     parser.add_argument("--rival", help="what pip installs to compare with, such as alma-memory==0.11.0")
     parser.add_argument("--speed", action="store_true", help="measure how fast outcomes are learned instead")

@@ -102,7 +102,7 @@ class VectorSearch:
         # The server computes in single precision, so a few more are taken and ranked here.
         near = f"(SELECT {_PLACE}, memory_id FROM {self._joined} {_NEAREST_FIRST} LIMIT {_MOST}) AS near"
         rows = self._found(f"SELECT {_VECTOR}, near.memory_id FROM {near}", self._fulfilling[1], vector, limit + _SPARE)
-        return nearest(vector, zip([key for _, key in rows], floats([sent for sent, _ in rows]), strict=True), limit)
+        return _compared(rows, vector, limit)
 
     def _few(self, owned: int, few: int) -> Few | None:
         """The few records of which all that fulfil the predicate are; None where these are many."""
@@ -152,7 +152,7 @@ class VectorSearch:
             f"SELECT 1 - ({distance}), alma_embeddings.memory_id{further} FROM {self._joined} "
             f"ORDER BY {distance} LIMIT {_MOST}"
         )
-        return self._best(self._found(command, self._fulfilling[1], vector, limit + _SPARE), limit)
+        return _best(self._kept(self._found(command, self._fulfilling[1], vector, limit + _SPARE)), limit)
 
     def _among(self, few: Few, vector: Vector, limit: int) -> list[tuple[str, float]]:
         """The nearest by comparing the vectors of a few records.
@@ -166,14 +166,11 @@ class VectorSearch:
         # The ids are looked up together, which is faster as those of neighbours stand together.
         source = f"alma_embeddings WHERE {self._of_model} AND memory_id = ANY(ARRAY({few.ids}))"
         near = f"(SELECT {first}, memory_id FROM {source} {_NEAREST_FIRST} LIMIT %(looked_at)s) AS near"
-        command = f"SELECT {told}, near.memory_id FROM {near} LIMIT {_MOST}"
+        further, columns = ("", "1") if self._foreseen is None else (", own.*", self._foreseen.columns)
         if self._foreseen is not None or not few.are_all:
-            further, columns = ("", "1") if self._foreseen is None else (", own.*", self._foreseen.columns)
-            own = (
-                f"SELECT {columns} FROM {self._table} WHERE {self._spec.key} = near.memory_id AND {condition} OFFSET 0"
-            )
-            joined = f"{near} CROSS JOIN LATERAL ({own}) AS own"
-            command = f"SELECT {told}, near.memory_id{further} FROM {joined} LIMIT {_MOST}"
+            own = f"SELECT {columns} FROM {self._table} WHERE {self._spec.key} = near.memory_id AND {condition}"
+            near += f" CROSS JOIN LATERAL ({own} OFFSET 0) AS own"
+        command = f"SELECT {told}, near.memory_id{further} FROM {near} LIMIT {_MOST}"
         given = {**values, **few.values}
         rows: list[Found] = []
         if few.most > records + _SPARE:
@@ -181,28 +178,14 @@ class VectorSearch:
             rows = self._tx.rows(command.replace(_MOST, str(records)), looked_at)
         if _distinct(rows) < records:
             rows = self._found(command, {**given, "looked_at": None}, vector, records)
-        return self._compared(rows, vector, limit) if sent else self._best(rows, limit)
+        found = self._kept(rows)
+        return _compared(found, vector, limit) if sent else _best(found, limit)
 
-    def _compared(self, found: Sequence[Found], vector: Vector, limit: int) -> list[tuple[str, float]]:
-        """Each record with the best of its cosines, best first, by its vectors; what was foreseen of them is kept."""
-        self._keep(found)
-        vectors = floats([row[0] for row in found])
-        return nearest(vector, zip([row[1] for row in found], vectors, strict=True), limit)
-
-    def _best(self, found: Sequence[Found], limit: int) -> list[tuple[str, float]]:
-        """The same by the server's cosines."""
-        self._keep(found)
-        best: dict[str, float] = {}
-        for row in found:
-            # With a vector of zeros there is no angle.
-            cosine = 0.0 if math.isnan(row[0]) else min(row[0], 1.0)
-            best[row[1]] = max(best.get(row[1], -1.0), cosine)
-        # Sorting is stable, and twice by one thing is faster than once by two.
-        return sorted(sorted(best.items()), key=itemgetter(1), reverse=True)[:limit]
-
-    def _keep(self, found: Sequence[Found]) -> None:
+    def _kept(self, found: Sequence[Found]) -> Sequence[Found]:
+        """What was found; what was foreseen of it is kept."""
         if self._foreseen is not None:
             self._foreseen.found(self._where, found)
+        return found
 
     @property
     def _joined(self) -> str:
@@ -228,6 +211,23 @@ def _conditions(where: Predicate) -> int:
 def _distinct(rows: Sequence[Found]) -> int:
     """How many records there are among these vectors."""
     return len({row[1] for row in rows})
+
+
+def _compared(found: Sequence[Found], vector: Vector, limit: int) -> list[tuple[str, float]]:
+    """Each record with the best of its cosines, best first, by its vectors."""
+    vectors = floats([row[0] for row in found])
+    return nearest(vector, zip([row[1] for row in found], vectors, strict=True), limit)
+
+
+def _best(found: Sequence[Found], limit: int) -> list[tuple[str, float]]:
+    """The same by the server's cosines."""
+    best: dict[str, float] = {}
+    for row in found:
+        # With a vector of zeros there is no angle.
+        cosine = 0.0 if math.isnan(row[0]) else min(row[0], 1.0)
+        best[row[1]] = max(best.get(row[1], -1.0), cosine)
+    # Sorting is stable, and twice by one thing is faster than once by two.
+    return sorted(sorted(best.items()), key=itemgetter(1), reverse=True)[:limit]
 
 
 def _unit(vector: Vector) -> Vector:

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from heapq import nlargest
-from itertools import accumulate, groupby
+from itertools import accumulate, chain, groupby
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -40,7 +40,6 @@ _REMARK = 600
 _MOST_CONVERSATIONS = 50
 _MOST_TURNS = 5_000
 _COUNTED_OF_CONVERSATION = 5
-_STARTING_POINTS = 2
 _LINKING_WORDS = 10
 _WORDS_LOOKED_AT = 48
 # A word that more memories have, or more than one in fifty, links nothing in particular.
@@ -148,13 +147,13 @@ def _add_conversations(
         for candidate in said
     }
     reached = nlargest(wanted, (total + certain.get(key, 0.0) for key, total in base.items()))
-    least = reached[-1] - faintest if len(reached) == wanted else 0.0
-    # Links may yet speak for a neighbour; among very many memories they hardly ever lift one to the best.
-    alone, read = _split(conversations, least if pool.among_many else least - LINKED)
-    for session in alone:
-        # What was said around it need not be known: none of that would be among the best.
-        [candidate] = conversations[session]
-        pool.propose(candidate.target, candidate.id, "conversation").add("conversation", certain[candidate.id])
+    # Links may yet speak for a neighbour, but hardly ever lift one to the best.
+    needed = reached[-1] if len(reached) == wanted else 0.0
+    read = {session for session, said in conversations.items() if _best_possible(said, faintest) >= needed}
+    for session in conversations.keys() - read:
+        # What was said around these need not be known: nothing of it would be among the best.
+        for candidate in conversations[session]:
+            pool.propose(candidate.target, candidate.id, "conversation").add("conversation", certain[candidate.id])
     for target, turns in _turns(storage, {session: conversations[session][0].target for session in read}):
         for (key, length), gain in _gains(turns, base):
             gain *= _share(length, remark)
@@ -187,14 +186,15 @@ def _conversations(
     return found
 
 
-def _split(conversations: Mapping[str, Sequence[Candidate]], least: float) -> tuple[list[str], list[str]]:
-    """The conversations with one candidate whose neighbours would gain less than is needed, and the others."""
-    alone: list[str] = []
-    others: list[str] = []
-    for session, [first, *more] in conversations.items():
-        is_faint = not more and NEXT_TO * first.total + _whole([first.total]) < least
-        (alone if is_faint else others).append(session)
-    return alone, others
+def _best_possible(said: Sequence[Candidate], faintest: float) -> float:
+    """What a turn of a conversation may reach besides one that is its only candidate, which gains the same anyway."""
+    totals = [candidate.total for candidate in said]
+    first = totals[0]
+    whole = _whole(totals[:_COUNTED_OF_CONVERSATION])
+    if len(totals) == 1:
+        return faintest + NEXT_TO * first + whole
+    # Beside a candidate stands another at best, or two of them.
+    return whole + max(first + (NEXT_TO + NEAR) * totals[1], max(faintest, totals[1]) + (NEXT_TO + NEAR) * first)
 
 
 def _whole(best: Sequence[float]) -> float:
@@ -254,48 +254,38 @@ def _add_titles(memories: Iterable[Candidate], known: Mapping[str, Surroundings]
 
 
 def _add_links(storage: StorageBackend, pool: Pool, query: str) -> None:
-    """One hop: what shares rare words with the best memories may hold the other half of the answer."""
+    """One hop: what shares rare words with the best memory may hold the other half of the answer."""
     memories = pool.of(Memory)
-    best = [candidate for candidate in memories[:_STARTING_POINTS] if candidate.total > 0]
-    if not best:
+    best, faintest = memories[0], memories[-1].total
+    target = best.target
+    if best.total <= 0:
         return
-    target, faintest = best[0].target, memories[-1].total
-    starts = {candidate.id for candidate in best if candidate.target is target}
-    texts = storage.values(Memory, ("title", "content"), target.scope, In("id", starts))
-    rare, full = _rare_words(storage, [f"{title}\n{content}" for title, content in texts], target, query)
+    text = storage.values(Memory, ("title", "content"), target.scope, In("id", [best.id]))
+    rare, full = _rare_words(storage, "\n".join(chain.from_iterable(text)), target, query)
     if not rare:
         return
     most = _most(_MOST_LINKED, pool)
-    found = storage.matching_ids(Memory, " ".join(rare), target.scope, target.where, most, exact=False)
-    for key, score in found:
-        if key not in starts:
+    for key, score in storage.matching_ids(Memory, " ".join(rare), target.scope, target.where, most, exact=False):
+        if key != best.id:
             known = pool.get(Memory, key) is not None
             strength = LINKED * min(1.0, score / full)
             linked = pool.propose(target, key, "linked words")
             # What is found because of the best memory is at most as good.
-            room = best[0].total - linked.total
-            linked.add("linked", min(strength if known else strength + faintest, room))
+            linked.add("linked", min(strength if known else strength + faintest, best.total - linked.total))
 
 
-def _rare_words(storage: StorageBackend, texts: Iterable[str], target: Target, query: str) -> tuple[set[str], float]:
-    """Words of these texts that few others have and the question has not, and what sharing one's words scores."""
-    asked = words_by_term(query)
-    rare: set[str] = set()
-    full = 0.0
-    every = [words_by_term(text[:_READ_FOR_LINKS]) for text in texts]
-    others = [[term for term in own if term not in asked][:_WORDS_LOOKED_AT] for own in every]
-    # Those of all texts at once, as counting may take a round trip.
-    looked_at = dict.fromkeys(term for terms in others for term in terms)
-    total, counts = storage.word_counts(Memory, looked_at, target.scope, target.where)
+def _rare_words(storage: StorageBackend, text: str, target: Target, query: str) -> tuple[list[str], float]:
+    """Words of a text that few others have and the question has not, and what sharing them scores."""
+    asked, own = words_by_term(query), words_by_term(text[:_READ_FOR_LINKS])
+    others = [term for term in own if term not in asked][:_WORDS_LOOKED_AT]
+    total, counts = storage.word_counts(Memory, others, target.scope, target.where)
     few = max(_FEW, _FEW_OF_MANY * total)
-    for own, terms in zip(every, others, strict=True):
-        # What nobody else has links to nothing.
-        linking = sorted((term for term in terms if 1 < counts[term] <= few), key=lambda term: counts[term])
-        entries = accumulate(counts[term] for term in linking[:_LINKING_WORDS])
-        chosen = [term for term, so_far in zip(linking, entries, strict=False) if so_far <= _MOST_ENTRIES]
-        rare.update(own[term] for term in chosen)
-        full = max(full, 2 * sum(idf(total, counts[term]) for term in linking[:_LINKING_WORDS]))
-    return rare, full
+    # What nobody else has links to nothing.
+    linking = sorted((term for term in others if 1 < counts[term] <= few), key=lambda term: counts[term])
+    rarest = linking[:_LINKING_WORDS]
+    entries = accumulate(counts[term] for term in rarest)
+    rare = [own[term] for term, so_far in zip(rarest, entries, strict=True) if so_far <= _MOST_ENTRIES]
+    return rare, 2 * sum(idf(total, counts[term]) for term in rarest)
 
 
 def _add_relationships(storage: StorageBackend, pool: Pool) -> None:

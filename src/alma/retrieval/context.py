@@ -40,6 +40,7 @@ _REMARK = 600
 _MOST_CONVERSATIONS = 50
 _MOST_TURNS = 5_000
 _COUNTED_OF_CONVERSATION = 5
+_STARTING_POINTS = 2
 _LINKING_WORDS = 10
 _WORDS_LOOKED_AT = 48
 # A word that more memories have, or more than one in fifty, links nothing in particular.
@@ -149,12 +150,11 @@ def _add_conversations(
     reached = nlargest(wanted, (total + certain.get(key, 0.0) for key, total in base.items()))
     # Links may yet speak for a neighbour, but hardly ever lift one to the best.
     needed = reached[-1] if len(reached) == wanted else 0.0
-    read = {session for session, said in conversations.items() if _best_possible(said, faintest) >= needed}
-    for session in conversations.keys() - read:
-        # What was said around these need not be known: nothing of it would be among the best.
-        for candidate in conversations[session]:
-            pool.propose(candidate.target, candidate.id, "conversation").add("conversation", certain[candidate.id])
-    for target, turns in _turns(storage, {session: conversations[session][0].target for session in read}):
+    read = {key: said[0].target for key, said in conversations.items() if _best_possible(said, faintest) >= needed}
+    # What was said around the others need not be known: nothing of it would be among the best.
+    for candidate in chain.from_iterable(said for key, said in conversations.items() if key not in read):
+        pool.propose(candidate.target, candidate.id, "conversation").add("conversation", certain[candidate.id])
+    for target, turns in _turns(storage, read):
         for (key, length), gain in _gains(turns, base):
             gain *= _share(length, remark)
             candidate = pool.propose(target, key, "conversation")
@@ -187,14 +187,14 @@ def _conversations(
 
 
 def _best_possible(said: Sequence[Candidate], faintest: float) -> float:
-    """What a turn of a conversation may reach besides one that is its only candidate, which gains the same anyway."""
-    totals = [candidate.total for candidate in said]
-    first = totals[0]
+    """The most that a turn may reach once the conversation is read, but for an only candidate, which is certain."""
+    first, *others = totals = [candidate.total for candidate in said]
     whole = _whole(totals[:_COUNTED_OF_CONVERSATION])
-    if len(totals) == 1:
+    if not others:
         return faintest + NEXT_TO * first + whole
-    # Beside a candidate stands another at best, or two of them.
-    return whole + max(first + (NEXT_TO + NEAR) * totals[1], max(faintest, totals[1]) + (NEXT_TO + NEAR) * first)
+    # Each of the best two may stand next to the other, and near one that is as good.
+    beside = NEXT_TO + NEAR
+    return whole + max(first + beside * others[0], others[0] + beside * first)
 
 
 def _whole(best: Sequence[float]) -> float:
@@ -254,38 +254,48 @@ def _add_titles(memories: Iterable[Candidate], known: Mapping[str, Surroundings]
 
 
 def _add_links(storage: StorageBackend, pool: Pool, query: str) -> None:
-    """One hop: what shares rare words with the best memory may hold the other half of the answer."""
+    """One hop: what shares rare words with the best memories may hold the other half of the answer."""
     memories = pool.of(Memory)
-    best, faintest = memories[0], memories[-1].total
-    target = best.target
-    if best.total <= 0:
+    best = [candidate for candidate in memories[: _most(_STARTING_POINTS, pool)] if candidate.total > 0]
+    if not best:
         return
-    text = storage.values(Memory, ("title", "content"), target.scope, In("id", [best.id]))
-    rare, full = _rare_words(storage, "\n".join(chain.from_iterable(text)), target, query)
+    target, faintest = best[0].target, memories[-1].total
+    starts = {candidate.id for candidate in best if candidate.target is target}
+    texts = storage.values(Memory, ("title", "content"), target.scope, In("id", starts))
+    rare, full = _rare_words(storage, [f"{title}\n{content}" for title, content in texts], target, query)
     if not rare:
         return
     most = _most(_MOST_LINKED, pool)
-    for key, score in storage.matching_ids(Memory, " ".join(rare), target.scope, target.where, most, exact=False):
-        if key != best.id:
+    found = storage.matching_ids(Memory, " ".join(rare), target.scope, target.where, most, exact=False)
+    for key, score in found:
+        if key not in starts:
             known = pool.get(Memory, key) is not None
             strength = LINKED * min(1.0, score / full)
             linked = pool.propose(target, key, "linked words")
             # What is found because of the best memory is at most as good.
-            linked.add("linked", min(strength if known else strength + faintest, best.total - linked.total))
+            room = best[0].total - linked.total
+            linked.add("linked", min(strength if known else strength + faintest, room))
 
 
-def _rare_words(storage: StorageBackend, text: str, target: Target, query: str) -> tuple[list[str], float]:
-    """Words of a text that few others have and the question has not, and what sharing them scores."""
-    asked, own = words_by_term(query), words_by_term(text[:_READ_FOR_LINKS])
-    others = [term for term in own if term not in asked][:_WORDS_LOOKED_AT]
-    total, counts = storage.word_counts(Memory, others, target.scope, target.where)
+def _rare_words(storage: StorageBackend, texts: Iterable[str], target: Target, query: str) -> tuple[set[str], float]:
+    """Words of these texts that few others have and the question has not, and what sharing one's words scores."""
+    asked = words_by_term(query)
+    rare: set[str] = set()
+    full = 0.0
+    every = [words_by_term(text[:_READ_FOR_LINKS]) for text in texts]
+    others = [[term for term in own if term not in asked][:_WORDS_LOOKED_AT] for own in every]
+    # Those of all texts at once, as counting may take a round trip.
+    looked_at = dict.fromkeys(term for terms in others for term in terms)
+    total, counts = storage.word_counts(Memory, looked_at, target.scope, target.where)
     few = max(_FEW, _FEW_OF_MANY * total)
-    # What nobody else has links to nothing.
-    linking = sorted((term for term in others if 1 < counts[term] <= few), key=lambda term: counts[term])
-    rarest = linking[:_LINKING_WORDS]
-    entries = accumulate(counts[term] for term in rarest)
-    rare = [own[term] for term, so_far in zip(rarest, entries, strict=True) if so_far <= _MOST_ENTRIES]
-    return rare, 2 * sum(idf(total, counts[term]) for term in rarest)
+    for own, terms in zip(every, others, strict=True):
+        # What nobody else has links to nothing.
+        linking = sorted((term for term in terms if 1 < counts[term] <= few), key=lambda term: counts[term])
+        entries = accumulate(counts[term] for term in linking[:_LINKING_WORDS])
+        chosen = [term for term, so_far in zip(linking, entries, strict=False) if so_far <= _MOST_ENTRIES]
+        rare.update(own[term] for term in chosen)
+        full = max(full, 2 * sum(idf(total, counts[term]) for term in linking[:_LINKING_WORDS]))
+    return rare, full
 
 
 def _add_relationships(storage: StorageBackend, pool: Pool) -> None:

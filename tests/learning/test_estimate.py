@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from alma.learning.estimate import Observations, estimate, estimate_from_all, fitting_noise
+from alma.learning.estimate import Observations, estimate, estimate_everywhere, estimate_from_all, fitting_noise
 
 
 @given(
@@ -40,8 +40,25 @@ def _in_kinds(results: np.ndarray) -> tuple[Observations, np.ndarray, np.ndarray
     return Observations(tasks, tasks, strategies, results), among, np.full(2, 0.5)
 
 
-def test_outcomes_that_nothing_foretells_are_taken_for_noise_and_others_are_trusted() -> None:
+def test_outcomes_that_similar_tasks_foretell_are_trusted() -> None:
     tasks = np.arange(240)
-    foretold = _in_kinds(((tasks % 4 < 2) == (tasks // 4 % 2 == 0)).astype(float))
-    drawn = _in_kinds(np.random.default_rng(7).integers(0, 2, 240).astype(float))
-    assert fitting_noise(*foretold) < 1.0 < fitting_noise(*drawn)
+    noise = fitting_noise(*_in_kinds(((tasks % 4 < 2) == (tasks // 4 % 2 == 0)).astype(float)))
+    assert noise is not None
+    assert noise < 1.0
+
+
+def test_where_tasks_tell_nothing_strategies_are_judged_by_what_they_do_everywhere() -> None:
+    tasks = np.arange(240)
+    drawn = np.random.default_rng(7).uniform(size=240)
+    observed, among, expected = _in_kinds((drawn < np.where(tasks // 4 % 2 == 0, 0.8, 0.4)).astype(float))
+    assert fitting_noise(observed, among, expected) is None
+    found = estimate_everywhere(observed, expected)
+    np.testing.assert_allclose(found.means, [0.8, 0.4], atol=0.1)
+    assert (found.deviations < 0.05).all()
+
+
+def test_a_strategy_that_was_never_tried_is_expected_to_do_as_all_do_and_least_certain() -> None:
+    observed, _, _ = _in_kinds(np.ones(80))
+    found = estimate_everywhere(observed, np.full(3, 0.5))
+    assert found.means[2] == 0.5
+    assert found.deviations.argmax() == 2

@@ -21,8 +21,8 @@ _FORESEEABLE = _ALL_TASKS + _SUCH_TASKS + _STRATEGY + _STRATEGY_ON_SUCH_TASKS
 _NOISES = (0.1, 0.3, 1.0, 3.0, 10.0)
 # Where all strategies were tried on every task, a task's own turn for each of them counts as such, too.
 _NOISES_FOR_ALL = (1.0, 3.0, 10.0)
-# How many outcomes it takes to believe that nearly everything succeeds, or nothing.
-_DOUBT = 4.0
+# How many outcomes it takes to believe that nearly everything succeeds, or nothing; and of a strategy, that it differs.
+_DOUBT, _DOUBT_OF_ONE = 4.0, 5.0
 _LEAST_VARIANCE = 0.02
 
 
@@ -87,11 +87,27 @@ def estimate_from_all(results: Any, alike: Any, among: Any, expected: Any, noise
     return Estimate(np.clip(expected + level + differences, 0, 1), np.full(len(expected), deviation))
 
 
-def fitting_noise(observed: Observations, among: Any, expected: Any) -> float:
-    """The noise under which the outcomes of each task are foretold best by those of all other tasks."""
+def estimate_everywhere(observed: Observations, expected: Any) -> Estimate:
+    """What these outcomes say about any task, as far as how tasks resemble each other tells nothing."""
+    tried, won = _tried_and_won(observed, len(expected))
+    certainty = tried + _DOUBT_OF_ONE
+    spread = max(float(observed.results.var()), _LEAST_VARIANCE)
+    return Estimate((won + _DOUBT_OF_ONE * expected) / certainty, np.sqrt(spread / certainty))
+
+
+def fitting_noise(observed: Observations, among: Any, expected: Any) -> float | None:
+    """The noise under which the outcomes of each task are foretold best by those of all other tasks.
+
+    None where how good each strategy is everywhere foretells them as well.
+    """
     surprise = observed.results - expected[observed.strategies]
     blocks = [np.flatnonzero(observed.tasks == task) for task in np.unique(observed.tasks)]
-    return min(_NOISES, key=lambda noise: _error(_covariance(observed, among, noise), surprise, blocks))
+    errors = [
+        _error(_missed(_covariance(observed, among, noise), surprise, blocks), surprise, blocks) for noise in _NOISES
+    ]
+    if min(errors) >= _error(_missed_everywhere(observed, expected, blocks), surprise, blocks):
+        return None
+    return _NOISES[int(np.argmin(errors))]
 
 
 def fitting_noise_for_all(results: Any, among: Any, expected: Any) -> float:
@@ -134,15 +150,38 @@ def _covariance(observed: Observations, among: Any, noise: float) -> Any:
     return matrix
 
 
-def _error(covariance: Any, values: Any, blocks: Sequence[Any]) -> float:
-    """How badly all others foretell the values of each block.
+def _missed(covariance: Any, values: Any, blocks: Sequence[Any]) -> list[Any]:
+    """By how much all others miss the values of each block."""
+    inverse = np.linalg.inv(covariance)
+    weighted = inverse @ values
+    return [np.linalg.solve(inverse[np.ix_(block, block)], weighted[block]) for block in blocks]
+
+
+def _missed_everywhere(observed: Observations, expected: Any, blocks: Sequence[Any]) -> list[Any]:
+    """The same, if each strategy is foretold to do as it did on all other tasks on average."""
+    tried, won = _tried_and_won(observed, len(expected))
+    missed = []
+    for block in blocks:
+        strategies, results = observed.strategies[block], observed.results[block]
+        own_tried = np.bincount(strategies, minlength=len(expected))
+        own_won = np.bincount(strategies, weights=results, minlength=len(expected))
+        foretold = (won - own_won + _DOUBT_OF_ONE * expected) / (tried - own_tried + _DOUBT_OF_ONE)
+        missed.append(results - foretold[strategies])
+    return missed
+
+
+def _tried_and_won(observed: Observations, count: int) -> tuple[Any, Any]:
+    """How often each strategy was tried, and how much of that it won."""
+    tried = np.bincount(observed.strategies, minlength=count)
+    return tried, np.bincount(observed.strategies, weights=observed.results, minlength=count)
+
+
+def _error(missed: Sequence[Any], values: Any, blocks: Sequence[Any]) -> float:
+    """How badly the values of the blocks were foretold, each missed by so much.
 
     Of a task on which several strategies were tried, by what is lost with the one that is foretold to be the best;
     otherwise by the square of what is missed.
     """
-    inverse = np.linalg.inv(covariance)
-    weighted = inverse @ values
-    missed = [np.linalg.solve(inverse[np.ix_(block, block)], weighted[block]) for block in blocks]
     several = [(block, each) for block, each in zip(blocks, missed, strict=True) if len(block) > 1]
     if 2 * len(several) > len(blocks):
         return float(np.mean([values[b].max() - values[b][np.argmax(values[b] - each)] for b, each in several]))

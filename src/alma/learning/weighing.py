@@ -11,6 +11,7 @@ from alma.learning.estimate import (
     Observations,
     average,
     estimate,
+    estimate_everywhere,
     estimate_from_all,
     fitting_noise,
     fitting_noise_for_all,
@@ -43,7 +44,9 @@ class Weighing:
     """Weighs what happened on similar tasks, for all strategies together; for the evidence of one agent."""
 
     def __init__(self) -> None:
-        self._asked_at, self._noise = 0, _UNKNOWN_NOISE
+        self._asked_at = 0
+        # None where how tasks resemble each other tells nothing.
+        self._noise: float | None = _UNKNOWN_NOISE
 
     def estimate(self, task: str, alike: Any, evidence: Evidence, observed: Observations, count: int) -> Estimate:
         """What is to be expected of `count` strategies; `alike` is how alike each task of the evidence is to this."""
@@ -52,6 +55,8 @@ class Weighing:
         if not len(observed):
             return Estimate(expected, np.full(count, 0.5))
         noise = self._fitting(observed, evidence, expected)
+        if noise is None:
+            return estimate_everywhere(observed, expected)
         table = _table(observed, _nearest(np.unique(observed.tasks), alike), count)
         if table is not None:
             tasks, results = table
@@ -60,7 +65,7 @@ class Weighing:
         local = _part(observed, _weighed(observed.tasks, alike[observed.tasks]))
         return estimate(local, alike[local.tasks], _among(evidence, local), expected, noise)
 
-    def _fitting(self, observed: Observations, evidence: Evidence, expected: Any) -> float:
+    def _fitting(self, observed: Observations, evidence: Evidence, expected: Any) -> float | None:
         """How much outcomes vary for no reason; asked again whenever there is half as much evidence more."""
         if len(observed) >= max(_TELLING, 1.5 * self._asked_at) or len(observed) < self._asked_at:
             self._asked_at = len(observed)

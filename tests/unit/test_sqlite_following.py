@@ -81,6 +81,15 @@ def test_nothing_is_found_after_a_transaction_that_failed(store: SQLiteStorage) 
     assert found_by(store) is None
 
 
+def test_what_a_transaction_found_that_failed_before_it_wrote_is_found_again(store: SQLiteStorage) -> None:
+    leave(store)
+    with pytest.raises(RuntimeError), store.transaction() as tx:
+        assert tx.found_behind is LEFT
+        raise RuntimeError
+    assert found_by(store) is LEFT
+    assert AuditTrail(store).verify().ok
+
+
 def test_nothing_is_left_where_something_else_is_done_at_the_end_of_the_transaction(store: SQLiteStorage) -> None:
     def save_another(tx: Transaction) -> None:
         tx.save(make.a_heuristic())
@@ -98,6 +107,35 @@ def test_what_a_transaction_knows_of_the_store_is_right_after_others_wrote(store
         with store.transaction() as tx:
             assert tx.vector_position() == 7
         assert AuditTrail(store).verify().ok
+
+
+def test_a_change_follows_the_newest_version_whoever_wrote_that(store: SQLiteStorage) -> None:
+    rule = make.a_heuristic(id="rule", confidence=0.0)
+    store.save(rule)
+
+    def change(writer: SQLiteStorage, confidence: float) -> None:
+        writer.update(Heuristic, "rule", {"confidence": confidence}, EVERYWHERE)
+
+    with SQLiteStorage(store.path, embedding_dim=4) as other:
+        for i, writer in enumerate((store, store, other, store, other, other, store), start=1):
+            change(writer, i / 10)
+        with pytest.raises(RuntimeError), store.transaction() as tx:
+            tx.update(Heuristic, "rule", {"confidence": 0.99}, EVERYWHERE)
+            raise RuntimeError
+        # Its deletion has the number that the change would have had.
+        other.delete(Heuristic, ["rule"], EVERYWHERE)
+        other.save(rule)
+        change(store, 0.8)
+        change(other, 0.9)
+    history = store.history(Heuristic, "rule", EVERYWHERE)
+    assert [version.version_number for version in history] == list(range(1, 13))
+    assert [(version.record_json or {}).get("confidence") for version in history] == [
+        *(i / 10 for i in range(8)),
+        None,
+        0.0,
+        0.8,
+        0.9,
+    ]
 
 
 def test_a_projection_registered_by_another_process_hears_of_what_follows(store: SQLiteStorage) -> None:

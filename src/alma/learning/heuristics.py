@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -49,7 +49,7 @@ class HeuristicExtractor:
             agent=newest.agent,
             project_id=newest.project_id,
             condition=condition_of(evidence.outcomes),
-            strategy=_wording(wins or evidence.outcomes),
+            strategy=wording(wins or evidence.outcomes),
             confidence=belief.mean,
             occurrence_count=len(evidence.outcomes),
             success_count=len(wins),
@@ -99,7 +99,7 @@ class HeuristicExtractor:
             id=anti_pattern_id(evidence.lesson_id),
             agent=newest.agent,
             project_id=newest.project_id,
-            pattern=_wording(failures),
+            pattern=wording(failures),
             why_bad=why_bad(evidence),
             better_alternative=alternative,
             occurrence_count=len(failures),
@@ -150,22 +150,25 @@ def _without_numbers(error: str) -> str:
     return _NUMBERED.sub("#", error)
 
 
-def best_alternative(
-    outcomes: Iterable[Seen], is_same: Callable[[Seen], bool], belief: Callable[[list[Seen]], Belief]
-) -> str | None:
-    """The strategy that did best on similar tasks and is another one, if any succeeded more often than not."""
-    tried: dict[str, list[Seen]] = {}
+def by_lesson(outcomes: Iterable[Seen]) -> dict[str, list[Seen]]:
+    """The outcomes of which it is known what was done, by their lessons."""
+    lessons: dict[str, list[Seen]] = {}
     for outcome in outcomes:
-        if outcome.strategy_used and not is_same(outcome):
-            tried.setdefault(outcome.lesson_id or outcome.strategy_used, []).append(outcome)
+        if outcome.strategy_used:
+            lessons.setdefault(outcome.lesson_id or outcome.strategy_used, []).append(outcome)
+    return lessons
+
+
+def best_lesson(
+    tried: Mapping[str, Sequence[Seen | Tried]], belief: Callable[[Sequence[Seen | Tried]], Belief]
+) -> str | None:
+    """The lesson that did best, if any succeeded more often than not."""
     worth = {key: belief(group) for key, group in tried.items() if any(outcome.success for outcome in group)}
     best = max(worth, key=lambda key: worth[key].lower_bound, default=None)
-    if best is None or worth[best].mean <= 0.5:
-        return None
-    return _wording([outcome for outcome in tried[best] if outcome.success])
+    return None if best is None or worth[best].mean <= 0.5 else best
 
 
-def _wording(outcomes: Sequence[Seen]) -> str:
+def wording(outcomes: Sequence[Seen]) -> str:
     """How the strategy was put most often, and last."""
     texts = [outcome.strategy_used or outcome.task_description for outcome in outcomes]
     counted = Counter(texts)

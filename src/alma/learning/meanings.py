@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from itertools import islice
 
 from alma.embeddings.base import EmbeddingProvider
-from alma.learning.strategies import same_strategy
+from alma.errors import ALMAError
+from alma.learning.strategies import same_by_words, same_strategy
 from alma.model.vector import Vector
 from alma.storage.nearest import cosines
 
@@ -29,7 +31,7 @@ class Meanings:
 
     def __init__(self, embedder: EmbeddingProvider) -> None:
         self._embedder = embedder
-        self._by_their_words = lru_cache(maxsize=_PAIRS_REMEMBERED)(_same_by_words)
+        self._by_their_words = lru_cache(maxsize=_PAIRS_REMEMBERED)(same_by_words)
         self._by_meaning: dict[tuple[str, str], bool] = {}
         self._vectors: dict[str, Vector] = {}
 
@@ -57,6 +59,14 @@ class Meanings:
 
         return same
 
+    def expect(self, texts: Sequence[str]) -> None:
+        """Find out what those of these strategies mean that are compared by it; together that takes half the time."""
+        unsure = [one for one in texts if any(self._known(one, other) is None for other in texts)]
+        if unsure:
+            # Where there is no model, it was not needed yet.
+            with suppress(ALMAError):
+                self.learn(unsure)
+
     def learn(self, texts: Sequence[str]) -> None:
         """Find out what these strategies mean."""
         new = [text for text in texts if text not in self._vectors]
@@ -80,10 +90,3 @@ class Meanings:
             self._by_meaning.clear()
         found = self._by_meaning[pair] = same_strategy(one, other, cosines(mine, [theirs.to_bytes()])[0])
         return found
-
-
-def _same_by_words(one: str, other: str) -> bool | None:
-    """Whether two strategies are the same, as far as words tell; most pairs are different whatever they mean."""
-    if one == other or same_strategy(one, other):
-        return True
-    return None if same_strategy(one, other, 1.0) else False

@@ -11,15 +11,16 @@ from typing import Any, TypeVar
 from alma import clock
 from alma.embeddings.base import EmbeddingProvider
 from alma.errors import EmbeddingError, ScopeViolationError, ValidationError
-from alma.learning.heuristics import Evidence, HeuristicExtractor, best_alternative, most_general
+from alma.learning.heuristics import Evidence, HeuristicExtractor, best_lesson, by_lesson, most_general, wording
 from alma.learning.lessons import LessonFinder, Neighbourhood, in_lesson, scope_of
 from alma.learning.meanings import MeaningWanted
 from alma.learning.recommendation import Recommender
-from alma.learning.stored import Seen, StoredLessons
+from alma.learning.stored import Seen, StoredLessons, Tried
 from alma.learning.strategies import contradicts
 from alma.learning.trigger import MOST_OUTCOMES, ForgettingTrigger
 from alma.learning.validation import ScopeValidator, parsed_outcome
 from alma.memory.archive import Archive
+from alma.model.belief import Belief
 from alma.model.governance import Attribution, AuditEvent
 from alma.model.learning import AntiPattern, Heuristic, Outcome
 from alma.model.scope import MemoryScope
@@ -294,7 +295,7 @@ class _Step:
         tried = self._stored.tried(self.around.lesson_id)
         if sum(each.success for each in tried) < self._scope.min_occurrences_for_heuristic:
             return None
-        belief = self._extractor.belief(tried, self._now)
+        belief = self._belief(tried)
         if belief.mean <= 0.5:
             return None
         evidence = self._evidence()
@@ -375,16 +376,20 @@ class _Step:
     def _alternative(self) -> str | None:
         """What to do instead: what did best on similar tasks."""
         neighbours = self.around.neighbours
-        if neighbours is None:
-            if self.around.succeeded is None:
-                raise _NeedsSearch
-            nearest = list(dict.fromkeys(self.around.succeeded))[:_ALTERNATIVES_LOOKED_AT]
-            neighbours = [seen for lesson in nearest for seen in self._stored.newest(lesson)]
-        return best_alternative(
-            neighbours,
-            lambda other: other.lesson_id == self.around.lesson_id,
-            lambda outcomes: self._extractor.belief(outcomes, self._now),
-        )
+        if neighbours is not None:
+            lessons = by_lesson(other for other in neighbours if other.lesson_id != self.around.lesson_id)
+            best = best_lesson(lessons, self._belief)
+            return None if best is None else wording([seen for seen in lessons[best] if seen.success])
+        if self.around.succeeded is None:
+            raise _NeedsSearch
+        nearest = list(dict.fromkeys(self.around.succeeded))[:_ALTERNATIVES_LOOKED_AT]
+        best = best_lesson({lesson: self._stored.tried(lesson) for lesson in nearest}, self._belief)
+        seen = () if best is None else self._stored.newest(best)
+        told = [each for each in seen if each.success and each.strategy_used]
+        return wording(told) if told else None
+
+    def _belief(self, tried: Sequence[Seen | Tried]) -> Belief:
+        return self._extractor.belief(tried, self._now)
 
     def _add(self, made: Heuristic | AntiPattern) -> None:
         self._stored.add_made(made)

@@ -9,6 +9,7 @@ the very limit of what is looked for is missed.
 from __future__ import annotations
 
 import math
+from collections import OrderedDict
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -28,6 +29,8 @@ _SKETCHED_DIMS = 64
 # Sketches pay for vectors that are longer by so much, and while they leave no more than a part of the shelf.
 _WORTH_SKETCHING = 6
 _MOST_LEFT = 4
+# So few are put in order before those are left out that are not near.
+_FEW = 128
 # How many standard deviations a sketch may be wrong by.
 _DOUBT = 4.0
 _ALMOST_ONE = 0.999_999
@@ -63,11 +66,10 @@ class Shelf:
     def __init__(self, most: int) -> None:
         self._most = most
         self._entries: list[Entry] = []
-        self._rows: dict[str, int] = {}
+        # By their ids, those that were met longest ago first.
+        self._rows: OrderedDict[str, int] = OrderedDict()
         self._vectors: Floats = np.zeros((0, 0), np.float32)
         self._sketches: Floats = np.zeros((0, 0), np.float32)
-        self._met: NDArray[np.int64] = np.zeros(0, np.int64)
-        self._clock = 0
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -77,14 +79,13 @@ class Shelf:
         if not self._entries or len(vector) != self._vectors.shape[1]:
             return []
         rows, cosines = self._compared(vector, least)
-        kept = (cosines >= least).nonzero()[0]
-        if len(kept) > most:
-            kept = kept[(-cosines[kept]).argpartition(most)[:most]]
-            kept.sort()
-        kept = kept[(-cosines[kept]).argsort(kind="stable")]
+        if len(rows) > _FEW:
+            near = (cosines >= least).nonzero()[0]
+            rows, cosines = rows[near], cosines[near]
+        nearest = (-cosines).argsort(kind="stable")[:most]
         entries = self._entries
-        found = zip(cosines[kept].tolist(), rows[kept].tolist(), strict=True)
-        return [(cosine, entries[row]) for cosine, row in found]
+        found = zip(cosines[nearest].tolist(), rows[nearest].tolist(), strict=True)
+        return [(cosine, entries[row]) for cosine, row in found if cosine >= least]
 
     def _compared(self, vector: Floats, least: float) -> tuple[Rows, Floats]:
         """The rows that may be near enough, with their cosines."""
@@ -105,15 +106,12 @@ class Shelf:
         elif len(self._entries) < self._most:
             row = self._new_row(entry, len(vector))
         else:
-            row = int(self._met.argmin())
-            del self._rows[self._entries[row].id]
+            _, row = self._rows.popitem(last=False)
             self._entries[row] = entry
         self._rows[entry.id] = row
         self._vectors[row] = vector
         if is_sketched(len(vector)):
             self._sketches[row] = sketch(vector)
-        self._clock += 1
-        self._met[row] = self._clock
 
     def drop(self, entry_id: str) -> None:
         """Forget an entry that the store does not know."""
@@ -122,7 +120,7 @@ class Shelf:
             # It points nowhere, so it is near nothing, and it is the first to make room.
             self._vectors[row] = 0.0
             self._sketches[row] = 0.0
-            self._met[row] = 0
+            self._rows.move_to_end(entry_id, last=False)
 
     def _new_row(self, entry: Entry, dims: int) -> int:
         row = len(self._entries)
@@ -130,9 +128,6 @@ class Shelf:
             room = min(max(2 * row, _FIRST_ROOM), self._most)
             self._vectors = _with_room(self._vectors, row, (room, dims))
             self._sketches = _with_room(self._sketches, row, (room, _SKETCHED_DIMS if is_sketched(dims) else 0))
-            met = np.zeros(room, np.int64)
-            met[:row] = self._met[:row]
-            self._met = met
         self._entries.append(entry)
         return row
 

@@ -54,6 +54,12 @@ def same_strategy(one: str, other: str, cosine: float | None = None) -> bool:
     `cosine` is that of their vectors, where there are any. What negates, orders or numbers differently, and one word
     in the place of another that does not mean as much, is another strategy however alike it looks.
     """
+    by_words = same_by_words(one, other)
+    return by_words if by_words is not None else cosine is not None and cosine >= _SAME_MEANING
+
+
+def same_by_words(one: str, other: str) -> bool | None:
+    """Whether both say to do the same, as far as words tell; None where it depends on what they mean."""
     ours, yours = _read(one), _read(other)
     if ours.key == yours.key:
         return ours.negations == yours.negations
@@ -67,8 +73,7 @@ def same_strategy(one: str, other: str, cosine: float | None = None) -> bool:
     shared = len(mine & theirs)
     if shared / len(mine | theirs) >= _SAME_WORDS:
         return True
-    alike = shared / min(len(mine), len(theirs)) >= _SHARED_BY_MEANING
-    return cosine is not None and cosine >= _SAME_MEANING and alike
+    return None if shared / min(len(mine), len(theirs)) >= _SHARED_BY_MEANING else False
 
 
 def _nearest_spelling(one: _Reading, other: _Reading) -> Sides:
@@ -138,9 +143,8 @@ def _negations(text: str) -> int:
 
 def _has_opposites(mine: frozenset[str], theirs: frozenset[str]) -> bool:
     only_mine, only_theirs = mine - theirs, theirs - mine
-    for pair in OPPOSITES:
-        if len(pair) == 2 and pair & only_mine and pair & only_theirs and (pair & only_mine) != (pair & only_theirs):
-            return True
+    if any(OPPOSITES[word] & only_theirs for word in only_mine if word in OPPOSITES):
+        return True
     return _has_prefixed(only_mine, only_theirs) or _has_prefixed(only_theirs, only_mine)
 
 

@@ -39,7 +39,16 @@ buy sell; hire fire; win lose; male female; quiet verbose; terse verbose; brief 
 trust distrust; join split; merge split; acquire release; lock release; upstream downstream; odd even; past future;
 on off; in out; up down; all none
 """
-OPPOSITES = tuple(frozenset(terms(pair)) for pair in _OPPOSITE_PAIRS.split(";"))
+
+
+def _opposites() -> dict[str, frozenset[str]]:
+    """Each word that has opposites, with these."""
+    pairs = [words for pair in _OPPOSITE_PAIRS.split(";") if len(words := set(terms(pair))) == 2]
+    every = set().union(*pairs)
+    return {word: frozenset().union(*(pair for pair in pairs if word in pair)) - {word} for word in every}
+
+
+OPPOSITES = _opposites()
 
 _SYNONYM_GROUPS = """
 run ran execute launch invoke perform; check verify validate inspect examine review look confirm ensure consult; fix

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, date, datetime
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, TypeVar
 
 from alma.errors import ValidationError
 from alma.model.archive import ArchivedRecord
 from alma.model.fields import FieldType, JsonObject
 from alma.model.kinds import kind_named
-from alma.model.record import FieldSpec, Record
+from alma.model.record import FieldSpec, Record, RecordSpec
 
 T = TypeVar("T", bound=Record)
 
@@ -48,12 +48,19 @@ def timestamp_of(text: str) -> datetime:
 def to_document(record: Record, without: Collection[str] = ()) -> JsonObject:
     """The record as a JSON object; fields without a value, and empty lists and objects, are left out."""
     document: JsonObject = {}
-    for field, value in zip(record.spec.primary, record.spec.values_of(record), strict=True):
-        if value is None or field.name in without or _is_absent(field, value):
+    for (name, encode, may_lack), value in zip(_parts(record.spec), record.spec.values_of(record), strict=True):
+        if value is None or name in without or (may_lack and not value):
             continue
-        encode = _ENCODERS.get(field.type)
-        document[field.name] = value if encode is None else encode(value)
+        document[name] = value if encode is None else encode(value)
     return document
+
+
+@cache
+def _parts(spec: RecordSpec) -> tuple[tuple[str, Callable[[Any], Any] | None, bool], ...]:
+    """Of each field its name, how it is written, and whether it is left out when it is empty."""
+    return tuple(
+        (field.name, _ENCODERS.get(field.type), field.type in _EMPTY and not field.nullable) for field in spec.primary
+    )
 
 
 def from_document(cls: type[T], document: Mapping[str, Any]) -> T:
@@ -74,10 +81,6 @@ def from_document(cls: type[T], document: Mapping[str, Any]) -> T:
 def unpacked_record(archived: ArchivedRecord) -> Record:
     """The record in a row of the archive, without its vectors."""
     return from_document(kind_named(archived.kind), json.loads(archived.document))
-
-
-def _is_absent(field: FieldSpec, value: Any) -> bool:
-    return value is None or (not value and field.type in _EMPTY and not field.nullable)
 
 
 def _decoded(cls: type[Record], field: FieldSpec, value: Any) -> Any:

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import datetime
+from functools import cache
 from itertools import compress, repeat
 from pathlib import Path
 from typing import Any, Self
@@ -23,7 +24,7 @@ from alma.model.record import Record, RecordSpec
 from alma.model.text import prepare_to_cut
 from alma.model.vector import Vector
 from alma.storage.base import DEFAULT_MODEL, Capability, StorageBackend
-from alma.storage.chain import ChainHead, following
+from alma.storage.chain import ChainHead, ChainTable, following
 from alma.storage.document import timestamp_text
 from alma.storage.feed import moved
 from alma.storage.nearest import nearest
@@ -36,17 +37,18 @@ from alma.storage.sql.sqlite_rows import overwriting, write_rows, writing
 from alma.storage.sql.sqlite_standing import Standing, standing
 from alma.storage.sql.sqlite_words import OWNER_COLUMN, WordSearch, entries, same_entries
 from alma.storage.sql.statements import Dialect
-from alma.storage.sql.transaction import SqlTransaction
+from alma.storage.sql.transaction import SqlChains, SqlTransaction
 
 _VERSIONS = (
     "INSERT OR FAIL INTO memory_versions "
     "(kind, memory_id, version_number, change_type, change_reason, created_at, created_by) "
 )
-_FIRST_VERSION = f"{_VERSIONS} VALUES (:kind, :key, 1, :change, :reason, :moment, :author)"
-_FIRST_VERSIONS = f"{_VERSIONS} SELECT :kind, value, 1, :change, :reason, :moment, :author FROM json_each(:keys)"
+_FIRST_VERSION = f"{_VERSIONS} VALUES (?, ?, 1, ?, ?, ?, ?)"
+_FIRST_VERSIONS = f"{_VERSIONS} SELECT ?1, value, 1, ?3, ?4, ?5, ?6 FROM json_each(?2)"
 _VECTOR = ("memory_type", "memory_id", "model", "dims", "embedding")
 _NOBODY: AbstractContextManager[None] = nullcontext()
 _MOST_SEARCHES = 64
+_MOST_GUESSES = 4_096
 
 
 class SQLiteStorage(StorageBackend):
@@ -85,7 +87,9 @@ class SQLiteStorage(StorageBackend):
         return cls(folder / config.get("db_name", "alma.db"), embedding_dim=config.get("embedding_dim", 384))
 
     def _adopt(self, connection: sqlite3.Connection) -> None:
-        legacy.adopt(self._transaction_on(connection, legacy.ADOPTION, write=True))
+        transaction = self._transaction_on(connection, legacy.ADOPTION, write=True)
+        legacy.adopt(transaction)
+        transaction.settle()
 
     def _transaction_on(self, connection: sqlite3.Connection, by: Attribution, *, write: bool) -> SQLiteTransaction:
         return SQLiteTransaction(
@@ -102,11 +106,14 @@ class SQLiteStorage(StorageBackend):
                 before = connection.total_changes
                 connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
                 transaction = self._transaction_on(connection, by, write=write)
+                found = None
                 try:
-                    found = connection.found() if write else None
+                    if write:
+                        found = connection.found()
                     if found is not None:
                         transaction.follow(*found.what)
                     yield transaction
+                    transaction.settle()
                     leaving = transaction.leaving()
                     version = 0 if leaving is None else found.version if found else connection.version()
                     connection.execute("COMMIT")
@@ -114,6 +121,9 @@ class SQLiteStorage(StorageBackend):
                     # A full disk makes SQLite roll back by itself; there is nothing left to end then.
                     if connection.in_transaction:
                         connection.execute("ROLLBACK")
+                    if found is not None and connection.total_changes == before:
+                        # Nothing was written, so what was found holds still, with what was read since.
+                        connection.leave(found.version, found.what)
                     raise
                 finally:
                     transaction.let_go()
@@ -179,6 +189,7 @@ class SQLiteTransaction(SQLiteFeed):
         # What was prepared for questions about the same records, for as long as nothing changes.
         self._searches: dict[tuple[str, int], WordSearch] = {}
         self._asked_how_it_stands = False
+        self._chain_moved = False
 
     def let_go(self) -> None:
         """Forget what was prepared: it leads back here, and would wait for the garbage collector, which takes long."""
@@ -240,6 +251,16 @@ class SQLiteTransaction(SQLiteFeed):
         if not self.writable or self._position is None or self.projections is None or self._chain_head is None:
             return None
         return Standing(self._position, self.projections, self._chain_head), self.left_behind
+
+    def settle(self) -> None:
+        """Write down where the chain of audit events ends, once for all that were written."""
+        if self._chain_moved and self._chain_head is not None:
+            self._chain_moved = False
+            SqlChains(self).move(self._chain_head)
+
+    def _chains(self) -> ChainTable:
+        self.settle()
+        return super()._chains()
 
     # ------------------------------------------------------------------ writing
 
@@ -339,6 +360,7 @@ class SQLiteTransaction(SQLiteFeed):
 
     def _erase(self) -> None:
         super()._erase()
+        self._chain_moved = False
         sqlite_fulltext.clear(self._connection)
 
     def _audit(self, spec: RecordSpec, action: str, records: Sequence[Record], moment: datetime) -> None:
@@ -349,7 +371,7 @@ class SQLiteTransaction(SQLiteFeed):
         when = timestamp_text(moment)
         head = self._chain_head = following(self._take_head(), form.statement(key, when))
         self._connection.execute(form.sql, (*form.values, key, when, head.chain, head.length, head.hash))
-        self._chains().move(head)
+        self._chain_moved = True
 
     def _insert_events(self, events: Sequence[Mapping[str, Any]]) -> None:
         statements = self.dialect.kind(AuditEvent.spec)
@@ -361,24 +383,34 @@ class SQLiteTransaction(SQLiteFeed):
 
     def _insert_first_versions(self, kind: str, keys: Sequence[str], moment: datetime) -> None:
         """One statement for all: nothing but the id differs from row to row."""
-        values = {
-            "kind": kind,
-            "change": ChangeType.CREATED.value,
-            "reason": self.by.reason,
-            "moment": self.dialect.encode(FieldType.TIMESTAMP, moment),
-            "author": self.by.author,
-        }
+        created = (ChangeType.CREATED.value, self.by.reason, timestamp_text(moment), self.by.author)
         if len(keys) == 1:
-            self.run(_FIRST_VERSION, {**values, "key": keys[0]})
+            self._connection.execute(_FIRST_VERSION, (kind, keys[0], *created))
         else:
-            self.run(_FIRST_VERSIONS, {**values, "keys": self.dialect.encode(FieldType.STRINGS, list(keys))})
+            self._connection.execute(_FIRST_VERSIONS, (kind, self._listed(keys), *created))
+
+    def _cease(self, of_record: Mapping[str, str], content: Mapping[str, Any]) -> int | None:
+        """As a rule the newest version is the one that this store object wrote last, so it need not be looked for."""
+        guesses, key = self.dialect.newest_versions, (of_record["kind"], of_record["memory_id"])
+        number = guesses.get(key)
+        if number is None or not self.run(_ceasing_at(tuple(content)), {**of_record, **content, "number": number}):
+            number = super()._cease(of_record, content)
+        if number is not None:
+            if len(guesses) >= _MOST_GUESSES:
+                guesses.clear()
+            guesses[key] = number + 1
+        return number
 
     # ------------------------------------------------------------------ full text
 
     def _index_words(self, spec: RecordSpec, seqs: Iterable[int], records: Sequence[Record]) -> None:
         # One by one: several in a statement would make FTS5 write a piece of the index for each of these.
         statement = writing(self.names.fts_table(spec), ("rowid", *spec.text, OWNER_COLUMN))
-        self.run_many(statement, zip(seqs, *entries(spec, records), strict=True))
+        rows = zip(seqs, *entries(spec, records), strict=True)
+        if len(records) == 1:
+            self._connection.execute(statement, next(rows))
+        else:
+            self.run_many(statement, rows)
 
     def _unindex_words(self, spec: RecordSpec, seqs: Iterable[int], records: Sequence[Record]) -> None:
         """A contentless index forgets an entry when it is told the words that were in it."""
@@ -446,6 +478,16 @@ class SQLiteTransaction(SQLiteFeed):
             {**values, "kind": spec.kind, "model": model},
         )
         return nearest(vector, candidates, limit)
+
+
+@cache
+def _ceasing_at(columns: tuple[str, ...]) -> str:
+    """Gives a version its content if it is the newest of a record: those before it have theirs, deletions have none."""
+    content = ", ".join(f"{name} = :{name}" for name in columns)
+    return (
+        f"UPDATE memory_versions SET {content} WHERE memory_id = :memory_id AND kind = :kind "
+        f"AND version_number = :number AND record_json IS NULL AND change_type <> '{ChangeType.DELETED}'"
+    )
 
 
 def _checked_path(db_path: str | os.PathLike[str]) -> Path:

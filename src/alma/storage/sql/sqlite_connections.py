@@ -27,7 +27,7 @@ _LEAST_ROOM_BYTES = 64 << 10
 _WAL_BYTES_KEPT = 64 << 20
 _FRAME_BYTES = _PAGE_BYTES + 24
 _LOOK_AFTER_ROWS = 100
-_CHECKPOINT_ROWS = 2_000
+_CHECKPOINT_ROWS = 4_000
 _CHECKPOINT_BYTES = 16 << 20
 _MOST_BYTES_LEFT = 16 << 20
 _MOST_BYTES_WHILE_WRITING = 48 << 20
@@ -181,6 +181,8 @@ class Checkpoints:
             (_, frames, _) = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
             again = self._starting_again(frames * _FRAME_BYTES, last_written)
             if again is not None:
+                # What was written meanwhile is moved before the writers have to wait, and most of it is on disk then.
+                connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
                 connection.execute(f"PRAGMA busy_timeout = {_CHECKPOINT_PATIENCE_MS}")
                 with self._writer:
                     connection.execute(f"PRAGMA wal_checkpoint({again})")

@@ -103,6 +103,8 @@ class Dialect:
         self.vector_lengths: dict[str, int] = {}
         # On SQLite they last while the table keeps its size, on a server for a minute.
         self.word_counts: Remembered[int] = Remembered(slack=0.02 if name == "sqlite" else 0)
+        # Which version of a record is the newest, as far as SQLite wrote it here; others may have written since.
+        self.newest_versions: dict[tuple[str, str], int] = {}
         # Of each table, the share of records that have a common term.
         self.term_shares: Remembered[Mapping[str, float]] = Remembered(slack=0)
         # Which few records fulfil a predicate, and a mark of what was stored when SQLite found them.

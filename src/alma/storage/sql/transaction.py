@@ -170,14 +170,14 @@ class SqlTransaction(Transaction):
         content = {"record_json": encode(FieldType.JSON, left.record_json)}
         if record.spec.kind == "memory":
             content |= {"title": left.title, "content": left.content, "summary": left.summary}
-        ceased = self.rows(_ceasing(self.names, tuple(content)), {**of_record, **content})
-        if not ceased:
+        number = self._cease(of_record, content)
+        if number is None:
             return False
         self.run(
             _following(self.names),
             {
                 **of_record,
-                "version_number": ceased[0][0] + 1,
+                "version_number": number + 1,
                 "change_type": str(self._change or left.change_type),
                 "change_reason": self.by.reason,
                 "diff_json": encode(FieldType.JSON, left.diff_json),
@@ -186,6 +186,11 @@ class SqlTransaction(Transaction):
             },
         )
         return True
+
+    def _cease(self, of_record: Mapping[str, str], content: Mapping[str, Any]) -> int | None:
+        """Give a record's newest version the content that only the record held; gives the number of that version."""
+        ceased = self.rows(_ceasing(self.names, tuple(content)), {**of_record, **content})
+        return int(ceased[0][0]) if ceased else None
 
     def _unchanged_since(self, query: Query, moment: datetime) -> list[Record]:
         statements = self.dialect.kind(query.spec)
@@ -271,11 +276,12 @@ class SqlTransaction(Transaction):
         )
 
     def _vectors_of(self, spec: RecordSpec, record_ids: Collection[str]) -> list[RecordVector]:
-        table = self.names.embeddings
+        table, keys = self.names.embeddings, list(record_ids)
+        among = f"= {self.names.parameter('keys')}" if len(keys) == 1 else self._among("keys")
         found = self.rows(
             f"SELECT memory_id, model, part, embedding FROM {table} "
-            f"WHERE memory_type = {self.names.parameter('kind')} AND memory_id {self._among('keys')}",
-            {"kind": spec.kind, "keys": self._listed(list(record_ids))},
+            f"WHERE memory_type = {self.names.parameter('kind')} AND memory_id {among}",
+            {"kind": spec.kind, "keys": keys[0] if len(keys) == 1 else self._listed(keys)},
         )
         return [RecordVector(key, model, part, as_vector(data)) for key, model, part, data in found]
 

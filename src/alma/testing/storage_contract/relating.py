@@ -85,6 +85,17 @@ class ChainContract:
         (head,) = storage.audit_heads()
         assert (head.length, head.hash, head.unchained) == (len(events), before, 0)
 
+    def test_a_transaction_sees_where_the_chain_ends_that_it_writes(self, storage: StorageBackend) -> None:
+        with storage.transaction() as tx:
+            tx.save(make.a_memory(id="a"))
+            tx.save(make.a_memory(id="b"))
+            assert [head.length for head in tx.audit_heads()] == [2]
+            tx.save(make.a_memory(id="c"), make.a_memory(id="d"))
+            tx.delete(Memory, ["a"], EVERYWHERE)
+        (head,) = storage.audit_heads()
+        events = storage.find(AuditEvent, EVERYWHERE, order=[Order("id")])
+        assert (head.length, head.hash) == (len(events), events[-1].chain_hash)
+
     def test_a_place_in_the_chain_is_given_by_the_store_alone(self, storage: StorageBackend) -> None:
         forged = AuditEvent(action="read", resource_type="memory", resource_id="a", chain=7, chain_position=9)
         storage.save(forged)

@@ -8,7 +8,6 @@ import pytest
 
 from alma.embeddings.base import Passage
 from alma.embeddings.mock import MockEmbedder
-from alma.errors import EmbeddingError
 from alma.learning.meanings import Meanings, MeaningWanted
 
 # Each differs in two words from every other, which words alone do not decide.
@@ -50,20 +49,3 @@ def test_strategies_whose_meaning_is_known_are_compared_without_asking_again() -
     found = {(one, other): meanings.among(one, CHECKS)(other) for one in CHECKS for other in CHECKS}
     assert all(found[one, other] is (one == other) for one, other in found)
     assert embedder.asked == [CHECKS]
-
-
-def test_what_will_be_compared_by_meaning_is_asked_for_together() -> None:
-    embedder = Counting()
-    meanings = Meanings(embedder)
-    meanings.expect(["restart the server", *CHECKS, "purge the cellar"])
-    assert embedder.asked == [CHECKS]
-    assert not meanings.same(CHECKS[0], CHECKS[1])
-    assert embedder.asked == [CHECKS]
-
-
-def test_without_a_model_nothing_is_expected() -> None:
-    class Broken(MockEmbedder):
-        def _embed(self, texts: Sequence[str]) -> list[list[Passage]]:
-            raise EmbeddingError("no model")
-
-    Meanings(Broken()).expect(CHECKS)

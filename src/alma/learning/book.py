@@ -8,7 +8,7 @@ it learns what other processes wrote, before it is asked.
 from __future__ import annotations
 
 import threading
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 
 from alma.learning.shelf import Entry, Floats, Shelf, unit, unit_of
@@ -26,7 +26,6 @@ _MOST_BOOKS = 16
 _SEARCHES_BEFORE_FILLING = 8
 _MOST_TO_CATCH_UP = 4_096
 _READ_AT_ONCE = 1_024
-_COMMON_STRATEGIES = 16
 _OUTCOME_FIELDS = ("id", "task_type", "strategy_used", "lesson_id", "success")
 _RULE_FIELDS = ("id", "strategy")
 
@@ -123,21 +122,17 @@ class Books:
             self.of(scope).tasks.drop(entry.id)
             self.of(scope).rules.drop(entry.id)
 
-    def searched(self, scope: Scope) -> Sequence[str]:
-        """Note that the store was searched for want of a complete book; after a few times it becomes one.
-
-        Gives the strategies that are most common in the book if it just did.
-        """
+    def searched(self, scope: Scope) -> None:
+        """Note that the store was searched for want of a complete book; after a few times it becomes one."""
         if not self._follows or self._storage.is_writing:
-            return ()
+            return
         with self._lock:
             book = self.of(scope)
             book.searches += 1
-            if book.complete or book.searches < _SEARCHES_BEFORE_FILLING:
-                return ()
-            # The snapshot is taken inside the lock, so that it is no older than what is known already.
-            with self._storage.snapshot() as tx:
-                return self._fill(tx, scope)
+            if not book.complete and book.searches >= _SEARCHES_BEFORE_FILLING:
+                # The snapshot is taken inside the lock, so that it is no older than what is known already.
+                with self._storage.snapshot() as tx:
+                    self._fill(tx, scope)
 
     # ------------------------------------------------------------------ reading the store
 
@@ -169,7 +164,7 @@ class Books:
     def _book_of(self, vector: StoredVector) -> Book:
         return self._books[_scope(vector)]
 
-    def _fill(self, tx: Transaction, scope: Scope) -> Sequence[str]:
+    def _fill(self, tx: Transaction, scope: Scope) -> None:
         # Where the others are too far behind, they are forgotten, and this one is the first again.
         self._follow(tx)
         self._position = tx.vector_position()
@@ -183,8 +178,6 @@ class Books:
         for entry, vector in self._with_vectors(tx, Heuristic, rules):
             book.rules.put(vector, entry)
         book.complete = True
-        common = Counter(entry.strategy for entry in outcomes).most_common(_COMMON_STRATEGIES)
-        return [strategy for strategy, _ in common]
 
     def _with_vectors(
         self, tx: Transaction, cls: type[Outcome] | type[Heuristic], entries: Sequence[Entry]

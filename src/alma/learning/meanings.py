@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from functools import lru_cache
 from itertools import islice
 
 from alma.embeddings.base import EmbeddingProvider
-from alma.errors import ALMAError
 from alma.learning.strategies import same_by_words, same_strategy
 from alma.model.vector import Vector
 from alma.storage.nearest import cosines
@@ -58,14 +56,6 @@ class Meanings:
             return found
 
         return same
-
-    def expect(self, texts: Sequence[str]) -> None:
-        """Find out what those of these strategies mean that are compared by it; together that takes half the time."""
-        unsure = [one for one in texts if any(self._known(one, other) is None for other in texts)]
-        if unsure:
-            # Where there is no model, it was not needed yet.
-            with suppress(ALMAError):
-                self.learn(unsure)
 
     def learn(self, texts: Sequence[str]) -> None:
         """Find out what these strategies mean."""

@@ -71,20 +71,3 @@ def test_what_is_linked_to_the_best_memory_does_not_pass_it(engine: RetrievalEng
     slice_ = found(engine, "Which vet treated the dog?")
     assert slice_.explanations[linked.id].terms["linked"] > 0
     assert slice_.memories[0].id != linked.id
-
-
-def test_copies_of_a_long_memory_are_handed_over_once(engine: RetrievalEngine, remember: Remember) -> None:
-    said = ("Marta bought a canoe.", "It rained.", "It cleared.", "We left.", "We slept.", "We woke.")
-    first = talk(*said)
-    copy = Memory(content=first.content.upper().replace(". ", ".\n\n  "), project_id="shop")
-    another = talk(*said[:-1], "We never woke.")
-    remember(first, copy, another)
-    slice_ = found(engine, "Who bought a canoe?")
-    handed_over = {memory.id for memory in slice_.memories}
-    assert len(first.content) > 2_000
-    assert another.id in handed_over
-    assert len(handed_over & {first.id, copy.id}) == 1
-    [dropped] = {first.id, copy.id} - handed_over
-    why = slice_.why_not(dropped)
-    assert why is not None
-    assert why.stage == "repetition"

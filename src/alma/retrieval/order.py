@@ -13,7 +13,6 @@ _SAME_SUBJECT, _SAME_WORDS = 0.95, 0.4
 _REPETITION = 0.97
 _LONGEST_STATEMENT = 2_000
 _COMPARED = 40
-_BEGINNING = 200
 
 
 @dataclass(slots=True)
@@ -30,11 +29,10 @@ class Statement:
 
 
 def cut(statements: Sequence[Statement], asked: frozenset[str]) -> list[Statement]:
-    """The best statements, with the words of those that are short enough to be compared by them."""
-    chosen = list(statements[:_COMPARED])
+    """The best statements that are short enough to be compared, with their words."""
+    chosen = [statement for statement in statements[:_COMPARED] if len(statement.text) <= _LONGEST_STATEMENT]
     for statement in chosen:
-        is_long = len(statement.text) > _LONGEST_STATEMENT
-        statement.words = frozenset() if is_long else statement.words or frozenset(terms(statement.text))
+        statement.words = statement.words or frozenset(terms(statement.text))
         statement.matched = statement.words & asked
     return chosen
 
@@ -61,26 +59,12 @@ def same_thing(one: Statement, other: Statement, weight_of: Mapping[str, float])
 
 
 def repeats(one: Statement, other: Statement) -> bool:
-    """Whether one says nothing that the other does not; of long texts only copies do."""
-    if one.owner != other.owner:
+    """Whether one says nothing that the other does not."""
+    if one.owner != other.owner or not one.words:
         return False
-    if not one.words or not other.words:
-        return bool(one.text) and _is_copy(one.text, other.text)
     shorter, longer = sorted((len(one.words), len(other.words)))
     # They overlap by no more than the shorter one has.
     return shorter / longer >= _REPETITION and _overlap(one, other) >= _REPETITION
-
-
-def _is_copy(one: str, other: str) -> bool:
-    """Whether two texts are the same but for space and capitals."""
-    # How they begin tells most of them apart, without reading all of both.
-    begins, begins_too = _folded(one[:_BEGINNING]), _folded(other[:_BEGINNING])
-    alike = min(len(begins), len(begins_too))
-    return begins[:alike] == begins_too[:alike] and _folded(one) == _folded(other)
-
-
-def _folded(text: str) -> str:
-    return " ".join(text.casefold().split())
 
 
 def _overlap(one: Statement, other: Statement) -> float:

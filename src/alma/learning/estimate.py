@@ -65,8 +65,7 @@ def estimate(observed: Observations, alike: Any, among: Any, expected: Any, nois
     solved = np.linalg.solve(_covariance(observed, among, noise), np.column_stack([surprise, telling.T]))
     means = expected + telling @ solved[:, 0]
     left = _FORESEEABLE - np.einsum("sn,ns->s", telling, solved[:, 1:])
-    spread = max(float(observed.results.var()), _LEAST_VARIANCE)
-    return Estimate(np.clip(means, 0, 1), np.sqrt(np.maximum(left, 0) * spread))
+    return Estimate(np.clip(means, 0, 1), np.sqrt(np.maximum(left, 0) * _spread(observed.results)))
 
 
 def estimate_from_all(results: Any, alike: Any, among: Any, expected: Any, noise: float) -> Estimate:
@@ -82,17 +81,15 @@ def estimate_from_all(results: Any, alike: Any, among: Any, expected: Any, noise
     level, left_common = _foretold(_shared(alike, share), _shared(among, share), _THIS_TASK + noise * share, common)
     differences, left_apart = _foretold(_own(alike), _own(among), noise, apart)
     left = _shared(1.0, share) - left_common + (1 - share) * (_own(1.0) - left_apart)
-    spread = max(float(results.var()), _LEAST_VARIANCE)
-    deviation = np.sqrt(max(float(left), 0.0) * spread)
+    deviation = np.sqrt(max(float(left), 0.0) * _spread(results))
     return Estimate(np.clip(expected + level + differences, 0, 1), np.full(len(expected), deviation))
 
 
 def estimate_everywhere(observed: Observations, expected: Any) -> Estimate:
     """What these outcomes say about any task, as far as how tasks resemble each other tells nothing."""
-    tried, won = _tried_and_won(observed, len(expected))
+    tried, won = _tried_and_won(observed.strategies, observed.results, len(expected))
     certainty = tried + _DOUBT_OF_ONE
-    spread = max(float(observed.results.var()), _LEAST_VARIANCE)
-    return Estimate((won + _DOUBT_OF_ONE * expected) / certainty, np.sqrt(spread / certainty))
+    return Estimate((won + _DOUBT_OF_ONE * expected) / certainty, np.sqrt(_spread(observed.results) / certainty))
 
 
 def fitting_noise(observed: Observations, among: Any, expected: Any) -> float | None:
@@ -159,21 +156,24 @@ def _missed(covariance: Any, values: Any, blocks: Sequence[Any]) -> list[Any]:
 
 def _missed_everywhere(observed: Observations, expected: Any, blocks: Sequence[Any]) -> list[Any]:
     """The same, if each strategy is foretold to do as it did on all other tasks on average."""
-    tried, won = _tried_and_won(observed, len(expected))
+    tried, won = _tried_and_won(observed.strategies, observed.results, len(expected))
     missed = []
     for block in blocks:
         strategies, results = observed.strategies[block], observed.results[block]
-        own_tried = np.bincount(strategies, minlength=len(expected))
-        own_won = np.bincount(strategies, weights=results, minlength=len(expected))
+        own_tried, own_won = _tried_and_won(strategies, results, len(expected))
         foretold = (won - own_won + _DOUBT_OF_ONE * expected) / (tried - own_tried + _DOUBT_OF_ONE)
         missed.append(results - foretold[strategies])
     return missed
 
 
-def _tried_and_won(observed: Observations, count: int) -> tuple[Any, Any]:
+def _tried_and_won(strategies: Any, results: Any, count: int) -> tuple[Any, Any]:
     """How often each strategy was tried, and how much of that it won."""
-    tried = np.bincount(observed.strategies, minlength=count)
-    return tried, np.bincount(observed.strategies, weights=observed.results, minlength=count)
+    return np.bincount(strategies, minlength=count), np.bincount(strategies, weights=results, minlength=count)
+
+
+def _spread(results: Any) -> float:
+    """How much the outcomes vary; a few that are all alike are no proof that they never do."""
+    return max(float(results.var()), _LEAST_VARIANCE)
 
 
 def _error(missed: Sequence[Any], values: Any, blocks: Sequence[Any]) -> float:

@@ -144,6 +144,9 @@ def gather(
     """What vectors and words propose for each target; an index that is down is noted and done without."""
     pool = Pool()
     for target in targets:
+        # Most stores have no records of most kinds.
+        if storage.has_none(target.cls, target.scope, target.where):
+            continue
         among_many = target.cls is Memory and storage.size(Memory, target.scope, target.where) > _LARGE
         pool.among_many |= among_many
         limit = _proposed(target, top_k, among_many=among_many)
@@ -198,8 +201,10 @@ def _weigh(pool: Pool, of_meaning: float, of_words: float) -> None:
         # Words that nearly all of them have tell little, however well they match, and meaning tells more.
         of_words *= min(1.0, best_words / (_TELLING * math.log1p(len(candidates))))
     for candidate in candidates:
-        cosine = pool.cosine_floor if candidate.cosine is None else candidate.cosine
+        cosine, words = candidate.cosine, candidate.words
+        if cosine is None:
+            cosine = pool.cosine_floor
         if span > 0 and cosine > _UNRELATED:
             candidate.add("meaning", of_meaning * (cosine - _UNRELATED) / span)
-        if candidate.words and best_words > 0:
-            candidate.add("words", of_words * candidate.words / best_words)
+        if words and best_words > 0:
+            candidate.add("words", of_words * words / best_words)

@@ -483,6 +483,10 @@ class PostgresTransaction(SqlTransaction):
     def _size(self, spec: RecordSpec, where: Predicate) -> int:
         return self.word_search(spec, where).records() if spec.text else super()._size(spec, where)
 
+    def has_none(self, cls: type[Record], scope: Scope, where: Predicate = EVERYTHING) -> bool:
+        # Of those that have words it is counted anyway, for all kinds at once.
+        return bool(cls.spec.text) and not self.size(cls, scope, where)
+
     def word_search(self, spec: RecordSpec, where: Predicate) -> WordSearch:
         """The search for words among these records, the same one while the same object is asked for."""
         if self.writable:

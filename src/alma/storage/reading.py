@@ -151,6 +151,10 @@ class Reading(VectorFeed, Primitives):
     def size(self, cls: type[Record], scope: Scope, where: Predicate = EVERYTHING) -> int:
         return self._size(spec_of(cls), self._inside(spec_of(cls), scope, where))
 
+    def has_none(self, cls: type[Record], scope: Scope, where: Predicate = EVERYTHING) -> bool:
+        """Whether the store knows at once that there are no such records; one that would have to look says no."""
+        return False
+
     def matching_ids(
         self,
         cls: type[Record],

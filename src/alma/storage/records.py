@@ -282,6 +282,11 @@ class RecordStore(Closing):
         with self.snapshot() as tx:
             return tx.size(cls, scope, where)
 
+    def has_none(self, cls: type[Record], scope: Scope, where: Predicate = EVERYTHING) -> bool:
+        """Whether the store knows at once that there are no such records; one that would have to look says no."""
+        with self.snapshot() as tx:
+            return tx.has_none(cls, scope, where)
+
     def matching_ids(
         self,
         cls: type[Record],

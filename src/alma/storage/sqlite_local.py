@@ -19,8 +19,9 @@ from alma.errors import ConfigurationError, shown
 from alma.model.fields import FieldType
 from alma.model.governance import Attribution, AuditEvent
 from alma.model.memory import ChangeType
-from alma.model.query import Predicate
+from alma.model.query import EVERYTHING, Predicate
 from alma.model.record import Record, RecordSpec
+from alma.model.scope import Scope
 from alma.model.text import prepare_to_cut
 from alma.model.vector import Vector
 from alma.storage.base import DEFAULT_MODEL, Capability, StorageBackend
@@ -28,6 +29,7 @@ from alma.storage.chain import ChainHead, ChainTable, following
 from alma.storage.document import timestamp_text
 from alma.storage.feed import moved
 from alma.storage.nearest import nearest
+from alma.storage.primitives import Query
 from alma.storage.sql import legacy, sqlite_copies, sqlite_fulltext
 from alma.storage.sql.sqlite_connections import Checkpoints, Connections, Durability, empty_log, translated
 from alma.storage.sql.sqlite_events import event_form
@@ -35,7 +37,7 @@ from alma.storage.sql.sqlite_feed import SQLiteFeed
 from alma.storage.sql.sqlite_migrations import SQLiteMigrator
 from alma.storage.sql.sqlite_rows import overwriting, write_rows, writing
 from alma.storage.sql.sqlite_standing import Standing, standing
-from alma.storage.sql.sqlite_words import OWNER_COLUMN, WordSearch, entries, same_entries
+from alma.storage.sql.sqlite_words import OWNER_COLUMN, WordSearch, entries, same_entries, totals_of
 from alma.storage.sql.statements import Dialect
 from alma.storage.sql.transaction import SqlChains, SqlTransaction
 
@@ -188,6 +190,7 @@ class SQLiteTransaction(SQLiteFeed):
         self._path = path
         # What was prepared for questions about the same records, for as long as nothing changes.
         self._searches: dict[tuple[str, int], WordSearch] = {}
+        self._totals: dict[str, tuple[int, float]] = {}
         self._asked_how_it_stands = False
         self._chain_moved = False
 
@@ -448,6 +451,29 @@ class SQLiteTransaction(SQLiteFeed):
 
     def _size(self, spec: RecordSpec, where: Predicate) -> int:
         return self._word_search(spec, where).inside if spec.text else super()._size(spec, where)
+
+    def has_none(self, cls: type[Record], scope: Scope, where: Predicate = EVERYTHING) -> bool:
+        return bool(cls.spec.text) and not self.writable and not self.totals(cls.spec)[0]
+
+    def totals(self, spec: RecordSpec) -> tuple[int, float]:
+        """How many records the full-text table of a kind has, and how many terms each on average."""
+        known = self._totals.get(spec.kind)
+        if known is None:
+            known = totals_of(self, self.names.fts_table(spec))
+            if not self.writable:
+                self._totals[spec.kind] = known
+        return known
+
+    def _select(self, query: Query) -> list[Record]:
+        return [] if self._knows_of_none(query) else super()._select(query)
+
+    def _values(self, query: Query, names: Sequence[str]) -> list[tuple[Any, ...]]:
+        return [] if self._knows_of_none(query) else super()._values(query, names)
+
+    def _knows_of_none(self, query: Query) -> bool:
+        """Whether nobody needs to be asked, for records of a kind that was found to have none."""
+        known = self._totals.get(query.spec.kind)
+        return known is not None and not known[0]
 
     def _word_search(self, spec: RecordSpec, where: Predicate) -> WordSearch:
         if self.writable:

@@ -30,6 +30,24 @@ from alma.testing.storage_contract.common import EVERYWHERE, NOON, SHOP
 class FindingContract:
     """Predicates, orders, limits and pages."""
 
+    def test_what_there_is_is_never_said_not_to_be(self, storage: StorageBackend) -> None:
+        storage.has_none(Heuristic, SHOP)
+        kept = make.a_heuristic()
+        with storage.transaction() as tx:
+            tx.has_none(Heuristic, SHOP)
+            tx.save(kept)
+            assert not tx.has_none(Heuristic, SHOP)
+        with storage.snapshot() as tx:
+            assert not tx.has_none(Heuristic, SHOP)
+            assert tx.find(Heuristic, SHOP) == [kept]
+
+    def test_what_there_is_none_of_is_not_found(self, storage: StorageBackend) -> None:
+        storage.save(make.a_heuristic())
+        with storage.snapshot() as tx:
+            tx.has_none(Outcome, SHOP)
+            assert tx.find(Outcome, SHOP) == []
+            assert tx.values(Outcome, ("id",), SHOP) == []
+
     def test_predicates_combine(self, storage: StorageBackend) -> None:
         low, high = make.a_heuristic(confidence=0.2), make.a_heuristic(confidence=0.85, last_validated=NOON)
         storage.save_many([low, high])

@@ -232,6 +232,9 @@ class PostgreSQLStorage(StorageBackend):
 
     @contextmanager
     def reading(self) -> Iterator[tuple[Transaction, str]]:
+        if self._transaction_here() is None:
+            # Inside, it would take a second connection, and from then on the two would take turns, each half as warm.
+            self._identify()
         with self.snapshot() as tx:
             shown = tx.shown if isinstance(tx, PostgresTransaction) else None
             yield tx, self.generation() if shown is None else self._generation_of(shown)
@@ -240,9 +243,13 @@ class PostgreSQLStorage(StorageBackend):
         return self._generation_of(self._told(_SHOWN))
 
     def _generation_of(self, shown: str) -> str:
+        return f"{self._identify()}:{shown}"
+
+    def _identify(self) -> str:
+        """Which database it is, asked once."""
         if self._identity is None:
             self._identity = self._told(_IDENTITY)
-        return f"{self._identity}:{shown}"
+        return self._identity
 
     def _told(self, question: LiteralString) -> str:
         """What a statement by itself, outside of a transaction, says."""

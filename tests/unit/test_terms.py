@@ -67,3 +67,9 @@ def test_no_term_is_longer_than_an_index_entry_may_be(text: str) -> None:
 @given(st.lists(st.one_of(st.none(), st.text(), st.sampled_from(["Anna's forms", "don't\x01stop", "x" * 1_200]))))
 def test_many_texts_are_cut_as_each_is_alone(texts: list[str | None]) -> None:
     assert spaced_terms_of(texts) == [spaced_terms(text or "") for text in texts]
+
+
+@given(words=st.lists(st.text("abcdefgy ", max_size=80), max_size=6))
+def test_a_word_has_the_same_term_when_it_is_met_again(words: list[str]) -> None:
+    text = " ".join(words)
+    assert terms(text) == terms(text) == spaced_terms(text).split()

@@ -10,6 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
+from alma.retrieval import when
 from alma.retrieval.when import TimeWindow, time_window
 
 THURSDAY = datetime(2026, 5, 14, 10, 30, tzinfo=UTC)
@@ -424,3 +425,23 @@ def questions() -> SearchStrategy[str]:
 def test_every_question_can_be_read_and_every_time_ends_after_it_starts(question: str, now: datetime) -> None:
     window = time_window(question, now)
     assert window is None or window.start < window.end
+
+
+_RULE_WORDS = st.sampled_from(
+    """
+    in on at the of this last past previous early mid-may late jan sept may-day 3rd 2024 2024-03 q2 first quarter half
+    year years day days ago back earlier christmas valentine's new spring yesterday night today morning week weekend
+    monday recently between from to and before until till prior after since following we deployed it maybe marching
+    """.split()  # noqa: SIM905 - as people say them
+)
+
+
+@settings(max_examples=300)
+@given(words=st.lists(_RULE_WORDS, max_size=8))
+def test_no_time_is_overlooked_because_no_word_seems_to_speak_of_one(words: list[str]) -> None:
+    text = " ".join(words)
+    if not when._may_speak_of_time(text):
+        assert when._between(text, THURSDAY) is None
+        assert when._bounded(text, THURSDAY) is None
+        assert when._plain(text, THURSDAY) is None
+        assert when._anchor(text) is None

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import types
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum, StrEnum
@@ -168,6 +169,11 @@ class RecordSpec:
         return reading(self.primary_names)
 
     @cached_property
+    def texts_of(self) -> Callable[[Any], tuple[Any, ...]]:
+        """What reads the searchable texts of a record, in their order."""
+        return reading(self.text)
+
+    @cached_property
     def primary_names(self) -> tuple[str, ...]:
         return tuple(field.name for field in self.primary)
 
@@ -175,6 +181,19 @@ class RecordSpec:
     def setters(self) -> tuple[tuple[str, Callable[[Any, Any], None]], ...]:
         """What puts a value into each primary field of a new, otherwise immutable record."""
         return tuple((field.name, getattr(self.cls, field.name).__set__) for field in self.primary)
+
+    def trusted_together(self, names: Sequence[str], columns: Sequence[Sequence[Any]]) -> list[Record]:
+        """`trusted` for several records at once: the values of each field in all of them, under its name."""
+        make, count = self.cls.__new__, len(columns[0])
+        made: list[Record] = [make(self.cls) for _ in range(count)]
+        put_into = dict(self.setters)
+        for name, values in zip(names, columns, strict=True):
+            # Runs through both without a step of the interpreter for each.
+            deque(map(put_into[name], made, values), maxlen=0)
+        for field in self.derived:
+            for record in made:
+                object.__setattr__(record, field.name, _derived_value(record, field))
+        return made
 
     @cached_property
     def fillers(self) -> tuple[tuple[str, Callable[[Any, Any], None], bool, Check, Callable[[], Any] | None], ...]:
@@ -270,11 +289,12 @@ class Record:
 
     def text(self) -> str:
         """What the record says, in words: the text that is searched."""
-        return self._joined(self.spec.text)
+        return "\n".join(filter(None, self.spec.texts_of(self)))
 
     def embedded_text(self) -> str:
         """What its vector is made from: all it says, unless its kind names less."""
-        return self._joined(self.spec.text if self.spec.embedded is None else self.spec.embedded)
+        names = self.spec.embedded
+        return self.text() if names is None else "\n".join(filter(None, reading(names)(self)))
 
     def without_vector(self) -> Self:
         """The record as it is shown: what its vector is concerns nobody but an index."""
@@ -282,9 +302,6 @@ class Record:
         if name is None or getattr(self, name) is None:
             return self
         return self.trusted({**self.values(), name: None})
-
-    def _joined(self, names: Iterable[str]) -> str:
-        return "\n".join(part for name in names if (part := getattr(self, name)))
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Callable[[Any], Any]) -> Any:

@@ -6,7 +6,7 @@ import re
 import threading
 import unicodedata
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, cast
 
 LONGEST_TERM = 64
 INDEXED_CHARACTERS = 100_000
@@ -60,7 +60,10 @@ def terms(text: str) -> list[str]:
     characters counts in pieces. Only the first 100,000 characters count: beyond that a text is kept but not searched by
     word.
     """
-    return spaced_terms(text).split()
+    words = _words(text, alone=True)
+    known = list(map(_stems.get, words))
+    # Only what was not met before, or is too long for one term, has to be put together.
+    return cast(list[str], known) if all(known) else " ".join(map(_stem_of, words)).split()
 
 
 def spaced_terms(text: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from alma.errors import shown
 from alma.model.archive import ArchivedRecord
@@ -17,6 +18,17 @@ from alma.storage.document import unpacked_record
 BEHIND = Dropped("candidates", "others resemble the task more, by meaning and by words")
 
 
+class Note(NamedTuple):
+    """Why a memory was dropped, said in a sentence once somebody asks: of the many that are noted hardly one is."""
+
+    stage: str
+    sentence: str
+    facts: tuple[object, ...] = ()
+
+    def told(self) -> Dropped:
+        return Dropped(self.stage, self.sentence.format(*self.facts))
+
+
 @dataclass(frozen=True, slots=True)
 class Absent:
     """Answers `why_not`: with what was noted of a memory, or else that it was `behind` others or out of sight.
@@ -28,22 +40,26 @@ class Absent:
     targets: Sequence[Target]
     asked: Asked
     behind: Dropped = BEHIND
-    dropped: Mapping[str, Dropped] = field(default_factory=dict)
+    dropped: Mapping[str, Note] = field(default_factory=dict)
 
     def __call__(self, record_id: str) -> Dropped:
         with self.storage.snapshot() as tx:
             for target in self.targets:
                 if tx.find(target.cls, target.scope, And(target.where, In("id", [record_id]))):
-                    return self.dropped.get(record_id, self.behind)
+                    return self._noted(record_id) or self.behind
             for target in self.targets:
                 record = tx.get(target.cls, record_id, target.scope)
                 if record is not None and self._may_know(record, target):
-                    return self.dropped.get(record_id, Dropped("scope", self._out_of_sight(record)))
+                    return self._noted(record_id) or Dropped("scope", self._out_of_sight(record))
             for target in self.targets:
                 put_away = self._put_away(tx, record_id, target)
                 if put_away is not None:
                     return Dropped("scope", put_away)
         return Dropped("scope", f"there is no memory {shown(record_id)} that this agent may see")
+
+    def _noted(self, record_id: str) -> Dropped | None:
+        note = self.dropped.get(record_id)
+        return None if note is None else note.told()
 
     def _out_of_sight(self, record: Record) -> str:
         """Why a record inside the scope is not looked at."""

@@ -60,7 +60,7 @@ class Surroundings(NamedTuple):
     session_id: str | None
     title: str
     length: int
-    moment: datetime | None
+    moment: datetime | None = None
 
 
 Turn = tuple[str, int]
@@ -108,11 +108,14 @@ def _names(window: TimeWindow | None) -> tuple[str, ...]:
 def _surroundings(
     storage: StorageBackend, memories: Iterable[Candidate], names: Sequence[str]
 ) -> dict[str, Surroundings]:
-    return {
-        row[0]: Surroundings(row[1], row[2], row[3], next(filter(None, row[4:]), None))
+    rows = (
+        row
         for target, ids in by_target(memories).items()
         for row in storage.values(Memory, names, target.scope, In("id", ids))
-    }
+    )
+    if len(names) == len(_READ):
+        return {key: Surroundings(session, title, length) for key, session, title, length in rows}
+    return {key: Surroundings(session, title, length, told or made) for key, session, title, length, told, made in rows}
 
 
 # ---------------------------------------------------------------------- length

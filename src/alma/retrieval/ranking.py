@@ -10,11 +10,11 @@ from alma.model.learning import AntiPattern, Heuristic
 from alma.model.memory import Memory
 from alma.model.query import And, In
 from alma.model.record import Record
-from alma.model.slice import Dropped, Explanation, MemorySlice
+from alma.model.slice import Explanation, MemorySlice
 from alma.model.text import query_terms
 from alma.model.vector import Vector
 from alma.retrieval import order
-from alma.retrieval.absent import Absent
+from alma.retrieval.absent import Absent, Note
 from alma.retrieval.asking import answering
 from alma.retrieval.candidates import Candidate, Pool, Standing, by_target, most_read
 from alma.retrieval.length import given_back
@@ -30,6 +30,7 @@ from alma.storage.ranking import idf
 
 # By how much the cosine of one version of a fact may be below that of another.
 _FARTHER = 0.2
+_UNFIT = "it has too little to do with the task, by meaning and by words (fit {:.2f})"
 
 
 @dataclass(slots=True)
@@ -66,10 +67,10 @@ class Ranking:
     targets: Sequence[Target]
     chosen: dict[type[Record], list[Ranked]] = field(default_factory=lambda: defaultdict(list))
     standing: list[Ranked] = field(default_factory=list)
-    dropped: dict[str, Dropped] = field(default_factory=dict)
+    dropped: dict[str, Note] = field(default_factory=dict)
 
-    def drop(self, record_id: str, stage: str, reason: str) -> None:
-        self.dropped.setdefault(record_id, Dropped(stage, reason))
+    def drop(self, record_id: str, stage: str, sentence: str, *facts: object) -> None:
+        self.dropped.setdefault(record_id, Note(stage, sentence, facts))
 
     def to_slice(self, request: Asked, degraded: str) -> MemorySlice:
         everything = [ranked for items in (*self.chosen.values(), self.standing) for ranked in items]
@@ -148,6 +149,9 @@ def rank(
     records = max((question.records for question in questions.values()), default=0)
     relevant = anything_fits(read, pool, records, with_vectors=with_vectors, understood=understood)
     for cls, items in found.items():
+        if not items:
+            ranking.chosen[cls] = []
+            continue
         fitting = [each for each in items if relevant and fits(each, with_vectors=with_vectors)]
         _note_unfit(items, fitting, ranking)
         kept = [scorer.fitting(each) for each in fitting]
@@ -170,7 +174,7 @@ def _similar(candidates: Sequence[Candidate], request: Asked, ranking: Ranking) 
     kept = {each.id for each in similar}
     for each in candidates:
         if each.id not in kept:
-            ranking.drop(each.id, "similarity", f"its meaning is less similar than {least:g}")
+            ranking.drop(each.id, "similarity", "its meaning is less similar than {:g}", least)
     return similar
 
 
@@ -191,7 +195,7 @@ def _question(
 
 def _note_behind(candidates: Iterable[Sequence[Candidate]], most: int, ranking: Ranking) -> None:
     """What is not read stays behind all that is."""
-    behind = Dropped("rank", f"{most:,} others resemble the task more")
+    behind = Note("rank", "{:,} others resemble the task more", (most,))
     unread = dict.fromkeys((each.id for found in candidates for each in found[most:]), behind)
     ranking.dropped = {**unread, **ranking.dropped}
 
@@ -213,8 +217,7 @@ def _note_unfit(items: Iterable[Fitting], fitting: Iterable[Fitting], ranking: R
     kept = {each.candidate.id for each in fitting}
     for each in items:
         if each.candidate.id not in kept:
-            reason = f"it has too little to do with the task, by meaning and by words (fit {each.fit:.2f})"
-            ranking.drop(each.candidate.id, "relevance", reason)
+            ranking.drop(each.candidate.id, "relevance", _UNFIT, each.fit)
 
 
 def _ordered(
@@ -276,7 +279,7 @@ def _without_repetitions(by_score: Sequence[Ranked], statements: Sequence[Statem
         if same is None:
             kept.append(ranked)
         else:
-            ranking.drop(ranked.key, "repetition", f"it says the same as {same.key}, which is handed over")
+            ranking.drop(ranked.key, "repetition", "it says the same as {}, which is handed over", same.key)
     return kept
 
 
@@ -284,9 +287,9 @@ def _best(by_score: Sequence[Ranked], top_k: int, min_score: float, ranking: Ran
     _spare_long(by_score, min_score)
     good = [ranked for ranked in by_score if ranked.score >= min_score]
     for ranked in by_score[len(good) :]:
-        ranking.drop(ranked.key, "score", f"its score of {ranked.score:.3f} is below {min_score:g}")
+        ranking.drop(ranked.key, "score", "its score of {:.3f} is below {:g}", ranked.score, min_score)
     for ranked in good[top_k:]:
-        ranking.drop(ranked.key, "rank", f"{top_k:,} of its kind have a higher score than {ranked.score:.3f}")
+        ranking.drop(ranked.key, "rank", "{:,} of its kind have a higher score than {:.3f}", top_k, ranked.score)
     return good[:top_k]
 
 
@@ -315,7 +318,7 @@ def _add_by_rule(storage: StorageBackend, ranking: Ranking, scorer: Scorer) -> N
         records = newest(storage, [target for target in by_rule if target.cls is cls], most)
         items.extend(scorer.scored(record, {}, ("rule",)) for record in records if str(record.key) not in known)
         for ranked in items[most:]:
-            ranking.drop(ranked.key, "rank", f"{most:,} others are handed over by rule")
+            ranking.drop(ranked.key, "rank", "{:,} others are handed over by rule", most)
         del items[most:]
         for ranked in items:
             ranking.dropped.pop(ranked.key, None)

@@ -67,7 +67,7 @@ class Question:
         said = self._said(candidate, text, frozenset(words))
         # How much of what the task says, by the weight of its words, the memory says as well, and in one passage.
         shared = self.terms & said
-        covered = sum(self.weights[word] for word in shared) / full if full else 0.0
+        covered = sum(map(self.weights.__getitem__, shared)) / full if full else 0.0
         scattered = full and len(shared) > 1 and len(text) > STATEMENT
         gathered = best_passage(words, self.weights) / full if scattered else covered
         return Fitting(candidate, record, max(0.0, candidate.cosine or 0.0), covered, said, gathered)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import lru_cache
 
 from alma.errors import ValidationError
 from alma.model.common import checked_name
@@ -103,15 +104,17 @@ def checked_owner(field: str, value: object) -> str:
 
 def route(request: Request) -> list[Target]:
     """Where to look for a request's memories."""
-    return [target for cls in request.kinds for target in _targets(cls, request)]
+    # One scope for all, so that what is made of it is made once.
+    learned = Scope(project_id=request.project_id, agent=request.readable_agents)
+    return [target for cls in request.kinds for target in _targets(cls, request, learned)]
 
 
-def _targets(cls: type[Record], request: Request) -> list[Target]:
+def _targets(cls: type[Record], request: Request, learned: Scope) -> list[Target]:
     if cls is UserPreference:
         return [] if request.user_id is None else [Target(cls, Scope(user_id=request.user_id), by_rule=True)]
     if cls is Memory:
         return _memories(request)
-    return [Target(cls, Scope(project_id=request.project_id, agent=request.readable_agents))]
+    return [Target(cls, learned)]
 
 
 def _memories(request: Request) -> list[Target]:
@@ -133,6 +136,7 @@ def _standing(scope: Scope, seen: Predicate) -> Target:
     return Target(Memory, scope, And(seen, In("memory_type", STANDING_TYPES)), by_rule=True, searched=False)
 
 
+@lru_cache(maxsize=256)
 def in_session(session_id: str | None) -> Predicate:
     """A memory of the session layer alone is seen in its session; without layers it is the project's."""
     parts: list[Predicate] = [

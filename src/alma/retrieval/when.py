@@ -67,9 +67,16 @@ def time_window(question: str, now: datetime) -> TimeWindow | None:
     `now` is when it is asked, and days begin at midnight in its time zone.
     """
     text = " ".join(question[:_READ].lower().replace("fortnight", "two weeks").split())
+    if not _may_speak_of_time(text):
+        return None
     here = now.replace(tzinfo=UTC)
     window = _between(text, here) or _bounded(text, here) or _plain(text, here)
     return _anchor(text) if window is None else _in_zone(window, now)
+
+
+def _may_speak_of_time(text: str) -> bool:
+    """Whether a text has a number or a word that any of the rules asks for: most have none, which is seen at once."""
+    return not _TELLING.isdisjoint(_TOKEN.findall(text)) or _DIGIT.search(text) is not None
 
 
 def _in_zone(window: TimeWindow, now: datetime) -> TimeWindow:
@@ -327,6 +334,16 @@ def _lately(match: re.Match[str], now: datetime) -> Span:
 _IN = r"(?:in|during|of|by|since|before|after|until|till|around|from|for|this)"
 _PART = r"(?P<part>early|mid|late|the (?:beginning|start|middle|end) of)[ -]"
 
+_TOKEN, _DIGIT = re.compile("[a-z0-9]+"), re.compile(r"\d")
+# Whatever is read asks for a number or for one of these.
+_TELLING = frozenset(
+    (*_MONTHS, *(name[:3] for name in _MONTHS), "sept", *_WEEKDAYS, *_SEASONS, "christmas", "halloween", "valentine")
+) | frozenset(
+    """
+    yesterday today tonight night morning afternoon evening recently lately ago back earlier last past previous
+    days week weekend month quarter half year between from before until till prior after since following
+    """.split()  # noqa: SIM905 - as people say them
+)
 _RULES: tuple[tuple[re.Pattern[str], Callable[[re.Match[str], datetime], Span]], ...] = tuple(
     (re.compile(pattern), read)
     for pattern, read in (

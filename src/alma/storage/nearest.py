@@ -44,5 +44,5 @@ def cosines(wanted: Vector, blobs: Sequence[bytes]) -> list[float]:
     # Not by BLAS, whose last digit depends on how many rows it is given: the same pair always has the same cosine.
     dots = np.einsum("ij,j->i", rows, query)
     cosines = np.divide(dots, lengths, out=np.zeros(len(rows)), where=lengths > 0)
-    clipped: list[float] = np.clip(cosines, -1.0, 1.0).tolist()
+    clipped: list[float] = np.minimum(np.maximum(cosines, -1.0), 1.0).tolist()
     return clipped

@@ -27,9 +27,13 @@ class Values:
 
     def put(self, value: Any) -> str:
         """The parameter that stands for a value."""
+        return self._names.parameter(self.keep(value))
+
+    def keep(self, value: Any) -> str:
+        """The name of the parameter that stands for a value."""
         name = f"{self._prefix}{len(self.values)}"
         self.values[name] = value
-        return self._names.parameter(name)
+        return name
 
 
 class Clauses:
@@ -59,15 +63,15 @@ class Clauses:
         None for a predicate of which the values change how it is written; what was put is of no use then.
         """
         if isinstance(predicate, Compare):
-            values.put(self._value(predicate.field, predicate.value))
+            values.keep(self._value(predicate.field, predicate.value))
             return predicate.field, predicate.op
+        if isinstance(predicate, And | Or):
+            shapes = tuple([self.shape(part, values) for part in predicate.parts])
+            return None if None in shapes else (type(predicate), shapes)
         if isinstance(predicate, In) and predicate.values and self._is_listed_at_once(predicate.field):
-            values.put(self._members(predicate.field, predicate.values))
+            values.keep(self._members(predicate.field, predicate.values))
             return predicate.field, "in", len(predicate.values) == 1
-        if isinstance(predicate, And):
-            shapes = tuple(self.shape(part, values) for part in predicate.parts)
-            return None if None in shapes else shapes
-        return None
+        return (predicate.field, "missing") if isinstance(predicate, Missing) else None
 
     def _condition(self, predicate: Predicate, values: Values, leading: str | None) -> str:
         match predicate:

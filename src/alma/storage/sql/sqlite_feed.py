@@ -69,7 +69,7 @@ class SQLiteFeed(SqlTransaction):
         )
         if foreseen is not None:
             foreseen.found(question.where, (row for row in rows if row[2] is not None))
-        return [FoundVector(row[0], row[1], row[2]) for row in rows]
+        return [FoundVector._make(row[:3]) for row in rows]
 
     def positions_inside(self, question: VectorQuestion, most: int, *, known: bool = False) -> Sequence[int] | None:
         listing = self.listing(question.spec, question.where, question.model, 0 if known else most)

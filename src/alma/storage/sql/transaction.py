@@ -110,7 +110,7 @@ class SqlTransaction(Transaction):
     def _select(self, query: Query) -> list[Record]:
         statements = self.dialect.kind(query.spec)
         sql, values = statements.select(query, self.embedding_model)
-        return [statements.record(row) for row in self.rows(sql, values)]
+        return statements.records(self.rows(sql, values))
 
     def foresee(self, cls: type[Record], names: Sequence[str]) -> None:
         # Inside a transaction that writes, what was read may be another a moment later.

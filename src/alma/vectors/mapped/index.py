@@ -193,8 +193,7 @@ class MappedIndex:
         rows = self._first_look(question)
         for _ in range(_LOOKS):
             ranked = ranking.best(rows)
-            new = ~np.isin(ranked.rows, seen)
-            fresh = Ranked(ranked.rows[new], ranked.cosines[new], ranked.complete)
+            fresh = ranked.without(seen) if len(seen) else ranked
             if not self._confirm(tx, question, ready, fresh, best):
                 return _from_store(tx, question)
             self._note_share(question, len(best) / max(1, len(ranked.rows)))
@@ -252,8 +251,8 @@ class MappedIndex:
             gone = [row for row, position in zip(ranked.rows, positions, strict=True) if position not in held]
             self._upkeep.bury(ready.table, np.array(gone, np.int64))
         expected = dict(zip(positions, ranked.cosines.tolist(), strict=True))
-        inside = [(position, key, data) for position, key, data in stored if data is not None]
-        exact = cosines(question.vector, [data for _, _, data in inside])
+        inside = [found for found in stored if found[2] is not None]
+        exact = cosines(question.vector, [data for _, _, data in inside if data is not None])
         for (position, key, _), cosine in zip(inside, exact, strict=True):
             if abs(cosine - expected[position]) > _DISAGREEMENT:
                 self._upkeep.distrust(ready.table)

@@ -25,6 +25,11 @@ class Ranked(NamedTuple):
     cosines: Floats
     complete: bool
 
+    def without(self, rows: Numbers) -> Ranked:
+        """The others."""
+        others = ~np.isin(self.rows, rows)
+        return Ranked(self.rows[others], self.cosines[others], self.complete)
+
 
 class Ranking:
     """The rows of one selection by their cosine with one vector."""

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from alma.model.learning import Heuristic, Outcome
+from alma.model.query import Compare
 from alma.model.scope import Scope
 from alma.model.text import query_terms
 from alma.storage.postgresql import PostgreSQLStorage
@@ -108,3 +109,40 @@ def test_any_number_of_words_is_counted_and_weighed_in_a_small_scope(postgres_ds
         assert {key for key, _ in found} == {"all", "last"}
         counted = store.word_counts(Heuristic, [*query_terms(" ".join(words)), "nowher"], SHOP)[1]
         assert [*counted.values()] == [*([1] * (count - 1)), 2, 0]
+
+
+def test_words_weigh_as_much_whether_they_are_counted_first_or_in_the_same_look(postgres_dsn: str) -> None:
+    with PostgreSQLStorage.from_dsn(postgres_dsn, embedding_dim=4) as store:
+        store.save_many(
+            make.a_heuristic(id=f"h{i}", condition="deploy " * (1 + i % 3), strategy=f"at night{i % 5}")
+            for i in range(30)
+        )
+        asked = "deploy night1 night2 nowhere"
+        with store.snapshot() as tx:
+            together = tx.matching_ids(Heuristic, asked, SHOP, limit=30)
+            counted = tx.word_counts(Heuristic, query_terms(asked), SHOP)
+        with store.snapshot() as tx:
+            # What was counted is known by now.
+            apart = tx.matching_ids(Heuristic, asked, SHOP, limit=30)
+        assert [key for key, _ in together] == [key for key, _ in apart]
+        assert [score for _, score in together] == pytest.approx([score for _, score in apart])
+        assert counted == (30, {"deploy": 30, "night1": 6, "night2": 6, "nowher": 0})
+
+
+def test_what_only_fails_the_rest_of_a_predicate_is_counted_and_not_found(postgres_dsn: str) -> None:
+    with PostgreSQLStorage.from_dsn(postgres_dsn, embedding_dim=4) as store:
+        store.save(make.a_heuristic(id="low", condition="deploy", strategy="x", confidence=0.1))
+        sure = Compare("confidence", "gt", 0.5)
+        assert store.matching_ids(Heuristic, "deploy", SHOP, sure) == []
+        assert store.word_counts(Heuristic, ["deploy"], SHOP, sure) == (1, {"deploy": 1})
+
+
+def test_an_owner_is_counted_anew_after_another_process_wrote(postgres_dsn: str) -> None:
+    with (
+        PostgreSQLStorage.from_dsn(postgres_dsn, embedding_dim=4) as store,
+        PostgreSQLStorage.from_dsn(postgres_dsn, embedding_dim=4) as elsewhere,
+    ):
+        for expected in range(3):
+            assert store.size(Heuristic, SHOP) == store.size(Heuristic, SHOP) == expected
+            assert store.has_none(Heuristic, SHOP) == (expected == 0)
+            elsewhere.save(make.a_heuristic(id=f"h{expected}"))

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from alma.storage.sql.postgres_wire import Texts, listed, register_values
+from alma.storage.sql.postgres_wire import Floats, Texts, listed, register_values
 
 _TEXTS = st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\x00"), max_size=8), min_size=1, max_size=8)
 
@@ -60,3 +60,8 @@ def test_json_arrives_as_it_is(connection: psycopg.Connection[Any], document: st
 def test_no_two_records_share_an_empty_document(connection: psycopg.Connection[Any]) -> None:
     [(first, second)] = connection.execute("SELECT '{}'::jsonb, '{}'::jsonb").fetchall()
     assert first is not second
+
+
+@pytest.mark.parametrize("numbers", [[], [0.1], [1e-300, -2.5, 1 / 3, 12345678.9]])
+def test_a_list_of_numbers_arrives_as_it_is(connection: psycopg.Connection[Any], numbers: list[float]) -> None:
+    assert connection.execute("SELECT %(numbers)s", {"numbers": Floats(numbers)}).fetchall() == [(numbers,)]

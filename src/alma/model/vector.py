@@ -25,11 +25,11 @@ class Vector(Sequence[float]):
         self._floats = values._floats if isinstance(values, Vector) else _single_precision(values)
 
     @classmethod
-    def from_bytes(cls, data: bytes) -> Vector:
-        """The vector whose little-endian 32-bit floats these bytes are."""
+    def from_bytes(cls, data: bytes, *, big_endian: bool = False) -> Vector:
+        """The vector whose 32-bit floats these bytes are, little-endian unless told otherwise."""
         vector = cls.__new__(cls)
         vector._floats = array("f", data)
-        if sys.byteorder == "big":
+        if (sys.byteorder == "big") != big_endian:
             vector._floats.byteswap()
         return vector
 

@@ -31,7 +31,7 @@ class _VectorLoader(Loader):
     format = Format.BINARY
 
     def load(self, data: Buffer) -> Vector:
-        return Vector.from_bytes(_swapped(bytes(data)[_HEADER.size :]))
+        return Vector.from_bytes(bytes(data)[_HEADER.size :], big_endian=True)
 
 
 def register_vectors(connection: Connection[Any]) -> bool:

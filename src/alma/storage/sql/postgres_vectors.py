@@ -18,7 +18,7 @@ from alma.storage.sql.clauses import Values
 from alma.storage.sql.pgvector import floats
 from alma.storage.sql.postgres_tags import divided, rare_tags
 from alma.storage.sql.postgres_wire import literal
-from alma.storage.sql.postgres_words import Reader, WordSearch, owned_by, owners_of
+from alma.storage.sql.postgres_words import Owners, Reader, WordSearch, owned_by, owners_of
 
 # Divided by a length in double precision: large numbers do not overflow, and a zero vector has cosine 0.
 _DISTANCE = (
@@ -30,6 +30,9 @@ _INDEXED = "alma_embeddings.embedding::vector({dims}) <=> %(wanted)s::vector({di
 # Vectors are compared where they stand, and only those that are wanted are read from there.
 _PLACE = "alma_embeddings.ctid AS place"
 _VECTOR = "(SELECT vector_send(embedding) FROM alma_embeddings WHERE ctid = near.place)"
+# Where all vectors stand that were compared, beside the first of those that are found.
+_LEARNED = ", CASE WHEN row_number() OVER () = 1 THEN (SELECT array_agg(place)::text FROM compared) END"
+_ONCE_ASKED = ""
 _SPARE = 16
 # Up to so many records are always looked at one by one; an index finds fewer the rarer they are.
 _FEW_RECORDS = 4_000
@@ -57,12 +60,28 @@ class Searcher(Reader, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Few:
-    """The ids of a few records, at most so many, as a query with its values; whether each fulfils the predicate."""
+    """The ids of a few records, at most so many, as a query with its values; whether each fulfils the predicate.
+
+    `owners` says whose they are, where they are all that these have.
+    """
 
     ids: str
     values: Mapping[str, Any]
     most: int
     are_all: bool = False
+    owners: Owners = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """The vectors of a few records and their distances: a table, what it is made by before, and where they stand."""
+
+    table: str
+    order: str = _NEAREST_FIRST
+    cosine: str = _COSINE
+    place: str = _PLACE
+    made_by: str = ""
+    places: str = ""
 
 
 class VectorSearch:
@@ -114,7 +133,7 @@ class VectorSearch:
             clauses = self._tx.dialect.kind(self._spec).clauses
             owners = owners_of(self._where)
             ids = f"SELECT {self._spec.key} FROM {self._table} WHERE {clauses.condition(owned_by(owners), named)}"
-            return Few(ids, named.values, owned, are_all=len(owners) == _conditions(self._where))
+            return Few(ids, named.values, owned, are_all=len(owners) == _conditions(self._where), owners=owners)
         if self._has_more(few):
             return None
         return Few(f"SELECT {self._spec.key} FROM {self._table} WHERE {self._fulfilling[0]}", {}, few, are_all=True)
@@ -162,24 +181,59 @@ class VectorSearch:
         condition, values = self._fulfilling
         # Few are handed over to be compared here, so that they are as exact as can be.
         sent = limit <= _SENT or few.most <= _SENT_OF_FEW
-        told, first, records = (_VECTOR, _PLACE, limit + _SPARE) if sent else ("near.cosine", _COSINE, limit)
-        # The ids are looked up together, which is faster as those of neighbours stand together.
-        source = f"alma_embeddings WHERE {self._of_model} AND memory_id = ANY(ARRAY({few.ids}))"
-        near = f"(SELECT {first}, memory_id FROM {source} {_NEAREST_FIRST} LIMIT %(looked_at)s) AS near"
+        compared = self._vectors_of(few)
+        told, first, records = (
+            (_VECTOR, compared.place, limit + _SPARE) if sent else ("near.cosine", compared.cosine, limit)
+        )
+        near = f"(SELECT {first}, memory_id FROM {compared.table} {compared.order} LIMIT %(looked_at)s) AS near"
         further, columns = ("", "1") if self._foreseen is None else (", own.*", self._foreseen.columns)
         if self._foreseen is not None or not few.are_all:
             own = f"SELECT {columns} FROM {self._table} WHERE {self._spec.key} = near.memory_id AND {condition}"
             near += f" CROSS JOIN LATERAL ({own} OFFSET 0) AS own"
-        command = f"SELECT {told}, near.memory_id{further} FROM {near} LIMIT {_MOST}"
-        given = {**values, **few.values}
+        learned = _LEARNED if compared.made_by else ""
+        command = f"{compared.made_by}SELECT {told}, near.memory_id{further}{learned} FROM {near} LIMIT {_MOST}"
+        given = {**values, **few.values, "places": compared.places}
         rows: list[Found] = []
         if few.most > records + _SPARE:
             looked_at = {**given, "looked_at": records + _SPARE, "wanted": _unit(vector)}
             rows = self._tx.rows(command.replace(_MOST, str(records)), looked_at)
         if _distinct(rows) < records:
             rows = self._found(command, {**given, "looked_at": None}, vector, records)
-        found = self._kept(rows)
+        found = self._kept(self._places_kept(few, rows) if learned else rows)
         return _compared(found, vector, limit) if sent else _best(found, limit)
+
+    def _vectors_of(self, few: Few) -> Compared:
+        """The vectors of a few records, by where they stand if that is known of all that an owner has.
+
+        It is looked for the second time that the owner is asked for while nobody has written anything in between.
+        """
+        # The ids are looked up together, which is faster as those of neighbours stand together.
+        by_ids = f"alma_embeddings WHERE {self._of_model} AND memory_id = ANY(ARRAY({few.ids}))"
+        state, known = self._tx.state, self._tx.dialect.vector_places
+        if state is None or not few.owners or few.most > _FEW_RECORDS:
+            return Compared(by_ids)
+        places = known.get((self._of_model, few.owners), state)
+        if places is None:
+            known.put((self._of_model, few.owners), state, _ONCE_ASKED)
+            return Compared(by_ids)
+        if places != _ONCE_ASKED:
+            by_place = f"alma_embeddings WHERE {self._of_model} AND ctid = ANY(%(places)s::tid[])"
+            return Compared(by_place, places=places)
+        made = f"SELECT {_PLACE}, memory_id, {_DISTANCE} AS distance FROM {by_ids}"
+        return Compared(
+            "compared",
+            "ORDER BY distance, memory_id",
+            "-distance AS cosine",
+            "place",
+            f"WITH compared AS MATERIALIZED ({made}) ",
+        )
+
+    def _places_kept(self, few: Few, rows: Sequence[Found]) -> list[Found]:
+        """What was found, without the places that stand behind one of them; these are kept."""
+        places = next((row[-1] for row in rows if row[-1]), None)
+        if places is not None and self._tx.state is not None:
+            self._tx.dialect.vector_places.put((self._of_model, few.owners), self._tx.state, places)
+        return [row[:-1] for row in rows]
 
     def _kept(self, found: Sequence[Found]) -> Sequence[Found]:
         """What was found; what was foreseen of it is kept."""

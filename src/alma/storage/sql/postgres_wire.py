@@ -1,4 +1,4 @@
-"""Values on the wire to PostgreSQL, where the driver takes its time: long lists of texts, and empty JSON."""
+"""Values on the wire to PostgreSQL, where the driver takes its time: lists of texts and numbers, and empty JSON."""
 
 from __future__ import annotations
 
@@ -35,9 +35,23 @@ class _TextsDumper(Dumper):
         return f'{{"{joined}"}}'.encode(encoding)
 
 
+class Floats(list[float]):
+    """A list of finite numbers, as a parameter."""
+
+
+class _FloatsDumper(Dumper):
+    """The numbers between curly brackets, each as exact as it is."""
+
+    oid = psycopg.adapters.types["float8"].array_oid
+
+    def dump(self, obj: Floats) -> Buffer:
+        return f"{{{','.join(map(repr, obj))}}}".encode("ascii")
+
+
 def register_values(connection: psycopg.Connection[Any]) -> None:
-    """Teach the connection to send lists of texts at once, and to know empty JSON when it comes."""
+    """Teach the connection to send lists at once, and to know empty JSON when it comes."""
     connection.adapters.register_dumper(Texts, _TextsDumper)
+    connection.adapters.register_dumper(Floats, _FloatsDumper)
     set_json_loads(_from_json, connection)
 
 

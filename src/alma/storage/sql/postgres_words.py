@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from alma.model.kinds import KINDS
 from alma.model.memory import Memory, MemoryRelationship
@@ -18,12 +18,12 @@ from alma.model.query import EVERYTHING, And, In, Predicate
 from alma.model.record import RecordSpec
 from alma.storage import ranking
 from alma.storage.primitives import Query
-from alma.storage.ranking import COUNTED, K1, B, Remembered, Selection, minute, rarity
+from alma.storage.ranking import COUNTED, K1, B, Remembered, Selection, minute, rarity, rarity_in_sql
 from alma.storage.sql.clauses import Values
 from alma.storage.sql.foreseen import Foreseen
 from alma.storage.sql.postgres_entries import marks_of, quoted
 from alma.storage.sql.postgres_tags import divided, rare_tags, tagged
-from alma.storage.sql.postgres_wire import literal
+from alma.storage.sql.postgres_wire import Floats, literal
 from alma.storage.sql.statements import Dialect
 
 _FEWEST_RESCORED = 50
@@ -74,6 +74,21 @@ class Reader(Protocol):
     def foreseen(self, spec: RecordSpec) -> Foreseen | None: ...
 
 
+class _Owned(NamedTuple):
+    """Records of a kind that are counted: whose they are and what else they are, perhaps only whether there are any."""
+
+    spec: RecordSpec
+    owners: Owners
+    narrowed: str = ""
+    any_at_all: bool = False
+
+    def statement(self, owned: str) -> str:
+        """The records to be counted, by the condition that they are the owner's."""
+        conditions = " AND ".join(filter(None, (owned, self.narrowed)))
+        some = f"SELECT 1 FROM {self.spec.postgres_table} WHERE {conditions}"
+        return f"SELECT 1 FROM ({some} LIMIT 1) AS found" if self.any_at_all else some
+
+
 class WordSearch:
     """One question to the `search` column of a kind."""
 
@@ -121,17 +136,19 @@ class WordSearch:
 
     def matching(self, words: Sequence[str], limit: int, *, exact: bool = True) -> list[tuple[str, float]]:
         """The keys of the records that match, with their scores, best first."""
-        records, counts = self.counts(words)
+        records = self.records()
         if not records:
             return []
+        if records <= ranking.BUDGET:
+            return self._matching_few(words, records, limit)
+        _, counts = self.counts(words)
         records = max(records, *counts.values())
-        few = records <= ranking.BUDGET
-        selection = self._selection(counts, records, exact=exact or few)
+        selection = self._selection(counts, records, exact=exact)
         if not selection.chosen:
             # One word is better than none, and looking for records with several common ones takes longer.
             selection = ranking.select(counts, records)
         weights = {word: rarity(records, counts[word]) for word in words}
-        if not selection.left_out and (exact or few):
+        if not selection.left_out and exact:
             return self._scored(weights, _any_of(words), limit)
         best = max(limit, min(max(2 * limit, _FEWEST_RESCORED), _MOST_RESCORED))
         found: list[tuple[str, float]] | None = None
@@ -142,6 +159,39 @@ class WordSearch:
                 return found[:limit]
         keys = self._candidates(selection, weights, best, found)
         return self._scored(weights, None, limit, keys=keys)
+
+    def _matching_few(self, words: Sequence[str], records: int, limit: int) -> list[tuple[str, float]]:
+        """The best among so few records that every word counts; where it is not known how often, in the same look."""
+        counted = self._known_of_few(words)
+        if len(counted) < len(words):
+            return self._counted_and_scored(words, records, limit)
+        return self._scored({word: rarity(records, counted[word]) for word in words}, _any_of(words), limit)
+
+    def _counted_and_scored(self, words: Sequence[str], records: int, limit: int) -> list[tuple[str, float]]:
+        """The best of a few records, with each word weighing by how many of them have it."""
+        named = Values(self._tx.dialect.names, "owner")
+        owned = self._statements.clauses.condition(owned_by(self._owners), named)
+        condition, values = self._fulfilling
+        room = _room_for(words)
+        rows = self._tx.rows(
+            f"WITH found AS MATERIALIZED (SELECT {self._needed}, {self._norm} AS norm, {condition} AS fulfilling "
+            f"FROM {self._table} WHERE {owned} AND {self._any_of_words}), weighed AS MATERIALIZED ({_weighed(room)}) "
+            f"SELECT {_score(room)}, {self._key}{self._foreseen_columns}, met "
+            f"FROM found AS {self._table} CROSS JOIN weighed WHERE fulfilling ORDER BY 1 DESC, 2 LIMIT {limit}",
+            {
+                **values,
+                **named.values,
+                **self._in_index[1],
+                "question": _any_of(words),
+                "words": list(map(quoted, words)),
+                "worth": Floats(),
+                "records": float(records),
+                "mean": self._mean_length(),
+            },
+        )
+        if rows:
+            self._remember_of_few(dict(zip(words, map(int, rows[0][-1].split(",")), strict=False)))
+        return self._noted([row[:-1] for row in rows])
 
     def _selection(self, counts: Mapping[str, int], records: int, *, exact: bool) -> Selection:
         """Which words are looked up: where only the records with a rare tag are scored, nearly all."""
@@ -199,6 +249,14 @@ class WordSearch:
         )
 
     @property
+    def _needed(self) -> str:
+        """The columns that scores and what is foreseen are told from."""
+        foreseen = self._tx.foreseen(self._spec)
+        names = () if foreseen is None else foreseen.names
+        stored = (name for name in (*self._spec.text, *names) if name in self._spec.stored_names)
+        return ", ".join(f'"{name}"' for name in dict.fromkeys((self._key, "search", *stored)))
+
+    @property
     def _foreseen_columns(self) -> str:
         """What is read of the records that are found because it will be asked for, behind other columns."""
         foreseen = self._tx.foreseen(self._spec)
@@ -206,7 +264,10 @@ class WordSearch:
 
     def _kept(self, sql: str, values: Mapping[str, Any]) -> list[tuple[str, float]]:
         """The keys and scores that a statement finds; what was foreseen is kept."""
-        rows = self._tx.rows(sql, values)
+        return self._noted(self._tx.rows(sql, values))
+
+    def _noted(self, rows: Sequence[Sequence[Any]]) -> list[tuple[str, float]]:
+        """The keys and scores that were found."""
         foreseen = self._tx.foreseen(self._spec)
         if foreseen is not None:
             foreseen.found(self._where, rows)
@@ -264,9 +325,8 @@ class WordSearch:
         wanted = f"{self._key} = ANY(%(keys)s)" if keys is not None else self._any_of_words
         condition, values = self._fulfilling
         room = _room_for(weights)
-        score = " + ".join(map(_worth_if_there, range(room))) or "0.0::float8"
         return self._kept(
-            f"SELECT {score}, {self._key}{self._foreseen_columns} FROM (SELECT *, {self._norm} AS norm "
+            f"SELECT {_score(room)}, {self._key}{self._foreseen_columns} FROM (SELECT *, {self._norm} AS norm "
             f"FROM {self._table} "
             f"WHERE {wanted} AND {condition} {'OFFSET 0' if cut is None else f'LIMIT {cut}'}) AS {self._table} "
             f"{f'CROSS JOIN {_asked(room)}' if room else ''} "
@@ -274,7 +334,7 @@ class WordSearch:
             {
                 **values,
                 "words": list(map(quoted, weights)),
-                "worth": [weight * (K1 + 1) for weight in weights.values()],
+                "worth": Floats(weight * (K1 + 1) for weight in weights.values()),
                 "question": question,
                 **self._in_index[1],
                 "keys": keys,
@@ -298,33 +358,46 @@ class WordSearch:
         return records, {word: counted[word] for word in words}
 
     def _counts_of_few(self, words: Sequence[str]) -> dict[str, int]:
-        """How many records of a small scope have each word; known as long as nobody has written anything since."""
-        state = self._tx.state
-        keys = {word: (self._table, self._owners, word, "few") for word in words}
-        known = {} if state is None else {word: self._remembered.get(key, state) for word, key in keys.items()}
-        unknown = [word for word in words if known.get(word) is None]
+        """How many records of a small scope have each word."""
+        known = self._known_of_few(words)
+        unknown = [word for word in words if word not in known]
         if unknown:
             counted = self._counted_of_few(unknown)
-            if state is not None:
-                for word, count in counted.items():
-                    self._remembered.put(keys[word], state, count)
+            self._remember_of_few(counted)
             known.update(counted)
-        return {word: count for word, count in known.items() if count is not None}
+        return known
+
+    def _known_of_few(self, words: Sequence[str]) -> dict[str, int]:
+        """The words of which that is known, for as long as nobody has written anything since."""
+        state, here = self._tx.state, self._tx.counted_words.get((self._table, self._owners), {})
+        known: dict[str, int] = {}
+        for word in words:
+            count = here.get(word)
+            if count is None and state is not None:
+                count = self._remembered.get((self._table, self._owners, word, "few"), state)
+            if count is not None:
+                known[word] = count
+        return known
+
+    def _remember_of_few(self, counted: Mapping[str, int]) -> None:
+        self._tx.counted_words.setdefault((self._table, self._owners), {}).update(counted)
+        if self._tx.state is not None:
+            for word, count in counted.items():
+                self._remembered.put((self._table, self._owners, word, "few"), self._tx.state, count)
 
     def _counted_of_few(self, words: Sequence[str]) -> dict[str, int]:
         """One look at each record for all of the words."""
         owned, values = self._owned
         room = _room_for(words)
-        each = ", ".join(f"count(*) FILTER (WHERE search @@ word{i})" for i in range(room))
         among = f" AND {self._any_of_words}" if self._in_index[0] else ""
         rows = self._tx.rows(
-            f"SELECT {each} FROM {self._table} CROSS JOIN {_asked(room)} WHERE {owned}{among}",
+            f"SELECT {_met(room)} FROM {self._table} CROSS JOIN {_asked(room)} WHERE {owned}{among}",
             {
                 **values,
                 **self._in_index[1],
                 "question": _any_of(words),
                 "words": list(map(quoted, words)),
-                "worth": [],
+                "worth": Floats(),
             },
         )
         return dict(zip(words, rows[0], strict=False))
@@ -394,43 +467,57 @@ class WordSearch:
         return self._tx.counted_records.get(key, self._remembered.get(key, minute()))
 
     def _count_records(self) -> None:
-        """Those of the kinds that are mostly asked for next as well: in one round trip."""
-        some: dict[Hashable, str] = {}
-        values: dict[str, Any] = {}
+        """Those of the kinds that are mostly asked for next as well: in one round trip.
+
+        What was counted in the same state of the database, as nobody has written anything since, need not be again.
+        """
         # What a transaction writes makes it count anew, and it rarely asks for several kinds.
         alone = self._tx.writable or not self._owners
-        for place, (spec, owners) in enumerate([(self._spec, self._owners)] if alone else self._asked_for_next()):
-            if self._known_records((spec.postgres_table, owners)) is None:
-                named = Values(self._tx.dialect.names, f"owner{place}_")
-                owned = self._tx.dialect.kind(spec).clauses.condition(owned_by(owners), named)
-                some[spec.postgres_table, owners] = f"SELECT 1 FROM {spec.postgres_table} WHERE {owned}"
-                values |= named.values
-        if not alone:
-            # Many a store has no relationships, and who asks for them asks more than once.
-            related = MemoryRelationship.spec.postgres_table
-            some[related, ()] = f"SELECT 1 FROM (SELECT 1 FROM {related} LIMIT 1) AS related"
-            for place, query in enumerate(self._tx.expected):
-                if narrowed := _narrowed(query):
-                    named = Values(self._tx.dialect.names, f"expected{place}_")
-                    owned = self._tx.dialect.kind(query.spec).clauses.condition(owned_by(owners_of(query.where)), named)
-                    few = f"SELECT 1 FROM {query.spec.postgres_table} WHERE {owned} AND {narrowed} LIMIT 1"
-                    some[query.spec.kind, id(query.where)] = f"SELECT 1 FROM ({few}) AS expected"
-                    values |= named.values
-        counting = ", ".join(f"(SELECT count(*) FROM ({sql} LIMIT {_LARGE}) AS s)" for sql in some.values())
+        own: dict[Hashable, _Owned] = {(self._table, self._owners): _Owned(self._spec, self._owners)}
+        unknown: dict[Hashable, _Owned] = {}
+        for key, owned in (own if alone else self._asked_for_next()).items():
+            known = self._known_records(key)
+            if known is None and self._tx.state is not None:
+                known = self._remembered.get(owned, self._tx.state)
+            if known is None:
+                unknown[key] = owned
+            else:
+                self._tx.counted_records[key] = known
+        if unknown:
+            self._ask_how_many(unknown)
+
+    def _ask_how_many(self, unknown: Mapping[Hashable, _Owned]) -> None:
+        values: dict[str, Any] = {}
+        some: list[str] = []
+        for place, owned in enumerate(unknown.values()):
+            named = Values(self._tx.dialect.names, f"owner{place}_")
+            condition = self._tx.dialect.kind(owned.spec).clauses.condition(owned_by(owned.owners), named)
+            some.append(owned.statement(condition))
+            values |= named.values
+        counting = ", ".join(f"(SELECT count(*) FROM ({sql} LIMIT {_LARGE}) AS s)" for sql in some)
         counts = self._tx.rows(f"SELECT {counting}", values)[0]
-        for (key, sql), count in zip(some.items(), counts, strict=True):
+        for (key, owned), sql, count in zip(unknown.items(), some, counts, strict=True):
             if count == _LARGE:
                 plan = self._tx.rows(f"EXPLAIN (FORMAT JSON) {sql}", values)[0][0]
                 count = self._remembered.put(key, minute(), max(count, int(plan[0]["Plan"]["Plan Rows"])))
+            elif self._tx.state is not None:
+                self._remembered.put(owned, self._tx.state, count)
             self._tx.counted_records[key] = count
 
-    def _asked_for_next(self) -> Iterator[tuple[RecordSpec, Owners]]:
-        """The kinds that have the same owners as this one, and the memories of their project."""
-        for spec in _kindred(self._spec):
-            yield spec, self._owners
+    def _asked_for_next(self) -> dict[Hashable, _Owned]:
+        """The kinds that have the same owners as this one, the memories of their project, and what is expected."""
+        found: dict[Hashable, _Owned] = {
+            (spec.postgres_table, self._owners): _Owned(spec, self._owners) for spec in _kindred(self._spec)
+        }
         project = tuple(owner for owner in self._owners if owner[0] == "project_id")
         if project and "agent" in self._spec.by_name:
-            yield Memory.spec, project
+            found[Memory.spec.postgres_table, project] = _Owned(Memory.spec, project)
+        # Many a store has no relationships, and who asks for them asks more than once.
+        found[MemoryRelationship.spec.postgres_table, ()] = _Owned(MemoryRelationship.spec, (), any_at_all=True)
+        for query in self._tx.expected:
+            if narrowed := _narrowed(query):
+                found[query.spec.kind, id(query.where)] = _Owned(query.spec, owners_of(query.where), narrowed, True)
+        return found
 
     def _mean_length(self) -> float:
         """How many bytes of text a record has, by a sample; remembered once the sample is full."""
@@ -441,6 +528,31 @@ class WordSearch:
         sample = f"SELECT {self._length} AS bytes FROM {self._table} LIMIT {_SAMPLE}"
         count, mean = self._tx.rows(f"SELECT count(*), coalesce(avg(bytes), 1)::float8 FROM ({sample}) AS s", {})[0]
         return max(1, self._remembered.put(key, minute(), round(mean)) if count == _SAMPLE else mean)
+
+
+@cache
+def _score(room: int) -> str:
+    """What the words that a record has are worth together."""
+    return " + ".join(map(_worth_if_there, range(room))) or "0.0::float8"
+
+
+@cache
+def _met(room: int) -> str:
+    """How many records have each of the words."""
+    return ", ".join(f"count(*) FILTER (WHERE search @@ word{i}) AS met{i}" for i in range(room))
+
+
+@cache
+def _weighed(room: int) -> str:
+    """The words that are asked for, what each is worth by how many of the found records have it, and how many have."""
+    each = range(room)
+    words, met = (", ".join(f"{name}{i}" for i in each) for name in ("word", "met"))
+    counted = f"SELECT {_met(room)} FROM found CROSS JOIN {_asked(room)}"
+    weights = ", ".join(f"{rarity_in_sql('%(records)s::float8', f'met{i}')} * {K1 + 1} AS weight{i}" for i in each)
+    return (
+        f"SELECT {words}, {weights}, concat_ws(',', {met}) AS met "
+        f"FROM ({counted} OFFSET 0) AS counted CROSS JOIN {_asked(room)}"
+    )
 
 
 def _worth_if_there(place: int) -> str:
@@ -455,7 +567,7 @@ def _weighted(name: str) -> str:
 
 def _weighing(name: str, words: Sequence[str], weights: Mapping[str, float]) -> dict[str, Any]:
     """The values of such a list."""
-    return {name: list(map(quoted, words)), f"{name}_worth": [weights[word] * (K1 + 1) for word in words]}
+    return {name: list(map(quoted, words)), f"{name}_worth": Floats(weights[word] * (K1 + 1) for word in words)}
 
 
 @cache

@@ -49,6 +49,8 @@ def as_vector(value: Vector | bytes) -> Vector:
 
 
 _MOST_SHAPES = 512
+# Each has some ten bytes for every vector.
+_MOST_PLACES = 128
 # A statement, its parameters but one, and that one's name.
 Asked = tuple[str, Mapping[str, Any], str]
 # Stands for the value that is not known yet: no other can be this one, so that its name is found.
@@ -111,6 +113,8 @@ class Dialect:
         self.listings: dict[Hashable, tuple[Hashable, Any]] = {}
         # Whether a scope has many records, as a server found it within the last minute.
         self.large_scopes: Remembered[bool] = Remembered(slack=0)
+        # Where the vectors of a small owner stand on a server, as long as nobody has written anything.
+        self.vector_places: Remembered[str] = Remembered(slack=0, most=_MOST_PLACES)
         # How many records have one of some tags, as far as a server has counted them, found likewise.
         self.tagged_records: Remembered[int] = Remembered(slack=0)
 

@@ -169,6 +169,8 @@ class PostgreSQLStorage(StorageBackend):
             _log.warning(_WITHOUT_PGVECTOR)
 
     def _configure(self, connection: psycopg.Connection[Any]) -> None:
+        # A server that was put back to an earlier time numbers its states anew, and is reached by new connections.
+        self._dialect.vector_places.forget()
         _set_session(connection, self.schema)
         register_values(connection)
         if self._native:

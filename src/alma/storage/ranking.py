@@ -156,6 +156,9 @@ class Remembered(Generic[V]):
         self._counts[key] = (mark, count)
         return count
 
+    def forget(self) -> None:
+        self._counts.clear()
+
 
 def minute() -> int:
     """The minute: a table's size is not known on a server without counting, so that counts last as long as that."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import zlib
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import cache, partial
@@ -138,18 +138,9 @@ class PostgreSQLStorage(StorageBackend):
         self._identity: str | None = None
         self._sessions: WeakKeyDictionary[psycopg.Connection[Any], Session] = WeakKeyDictionary()
         self._prepare(conninfo)
-        self._make_pool = partial(
-            ConnectionPool,
-            conninfo,
-            min_size=1,
-            max_size=max(1, pool_size),
-            kwargs={"autocommit": True},
-            configure=self._configure,
-            open=True,
-            timeout=_CONNECT_SECONDS,
-            name="alma",
-        )
-        self._pools = {os.getpid(): self._make_pool()}
+        self._make_pool = partial(_connected_pool, conninfo, max(1, pool_size), self._configure)
+        with _translated():
+            self._pools = {os.getpid(): self._make_pool()}
 
     @property
     def _pool(self) -> ConnectionPool[Any]:
@@ -235,7 +226,7 @@ class PostgreSQLStorage(StorageBackend):
     @contextmanager
     def reading(self) -> Iterator[tuple[Transaction, str]]:
         if self._transaction_here() is None:
-            # Inside, it would take a second connection, and from then on the two would take turns, each half as warm.
+            # Inside, it would take a second connection, and from then on the two take turns, each half as warm.
             self._identify()
         with self.snapshot() as tx:
             shown = tx.shown if isinstance(tx, PostgresTransaction) else None
@@ -552,6 +543,24 @@ def _append_statement(columns: tuple[str, ...]) -> str:
         f"SELECT {', '.join(f'%({name})s' + _CASTS.get(name, '::text') for name in given)}, chain, position, hash "
         "FROM following RETURNING chain"
     )
+
+
+def _connected_pool(
+    conninfo: str, most: int, configure: Callable[[psycopg.Connection[Any]], None]
+) -> ConnectionPool[Any]:
+    """A pool with its first connection; whoever asked before there is one would make it open a second."""
+    pool = ConnectionPool(
+        conninfo,
+        min_size=1,
+        max_size=most,
+        kwargs={"autocommit": True},
+        configure=configure,
+        open=True,
+        timeout=_CONNECT_SECONDS,
+        name="alma",
+    )
+    pool.wait(_CONNECT_SECONDS)
+    return pool
 
 
 @contextmanager

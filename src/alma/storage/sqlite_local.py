@@ -453,7 +453,11 @@ class SQLiteTransaction(SQLiteFeed):
         return self._word_search(spec, where).inside if spec.text else super()._size(spec, where)
 
     def has_none(self, cls: type[Record], scope: Scope, where: Predicate = EVERYTHING) -> bool:
-        return bool(cls.spec.text) and not self.writable and not self.totals(cls.spec)[0]
+        if not cls.spec.text or self.writable or self.totals(cls.spec)[0]:
+            return False
+        # Nobody else will say what is wrong with the question.
+        self._inside(cls.spec, scope, where)
+        return True
 
     def totals(self, spec: RecordSpec) -> tuple[int, float]:
         """How many records the full-text table of a kind has, and how many terms each on average."""

@@ -96,3 +96,14 @@ def test_a_change_that_only_its_type_tells_is_stored(store: SQLiteStorage) -> No
     store.save(make.a_heuristic(id="a", metadata={"done": 1}))
     store.save(make.a_heuristic(id="a", metadata={"done": True}))
     assert store.require(Heuristic, "a", Scope.everywhere()).metadata["done"] is True
+
+
+def test_what_something_else_wrote_without_words_is_there(store: SQLiteStorage) -> None:
+    kept = make.a_heuristic()
+    store.save(kept)
+    with store.transaction() as tx:
+        assert isinstance(tx, SqlTransaction)
+        tx.rows("INSERT INTO heuristics_fts(heuristics_fts) VALUES ('delete-all')", {})
+    with store.snapshot() as tx:
+        assert not tx.has_none(Heuristic, Scope.everywhere())
+        assert tx.find(Heuristic, Scope.everywhere()) == [kept]

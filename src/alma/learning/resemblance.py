@@ -17,8 +17,10 @@ import numpy as np
 _SHORTEST, _LONGEST = 2, 5
 _DIMENSIONS = 4096
 _CHARACTERS_READ = 2000
-# How fast the resemblance of the writing fades.
-_NEARNESS = 8.0
+# Over which distance the resemblance of the writing fades, at least: farther where even the nearest tasks are far.
+_LEAST_REACH = 0.125
+# How many texts have to be known to say how far the nearest are, and how many are looked at for it.
+_TELLING, _SAMPLED = 200, 200
 _BY_RARITY = 0.3
 
 
@@ -32,6 +34,7 @@ class Writings:
         self._weighed_at = 0
         self._weights = np.ones(_DIMENSIONS, dtype=np.float32)
         self._lengths = np.zeros(0, dtype=np.float32)
+        self._reach = _LEAST_REACH
 
     def __len__(self) -> int:
         return self._used
@@ -51,13 +54,13 @@ class Writings:
         row, rows = pieces_of(text), self._pieces[: self._used]
         weighted = row * self._weights
         length = float(np.linalg.norm(weighted)) or 1.0
-        return _likeness(rows @ (weighted * self._weights) / (self._lengths * length), rows @ row)
+        return _likeness(rows @ (weighted * self._weights) / (self._lengths * length), rows @ row, self._reach)
 
     def among(self, numbers: Any) -> Any:
         """How alike these texts are among each other."""
         rows = self._pieces[numbers]
         weighted = rows * self._weights / self._lengths[numbers][:, None]
-        return _likeness(weighted @ weighted.T, rows @ rows.T)
+        return _likeness(weighted @ weighted.T, rows @ rows.T, self._reach)
 
     def _weigh(self) -> None:
         """What each piece is worth: the fewer texts have it, the more; weighed anew as the texts become more."""
@@ -65,6 +68,7 @@ class Writings:
             self._weighed_at = self._used
             self._weights = np.log((1 + self._used) / (1 + self._having)).astype(np.float32)
             self._lengths = np.zeros(0, dtype=np.float32)
+            self._reach = _reach(self._pieces[: self._used])
         known = len(self._lengths)
         lengths = np.linalg.norm(self._pieces[known : self._used] * self._weights, axis=1)
         # What has nothing that others lack resembles nothing by it.
@@ -76,10 +80,23 @@ class Writings:
             self._pieces = np.vstack([self._pieces, room])
 
 
-def _likeness(telling: Any, written: Any) -> Any:
+def _likeness(telling: Any, written: Any, reach: float) -> Any:
     """A part of it by what is rare, which reaches far, and the rest by the whole writing, which is near or not."""
-    near = np.exp(_NEARNESS * (np.minimum(written, 1) - 1))
+    near = np.exp((np.minimum(written, 1) - 1) / reach)
     return _BY_RARITY * np.clip(telling, 0, 1) + (1 - _BY_RARITY) * near
+
+
+def _reach(rows: Any) -> float:
+    """The distance at which the nearest text usually is, since beyond it nothing could be learned from another.
+
+    Names of files have near relatives; questions in plain words are all far from each other, and of one kind still.
+    """
+    if len(rows) < _TELLING:
+        return _LEAST_REACH
+    some = rows[np.linspace(0, len(rows) - 1, min(_SAMPLED, len(rows))).astype(int)]
+    written = some @ some.T
+    np.fill_diagonal(written, 0)
+    return max(_LEAST_REACH, float(1 - written.max(axis=1).mean()))
 
 
 def pieces_of(text: str) -> Any:

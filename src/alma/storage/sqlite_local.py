@@ -191,6 +191,7 @@ class SQLiteTransaction(SQLiteFeed):
         # What was prepared for questions about the same records, for as long as nothing changes.
         self._searches: dict[tuple[str, int], WordSearch] = {}
         self._totals: dict[str, tuple[int, float]] = {}
+        self._present: dict[str, bool] = {}
         self._asked_how_it_stands = False
         self._chain_moved = False
 
@@ -453,7 +454,7 @@ class SQLiteTransaction(SQLiteFeed):
         return self._word_search(spec, where).inside if spec.text else super()._size(spec, where)
 
     def has_none(self, cls: type[Record], scope: Scope, where: Predicate = EVERYTHING) -> bool:
-        if not cls.spec.text or self.writable or self.totals(cls.spec)[0]:
+        if self.writable or self._has_any(cls.spec):
             return False
         # Nobody else will say what is wrong with the question.
         self._inside(cls.spec, scope, where)
@@ -476,8 +477,15 @@ class SQLiteTransaction(SQLiteFeed):
 
     def _knows_of_none(self, query: Query) -> bool:
         """Whether nobody needs to be asked, for records of a kind that was found to have none."""
-        known = self._totals.get(query.spec.kind)
-        return known is not None and not known[0]
+        return self._present.get(query.spec.kind) is False
+
+    def _has_any(self, spec: RecordSpec) -> bool:
+        present = self._present.get(spec.kind)
+        if present is None:
+            # Asked of the table: what somebody else wrote into it has no words yet, and is there.
+            present = bool(self.rows(f"SELECT 1 FROM {self.names.table(spec)} LIMIT 1", {}))
+            self._present[spec.kind] = present
+        return present
 
     def _word_search(self, spec: RecordSpec, where: Predicate) -> WordSearch:
         if self.writable:

@@ -16,7 +16,7 @@ from alma.embeddings.base import EmbeddingProvider
 from alma.errors import ConfigurationError, EmbeddingError, ProviderError, ScopeViolationError, ValidationError
 from alma.model.fields import check_timestamp
 from alma.model.memory import Memory
-from alma.model.query import Predicate
+from alma.model.query import Predicate, parsed
 from alma.model.record import Record
 from alma.model.scope import MemoryScope, Scope
 from alma.model.slice import MemorySlice
@@ -130,7 +130,8 @@ class RetrievalEngine:
             min_similarity=min_similarity,
             with_repetitions=True,
         )
-        targets = [Target(Memory, scope, where, narrowed=narrowed) for scope, where in places]
+        checked = [(scope, parsed(Memory.spec, where)) for scope, where in places]
+        targets = [Target(Memory, scope, where, narrowed=narrowed) for scope, where in checked]
         if mode == "hybrid":
             found, _ = self._ranked(asked, targets)
         elif mode == "keyword":

@@ -19,8 +19,8 @@ _DIMENSIONS = 4096
 _CHARACTERS_READ = 2000
 # Over which distance the resemblance of the writing fades, at least: farther where even the nearest tasks are far.
 _LEAST_REACH = 0.125
-# How many texts have to be known to say how far the nearest are, and how many are looked at for it.
-_TELLING, _SAMPLED = 200, 200
+# How many texts are looked at to say how far the nearest are; fewer do not tell.
+_SAMPLED = 200
 _BY_RARITY = 0.3
 
 
@@ -86,14 +86,19 @@ def _likeness(telling: Any, written: Any, reach: float) -> Any:
     return _BY_RARITY * np.clip(telling, 0, 1) + (1 - _BY_RARITY) * near
 
 
+def some_of(these: Any, most: int) -> Any:
+    """Some of an array, spread over all of it."""
+    return these[np.linspace(0, len(these) - 1, min(most, len(these))).astype(int)]
+
+
 def _reach(rows: Any) -> float:
     """The distance at which the nearest text usually is, since beyond it nothing could be learned from another.
 
     Names of files have near relatives; questions in plain words are all far from each other, and of one kind still.
     """
-    if len(rows) < _TELLING:
+    if len(rows) < _SAMPLED:
         return _LEAST_REACH
-    some = rows[np.linspace(0, len(rows) - 1, min(_SAMPLED, len(rows))).astype(int)]
+    some = some_of(rows, _SAMPLED)
     written = some @ some.T
     np.fill_diagonal(written, 0)
     return max(_LEAST_REACH, float(1 - written.max(axis=1).mean()))

@@ -17,6 +17,7 @@ from alma.learning.estimate import (
     fitting_noise_for_all,
 )
 from alma.learning.evidence import Evidence
+from alma.learning.resemblance import some_of
 
 # How many of the outcomes on the most similar tasks are weighed against each other.
 _WEIGHED, _TASKS_WEIGHED = 1000, 350
@@ -69,7 +70,7 @@ class Weighing:
         """How much outcomes vary for no reason; asked again whenever there is half as much evidence more."""
         if len(observed) >= max(_TELLING, 1.5 * self._asked_at) or len(observed) < self._asked_at:
             self._asked_at = len(observed)
-            table = _table(observed, _spread(np.unique(observed.tasks), _TASKS_SAMPLED), len(expected))
+            table = _table(observed, some_of(np.unique(observed.tasks), _TASKS_SAMPLED), len(expected))
             if table is not None:
                 tasks, results = table
                 self._noise = fitting_noise_for_all(results, _finely_among(evidence, tasks), expected)
@@ -108,15 +109,10 @@ def _nearest(tasks: Any, alike: Any) -> Any:
     return tasks[np.argsort(-alike[tasks], kind="stable")[:_TASKS_WEIGHED]]
 
 
-def _spread(tasks: Any, most: int) -> Any:
-    """Some of the tasks, spread over all of them."""
-    return tasks[np.linspace(0, len(tasks) - 1, min(most, len(tasks))).astype(int)]
-
-
 def _sampled(tasks: Any) -> Any:
     """The numbers of the outcomes on some of the tasks, spread over all of them."""
     unique = np.unique(tasks)
-    return np.flatnonzero(np.isin(tasks, _spread(unique, max(2, int(_SAMPLED * len(unique) / len(tasks))))))
+    return np.flatnonzero(np.isin(tasks, some_of(unique, max(2, int(_SAMPLED * len(unique) / len(tasks))))))
 
 
 def _weighed(tasks: Any, likeness: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import types
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum, StrEnum
@@ -174,6 +174,11 @@ class RecordSpec:
         return reading(self.text)
 
     @cached_property
+    def embedded_texts_of(self) -> Callable[[Any], tuple[Any, ...]]:
+        """What reads the texts that a record's vector is made from: all of them, unless its kind names less."""
+        return self.texts_of if self.embedded is None else reading(self.embedded)
+
+    @cached_property
     def primary_names(self) -> tuple[str, ...]:
         return tuple(field.name for field in self.primary)
 
@@ -289,12 +294,11 @@ class Record:
 
     def text(self) -> str:
         """What the record says, in words: the text that is searched."""
-        return "\n".join(filter(None, self.spec.texts_of(self)))
+        return _joined(self.spec.texts_of(self))
 
     def embedded_text(self) -> str:
-        """What its vector is made from: all it says, unless its kind names less."""
-        names = self.spec.embedded
-        return self.text() if names is None else "\n".join(filter(None, reading(names)(self)))
+        """What its vector is made from."""
+        return _joined(self.spec.embedded_texts_of(self))
 
     def without_vector(self) -> Self:
         """The record as it is shown: what its vector is concerns nobody but an index."""
@@ -320,6 +324,10 @@ class Record:
 def reading(names: Sequence[str]) -> Callable[[Any], tuple[Any, ...]]:
     """What reads these fields as a tuple; of one name alone `attrgetter` would make a plain value."""
     return attrgetter(*names) if len(names) > 1 else lambda record: tuple(getattr(record, name) for name in names)
+
+
+def _joined(texts: Iterable[str | None]) -> str:
+    return "\n".join(filter(None, texts))
 
 
 def spec_of(cls: Any) -> RecordSpec:

@@ -130,8 +130,7 @@ class RetrievalEngine:
             min_similarity=min_similarity,
             with_repetitions=True,
         )
-        checked = [(scope, parsed(Memory.spec, where)) for scope, where in places]
-        targets = [Target(Memory, scope, where, narrowed=narrowed) for scope, where in checked]
+        targets = [Target(Memory, scope, parsed(Memory.spec, where), narrowed=narrowed) for scope, where in places]
         if mode == "hybrid":
             found, _ = self._ranked(asked, targets)
         elif mode == "keyword":

@@ -341,14 +341,7 @@ class PostgresTransaction(SqlTransaction):
         with self._connection.cursor() as cursor:
             cursor.executemany(sql, rows)
 
-    def _select(self, query: Query) -> list[Record]:
-        return [] if self._has_none(query) else super()._select(query)
-
-    def _values(self, query: Query, names: Sequence[str]) -> list[tuple[Any, ...]]:
-        return [] if self._has_none(query) else super()._values(query, names)
-
-    def _has_none(self, query: Query) -> bool:
-        """Whether nobody needs to be asked, for records of an owner that has none."""
+    def _knows_of_none(self, query: Query) -> bool:
         if not self.counted_records or self.writable:
             return False
         known = self.counted_records

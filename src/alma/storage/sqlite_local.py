@@ -37,7 +37,7 @@ from alma.storage.sql.sqlite_feed import SQLiteFeed
 from alma.storage.sql.sqlite_migrations import SQLiteMigrator
 from alma.storage.sql.sqlite_rows import overwriting, write_rows, writing
 from alma.storage.sql.sqlite_standing import Standing, standing
-from alma.storage.sql.sqlite_words import OWNER_COLUMN, WordSearch, entries, same_entries, totals_of
+from alma.storage.sql.sqlite_words import OWNER_COLUMN, WordSearch, entries, same_entries
 from alma.storage.sql.statements import Dialect
 from alma.storage.sql.transaction import SqlChains, SqlTransaction
 
@@ -190,7 +190,6 @@ class SQLiteTransaction(SQLiteFeed):
         self._path = path
         # What was prepared for questions about the same records, for as long as nothing changes.
         self._searches: dict[tuple[str, int], WordSearch] = {}
-        self._totals: dict[str, tuple[int, float]] = {}
         self._present: dict[str, bool] = {}
         self._asked_how_it_stands = False
         self._chain_moved = False
@@ -456,23 +455,7 @@ class SQLiteTransaction(SQLiteFeed):
     def has_none(self, cls: type[Record], scope: Scope, where: Predicate = EVERYTHING) -> bool:
         return not self.writable and not self._has_any(cls.spec)
 
-    def totals(self, spec: RecordSpec) -> tuple[int, float]:
-        """How many records the full-text table of a kind has, and how many terms each on average."""
-        known = self._totals.get(spec.kind)
-        if known is None:
-            known = totals_of(self, self.names.fts_table(spec))
-            if not self.writable:
-                self._totals[spec.kind] = known
-        return known
-
-    def _select(self, query: Query) -> list[Record]:
-        return [] if self._knows_of_none(query) else super()._select(query)
-
-    def _values(self, query: Query, names: Sequence[str]) -> list[tuple[Any, ...]]:
-        return [] if self._knows_of_none(query) else super()._values(query, names)
-
     def _knows_of_none(self, query: Query) -> bool:
-        """Whether nobody needs to be asked, for records of a kind that was found to have none."""
         return self._present.get(query.spec.kind) is False
 
     def _has_any(self, spec: RecordSpec) -> bool:

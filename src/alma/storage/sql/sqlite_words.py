@@ -73,8 +73,6 @@ class Reader(Protocol):
 
     def listing(self, spec: RecordSpec, where: Predicate) -> Listing | None: ...
 
-    def totals(self, spec: RecordSpec) -> tuple[int, float]: ...
-
     def rows(self, sql: str, values: Mapping[str, Any]) -> list[Any]: ...
 
 
@@ -156,13 +154,6 @@ def index_everything(connection: sqlite3.Connection) -> None:
 # ---------------------------------------------------------------------- how it is asked
 
 
-def totals_of(tx: sqlite_postings.Reader, fts: str) -> tuple[int, float]:
-    """How many records a full-text table has, and how many terms each on average, as FTS5 keeps them itself."""
-    rows = tx.rows(f"SELECT block FROM {fts}_data WHERE id = 1", {})
-    records, *lengths = varints(rows[0][0]) if rows and rows[0][0] else (0,)
-    return records, sum(lengths) / max(records, 1)
-
-
 class WordSearch:
     """One question to the full-text table of a kind."""
 
@@ -179,7 +170,7 @@ class WordSearch:
             f"SELECT count(*), max(rowid) FROM "
             f"(SELECT rowid FROM {self._fts} WHERE {self._fts} MATCH :question LIMIT :most)"
         )
-        self._records, self._mean_length = tx.totals(spec)
+        self._records, self._mean_length = self._totals()
         # Most kinds have no records in most stores, and nothing more is asked about those.
         self._newest = self._records and tx.rows(f'SELECT coalesce(max(seq), 0) FROM "{self._table}"', {})[0][0]
         self._scope = _scope_expression(where)
@@ -260,6 +251,12 @@ class WordSearch:
         scope = self._scope if small else ""
         counts = {word: self._counted(_all_of((_quoted(word), scope)), _COUNTED) for word in words}
         return self.inside if small else self._records, counts
+
+    def _totals(self) -> tuple[int, float]:
+        """How many records the full-text table has, and how many terms each on average, as FTS5 keeps them itself."""
+        rows = self._tx.rows(f"SELECT block FROM {self._fts}_data WHERE id = 1", {})
+        records, *lengths = varints(rows[0][0]) if rows and rows[0][0] else (0,)
+        return records, sum(lengths) / max(records, 1)
 
     def _counted(self, expression: str, most: int) -> int:
         """How many entries an expression has; beyond `most` estimated by how far so many reached."""

@@ -107,7 +107,13 @@ class SqlTransaction(Transaction):
         newest = self.rows(f'SELECT max("{column}") FROM "{table}"', {})[0][0]
         return newest is None or min(keys) > newest
 
+    def _knows_of_none(self, query: Query) -> bool:
+        """Whether nobody needs to be asked, for records of which it is known that there are none."""
+        return False
+
     def _select(self, query: Query) -> list[Record]:
+        if self._knows_of_none(query):
+            return []
         statements = self.dialect.kind(query.spec)
         sql, values = statements.select(query, self.embedding_model)
         return statements.records(self.rows(sql, values))
@@ -124,6 +130,8 @@ class SqlTransaction(Transaction):
         return self._foreseen.get(spec.kind)
 
     def _values(self, query: Query, names: Sequence[str]) -> list[tuple[Any, ...]]:
+        if self._knows_of_none(query):
+            return []
         foreseen = self.foreseen(query.spec)
         split = None if foreseen is None else foreseen.split(query, names)
         if split is None:

@@ -271,7 +271,9 @@ def command_line() -> argparse.Namespace:
     sizes = "1000,10000,100000,1000000"
     parser.add_argument("--sizes", type=_sizes, default=sizes, help=f"memories per store, by commas; {sizes}")
     parser.add_argument("--stores", type=stores_named, default="sqlite,postgresql", help="sqlite, postgresql or both")
-    parser.add_argument("--no-rivals", dest="rivals", action="store_false", help="measure only our own")
+    every = ",".join(package.name for package in _PACKAGES)
+    parser.add_argument("--rivals", type=_rivals, default=every, help=f"which take part, by commas; {every}")
+    parser.add_argument("--no-rivals", dest="rivals", action="store_const", const=(), help="measure only our own")
     parser.add_argument("--queries", type=_questions, default=200, help="questions to each owner; 200 unless told")
     parser.add_argument("--work", type=Path, default=_RESULTS, help="where the stores are made, and removed afterwards")
     parser.add_argument("--out", type=Path, default=_RESULTS / "latency.json", help="where to write all numbers")
@@ -285,6 +287,13 @@ def _sizes(text: str) -> list[int]:
     return sizes
 
 
+def _rivals(text: str) -> tuple[Package, ...]:
+    named, known = set(text.split(",")), [package.name for package in _PACKAGES]
+    if unknown := named.difference(known):
+        raise argparse.ArgumentTypeError(f"knows {', '.join(known)}, not {', '.join(sorted(unknown))}")
+    return tuple(package for package in _PACKAGES if package.name in named)
+
+
 def _questions(text: str) -> int:
     if (count := int(text)) < 10:
         raise argparse.ArgumentTypeError("needs at least ten questions")
@@ -295,7 +304,7 @@ def main() -> None:
     """Measure, print and write."""
     args = command_line()
     _RESULTS.mkdir(exist_ok=True)
-    rivals = installed_rivals(_PACKAGES) if args.rivals else {}
+    rivals = installed_rivals(args.rivals)
     around = surroundings()
     with ExitStack() as stack:
         work = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=args.work, prefix="work-")))

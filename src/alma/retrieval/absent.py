@@ -15,7 +15,7 @@ from alma.retrieval.router import Asked, Target
 from alma.storage.base import StorageBackend, Transaction
 from alma.storage.document import unpacked_record
 
-BEHIND = Dropped("candidates", "others resemble the task more, by meaning and by words")
+BEHIND = Dropped("candidates", "it does not resemble the task, or others do more, by meaning and by words")
 
 
 class Note(NamedTuple):

@@ -174,8 +174,7 @@ class RetrievalEngine:
             propose_moments(self.storage, pool, request, searched)
             problems.extend(pool.problems)
             if problems and not len(pool):
-                instead = _sentence(problems, "the newest ones are given")
-                return most_recent(self.storage, targets, request, instead), generation
+                return self._newest(request, targets, problems), generation
             add_context(self.storage, pool, request)
             scorer = Scorer(
                 request,
@@ -187,8 +186,14 @@ class RetrievalEngine:
             )
             understood = self.embedder.reads(request.query)
             ranking = rank(self.storage, pool, request, targets, vector, scorer, self.min_score, understood=understood)
+            if problems and not ranking.found_something:
+                return self._newest(request, targets, problems), generation
         found = ranking.to_slice(request, _sentence(problems, "found without it") if problems else "")
         return found, generation
+
+    def _newest(self, request: Asked, targets: Sequence[Target], problems: Sequence[str]) -> MemorySlice:
+        """What is better than nothing where too little could be searched."""
+        return most_recent(self.storage, targets, request, _sentence(problems, "the newest ones are given"))
 
     # ------------------------------------------------------------------ the request
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from difflib import SequenceMatcher
 
 from alma.model.text import terms
 
@@ -13,6 +16,12 @@ _SAME_SUBJECT, _SAME_WORDS = 0.95, 0.4
 _REPETITION = 0.97
 _LONGEST_STATEMENT = 2_000
 _COMPARED = 40
+# What a question names in a way that its terms do not keep: letters for a name (IT, US, plan B), parts that belong
+# together (web-10, 10.0.0.7) and numbers below zero.
+_LETTERS = re.compile(r"(?<=\w )(?!I\b)[A-Z]{1,4}\b")
+_JOINED = re.compile(r"\w+(?:[-./_:@#]\w+)+")
+_BELOW_ZERO = re.compile(r"(?<![\w.])-\d+")
+_NO_LETTER = re.compile(r"[\W_]+")
 
 
 @dataclass(slots=True)
@@ -26,15 +35,33 @@ class Statement:
     score: float
     words: frozenset[str] = frozenset()
     matched: frozenset[str] = frozenset()
+    named: frozenset[str] = frozenset()
 
 
-def cut(statements: Sequence[Statement], asked: frozenset[str]) -> list[Statement]:
-    """The best statements that are short enough to be compared, with their words."""
+def cut(statements: Sequence[Statement], asked: frozenset[str], question: str = "") -> list[Statement]:
+    """The best statements that are short enough to be compared, with their words and what they name of the question."""
     chosen = [statement for statement in statements[:_COMPARED] if len(statement.text) <= _LONGEST_STATEMENT]
+    names = _names(question)
     for statement in chosen:
         statement.words = statement.words or frozenset(terms(statement.text))
         statement.matched = statement.words & asked
+        if names:
+            statement.named = frozenset(name for name in names if _names_it(statement.text, name))
     return chosen
+
+
+def _names(question: str) -> frozenset[str]:
+    return frozenset(name for form in (_LETTERS, _JOINED, _BELOW_ZERO) for name in form.findall(question))
+
+
+def _names_it(text: str, name: str) -> bool:
+    """Whether a text has a name of the question; how its parts are joined does not matter, nor does their case."""
+    if name.startswith("-"):
+        return name in _BELOW_ZERO.findall(text)
+    if name.isalpha():
+        # One letter at the beginning is an article.
+        return re.search(rf"(?<=\w ){name}\b" if len(name) == 1 else rf"\b{name}\b", text) is not None
+    return f" {_NO_LETTER.sub(' ', name).casefold()} " in f" {_NO_LETTER.sub(' ', text).casefold()} "
 
 
 def newest_first(
@@ -53,18 +80,32 @@ def same_thing(one: Statement, other: Statement, weight_of: Mapping[str, float])
     # Few share enough of their words, and that is quickly seen.
     if one.owner != other.owner or not one.words or not other.words or _overlap(one, other) < _SAME_WORDS:
         return False
+    if one.named != other.named:
+        return False
     either = sum(weight_of.get(word, 1.0) for word in one.matched | other.matched)
     both = sum(weight_of.get(word, 1.0) for word in one.matched & other.matched)
     return either > 0 and both >= _SAME_SUBJECT * either
 
 
 def repeats(one: Statement, other: Statement) -> bool:
-    """Whether one says nothing that the other does not."""
+    """Whether one says nothing that the other does not: the same words in the same order, and the same signs."""
     if one.owner != other.owner or not one.words:
         return False
     shorter, longer = sorted((len(one.words), len(other.words)))
-    # They overlap by no more than the shorter one has.
-    return shorter / longer >= _REPETITION and _overlap(one, other) >= _REPETITION
+    # They overlap by no more than the shorter one has, and few overlap as much.
+    if shorter / longer < _REPETITION or _overlap(one, other) < _REPETITION:
+        return False
+    return _signs(one.text) == _signs(other.text) and _alike(terms(one.text), terms(other.text))
+
+
+def _alike(some: Sequence[str], others: Sequence[str]) -> bool:
+    """Whether the words come in the same order: Anna owes Ben something else than Ben owes Anna."""
+    return some == others or SequenceMatcher(None, some, others, autojunk=False).ratio() >= _REPETITION
+
+
+def _signs(text: str) -> list[str]:
+    """What a text says without words: signs of comparison, arrows, pictures, and numbers below zero."""
+    return [*(sign for sign in text if unicodedata.category(sign) in ("Sm", "So")), *_BELOW_ZERO.findall(text)]
 
 
 def _overlap(one: Statement, other: Statement) -> float:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 from alma.model.learning import AntiPattern, Heuristic
 from alma.model.memory import Memory
@@ -54,6 +55,11 @@ class Ranked:
         return sum(self.terms.values())
 
     @property
+    def only_by_rule(self) -> bool:
+        """Whether it would have been handed over for any other task as well."""
+        return self.found_by == ("rule",)
+
+    @property
     def session_id(self) -> str | None:
         """The conversation that a general memory is a turn of."""
         return self.record.session_id if isinstance(self.record, Memory) else None
@@ -71,6 +77,11 @@ class Ranking:
 
     def drop(self, record_id: str, stage: str, sentence: str, *facts: object) -> None:
         self.dropped.setdefault(record_id, Note(stage, sentence, facts))
+
+    @property
+    def found_something(self) -> bool:
+        """Whether anything is handed over for this very task."""
+        return any(not ranked.only_by_rule for items in (*self.chosen.values(), self.standing) for ranked in items)
 
     def to_slice(self, request: Asked, degraded: str) -> MemorySlice:
         everything = [ranked for items in (*self.chosen.values(), self.standing) for ranked in items]
@@ -144,15 +155,21 @@ def rank(
     most = most_read(request.top_k, pool)
     found = {cls: _read(storage, best[:most], questions[cls], ranking) for cls, best in candidates.items()}
     _note_behind(candidates.values(), most, ranking)
-    with_vectors = vector is not None
-    read = [each for items in found.values() for each in items]
+
+    def relevant(items: Iterable[Fitting], among: Collection[Candidate], records: int) -> bool:
+        compared = max(len(among), records) if pool.is_full else len(among)
+        return anything_fits(items, among, compared, with_vectors=vector is not None, understood=understood)
+
     records = max((question.records for question in questions.values()), default=0)
-    relevant = anything_fits(read, pool, records, with_vectors=with_vectors, understood=understood)
+    anything = relevant(chain.from_iterable(found.values()), list(pool), records)
     for cls, items in found.items():
         if not items:
             ranking.chosen[cls] = []
             continue
-        fitting = [each for each in items if relevant and fits(each, with_vectors=with_vectors)]
+        # Where nothing stands out among all, something may among the few of its kind: a warning is not to be lost
+        # because there are thousands of notes beside it.
+        worth_a_look = anything or relevant(items, candidates[cls], questions[cls].records)
+        fitting = [each for each in items if worth_a_look and fits(each)]
         _note_unfit(items, fitting, ranking)
         kept = [scorer.fitting(each) for each in fitting]
         add_together(kept, questions[cls].weights, scorer.memory_weights.similarity)
@@ -190,7 +207,7 @@ def _question(
     target = candidates[0].target
     records, counts = storage.word_counts(cls, asked, target.scope, target.where)
     weights = {word: idf(max(records, count), count) for word, count in counts.items()}
-    return Question(vector, asked, weights, records)
+    return Question(vector, asked, weights, records, frozenset(word for word, count in counts.items() if count))
 
 
 def _note_behind(candidates: Iterable[Sequence[Candidate]], most: int, ranking: Ranking) -> None:
@@ -230,7 +247,7 @@ def _ordered(
 ) -> list[Ranked]:
     by_score = sorted(kept, key=lambda ranked: (-ranked.score, ranked.key))
     by_key = {ranked.key: ranked for ranked in by_score}
-    statements = order.cut([_statement(ranked) for ranked in by_score], question.terms)
+    statements = order.cut([_statement(ranked) for ranked in by_score], question.terms, request.query)
 
     def overruled(older: Statement, newer: Statement) -> None:
         """The newer one takes the place of the older one, and the other way around."""
@@ -279,7 +296,7 @@ def _without_repetitions(by_score: Sequence[Ranked], statements: Sequence[Statem
         if same is None:
             kept.append(ranked)
         else:
-            ranking.drop(ranked.key, "repetition", "it says the same as {}, which is handed over", same.key)
+            ranking.drop(ranked.key, "repetition", "it says the same as {}, which stands before it", same.key)
     return kept
 
 
@@ -317,6 +334,7 @@ def _add_by_rule(storage: StorageBackend, ranking: Ranking, scorer: Scorer) -> N
         known = {ranked.key for ranked in items}
         records = newest(storage, [target for target in by_rule if target.cls is cls], most)
         items.extend(scorer.scored(record, {}, ("rule",)) for record in records if str(record.key) not in known)
+        items[:] = _without_repetitions(items, order.cut([_statement(each) for each in items], frozenset()), ranking)
         for ranked in items[most:]:
             ranking.drop(ranked.key, "rank", "{:,} others are handed over by rule", most)
         del items[most:]

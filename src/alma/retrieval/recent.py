@@ -14,7 +14,8 @@ from alma.retrieval.absent import Absent
 from alma.retrieval.router import STANDING_TYPES, Asked, Target
 from alma.storage.base import StorageBackend
 
-MOST_BY_RULE = 10
+# How much room there is in a prompt is for its budget to say; this many are read for each task.
+MOST_BY_RULE = 50
 _NEWEST: dict[type[Record], str] = {
     Heuristic: "last_validated",
     AntiPattern: "last_seen",

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from alma.model.record import Record
 from alma.model.text import INDEXED_CHARACTERS, terms
 from alma.model.vector import Vector
-from alma.retrieval.candidates import Candidate, Pool
+from alma.retrieval.candidates import Candidate
 from alma.retrieval.length import STATEMENT, best_passage
 from alma.storage.nearest import cosines
 
@@ -34,18 +34,23 @@ _LOOKED_AT = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What memories are compared with: the task's vector, its terms and what each of them weighs among all records."""
+    """What memories are compared with: the task's vector, its terms and what each of them weighs among all records.
+
+    `known` are the terms that any record has.
+    """
 
     vector: Vector | None
     terms: frozenset[str]
     weights: Mapping[str, float]
     records: int = 0
+    known: frozenset[str] = frozenset()
 
     def fitting(self, found: Sequence[tuple[Candidate, Record]]) -> list[Fitting]:
         """How well each memory fits by itself: by meaning and by words."""
         self._compare(found)
         full = sum(self.weights.values())
-        return [self._fitting(candidate, record, full) for candidate, record in found]
+        known = sum(self.weights[word] for word in self.known)
+        return [self._fitting(candidate, record, full, known) for candidate, record in found]
 
     def _compare(self, found: Iterable[tuple[Candidate, Record]]) -> None:
         """The cosine of those that only words have found, all at once."""
@@ -61,15 +66,18 @@ class Question:
             for (candidate, _), cosine in zip(unknown, compared, strict=True):
                 candidate.cosine = cosine
 
-    def _fitting(self, candidate: Candidate, record: Record, full: float) -> Fitting:
+    def _fitting(self, candidate: Candidate, record: Record, full: float, known: float) -> Fitting:
         text = record.text()
         words = terms(text[:_LOOKED_AT])
         said = self._said(candidate, text, frozenset(words))
         # How much of what the task says, by the weight of its words, the memory says as well, and in one passage.
         shared = self.terms & said
-        covered = sum(map(self.weights.__getitem__, shared)) / full if full else 0.0
+        worth = sum(map(self.weights.__getitem__, shared))
+        # Where nothing but words tells what is meant, one that nobody has tells nothing.
+        all_of_it = full if candidate.cosine is not None else known
+        covered = worth / all_of_it if all_of_it else 0.0
         scattered = full and len(shared) > 1 and len(text) > STATEMENT
-        gathered = best_passage(words, self.weights) / full if scattered else covered
+        gathered = best_passage(words, self.weights) / full if scattered else worth / full if full else 0.0
         return Fitting(candidate, record, max(0.0, candidate.cosine or 0.0), covered, said, gathered)
 
     def _said(self, candidate: Candidate, text: str, said: frozenset[str]) -> frozenset[str]:
@@ -98,6 +106,11 @@ class Fitting:
         return self.meaning + _WORDS * self.words
 
     @property
+    def has_vector(self) -> bool:
+        """Whether it was compared by its meaning; a memory, or a task, without a vector has only words to go by."""
+        return self.candidate.cosine is not None
+
+    @property
     def has_context(self) -> bool:
         """Whether it was said beside, or is linked to, other candidates."""
         return not _CONTEXT.isdisjoint(self.candidate.relevance)
@@ -109,29 +122,36 @@ class Fitting:
 
 
 def anything_fits(
-    found: Sequence[Fitting], pool: Pool, records: int, *, with_vectors: bool, understood: bool = True
+    found: Iterable[Fitting],
+    candidates: Iterable[Candidate],
+    compared: int,
+    *,
+    with_vectors: bool,
+    understood: bool = True,
 ) -> bool:
     """Whether any memory has enough to do with the task; where none has, the rest is noise as well.
 
-    `records` is how many there are, which counts where not all of them were proposed. A task that was not `understood`
-    is near to everything that is not understood either, so that a word must speak for it.
+    `found` are the best of the candidates, which were the best of so many that were `compared`. A task that was not
+    `understood` is near to everything that is not understood either, so that a word must speak for it.
     """
+    found = list(found)
     if any(each.is_of_the_time for each in found):
         return True
     if with_vectors and not understood:
         return any(each.words > 0 for each in found)
+    if any(each.words >= _FITS_BEST_BY_WORDS for each in found if not each.has_vector):
+        return True
     if not with_vectors:
-        return any(each.words >= _FITS_BEST_BY_WORDS for each in found)
-    compared = max(len(pool), records) if pool.is_full else len(pool)
+        return False
     folds = math.log(max(1, compared))
     least = min(_FITS_BEST_OF_MANY, *(of_one + for_each_fold * folds for of_one, for_each_fold in _BY_CHANCE))
     # What means the same may stand behind others, and still shows that there is something.
-    nearest = max((candidate.cosine or 0.0 for candidate in pool), default=0.0)
+    nearest = max((candidate.cosine or 0.0 for candidate in candidates), default=0.0)
     return nearest >= least or any(each.fit >= least or each.words >= _SURE_WORDS for each in found)
 
 
-def fits(found: Fitting, *, with_vectors: bool) -> bool:
+def fits(found: Fitting) -> bool:
     """Whether a memory fits well enough beside one that fits best, or stands in a context that does."""
     if found.has_context or found.is_of_the_time:
         return True
-    return found.fit >= _FITS if with_vectors else found.words >= _FITS_BY_WORDS
+    return found.fit >= _FITS if found.has_vector else found.words >= _FITS_BY_WORDS

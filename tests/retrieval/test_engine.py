@@ -429,10 +429,10 @@ def test_of_many_standing_instructions_the_fitting_one_is_handed_over(
     fitting = remember(
         make.a_memory(content="login forms are tested on a phone", memory_type="instruction", created_at=old)
     )
-    remember(*(make.a_memory(content=f"rule number {i}", memory_type="instruction") for i in range(15)))
+    remember(*(make.a_memory(content=f"rule number {i}", memory_type="instruction") for i in range(60)))
     found = engine.retrieve("How is a login form tested?", "helena", "shop")
     assert found.instructions[0].id == fitting.id
-    assert len(found.instructions) == 10
+    assert len(found.instructions) == 50
 
 
 # ---------------------------------------------------------------------- the cache

@@ -32,7 +32,7 @@ from alma.storage.chain import statement
 from alma.storage.nearest import nearest
 from alma.storage.primitives import Query
 from alma.storage.sql.postgres_entries import entry
-from alma.storage.sql.postgres_words import WordSearch, owners_of
+from alma.storage.sql.postgres_words import Counted, WordSearch, owners_of
 from alma.storage.sql.statements import Dialect
 from alma.storage.sql.transaction import SqlTransaction, marked_again
 
@@ -318,7 +318,7 @@ class PostgresTransaction(SqlTransaction):
         # Which state of the database it sees: another after every commit of anybody.
         self.shown = shown
         self.state = None if shown is None else hash(shown)
-        self.counted_records: dict[Hashable, int] = {}
+        self.counted_records: dict[Counted, int] = {}
         self.counted_words: dict[Hashable, dict[str, int]] = {}
         self._searches: dict[tuple[str, int], WordSearch] = {}
 
@@ -344,12 +344,13 @@ class PostgresTransaction(SqlTransaction):
     def _knows_of_none(self, query: Query) -> bool:
         if not self.counted_records or self.writable:
             return False
-        known = self.counted_records
+        known, table = self.counted_records, self.names.table(query.spec)
         # Whatever was counted of what was said to be asked for is known by its predicate.
-        return 0 in (
-            known.get((query.spec.kind, id(query.where))),
-            known.get((self.names.table(query.spec), owners_of(query.where))),
-        )
+        if known.get((query.spec.kind, id(query.where))) == 0:
+            return True
+        # Whose records are asked for is only looked at where somebody is known to have none of the kind.
+        some_have_none = any(count == 0 and of == table for (of, _), count in known.items())
+        return some_have_none and known.get((table, owners_of(query.where))) == 0
 
     def expect(self, cls: type[Record], scope: Scope, where: Predicate = EVERYTHING) -> None:
         if not self.writable:

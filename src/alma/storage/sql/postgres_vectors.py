@@ -16,7 +16,6 @@ from alma.storage.nearest import nearest
 from alma.storage.ranking import minute, without_expiry
 from alma.storage.sql.clauses import Values
 from alma.storage.sql.pgvector import floats
-from alma.storage.sql.postgres_tags import divided, rare_tags
 from alma.storage.sql.postgres_wire import literal
 from alma.storage.sql.postgres_words import Owners, Reader, WordSearch, owned_by, owners_of
 
@@ -102,9 +101,12 @@ class VectorSearch:
         return self._tx.condition_of(self._spec, self._where)
 
     @cached_property
-    def _rare_tags(self) -> tuple[str, ...]:
-        """Tags that few records have, one of which a record must have."""
-        return rare_tags(self._tx, self._spec, divided(self._spec, self._where)[1])
+    def _for_one_owner(self) -> tuple[str, dict[str, Any]]:
+        """The same with the owner spelled out: how much it has decides whether the index is used.
+
+        The planner then knows what it must, and plans the statement once for each owner instead of every time.
+        """
+        return self._tx.dialect.kind(self._spec).condition(self._where, literal)
 
     def nearest(self, vector: Vector, limit: int, *, exact: bool) -> list[tuple[str, float]]:
         """The keys of the records nearest by their best vector, with their cosines."""
@@ -119,15 +121,17 @@ class VectorSearch:
             if among is not None or len(found) == limit:
                 return found
         # The server computes in single precision, so a few more are taken and ranked here.
-        near = f"(SELECT {_PLACE}, memory_id FROM {self._joined} {_NEAREST_FIRST} LIMIT {_MOST}) AS near"
-        rows = self._found(f"SELECT {_VECTOR}, near.memory_id FROM {near}", self._fulfilling[1], vector, limit + _SPARE)
+        condition, values = self._fulfilling
+        near = f"(SELECT {_PLACE}, memory_id FROM {self._joined(condition)} {_NEAREST_FIRST} LIMIT {_MOST}) AS near"
+        rows = self._found(f"SELECT {_VECTOR}, near.memory_id FROM {near}", values, vector, limit + _SPARE)
         return _compared(rows, vector, limit)
 
     def _few(self, owned: int, few: int) -> Few | None:
         """The few records of which all that fulfil the predicate are; None where these are many."""
-        if self._rare_tags:
+        rare_tags = self._tx.word_search(self._spec, self._where).rare_tags
+        if rare_tags:
             ids = f"SELECT memory_id FROM {self._tx.dialect.names.tags} WHERE tag = ANY(%(tags)s)"
-            return Few(ids, {"tags": list(self._rare_tags)}, owned)
+            return Few(ids, {"tags": list(rare_tags)}, owned)
         if owned <= few:
             named = Values(self._tx.dialect.names, "owner")
             clauses = self._tx.dialect.kind(self._spec).clauses
@@ -167,11 +171,12 @@ class VectorSearch:
         further = "" if self._foreseen is None else f", {self._foreseen.columns}"
         # One round of the index finds these and some more, and hands over the nearest.
         self._tx.look_round(min(max(limit + 2 * _SPARE, _LEAST_ROUND), _LARGEST_ROUND))
+        condition, values = self._for_one_owner
         command = (
-            f"SELECT 1 - ({distance}), alma_embeddings.memory_id{further} FROM {self._joined} "
+            f"SELECT 1 - ({distance}), alma_embeddings.memory_id{further} FROM {self._joined(condition)} "
             f"ORDER BY {distance} LIMIT {_MOST}"
         )
-        return _best(self._kept(self._found(command, self._fulfilling[1], vector, limit + _SPARE)), limit)
+        return _best(self._kept(self._found(command, values, vector, limit + _SPARE)), limit)
 
     def _among(self, few: Few, vector: Vector, limit: int) -> list[tuple[str, float]]:
         """The nearest by comparing the vectors of a few records.
@@ -241,11 +246,10 @@ class VectorSearch:
             self._foreseen.found(self._where, found)
         return found
 
-    @property
-    def _joined(self) -> str:
-        """The vectors of the records that fulfil the predicate, whichever is looked at first."""
+    def _joined(self, condition: str) -> str:
+        """The vectors of the records that fulfil a condition, whichever is looked at first."""
         record = f"alma_embeddings.memory_id = {self._table}.{self._spec.key}"
-        return f"{self._table} JOIN alma_embeddings ON {record} AND {self._of_model} WHERE {self._fulfilling[0]}"
+        return f"{self._table} JOIN alma_embeddings ON {record} AND {self._of_model} WHERE {condition}"
 
     def _found(self, command: str, values: Mapping[str, Any], vector: Vector, records: int) -> list[Found]:
         """What a command finds nearest by the server's reckoning, of so many records; a record may have several."""

@@ -96,9 +96,10 @@ class Clauses:
     def _condition(self, predicate: Predicate, values: Values, leading: str | None) -> str:
         match predicate:
             case Compare(name, op, value):
-                return f"{self._column(name, leading)} {_OPERATORS[op]} {self._operand(name, value, values)}"
+                operand = self._operand(name, value, values, leading)
+                return f"{self._column(name, leading)} {_OPERATORS[op]} {operand}"
             case In(name, members):
-                return self._membership(name, self._column(name, leading), members, values)
+                return self._membership(name, self._column(name, leading), members, values, leading)
             case Missing(name):
                 return f"{self._column(name, leading)} IS NULL"
             case Has(name, value):
@@ -112,25 +113,29 @@ class Clauses:
         assert_never(predicate)
 
     def _leading(self, predicate: Predicate) -> str | None:
-        """The field by which SQLite must look records up, where a predicate names a few: their keys, or a session.
+        """The field by which records are looked up, where a predicate names a few: their keys, or a session.
 
         Without statistics SQLite takes any equal comparison for as good as any other, and would rather go through all
-        records of a project than look up the five that are asked for.
+        records of a project than look up the five that are asked for. A server need not know whose records with some
+        keys are asked for, and would else plan anew for every owner.
         """
         if not self._on_sqlite:
-            return None
+            return self._spec.key if not self._spec.numbered and self._spec.key in _listed(predicate) else None
         given = set(_given(predicate))
         return next((name for name in (self._spec.key, "session_id") if name in given), None)
 
     def _column(self, name: str, leading: str | None) -> str:
         column = self._columns[name]
         # A plus sign changes nothing but keeps SQLite from using an index of this column.
-        return column if leading is None or name == leading else f"+{column}"
+        return f"+{column}" if self._on_sqlite and leading is not None and name != leading else column
 
-    def _operand(self, name: str, value: Any, values: Values) -> str:
+    def _operand(self, name: str, value: Any, values: Values, leading: str | None) -> str:
         encoded = self._value(name, value)
         spelled = self._spelled(name, encoded, values)
-        return values.put(encoded) if spelled is None else spelled
+        if spelled is not None:
+            return spelled
+        bound = values.put(encoded)
+        return f"(SELECT {bound})" if self._is_beside_keys(name, leading) and isinstance(encoded, str) else bound
 
     def _spelled(self, name: str, value: Any, values: Values) -> str | None:
         """A value as it stands in the statement itself, None for one that is bound."""
@@ -145,7 +150,11 @@ class Clauses:
         encode = self._encoder_of[name]
         return value if encode is None else encode(value)
 
-    def _membership(self, name: str, column: str, members: Sequence[Any], values: Values) -> str:
+    def _is_beside_keys(self, name: str, leading: str | None) -> bool:
+        """Whether a field says whose records are, where a server looks these up by their keys."""
+        return not self._on_sqlite and leading is not None and name in OWNERS
+
+    def _membership(self, name: str, column: str, members: Sequence[Any], values: Values, leading: str | None) -> str:
         if not members:
             return "false"
         if not self._on_sqlite:
@@ -153,7 +162,7 @@ class Clauses:
                 return f"{column} IN ({', '.join(map(values.spell, members))})"
             listed = values.put(self._members(name, members))
             # The server then knows only that some are asked for, and need not plan anew for every number of them.
-            hidden = name == self._spec.key and not self._spec.numbered
+            hidden = (name == self._spec.key and not self._spec.numbered) or self._is_beside_keys(name, leading)
             hidden = hidden or (values.hides_sessions and name == "session_id")
             return f"{column} = ANY({f'(SELECT {listed})::text[]' if hidden else listed})"
         if not self._is_listed_at_once(name):

@@ -458,7 +458,9 @@ class WordSearch:
         owned, values = self._spelled_owner
         having = self._having("asked.word", (self._key, *(name for name, _ in self._owners)))
         found = self._tx.rows(
-            f"SELECT few.count, few.reached, pg_relation_size('{self._table}') / current_setting('block_size')::int "
+            f"SELECT few.count, few.reached, "
+            # Asked of the file system, and once is enough.
+            f"(SELECT pg_relation_size('{self._table}') / current_setting('block_size')::int) "
             f"FROM unnest({_hidden('words')}) WITH ORDINALITY AS asked(word, place) CROSS JOIN LATERAL "
             f"(SELECT count(*), (max(place)::text::point)[0] AS reached FROM (SELECT place "
             f"FROM {having} WHERE {owned} LIMIT {most}) AS met) AS few ORDER BY asked.place",

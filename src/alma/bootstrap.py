@@ -57,7 +57,7 @@ def open_storage(store: str | os.PathLike[str], embedding_dim: int = 384, **opti
     if store.startswith(_FILE_SCHEME):
         from alma.storage.file_based import FileBasedStorage
 
-        return FileBasedStorage(store.removeprefix(_FILE_SCHEME), embedding_dim=embedding_dim, **options)
+        return FileBasedStorage(_at_home(store.removeprefix(_FILE_SCHEME)), embedding_dim=embedding_dim, **options)
     from alma.storage.sqlite_local import SQLiteStorage
 
     return SQLiteStorage(_sqlite_path(store), embedding_dim=embedding_dim, **options)
@@ -69,7 +69,7 @@ def open_existing_storage(store: str, schema: str = "public") -> StorageBackend:
         return open_storage(store, schema=schema)
     if not store.startswith(_FILE_SCHEME):
         _existing(_sqlite_path(store))
-    elif not Path(store.removeprefix(_FILE_SCHEME)).is_dir():
+    elif not _at_home(store.removeprefix(_FILE_SCHEME)).is_dir():
         raise ConfigurationError(f"there is no store at {store.removeprefix(_FILE_SCHEME)}")
     return open_storage(store)
 
@@ -145,7 +145,7 @@ def place_of_file(path: str | Path) -> tuple[str, str]:
     from alma.config.loader import load_settings
 
     settings = load_settings(path)
-    folder = Path(settings.storage_dir)
+    folder = _at_home(settings.storage_dir)
     match settings.storage:
         case "postgres":
             at = settings.postgres
@@ -211,7 +211,7 @@ def _storage_of(settings: Settings, embedder: EmbeddingProvider, place: str | No
     space: dict[str, Any] = {"embedding_dim": embedder.dimension, "embedding_model": embedder.model}
     if place is not None:
         return open_storage(_with_folder(place), **space)
-    folder = Path(settings.storage_dir)
+    folder = _at_home(settings.storage_dir)
     match settings.storage:
         case "postgres":
             from alma.storage.postgresql import PostgreSQLStorage
@@ -542,7 +542,15 @@ def _sqlite_path(store: str) -> Path:
         raise ConfigurationError(f"{store.partition('://')[0]!r} is no store that ALMA knows; give {_FORMS}")
     if not store.strip():
         raise ConfigurationError(f"the store must be named: {_FORMS}")
-    return Path(store.removeprefix(_SQLITE_SCHEME))
+    return _at_home(store.removeprefix(_SQLITE_SCHEME))
+
+
+def _at_home(path: str) -> Path:
+    """A path in which ~ is somebody's home, as everywhere else; of nobody's home it is a name like any other."""
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:
+        return Path(path)
 
 
 def store_exists(store: str) -> bool:
@@ -552,7 +560,7 @@ def store_exists(store: str) -> bool:
 
 def _exists(store: str) -> bool:
     if store.startswith(_FILE_SCHEME):
-        return Path(store.removeprefix(_FILE_SCHEME)).is_dir()
+        return _at_home(store.removeprefix(_FILE_SCHEME)).is_dir()
     return _sqlite_path(store).is_file()
 
 

@@ -75,7 +75,8 @@ class ALMA(Closing):
         self.storage = storage
         self.retrieval = retrieval_engine
         self.learning = learning_protocol
-        self.scopes: dict[str, MemoryScope] = dict(scopes or {})
+        if scopes:
+            self.scopes = {**self.scopes, **scopes}
         self.project_id = checked_name("alma", "project_id", project_id)
         self.writer = MemoryWriter(storage, retrieval_engine.embedder)
         self.door = Door(storage, retrieval_engine.embedder)
@@ -145,6 +146,15 @@ class ALMA(Closing):
     def audit(self) -> AuditTrail:
         """Who did what, in chains that show whether a row was changed."""
         return AuditTrail(self.storage, log_reads=self._log_reads)
+
+    @property
+    def scopes(self) -> dict[str, MemoryScope]:
+        """What each agent may learn and with whom it shares, by its name; what is changed here holds at once."""
+        return self.learning.validator.scopes
+
+    @scopes.setter
+    def scopes(self, scopes: Mapping[str, MemoryScope]) -> None:
+        self.learning.validator.scopes = dict(scopes)
 
     @property
     def embedder(self) -> EmbeddingProvider:

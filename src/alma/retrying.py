@@ -1,10 +1,15 @@
-"""Asking again: what failed and may pass by itself is tried a few times, each time after a longer wait."""
+"""Asking again: what failed and may pass by itself is tried a few times, each time after a longer wait.
+
+Who has somebody waiting for an answer says how long that may take at most, with `no_longer_than`.
+"""
 
 from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -16,6 +21,30 @@ Answer = TypeVar("Answer")
 
 LONGEST_WAIT_SECONDS = 60.0
 RETRIED_STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
+# An attempt that has hardly any time left would fail for that alone.
+_SHORTEST_ATTEMPT_SECONDS = 0.1
+
+_deadline: ContextVar[float | None] = ContextVar("deadline", default=None)
+
+
+@contextmanager
+def no_longer_than(seconds: float) -> Iterator[None]:
+    """Whatever services are asked inside, they are given up after so many seconds, further attempts included."""
+    token = _deadline.set(time.monotonic() + seconds)
+    try:
+        yield
+    finally:
+        _deadline.reset(token)
+
+
+def attempt_seconds(longest: float) -> float:
+    """How long one attempt may take: as long as it was told, or as is left."""
+    return max(_SHORTEST_ATTEMPT_SECONDS, _seconds_left(longest))
+
+
+def _seconds_left(otherwise: float) -> float:
+    deadline = _deadline.get()
+    return otherwise if deadline is None else min(otherwise, deadline - time.monotonic())
 
 
 @dataclass(frozen=True)
@@ -44,7 +73,7 @@ def until_answered(
         if not isinstance(result, Failure):
             return result
         wait = result.wait_seconds(backoff_seconds, number)
-        if not result.may_pass or number == attempts or wait > LONGEST_WAIT_SECONDS:
+        if not result.may_pass or number == attempts or wait > _seconds_left(LONGEST_WAIT_SECONDS):
             tried = f" (tried {number} times)" if number > 1 else ""
             raise error(f"{result.sentence}{tried}") from result.cause
         time.sleep(wait)

@@ -46,6 +46,33 @@ def test_risks_and_chances_name_their_evidence(engine: ConfidenceEngine) -> None
     assert good.assessed.outcome_ids
 
 
+def test_what_worked_on_other_tasks_says_little_here(engine: ConfidenceEngine) -> None:
+    signal = engine.assess_strategy(GOOD, "Bake a birthday cake", "ada")
+    assert signal.recommendation == "neutral"
+    assert [risk.risk_type for risk in signal.risks] == ["untested"]
+    assert "never tried on a task like this" in signal.reasoning
+
+
+def test_what_worked_counts_for_the_same_task_in_other_words(engine: ConfidenceEngine) -> None:
+    signal = engine.assess_strategy(GOOD, "Read deeply nested JSON data", "ada")
+    assert signal.recommendation in {"yes", "strong_yes"}
+
+
+def test_the_opposite_of_what_works_is_no_good_idea(engine: ConfidenceEngine) -> None:
+    signal = engine.assess_strategy(f"never {GOOD}", CONTEXT, "ada")
+    assert signal.recommendation in {"caution", "avoid"}
+    assert "opposite_works" in {risk.risk_type for risk in signal.risks}
+    assert GOOD in signal.reasoning
+
+
+def test_what_fails_as_often_as_it_works_is_not_proven(engine: ConfidenceEngine) -> None:
+    alma = engine._alma
+    for outcome in ("success", "failure") * 3:
+        alma.learn("ada", "Parse nested JSON documents", outcome, NEW)
+    assert not engine.assess_strategy(NEW, CONTEXT, "ada").opportunities
+    assert [GOOD in chance.description for chance in engine.get_opportunities(CONTEXT, "ada")] == [True]
+
+
 @pytest.mark.parametrize("strategies", ["one text", [], ["", "x"]])
 def test_what_is_no_list_of_strategies_is_refused(engine: ConfidenceEngine, strategies: list[str]) -> None:
     with pytest.raises(ValidationError, match="must"):

@@ -152,6 +152,11 @@ def test_a_memory_for_a_domain_learns_what_its_schema_says(
             alma.learn("ada", "prescribe", "success", "ask a doctor", task_type="medical_advice")
 
 
+def test_a_memory_is_where_the_factory_keeps_its_schemas(store: StorageBackend, embedder: EmbeddingProvider) -> None:
+    with DomainMemoryFactory(store).create_alma("sales", "shop", embedding_provider=embedder) as alma:
+        assert alma.storage is store
+
+
 def test_with_agents_only_those_named_learn(
     factory: DomainMemoryFactory, tmp_path: Path, embedder: EmbeddingProvider
 ) -> None:

@@ -8,8 +8,20 @@ from typing import Any
 
 import pytest
 
-from alma import ALMA, AntiPattern, AuditEvent, Heuristic, Outcome, Scope, ScopeViolationError, ValidationError, clock
+from alma import (
+    ALMA,
+    AntiPattern,
+    AuditEvent,
+    Heuristic,
+    MemoryScope,
+    Outcome,
+    Scope,
+    ScopeViolationError,
+    ValidationError,
+    clock,
+)
 from alma.learning.heuristics import HeuristicExtractor
+from alma.learning.protocols import LearningProtocol
 from alma.learning.stored import Seen
 from tests.learning.conftest import Open
 
@@ -191,6 +203,22 @@ class TestAntiPatterns:
         learn(alma, strategy="wait for the element")
         assert anti_patterns(alma)[0].better_alternative == "wait for the element"
 
+    def test_an_alternative_that_fails_itself_is_offered_no_longer(self, alma: ALMA) -> None:
+        learn(alma, strategy="regular expressions")
+        learn(alma, "failure", "split lines at commas", times=3, error_message="quoted commas")
+        assert anti_patterns(alma)[0].better_alternative == "regular expressions"
+        learn(alma, "failure", "regular expressions", times=6, error_message="nested quotes")
+        assert {each.better_alternative for each in anti_patterns(alma)} == {None}
+        learn(alma, strategy="use the csv module")
+        assert {each.better_alternative for each in anti_patterns(alma)} == {"use the csv module"}
+
+    def test_what_did_better_takes_the_place_of_an_alternative_that_fails(self, alma: ALMA) -> None:
+        learn(alma, strategy="regular expressions")
+        learn(alma, "failure", "split lines at commas", times=3)
+        learn(alma, strategy="use the csv module", times=2)
+        learn(alma, "failure", "regular expressions", times=6)
+        assert {each.better_alternative for each in anti_patterns(alma)} == {"use the csv module"}
+
     def test_a_warning_is_withdrawn_when_the_strategy_works_by_now(self, alma: ALMA) -> None:
         learn(alma, "failure", times=3)
         learn(alma, times=5)
@@ -277,6 +305,19 @@ class TestScopes:
         alma.add_domain_knowledge("victor", "database_queries", "orders are indexed by day")
         with pytest.raises(ScopeViolationError):
             alma.add_domain_knowledge("helena", "database_queries", "orders are indexed by day")
+
+    def test_scopes_hold_however_they_are_given(self, alma: ALMA) -> None:
+        engine = alma.retrieval
+        protocol = LearningProtocol(alma.storage, engine.embedder, engine.index)
+        limited = MemoryScope("helena", ["testing"], ["backend_logic"], share_with=["victor"])
+        given = ALMA(alma.storage, engine, protocol, {"helena": limited}, "shop")
+        with pytest.raises(ScopeViolationError, match="backend_logic"):
+            learn(given, task_type="backend_logic")
+        learn(given, times=3, task_type="testing")
+        given.scopes["victor"] = MemoryScope("victor", inherit_from=["Helena"])
+        assert [each.agent for each in given.retrieve(FORM, "victor").heuristics] == ["helena"]
+        given.scopes["victor"] = MemoryScope("victor")
+        assert not given.retrieve(FORM, "victor").heuristics
 
     def test_sharing_needs_both_sides(self, open_alma: Open) -> None:
         for shares, expected in ((["victor"], 1), ([], 0)):

@@ -94,6 +94,27 @@ def test_what_nobody_has_seen_for_long_is_stale(store: StorageBackend, stale: Re
     assert forgotten(store, stale_after_days=PrunePolicy().stale_after_days) == {"x": PruneReason.STALE}
 
 
+@pytest.mark.parametrize(
+    ("old", "young"),
+    [
+        (a_heuristic(id="x", last_validated=ago(1), created_at=ago(40)), a_heuristic(id="y", created_at=ago(20))),
+        (an_outcome(id="x", timestamp=ago(40)), an_outcome(id="y", timestamp=ago(20))),
+        (a_preference(id="x", timestamp=ago(40)), a_preference(id="y", timestamp=ago(20))),
+        (some_knowledge(id="x", last_verified=ago(40)), some_knowledge(id="y", last_verified=ago(20))),
+        (an_anti_pattern(id="x", last_seen=ago(1), created_at=ago(40)), an_anti_pattern(id="y", created_at=ago(20))),
+        (a_memory(id="x", last_accessed_at=ago(1), created_at=ago(40)), a_memory(id="y", created_at=ago(20))),
+        (
+            a_pattern(id="x", pattern_name="p", last_used_at=ago(1), created_at=ago(40)),
+            a_pattern(id="y", pattern_name="q", created_at=ago(20)),
+        ),
+    ],
+    ids=lambda record: f"{record.spec.kind} {record.id}",
+)
+def test_every_kind_can_have_a_time_to_live(store: StorageBackend, old: Record, young: Record) -> None:
+    store.save_many([old, young])
+    assert forgotten(store, ttl_days={type(old): 30}) == {"x": PruneReason.EXPIRED}
+
+
 def test_what_does_not_tell_its_age_is_not_stale(store: StorageBackend) -> None:
     store.save_many([a_heuristic(last_validated=None, created_at=None), an_outcome(timestamp=None)])
     assert forgotten(store, stale_after_days=PrunePolicy().stale_after_days) == {}

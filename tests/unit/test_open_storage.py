@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from alma.bootstrap import open_storage
-from alma.errors import ConfigurationError
+from alma.errors import ConfigurationError, MissingDependencyError
 from alma.model.learning import Heuristic
 from alma.model.scope import Scope
 from alma.storage.file_based import FileBasedStorage
@@ -23,6 +24,14 @@ def test_a_store_may_be_named_by_a_path_or_by_its_text(tmp_path: Path, name: str
         store.save(heuristic)
     with open_storage(str(tmp_path / name)) as store:
         assert store.find(Heuristic, Scope.everywhere()) == [heuristic]
+
+
+@pytest.mark.parametrize("prefix", ["", "file://"])
+def test_a_tilde_is_the_home_of_whoever_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, prefix: str) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with open_storage(f"{prefix}~/notes.db") as store:
+        store.save(make.a_heuristic())
+    assert (tmp_path / "notes.db").exists()
 
 
 @pytest.mark.parametrize("store", [None, 7, b"alma.db", "", " ", "mysql://x", ":memory:", "a\0b.db", "x" * 300])
@@ -48,3 +57,11 @@ def test_a_folder_is_no_database_and_a_file_is_no_folder(tmp_path: Path) -> None
     (tmp_path / "notes").write_text("mine")
     with pytest.raises(ConfigurationError, match="is a file; name a folder"):
         FileBasedStorage(tmp_path / "notes")
+
+
+def test_without_its_package_postgresql_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    for name in [name for name in sys.modules if name.startswith(("alma.storage.postgresql", "alma.storage.sql.p"))]:
+        monkeypatch.delitem(sys.modules, name)
+    with pytest.raises(MissingDependencyError, match=r"alma-memory\[postgres\]"):
+        open_storage("postgresql://nobody@localhost/none")

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from alma.confidence.signals import ConfidenceSignal, OpportunitySignal, RecommendationLevel, RiskSignal
 from alma.core import ALMA
 from alma.errors import ValidationError
 from alma.learning.recommendation import Assessed
+from alma.learning.strategies import contradicts
 from alma.model.belief import belief_in
 from alma.model.learning import AntiPattern, Heuristic
+from alma.model.record import Record
 from alma.model.slice import MemorySlice
 from alma.retrieval.router import checked_query as checked_context
 
@@ -18,6 +20,8 @@ _STRONG, _GOOD, _DOUBTFUL, _BAD = 0.8, 0.6, 0.4, 0.25
 _WELL_TRIED = 5
 # What a rule, or a warning, about this very strategy adds to what the outcomes say.
 _RULE_COUNTS_AS, _WARNING_COUNTS_AS = 3.0, 3.0
+# What is not known is as likely as not, and what happened on other tasks says this much about it.
+_UNKNOWN, _TOLD_ELSEWHERE = 0.5, 0.25
 
 
 class ConfidenceEngine:
@@ -44,7 +48,7 @@ class ConfidenceEngine:
     def get_opportunities(self, context: str, agent: str) -> list[OpportunitySignal]:
         """What is known to work in this context, the surest first."""
         found = self._known(context, agent)
-        return sorted((_proven(each) for each in found.heuristics), key=lambda chance: -chance.strength)
+        return sorted(_chances(found.heuristics), key=lambda chance: -chance.strength)
 
     def _signals(self, strategies: Sequence[str], context: str, agent: str) -> list[ConfidenceSignal]:
         found = self._known(context, agent)
@@ -58,35 +62,48 @@ class ConfidenceEngine:
     def _signal(self, assessed: Assessed, context: str, agent: str, found: MemorySlice) -> ConfidenceSignal:
         rules = [each for each in found.heuristics if self._is_same(each.strategy, assessed.strategy)]
         warnings = [each for each in found.anti_patterns if self._is_same(each.pattern, assessed.strategy)]
-        score = _weighed(assessed, rules, warnings)
+        opposites = [each for each in _works(found.heuristics) if contradicts(each.strategy, assessed.strategy)]
+        elsewhere = bool(assessed.tried) and not (rules or warnings or self._was_tried(assessed.strategy, found))
+        score = _weighed(assessed, rules, warnings, opposites, elsewhere=elsewhere)
         return ConfidenceSignal(
             strategy=assessed.strategy,
             context=context,
             agent=agent,
             confidence_score=score,
-            recommendation=_level(score, assessed, warnings),
+            recommendation=_level(score, assessed, [*warnings, *opposites]),
             assessed=assessed,
-            risks=(*map(_warning, warnings), *_doubts(assessed)),
-            opportunities=tuple(map(_proven, rules)),
+            risks=(*map(_warning, warnings), *map(_opposite, opposites), *_doubts(assessed, elsewhere=elsewhere)),
+            opportunities=tuple(_chances(rules)),
         )
+
+    def _was_tried(self, strategy: str, found: MemorySlice) -> bool:
+        """Whether one of the outcomes on tasks like this is of this strategy."""
+        return any(each.strategy_used and self._is_same(each.strategy_used, strategy) for each in found.outcomes)
 
     def _is_same(self, one: str, other: str) -> bool:
         return self._alma.learning.is_same_strategy(one, other)
 
 
-def _weighed(assessed: Assessed, rules: Sequence[Heuristic], warnings: Sequence[AntiPattern]) -> float:
+def _weighed(
+    assessed: Assessed,
+    rules: Sequence[Heuristic],
+    warnings: Sequence[AntiPattern],
+    opposites: Sequence[Heuristic],
+    *,
+    elsewhere: bool,
+) -> float:
     """The expectation, drawn towards what rules and warnings say that were not made from these outcomes."""
-    total, weight = assessed.expected * (1 + assessed.tried), 1.0 + assessed.tried
+    expected = _UNKNOWN + _TOLD_ELSEWHERE * (assessed.expected - _UNKNOWN) if elsewhere else assessed.expected
+    total, weight = expected * (1 + assessed.tried), 1.0 + assessed.tried
     for rule in rules:
         if belief_in(rule) is None:
             total, weight = total + _RULE_COUNTS_AS * rule.confidence, weight + _RULE_COUNTS_AS
-    for warning in warnings:
-        if not warning.outcomes_for:
-            weight += _WARNING_COUNTS_AS
+    unseen = sum(not warning.outcomes_for for warning in warnings)
+    weight += _WARNING_COUNTS_AS * unseen + _WARNING_COUNTS_AS * sum(map(_strength, opposites))
     return min(1.0, max(0.0, total / weight))
 
 
-def _level(score: float, assessed: Assessed, warnings: Sequence[AntiPattern]) -> RecommendationLevel:
+def _level(score: float, assessed: Assessed, warnings: Sequence[Record]) -> RecommendationLevel:
     if score < _BAD or (warnings and score < _DOUBTFUL):
         return RecommendationLevel.AVOID
     if score < _DOUBTFUL or (warnings and score < _GOOD):
@@ -98,9 +115,11 @@ def _level(score: float, assessed: Assessed, warnings: Sequence[AntiPattern]) ->
     return RecommendationLevel.YES
 
 
-def _doubts(assessed: Assessed) -> list[RiskSignal]:
+def _doubts(assessed: Assessed, *, elsewhere: bool) -> list[RiskSignal]:
     if not assessed.tried:
         return [RiskSignal("untested", "It was never tried here", 0.3)]
+    if elsewhere:
+        return [RiskSignal("untested", "It was never tried on a task like this", 0.3, assessed.outcome_ids)]
     failed = assessed.tried - assessed.succeeded
     if failed > assessed.succeeded:
         share = failed / assessed.tried
@@ -116,8 +135,25 @@ def _warning(known: AntiPattern) -> RiskSignal:
     )
 
 
+def _opposite(known: Heuristic) -> RiskSignal:
+    said = f"“{known.strategy}”, the opposite, is known to work for “{known.condition}”"
+    return RiskSignal("opposite_works", said, _strength(known), (known.id, *known.outcomes_for))
+
+
+def _chances(rules: Iterable[Heuristic]) -> list[OpportunitySignal]:
+    return [_proven(each) for each in _works(rules)]
+
+
+def _works(rules: Iterable[Heuristic]) -> list[Heuristic]:
+    """The rules of what succeeds clearly more often than not."""
+    return [each for each in rules if each.confidence >= _GOOD]
+
+
 def _proven(known: Heuristic) -> OpportunitySignal:
-    belief = belief_in(known)
-    strength = known.confidence if belief is None else belief.lower_bound
     text = f"“{known.strategy}” is known to work for “{known.condition}”"
-    return OpportunitySignal("proven_strategy", text, strength, (known.id, *known.outcomes_for))
+    return OpportunitySignal("proven_strategy", text, _strength(known), (known.id, *known.outcomes_for))
+
+
+def _strength(known: Heuristic) -> float:
+    belief = belief_in(known)
+    return known.confidence if belief is None else belief.lower_bound

@@ -33,10 +33,12 @@ _PREFIX = "domain_schema."
 class DomainMemoryFactory:
     """Knows the schemas of domains, six from the start, and makes memories for them.
 
-    Own schemas are kept as long as the factory is; with `storage` they are kept there, for every factory on it.
+    Own schemas are kept as long as the factory is; with `storage` they are kept there, for every factory on it, and so
+    are the memories it makes.
     """
 
     def __init__(self, storage: StorageBackend | None = None) -> None:
+        self._storage = storage
         self._kept: _Schemas = _InMemory() if storage is None else _InStorage(storage)
 
     # ------------------------------------------------------------------ schemas
@@ -78,11 +80,12 @@ class DomainMemoryFactory:
     ) -> ALMA:
         """A memory for a domain, in which agents learn what its schema says.
 
-        Without `storage`, a store or its path or URL, the memory is where `.alma/config.yaml` of the working directory
-        says, with the provider it names; where there is no such file, in the SQLite file `.alma/alma.db` with the local
-        model. Every agent has the scope of the schema; with `agents` only those named may learn. `engine_options` are
-        those of `RetrievalEngine`.
+        Without `storage`, a store or its path or URL, the memory is in the factory's. Where that has none either, it is
+        where `.alma/config.yaml` of the working directory says, with the provider it names; without such a file, in the
+        SQLite file `.alma/alma.db` with the local model. Every agent has the scope of the schema; with `agents` only
+        those named may learn. `engine_options` are those of `RetrievalEngine`.
         """
+        storage = self._storage if storage is None else storage
         chosen = self._schema(schema)
         names = (f"{chosen.name}_agent",) if agents is None else _agent_names(agents)
         scopes = {name: chosen.scope_of(name) for name in names}

@@ -9,7 +9,7 @@ from typing import Any
 
 from alma.errors import ConfigurationError, EmbeddingError
 from alma.model.secret import Secret
-from alma.retrying import RETRIED_STATUSES, Failure, retry_after_seconds, until_answered
+from alma.retrying import RETRIED_STATUSES, Failure, attempt_seconds, retry_after_seconds, until_answered
 
 _LONGEST_QUOTE = 300
 
@@ -46,17 +46,18 @@ class Service:
         import http.client
         import urllib.error
 
+        timeout_seconds = attempt_seconds(self.timeout_seconds)
         try:
-            return _Answer(json.loads(self._send(body)))
+            return _Answer(json.loads(self._send(body, timeout_seconds)))
         except urllib.error.HTTPError as exc:
             with exc:
                 return self._refusal(exc.code, exc.headers.get("Retry-After"), _words_of(exc), exc)
         except (OSError, http.client.HTTPException) as exc:
-            return self._unreachable(exc)
+            return self._unreachable(exc, timeout_seconds)
         except (ValueError, RecursionError) as exc:
             return Failure(f"{self.name} answered with something that is not JSON", True, cause=exc)
 
-    def _send(self, body: Mapping[str, Any]) -> bytes:
+    def _send(self, body: Mapping[str, Any], timeout_seconds: float) -> bytes:
         import urllib.request
 
         request = urllib.request.Request(
@@ -65,7 +66,7 @@ class Service:
             headers={"Content-Type": "application/json", self.key_header: f"{self.key_prefix}{self.key.reveal()}"},
         )
         opener = urllib.request.build_opener(_no_redirects())
-        with opener.open(request, timeout=self.timeout_seconds) as response:
+        with opener.open(request, timeout=timeout_seconds) as response:
             content: bytes = response.read()
         return content
 
@@ -77,13 +78,13 @@ class Service:
         may_pass = status in RETRIED_STATUSES and "insufficient_quota" not in said
         return Failure(sentence, may_pass, retry_after_seconds(retry_after), cause)
 
-    def _unreachable(self, exc: Exception) -> Failure:
+    def _unreachable(self, exc: Exception, timeout_seconds: float) -> Failure:
         import ssl
 
         reason = getattr(exc, "reason", exc)
         host = self.url.split("/")[2]
         if isinstance(reason, TimeoutError):
-            said = f"did not answer within {self.timeout_seconds:g} seconds"
+            said = f"did not answer within {timeout_seconds:.3g} seconds"
         else:
             said = f"cannot be reached at {host}: {str(reason) or type(reason).__name__}"
         return Failure(f"{self.name} {said}", not isinstance(reason, ssl.SSLCertVerificationError), cause=exc)

@@ -186,8 +186,7 @@ def _for_agent(alma: ALMA, agent: Agent) -> ALMA:
     if schema is None or agent.name.casefold() in {name.casefold() for name in alma.scopes}:
         return alma
     scoped, learning = copy.copy(alma), copy.copy(alma.learning)
-    scoped.scopes = {**alma.scopes, agent.name: schema.scope_of(agent.name)}
-    learning.validator = ScopeValidator(scoped.scopes)
+    learning.validator = ScopeValidator({**alma.scopes, agent.name: schema.scope_of(agent.name)})
     scoped.learning = learning
     return scoped
 

@@ -50,10 +50,12 @@ class PrunePolicy:
     * `min_confidence`: what is trusted less, once it was tried a few times or the grace period is over.
     * `min_strength`: what is worth less than this when `decay` is taken off; None switches it off.
     * `expired`: what has a time to live that is over.
+    * `ttl_days`: the time to live of a whole kind, however much its memories are used.
     * `max_memories`, `max_bytes`: beyond these, what is worth least goes first, until there is room.
 
-    What is pinned, an instruction or of the highest importance stays unless it has expired. User preferences do not
-    grow stale by themselves. Nothing that was made within `grace_days` is stale, decayed or untrusted.
+    What is pinned, an instruction or of the highest importance stays unless a time to live of its own is over. User
+    preferences do not grow stale by themselves. Nothing that was made within `grace_days` is stale, decayed or
+    untrusted.
     """
 
     stale_after_days: Mapping[Any, float] = field(default_factory=_usual_ages)
@@ -61,12 +63,14 @@ class PrunePolicy:
     decay: Decay = field(default_factory=lambda: ExponentialDecay(90.0))
     min_strength: float | None = None
     expired: bool = True
+    ttl_days: Mapping[Any, float] = field(default_factory=dict)
     max_memories: int | None = None
     max_bytes: int | None = None
     grace_days: float = 1.0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "stale_after_days", _by_kind("stale_after_days", self.stale_after_days, math.inf))
+        object.__setattr__(self, "ttl_days", _by_kind("ttl_days", self.ttl_days, math.inf))
         object.__setattr__(self, "min_confidence", _by_kind("min_confidence", self.min_confidence, 1.0))
         if not isinstance(self.decay, Decay):
             raise ValidationError("policy", "decay", self.decay, "must be a Decay, for example ExponentialDecay()")
@@ -99,6 +103,8 @@ class PrunePolicy:
         parts: list[Predicate] = []
         if self.expired and "expires_at" in vitals.cls.spec.by_name:
             parts.append(Compare("expires_at", "le", now))
+        if kind in self.ttl_days:
+            parts.append(Compare(vitals.born, "lt", _before(now, self.ttl_days[kind])))
         if kind in self.stale_after_days:
             parts.append(vitals.not_seen_since(_before(now, self.stale_after_days[kind])))
         if kind in self.min_confidence and vitals.confidence is not None:
@@ -114,10 +120,17 @@ class PrunePolicy:
         if is_pinned(record):
             return None
         return (
-            self._of_age(record, vitals, now)
+            self._of_kind(record, vitals, now)
+            or self._of_age(record, vitals, now)
             or self._of_confidence(record, vitals, now)
             or self._of_strength(record, vitals, now)
         )
+
+    def _of_kind(self, record: Record, vitals: Vitals, now: datetime) -> Verdict | None:
+        limit, born = self.ttl_days.get(record.spec.kind), getattr(record, vitals.born)
+        if limit is None or born is None or born >= _before(now, limit):
+            return None
+        return Verdict(PruneReason.EXPIRED, f"made more than {limit:g} days ago, its kind's time to live")
 
     def _of_age(self, record: Record, vitals: Vitals, now: datetime) -> Verdict | None:
         limit = self.stale_after_days.get(record.spec.kind)

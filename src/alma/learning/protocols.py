@@ -365,7 +365,18 @@ class _Step:
         made = self._extractor.anti_pattern(evidence, self._alternative(), self._now)
         made = self._with_vector(tx, made, evidence.failures)
         self._add(made)
+        self._retract_alternative(made.pattern)
         return made
+
+    def _retract_alternative(self, failed: str) -> None:
+        """The warnings of similar tasks offer something else in the place of what there is a warning of now."""
+        for known in self._stored.warnings(self.around.failed):
+            offered = known.better_alternative
+            if offered is not None and self._lessons.meanings.same(offered, failed):
+                instead = self._alternative()
+                self._stored.revise(
+                    known, known.replace(better_alternative=None if instead == known.pattern else instead)
+                )
 
     def _fails_mostly(self) -> bool:
         """Whether the lesson failed often enough for a warning, and more often than it succeeded."""

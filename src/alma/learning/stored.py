@@ -112,6 +112,10 @@ class StoredLessons:
             held = known[key] = _held(next(iter(self.tx.lock(cls, [key], self.scope)), None))
         return held.record
 
+    def warnings(self, lessons: Iterable[str]) -> list[AntiPattern]:
+        """The warnings of these lessons, held."""
+        return self.tx.lock(AntiPattern, list(map(anti_pattern_id, lessons)), self.scope)
+
     def unaware(self, lessons: Iterable[str]) -> list[AntiPattern]:
         """The warnings of these lessons that name no alternative."""
         known = self._known

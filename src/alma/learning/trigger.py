@@ -16,9 +16,10 @@ from alma.model.scope import Scope
 from alma.storage.base import StorageBackend
 
 MOST_OUTCOMES = 250_000
-# Counting takes the longer the more there are, so while there is room it is left alone until a part of that is filled.
+# Counting takes the longer the more there are, so while there is room it is left alone until a part of that is filled;
+# and where there is none, until so many came that it is worth it, or a part of what is kept where that is little.
 _LOOK_EVERY = 500
-_PART_OF_THE_ROOM = 8
+_PART = 8
 _AT_ONCE = 50
 # Twice as many as can have come since the last look, so that a store that had far too many gets there too.
 _MOST_AT_A_LOOK = 1_000
@@ -44,11 +45,12 @@ class ForgettingTrigger:
         """Note that something was learned inside this scope; gives how many outcomes were forgotten because of it."""
         with self._lock:
             self._learned[scope] += 1
-            if self._learned[scope] < self._look_after.get(scope, _LOOK_EVERY):
+            # How many there are from before is not known to whoever has just begun.
+            if self._learned[scope] < self._look_after.get(scope, 1):
                 return 0
             self._learned[scope] = 0
         too_many = self._storage.count(Outcome, scope) - self._most
-        self._look_after[scope] = max(_LOOK_EVERY, -too_many // _PART_OF_THE_ROOM)
+        self._look_after[scope] = max(min(_LOOK_EVERY, self._most // _PART), -too_many // _PART)
         return self._forget(scope, min(too_many, _MOST_AT_A_LOOK)) if too_many > 0 else 0
 
     def _forget(self, scope: Scope, many: int) -> int:

@@ -94,7 +94,6 @@ class ScopeValidator:
 
     def __init__(self, scopes: Mapping[str, MemoryScope] | None = None) -> None:
         self.scopes = dict(scopes or {})
-        self._spelled = {name.casefold(): name for name in self.scopes}
 
     def scope_of(self, agent: str) -> MemoryScope:
         """The scope of an agent: its own, an unlimited one where there are none at all, or an error."""
@@ -109,7 +108,8 @@ class ScopeValidator:
     def readable_scope(self, agent: str) -> MemoryScope:
         """From whom an agent reads: what it inherits, as far as those agents share it with it."""
         own = self.scopes.get(agent) or MemoryScope(agent_name=agent)
-        named = (self._spelled.get(name.casefold()) for name in own.inherit_from)
+        spelled = {name.casefold(): name for name in self.scopes} if own.inherit_from else {}
+        named = (spelled.get(name.casefold()) for name in own.inherit_from)
         sharing = [name for name in named if name is not None and self._shares(name, agent)]
         return MemoryScope(agent_name=agent, inherit_from=sharing)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 import time
 from collections.abc import Iterable, Sequence
@@ -13,18 +12,18 @@ from alma import clock
 from alma.cache.base import CacheBackend, NullCache
 from alma.cache.local import RetrievalCache
 from alma.embeddings.base import EmbeddingProvider
-from alma.errors import ConfigurationError, EmbeddingError, ProviderError, ScopeViolationError, ValidationError
+from alma.errors import ConfigurationError, ProviderError, ScopeViolationError, ValidationError
 from alma.model.fields import check_timestamp
 from alma.model.memory import Memory
 from alma.model.query import Predicate, parsed
 from alma.model.record import Record
 from alma.model.scope import MemoryScope, Scope
 from alma.model.slice import MemorySlice
-from alma.model.vector import Vector
 from alma.retrieval import router
 from alma.retrieval.asking import asks_by_words, asks_when
 from alma.retrieval.candidates import gather
 from alma.retrieval.context import add_context, foresee
+from alma.retrieval.embedding import QuestionEmbedder
 from alma.retrieval.ranking import Scorer, rank
 from alma.retrieval.recent import most_recent
 from alma.retrieval.router import Asked, Request, Target
@@ -34,8 +33,6 @@ from alma.retrieval.times import propose_moments
 from alma.retrieval.writing import check_space
 from alma.storage.base import StorageBackend
 from alma.vectors.base import VectorIndex
-
-_log = logging.getLogger("alma.retrieval")
 
 
 class RetrievalEngine:
@@ -63,6 +60,7 @@ class RetrievalEngine:
         self.storage = storage
         self.embedder = _provider(embedding_provider)
         check_space(storage, self.embedder)
+        self._questions = QuestionEmbedder(self.embedder, storage)
         self.weights = _weights("scoring_weights", scoring_weights or ScoringWeights())
         self.memory_weights = _weights("memory_weights", memory_weights)
         self.half_life_days = _positive("recency_half_life_days", recency_half_life_days)
@@ -142,7 +140,7 @@ class RetrievalEngine:
         return replace(found, retrieval_time_ms=_since(started))
 
     def _by_meaning(self, asked: Asked, targets: Sequence[Target]) -> MemorySlice:
-        vector, problems = self._embedded(asked.query)
+        vector, problems = self._questions.vector(asked.query)
         if vector is not None:
             try:
                 return by_meaning(self.storage, self.index, targets, asked, vector)
@@ -168,7 +166,7 @@ class RetrievalEngine:
 
     def _ranked(self, request: Asked, targets: Sequence[Target]) -> tuple[MemorySlice, str]:
         """What is found, and the generation of what was stored then."""
-        vector, problems = self._embedded(request.query)
+        vector, problems = self._questions.vector(request.query)
         with self.storage.reading() as (tx, generation):
             foresee(tx, request, targets)
             searched = [target for target in targets if target.searched]
@@ -191,16 +189,6 @@ class RetrievalEngine:
             ranking = rank(self.storage, pool, request, targets, vector, scorer, self.min_score, understood=understood)
         found = ranking.to_slice(request, _sentence(problems, "found without it") if problems else "")
         return found, generation
-
-    def _embedded(self, query: str) -> tuple[Vector | None, list[str]]:
-        try:
-            vector = Vector(self.embedder.encode(query))
-            if len(vector) != self.storage.embedding_dim:
-                raise EmbeddingError(f"it gave {len(vector)} numbers instead of {self.storage.embedding_dim}")
-            return vector, []
-        except Exception as exc:  # noqa: BLE001 - whatever a provider does, an agent must be able to go on
-            _log.warning("the query was not embedded", extra={"error": str(exc)})
-            return None, [f"the embedding provider {self.embedder.model} is down ({exc})"]
 
     # ------------------------------------------------------------------ the request
 

@@ -33,7 +33,6 @@ from alma.storage.feed import VectorQuestion
 from alma.storage.nearest import nearest
 from alma.storage.primitives import Query
 from alma.storage.sql.postgres_entries import entry
-from alma.storage.sql.postgres_words import Counted, WordSearch, owners_of
 from alma.storage.sql.statements import Dialect
 from alma.storage.sql.transaction import SqlTransaction, marked_again
 
@@ -47,6 +46,7 @@ try:
     from alma.storage.sql.postgres_migrations import PostgresMigrator, prepare_vector_column
     from alma.storage.sql.postgres_vectors import VectorSearch
     from alma.storage.sql.postgres_wire import listed, register_values
+    from alma.storage.sql.postgres_words import Counted, WordSearch, owners_of
 except ImportError as exc:  # pragma: no cover - depends on what is installed
     raise MissingDependencyError("psycopg", "postgres") from exc
 

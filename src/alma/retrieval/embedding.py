@@ -1,0 +1,44 @@
+"""The vector of a question, or why there is none: whatever a provider does, an agent must be able to go on."""
+
+from __future__ import annotations
+
+import logging
+import time
+
+from alma.embeddings.base import EmbeddingProvider
+from alma.errors import EmbeddingError
+from alma.model.vector import Vector
+from alma.retrying import no_longer_than
+from alma.storage.base import StorageBackend
+
+_log = logging.getLogger("alma.retrieval")
+
+# How long a question waits for its vector; and for a while after that was in vain, since it is found by words as well.
+_PATIENCE_SECONDS, _SHORT_PATIENCE_SECONDS = 10.0, 1.0
+_FAILING_SECONDS = 30.0
+
+
+class QuestionEmbedder:
+    """Embeds questions with a provider that may be down; threads may share it."""
+
+    def __init__(self, embedder: EmbeddingProvider, storage: StorageBackend) -> None:
+        self._embedder = embedder
+        self._storage = storage
+        # When the provider was last waited for in vain.
+        self._failed_at = -float("inf")
+
+    def vector(self, query: str) -> tuple[Vector | None, list[str]]:
+        """The vector, or what was wrong."""
+        patient = time.monotonic() - self._failed_at >= _FAILING_SECONDS
+        try:
+            with no_longer_than(_PATIENCE_SECONDS if patient else _SHORT_PATIENCE_SECONDS):
+                vector = Vector(self._embedder.encode(query))
+            if len(vector) != self._storage.embedding_dim:
+                raise EmbeddingError(f"it gave {len(vector)} numbers instead of {self._storage.embedding_dim}")
+        except Exception as exc:  # noqa: BLE001 - a provider may be anybody's
+            # What fails in a hurry says nothing about a provider that is slow: it gets its time again.
+            self._failed_at = time.monotonic() if patient else self._failed_at
+            _log.warning("the query was not embedded", extra={"error": str(exc)})
+            return None, [f"the embedding provider {self._embedder.model} is down ({exc})"]
+        self._failed_at = -float("inf")
+        return vector, []

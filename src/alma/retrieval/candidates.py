@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain
 from operator import attrgetter
@@ -16,7 +17,7 @@ from alma.model.vector import Vector
 from alma.retrieval.asking import asks_advice
 from alma.retrieval.router import Target
 from alma.storage.base import StorageBackend
-from alma.vectors.base import VectorIndex
+from alma.vectors.base import Foresighted, VectorIndex
 
 MEANING, WORDS = 0.45, 0.55
 """How much of the similarity is owed to vectors, and how much to words."""
@@ -33,6 +34,10 @@ _LARGE, _OF_MANY, _OF_MANY_PER_RESULT = 10_000, 80, 4
 # Of memories behind a filter fewer are proposed: to find as many, ten or a hundred times as many must be looked at.
 _NARROWED, _NARROWED_PER_RESULT = 60, 4
 _FEWEST_READ, _FEWEST_READ_OF_MANY, _READ_PER_RESULT = 30, 20, 3
+
+
+Matches = Sequence[tuple[str, float]]
+"""The ids that words found, with their scores."""
 
 
 class Candidate:
@@ -93,6 +98,7 @@ class Pool:
         # Which of the memories superseded or contradict which.
         self.standing = Standing()
         self._by_kind: dict[type[Record], dict[str, Candidate]] = defaultdict(dict)
+        self._by_id: dict[type[Record], list[Candidate]] = {}
 
     def __iter__(self) -> Iterator[Candidate]:
         return chain.from_iterable(found.values() for found in self._by_kind.values())
@@ -115,8 +121,10 @@ class Pool:
 
     def of(self, cls: type[Record]) -> list[Candidate]:
         """The candidates of a kind, best first, ids breaking ties."""
-        # Sorting is stable, and twice by one thing is faster than once by two.
-        by_id = sorted(self._by_kind[cls].values(), key=attrgetter("id"))
+        # Sorting is stable, and twice by one thing is faster than once by two; none is ever taken away.
+        known, by_id = self._by_kind[cls], self._by_id.get(cls, [])
+        if len(by_id) < len(known):
+            by_id = self._by_id[cls] = sorted(known.values(), key=attrgetter("id"))
         return sorted(by_id, key=attrgetter("total"), reverse=True)
 
 
@@ -151,8 +159,12 @@ def gather(
         pool.among_many |= among_many
         limit = _proposed(target, top_k, among_many=among_many)
         if vector is not None:
+            _expect(index, target, vector, limit)
+        # Words first: what is expected may be looked for meanwhile.
+        by_words = _matching(storage, target, query, limit)
+        if vector is not None:
             _by_meaning(pool, index, target, vector, limit)
-        _by_words(pool, storage, target, query, limit)
+        _by_words(pool, target, by_words)
     _weigh(pool, *(ADVICE if asks_advice(query) else (MEANING, WORDS)))
     return pool
 
@@ -168,6 +180,20 @@ def _proposed(target: Target, top_k: int, *, among_many: bool) -> int:
     return max(_MEMORIES, 2 * top_k)
 
 
+def _expect(index: VectorIndex, target: Target, vector: Vector, limit: int) -> None:
+    if isinstance(index, Foresighted):
+        # What is wrong is told when the index is asked.
+        with suppress(ProviderError):
+            index.expect(target.cls, vector, target.scope, target.where, limit)
+
+
+def _matching(storage: StorageBackend, target: Target, query: str, limit: int) -> Matches | StorageError:
+    try:
+        return storage.matching_ids(target.cls, query, target.scope, target.where, limit, exact=False)
+    except StorageError as exc:
+        return exc
+
+
 def _by_meaning(pool: Pool, index: VectorIndex, target: Target, vector: Vector, limit: int) -> None:
     try:
         found = index.search(target.cls, vector, target.scope, target.where, limit)
@@ -181,11 +207,9 @@ def _by_meaning(pool: Pool, index: VectorIndex, target: Target, vector: Vector, 
         pool.cosine_floor = max(pool.cosine_floor, found[-1].cosine)
 
 
-def _by_words(pool: Pool, storage: StorageBackend, target: Target, query: str, limit: int) -> None:
-    try:
-        found = storage.matching_ids(target.cls, query, target.scope, target.where, limit, exact=False)
-    except StorageError as exc:
-        pool.problems.append(f"full-text search is down ({exc})")
+def _by_words(pool: Pool, target: Target, found: Matches | StorageError) -> None:
+    if isinstance(found, StorageError):
+        pool.problems.append(f"full-text search is down ({found})")
         return
     for record_id, score in found:
         pool.propose(target, record_id, "words").words = score

@@ -29,6 +29,7 @@ from alma.model.scope import Scope
 from alma.model.vector import Vector
 from alma.storage.base import DEFAULT_MODEL, Capability, StorageBackend, Transaction
 from alma.storage.chain import statement
+from alma.storage.feed import VectorQuestion
 from alma.storage.nearest import nearest
 from alma.storage.primitives import Query
 from alma.storage.sql.postgres_entries import entry
@@ -41,10 +42,11 @@ try:
     from psycopg_pool import ConnectionPool, PoolTimeout
 
     from alma.storage.sql.pgvector import register_vectors
+    from alma.storage.sql.postgres_aside import NEVER_WAITS, SHOWN, Aside, Asked, seen_in
     from alma.storage.sql.postgres_migrations import PostgresMigrator, prepare_vector_column
     from alma.storage.sql.postgres_vectors import VectorSearch
     from alma.storage.sql.postgres_wire import listed, register_values
-    from alma.storage.sql.postgres_words import WordSearch, owners_of
+    from alma.storage.sql.postgres_words import Counted, WordSearch, owners_of
 except ImportError as exc:  # pragma: no cover - depends on what is installed
     raise MissingDependencyError("psycopg", "postgres") from exc
 
@@ -73,10 +75,8 @@ _SET_PATH = (
     "SELECT set_config('search_path', concat_ws(', ', quote_ident(%s), 'public', (SELECT quote_ident(nspname) "
     "FROM pg_extension JOIN pg_namespace ON pg_namespace.oid = extnamespace WHERE extname = 'vector')), false)"
 )
-# The transactions that a moment can see: every commit anywhere on the server moves it.
-_SHOWN = "SELECT pg_current_snapshot()::text"
 _BEGIN_WRITING = "BEGIN"
-_BEGIN_READING = f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {_SHOWN}"
+_BEGIN_READING = f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {SHOWN}"
 _LONGEST_SCHEMA_BYTES = 63
 _COPY_FROM = 16
 _LOCK_BUCKETS = 64
@@ -139,6 +139,10 @@ class PostgreSQLStorage(StorageBackend):
         self._sessions: WeakKeyDictionary[psycopg.Connection[Any], Session] = WeakKeyDictionary()
         self._prepare(conninfo)
         self._make_pool = partial(_connected_pool, conninfo, max(1, pool_size), self._configure)
+        self._asides: dict[int, Aside] = {}
+        self._make_aside = partial(Aside, partial(_pool_aside, conninfo, self._configure_aside))
+        # Whoever allows one connection means one. Older drivers cannot send a question and go on.
+        self._asks_aside = self._native and pool_size > 1 and psycopg.capabilities.has_pipeline()
         with _translated():
             self._pools = {os.getpid(): self._make_pool()}
 
@@ -151,6 +155,14 @@ class PostgreSQLStorage(StorageBackend):
             if self._pools.setdefault(here, made) is not made:
                 made.close()
         return self._pools[here]
+
+    @property
+    def _aside(self) -> Aside | None:
+        """The connection of this process for questions aside, if there may be one."""
+        if not self._asks_aside:
+            return None
+        here = os.getpid()
+        return self._asides.get(here) or self._asides.setdefault(here, self._make_aside())
 
     def _prepare(self, conninfo: str) -> None:
         with administration(conninfo, self.schema) as connection:
@@ -167,6 +179,10 @@ class PostgreSQLStorage(StorageBackend):
         if self._native:
             register_vectors(connection)
             _tune_index_scans(connection)
+
+    def _configure_aside(self, connection: psycopg.Connection[Any]) -> None:
+        self._configure(connection)
+        connection.execute(NEVER_WAITS)
 
     @property
     def capabilities(self) -> frozenset[Capability]:
@@ -200,6 +216,7 @@ class PostgreSQLStorage(StorageBackend):
                 self.embedding_model,
                 writable=write,
                 native=self._native,
+                aside=None if write else self._aside,
             )
             try:
                 yield tx
@@ -207,6 +224,8 @@ class PostgreSQLStorage(StorageBackend):
                 # What was set is set back as well.
                 session.vectors_per_round = None
                 raise
+            finally:
+                tx.drop_questions()
 
     @contextmanager
     def _started(self, first: LiteralString) -> Iterator[tuple[psycopg.Connection[Any], psycopg.Cursor[Any]]]:
@@ -233,7 +252,7 @@ class PostgreSQLStorage(StorageBackend):
             yield tx, self.generation() if shown is None else self._generation_of(shown)
 
     def _generation(self) -> str:
-        return self._generation_of(self._told(_SHOWN))
+        return self._generation_of(self._told(SHOWN))
 
     def _generation_of(self, shown: str) -> str:
         return f"{self._identify()}:{shown}"
@@ -259,7 +278,9 @@ class PostgreSQLStorage(StorageBackend):
                 connection.execute(sql.SQL("VACUUM {}").format(sql.Identifier(table)))
 
     def close(self) -> None:
-        pool = self._pools.get(os.getpid())
+        aside, pool = self._asides.pop(os.getpid(), None), self._pools.get(os.getpid())
+        if aside is not None:
+            aside.close()
         if pool is not None:
             pool.close()
 
@@ -307,20 +328,24 @@ class PostgresTransaction(SqlTransaction):
         shown: str | None,
         *args: Any,
         native: bool,
+        aside: Aside | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
         self._connection = connection
         self._native = native
+        self._aside = aside
+        self._asked: list[Asked] = []
         self._session = session
         # What was said to be asked for.
         self.expected: list[Query] = []
         # Which state of the database it sees: another after every commit of anybody.
         self.shown = shown
         self.state = None if shown is None else hash(shown)
-        self.counted_records: dict[Hashable, int] = {}
+        self.counted_records: dict[Counted, int] = {}
         self.counted_words: dict[Hashable, dict[str, int]] = {}
         self._searches: dict[tuple[str, int], WordSearch] = {}
+        self._vector_searches: dict[tuple[str, str, int], VectorSearch] = {}
 
     def _translating(self) -> AbstractContextManager[None]:
         return _translated()
@@ -344,12 +369,13 @@ class PostgresTransaction(SqlTransaction):
     def _knows_of_none(self, query: Query) -> bool:
         if not self.counted_records or self.writable:
             return False
-        known = self.counted_records
+        known, table = self.counted_records, self.names.table(query.spec)
         # Whatever was counted of what was said to be asked for is known by its predicate.
-        return 0 in (
-            known.get((query.spec.kind, id(query.where))),
-            known.get((self.names.table(query.spec), owners_of(query.where))),
-        )
+        if known.get((query.spec.kind, id(query.where))) == 0:
+            return True
+        # Whose records are asked for is only looked at where somebody is known to have none of the kind.
+        some_have_none = any(count == 0 and of == table for (of, _), count in known.items())
+        return some_have_none and known.get((table, owners_of(query.where))) == 0
 
     def expect(self, cls: type[Record], scope: Scope, where: Predicate = EVERYTHING) -> None:
         if not self.writable:
@@ -499,7 +525,44 @@ class PostgresTransaction(SqlTransaction):
     ) -> list[tuple[str, float]]:
         if not self._native:
             return nearest(vector, self._stored_vectors(spec, model, where), limit)
-        return VectorSearch(self, spec, model, where).nearest(vector, limit, exact=exact)
+        return self._vector_search(spec, model, where).nearest(vector, limit, exact=exact)
+
+    def _vector_search(self, spec: RecordSpec, model: str, where: Predicate) -> VectorSearch:
+        """The search among these vectors, the same one while the same object is asked for."""
+        if self.writable:
+            return VectorSearch(self, spec, model, where)
+        key = (spec.kind, model, id(where))
+        known = self._vector_searches.get(key)
+        if known is None:
+            # It holds the predicate, so that no other gets its id.
+            known = self._vector_searches[key] = VectorSearch(self, spec, model, where)
+        return known
+
+    def expect_nearest(self, question: VectorQuestion) -> None:
+        if self._aside is not None and question.limit:
+            search = self._vector_search(question.spec, question.model, question.where)
+            search.expect(question.vector, question.limit)
+
+    def ask_aside(self, vectors: int, sql: str, values: Mapping[str, Any]) -> Asked | None:
+        """Have a question answered meanwhile, by an index that looks for so many vectors in a round."""
+        asked = None if self._aside is None else self._aside.ask(vectors, sql, values)
+        if asked is not None:
+            self._asked.append(asked)
+        return asked
+
+    def answer_aside(self, asked: Asked) -> list[Any] | None:
+        """What was found aside, without the state in which it was; None if that was not the state seen here."""
+        rows = asked.rows()
+        if rows is None or self._aside is None:
+            return None
+        in_time = seen_in(rows) == self.shown
+        self._aside.tell(in_time=in_time)
+        return [row[:-1] for row in rows] if in_time else None
+
+    def drop_questions(self) -> None:
+        """Give up what was asked aside, as far as nobody has taken the answer."""
+        for asked in self._asked:
+            asked.drop()
 
     def look_round(self, vectors: int) -> None:
         """How many vectors a round of the index looks for, until another number is asked for."""
@@ -554,6 +617,20 @@ def _connected_pool(
     )
     pool.wait(_CONNECT_SECONDS)
     return pool
+
+
+def _pool_aside(conninfo: str, configure: Callable[[psycopg.Connection[Any]], None]) -> ConnectionPool[Any]:
+    """A pool of one connection, which is made in the background; nobody waits for it."""
+    return ConnectionPool(
+        conninfo,
+        min_size=1,
+        max_size=1,
+        kwargs={"autocommit": True},
+        configure=configure,
+        open=True,
+        num_workers=1,
+        name="alma aside",
+    )
 
 
 @contextmanager

@@ -53,6 +53,12 @@ class Reading(VectorFeed, Primitives):
         A store that takes long to ask may then find out along with something else whether it needs to be.
         """
 
+    def expect_nearest(self, question: VectorQuestion) -> None:
+        """Say that this will be asked for next but one, not exactly: `answer(question, exact=False)`.
+
+        A store that can do two things at once may begin with it.
+        """
+
     def _inside(self, spec: RecordSpec, scope: Scope, where: Predicate) -> Predicate:
         """`inside`, and the same object again while the same scope and predicate are asked for."""
         key = (spec.kind, id(scope), id(where))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from alma.model.query import EVERYTHING, Predicate
 from alma.model.record import Record
@@ -48,4 +48,16 @@ class VectorIndex(Protocol):
 
     def close(self) -> None:
         """Release every resource; the storage stays open."""
+        ...
+
+
+@runtime_checkable
+class Foresighted(Protocol):
+    """An index that may begin a search before it is asked for what it finds; no index has to."""
+
+    def expect(self, cls: type[Record], vector: Any, scope: Scope, where: Predicate, limit: int) -> None:
+        """Say that `search` will be called with these after the store was asked for something else.
+
+        Raises what `search` would.
+        """
         ...

@@ -1,4 +1,8 @@
-"""Predicates, orders and cursors as SQL: names come from the record's description, values are always bound."""
+"""Predicates, orders and cursors as SQL: names come from the record's description, and values are bound.
+
+Spelled out are only truth values and, where it is asked for, whose records are wanted: what a server's planner must
+know to plan a statement once.
+"""
 
 from __future__ import annotations
 
@@ -9,20 +13,30 @@ from typing import Any, assert_never
 from alma.model.fields import FieldType
 from alma.model.query import And, At, Compare, Cursor, Has, In, Missing, Or, Order, Predicate
 from alma.model.record import RecordSpec
+from alma.storage.ranking import OWNERS
 from alma.storage.sql.names import Names
 
 Encoder = Callable[[Any], Any]
+Spelling = Callable[[str], str]
 Shape = tuple[Any, ...]
 _OPERATORS = {"eq": "=", "ne": "<>", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 _MOST_IN_A_ROW = 200
 
 
 class Values:
-    """Collects the values of a statement while it is written, under the names p0, p1, … or others."""
+    """Collects the values of a statement while it is written, under the names p0, p1, … or others.
 
-    def __init__(self, names: Names, prefix: str = "p") -> None:
+    With `spell`, a server is told in the statement itself whose records are wanted. With `hides_sessions` its planner
+    does not see which sessions are listed, nor how many.
+    """
+
+    def __init__(
+        self, names: Names, prefix: str = "p", *, spell: Spelling | None = None, hides_sessions: bool = False
+    ) -> None:
         self._names = names
         self._prefix = prefix
+        self.spell = spell
+        self.hides_sessions = hides_sessions
         self.values: dict[str, Any] = {}
 
     def put(self, value: Any) -> str:
@@ -43,6 +57,7 @@ class Clauses:
         self._names = names
         self._spec = spec
         self._encoders = encoders
+        self._encoder_of = {field.name: encoders.get(field.type) for field in spec.fields}
         self._on_sqlite = names.dialect == "sqlite"
         table = names.table(spec)
         self._columns = {field.name: f'"{table}"."{field.name}"' for field in spec.stored}
@@ -63,12 +78,17 @@ class Clauses:
         None for a predicate of which the values change how it is written; what was put is of no use then.
         """
         if isinstance(predicate, Compare):
-            values.keep(self._value(predicate.field, predicate.value))
-            return predicate.field, predicate.op
+            value = self._value(predicate.field, predicate.value)
+            spelled = self._spelled(predicate.field, value, values)
+            if spelled is None:
+                values.keep(value)
+            return predicate.field, predicate.op, spelled
         if isinstance(predicate, And | Or):
             shapes = tuple([self.shape(part, values) for part in predicate.parts])
             return None if None in shapes else (type(predicate), shapes)
         if isinstance(predicate, In) and predicate.values and self._is_listed_at_once(predicate.field):
+            if values.spell is not None and predicate.field in OWNERS:
+                return predicate.field, "in", predicate.values
             values.keep(self._members(predicate.field, predicate.values))
             return predicate.field, "in", len(predicate.values) == 1
         return (predicate.field, "missing") if isinstance(predicate, Missing) else None
@@ -76,9 +96,10 @@ class Clauses:
     def _condition(self, predicate: Predicate, values: Values, leading: str | None) -> str:
         match predicate:
             case Compare(name, op, value):
-                return f"{self._column(name, leading)} {_OPERATORS[op]} {values.put(self._value(name, value))}"
+                operand = self._operand(name, value, values, leading)
+                return f"{self._column(name, leading)} {_OPERATORS[op]} {operand}"
             case In(name, members):
-                return self._membership(name, self._column(name, leading), members, values)
+                return self._membership(name, self._column(name, leading), members, values, leading)
             case Missing(name):
                 return f"{self._column(name, leading)} IS NULL"
             case Has(name, value):
@@ -92,33 +113,58 @@ class Clauses:
         assert_never(predicate)
 
     def _leading(self, predicate: Predicate) -> str | None:
-        """The field by which SQLite must look records up, where a predicate names a few: their keys, or a session.
+        """The field by which records are looked up, where a predicate names a few: their keys, or a session.
 
         Without statistics SQLite takes any equal comparison for as good as any other, and would rather go through all
-        records of a project than look up the five that are asked for.
+        records of a project than look up the five that are asked for. A server need not know whose records with some
+        keys are asked for, and would else plan anew for every owner.
         """
         if not self._on_sqlite:
-            return None
+            return self._spec.key if not self._spec.numbered and self._spec.key in _listed(predicate) else None
         given = set(_given(predicate))
         return next((name for name in (self._spec.key, "session_id") if name in given), None)
 
     def _column(self, name: str, leading: str | None) -> str:
         column = self._columns[name]
         # A plus sign changes nothing but keeps SQLite from using an index of this column.
-        return column if leading is None or name == leading else f"+{column}"
+        return f"+{column}" if self._on_sqlite and leading is not None and name != leading else column
+
+    def _operand(self, name: str, value: Any, values: Values, leading: str | None) -> str:
+        encoded = self._value(name, value)
+        spelled = self._spelled(name, encoded, values)
+        if spelled is not None:
+            return spelled
+        bound = values.put(encoded)
+        return f"(SELECT {bound})" if self._is_beside_keys(name, leading) and isinstance(encoded, str) else bound
+
+    def _spelled(self, name: str, value: Any, values: Values) -> str | None:
+        """A value as it stands in the statement itself, None for one that is bound."""
+        if self._on_sqlite:
+            return None
+        # Of a truth value that it does not know the planner takes one in two for fulfilled, and plans anew every time.
+        if isinstance(value, bool):
+            return "true" if value else "false"
+        return values.spell(value) if values.spell is not None and name in OWNERS and isinstance(value, str) else None
 
     def _value(self, name: str, value: Any) -> Any:
-        encode = self._encoders.get(self._spec.by_name[name].type)
+        encode = self._encoder_of[name]
         return value if encode is None else encode(value)
 
-    def _membership(self, name: str, column: str, members: Sequence[Any], values: Values) -> str:
+    def _is_beside_keys(self, name: str, leading: str | None) -> bool:
+        """Whether a field says whose records are, where a server looks these up by their keys."""
+        return not self._on_sqlite and leading is not None and name in OWNERS
+
+    def _membership(self, name: str, column: str, members: Sequence[Any], values: Values, leading: str | None) -> str:
         if not members:
             return "false"
         if not self._on_sqlite:
+            if values.spell is not None and name in OWNERS:
+                return f"{column} IN ({', '.join(map(values.spell, members))})"
             listed = values.put(self._members(name, members))
-            # The server then knows only that some ids are asked for, and need not plan anew for every number of them.
-            by_id = name == self._spec.key and not self._spec.numbered
-            return f"{column} = ANY({f'(SELECT {listed})::text[]' if by_id else listed})"
+            # The server then knows only that some are asked for, and need not plan anew for every number of them.
+            hidden = (name == self._spec.key and not self._spec.numbered) or self._is_beside_keys(name, leading)
+            hidden = hidden or (values.hides_sessions and name == "session_id")
+            return f"{column} = ANY({f'(SELECT {listed})::text[]' if hidden else listed})"
         if not self._is_listed_at_once(name):
             return f"{column} IN ({', '.join(map(values.put, members))})"
         listed = values.put(self._members(name, members))
@@ -130,7 +176,7 @@ class Clauses:
 
     def _members(self, name: str, members: Sequence[Any]) -> Any:
         """The members of a list as one value; on SQLite a single member is no list."""
-        encode = self._encoders.get(self._spec.by_name[name].type)
+        encode = self._encoder_of[name]
         encoded = list(members) if encode is None else [encode(member) for member in members]
         if not self._on_sqlite:
             return encoded
@@ -211,6 +257,15 @@ class Clauses:
         last = f"{self._columns[self._spec.key]} > {values.put(cursor.key)}"
         reached = _joined(" OR ", [*alternatives, _joined(" AND ", [*equal, last])])
         return _joined(" AND ", [*starting, reached])
+
+
+def fields_of(predicate: Predicate) -> Iterator[str]:
+    """The fields that a predicate speaks of."""
+    if isinstance(predicate, And | Or):
+        for part in predicate.parts:
+            yield from fields_of(part)
+    else:
+        yield predicate.field
 
 
 def _joined(word: str, parts: Sequence[str]) -> str:

@@ -15,8 +15,9 @@ from alma.model.vector import Vector
 from alma.storage.nearest import nearest
 from alma.storage.ranking import minute, without_expiry
 from alma.storage.sql.clauses import Values
+from alma.storage.sql.foreseen import Foreseen
 from alma.storage.sql.pgvector import floats
-from alma.storage.sql.postgres_tags import divided, rare_tags
+from alma.storage.sql.postgres_aside import SHOWN_ASIDE, Asked
 from alma.storage.sql.postgres_wire import literal
 from alma.storage.sql.postgres_words import Owners, Reader, WordSearch, owned_by, owners_of
 
@@ -57,6 +58,10 @@ class Searcher(Reader, Protocol):
 
     def word_search(self, spec: RecordSpec, where: Predicate) -> WordSearch: ...
 
+    def ask_aside(self, vectors: int, sql: str, values: Mapping[str, Any]) -> Asked | None: ...
+
+    def answer_aside(self, asked: Asked) -> list[Any] | None: ...
+
 
 @dataclass(frozen=True, slots=True)
 class Few:
@@ -92,9 +97,14 @@ class VectorSearch:
         self._spec = spec
         self._where = where
         self._table = tx.dialect.kind(spec).table
-        self._foreseen = tx.foreseen(spec)
+        # What is being answered aside: for which vector and limit.
+        self._expected: tuple[Vector, int, Asked] | None = None
         # Spelled out because a partial index is only used where the kind and model are constants.
         self._of_model = f"alma_embeddings.memory_type = '{spec.kind}' AND alma_embeddings.model = {literal(model)}"
+
+    @property
+    def _foreseen(self) -> Foreseen | None:
+        return self._tx.foreseen(self._spec)
 
     @cached_property
     def _fulfilling(self) -> tuple[str, dict[str, Any]]:
@@ -102,9 +112,12 @@ class VectorSearch:
         return self._tx.condition_of(self._spec, self._where)
 
     @cached_property
-    def _rare_tags(self) -> tuple[str, ...]:
-        """Tags that few records have, one of which a record must have."""
-        return rare_tags(self._tx, self._spec, divided(self._spec, self._where)[1])
+    def _for_one_owner(self) -> tuple[str, dict[str, Any]]:
+        """The same with the owner spelled out: how much it has decides whether the index is used.
+
+        The planner then knows what it must, and plans the statement once for each owner instead of every time.
+        """
+        return self._tx.dialect.kind(self._spec).condition(self._where, literal)
 
     def nearest(self, vector: Vector, limit: int, *, exact: bool) -> list[tuple[str, float]]:
         """The keys of the records nearest by their best vector, with their cosines."""
@@ -112,22 +125,37 @@ class VectorSearch:
             owned = self._records(self._where)
             if not owned:
                 return []
-            # Looking at each record takes as long as the index then, which must pass over all that lie between.
-            few = max(_FEW_RECORDS, math.isqrt(4 * limit * self._records(EVERYTHING)))
-            among = self._few(owned, few)
+            among = self._few(owned, self._most_looked_at(limit))
             found = self._by_index(vector, limit) if among is None else self._among(among, vector, limit)
             if among is not None or len(found) == limit:
                 return found
         # The server computes in single precision, so a few more are taken and ranked here.
-        near = f"(SELECT {_PLACE}, memory_id FROM {self._joined} {_NEAREST_FIRST} LIMIT {_MOST}) AS near"
-        rows = self._found(f"SELECT {_VECTOR}, near.memory_id FROM {near}", self._fulfilling[1], vector, limit + _SPARE)
+        condition, values = self._fulfilling
+        near = f"(SELECT {_PLACE}, memory_id FROM {self._joined(condition)} {_NEAREST_FIRST} LIMIT {_MOST}) AS near"
+        rows = self._found(f"SELECT {_VECTOR}, near.memory_id FROM {near}", values, vector, limit + _SPARE)
         return _compared(rows, vector, limit)
+
+    def expect(self, vector: Vector, limit: int) -> None:
+        """Have the index asked meanwhile for what `nearest` will be asked for, if it will be."""
+        owned = self._records(self._where)
+        if not owned or self._few(owned, self._most_looked_at(limit)) is not None:
+            return
+        command, values = self._by_index_command(vector, f", {SHOWN_ASIDE}")
+        given = {**values, "wanted": _unit(vector)}
+        asked = self._tx.ask_aside(_round_for(limit), command.replace(_MOST, str(limit + _SPARE)), given)
+        if asked is not None:
+            self._expected = (vector, limit, asked)
+
+    def _most_looked_at(self, limit: int) -> int:
+        """Looking at so many records takes as long as the index, which must pass over all that lie between."""
+        return max(_FEW_RECORDS, math.isqrt(4 * limit * self._records(EVERYTHING)))
 
     def _few(self, owned: int, few: int) -> Few | None:
         """The few records of which all that fulfil the predicate are; None where these are many."""
-        if self._rare_tags:
+        rare_tags = self._tx.word_search(self._spec, self._where).rare_tags
+        if rare_tags:
             ids = f"SELECT memory_id FROM {self._tx.dialect.names.tags} WHERE tag = ANY(%(tags)s)"
-            return Few(ids, {"tags": list(self._rare_tags)}, owned)
+            return Few(ids, {"tags": list(rare_tags)}, owned)
         if owned <= few:
             named = Values(self._tx.dialect.names, "owner")
             clauses = self._tx.dialect.kind(self._spec).clauses
@@ -163,15 +191,30 @@ class VectorSearch:
 
     def _by_index(self, vector: Vector, limit: int) -> list[tuple[str, float]]:
         """The records that the index takes for the nearest, by the server's cosine."""
+        found = self._found_aside(vector, limit)
+        if found is None:
+            self._tx.look_round(_round_for(limit))
+            command, values = self._by_index_command(vector)
+            found = self._found(command, values, vector, limit + _SPARE)
+        return _best(self._kept(found), limit)
+
+    def _by_index_command(self, vector: Vector, further: str = "") -> tuple[str, dict[str, Any]]:
+        """What asks the index, and for a further column; and its values but the vector."""
         distance = _INDEXED.format(dims=len(vector))
-        further = "" if self._foreseen is None else f", {self._foreseen.columns}"
-        # One round of the index finds these and some more, and hands over the nearest.
-        self._tx.look_round(min(max(limit + 2 * _SPARE, _LEAST_ROUND), _LARGEST_ROUND))
-        command = (
-            f"SELECT 1 - ({distance}), alma_embeddings.memory_id{further} FROM {self._joined} "
+        foreseen = "" if self._foreseen is None else f", {self._foreseen.columns}"
+        condition, values = self._for_one_owner
+        return (
+            f"SELECT 1 - ({distance}), alma_embeddings.memory_id{foreseen}{further} FROM {self._joined(condition)} "
             f"ORDER BY {distance} LIMIT {_MOST}"
-        )
-        return _best(self._kept(self._found(command, self._fulfilling[1], vector, limit + _SPARE)), limit)
+        ), values
+
+    def _found_aside(self, vector: Vector, limit: int) -> list[Found] | None:
+        """What was found meanwhile, if this was expected and nobody has written since; None where it must be asked."""
+        if self._expected is None or self._expected[:2] != (vector, limit):
+            return None
+        rows = self._tx.answer_aside(self._expected[2])
+        self._expected = None
+        return rows if rows is not None and _are_enough(rows, limit + _SPARE, limit + _SPARE) else None
 
     def _among(self, few: Few, vector: Vector, limit: int) -> list[tuple[str, float]]:
         """The nearest by comparing the vectors of a few records.
@@ -241,18 +284,17 @@ class VectorSearch:
             self._foreseen.found(self._where, found)
         return found
 
-    @property
-    def _joined(self) -> str:
-        """The vectors of the records that fulfil the predicate, whichever is looked at first."""
+    def _joined(self, condition: str) -> str:
+        """The vectors of the records that fulfil a condition, whichever is looked at first."""
         record = f"alma_embeddings.memory_id = {self._table}.{self._spec.key}"
-        return f"{self._table} JOIN alma_embeddings ON {record} AND {self._of_model} WHERE {self._fulfilling[0]}"
+        return f"{self._table} JOIN alma_embeddings ON {record} AND {self._of_model} WHERE {condition}"
 
     def _found(self, command: str, values: Mapping[str, Any], vector: Vector, records: int) -> list[Found]:
         """What a command finds nearest by the server's reckoning, of so many records; a record may have several."""
         given, most = {**values, "wanted": _unit(vector)}, records
         while True:
             rows = self._tx.rows(command.replace(_MOST, str(most)), given)
-            if len(rows) < most or _distinct(rows) >= records:
+            if _are_enough(rows, most, records):
                 return rows
             most *= 4
 
@@ -260,6 +302,16 @@ class VectorSearch:
 def _conditions(where: Predicate) -> int:
     """Of how many conditions a predicate consists."""
     return sum(map(_conditions, where.parts)) if isinstance(where, And) else 1
+
+
+def _round_for(limit: int) -> int:
+    """How many vectors a round of the index looks for: it finds these and some more, and hands over the nearest."""
+    return min(max(limit + 2 * _SPARE, _LEAST_ROUND), _LARGEST_ROUND)
+
+
+def _are_enough(rows: Sequence[Found], most: int, records: int) -> bool:
+    """Whether so many records are among the vectors that were found, of which there may be no others."""
+    return len(rows) < most or _distinct(rows) >= records
 
 
 def _distinct(rows: Sequence[Found]) -> int:

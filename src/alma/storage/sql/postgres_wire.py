@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 import psycopg
@@ -60,6 +61,7 @@ def _from_json(data: str | bytes) -> Any:
     return {} if data == b"{}" else [] if data == b"[]" else json.loads(data)
 
 
+@lru_cache(maxsize=1024)
 def literal(text: str) -> str:
     """A text spelled out in a statement, for the planner to know it."""
     return sql.Literal(text).as_string(None).replace("%", "%%")

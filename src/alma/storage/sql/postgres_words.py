@@ -8,7 +8,7 @@ them, the words left out only for the best of these.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
 from typing import Any, NamedTuple, Protocol
 
@@ -19,7 +19,7 @@ from alma.model.record import RecordSpec
 from alma.storage import ranking
 from alma.storage.primitives import Query
 from alma.storage.ranking import COUNTED, K1, B, Remembered, Selection, minute, rarity, rarity_in_sql
-from alma.storage.sql.clauses import Values
+from alma.storage.sql.clauses import Values, fields_of
 from alma.storage.sql.foreseen import Foreseen
 from alma.storage.sql.postgres_entries import marks_of, quoted
 from alma.storage.sql.postgres_tags import divided, rare_tags, tagged
@@ -52,6 +52,8 @@ WHERE schemaname = current_schema() AND tablename = %(table)s AND attname = 'sea
 
 Owners = tuple[tuple[str, tuple[str, ...]], ...]
 """The fields that say whose a record is, each with the values that it may have."""
+Counted = tuple[str, Hashable]
+"""What was counted: the records of a table by whose they are, or of a kind by the predicate that they fulfil."""
 
 
 class Reader(Protocol):
@@ -60,7 +62,7 @@ class Reader(Protocol):
     dialect: Dialect
     writable: bool
     # How many records an owner has, and how many of them have each word, as far as this transaction has counted.
-    counted_records: dict[Hashable, int]
+    counted_records: dict[Counted, int]
     counted_words: dict[Hashable, dict[str, int]]
     # Which state of the database it sees, if that stays: another after every commit of anybody.
     state: int | None
@@ -115,9 +117,19 @@ class WordSearch:
         return self._statements.condition(owned_by(self._owners))
 
     @cached_property
-    def _rare_tags(self) -> tuple[str, ...]:
+    def _spelled_owner(self) -> tuple[str, dict[str, Any]]:
+        """The same with the owner spelled out: how much it has decides on a plan, which is made once for each then."""
+        return self._statements.condition(owned_by(self._owners), literal)
+
+    @cached_property
+    def _divided(self) -> tuple[Predicate, Predicate]:
+        """What the predicate says besides of tags, and what it says of tags."""
+        return divided(self._spec, self._where)
+
+    @cached_property
+    def rare_tags(self) -> tuple[str, ...]:
         """Tags that few records have, one of which a record must have."""
-        return rare_tags(self._tx, self._spec, divided(self._spec, self._where)[1])
+        return rare_tags(self._tx, self._spec, self._divided[1])
 
     @cached_property
     def _in_index(self) -> tuple[str, dict[str, Any]]:
@@ -128,11 +140,17 @@ class WordSearch:
         given = {f"whose{place}": list(values) for place, values in enumerate(indexed if few else ())}
         return "".join(f" AND {names.owners(self._spec)} && %({name})s::text[]" for name in given), given
 
-    def _having(self, asked: str) -> str:
-        """The records that have what is asked for and their places, as a table beside that of the words."""
+    def _having(self, asked: str, fields: Iterable[str]) -> str:
+        """The records that have what is asked for, by some of their fields, and their places.
+
+        It is a table beside that of the words.
+        """
+        # Each column takes its time for each of thousands of records, even one that nobody asks for.
+        stored = self._spec.stored_names
+        columns = ", ".join(f'"{name}"' for name in dict.fromkeys(fields) if name in stored or name == "search")
         # With an offset the server looks the words up first, whatever else it could look up by.
-        found = f"SELECT *, ctid AS place FROM {self._table} WHERE search @@ {asked}{self._in_index[0]} OFFSET 0"
-        return f"({found}) AS {self._table}"
+        met = f"search @@ {asked}{self._in_index[0]}"
+        return f"(SELECT {columns}, ctid AS place FROM {self._table} WHERE {met} OFFSET 0) AS {self._table}"
 
     def matching(self, words: Sequence[str], limit: int, *, exact: bool = True) -> list[tuple[str, float]]:
         """The keys of the records that match, with their scores, best first."""
@@ -153,10 +171,10 @@ class WordSearch:
         best = max(limit, min(max(2 * limit, _FEWEST_RESCORED), _MOST_RESCORED))
         found: list[tuple[str, float]] | None = None
         if not exact and selection.chosen:
-            found = self._best_of(selection, weights, max(best, limit + _SPARE) if selection.left_out else limit)
+            found = self._best_of(selection, weights, max(best, limit + _SPARE), limit)
             # Whoever does not need them all has the best already, and looking for the others takes the longest.
             if len(found) >= min(limit, _ENOUGH) or not selection.left_out:
-                return found[:limit]
+                return found
         keys = self._candidates(selection, weights, best, found)
         return self._scored(weights, None, limit, keys=keys)
 
@@ -197,18 +215,23 @@ class WordSearch:
         """Which words are looked up: where only the records with a rare tag are scored, nearly all."""
         if exact:
             return ranking.select(counts, records, budget=ranking.BUDGET)
-        if self._rare_tags:
-            share = min(1.0, tagged(self._tx, self._rare_tags) / records)
+        if self.rare_tags:
+            share = min(1.0, tagged(self._tx, self.rare_tags) / records)
             counts = {word: math.ceil(count * share) for word, count in counts.items()}
         return ranking.select(counts, records, budget=_BUDGET)
 
-    def _best_of(self, selection: Selection, weights: Mapping[str, float], wanted: int) -> list[tuple[str, float]]:
-        """The best by the words chosen, with what the words left out add to their scores.
+    def _best_of(
+        self, selection: Selection, weights: Mapping[str, float], rescored: int, limit: int
+    ) -> list[tuple[str, float]]:
+        """The best by the words chosen, with what the words left out add to the scores of the `rescored` best.
 
         The statement is the same for any number of words, so that the server plans it once.
         """
         condition, then, values = self._in_two_steps()
-        having = self._having("(asked.word && %(marks)s::tsquery)" if self._rare_tags else "asked.word")
+        having = self._having(
+            "(asked.word && %(marks)s::tsquery)" if self.rare_tags else "asked.word",
+            (self._key, "search", *self._spec.text, *fields_of(self._where)),
+        )
         # What each word is worth is told first, so that no text has to be sorted.
         found = (
             f"SELECT {self._key}, place, {_worth('weight', 'asked.word', self._norm)} AS worth "
@@ -225,7 +248,7 @@ class WordSearch:
                 f"CROSS JOIN LATERAL (SELECT 1 WHERE {then} OFFSET 0) AS fulfilled"
             )
         # Spelled out: of a limit that it does not know the planner thinks the worst, and plans anew every time.
-        best += f" LIMIT {wanted}"
+        best += f" LIMIT {rescored if selection.left_out else limit}"
         score, further = "best.score", self._foreseen_columns
         if selection.left_out:
             more = f"SELECT sum({_worth('weight', 'asked.word', self._norm)}) FROM {_weighted('left_out')}"
@@ -237,14 +260,14 @@ class WordSearch:
         else:
             best = f"({best}) AS best"
         return self._kept(
-            f"SELECT {score}, best.{self._key}{further} FROM {best} ORDER BY 1 DESC, 2",
+            f"SELECT {score}, best.{self._key}{further} FROM {best} ORDER BY 1 DESC, 2 LIMIT {limit}",
             {
                 **values,
                 **self._in_index[1],
                 **_weighing("chosen", selection.chosen, weights),
                 **_weighing("left_out", selection.left_out, weights),
                 "mean": self._mean_length(),
-                "marks": _any_of(marks_of(self._rare_tags)),
+                "marks": _any_of(marks_of(self.rare_tags)),
             },
         )
 
@@ -275,8 +298,8 @@ class WordSearch:
 
     def _in_two_steps(self) -> tuple[str, str, dict[str, Any]]:
         """What every record that has a word must fulfil, what only the best of these are asked for, and the values."""
-        plain, tagged = divided(self._spec, self._where)
-        if tagged == EVERYTHING or self._rare_tags:
+        plain, tagged = self._divided
+        if tagged == EVERYTHING or self.rare_tags:
             condition, values = self._fulfilling
             return condition, "", values
         condition, values = self._statements.condition(plain)
@@ -432,12 +455,15 @@ class WordSearch:
     def _counted(self, words: Sequence[str], *, with_statistics: bool) -> list[int]:
         """How many records have each word; beyond a limit told from how far into the table so many reached."""
         most = _COUNTED if with_statistics else COUNTED
-        owned, values = self._owned
+        owned, values = self._spelled_owner
+        having = self._having("asked.word", (self._key, *(name for name, _ in self._owners)))
         found = self._tx.rows(
-            f"SELECT few.count, few.reached, pg_relation_size('{self._table}') / current_setting('block_size')::int "
+            f"SELECT few.count, few.reached, "
+            # Asked of the file system, and once is enough.
+            f"(SELECT pg_relation_size('{self._table}') / current_setting('block_size')::int) "
             f"FROM unnest({_hidden('words')}) WITH ORDINALITY AS asked(word, place) CROSS JOIN LATERAL "
             f"(SELECT count(*), (max(place)::text::point)[0] AS reached FROM (SELECT place "
-            f"FROM {self._having('asked.word')} WHERE {owned} LIMIT {most}) AS met) AS few ORDER BY asked.place",
+            f"FROM {having} WHERE {owned} LIMIT {most}) AS met) AS few ORDER BY asked.place",
             {**values, **self._in_index[1], "words": list(map(quoted, words))},
         )
         return [
@@ -463,8 +489,9 @@ class WordSearch:
             known = self._remembered.put(key, minute(), WordSearch(self._tx, self._spec, EVERYTHING).records())
         return known
 
-    def _known_records(self, key: Hashable) -> int | None:
-        return self._tx.counted_records.get(key, self._remembered.get(key, minute()))
+    def _known_records(self, key: Counted) -> int | None:
+        known = self._tx.counted_records.get(key)
+        return self._remembered.get(key, minute()) if known is None else known
 
     def _count_records(self) -> None:
         """Those of the kinds that are mostly asked for next as well: in one round trip.
@@ -473,8 +500,8 @@ class WordSearch:
         """
         # What a transaction writes makes it count anew, and it rarely asks for several kinds.
         alone = self._tx.writable or not self._owners
-        own: dict[Hashable, _Owned] = {(self._table, self._owners): _Owned(self._spec, self._owners)}
-        unknown: dict[Hashable, _Owned] = {}
+        own: dict[Counted, _Owned] = {(self._table, self._owners): _Owned(self._spec, self._owners)}
+        unknown: dict[Counted, _Owned] = {}
         for key, owned in (own if alone else self._asked_for_next()).items():
             known = self._known_records(key)
             if known is None and self._tx.state is not None:
@@ -486,7 +513,7 @@ class WordSearch:
         if unknown:
             self._ask_how_many(unknown)
 
-    def _ask_how_many(self, unknown: Mapping[Hashable, _Owned]) -> None:
+    def _ask_how_many(self, unknown: Mapping[Counted, _Owned]) -> None:
         values: dict[str, Any] = {}
         some: list[str] = []
         for place, owned in enumerate(unknown.values()):
@@ -504,9 +531,9 @@ class WordSearch:
                 self._remembered.put(owned, self._tx.state, count)
             self._tx.counted_records[key] = count
 
-    def _asked_for_next(self) -> dict[Hashable, _Owned]:
+    def _asked_for_next(self) -> dict[Counted, _Owned]:
         """The kinds that have the same owners as this one, the memories of their project, and what is expected."""
-        found: dict[Hashable, _Owned] = {
+        found: dict[Counted, _Owned] = {
             (spec.postgres_table, self._owners): _Owned(spec, self._owners) for spec in _kindred(self._spec)
         }
         project = tuple(owner for owner in self._owners if owner[0] == "project_id")

@@ -19,7 +19,7 @@ from alma.model.vector import Vector
 from alma.storage.document import timestamp_of, timestamp_text
 from alma.storage.primitives import TEXT_LENGTH, Query
 from alma.storage.ranking import Remembered
-from alma.storage.sql.clauses import Clauses, Encoder, Shape, Values
+from alma.storage.sql.clauses import Clauses, Encoder, Shape, Spelling, Values
 from alma.storage.sql.names import DialectName, Names
 
 _QUOTED_COMMA = '","'
@@ -339,12 +339,12 @@ class KindStatements:
 
     def select_values(self, query: Query, names: Sequence[str]) -> tuple[str, Mapping[str, Any]]:
         """The SQL and parameters of a query for some columns alone."""
-        values = Values(self._names)
+        values = Values(self._names, hides_sessions=True)
         shape = self._shape(query, values, tuple(names))
         known = self._written.get(shape)
         if known is not None:
             return known, values.values
-        values = Values(self._names)
+        values = Values(self._names, hides_sessions=True)
         return self._remembered(shape, self._select_values(query, names, values)), values.values
 
     def _select_values(self, query: Query, names: Sequence[str], values: Values) -> str:
@@ -400,17 +400,20 @@ class KindStatements:
         newer = f'SELECT 1 FROM "{self.table}" AS newer WHERE {same} AND {later}'
         return f"{self.selection} WHERE {condition} AND NOT EXISTS ({newer})", values
 
-    def condition(self, where: Predicate) -> tuple[str, dict[str, Any]]:
-        """The SQL and parameters of a predicate alone, for statements that are written around it."""
-        values = Values(self._names)
+    def condition(self, where: Predicate, spell: Spelling | None = None) -> tuple[str, dict[str, Any]]:
+        """The SQL and parameters of a predicate alone, for statements that are written around it.
+
+        With `spell`, whose records are wanted is spelled out.
+        """
+        values = Values(self._names, spell=spell)
         shape = self.clauses.shape(where, values)
-        # No query has a shape of one part.
-        known = None if shape is None else self._written.get((shape,))
+        # No query has a shape of one part, nor of two.
+        key = None if shape is None else (shape,) if spell is None else (shape, "spelled")
+        known = None if key is None else self._written.get(key)
         if known is not None:
             return known, values.values
-        values = Values(self._names)
-        written = self.clauses.condition(where, values)
-        return self._remembered(None if shape is None else (shape,), written), values.values
+        values = Values(self._names, spell=spell)
+        return self._remembered(key, self.clauses.condition(where, values)), values.values
 
     def _values_for(self, model: str) -> Values:
         """Values that begin with the one `selection` asks for."""

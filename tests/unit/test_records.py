@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import json
 import pickle
 from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
@@ -22,7 +23,7 @@ from alma.model.memory import Layer, Memory, MemoryRelationship
 from alma.model.record import Record
 from alma.model.vector import Vector
 from alma.model.workspace import WorkItem, WorkItemStatus
-from alma.storage.document import from_document, to_document
+from alma.storage.document import document_text, from_document, spelled_document, to_document
 from alma.testing import builders as make
 from alma.testing.strategies import records
 
@@ -35,6 +36,17 @@ VALID: dict[str, Any] = {"agent": "helena", "project_id": "shop", "condition": "
 def test_every_record_survives_the_way_to_json_and_back(cls: type[Record], data: st.DataObject) -> None:
     record: Record = data.draw(records(cls))
     assert from_document(cls, to_document(record)) == record
+
+
+@pytest.mark.parametrize("cls", KINDS, ids=lambda cls: cls.spec.kind)
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(data=st.data())
+def test_a_document_that_is_spelled_field_by_field_is_the_one_that_json_writes(
+    cls: type[Record], data: st.DataObject
+) -> None:
+    record: Record = data.draw(records(cls))
+    written = json.dumps(to_document(record), ensure_ascii=False, separators=(",", ":"))
+    assert document_text(spelled_document(record).items()) == written
 
 
 @pytest.mark.parametrize(

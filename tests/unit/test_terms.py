@@ -19,6 +19,8 @@ from alma.model.text import LONGEST_TERM, STOP_WORDS, query_terms, spaced_terms,
         ("v1.2-rc_3", ["v1", "2", "rc", "3"]),
         ("", []),
         ("!? …", []),
+        ("“don’t” — „Anna’s“ forms…", ["dont", "anna", "form"]),
+        ("“Łódź” – 日本", ["lodz", "日本", "日", "本"]),
     ],
 )
 def test_a_text_is_cut_into_words_without_case_accents_and_endings(text: str, expected: list[str]) -> None:

@@ -185,6 +185,9 @@ def _stated(heuristic: Heuristic) -> Belief:
 
 def _named(newer: Sequence[Seen | Outcome], older: Sequence[str] = ()) -> tuple[str, ...]:
     """The ids of the newest outcomes, newest last."""
+    if not newer and isinstance(older, tuple) and len(older) <= _OUTCOMES_NAMED:
+        # The same ones, so that nobody has to compare them to know.
+        return older
     return (*older, *(outcome.id for outcome in newer))[-_OUTCOMES_NAMED:]
 
 

@@ -13,6 +13,8 @@ from alma.storage.nearest import cosines
 
 _PAIRS_REMEMBERED = 8_192
 _VECTORS_REMEMBERED = 2_048
+# Of so many strategies, each against so many others.
+_ANSWERS_REMEMBERED = 256
 # So many strategies are embedded at once: the transaction in which they are compared begins anew each time.
 _EMBEDDED_AT_ONCE = 16
 
@@ -31,6 +33,8 @@ class Meanings:
         self._embedder = embedder
         self._by_their_words = lru_cache(maxsize=_PAIRS_REMEMBERED)(same_by_words)
         self._by_meaning: dict[tuple[str, str], bool] = {}
+        # Of each strategy that was asked about, which others are the same: what was found out stays true.
+        self._answers: dict[str, dict[str, bool]] = {}
         self._vectors: dict[str, Vector] = {}
 
     def same(self, one: str, other: str) -> bool:
@@ -44,18 +48,27 @@ class Meanings:
 
         The others are gone through only then.
         """
-        known: dict[str, bool | None] = {}
+        answers = self._answers_about(one)
 
         def same(other: str) -> bool:
-            if other not in known:
-                known[other] = self._known(one, other)
-            found = known[other]
+            found = answers.get(other)
             if found is None:
-                unsure = (each for each in dict.fromkeys((other, *others)) if self._known(one, each) is None)
-                raise MeaningWanted([one, *islice(unsure, _EMBEDDED_AT_ONCE)])
+                found = self._known(one, other)
+                if found is None:
+                    unsure = (each for each in dict.fromkeys((other, *others)) if self._known(one, each) is None)
+                    raise MeaningWanted([one, *islice(unsure, _EMBEDDED_AT_ONCE)])
+                answers[other] = found
             return found
 
         return same
+
+    def _answers_about(self, strategy: str) -> dict[str, bool]:
+        known = self._answers.get(strategy)
+        if known is None or len(known) > _ANSWERS_REMEMBERED:
+            if len(self._answers) >= _ANSWERS_REMEMBERED:
+                self._answers.clear()
+            known = self._answers[strategy] = {}
+        return known
 
     def learn(self, texts: Sequence[str]) -> None:
         """Find out what these strategies mean."""

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from alma import clock
 from alma.embeddings.base import EmbeddingProvider
@@ -40,8 +40,7 @@ _WELL_KNOWN = 0.7
 _ALTERNATIVES_LOOKED_AT = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Execution:
+class Execution(NamedTuple):
     """What an agent did, as it is told to `learn`."""
 
     agent: str

@@ -12,6 +12,7 @@ import math
 from collections import OrderedDict
 from dataclasses import dataclass
 from functools import lru_cache
+from operator import itemgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,12 +30,13 @@ _SKETCHED_DIMS = 64
 # Sketches pay for vectors that are longer by so much, and while they leave no more than a part of the shelf.
 _WORTH_SKETCHING = 6
 _MOST_LEFT = 4
-# So few are put in order before those are left out that are not near.
+# So few are gone through one by one.
 _FEW = 128
 # How many standard deviations a sketch may be wrong by.
 _DOUBT = 4.0
 _ALMOST_ONE = 0.999_999
 _LEAST_SQUARE, _LARGEST_SQUARE = 1e-20, 1e30
+_cosine = itemgetter(0)
 
 
 @dataclass(slots=True)
@@ -82,10 +84,10 @@ class Shelf:
         if len(rows) > _FEW:
             near = (cosines >= least).nonzero()[0]
             rows, cosines = rows[near], cosines[near]
-        nearest = (-cosines).argsort(kind="stable")[:most]
-        entries = self._entries
-        found = zip(cosines[nearest].tolist(), rows[nearest].tolist(), strict=True)
-        return [(cosine, entries[row]) for cosine, row in found if cosine >= least]
+        entries, compared = self._entries, zip(cosines.tolist(), rows.tolist(), strict=True)
+        found = [(cosine, entries[row]) for cosine, row in compared if cosine >= least]
+        found.sort(key=_cosine, reverse=True)
+        return found[:most]
 
     def _compared(self, vector: Floats, least: float) -> tuple[Rows, Floats]:
         """The rows that may be near enough, with their cosines."""
@@ -94,7 +96,7 @@ class Shelf:
             alike = _product(self._sketches[:count], sketch(vector))
             rows = (alike >= _likely(least, len(vector))).nonzero()[0]
             if _MOST_LEFT * len(rows) <= count:
-                return rows, self._vectors[rows] @ vector
+                return rows, self._vectors.take(rows, axis=0).dot(vector)
         return np.arange(count), _product(self._vectors[:count], vector)
 
     def put(self, vector: Floats, entry: Entry, like: str | None = None) -> None:

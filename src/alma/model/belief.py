@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from alma.model.learning import Heuristic
@@ -17,8 +16,7 @@ _SECONDS_PER_DAY = 86_400
 _SLICES = 128
 
 
-@dataclass(frozen=True, slots=True)
-class Belief:
+class Belief(NamedTuple):
     """A Beta posterior over the share of successes: evidence for and against, on top of one of each.
 
     Evidence loses half of its weight with every half-life, so that what worked long ago says less about today.

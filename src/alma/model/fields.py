@@ -75,9 +75,12 @@ class Tags:
 
 
 def check_text(value: Any) -> str:
-    if not isinstance(value, str):
+    if type(value) is str:
+        text = value
+    elif isinstance(value, str):
+        text = value.value if isinstance(value, StrEnum) else value
+    else:
         raise Refused("must be text")
-    text = value.value if isinstance(value, StrEnum) else value
     if "\x00" in text:
         raise Refused("must not contain the NUL character")
     if not text.isascii():

@@ -390,6 +390,9 @@ def record(kind: str, *, table: str, **options: Any) -> Callable[[R], R]:
         fields = tuple(_field_spec(f, hints[f.name]) for f in dataclasses.fields(plain))
         options.setdefault("postgres_table", table)
         plain.spec = RecordSpec(kind=kind, table=table, fields=fields, cls=plain, **options)
+        if "key" not in plain.spec.by_name:
+            # Asked for again and again, so it is read as the field itself.
+            plain.key = getattr(plain, plain.spec.key)
         plain.__hash__ = _identity_hash
         return cast(R, plain)
 

@@ -33,6 +33,7 @@ _ENDING = re.compile(r"(?<=[^\W_])'(?:s|ll|re|ve|d|m)(?![^\W_])")
 _NEGATION = re.compile(r"(?<=n)'t(?![^\W_])")
 # A soft hyphen only says where a word may be broken.
 _APOSTROPHES = str.maketrans({"\u2019": "'", "\u02bc": "'", "\uff07": "'", "\u00ad": None})
+_QUOTES_AND_DASHES = {**_APOSTROPHES, **dict.fromkeys(map(ord, "\u201c\u201d\u201e\u2013\u2014\u2026"), " ")}
 # The accents of Latin and Greek, which capitals often go without.
 _ACCENTS = re.compile("(?<=[a-z\u00df-\u024f\u1e00-\u1eff\u0370-\u03ff])[\u0300-\u036f]+")
 # The vowels of Hebrew and Arabic and the stroke that stretches a word: they may be written, and mostly are not.
@@ -111,6 +112,9 @@ def _words(text: str, *, alone: bool = False) -> list[str]:
     A text has them, so that a question about a word of one character finds it; in a question they would find too much.
     """
     text = text[:INDEXED_CHARACTERS]
+    if not text.isascii():
+        # Quotes and dashes are often all that is not plain, and stand between words as plain ones do.
+        text = text.translate(_QUOTES_AND_DASHES)
     if text.isascii():
         return _without_punctuation(text).split()
     folded = _without_apostrophes(_folded(text))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -21,6 +21,8 @@ _NAMES = [field.name for field in AuditEvent.spec.primary if field.name not in _
 _said = itemgetter(*_NAMES)
 _MOMENT, _DETAILS = _NAMES.index("created_at"), _NAMES.index("details_json")
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode
+# A text as it stands in a statement.
+spelled: Callable[[str], str] = json.encoder.encode_basestring
 
 
 class ChainHead(NamedTuple):
@@ -90,11 +92,6 @@ def statement_around(values: Mapping[str, Any], gaps: Collection[str]) -> list[s
         else:
             text += f"{_encode(value)},"
     return [*parts, f"{text[:-1]}]"]
-
-
-def spelled(text: str) -> str:
-    """A text as it stands in a statement."""
-    return _encode(text)
 
 
 def _what_is_said(values: Mapping[str, Any]) -> list[Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import UTC, date, datetime
 from functools import cache, lru_cache
 from typing import Any, TypeVar
@@ -21,6 +21,8 @@ T = TypeVar("T", bound=Record)
 _last_written: tuple[datetime | None, str] = (None, "")
 _MINUTES = tuple(f"T{minute // 60:02}:{minute % 60:02}:" for minute in range(24 * 60))
 _SECONDS = tuple(f"{second:02}." for second in range(60))
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+_quoted: Callable[[str], str] = json.encoder.encode_basestring
 
 
 def timestamp_text(moment: datetime) -> str:
@@ -45,21 +47,52 @@ def timestamp_of(text: str) -> datetime:
     return datetime.fromisoformat(text)
 
 
+def json_text(value: Any) -> str:
+    """A JSON value as text."""
+    # Most metadata is empty, and saying so need not start an encoder.
+    return _encode(value) if value else "{}" if isinstance(value, dict) else "[]"
+
+
+def strings_text(texts: Iterable[str]) -> str:
+    """A list of texts as JSON, without starting an encoder."""
+    return f"[{','.join(map(_quoted, texts))}]"
+
+
 def to_document(record: Record, without: Collection[str] = ()) -> JsonObject:
     """The record as a JSON object; fields without a value, and empty lists and objects, are left out."""
     document: JsonObject = {}
-    for (name, encode, may_lack), value in zip(_parts(record.spec), record.spec.values_of(record), strict=True):
+    for (name, encode, _, may_lack), value in zip(_parts(record.spec), record.spec.values_of(record), strict=True):
         if value is None or name in without or (may_lack and not value):
             continue
         document[name] = value if encode is None else encode(value)
     return document
 
 
+def spelled_document(record: Record, without: Collection[str] = ()) -> dict[str, str]:
+    """The fields of the same document, each as the JSON text that `document_text` puts together."""
+    document: dict[str, str] = {}
+    for (name, _, spell, may_lack), value in zip(_parts(record.spec), record.spec.values_of(record), strict=True):
+        if value is not None and name not in without and (value or not may_lack):
+            document[name] = spell(value)
+    return document
+
+
+def document_text(fields: Iterable[tuple[str, str]]) -> str:
+    """The JSON object with these fields, of which each is spelled already."""
+    return "{" + ",".join([f'"{name}":{text}' for name, text in fields]) + "}"
+
+
 @cache
-def _parts(spec: RecordSpec) -> tuple[tuple[str, Callable[[Any], Any] | None, bool], ...]:
-    """Of each field its name, how it is written, and whether it is left out when it is empty."""
+def _parts(spec: RecordSpec) -> tuple[tuple[str, Callable[[Any], Any] | None, Callable[[Any], str], bool], ...]:
+    """Of each field its name, how it is written in a document and as text, and whether it is left out when empty."""
     return tuple(
-        (field.name, _ENCODERS.get(field.type), field.type in _EMPTY and not field.nullable) for field in spec.primary
+        (
+            field.name,
+            _ENCODERS.get(field.type),
+            _SPELLERS.get(field.type, _encode),
+            field.type in _EMPTY and not field.nullable,
+        )
+        for field in spec.primary
     )
 
 
@@ -100,4 +133,20 @@ _ENCODERS: dict[FieldType, Callable[[Any], Any]] = {
     FieldType.STRINGS: list,
     FieldType.TAGS: list,
     FieldType.VECTOR: list,
+}
+
+
+def _number_text(number: Any) -> str:
+    """What the encoder writes, without starting it."""
+    return repr(number) if type(number) in (int, float) else _encode(number)
+
+
+_SPELLERS: dict[FieldType, Callable[[Any], str]] = {
+    FieldType.TEXT: _quoted,
+    FieldType.INTEGER: _number_text,
+    FieldType.FLOAT: _number_text,
+    FieldType.TIMESTAMP: lambda moment: f'"{timestamp_text(moment)}"',
+    FieldType.STRINGS: strings_text,
+    FieldType.TAGS: strings_text,
+    FieldType.VECTOR: lambda vector: _encode(list(vector)),
 }

@@ -41,6 +41,7 @@ from alma.storage.reading import EVERYWHERE, Reading, embedding, inside, named, 
 T = TypeVar("T", bound=Record)
 
 _OWNERS = ("user_id", "project_id", "agent")
+_ONE_BY_ONE: AbstractContextManager[None] = nullcontext()
 
 
 class Transaction(Reading):
@@ -365,7 +366,7 @@ class Transaction(Reading):
 
     def _together(self, records: int) -> AbstractContextManager[Any]:
         """Lets a store far away be told in one go what belongs to the write of so many records."""
-        return nullcontext()
+        return _ONE_BY_ONE
 
     def _save_batch(self, spec: RecordSpec, batch: Sequence[Record]) -> None:
         if spec.append_only:
@@ -402,8 +403,10 @@ class Transaction(Reading):
         `previous` holds those that exist already, `last` their newest versions where those are known.
         """
         vectors = self._changed_vectors(spec, records, previous)
-        self._check_unique(spec, records)
-        self._check_references(spec, records)
+        if spec.unique:
+            self._check_unique(spec, records)
+        if spec.references:
+            self._check_references(spec, records)
         key_of = spec.key_of
         new = [record for record in records if key_of(record) not in previous] if previous else records
         changed = [record for record in records if key_of(record) in previous] if previous else []
@@ -423,8 +426,9 @@ class Transaction(Reading):
     ) -> None:
         """What follows from every write: audit, and marks for the indexes."""
         if spec.audited:
-            self._write_audit(spec, action, new, moment)
-            self._write_audit(spec, self._action, changed, moment)
+            for act, records in ((action, new), (self._action, changed)):
+                if records:
+                    self._write_audit(spec, act, records, moment)
         self._mark(spec, [*map(spec.key_of, new), *map(spec.key_of, changed)])
 
     def _delete_records(self, spec: RecordSpec, records: Sequence[Record], action: str = "delete") -> None:
@@ -475,10 +479,10 @@ class Transaction(Reading):
         for key, old in previous.items():
             if key in found and vector_of(old) == found[key]:
                 del found[key]
-        for vector in found.values():
-            if len(vector) != self.embedding_dim:
-                raise self._wrong_length(spec, vector, self.embedding_dim)
         if found:
+            for vector in found.values():
+                if len(vector) != self.embedding_dim:
+                    raise self._wrong_length(spec, vector, self.embedding_dim)
             self._require_own_model()
             self._fitting(spec, next(iter(found.values())), self.embedding_model, claim=True)
         return found
@@ -501,10 +505,8 @@ class Transaction(Reading):
             ]
             if stale:
                 self._drop_vectors(spec, stale, self.embedding_model)
-            changed = (record for record in records if record.key in previous)
-            reworded = [
-                record.key for record in changed if record.embedded_text() != previous[record.key].embedded_text()
-            ]
+            changed = ((record, previous[record.key]) for record in records if record.key in previous)
+            reworded = [record.key for record, old in changed if _says_something_else(record, old)]
             if reworded:
                 # Vectors of other models were made from what the records no longer say.
                 self._drop_other_vectors(spec, reworded, self.embedding_model)
@@ -594,10 +596,9 @@ class Transaction(Reading):
             self._replace(MemoryVersion.spec, filled, [version for version, _ in ceased])
 
     def _write_audit(self, spec: RecordSpec, action: str, records: Sequence[Record], moment: datetime) -> None:
-        if records:
-            self._audit(spec, action, records, moment)
-            if self.acts is not None:
-                self.acts.append((action, spec, records))
+        self._audit(spec, action, records, moment)
+        if self.acts is not None:
+            self.acts.append((action, spec, records))
 
     def _audit(self, spec: RecordSpec, action: str, records: Sequence[Record], moment: datetime) -> None:
         """Say in the audit log what was done; a database may know a shorter way to say it of one record."""
@@ -634,20 +635,19 @@ class _Writing:
 
     def __init__(self, tx: Transaction) -> None:
         self._tx = tx
-        self._translating = tx._translating()
 
-    def __enter__(self) -> None:
-        self._translating.__enter__()
+    def __enter__(self) -> None: ...
 
     def __exit__(
         self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
     ) -> None:
         if exc is None:
-            self._translating.__exit__(kind, exc, trace)
             return
         self._tx.failed(exc)
+        translating = self._tx._translating()
+        translating.__enter__()
         try:
-            self._translating.__exit__(kind, exc, trace)
+            translating.__exit__(kind, exc, trace)
         except BaseException as ours:
             self._tx.failed(ours)
             raise
@@ -682,6 +682,13 @@ def _refuse_other_owner(record: Record, stored: Record) -> None:
                 raise ScopeViolationError(
                     record.spec.kind, name, mine, f"differs from that of the stored record with id {record.key!r}"
                 )
+
+
+def _says_something_else(record: Record, previous: Record) -> bool:
+    """Whether a vector of the one is none of the other."""
+    texts_of = record.spec.embedded_texts_of
+    # Nearly always the texts are the same ones, so they need not be put together.
+    return texts_of(record) != texts_of(previous) and record.embedded_text() != previous.embedded_text()
 
 
 def _with_reads(record: Any, reads: Reads) -> Record:

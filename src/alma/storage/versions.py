@@ -15,7 +15,7 @@ from alma.model.governance import Attribution
 from alma.model.memory import ChangeType, MemoryVersion
 from alma.model.query import Predicate, matches
 from alma.model.record import Record, RecordSpec
-from alma.storage.document import from_document, to_document
+from alma.storage.document import document_text, from_document, spelled_document, to_document
 
 T = TypeVar("T", bound=Record)
 
@@ -62,22 +62,24 @@ def with_content(version: MemoryVersion, record: Record) -> MemoryVersion:
 
 
 class Superseded(NamedTuple):
-    """What a change leaves of the version that was the newest: its content, and what of it the change replaced."""
+    """What a change leaves of the version that was the newest, as columns: its content, and what of it was replaced."""
 
-    title: str | None
-    content: str | None
-    summary: str | None
-    record_json: JsonObject
-    diff_json: JsonObject
+    content: dict[str, str | None]
+    diff_json: str
     change_type: ChangeType
 
 
 def superseded(record: Record, previous: Record) -> Superseded:
-    """The last version's content now that a record replaces it."""
-    old = _document(previous)
-    diff = _before(record, previous, old)
-    title, content, summary = (old.pop(name, None) if record.spec.kind == "memory" else None for name in _TEXT)
-    return Superseded(title, content, summary, old, diff, _change_type(record, previous))
+    """The last version's content now that a record replaces it; both texts are made of the same ones."""
+    old = spelled_document(previous, _apart(record.spec))
+    diff = document_text([(name, old.get(name, "null")) for name in _changed(record, previous)])
+    content: dict[str, str | None] = {}
+    if record.spec.kind == "memory":
+        for name in _TEXT:
+            content[name] = getattr(previous, name)
+            old.pop(name, None)
+    content["record_json"] = document_text(old.items())
+    return Superseded(content, diff, _change_type(record, previous))
 
 
 def is_current(version: MemoryVersion) -> bool:
@@ -147,7 +149,7 @@ def _coming(last: MemoryVersion | None) -> ChangeType:
 
 
 def _change_type(record: Record, previous: Record) -> ChangeType:
-    was, now = (getattr(each, "is_archived", False) for each in (previous, record))
+    was, now = getattr(previous, "is_archived", False), getattr(record, "is_archived", False)
     if was == now:
         return ChangeType.UPDATED
     return ChangeType.ARCHIVED if now else ChangeType.RESTORED
@@ -155,9 +157,14 @@ def _change_type(record: Record, previous: Record) -> ChangeType:
 
 def _before(record: Record, previous: Record, old: JsonObject) -> JsonObject:
     """What the changed fields were, None where there was no value; `old` is the document of what was there before."""
+    return {name: old.get(name) for name in _changed(record, previous)}
+
+
+def _changed(record: Record, previous: Record) -> list[str]:
+    """Which fields of the content are others than before."""
     spec, apart = record.spec, _apart(record.spec)
     fields = zip(spec.primary_names, spec.values_of(record), spec.values_of(previous), strict=True)
-    return {name: old.get(name) for name, now, was in fields if now is not was and name not in apart and now != was}
+    return [name for name, now, was in fields if now is not was and name not in apart and now != was]
 
 
 def _document(record: Record) -> JsonObject:

@@ -55,6 +55,7 @@ _ENOUGH = 10
 # A word is counted inside so small a scope; in a larger one it is about as common as everywhere.
 _FEW_INSIDE = 1_000
 _FAINT = 1e-9
+_LONGEST_REMEMBERED = 500
 _BATCH = 1_000
 
 # Where a record stands in the table, its key and its score.
@@ -83,9 +84,8 @@ def entries(spec: RecordSpec, records: Sequence[Record]) -> list[Sequence[str]]:
     """The columns of a full-text table: the terms of each searchable field of the records, and whose they are."""
     texts, owners = _readers(spec.kind)
     if len(records) == 1:
-        # The texts of one record are cut together, as otherwise those of many are.
         owner = _owner_text(_owner_names(spec), owners(records[0]))
-        return [*((terms,) for terms in spaced_terms_of(texts(records[0]))), (owner,)]
+        return [*((_terms_again(text),) for text in texts(records[0])), (owner,)]
     return _entries(spec, map(texts, records), map(owners, records))
 
 
@@ -101,6 +101,16 @@ def _entries(
     names = _owner_names(spec)
     columns = list(zip(*texts, strict=True)) or [()] * len(spec.text)
     return [*map(spaced_terms_of, columns), [_owner_text(names, tuple(values)) for values in owners]]
+
+
+def _terms_again(text: str | None) -> str:
+    """The terms of a text; who writes one record after another says much of it again."""
+    if not text:
+        return ""
+    return _remembered_terms(text) if len(text) <= _LONGEST_REMEMBERED else spaced_terms(text)
+
+
+_remembered_terms = lru_cache(maxsize=4096)(spaced_terms)
 
 
 @cache

@@ -16,26 +16,11 @@ from alma.model.query import And, Compare, Order, Predicate
 from alma.model.record import FieldSpec, Record, RecordSpec
 from alma.model.scope import Scope
 from alma.model.vector import Vector
-from alma.storage.document import timestamp_of, timestamp_text
+from alma.storage.document import json_text, strings_text, timestamp_of, timestamp_text
 from alma.storage.primitives import TEXT_LENGTH, Query
 from alma.storage.ranking import Remembered
 from alma.storage.sql.clauses import Clauses, Encoder, Shape, Spelling, Values
 from alma.storage.sql.names import DialectName, Names
-
-_QUOTED_COMMA = '","'
-_encode_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
-
-
-def _to_json(value: Any) -> str:
-    # Most metadata is empty, and saying so need not start an encoder.
-    return _encode_json(value) if value else "{}" if isinstance(value, dict) else "[]"
-
-
-def _strings_to_json(texts: Sequence[str]) -> str:
-    """A list of texts; ids have nothing in them that JSON would write in another way."""
-    if "".join(texts).isalnum():
-        return f'["{_QUOTED_COMMA.join(texts)}"]'
-    return _to_json(texts)
 
 
 def _utc(moment: datetime) -> datetime:
@@ -58,8 +43,8 @@ _ASKED: Any = object()
 _EMPTY = {FieldType.JSON: "{}", FieldType.STRINGS: "[]"}
 _SQLITE_ENCODERS: dict[FieldType, Encoder] = {
     FieldType.TIMESTAMP: timestamp_text,
-    FieldType.JSON: _to_json,
-    FieldType.STRINGS: _strings_to_json,
+    FieldType.JSON: json_text,
+    FieldType.STRINGS: strings_text,
     # SQLite keeps it as a number anyway, and the driver takes far longer over a truth value than over one.
     FieldType.BOOLEAN: int,
 }
@@ -72,7 +57,7 @@ _SQLITE_DECODERS: dict[FieldType, Encoder] = {
     FieldType.TAGS: lambda text: tuple(sorted(json.loads(text))) if text != "[]" else (),
     FieldType.VECTOR: Vector.from_bytes,
 }
-_POSTGRES_ENCODERS: dict[FieldType, Encoder] = {FieldType.JSON: _to_json, FieldType.STRINGS: _strings_to_json}
+_POSTGRES_ENCODERS: dict[FieldType, Encoder] = {FieldType.JSON: json_text, FieldType.STRINGS: strings_text}
 _POSTGRES_DECODERS: dict[FieldType, Encoder] = {
     FieldType.TIMESTAMP: _utc,
     FieldType.STRINGS: tuple,
@@ -183,15 +168,11 @@ class KindStatements:
 
     def filled_row(self, record: Record) -> dict[str, Any]:
         """The same of one record."""
-        row = zip(self.columns, self.row(record), strict=True)
+        row = zip(self.columns, self._encoded_row(list(self._values_of(record))), strict=True)
         return {name: value for name, value in row if value is not None}
 
-    def row(self, record: Record) -> list[Any]:
-        """The columns of one record in the order of `columns`, encoded."""
-        return self._encoded_row(list(self._values_of(record)))
-
     def row_of(self, values: Mapping[str, Any]) -> list[Any]:
-        """The same of a record that is given by its values alone."""
+        """The columns of a record that is given by its values alone, in the order of `columns`, encoded."""
         return self._encoded_row(list(self._items_of(values)))
 
     def _encoded_row(self, values: list[Any]) -> list[Any]:

@@ -173,12 +173,9 @@ class SqlTransaction(Transaction):
         return {row.memory_id: row for row in found if isinstance(row, MemoryVersion)}
 
     def _supersede(self, record: Record, previous: Record, moment: datetime) -> bool:
-        encode, left = self.dialect.encode, superseded(record, previous)
+        left = superseded(record, previous)
         of_record = {"memory_id": record.key, "kind": record.spec.kind}
-        content = {"record_json": encode(FieldType.JSON, left.record_json)}
-        if record.spec.kind == "memory":
-            content |= {"title": left.title, "content": left.content, "summary": left.summary}
-        number = self._cease(of_record, content)
+        number = self._cease(of_record, left.content)
         if number is None:
             return False
         self.run(
@@ -188,8 +185,8 @@ class SqlTransaction(Transaction):
                 "version_number": number + 1,
                 "change_type": str(self._change or left.change_type),
                 "change_reason": self.by.reason,
-                "diff_json": encode(FieldType.JSON, left.diff_json),
-                "created_at": encode(FieldType.TIMESTAMP, moment),
+                "diff_json": left.diff_json,
+                "created_at": self.dialect.encode(FieldType.TIMESTAMP, moment),
                 "created_by": self.by.author,
             },
         )

@@ -383,6 +383,13 @@ def test_a_fact_that_is_said_twice_is_one() -> None:
 
 def test_what_the_system_and_tools_say_is_not_read() -> None:
     assert facts(("system", "I prefer tabs"), ("tool", "the database is on port 5433")) == []
+    for role in ("function", "developer", "web", "observation", "users"):
+        assert facts((role, "The staging database is on port 5433. I used caching which worked well.")) == []
+
+
+def test_what_a_tool_hands_over_in_a_message_is_not_the_users_word() -> None:
+    for part in ({"type": "tool_result", "text": "I prefer tabs"}, {"type": "tool_result", "content": "I prefer tabs"}):
+        assert RuleBasedExtractor().extract([{"role": "user", "content": [part]}]).facts == ()
 
 
 def test_content_may_come_in_parts() -> None:

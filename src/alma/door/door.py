@@ -118,6 +118,11 @@ class Door:
         """A record without secrets, and what was masked, for those who store what they make of it themselves."""
         return (record, ()) if self._redactor is None else redact_record(record, self._redactor)
 
+    def suspicion(self, record: Record, source: str) -> str | None:
+        """Why a record from this source would be quarantined; None where it would not."""
+        reason = None if source in self._trusted else suspicion(_texts(record))
+        return None if reason is None else f"from the source {source!r}, and {reason}"
+
     def served(self, items: Iterable[Record | str], agent: str, scope: Scope) -> None:
         """Note what an agent was handed, a slice or texts, so that it does not come back as new; it costs no time."""
         if self._echo_guard is not None:
@@ -148,12 +153,9 @@ class Door:
 
     def _quarantined(self, guest: _Guest) -> Written | None:
         """Put away what a stranger sends and what looks like orders; it is kept, but nobody is handed it."""
-        if guest.source in self._trusted:
+        because = self.suspicion(guest.record, guest.source)
+        if because is None:
             return None
-        reason = suspicion(_texts(guest.record))
-        if reason is None:
-            return None
-        because = f"from the source {guest.source!r}, and {reason}"
         if type(guest.record) not in ARCHIVABLE:
             raise RefusedError("untrusted", f"this {guest.record.spec.kind} was not stored: {because}")
         (ready,) = embedded(self._embedder, [guest.record])

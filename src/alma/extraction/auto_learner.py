@@ -144,7 +144,7 @@ class AutoLearner:
 
     def _store(self, fact: ExtractedFact, place: _Place) -> str:
         made: Any
-        # What the assistant says may be what it was just told from memory, and what a tool says an order; the door knows.
+        # What the assistant says may come from memory, and what a tool says may be an order; the door knows.
         source = source_of(fact, place.turns)
         match fact.fact_type:
             case FactType.PREFERENCE:

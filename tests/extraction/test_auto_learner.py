@@ -125,6 +125,27 @@ def test_what_an_assistant_repeats_from_memory_is_not_learned_as_new(alma: ALMA)
     assert [each["id"] for each in results["committed"]] == [known.id]
 
 
+@pytest.mark.parametrize(
+    ("told", "learned"),
+    [
+        ("Retry with exponential backoff worked well.", 0),
+        ("Retrying with exponential backoff fixed the timeouts.", 0),
+        ("Last time, we used retry with exponential backoff, which worked well.", 0),
+        ("I used retry with exponential backoff, which worked well.", 1),
+        ("Retry with a circuit breaker worked well.", 1),
+    ],
+)
+def test_a_rule_that_was_served_is_no_success_until_somebody_used_it(alma: ALMA, told: str, learned: int) -> None:
+    for _ in range(3):
+        alma.learn("victor", "Call the payments gateway", "success", "retry with exponential backoff")
+    assert alma.retrieve("Call the payments gateway", "victor").heuristics
+    messages = [{"role": "user", "content": "Call the payments gateway"}, {"role": "assistant", "content": told}]
+    results = AutoLearner(alma).learn_from_conversation(messages, "victor")
+    assert results["committed_count"] == learned
+    by_user = [messages[0], {"role": "user", "content": "Retry with exponential backoff worked well."}]
+    assert AutoLearner(alma).learn_from_conversation(by_user, "victor")["committed_count"] == 1
+
+
 def test_an_unknown_agent_learns_nothing(alma: ALMA) -> None:
     results = AutoLearner(alma).learn_from_conversation(README, "stranger")
     assert "stranger" in reasons(results)[0]

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any, TypeVar
 
 from alma.door.duplicates import EVENTS, key_of, known_duplicate, merge
-from alma.door.echo import EchoGuard
+from alma.door.echo import EchoGuard, said_by
 from alma.door.suspicion import suspicion
 from alma.embeddings.base import EmbeddingProvider
 from alma.errors import RefusedError, ValidationError
@@ -128,6 +128,10 @@ class Door:
         if self._echo_guard is not None:
             self._echo_guard.served(items, agent, scope)
 
+    def echoes(self, texts: Iterable[str], agent: str, project_id: str | None) -> bool:
+        """Whether these texts say nothing that the agent was not handed lately."""
+        return self._echo_guard is not None and self._echo_guard.echoes(texts, agent, project_id)
+
     def flush(self) -> None:
         """Write down what was served so far."""
         if self._echo_guard is not None:
@@ -169,8 +173,7 @@ class Door:
         agent = getattr(record, "agent", None) or getattr(record, "source_agent", None) or guest.by.agent
         if agent is None or not record.spec.text:
             return False
-        texts = (getattr(record, name) or "" for name in record.spec.text)
-        return self._echo_guard.echoes(texts, agent, getattr(record, "project_id", None))
+        return self.echoes(said_by(record), agent, getattr(record, "project_id", None))
 
     def _let_in(self, tx: Transaction, guest: _Guest, ready: Embedded, echo: bool) -> Written:
         """Store the record, or let the one that says the same count it; what is known by its id is simply changed."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -24,6 +25,19 @@ _SOURCE = "conversation"
 _DEFAULT_CONFIDENCE = 0.5
 _DOUBTED = 0.05
 _QUARANTINED = "quarantined"
+# Who reports what they did just now says so; "X worked well" may as well be read from memory.
+_DID_IT = re.compile(
+    r"\W*(?:(?:so|ok|okay|then|and|but|finally|now|first|also|done|yes|great|update|next|after that)[\s,:!.–-]+)*"
+    r"(?:i|we)(?:['’]ve| have)?\b(?!\s+(?:already\s+|still\s+)?"
+    r"(?:recall|remember|know|knew|think|believe|noted|learned|read|was told|were told))",
+    re.IGNORECASE,
+)
+_LONG_AGO = re.compile(
+    r"\b(?:last time|previously|in the past|historically"
+    r"|(?:past|earlier|previous|other) (?:runs?|tasks?|times|sessions?))\b",
+    re.IGNORECASE,
+)
+_ENDED = re.compile(r"[.!?…]\s+|\n")
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +176,8 @@ class AutoLearner:
 
     def _learned(self, fact: ExtractedFact, place: _Place, source: str) -> str:
         tried = self._tried(fact, place)
+        if source != BY_USER and not _is_report(fact, place) and self._was_served(tried):
+            raise _NotLearned("it only repeats what the agent was handed a moment ago")
         reason = self._suspicion(tried, source)
         if reason is not None:
             self._require_scope(fact, place)
@@ -177,6 +193,9 @@ class AutoLearner:
             metadata=tried.metadata,
         )
         return str(made.id)
+
+    def _was_served(self, tried: Outcome) -> bool:
+        return self._alma.door.echoes([tried.strategy_used or ""], tried.agent, tried.project_id)
 
     def _tried(self, fact: ExtractedFact, place: _Place) -> Outcome:
         """What was tried, as far as the fact tells."""
@@ -227,6 +246,14 @@ class AutoLearner:
         """The agent as the configuration spells it."""
         known = {each.casefold(): each for each in self._alma.scopes}
         return known.get(name.casefold(), name) if isinstance(name, str) else name
+
+
+def _is_report(fact: ExtractedFact, place: _Place) -> bool:
+    """Whether the sentence tells what its speaker did just now."""
+    turn, where = place.turns[fact.evidence.message].content, fact.evidence.start
+    begun = max((match.end() for match in _ENDED.finditer(turn, 0, where)), default=0)
+    sentence = turn[begun : fact.evidence.end]
+    return _DID_IT.match(sentence) is not None and _LONG_AGO.search(sentence) is None
 
 
 def _quarantined(reason: str) -> _NotLearned:

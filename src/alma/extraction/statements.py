@@ -114,6 +114,11 @@ def statements(turns: Sequence[Turn]) -> Iterator[Statement]:
             yield _statement(text[start:end], Evidence(text[start:end], turn.role, number, start, end))
 
 
+def reread(plain: str, statement: Statement) -> Statement:
+    """What is left of a statement, or what it comes to, where it was said."""
+    return _statement(plain, statement.evidence)
+
+
 def _blank(match: re.Match[str]) -> str:
     return re.sub(r"[^\n]", " ", match[0])
 

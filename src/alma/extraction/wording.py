@@ -14,8 +14,8 @@ WORKED = (
 # What makes of "it worked" that it did not, or not quite.
 LIMITED = re.compile(
     r"\b(?:but|however|although|though|until|till|at first|initially|temporarily|for a (?:while|bit|moment)|"
-    r"partial(?:ly)?|partly|in theory|in principle|on paper|supposedly|allegedly|sort of|kind of|nobody|no one|barely|hardly|"
-    r"scarcely|almost|nearly|(?:seemed|appeared|claims?|claimed|pretend\w*) to)\b"
+    r"partial(?:ly)?|partly|in theory|in principle|on paper|supposedly|allegedly|sort of|kind of|nobody|no one|"
+    r"barely|hardly|scarcely|almost|nearly|(?:seemed|appeared|claims?|claimed|pretend\w*) to)\b"
     r"|\band (?:then |also |now |later |promptly )*"
     r"(?:broke|breaks|crashe[sd]|lost|corrupted|deleted|failed|fails|caused)\b",
     re.IGNORECASE,
@@ -23,8 +23,9 @@ LIMITED = re.compile(
 SPOILED = re.compile(
     r"\b(?:only|once(?=\s*(?:[,.!;]|$|and\b|then\b))|sometimes|somewhat|mostly|less|worse|worst|bad(?:ly)?|poor(?:ly)?|"
     r"terribl[ey]|horribl[ey]|awful(?:ly)?|miserabl[ey]|half|few|none|nowhere|so-so|slightly|marginally|"
-    r"a (?:little|bit)|fail\w*|crash\w*|broke|breaks?|broken|lost|loses?|corrupt\w*|delete[sd]?|regress\w*|hangs?|hung|leak(?:s|ed)|"
-    r"revert\w*|roll\w* back|wrong\w*|damage[sd]?|complain\w*|unfortunately|sadly|intermittent\w*|occasional\w*|"
+    r"a (?:little|bit)|fail\w*|crash\w*|broke|breaks?|broken|lost|loses?|corrupt\w*|delete[sd]?|regress\w*|"
+    r"hangs?|hung|leak(?:s|ed)|revert\w*|roll\w* back|wrong\w*|damage[sd]?|complain\w*|unfortunately|sadly|"
+    r"intermittent\w*|occasional\w*|"
     r"rare(?:ly)?|unreliabl[ey]|inconsistent\w*|unless|except|yet|never|not)\b|n't\b",
     re.IGNORECASE,
 )

@@ -110,7 +110,7 @@ _CONNECTED = re.compile(r"(\S+)\s+(?:of|for)\s+")
 
 
 def _companies(text: str) -> Iterator[Mention]:
-    """What ends like the name of a company: who somebody is there, or what the sentence begins with, is no part of it."""
+    """What ends like a company's name, without who somebody is there and what the sentence begins with."""
     for match in _COMPANY.finditer(text):
         start, name = match.start(), match[0].rstrip(".")
         for connected in reversed([*_CONNECTED.finditer(name)]):
@@ -202,16 +202,14 @@ def _is_no_name(word: str) -> bool:
     return re.split("['’]", word.lower())[0] in lx.NO_NAMES
 
 
+_HEADED = re.compile(rf"\b(?:{lx.TITLES})\s+(?:of|for)\s+(?:\w+\s+(?:and|&)\s+)?$")
+
+
 def _is_department(text: str, words: list[tuple[int, str]]) -> bool:
     """Whether somebody is the head of it: VP of Sales at …"""
+    start = words[0][0]
     named = words[-1][1].lower() in lx.DEPARTMENTS
-    return (
-        named
-        and re.search(
-            rf"\b(?:{lx.TITLES})\s+(?:of|for)\s+(?:\w+\s+(?:and|&)\s+)?$", text[max(0, words[0][0] - 80) : words[0][0]]
-        )
-        is not None
-    )
+    return named and _HEADED.search(text[max(0, start - 80) : start]) is not None
 
 
 def _person(text: str, words: list[tuple[int, str]], english: bool) -> Iterator[Mention]:

@@ -162,6 +162,39 @@ def test_runs_become_rules_and_warnings_that_the_next_prompt_holds(harness: Harn
     assert "Don't: sleep two seconds" in prompt
 
 
+SUCCESSES: list[dict[Any, Any]] = [
+    {"success": True, "error": None},
+    {"success": True, "error": "a warning that did not matter"},
+    {"passed": 12, "failed": 0},
+    {"errors": [], "rows": 3},
+    {"error": "none"},
+    {"status": "completed"},
+    {"status": 500},
+    {"exit_code": 0},
+    {"success": None, "output": "x"},
+    {"is_error": False},
+    {7: "nothing of this kind"},
+    {},
+]
+FAILURES: list[dict[Any, Any]] = [
+    {"success": False},
+    {"Success": "no"},
+    {"ok": False, "body": "x"},
+    {"ok": 0},
+    {"success": True, "passed": False},
+    {"passed": 10, "failed": 2},
+    {"failed": True},
+    {"isError": True, "content": []},
+    {"error": "the page did not load"},
+    {"errors": [{"message": "no such user"}]},
+    {"error": ValueError()},
+    {"error": {"code": 7}},
+    {"error": "\x00"},
+    {"status": "failed"},
+    {"returncode": 2, "stdout": ""},
+]
+
+
 @pytest.mark.parametrize(
     ("returned", "success", "output"),
     [
@@ -170,6 +203,8 @@ def test_runs_become_rules_and_warnings_that_the_next_prompt_holds(harness: Harn
         (False, False, False),
         (None, True, None),
         ({"ok": 1}, True, {"ok": 1}),
+        *((told, True, told) for told in SUCCESSES),
+        *((told, False, told) for told in FAILURES),
         (RunResult(output=1), True, 1),
         (RunResult(error="no"), False, None),
     ],
@@ -181,6 +216,20 @@ def test_whatever_an_executor_returns_is_understood(
     assert (result.success, result.output) == (success, output)
     (outcome,) = outcomes(alma)
     assert outcome.success is success
+
+
+def test_a_dictionary_says_what_a_result_says(harness: Harness, alma: ALMA) -> None:
+    returned = {
+        "success": False,
+        "strategy_used": "click at once",
+        "error": {"message": "the page\n did not load"},
+        "feedback": "too slow",
+        "tools_used": ["playwright", 7],
+    }
+    harness.run(Context(task=TASK), lambda prompt: returned)
+    (outcome,) = outcomes(alma)
+    assert (outcome.strategy_used, outcome.error_message) == ("click at once", "the page did not load")
+    assert outcome.user_feedback == "too slow"
 
 
 def test_where_nobody_says_how_it_was_done_it_is_remembered_and_not_generalised(harness: Harness, alma: ALMA) -> None:

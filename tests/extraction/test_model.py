@@ -91,7 +91,15 @@ def test_a_confidence_is_held_within_bounds(confidence: Any) -> None:
 
 def test_no_facts_are_no_facts() -> None:
     assert extracted().facts == ()
-    assert LLMFactExtractor(ScriptedModel({"other": 1})).extract(CONVERSATION).facts == ()
+
+
+@pytest.mark.parametrize("answer", [{"other": 1}, {"facts": "none"}, {"facts": None}, {"facts": {"content": "x"}}])
+def test_json_of_another_shape_is_no_answer(answer: Any) -> None:
+    with pytest.raises(ExtractionError, match="without a list of facts"):
+        LLMFactExtractor(ScriptedModel(answer)).extract(CONVERSATION)
+    result = create_extractor(llm=ScriptedModel(answer)).extract(CONVERSATION)
+    assert (result.extractor, result.refused) == ("rules", ())
+    assert "without a list of facts" in (result.degraded or "")
 
 
 def test_nobody_is_asked_about_an_empty_conversation() -> None:
@@ -110,7 +118,8 @@ def test_the_rules_answer_when_the_model_does_not() -> None:
     result = extractor.extract(CONVERSATION)
     assert result.extractor == "rules"
     assert len(result.facts) >= 1
-    assert "the service is down" in result.refused[0].reason
+    assert "the service is down" in (result.degraded or "")
+    assert result.refused == ()
 
 
 def test_a_model_that_gives_no_json_is_asked_once_more() -> None:

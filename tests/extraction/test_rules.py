@@ -211,6 +211,101 @@ def test_that_something_succeeded_is_said_of_what_was_done_before() -> None:
     assert (fact.strategy, fact.success) == ("updated the config", True)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I used caching which worked poorly.",
+        "I used caching and it worked only once, then failed.",
+        "I used caching which worked until the load test crashed.",
+        "I used caching, which worked, but the users lost their carts.",
+        "I used caching which worked well at first but then broke production.",
+        "I used caching which worked suspiciously.",
+        "I used caching which worked about half the time.",
+        "I used caching and it worked fine, except on Safari.",
+        "I used caching, which worked. Then it broke production.",
+        "Caching barely worked.",
+        "Caching worked well for nobody.",
+        "Caching worked for 2 of 10 users.",
+        "Caching helped a little.",
+        "Adding an index fixed the query and broke the writes.",
+        "After adding an index it worked until midnight.",
+    ],
+)
+def test_what_worked_only_half_is_no_success(text: str) -> None:
+    assert not [fact for fact in facts(("user", "Speed up the shop"), ("assistant", text)) if fact.success]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I used caching which worked like a charm.",
+        "I used caching which worked without any errors.",
+        "I used caching and it worked immediately.",
+        "I used retries, which worked well for flaky tests.",
+        "Caching worked for all 10 users.",
+        "I fixed the failing test by mocking the clock.",
+        "Tests passed after I removed the failing fixture.",
+    ],
+)
+def test_what_is_praised_is_a_success(text: str) -> None:
+    assert only(facts(("user", "Speed up the shop"), ("assistant", text))).success is True
+
+
+@pytest.mark.parametrize(
+    ("answer", "learned"),
+    [
+        ("No, that broke the tests.", [False]),
+        ("It still fails.", [False]),
+        ("That didn't work.", [False]),
+        ("No.", []),
+        ("Same error as before.", []),
+        ("Why is the build still red?", []),
+        ("Thanks, but it still crashes.", []),
+        ("Please revert that.", []),
+        ("Great, thanks!", [True]),
+        ("Yes, it works.", [True]),
+        ("No problem.", [True]),
+        ("Now fix the failing login test.", [True]),
+    ],
+)
+def test_the_user_decides_whether_it_worked(answer: str, learned: list[bool]) -> None:
+    told = [("user", "Fix the build"), ("assistant", "Pinning numpy to 1.26 fixed the build."), ("user", answer)]
+    found = facts(*told)
+    assert [fact.success for fact in found] == learned
+    assert {fact.strategy for fact in found} <= {"Pinning numpy to 1.26"}
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("The port is 5432... wait, no, 5433.", ["The port is 5433"]),
+        ("The port is 5432, I mean 5433.", ["The port is 5433"]),
+        ("The token expires after 12 hours. Correction: 24 hours.", ["The token expires after 24 hours"]),
+        ("I prefer tabs. Scratch that, spaces.", []),
+        ("I prefer tabs. Scratch that, I prefer spaces.", ["prefers spaces"]),
+        ("I prefer tabs, no wait, I prefer spaces.", ["prefers spaces"]),
+        ("I prefer tabs. Never mind.", []),
+        ("I prefer tabs. Just kidding.", []),
+        ("I like tea (no, coffee)", []),
+        ("Our API uses OAuth. Actually, it uses JWT.", []),
+        ("I prefer tabs. No emojis please.", ["prefers tabs", "no emojis"]),
+        ("My name is Ana. I mean it.", ["name: Ana"]),
+    ],
+)
+def test_who_changes_their_mind_is_not_held_to_the_first_half(text: str, meant: list[str]) -> None:
+    assert [fact.content for fact in of_user(text)] == meant
+
+
+def test_what_is_corrected_by_its_speaker_supersedes_what_was_said() -> None:
+    fact = only(facts(("user", "The port is 5432."), ("assistant", "ok"), ("user", "Sorry, I meant 5433.")))
+    assert (fact.content, fact.supersedes) == ("The port is 5433", "The port is 5432")
+
+
+def test_that_it_worked_is_one_success_however_often_it_is_said() -> None:
+    told = ("assistant", "I used incremental validation which worked well.")
+    assert len(facts(("user", "Test the login form"), told, ("user", "That worked, thanks!"))) == 1
+
+
 def test_what_works_for_a_kind_of_task_is_a_heuristic() -> None:
     fact = only(of_user("For long forms, incremental validation works best."))
     assert (fact.fact_type, fact.task, fact.strategy) == (FactType.HEURISTIC, "long forms", "incremental validation")
@@ -383,6 +478,13 @@ def test_a_fact_that_is_said_twice_is_one() -> None:
 
 def test_what_the_system_and_tools_say_is_not_read() -> None:
     assert facts(("system", "I prefer tabs"), ("tool", "the database is on port 5433")) == []
+    for role in ("function", "developer", "web", "observation", "users"):
+        assert facts((role, "The staging database is on port 5433. I used caching which worked well.")) == []
+
+
+def test_what_a_tool_hands_over_in_a_message_is_not_the_users_word() -> None:
+    for part in ({"type": "tool_result", "text": "I prefer tabs"}, {"type": "tool_result", "content": "I prefer tabs"}):
+        assert RuleBasedExtractor().extract([{"role": "user", "content": [part]}]).facts == ()
 
 
 def test_content_may_come_in_parts() -> None:

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any, TypeVar
 
 from alma.door.duplicates import EVENTS, key_of, known_duplicate, merge
-from alma.door.echo import EchoGuard
+from alma.door.echo import EchoGuard, said_by
 from alma.door.suspicion import suspicion
 from alma.embeddings.base import EmbeddingProvider
 from alma.errors import RefusedError, ValidationError
@@ -118,10 +118,19 @@ class Door:
         """A record without secrets, and what was masked, for those who store what they make of it themselves."""
         return (record, ()) if self._redactor is None else redact_record(record, self._redactor)
 
+    def suspicion(self, record: Record, source: str) -> str | None:
+        """Why a record from this source would be quarantined; None where it would not."""
+        reason = None if source in self._trusted else suspicion(_texts(record))
+        return None if reason is None else f"from the source {source!r}, and {reason}"
+
     def served(self, items: Iterable[Record | str], agent: str, scope: Scope) -> None:
         """Note what an agent was handed, a slice or texts, so that it does not come back as new; it costs no time."""
         if self._echo_guard is not None:
             self._echo_guard.served(items, agent, scope)
+
+    def echoes(self, texts: Iterable[str], agent: str, project_id: str | None) -> bool:
+        """Whether these texts say nothing that the agent was not handed lately."""
+        return self._echo_guard is not None and self._echo_guard.echoes(texts, agent, project_id)
 
     def flush(self) -> None:
         """Write down what was served so far."""
@@ -148,12 +157,9 @@ class Door:
 
     def _quarantined(self, guest: _Guest) -> Written | None:
         """Put away what a stranger sends and what looks like orders; it is kept, but nobody is handed it."""
-        if guest.source in self._trusted:
+        because = self.suspicion(guest.record, guest.source)
+        if because is None:
             return None
-        reason = suspicion(_texts(guest.record))
-        if reason is None:
-            return None
-        because = f"from the source {guest.source!r}, and {reason}"
         if type(guest.record) not in ARCHIVABLE:
             raise RefusedError("untrusted", f"this {guest.record.spec.kind} was not stored: {because}")
         (ready,) = embedded(self._embedder, [guest.record])
@@ -167,8 +173,7 @@ class Door:
         agent = getattr(record, "agent", None) or getattr(record, "source_agent", None) or guest.by.agent
         if agent is None or not record.spec.text:
             return False
-        texts = (getattr(record, name) or "" for name in record.spec.text)
-        return self._echo_guard.echoes(texts, agent, getattr(record, "project_id", None))
+        return self.echoes(said_by(record), agent, getattr(record, "project_id", None))
 
     def _let_in(self, tx: Transaction, guest: _Guest, ready: Embedded, echo: bool) -> Written:
         """Store the record, or let the one that says the same count it; what is known by its id is simply changed."""

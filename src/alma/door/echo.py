@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import base64
 import logging
-import re
 import threading
-import zlib
 from array import array
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
 from alma import clock
-from alma.door.gist import fingerprint, is_guarded, tokens
+from alma.door.gist import fingerprint
+from alma.door.repeating import repeats, sentences, shingles, traces
 from alma.errors import StorageError, ValidationError
 from alma.model.common import checked_name
+from alma.model.learning import AntiPattern, Heuristic, UserPreference
 from alma.model.query import And, Compare, Missing, Or, Order, Predicate
 from alma.model.record import Record
 from alma.model.scope import Scope
@@ -25,31 +25,13 @@ from alma.storage.base import StorageBackend
 
 _log = logging.getLogger("alma.door")
 
-_SHINGLE = 3
 _MOST_SHINGLES = 4096
 _MOST_ANSWERS = 64
 _MOST_WAITING = 1000
-# So much of a text must have been served, and no more than so many of its words must be its own.
-_ECHOED_SHARE = 0.8
-_MOST_OWN_WORDS = 6
+_BETWEEN = 0
+# Where a memory is filed is nothing that it says.
+_LABELS = ("domain", "category", "title", "name")
 _EVERYWHERE = Scope.everywhere()
-_SENTENCES = re.compile(r"(?<=[.!?])\s+|[\n\r]+")
-# How a prompt dresses what is stored.
-_DRESS = re.compile(
-    r"^\s*#{1,6}\s.*|^[\s*•>│-]*(?:\[\d{4}-\d\d-\d\d\]\s*)?(?:(?:when|do|don'?t|why|instead|always|task|error|feedback|"
-    r"(?:fact|prefers)(?: \([^)]*\))?|result: \w+(?: with)?)\s*:\s*)?|\(confidence: [^)]*\)",
-    re.IGNORECASE,
-)
-
-# How an agent says that it only repeats.
-_RECALLED = re.compile(
-    r"^\W*(?:as (?:i (?:recall|remember|know)|noted|mentioned|stated|said|known|discussed)(?: \w+){0,3}?[,:]"
-    r"|(?:i|we) (?:recall|remember|know|already know|was told|were told|noted)(?: that)?\b"
-    r"|(?:according to|based on|from) (?:my|the|our|what i (?:recall|remember|know)|past|previous) ?"
-    r"(?:memor(?:y|ies)|notes?|knowledge|records?|runs?|context)?[,:]"
-    r"|(?:please )?(?:note|remember|recall)(?: that|:))\s*",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,18 +76,10 @@ class EchoGuard:
         self._start()
 
     def echoes(self, texts: Iterable[str], agent: str, project_id: str | None) -> bool:
-        """Whether these texts together only repeat what the agent was handed lately."""
+        """Whether these texts say nothing that the agent was not handed lately."""
         self.flush()
-        sentences = [words for text in texts for words in _sentences(text)]
-        if not sentences:
-            return False
-        served = self._served_lately(agent, project_id)
-        if not served:
-            return False
-        total = sum(map(len, sentences))
-        own = [word for words in sentences for word in _uncovered(words, served)]
-        few = len(own) <= min(_MOST_OWN_WORDS, (1 - _ECHOED_SHARE) * total)
-        return few and not any(map(is_guarded, own))
+        spoken = [*sentences(texts)]
+        return bool(spoken) and repeats(spoken, self._served_lately(agent, project_id, traces(spoken)))
 
     def flush(self) -> None:
         """Write down what was served; a store that cannot be written to is noted in the log and left alone."""
@@ -151,13 +125,9 @@ class EchoGuard:
 
     def _row(self, answer: _Answer) -> ServedText | None:
         """The answer as fingerprints, or None where the same was noted a moment ago."""
-        shingles: set[int] = set()
-        for text in (text for item in answer.items for text in _texts(item)):
-            for words in _sentences(text):
-                shingles.update(_shingles(words))
-        if not shingles:
+        packed = _packed([found for item in answer.items if (found := [*shingles(_handed(item))])])
+        if not packed:
             return None
-        packed = array("I", sorted(shingles)[:_MOST_SHINGLES]).tobytes()
         key = fingerprint(answer.agent, answer.project_id, answer.user_id, packed)
         moment = clock.now()
         if self._noted.get(key, 0.0) > moment.timestamp():
@@ -176,48 +146,62 @@ class EchoGuard:
             expires_at=moment + self._ttl,
         )
 
-    def _served_lately(self, agent: str, project_id: str | None) -> frozenset[int]:
+    def _served_lately(self, agent: str, project_id: str | None, like: frozenset[int]) -> set[frozenset[int]]:
+        """The texts that were served and have something of these shingles."""
         alive: list[Predicate] = [Compare("expires_at", "gt", clock.now())]
         if project_id is not None:
             alive.append(Or(Missing("project_id"), Compare("project_id", "eq", project_id)))
         newest = (Order("served_at", "desc"),)
         rows = self._storage.find(ServedText, Scope(agent=agent), And(*alive), newest, limit=_MOST_ANSWERS)
-        return frozenset(number for row in rows for number in array("I", base64.b64decode(row.fingerprints)))
+        return {text for row in rows for text in _unpacked(base64.b64decode(row.fingerprints), like)}
 
     def _drop_expired(self) -> None:
         self._storage.delete_where(ServedText, _EVERYWHERE, Compare("expires_at", "lt", clock.now()))
 
 
-def _texts(item: Record | str) -> Iterator[str]:
+def said_by(record: Record) -> Iterator[str]:
+    """What a memory says, apart from the labels it has, if there is more than those."""
+    yield from _texts(record, [name for name in record.spec.text if name not in _LABELS] or record.spec.text)
+
+
+def _texts(record: Record, names: Iterable[str]) -> Iterator[str]:
+    for name in names:
+        if text := getattr(record, name):
+            yield f"Don't: {text}" if isinstance(record, AntiPattern) and name == "pattern" else text
+
+
+def _handed(item: Record | str) -> Iterator[str]:
+    """What whoever is handed a memory is told."""
     if isinstance(item, str):
         yield item
         return
-    for name in item.spec.text:
-        if text := getattr(item, name):
-            yield text
+    yield from _texts(item, item.spec.text)
+    if isinstance(item, Heuristic):
+        yield f"worked {item.success_count} of {item.occurrence_count} times"
+    if isinstance(item, UserPreference):
+        yield item.user_id
 
 
-def _sentences(text: str) -> Iterator[list[str]]:
-    """The words of each sentence or line, without the way a prompt dresses them."""
-    for sentence in _SENTENCES.split(text):
-        if words := tokens(_RECALLED.sub("", _DRESS.sub("", sentence))):
-            yield words
+def _packed(texts: Sequence[Sequence[int]]) -> bytes:
+    """The numbers of each text; where there are too many, the longest texts lose the end of theirs."""
+    room, packed = _MOST_SHINGLES, array("I")
+    for left, numbers in zip(range(len(texts), 0, -1), sorted(texts, key=len), strict=True):
+        kept = numbers[: room // left]
+        room -= len(kept)
+        packed.extend([*sorted(set(kept)), _BETWEEN])
+    return packed.tobytes()
 
 
-def _shingles(words: list[str]) -> Iterator[int]:
-    """A number for every three words that follow each other, and for the whole where it is shorter."""
-    for start in range(max(1, len(words) - _SHINGLE + 1)):
-        yield _number(words[start : start + _SHINGLE])
-
-
-def _number(words: list[str]) -> int:
-    return zlib.crc32(" ".join(words).encode())
-
-
-def _uncovered(words: list[str], served: frozenset[int]) -> list[str]:
-    """The words that stand in no shingle that was served."""
-    covered: set[int] = set()
-    for start in range(max(1, len(words) - _SHINGLE + 1)):
-        if _number(words[start : start + _SHINGLE]) in served:
-            covered.update(range(start, start + _SHINGLE))
-    return [word for i, word in enumerate(words) if i not in covered]
+def _unpacked(packed: bytes, like: frozenset[int]) -> Iterator[frozenset[int]]:
+    """The texts that have something of these shingles; most answers have no such text."""
+    # What an earlier version wrote has no mark at its end.
+    numbers = array("I", packed) + array("I", [_BETWEEN])
+    if like.isdisjoint(numbers):
+        return
+    start = 0
+    while start < len(numbers):
+        end = numbers.index(_BETWEEN, start)
+        text = numbers[start:end]
+        if not like.isdisjoint(text):
+            yield frozenset(text)
+        start = end + 1

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from alma.core import ALMA
 from alma.errors import ALMAError, ConfigurationError, ProviderError, StorageError, ValidationError
-from alma.extraction.facts import USERS, ExtractedFact, FactExtractor, FactType, Turn, conversation
+from alma.extraction.facts import ExtractedFact, FactExtractor, FactType, Turn, conversation
 from alma.extraction.rules import RuleBasedExtractor
 from alma.extraction.topics import GENERAL, domain_of
+from alma.extraction.trust import BY_AGENT, BY_USER, source_of
 from alma.model.governance import Attribution
 from alma.model.learning import DomainKnowledge, Outcome, UserPreference
 from alma.model.query import And, Compare
@@ -22,6 +24,20 @@ _LOG = logging.getLogger("alma.extraction")
 _SOURCE = "conversation"
 _DEFAULT_CONFIDENCE = 0.5
 _DOUBTED = 0.05
+_QUARANTINED = "quarantined"
+# Who reports what they did just now says so; "X worked well" may as well be read from memory.
+_DID_IT = re.compile(
+    r"\W*(?:(?:so|ok|okay|then|and|but|finally|now|first|also|done|yes|great|update|next|after that)[\s,:!.–-]+)*"
+    r"(?:i|we)(?:['’]ve| have)?\b(?!\s+(?:already\s+|still\s+)?"
+    r"(?:recall|remember|know|knew|think|believe|noted|learned|read|was told|were told))",
+    re.IGNORECASE,
+)
+_LONG_AGO = re.compile(
+    r"\b(?:last time|previously|in the past|historically"
+    r"|(?:past|earlier|previous|other) (?:runs?|tasks?|times|sessions?))\b",
+    re.IGNORECASE,
+)
+_ENDED = re.compile(r"[.!?…]\s+|\n")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +89,8 @@ class AutoLearner:
         """Extract facts and store those that pass.
 
         The answer counts them (`extracted_count`, `valid_count`, `committed_count`, `rejected_count`) and lists them:
-        `facts`, `committed` with the ids of the memories, `rejected` with the reasons.
+        `facts`, `committed` with the ids of the memories, `rejected`, of which each has its `content` and the `reason`.
+        `degraded` is None, or says why the rules had to do without the model.
         """
         turns = conversation(messages)
         storing = self._auto_commit if commit is None else commit
@@ -81,7 +98,7 @@ class AutoLearner:
         place = _Place(self._agent(agent), user_id, turns)
         valid: list[ExtractedFact] = []
         committed: list[dict[str, Any]] = []
-        rejected = [{"fact": refusal.proposal, "reason": refusal.reason} for refusal in found.refused]
+        rejected = [{"content": refusal.proposal, "reason": refusal.reason} for refusal in found.refused]
         for fact in found.facts:
             try:
                 memory_id = self._learn(fact, place, storing)
@@ -102,6 +119,7 @@ class AutoLearner:
             "committed": committed,
             "rejected": rejected,
             "extractor": found.extractor,
+            "degraded": found.degraded,
         }
 
     # ------------------------------------------------------------------ the gates
@@ -117,22 +135,31 @@ class AutoLearner:
         try:
             if storing:
                 return self._store(fact, place)
-            self._validate(fact, place)
+            self._require_storable(fact, place)
         except (StorageError, ConfigurationError, ProviderError):
             raise
         except ALMAError as exc:
             raise _NotLearned(str(exc)) from exc
         return None
 
-    def _validate(self, fact: ExtractedFact, place: _Place) -> None:
+    def _require_storable(self, fact: ExtractedFact, place: _Place) -> None:
+        self._require_scope(fact, place)
+        reason = self._suspicion(self._tried(fact, place), source_of(fact, place.turns))
+        if reason is not None:
+            raise _quarantined(reason)
+
+    def _require_scope(self, fact: ExtractedFact, place: _Place) -> None:
         if fact.fact_type is not FactType.PREFERENCE:
             text = f"{fact.task or ''} {fact.strategy or fact.content}"
             self._alma.learning.validator.require(place.agent, self._domain(fact, place.agent), text)
 
+    def _suspicion(self, tried: Outcome, source: str) -> str | None:
+        return None if source in (BY_USER, BY_AGENT) else self._alma.door.suspicion(tried, source)
+
     def _store(self, fact: ExtractedFact, place: _Place) -> str:
         made: Any
-        # What the assistant says may be what it was just told from memory; the door knows.
-        source = "user_stated" if fact.evidence.role in USERS else "inferred"
+        # What the assistant says may come from memory, and what a tool says may be an order; the door knows.
+        source = source_of(fact, place.turns)
         match fact.fact_type:
             case FactType.PREFERENCE:
                 assert place.user_id is not None
@@ -140,18 +167,48 @@ class AutoLearner:
             case FactType.DOMAIN_KNOWLEDGE:
                 domain = self._domain(fact, place.agent) or GENERAL
                 made = self._alma.add_domain_knowledge(place.agent, domain, fact.content, source)
-                self._doubt(fact.supersedes, place.agent)
             case FactType.OUTCOME | FactType.HEURISTIC | FactType.ANTI_PATTERN:
-                made = self._alma.learn(
-                    agent=place.agent,
-                    task=fact.task or fact.content,
-                    outcome="success" if fact.success else "failure",
-                    strategy_used=fact.strategy or fact.content,
-                    task_type=self._domain(fact, place.agent),
-                    error_message=None if fact.success else fact.reason,
-                    metadata=_origin(fact, place),
-                )
+                return self._learned(fact, place, source)
+        if (reason := made.metadata.get(_QUARANTINED)) is not None:
+            raise _quarantined(reason)
+        self._doubt(fact.supersedes, place.agent)
         return str(made.id)
+
+    def _learned(self, fact: ExtractedFact, place: _Place, source: str) -> str:
+        tried = self._tried(fact, place)
+        if source != BY_USER and not _is_report(fact, place) and self._was_served(tried):
+            raise _NotLearned("it only repeats what the agent was handed a moment ago")
+        reason = self._suspicion(tried, source)
+        if reason is not None:
+            self._require_scope(fact, place)
+            self._alma.door.save(tried, Attribution(agent=place.agent), source)
+            raise _quarantined(reason)
+        made = self._alma.learn(
+            agent=place.agent,
+            task=tried.task_description,
+            outcome=tried.success,
+            strategy_used=tried.strategy_used or fact.content,
+            task_type=tried.task_type,
+            error_message=tried.error_message,
+            metadata=tried.metadata,
+        )
+        return str(made.id)
+
+    def _was_served(self, tried: Outcome) -> bool:
+        return self._alma.door.echoes([tried.strategy_used or ""], tried.agent, tried.project_id)
+
+    def _tried(self, fact: ExtractedFact, place: _Place) -> Outcome:
+        """What was tried, as far as the fact tells."""
+        return Outcome(
+            agent=place.agent,
+            project_id=self._alma.project_id,
+            task_type=self._domain(fact, place.agent),
+            task_description=fact.task or fact.content,
+            success=bool(fact.success),
+            strategy_used=fact.strategy or fact.content,
+            error_message=None if fact.success else fact.reason,
+            metadata=_origin(fact, place),
+        )
 
     def _doubt(self, statement: str | None, agent: str) -> None:
         """Believe what was corrected no longer; it stays, with its history, and is forgotten in time."""
@@ -189,6 +246,18 @@ class AutoLearner:
         """The agent as the configuration spells it."""
         known = {each.casefold(): each for each in self._alma.scopes}
         return known.get(name.casefold(), name) if isinstance(name, str) else name
+
+
+def _is_report(fact: ExtractedFact, place: _Place) -> bool:
+    """Whether the sentence tells what its speaker did just now."""
+    turn, where = place.turns[fact.evidence.message].content, fact.evidence.start
+    begun = max((match.end() for match in _ENDED.finditer(turn, 0, where)), default=0)
+    sentence = turn[begun : fact.evidence.end]
+    return _DID_IT.match(sentence) is not None and _LONG_AGO.search(sentence) is None
+
+
+def _quarantined(reason: str) -> _NotLearned:
+    return _NotLearned(f"it is quarantined: {reason}")
 
 
 def _origin(fact: ExtractedFact, place: _Place) -> dict[str, Any]:

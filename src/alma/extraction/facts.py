@@ -13,6 +13,15 @@ from alma.errors import ValidationError
 USERS = ("user", "human", "customer")
 """The roles whose words are a user's own."""
 
+ASSISTANTS = ("assistant", "ai", "model")
+"""The roles whose words are the agent's own."""
+
+INSTRUCTORS = ("system", "developer")
+"""The roles that say what the agent is to do; that is given, and nothing to learn."""
+
+# The parts of a message that are the words of whoever sent it, and not what a tool handed over in it.
+_OWN_PARTS = (None, "text", "input_text", "output_text")
+
 
 class FactType(StrEnum):
     """What a fact becomes when it is learned."""
@@ -30,6 +39,11 @@ class Turn:
 
     role: str
     content: str
+
+    @property
+    def by_stranger(self) -> bool:
+        """Whether a tool, a page or anybody else says it than the user, the agent and who instructs it."""
+        return self.role not in (*USERS, *ASSISTANTS, *INSTRUCTORS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +95,15 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class ExtractionResult:
-    """The facts of a conversation in the order they were said, and the proposals that were not believed."""
+    """The facts of a conversation in the order they were said, and the proposals that were not believed.
+
+    `degraded` says why another extractor had to do than the one that was asked.
+    """
 
     facts: tuple[ExtractedFact, ...] = ()
     refused: tuple[Refusal, ...] = ()
     extractor: str = "rules"
+    degraded: str | None = None
 
     def of_type(self, fact_type: FactType) -> list[ExtractedFact]:
         """The facts of one type."""
@@ -111,10 +129,12 @@ def conversation(messages: Iterable[Mapping[str, Any] | Turn]) -> list[Turn]:
     """The turns of a conversation; content may be text, or a list of parts of which the text is read."""
     if isinstance(messages, str | Mapping) or not isinstance(messages, Iterable):
         raise ValidationError("conversation", None, messages, "must be a list of messages with role and content")
-    return [each if isinstance(each, Turn) else _turn(each) for each in messages]
+    return [_turn(each) for each in messages]
 
 
 def _turn(message: Any) -> Turn:
+    if isinstance(message, Turn):
+        return Turn(message.role.strip().lower(), message.content)
     if not isinstance(message, Mapping):
         raise ValidationError("conversation", None, message, "must be a list of messages with role and content")
     role = message.get("role")
@@ -129,6 +149,10 @@ def _text(content: Any) -> str:
     if isinstance(content, str):
         return content
     if isinstance(content, Sequence) and not isinstance(content, bytes):
-        parts = (part.get("text") if isinstance(part, Mapping) else part for part in content)
+        parts = (_own_words(part) if isinstance(part, Mapping) else part for part in content)
         return "\n".join(part for part in parts if isinstance(part, str))
     raise ValidationError("conversation", "content", content, "must be text or a list of parts")
+
+
+def _own_words(part: Mapping[str, Any]) -> Any:
+    return part.get("text") if part.get("type") in _OWN_PARTS else None

@@ -21,6 +21,7 @@ from alma.extraction.facts import (
     conversation,
 )
 from alma.extraction.topics import category_of
+from alma.extraction.trust import own_turns
 from alma.llm.base import LanguageModel, Message
 from alma.llm.structured import complete_json, span_of
 from alma.model.text import query_terms, terms
@@ -37,7 +38,7 @@ class LLMFactExtractor(FactExtractor):
     """Asks a model for facts with their evidence, and takes those whose evidence stands in the conversation.
 
     A preference must be in the user's own words; a number must have been said. With a `fallback`, that one answers
-    when the model does not; without one that is an `ExtractionError`.
+    when the model does not, or answers with something else; without one that is an `ExtractionError`.
     """
 
     def __init__(self, llm: LanguageModel, fallback: FactExtractor | None = None, max_tokens: int = 2_000) -> None:
@@ -51,17 +52,16 @@ class LLMFactExtractor(FactExtractor):
             return ExtractionResult(extractor=self._llm.model)
         asked = [Message("system", _TASK), Message("user", _transcript(turns))]
         try:
-            answer = complete_json(self._llm, asked, _SCHEMA, self._max_tokens)
+            proposals = _proposals(complete_json(self._llm, asked, _SCHEMA, self._max_tokens), self._llm.model)
         except LanguageModelError as exc:
             return self._without_model(turns, exc)
-        return _checked(answer, turns, self._llm.model)
+        return _checked(proposals, turns, self._llm.model)
 
     def _without_model(self, turns: Sequence[Turn], exc: LanguageModelError) -> ExtractionResult:
         if self._fallback is None:
             raise ExtractionError(f"no facts were extracted: {exc}") from exc
-        _LOG.warning("the language model did not answer; facts were found without it", extra={"model": self._llm.model})
-        found = self._fallback.extract(turns)
-        return replace(found, refused=(*found.refused, Refusal("all facts of the model", str(exc))))
+        _LOG.warning("the language model gave no facts; they were found without it", extra={"model": self._llm.model})
+        return replace(self._fallback.extract(turns), degraded=str(exc))
 
 
 def _transcript(turns: Sequence[Turn]) -> str:
@@ -70,11 +70,17 @@ def _transcript(turns: Sequence[Turn]) -> str:
     return "\n".join(lines)[-_MOST_CHARACTERS:]
 
 
-def _checked(answer: Mapping[str, Any], turns: Sequence[Turn], model: str) -> ExtractionResult:
+def _proposals(answer: Mapping[str, Any], model: str) -> list[Any]:
     listed = answer.get("facts")
+    if not isinstance(listed, list):
+        raise LanguageModelError(f"{model} answered without a list of facts")
+    return listed
+
+
+def _checked(proposals: Iterable[Any], turns: Sequence[Turn], model: str) -> ExtractionResult:
     facts: list[ExtractedFact] = []
     refused: list[Refusal] = []
-    for proposal in listed if isinstance(listed, list) else ():
+    for proposal in proposals:
         try:
             facts.append(_fact(proposal, turns))
         except _NotTaken as exc:
@@ -95,7 +101,8 @@ def _fact(proposal: Any, turns: Sequence[Turn]) -> ExtractedFact:
     evidence = _evidence(_required(proposal, "evidence"), turns)
     if sort is FactType.PREFERENCE and evidence.role not in USERS:
         raise _NotTaken("a preference must be in the user's own words")
-    _require_said(content, turns)
+    # What a page or a tool says that the user wants is not what the user wants.
+    _require_said(content, own_turns(turns) if sort is FactType.PREFERENCE else turns)
     fact = ExtractedFact(sort, content, _confidence(proposal), evidence)
     if sort in _TRIED:
         return _what_was_tried(fact, proposal, turns)

@@ -22,6 +22,8 @@ class Reading:
     alternative: str | None = None
     category: str | None = None
     success: bool | None = None
+    # Whether what follows takes back half of it.
+    doubted: bool = False
 
 
 _FOR_NOW = re.compile(r"\b(?:this time|for now|today|right now|just once|yet|anymore)\b", re.IGNORECASE)
@@ -33,15 +35,15 @@ Table = tuple[tuple[re.Pattern[str], float], ...]
 
 def worked(text: str, by_user: bool) -> Reading | None:
     """A strategy that succeeded; a strategy of None is one that was named before."""
-    if say.DENIED.search(text) or _is_advice(text, by_user, _SUCCEEDED):
+    if say.DENIED.search(text) or say.LIMITED.search(text) or _is_advice(text, by_user, _SUCCEEDED):
         return None
     rule = _named(say.RULES, text) if by_user else None
     if rule is not None:
-        return replace(rule, fact_type=FactType.HEURISTIC, success=True)
+        return None if rule.doubted else replace(rule, fact_type=FactType.HEURISTIC, success=True)
     found = _told(say.SUCCESSES, text) or _named(say.PRAISED, text)
-    if found is None and say.IT_WORKED.match(text):
-        found = Reading(FactType.OUTCOME, _tidy(text), 0.7)
-    return None if found is None else replace(found, success=True)
+    if found is None and (it := say.IT_WORKED.match(text)):
+        found = Reading(FactType.OUTCOME, _tidy(text), 0.7, doubted=_is_doubted(it, text))
+    return None if found is None or found.doubted else replace(found, success=True)
 
 
 def failed(text: str, by_user: bool) -> Reading | None:
@@ -101,7 +103,19 @@ def _reading(match: re.Match[str], text: str, confidence: float) -> Reading:
         _tidied(named.get("task")),
         _tidied(named.get("reason")),
         _tidied(named.get("alternative")),
+        doubted=_is_doubted(match, text),
     )
+
+
+def _is_doubted(match: re.Match[str], text: str) -> bool:
+    """Whether what is said behind "worked" makes it less than that: poorly, only once, in 3 of 10 runs."""
+    if match.groupdict().get("behind") is None:
+        return False
+    behind = say.WITHOUT.sub(" ", text[match.end("behind") :])
+    share = say.SHARE.search(behind)
+    if share is not None and share[1] != share[2]:
+        return True
+    return say.SPOILED.search(behind) is not None or say.UNPRAISED.match(behind) is not None
 
 
 def wanted(text: str) -> Reading | None:

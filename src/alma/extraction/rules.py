@@ -11,6 +11,7 @@ from alma.extraction import patterns
 from alma.extraction import wording as say
 from alma.extraction.facts import ExtractedFact, ExtractionResult, FactExtractor, FactType, Turn, conversation
 from alma.extraction.patterns import Reading
+from alma.extraction.retractions import denied_claims, failure_of, second_thought
 from alma.extraction.statements import Statement, statements
 from alma.extraction.topics import category_of
 
@@ -71,12 +72,28 @@ class RuleBasedExtractor(FactExtractor):
             facts[:] = [fact for fact in facts if not _is_corrected(fact, correction)]
             facts.append(correction)
             return
+        meant, taken_back = second_thought(statement, heard.said or ())
+        if taken_back is not None:
+            facts[:] = [fact for fact in facts if fact.evidence != taken_back.evidence]
+        known = len(facts)
+        if meant is not None:
+            self._read_meant(meant, heard, facts)
+        if taken_back is not None and len(facts) > known and facts[-1].fact_type is FactType.DOMAIN_KNOWLEDGE:
+            facts[-1] = replace(facts[-1], supersedes=taken_back.plain.strip(" .…"))
+
+    def _read_meant(self, statement: Statement, heard: _Heard, facts: list[ExtractedFact]) -> None:
+        denied = denied_claims(statement, heard.said or (), facts)
+        facts[:] = [fact for fact in facts if fact not in denied]
         readable = not statement.asked and (not statement.unreal or _states_a_wish(statement))
         reading = patterns.read(statement.plain, statement.by_user) if readable else None
         fact = None if reading is None else _fact(reading, statement, heard)
-        if fact is not None:
+        fact = fact or (_denial(denied[-1], statement) if denied else None)
+        if fact is not None and not (reading is not None and _confirms(reading, fact, facts)):
             facts.append(fact)
         _remember(statement, heard)
+        if fact is not None and fact.success and fact.strategy and not statement.by_user:
+            # What the next one calls "that".
+            heard.strategy = fact.strategy
 
 
 def _states_a_wish(statement: Statement) -> bool:
@@ -108,6 +125,12 @@ def _fact(reading: Reading, statement: Statement, heard: _Heard) -> ExtractedFac
     return _what_was_tried(found, reading, heard)
 
 
+def _confirms(reading: Reading, fact: ExtractedFact, facts: Iterable[ExtractedFact]) -> bool:
+    """Whether "it worked" only agrees with what was told before: that is one success."""
+    told = reading.strategy is None and fact.success is True
+    return told and any(each.success is True and each.strategy == fact.strategy for each in facts)
+
+
 def _what_was_tried(found: ExtractedFact, reading: Reading, heard: _Heard) -> ExtractedFact | None:
     """The outcome of a strategy, of which at least the strategy must be known."""
     strategy = reading.strategy or heard.strategy
@@ -129,6 +152,23 @@ def _remember(statement: Statement, heard: _Heard) -> None:
 
 
 # ---------------------------------------------------------------------- corrections
+
+
+def _denial(claim: ExtractedFact, statement: Statement) -> ExtractedFact | None:
+    """What was said to have worked, as the failure it is called."""
+    reason = failure_of(claim, statement) if statement.by_user else None
+    if reason is None:
+        return None
+    sure, content = 0.8, statement.plain.strip(" .!")
+    return replace(
+        claim,
+        fact_type=FactType.OUTCOME,
+        content=content,
+        confidence=sure,
+        evidence=statement.evidence,
+        success=False,
+        reason=reason,
+    )
 
 
 def _correction(statement: Statement, said: Sequence[Statement]) -> ExtractedFact | None:

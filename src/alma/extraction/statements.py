@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from alma.extraction.facts import USERS, Evidence, Turn
+from alma.extraction.facts import ASSISTANTS, USERS, Evidence, Turn
 
 _LONGEST_MESSAGE = 20_000
 _LONGEST_STATEMENT = 600
@@ -100,7 +100,7 @@ def statements(turns: Sequence[Turn]) -> Iterator[Statement]:
     """Every sentence of the conversation that is somebody's own words, in order."""
     making_up = False
     for number, turn in enumerate(turns):
-        if turn.role in ("system", "tool", "function", "developer"):
+        if turn.role not in (*USERS, *ASSISTANTS):
             continue
         if making_up and turn.role not in USERS:
             continue
@@ -112,6 +112,11 @@ def statements(turns: Sequence[Turn]) -> Iterator[Statement]:
             readable = _WORKED_ON.sub(_asked_for, readable)
         for start, end in _sentences(readable):
             yield _statement(text[start:end], Evidence(text[start:end], turn.role, number, start, end))
+
+
+def reread(plain: str, statement: Statement) -> Statement:
+    """What is left of a statement, or what it comes to, where it was said."""
+    return _statement(plain, statement.evidence)
 
 
 def _blank(match: re.Match[str]) -> str:

@@ -11,6 +11,40 @@ WORKED = (
     rf"(?:work(?:ed|s)(?: out)?(?: (?:now|again|{WELL}))*|did the trick|solved (?:it|the (?:problem|issue))|"
     rf"fixed it|was (?:a )?success(?:ful)?|succeeded|passed|paid off|helped(?: a lot)?)"
 )
+# What makes of "it worked" that it did not, or not quite.
+LIMITED = re.compile(
+    r"\b(?:but|however|although|though|until|till|at first|initially|temporarily|for a (?:while|bit|moment)|"
+    r"partial(?:ly)?|partly|in theory|in principle|on paper|supposedly|allegedly|sort of|kind of|nobody|no one|"
+    r"barely|hardly|scarcely|almost|nearly|(?:seemed|appeared|claims?|claimed|pretend\w*) to)\b"
+    r"|\band (?:then |also |now |later |promptly )*"
+    r"(?:broke|breaks|crashe[sd]|lost|corrupted|deleted|failed|fails|caused)\b",
+    re.IGNORECASE,
+)
+SPOILED = re.compile(
+    r"\b(?:only|once(?=\s*(?:[,.!;]|$|and\b|then\b))|sometimes|somewhat|mostly|less|worse|worst|bad(?:ly)?|poor(?:ly)?|"
+    r"terribl[ey]|horribl[ey]|awful(?:ly)?|miserabl[ey]|half|few|none|nowhere|so-so|slightly|marginally|"
+    r"a (?:little|bit)|fail\w*|crash\w*|broke|breaks?|broken|lost|loses?|corrupt\w*|delete[sd]?|regress\w*|"
+    r"hangs?|hung|leak(?:s|ed)|revert\w*|roll\w* back|wrong\w*|damage[sd]?|complain\w*|unfortunately|sadly|"
+    r"intermittent\w*|occasional\w*|"
+    r"rare(?:ly)?|unreliabl[ey]|inconsistent\w*|unless|except|yet|never|not)\b|n't\b",
+    re.IGNORECASE,
+)
+# What stands behind "worked" at once and is no praise: oddly, suspiciously …, of which nobody has a list.
+UNPRAISED = re.compile(
+    r"^\s+(?!(?:really|perfectly|nicely|reliably|flawlessly|beautifully|smoothly|consistently|immediately|instantly|"
+    r"brilliantly|wonderfully|amazingly|fantastically|surprisingly|incredibly|extremely|exactly|finally|directly|"
+    r"successfully|correctly|properly|cleanly|quickly|locally|fully|completely|entirely|especially|particularly|"
+    r"actually|only|early|daily|excellently|superbly|admirably|splendidly|effectively|efficiently|seamlessly)\b)"
+    r"(?:\w+ly|ok(?:ay)?-?ish)\b",
+    re.IGNORECASE,
+)
+# That something bad did not happen spoils nothing.
+WITHOUT = re.compile(
+    r"\b(?:without|no(?: more)?|zero|never) (?:any |a |single |further )*[\w-]+(?: [\w-]+)?", re.IGNORECASE
+)
+SHARE = re.compile(
+    r"\b(\d+|one|two|three|a few|some|none|half) (?:out )?of (?:the |my |our )?(\d+|\w+)\b", re.IGNORECASE
+)
 BAD = (
     r"(?:flaky|unstable|unreliable|slow|slower|brittle|fail|hang|crash|time ?out|worse|impossible|leak|break|freeze|"
     r"inconsistent|confusing|deadlock)"
@@ -53,7 +87,7 @@ SUCCESSES = (
         _p(
             rf"^{WE} (?:used|tried|applied|went with|switched to|chose|did|ran|added|"
             rf"took)\s+(?P<strategy>.+?)[,;]?\s+(?:which|and (?:it|that|this)|and|it|that) (?:has "
-            rf")?{WORKED}(?P<rest>\b.*)$"
+            rf")?{WORKED}(?P<behind>)\b.*$"
         ),
         0.85,
     ),
@@ -75,7 +109,7 @@ SUCCESSES = (
     (
         _p(
             r"^after (?P<strategy>\w+ing\s+.+?),?\s+(?:it|that|this|everything|all)"
-            rf"(?: all| finally| then)? {WORKED}\b.*$"
+            rf"(?: all| finally| then)? {WORKED}(?P<behind>)\b.*$"
         ),
         0.75,
     ),
@@ -83,7 +117,7 @@ SUCCESSES = (
     (
         _p(
             rf"^{WE} (?P<strategy>\w+ed\s+.+?),?\s+and (?:now )?(?:all |the )?(?:tests?|build|it|everything|they)"
-            rf"(?: all| now)*\s+(?:pass(?:es|ed)?|works?|worked|succeeds?|succeeded)\b.*?{END}"
+            rf"(?: all| now)*\s+(?:pass(?:es|ed)?|works?|worked|succeeds?|succeeded)(?P<behind>)\b.*?{END}"
         ),
         0.8,
     ),
@@ -127,8 +161,8 @@ PRAISED = (
     (
         _p(
             rf"^(?P<strategy>(?!it\b|that\b|this\b|everything\b|all\b|they\b|which\b|nothing\b|he\b|she\b|"
-            rf"what\b).{{3,120}}?) {WORKED}(?: (?:for|on|with|when|"
-            rf"in)\s+(?P<task>.+?))?(?P<rest>\s*(?:(?:[,.!…]|without\b).*)?)$"
+            rf"what\b).{{3,120}}?) {WORKED}(?P<behind>)(?: (?:for|on|with|when|"
+            rf"in)\s+(?P<task>.+?))?\s*(?:(?:[,.!…]|without\b).*)?$"
         ),
         0.7,
     ),
@@ -136,22 +170,22 @@ PRAISED = (
 
 # It worked, thanks: what did was said before.
 IT_WORKED = _p(
-    rf"^(?:it|that|this)(?: (?:all|really|actually|finally|indeed|totally))* {WORKED}\b(?! if\b| when\b| out "
-    rf"to\b).{{0,60}}$"
+    rf"^(?:it|that|this)(?: (?:all|really|actually|finally|indeed|totally))* {WORKED}(?P<behind>)\b"
+    rf"(?! if\b| when\b| out to\b).{{0,60}}$"
 )
 RULES = (
     # For Y, X works best; X works best for Y.
     (
         _p(
             rf"^(?:for|when(?:ever)?|with|on|in)\s+(?P<task>.+?),\s*(?P<strategy>.+?)\s+works? (?:best|better|"
-            rf"{WELL})\b.*?{END}"
+            rf"{WELL})(?P<behind>)\b.*?{END}"
         ),
         0.8,
     ),
     (
         _p(
-            rf"^(?P<strategy>(?!it\b|that\b|this\b|what\b).{{3,120}}?)\s+works? (?:best|better|{WELL}) (?:for|"
-            rf"when|with|on|in)\s+(?P<task>.+?){END}"
+            rf"^(?P<strategy>(?!it\b|that\b|this\b|what\b).{{3,120}}?)\s+works? (?:best|better|{WELL})"
+            rf"(?P<behind>) (?:for|when|with|on|in)\s+(?P<task>.+?){END}"
         ),
         0.8,
     ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -70,9 +70,9 @@ class EntityExtractor:
     def _by_model(self, llm: LanguageModel, text: str) -> Extraction:
         messages = [Message("system", _TASK), Message("user", text)]
         try:
-            answer = complete_json(llm, messages, _SCHEMA, max_tokens=2_000)
+            answer = _shaped(complete_json(llm, messages, _SCHEMA, max_tokens=2_000), llm.model)
         except LanguageModelError as exc:
-            _LOG.warning("the language model did not answer; entities were found by rules", extra={"model": llm.model})
+            _LOG.warning("the language model gave no entities; they were found by rules", extra={"model": llm.model})
             return replace(by_rules(text), degraded=str(exc))
         return _Checked(text).take(answer)
 
@@ -131,10 +131,10 @@ class _Checked:
         self._edges: dict[str, Relationship] = {}
         self._rejected: list[Rejected] = []
 
-    def take(self, answer: Any) -> Extraction:
-        for proposal in _proposals(answer, "entities"):
+    def take(self, answer: Mapping[str, list[Any]]) -> Extraction:
+        for proposal in answer["entities"]:
             self._take(proposal, self._entity)
-        for proposal in _proposals(answer, "relationships"):
+        for proposal in answer["relationships"]:
             self._take(proposal, self._relationship)
         return Extraction(tuple(self._entities.values()), tuple(self._edges.values()), tuple(self._rejected))
 
@@ -176,9 +176,13 @@ class _NotTaken(Exception):
     """Why a proposal was dropped."""
 
 
-def _proposals(answer: Any, name: str) -> Iterable[Any]:
-    listed = answer.get(name) if isinstance(answer, Mapping) else None
-    return listed if isinstance(listed, list) else ()
+def _shaped(answer: Mapping[str, Any], model: str) -> dict[str, list[Any]]:
+    """The two lists that were asked for; that nothing is connected may be said by leaving the second one out."""
+    lists = {"entities": answer.get("entities"), "relationships": answer.get("relationships", [])}
+    wrong = next((name for name, listed in lists.items() if not isinstance(listed, list)), None)
+    if wrong is not None:
+        raise LanguageModelError(f"{model} answered without a list of {wrong}")
+    return lists
 
 
 def _text_of(proposal: Mapping[str, Any], name: str) -> str:

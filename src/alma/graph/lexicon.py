@@ -67,6 +67,41 @@ ORGANIZATION_ENDINGS = (
     "Consulting|Associates|Networks|Robotics|Airlines|Hospital"
 )
 
+# What "of" and "for" may follow inside of a name: Bank of England, Center for Robotics.
+_INSTITUTIONS = """
+academy agency association authority bank board bureau center centre chamber church city college commission council
+court department faculty federation foundation government group guild house institute kingdom league library ministry
+museum office order organisation organization parliament port republic school society state union university
+"""
+INSTITUTIONS = frozenset(_INSTITUTIONS.split())
+
+TITLES = (
+    "CEO|CTO|CFO|COO|CIO|CISO|CMO|CPO|[ES]?VP|(?:[Cc]hief|[Mm]anaging|[Vv]ice|[Ee]xecutive) [\\w ]{0,30}?"
+    "(?:[Oo]fficer|[Dd]irector|[Pp]resident)|[Cc]o-?[Ff]ounder|[Pp]resident|[Dd]irector|[Ff]ounder|[Cc]hair(?:man|woman|person)?|"
+    "[Hh]ead|[Ll]ead|[Mm]anager|[Oo]wner|[Ee]ngineer|[Dd]eveloper|[Dd]esigner|[Aa]nalyst|[Aa]rchitect|[Rr]esearcher|"
+    "[Ss]cientist|[Pp]rofessor|[Cc]onsultant|[Tt]ester|[Ii]ntern|[Pp]artner|[Ss]ecretary|[Ss]pokes(?:man|woman|person)"
+)
+
+# What somebody is head of without working there.
+_DEPARTMENTS = """
+accounting analytics business communications compliance content data design development engineering finance growth hr
+infrastructure it legal marketing operations people photography platform procurement product production quality
+research sales security software staff strategy support technology
+"""
+DEPARTMENTS = frozenset(_DEPARTMENTS.split())
+
+# Who is from there need not work for it.
+_PLACES = """
+africa america amsterdam argentina asia athens australia austria bangalore barcelona beijing belgium berlin boston
+brazil brussels bulgaria california canada chicago chile china cologne copenhagen croatia denmark dublin england
+europe finland florida france frankfurt geneva germany greece hamburg helsinki hungary india indonesia ireland israel
+istanbul italy japan kenya korea lagos lisbon london luxembourg lyon madrid mexico milan montreal moscow mumbai munich
+netherlands nigeria norway oslo paris poland portugal prague rome romania russia scotland seattle seoul serbia
+shanghai singapore slovakia slovenia spain stockholm stuttgart sweden switzerland sydney taiwan tallinn texas tokyo
+toronto turkey uk ukraine usa vienna vietnam warsaw washington zurich
+"""
+PLACES = frozenset(_PLACES.split())
+
 TECHNOLOGIES = (
     "Python|JavaScript|TypeScript|Java|Kotlin|Swift|Rust|Golang|Ruby|PHP|Scala|Elixir|Erlang|Haskell|Perl|Bash|"
     "C\\+\\+|C#|F#|\\.NET|Node\\.js|Node|Deno|React Native|React|Vue(?:\\.js)?|Angular|Svelte|Next\\.js|Nuxt|Django|"
@@ -96,7 +131,8 @@ those though through thus to today tomorrow too try two under unfortunately unti
 were what whatever when where whether which while who whoever whose why will with within without would yeah yes
 yesterday yet you your january february march april may june july august september october november december monday
 tuesday wednesday thursday friday saturday sunday dr mr mrs ms prof st todo fixme note
-api ui ux db id url ci cd qa ceo cto cfo pm am ok
+api ui ux db id url ci cd qa ceo cto cfo coo cio ciso cmo cpo vp svp evp pm am ok chief executive officer former founder
+president director chairman
 """
 NO_NAMES = frozenset(_NO_NAMES.split())
 
@@ -150,6 +186,9 @@ _REGULAR = {
     "break": "breaks",
     "block": "blocks",
     "join": "works_at",
+    "invest in": "invested_in",
+    "merge with": "merged_with",
+    "partner with": "partners_with",
     "found": "founded",
     "visit": "visited",
     "work at": "works_at",
@@ -198,6 +237,9 @@ _IRREGULAR = {
     "tells": "told",
     "taught": "taught",
     "teaches": "taught",
+    "took over": "acquired",
+    "takes over": "acquired",
+    "taken over": "acquired",
     "bought": "acquired",
     "buys": "acquired",
     "sold": "sold",

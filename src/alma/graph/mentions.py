@@ -22,6 +22,8 @@ class Mention:
 
 
 _Rule = Callable[[str], Iterator[Mention]]
+# Stands for what another rule has found.
+_KNOWN = "\ue000"
 
 _CAPITAL = r"[A-ZÀ-ÖØ-Þ][\w’'-]*"
 _EXTENSIONS = (
@@ -48,11 +50,6 @@ _PARTS = (
     "team|library|"
     "component|form|page|endpoint|cluster|queue|worker|job|test suite|deployment|migration|release|repository|framework"
 )
-_AT_ROLE = (
-    r"(?:CEO|CTO|CFO|COO|engineer|developer|manager|designer|director|lead|founder|analyst|architect|"
-    r"researcher|scientist|"
-    r"professor|consultant)"
-)
 _ROLES = r"(?i:colleague|manager|boss|friend|teammate|engineer|developer|designer|director|CEO|CTO|user|customer)"
 
 
@@ -61,11 +58,16 @@ def mentions(text: str) -> list[Mention]:
     found: list[Mention] = []
     taken = bytearray(len(text))
     for rule in _RULES:
-        for mention in rule(text):
+        # A name may stand right behind another one that is known by now: the CEO of Acme Corp Alice Smith.
+        for mention in rule(_covered(text, taken) if rule is _people else text):
             if mention.name and not any(taken[mention.start : mention.end]):
                 taken[mention.start : mention.end] = b"\1" * (mention.end - mention.start)
                 found.append(mention)
     return sorted(found, key=lambda mention: mention.start)
+
+
+def _covered(text: str, taken: bytearray) -> str:
+    return "".join(_KNOWN if known else c for c, known in zip(text, taken, strict=True))
 
 
 def _by(pattern: str, entity_type: str, confidence: float, flags: int = 0) -> _Rule:
@@ -102,6 +104,87 @@ def _unnumbered(text: str) -> Iterator[Mention]:
             yield Mention(match.start(), match.end(), name or match[0].lower(), entity_type, 0.6)
 
 
+_NAME = rf"{_CAPITAL}(?:\s+{_CAPITAL}){{0,3}}"
+_COMPANY = re.compile(rf"\b(?:{_CAPITAL}\s+(?:(?:of|&|for)\s+)?){{1,4}}(?:{lx.ORGANIZATION_ENDINGS})\b\.?")
+_CONNECTED = re.compile(r"(\S+)\s+(?:of|for)\s+")
+
+
+def _companies(text: str) -> Iterator[Mention]:
+    """What ends like a company's name, without who somebody is there and what the sentence begins with."""
+    for match in _COMPANY.finditer(text):
+        start, name = match.start(), match[0].rstrip(".")
+        for connected in reversed([*_CONNECTED.finditer(name)]):
+            if connected[1].lower() not in lx.INSTITUTIONS:
+                start, name = start + connected.end(), name[connected.end() :]
+                break
+        while (first := re.match(r"(\S+)\s+(?=\S)", name)) and _is_no_name(first[1]):
+            start, name = start + first.end(), name[first.end() :]
+        yield Mention(start, start + len(name), name, lx.ORGANIZATION, 0.95)
+
+
+_EMPLOYER = re.compile(
+    rf"\b(?:{lx.TITLES})(?: of (?:[\w-]+(?: (?:and|&) [\w-]+)?))?? (?:at|of|for) (?:the )?(?P<name>{_NAME})"
+    rf"(?![\w’'-])(?! (?:at|of|for) (?:the )?[A-Z])"
+)
+
+
+def _employers(text: str) -> Iterator[Mention]:
+    """CEO of X, VP of Sales at X."""
+    for match in _EMPLOYER.finditer(text):
+        yield from _organization(match, "name", 0.8)
+
+
+_AMOUNT = r"[$€£]\s?\d[\d.,]*\s?(?:thousand|million|billion|bn|[km])?\b"
+_HAS = r"(?:has |have |had |just |recently |also |then |later |finally )*"
+_WAS = r"(?:was |is |has been |had been |got |will be |being |recently |then |later )+"
+_DEALS = tuple(
+    re.compile(pattern)
+    for pattern in (
+        rf"\b(?P<one>{_NAME})\s+{_HAS}(?:acquire[sd]|bought|buys|took over|takes over|merged with|merges with|"
+        rf"partnered with|partners with)\s+(?:(?:the|its|a|an)\s+(?:[a-z-]+\s+){{0,3}})?(?P<other>{_NAME})",
+        rf"\b(?P<one>{_NAME})\s+{_WAS}(?:acquired|bought|taken over)\s+by\s+(?:the\s+)?(?P<other>{_NAME})",
+        rf"\b(?P<one>{_NAME})\s+{_HAS}invest(?:ed|s)\s+(?:{_AMOUNT}\s+)?in\s+(?P<other>{_NAME})",
+        rf"\b(?P<one>{_NAME})\s+{_HAS}(?:acquire[sd]|bought)\b.{{0,60}}?{_AMOUNT}",
+        rf"\b(?P<one>{_NAME})\s+{_HAS}(?:hire[sd]|employ(?:s|ed))\s+(?=[A-Z])",
+    )
+)
+
+
+def _dealers(text: str) -> Iterator[Mention]:
+    """Who buys, joins or pays for each other; a person may buy anything."""
+    for pattern in _DEALS:
+        for match in pattern.finditer(text):
+            buys_alone = match["one"].split()[0].lower() in lx.FIRST_NAMES
+            for name in ("one", "other"):
+                if name in match.groupdict() and not buys_alone:
+                    yield from _organization(match, name, 0.75)
+
+
+def _origins(text: str) -> Iterator[Mention]:
+    """Bob Jones from X, Eve of X: for whom they work, or where they come from."""
+    for match in re.finditer(rf"\b(?P<who>{_CAPITAL})(?:\s+{_CAPITAL})?\s+(?:from|of)\s+(?P<name>{_NAME})", text):
+        if match["who"].lower() in lx.FIRST_NAMES:
+            is_place = match["name"].split()[0].lower() in lx.PLACES | lx.DEPARTMENTS
+            yield from _organization(
+                match, "name", 0.5 if is_place else 0.7, lx.CONCEPT if is_place else lx.ORGANIZATION
+            )
+
+
+def _organization(
+    match: re.Match[str], group: str, confidence: float, sort: str = lx.ORGANIZATION
+) -> Iterator[Mention]:
+    """The name that a pattern found, up to where somebody's name begins."""
+    words = [(match.start(group) + word.start(), word[0]) for word in re.finditer(r"\S+", match[group])]
+    while words and _is_no_name(words[0][1]):
+        words.pop(0)
+    people = (i for i, (_, word) in enumerate(words) if word.lower() in lx.FIRST_NAMES)
+    words = words[: next(people, len(words))]
+    if words and words[0][1].lower() not in (lx.DEPARTMENTS if sort is lx.ORGANIZATION else ()):
+        start, end = words[0][0], words[-1][0] + len(words[-1][1])
+        name = re.sub(r"['’]s?$", "", match.string[start:end].rstrip(".,;:!?"))
+        yield Mention(start, start + len(name), name, sort, confidence)
+
+
 def _people(text: str) -> Iterator[Mention]:
     english = _reads_english(text)
     for match in re.finditer(rf"{_CAPITAL}(?:\s+(?:(?:van|von|de|der|da|di|bin|al)\s+)*{_CAPITAL}){{0,2}}", text):
@@ -110,7 +193,7 @@ def _people(text: str) -> Iterator[Mention]:
             words.pop(0)
         while words and _is_no_name(words[-1][1]):
             words.pop()
-        if words:
+        if words and not _is_department(text, words):
             yield from _person(text, words, english)
 
 
@@ -119,12 +202,25 @@ def _is_no_name(word: str) -> bool:
     return re.split("['’]", word.lower())[0] in lx.NO_NAMES
 
 
+_HEADED = re.compile(rf"\b(?:{lx.TITLES})\s+(?:of|for)\s+(?:\w+\s+(?:and|&)\s+)?$")
+
+
+def _is_department(text: str, words: list[tuple[int, str]]) -> bool:
+    """Whether somebody is the head of it: VP of Sales at …"""
+    start = words[0][0]
+    named = words[-1][1].lower() in lx.DEPARTMENTS
+    return named and _HEADED.search(text[max(0, start - 80) : start]) is not None
+
+
 def _person(text: str, words: list[tuple[int, str]], english: bool) -> Iterator[Mention]:
     start, end = words[0][0], words[-1][0] + len(words[-1][1])
     name = text[start:end]
     bare = re.sub(r"['’]s?$", "", name)
     end -= len(name) - len(bare)
     known = bare.split()[0].lower() in lx.FIRST_NAMES
+    if not known and _KNOWN in (text[max(0, start - 2) : start] + text[end : end + 2]).replace(" ", "")[:2]:
+        # A part of something longer.
+        return
     if known:
         yield Mention(start, end, bare, lx.PERSON, 0.9)
     elif _acts(text[end : end + 60]) or _is_addressed(text[max(0, start - 30) : start]):
@@ -176,7 +272,7 @@ _RULES: tuple[_Rule, ...] = (
         lx.TECHNOLOGY,
         0.9,
     ),
-    _by(rf"\b(?:{_CAPITAL}\s+(?:(?:of|&|for)\s+)?){{1,4}}(?:{lx.ORGANIZATION_ENDINGS})\b\.?", lx.ORGANIZATION, 0.95),
+    _companies,
     _by(rf"\b(?:University|Bank|Ministry|Institute) of {_CAPITAL}(?:\s+{_CAPITAL})*", lx.ORGANIZATION, 0.9),
     _by(_TITLED, lx.PERSON, 0.9),
     _by(r"(?<![\w@])@([A-Za-z][\w-]{1,38})\b", lx.PERSON, 0.8),
@@ -185,7 +281,7 @@ _RULES: tuple[_Rule, ...] = (
         lx.ORGANIZATION,
         0.85,
     ),
-    _by(rf"\b{_AT_ROLE} (?:at|of|for)\s+({_CAPITAL}(?:\s+{_CAPITAL})*)", lx.ORGANIZATION, 0.8),
+    _employers,
     _by(rf"\b(?:{'|'.join(lx.KNOWN_ORGANIZATIONS)})\b", lx.ORGANIZATION, 0.85, re.IGNORECASE),
     _by(r"\b(?:[A-Z][a-z0-9]+){2,}\b|\b[a-z]+(?:[A-Z][a-z0-9]+)+\b", lx.IDENTIFIER, 0.8),
     _by(r"\b[a-z][a-z0-9]*(?:_[a-z0-9]+)+\b|\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b", lx.IDENTIFIER, 0.8),
@@ -194,6 +290,8 @@ _RULES: tuple[_Rule, ...] = (
         lx.IDENTIFIER,
         0.75,
     ),
+    _dealers,
+    _origins,
     _unnumbered,
     _by(rf"\b(?:[Tt]he|[Oo]ur|[Mm]y)\s+((?:[a-z][\w-]*\s+){{0,2}}(?:{_PARTS}))\b", lx.CONCEPT, 0.55),
     _people,

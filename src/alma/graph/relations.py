@@ -19,12 +19,11 @@ _UNREAL = re.compile(
 _AND = re.compile(r"(?:,?\s*(?:and|or|&|as well as)|,|/)(?:\s+(?:the|a|an|his|her|our|my))?", re.IGNORECASE)
 _ATTACHED = re.compile(r"\(?\s*,?\s*(from|at|of|with)(?:\s+the)?", re.IGNORECASE)
 _IN_ROLE = re.compile(r",?\s*(?:\(|the |a |an |our )?([\w -]{2,40}?)\s+(?:at|of|for|from)(?:\s+the)?", re.IGNORECASE)
-_ROLE_NAMES = re.compile(
-    r"\b(?:CEO|CTO|CFO|COO|engineer|developer|manager|designer|director|lead|head|founder|analyst|architect|"
-    r"tester|intern|"
-    r"consultant|president|researcher|scientist|professor)\b",
-    re.IGNORECASE,
-)
+_ROLE_NAMES = re.compile(rf"\b(?:{lx.TITLES})\b", re.IGNORECASE)
+_IS_A = re.compile(r"^(?:(?:is|was|are|were|the|a|an|our|currently|now)\s+)+", re.IGNORECASE)
+_DOING = re.compile(r"\b(?:for|at|with|by|to|and|works?|worked|met|joined|hired|left)\b", re.IGNORECASE)
+# What was paid does not change who did what.
+_PAID = re.compile(r"\s[$€£]\s?\d[\d.,]*\s?(?:thousand|million|billion|bn|[km])?\b", re.IGNORECASE)
 # What a sentence begins with when it only supposes what it says.
 _SUPPOSED = re.compile(
     r"\b(?:if|unless|whether|suppose|supposing|assume|assuming|imagine|maybe|perhaps|hopefully|wish)\b", re.IGNORECASE
@@ -104,12 +103,12 @@ class _Sentence:
             return []
         for before, mention in zip(self._mentions, self._mentions[1:], strict=False):
             gap = self._text[before.end : mention.start]
-            self._step(before, mention, " ".join(gap.split()).strip("()\"“”'’` "))
+            self._step(before, mention, " ".join(_PAID.sub(" ", gap).split()).strip("()\"“”'’` "))
         return self._found
 
     def _step(self, before: Mention, mention: Mention, gap: str) -> None:
-        if gap == "," and before is self._mentions[0] and (role := _ROLE_OF.search(self._lead)):
-            self._add(mention, before, "works_at", 0.8, False, role[1].strip())
+        if gap in (",", "") and before is self._mentions[0] and (role := _ROLE_OF.search(self._lead)):
+            self._add(mention, before, "works_at", 0.8, False, _IS_A.sub("", role[1].strip()))
             self._restart(mention)
         elif _AND.fullmatch(gap):
             self._join(mention)
@@ -164,11 +163,13 @@ class _Sentence:
             return False
         confidence = 0.85 if mention.entity_type == lx.ORGANIZATION else 0.5
         if _ATTACHED.fullmatch(gap):
+            if mention.name.split()[0].casefold() in lx.PLACES:
+                return True
             self._add(before, mention, "works_at", confidence, False)
             return True
         role = _IN_ROLE.fullmatch(gap)
-        if role and _ROLE_NAMES.search(role[1]):
-            self._add(before, mention, "works_at", confidence, False, role[1].strip())
+        if role and _ROLE_NAMES.search(role[1]) and not _DOING.search(role[1]):
+            self._add(before, mention, "works_at", confidence, False, _IS_A.sub("", role[1].strip()))
             return True
         return False
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from alma.errors import ALMAError, ProviderError, StorageError, ValidationError
 from alma.harness.base import Agent, Context, RunResult, RunStatus, Setting
 from alma.harness.prompt import written_prompt
+from alma.harness.results import result_of
 from alma.learning.validation import ScopeValidator
 from alma.model.governance import Attribution
 from alma.model.learning import Outcome
@@ -63,9 +64,9 @@ class Harness:
         """Prepare the prompt, let the executor act on it, and learn from how that went.
 
         The executor is called with the prompt, and with the context if it takes two arguments; parameters named
-        `prompt`, `context` or `memories` get what they are named for. It returns what came out, a bool that says
-        whether it worked, or a `RunResult`; what it raises makes the run a failure. Without an executor the result is
-        only prepared: it holds the prompt, and nothing is learned.
+        `prompt`, `context` or `memories` get what they are named for. It returns what came out, a bool or a
+        dictionary that says whether it worked, or a `RunResult`; what it raises makes the run a failure. Without an
+        executor the result is only prepared: it holds the prompt, and nothing is learned.
         """
         if not isinstance(context, Context):
             raise ValidationError("harness", "context", context, "must be a Context, as Context(task=…)")
@@ -200,15 +201,7 @@ def _executed(executor: Executor, prompt: str, context: Context, memories: Memor
     if inspect.iscoroutine(returned):
         returned.close()
         raise _not_callable(executor, _SYNC)
-    return _result(returned)
-
-
-def _result(returned: Any) -> RunResult:
-    if isinstance(returned, RunResult):
-        return replace(returned, success=returned.error is None) if returned.success is None else returned
-    if isinstance(returned, bool):
-        return RunResult(success=returned, output=returned)
-    return RunResult(success=True, output=returned)
+    return result_of(returned)
 
 
 def _bound(executor: Executor, given: Mapping[str, Any]) -> Callable[[], Any]:

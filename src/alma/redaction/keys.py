@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable
+from itertools import groupby
 
 from alma.redaction.secrets import START, Rule, mixed, shape
 
@@ -90,12 +91,22 @@ zuplo_key            zpka_                  [a-z0-9]{32}_[0-9a-f]{8}
 """
 
 
-def _by_beginning() -> Iterator[Rule]:
-    for line in _BEGINNINGS.split("\n"):
-        if line:
-            kind, begin, rest = line.split()
-            yield shape(kind, begin.lower(), f"{START}{re.escape(begin)}{rest}(?![A-Za-z0-9])")
+_TABLE = tuple(sorted((line.split() for line in _BEGINNINGS.split("\n") if line), key=lambda row: row[1].lower()))
+KEYS_BY_BEGINNING: tuple[Rule, ...] = tuple(
+    shape(kind, begin.lower(), f"{START}{re.escape(begin)}{rest}{_END}") for kind, begin, rest in _TABLE
+)
+"""Keys that are only worth looking for where a word begins like one."""
 
+
+def _first_letters(beginnings: Iterable[str]) -> str:
+    """Beginnings as a pattern that is tried at every word, and so asks for the first letter before the others."""
+    groups = groupby(beginnings, key=lambda begin: begin[0])
+    further = ((first, "|".join(re.escape(each[1:]) for each in group)) for first, group in groups)
+    return "|".join(f"{re.escape(first)}(?:{others})" for first, others in further)
+
+
+BEGINNING = re.compile(rf"(?<![a-z0-9])(?:{_first_letters(begin.lower() for _, begin, _ in _TABLE)})")
+"""How these keys begin, in small letters."""
 
 KEYS: tuple[Rule, ...] = (
     shape("age_key", "age-secret-key-", r"AGE-SECRET-KEY-1[0-9A-Z]{20,}"),
@@ -173,12 +184,11 @@ KEYS: tuple[Rule, ...] = (
     shape("password_hash", "ssha", r"\{S?SHA(?:256|512)?\}[A-Za-z0-9+/]{24,}={0,2}"),
     shape("signature", "signature=", r"\bSignature=(?P<secret>[0-9a-fA-F]{64})" + _END, flags=re.IGNORECASE),
     shape("terraform_token", ".atlasv1.", START + r"[A-Za-z0-9]{14}\.atlasv1\.[\w=-]{40,}"),
-    shape("asana_token", "/", START + r"[12]/\d{12,}(?:/\d{12,})?:[0-9a-f]{32}" + _END),
+    shape("asana_token", ("1/", "2/"), START + r"[12]/\d{12,}(?:/\d{12,})?:[0-9a-f]{32}" + _END),
     shape("gitlab_token", "gr1348941", START + r"GR1348941[\w-]{20,}"),
     shape("maxmind_key", "_mmk", START + r"[A-Za-z0-9]{6}_[A-Za-z0-9]{29}_mmk" + _END),
     shape("twitter_token", "aaaaaaaaaaaaaaaaaaaa", START + r"A{20,}[A-Za-z0-9%]{50,}"),
     shape("1password_key", "a3-", START + r"A3-[A-Z0-9]{6}(?:-[A-Z0-9]{5,6}){4,6}" + _END),
-    *_by_beginning(),
     shape("jwt", "eyj", START + r"eyJ[\w-]{8,}\.[\w-]{4,}(?:\.[\w-]*){1,3}"),
 )
 """Keys that are one word of at least `SHORTEST_KEY` signs."""

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from alma.redaction.secrets import (
     A_NUMBER,
+    A_NUMBER_IN_PARTS,
     A_QUOTE,
     AN_ASSIGNMENT,
     AN_OPTION,
@@ -148,7 +149,7 @@ PLACES: tuple[Rule, ...] = (
         "ssn",
         "-",
         r"(?<![\w.#/-])(?!000|666|9)\d{3}-(?!00)\d{2}-(?!0000)\d{4}(?![\w/-]|\.\d)",
-        needs=A_NUMBER,
+        needs=A_NUMBER_IN_PARTS,
     ),
 )
 

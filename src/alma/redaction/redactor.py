@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeVar
 
 from alma.model.fields import FieldType, MaxLength
 from alma.model.record import FieldSpec, Record, RecordSpec
-from alma.redaction.keys import KEYS, SHORTEST_KEY
+from alma.redaction.keys import BEGINNING, KEYS, KEYS_BY_BEGINNING, SHORTEST_KEY
 from alma.redaction.named import named_spans
 from alma.redaction.nested import Masked, Redacted, redacted_value
 from alma.redaction.placed import PLACES, placed_spans
@@ -80,7 +80,7 @@ class SecretRedactor:
         # Most texts have no hint of any, and asking each rule would take longer than looking.
         long_words = [word for word in folded.split() if len(word) >= SHORTEST_KEY]
         if long_words:
-            spans += _hits(_KEYS, text, " ".join(long_words)) + _hits(_WITH_LONG_WORDS, text, folded)
+            spans += self._keys(text, " ".join(long_words)) + _hits(_WITH_LONG_WORDS, text, folded)
         signs = set(text)
         if not _TELLING.isdisjoint(signs):
             for need, rules in _WITH_SIGNS:
@@ -90,6 +90,11 @@ class SecretRedactor:
             spans.extend(placed_spans(text))
         spans += _hits(_WITHOUT_SIGNS, text, folded)
         return spans if MARK not in text else [span for span in spans if not _is_in_mark(span, text)]
+
+    @staticmethod
+    def _keys(text: str, long_words: str) -> list[Span]:
+        spans = _hits(_KEYS, text, long_words)
+        return spans if BEGINNING.search(long_words) is None else spans + _hits(_KEYS_BY_BEGINNING, text, long_words)
 
 
 Hinted = tuple[tuple[str, Rule], ...]
@@ -117,6 +122,7 @@ def _is_in_mark(span: Span, text: str) -> bool:
 
 _MARKS = re.compile(re.escape(MARK) + r"[\w-]{0,100}\]")
 _KEYS = _hinted(KEYS)
+_KEYS_BY_BEGINNING = _hinted(KEYS_BY_BEGINNING)
 _SHAPES_AND_PLACES = (*SHAPES, *PLACES)
 _WITHOUT_SIGNS = _hinted(rule for rule in _SHAPES_AND_PLACES if rule.needs == NOTHING)
 _WITH_LONG_WORDS = _hinted(rule for rule in _SHAPES_AND_PLACES if rule.needs == A_LONG_WORD)

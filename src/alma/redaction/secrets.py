@@ -41,6 +41,8 @@ AN_OPTION = Need(frozenset("-"), re.compile(r"(?:^|\s)-"))
 AN_ASSIGNMENT = Need(frozenset(":="))
 A_QUOTE = Need(frozenset("\"'"))
 A_NUMBER = Need(frozenset("0123456789"), re.compile(r"\d{3}"))
+A_LONG_NUMBER = Need(frozenset("0123456789"), re.compile(r"\d{4}[ -]?\d{4}"))
+A_NUMBER_IN_PARTS = Need(frozenset("-"), re.compile(r"\d{3}-\d\d-\d{4}"))
 A_DASH = Need(frozenset("-"))
 
 
@@ -211,6 +213,6 @@ SHAPES: tuple[Rule, ...] = (
         r"2720)(?:[ -]?\d{4}){3}|3[47]\d\d[ -]?\d{6}[ -]?\d{5}|(?:6011|65\d\d|64[4-9]\d|35[2-8]\d)(?:[ -]?\d{4}){3}"
         r"|3(?:0[0-5]|[68]\d)\d[ -]?\d{6}[ -]?\d{4})(?![\w/-]|\.\d)",
         _is_card,
-        needs=A_NUMBER,
+        needs=A_LONG_NUMBER,
     ),
 )

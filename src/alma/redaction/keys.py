@@ -18,14 +18,17 @@ _BEGINNINGS = r"""
 1password_token      ops_                   eyJ[\w-]{40,}
 adafruit_key         aio_                   [A-Za-z0-9]{28}
 adobe_secret         p8e-                   [A-Za-z0-9]{32}
-airtable_token       pat                    [A-Za-z0-9]{14}\.[0-9a-f]{64}
 anyscale_key         esecret_               [A-Za-z0-9]{20,}
 artifactory_key      cmVmd                  [A-Za-z0-9]{40,}
 baidu_key            bce-v3/                ALTAK-[\w/-]{20,}
-buildkite_token      bk                     (?:ua|ct|aa)_[A-Za-z0-9]{32,}
+buildkite_token      bkua_                  [A-Za-z0-9]{32,}
+buildkite_token      bkct_                  [A-Za-z0-9]{32,}
+buildkite_token      bkaa_                  [A-Za-z0-9]{32,}
 cerebras_key         csk-                   [a-z0-9]{40,}
 clojars_token        CLOJARS_               [a-z0-9]{40,}
-cloudflare_token     cf                     (?:k|ut|at)_[A-Za-z0-9]{40,}
+cloudflare_token     cfk_                   [A-Za-z0-9]{40,}
+cloudflare_token     cfut_                  [A-Za-z0-9]{40,}
+cloudflare_token     cfat_                  [A-Za-z0-9]{40,}
 cloudflare_key       v1.0-                  [0-9a-f]{24}-[0-9a-f]{140,}
 contentful_token     CFPAT-                 [\w-]{40,}
 cursor_key           crsr_                  [A-Za-z0-9]{32,}
@@ -33,7 +36,8 @@ databricks_token     dose                   [0-9a-f]{32}
 definednet_token     dnkey-                 [a-z0-9=_-]{26}-[a-z0-9=_-]{40,}
 duffel_token         duffel_                (?:test|live)_[\w=-]{30,}
 e2b_key              e2b_                   [0-9a-f]{32,}
-easypost_key         EZ                     [AT]K[A-Za-z0-9]{54}
+easypost_key         EZAK                   [A-Za-z0-9]{54}
+easypost_key         EZTK                   [A-Za-z0-9]{54}
 elevenlabs_key       sk_                    [0-9a-f]{48}
 firecrawl_key        fc-                    [0-9a-f]{32}
 flutterwave_key      FLWSECK                (?:_TEST|_PROD)?-[A-Za-z0-9]{12,}
@@ -52,7 +56,11 @@ mapbox_token         sk.                    eyJ[\w-]{20,}\.[\w-]{20,}
 mercury_token        mercury_production_    \w{20,}
 mongodb_secret       mdb_sa_sk_             [\w-]{20,}
 neon_key             napi_                  [a-z0-9]{40,}
-netlify_token        nf                     [pcobu]_[A-Za-z0-9]{36,}
+netlify_token        nfp_                   [A-Za-z0-9]{36,}
+netlify_token        nfc_                   [A-Za-z0-9]{36,}
+netlify_token        nfo_                   [A-Za-z0-9]{36,}
+netlify_token        nfb_                   [A-Za-z0-9]{36,}
+netlify_token        nfu_                   [A-Za-z0-9]{36,}
 nuget_key            oy2                    [a-z0-9]{43}
 nylas_key            nyk_v0_                \w{30,}
 octopus_key          API-                   [A-Z0-9]{26}
@@ -62,7 +70,8 @@ pinecone_key         pcsk_                  [A-Za-z0-9_]{20,}
 plaid_token          access-                (?:sandbox|development|production)-[0-9a-f]{8}(?:-[0-9a-f]{4,12}){4}
 polar_token          polar_                 (?:oat|pat|whs|at_[uo]|rt_[uo])_[A-Za-z0-9]{20,}
 posthog_key          phs_                   [A-Za-z0-9]{32,}
-prefect_key          pn                     [ub]_[A-Za-z0-9]{36}
+prefect_key          pnu_                   [A-Za-z0-9]{36}
+prefect_key          pnb_                   [A-Za-z0-9]{36}
 pulumi_token         pul-                   [0-9a-f]{40}
 razorpay_key         rzp_                   (?:live|test)_[A-Za-z0-9]{14,}
 readme_key           rdme_                  [a-z0-9]{40,}
@@ -71,7 +80,9 @@ samsara_token        samsara_api_           [A-Za-z0-9]{20,}
 sendinblue_key       xsmtpsib-              [0-9a-f]{40,}-[A-Za-z0-9]{8,}
 shippo_token         shippo_                (?:live|test)_[0-9a-f]{40}
 slack_token          xwfp-                  [A-Za-z0-9-]{20,}
-sonar_token          sq                     [pua]_[0-9a-f]{40}
+sonar_token          sqp_                   [0-9a-f]{40}
+sonar_token          squ_                   [0-9a-f]{40}
+sonar_token          sqa_                   [0-9a-f]{40}
 square_token         EAAA                   [\w-]{60}
 stytch_secret        secret-                (?:live|test)-[\w=-]{30,}
 tencent_key          AKID                   [A-Za-z0-9]{32}
@@ -79,7 +90,11 @@ together_key         tgp_v1_                [\w-]{30,}
 trello_token         ATTA                   [0-9a-f]{64}
 typeform_token       tfp_                   [\w.=-]{40,}
 unkey_key            unkey_                 [A-Za-z0-9]{16,}
-vercel_token         vc                     [apikr]_[A-Za-z0-9]{40,}
+vercel_token         vcp_                   [A-Za-z0-9]{40,}
+vercel_token         vca_                   [A-Za-z0-9]{40,}
+vercel_token         vci_                   [A-Za-z0-9]{40,}
+vercel_token         vck_                   [A-Za-z0-9]{40,}
+vercel_token         vcr_                   [A-Za-z0-9]{40,}
 volcengine_key       AKLT                   [A-Za-z0-9+/=_-]{40,}
 voyage_key           pa-                    [\w-]{43}
 wakatime_key         waka_                  [0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}
@@ -183,6 +198,7 @@ KEYS: tuple[Rule, ...] = (
     shape("password_hash", "$", r"\$(?:2[abxy]|[156y]|apr1|argon2(?:id?|d))\$[^\s:\"',;]{20,}"),
     shape("password_hash", "ssha", r"\{S?SHA(?:256|512)?\}[A-Za-z0-9+/]{24,}={0,2}"),
     shape("signature", "signature=", r"\bSignature=(?P<secret>[0-9a-fA-F]{64})" + _END, flags=re.IGNORECASE),
+    shape("airtable_token", "pat", START + r"pat[A-Za-z0-9]{14}\.[0-9a-f]{64}" + _END),
     shape("terraform_token", ".atlasv1.", START + r"[A-Za-z0-9]{14}\.atlasv1\.[\w=-]{40,}"),
     shape("asana_token", ("1/", "2/"), START + r"[12]/\d{12,}(?:/\d{12,})?:[0-9a-f]{32}" + _END),
     shape("gitlab_token", "gr1348941", START + r"GR1348941[\w-]{20,}"),

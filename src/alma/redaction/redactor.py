@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any, Protocol, TypeVar
 
+from alma.errors import ValidationError
 from alma.model.fields import FieldType, MaxLength
 from alma.model.record import FieldSpec, Record, RecordSpec
 from alma.redaction.keys import BEGINNING, KEYS, KEYS_BY_BEGINNING, SHORTEST_KEY
@@ -136,6 +137,24 @@ _TELLING = frozenset("0123456789:=|\"'`“@$%/\\<>#&*+~!?→–：-")
 
 DEFAULT_REDACTOR: Redactor = SecretRedactor()
 """What is used where nothing else is said."""
+
+
+def masking(redactor: Redactor | None) -> Callable[[str], str]:
+    """What takes secrets out of a text, for those who ask no more; None lets them pass."""
+    return _as_it_is if redactor is None else lambda text: redactor.redact(text).text
+
+
+def _as_it_is(text: str) -> str:
+    return text
+
+
+def checked_redactor(what: str, redactor: Redactor | None) -> Redactor | None:
+    """The redactor, or None, and an error for anything that is neither."""
+    if redactor is None or callable(getattr(redactor, "redact", None)):
+        return redactor
+    raise ValidationError(
+        what, "redactor", redactor, "must have a method redact(text, name), or be None for no redaction"
+    )
 
 
 def redact_text(text: str, redactor: Redactor = DEFAULT_REDACTOR) -> Redacted:

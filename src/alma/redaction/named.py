@@ -28,6 +28,7 @@ _ASSIGNED = re.compile(
 _LOOSE = ("|", "->", "→", "–", "-")
 _COLONS = (":", "：")
 _SHORTEST_SAID = 6
+_LONG = 500
 _LONGEST_LEAD = 60
 _SHORT_VALUE = r"""(?:(?P<quote>["'`“])(?P<quoted>[^\n"'`”]{3,200}?)["'`”]|(?P<bare>[^\s,;"'`<>]{4,200}))"""
 _FLAG = re.compile(rf"(?:[= ]\s?)(?:{_QUOTED}|(?P<bare>{_SIGN}{{3,}}))")
@@ -87,15 +88,21 @@ def named_spans(text: str, folded: str) -> Iterator[Span]:
     if len(folded) != len(text):
         # A few letters become two when they are made small, and what is found must be where it is.
         folded = "".join(small if len(small := c.lower()) == 1 else c for c in text)
+    long_word = range(0)
     for name in names_in(folded):
-        span = _span_of(name, text, folded)
+        if name.start in long_word:
+            continue
+        match = _ASSIGNED.match(folded, name.end)
+        if match is not None and len(match[0]) > _LONG:
+            # Names may stand in a value by the thousand, and each would have the rest of it as its own.
+            long_word = range(name.start + 1, match.end())
+        span = _span_of(name, match, text, folded)
         if span is not None:
             yield span
 
 
-def _span_of(name: Name, text: str, folded: str) -> Span | None:
-    """What stands by a name, if it is a secret."""
-    match = _ASSIGNED.match(folded, name.end)
+def _span_of(name: Name, match: re.Match[str] | None, text: str, folded: str) -> Span | None:
+    """What stands by a name, if it is a secret; the match is that of what is assigned to it."""
     if match is not None and not counts(folded, name) and _is_assigned(found := _Found(name, match, text), folded):
         return found.span("secret" if name.sort is Sort.TOKEN else "password")
     if _BEFORE_FLAG.search(folded, max(0, name.start - _LONGEST_LEAD), name.start) is not None:
@@ -171,7 +178,8 @@ def _is_behind_pass(found: _Found, folded: str) -> bool:
         return True
     # PASS: is how test runners begin a line.
     is_result = found.text[found.name.start : found.name.end].isupper() and match["by"] in _COLONS
-    return not is_result and folded[match.end() : match.end() + 2].strip(" \t\"'`)]}*") in ("", "\n")
+    behind = folded[match.end() : match.end() + 2].lstrip(" \t\"'`)]}*")
+    return not is_result and (not behind or behind[0] in "\r\n")
 
 
 def _is_alone_below(found: _Found, folded: str) -> bool:

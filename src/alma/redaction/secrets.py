@@ -185,7 +185,7 @@ SHAPES: tuple[Rule, ...] = (
     shape(
         "cookie",
         "cookie",
-        r"\bcookie[\"']?\s?:\s*[\"']?(?P<secret>[^\n\"']*=[^\n\"']*)",
+        r"\bcookie[\"']?\s?:\s*[\"']?(?P<secret>[^\n\"'=]{1,200}=[^\n\"']*)",
         lambda value: looks_random(value) and not is_placeholder(value),
         re.IGNORECASE,
         AN_ASSIGNMENT,

@@ -247,6 +247,10 @@ SECRETS = [
     ("new password: Summer2024!", "new password: [redacted:password]"),
     ("The new password will be Summer2024!", "The new password will be [redacted:secret]"),
     ("temporary password Summer2024!", "temporary password [redacted:secret]"),
+    ("ssh root@10.0.0.5 password toor123!", "ssh root@10.0.0.5 password [redacted:secret]"),
+    ("Use password Summer2024! to log in", "Use password [redacted:secret] to log in"),
+    ("Le mot de passe du serveur est Ete2024!", "Le mot de passe du serveur est [redacted:secret]"),
+    ('"pass":"hunter2x"', '"pass":"[redacted:password]"'),
 ]
 PIECES = [
     *(
@@ -473,6 +477,9 @@ HARMLESS = [
     "max tokens: 4k",
     "token count = 12k",
     "key-value: a1b2c3d4e5f6",
+    "password Chapter12 explains it",
+    "client_id=abc123def456",
+    "private_key_id: 0123456789abcdef0123456789abcdef01234567",
 ]
 
 

@@ -7,7 +7,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from alma.redaction.secrets import Span, looks_random
-from alma.redaction.values import is_no_word, is_password, is_phrase, is_plain_word, is_slug, is_technical, may_be
+from alma.redaction.values import (
+    is_no_word,
+    is_password,
+    is_phrase,
+    is_plain_word,
+    is_slug,
+    is_technical,
+    is_unlike_any_name,
+    may_be,
+)
 from alma.redaction.words import SUFFIX, Name, Sort, counts, names_in
 
 # An ampersand belongs to a value unless the next parameter of a query, or the next command, begins with it.
@@ -33,7 +42,10 @@ _LONGEST_LEAD = 60
 _SHORT_VALUE = r"""(?:(?P<quote>["'`“])(?P<quoted>[^\n"'`”]{3,200}?)["'`”]|(?P<bare>[^\s,;"'`<>]{4,200}))"""
 _FLAG = re.compile(rf"(?:[= ]\s?)(?:{_QUOTED}|(?P<bare>{_SIGN}{{3,}}))")
 _BEFORE_FLAG = re.compile(r"(?<!\S)--?[a-z_-]*\Z")
-_FOR = r"(?:\s+(?:for|of|to|on|at|für|von|para|pour|de|del|di|per|voor|för|til|dla|для)\s+[^\n:=;]{1,60}?)"
+_FOR = (
+    r"(?:\s+(?:for|of|to|on|at|für|von|vom|zum|para|pour|de|du|des|del|della|do|da|di|per|voor|för|til|dla|для)\s+"
+    r"[^\n:=;]{1,60}?)"
+)
 _IS = r"(?:is|was|will\s+be|are|ist|war|lautet|est|es|era|è|é|är|er|jest|это|=)(?:\s+now)?"
 _SAID = re.compile(rf"(?:\s+code)?(?:{_FOR}?\s+{_IS}\s*:?\s+|{_FOR}\s*:\s*){_SHORT_VALUE}")
 # "set the password to hunter2": what is set says that a value follows, and not what the password opens.
@@ -43,7 +55,7 @@ _TO = re.compile(
 _SET = re.compile(r"\b(?:set|sett|chang|reset|updat|rotat|switch|mak|mad|default|assign|renam|mov)\w*\b[^.\n]*\Z")
 # "log in with the password hunter2": without a verb only a word that is none gives itself away.
 _BEFORE_TOLD = re.compile(
-    r"\b(?:with|and|using|the|my|her|his|their|our|your|mit|dem|das|mein|le|mon|el|la|mi|temporary|temp|initial|new|old"
+    r"\b(?:with|and|use|using|the|my|her|his|their|our|your|mit|dem|das|mein|le|mon|el|la|mi|temporary|temp|initial|new|old"
     r"|default|current|root|admin|wi-?fi) \Z"
 )
 _TOLD = re.compile(r"\s+(?P<bare>[^\s,;\"'`<>]{6,200})")
@@ -122,8 +134,11 @@ def _said_span(name: Name, text: str, folded: str) -> Span | None:
     if match is not None and _is_set_to(found := _Found(name, match, text)) and _SET.search(folded, lead, name.start):
         return found.span("secret")
     match = _BESIDE_QUOTED.match(folded, name.end)
-    if match is None and name.sort is Sort.PASSWORD and _BEFORE_TOLD.search(folded, lead, name.start) is not None:
+    if match is None and name.sort is Sort.PASSWORD:
         match = _TOLD.match(folded, name.end)
+        if match is not None and _BEFORE_TOLD.search(folded, lead, name.start) is None:
+            # Without a word that leads to it, only what no name looks like is the password.
+            match = match if is_unlike_any_name(_Found(name, match, text).value) else None
     if match is None and name.sort is Sort.TOKEN:
         match = _BESIDE.match(folded, name.end)
     if match is not None and _is_told(found := _Found(name, match, text)):

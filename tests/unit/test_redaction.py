@@ -605,6 +605,12 @@ def test_every_beginning_of_a_key_is_looked_for(rule: Rule) -> None:
     assert BEGINNING.search(f"x {rule.hint}")
 
 
+def test_a_name_that_holds_a_secret_itself_does_not_come_into_the_value() -> None:
+    name = "password=hunter2 token"
+    assert SecretRedactor().redact("see the wiki", name).text == "see the wiki"
+    assert SecretRedactor().redact("A1b2C3d4E5", name).text == "[redacted:secret]"
+
+
 def test_a_pattern_that_fits_the_mark_itself_does_not_mask_it_again() -> None:
     redactor = SecretRedactor([Rule("badge", "", re.compile("badge|redacted"))])
     assert redactor.redact("my badge").text == "my [redacted:badge]"

@@ -52,8 +52,12 @@ class SecretRedactor:
         """A text under a name that may be one of a secret: the name is read with it, as if it stood before it."""
         if tells.is_secret(text):
             return Redacted(_replacement("secret"), (Masked("secret", name),))
-        said = self._redacted(f"{name}: {text}", name)
-        return Redacted(said.text.removeprefix(f"{name}: "), said.findings) if said else Redacted(text)
+        before = f"{name}: "
+        said = self._redacted(before + text, name)
+        if not said.text.startswith(before):
+            # The name is a secret itself, and tells nothing.
+            return self._redacted(text, name)
+        return Redacted(said.text.removeprefix(before), said.findings)
 
     def _redacted(self, text: str, name: str) -> Redacted:
         found = Redacted(text)
@@ -90,7 +94,7 @@ class SecretRedactor:
             spans.extend(named_spans(text, folded))
             spans.extend(placed_spans(text))
         spans += _hits(_WITHOUT_SIGNS, text, folded)
-        return spans if MARK not in text else [span for span in spans if not _is_in_mark(span, text)]
+        return _outside_of_marks(spans, text) if spans and MARK in text else spans
 
     @staticmethod
     def _keys(text: str, long_words: str) -> list[Span]:
@@ -116,9 +120,10 @@ def _hits(hinted: Hinted, text: str, folded: str) -> list[Span]:
     return spans
 
 
-def _is_in_mark(span: Span, text: str) -> bool:
-    """Whether a rule of somebody's own takes what stands for a secret for another one."""
-    return any(mark.start() <= span.start and span.end <= mark.end() for mark in _MARKS.finditer(text))
+def _outside_of_marks(spans: Iterable[Span], text: str) -> list[Span]:
+    """The spans without those that take what stands for a secret for another one, as a rule of one's own may do."""
+    marks = [mark.span() for mark in _MARKS.finditer(text)]
+    return [span for span in spans if not any(start <= span.start and span.end <= end for start, end in marks)]
 
 
 _MARKS = re.compile(re.escape(MARK) + r"[\w-]{0,100}\]")

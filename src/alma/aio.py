@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from alma.core import ALMA, DEFAULT_PROJECT
+from alma.redaction.redactor import DEFAULT_REDACTOR, Redactor
 
 
 class AsyncALMA:
@@ -22,16 +23,23 @@ class AsyncALMA:
         self.alma = alma
 
     @classmethod
-    def from_config(cls, path: str | Path = ".alma/config.yaml") -> Opening[Self]:
+    def from_config(
+        cls, path: str | Path = ".alma/config.yaml", *, redactor: Redactor | None = DEFAULT_REDACTOR
+    ) -> Opening[Self]:
         """The memory that a configuration file describes; awaited, or entered with `async with`."""
-        return Opening(cls._made(ALMA.from_config, path))
+        return Opening(cls._made(ALMA.from_config, path, redactor=redactor))
 
     @classmethod
     def quickstart(
-        cls, path: str | Path | None = None, project_id: str = DEFAULT_PROJECT, **settings: Any
+        cls,
+        path: str | Path | None = None,
+        project_id: str = DEFAULT_PROJECT,
+        *,
+        redactor: Redactor | None = DEFAULT_REDACTOR,
+        **settings: Any,
     ) -> Opening[Self]:
         """A memory without a configuration file; awaited, or entered with `async with`."""
-        return Opening(cls._made(ALMA.quickstart, path, project_id, **settings))
+        return Opening(cls._made(ALMA.quickstart, path, project_id, redactor=redactor, **settings))
 
     @classmethod
     async def _made(cls, opened: Callable[..., ALMA], *args: Any, **options: Any) -> Self:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sqlite3
 import tempfile
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from alma.embeddings.base import EmbeddingProvider
     from alma.learning.protocols import LearningProtocol
     from alma.model.scope import MemoryScope
+    from alma.redaction.redactor import Redactor
     from alma.retrieval.engine import RetrievalEngine
     from alma.storage.base import StorageBackend
     from alma.storage.sql.migrate import Migrator
@@ -100,6 +102,7 @@ class Parts:
     scopes: Mapping[str, MemoryScope]
     project_id: str
     log_reads: bool = False
+    redactor: Redactor | None = None
 
 
 def parts_of_file(path: str | Path) -> Parts:
@@ -140,6 +143,13 @@ def parts_chosen(config: str | Path | None, place: str | None, project_id: str |
     return _opened(settings, place)
 
 
+def redactor_of_file(path: str | Path) -> Redactor | None:
+    """What takes secrets out where a configuration file describes the memory; None where it switches that off."""
+    from alma.config.loader import load_settings
+
+    return _redactor_of(load_settings(path))
+
+
 def place_of_file(path: str | Path) -> tuple[str, str]:
     """The store that a configuration file describes, as a path or URL, and the PostgreSQL schema it is in."""
     from alma.config.loader import load_settings
@@ -178,7 +188,27 @@ def _opened(settings: Settings, place: str | None = None) -> Parts:
     except BaseException:
         storage.close()
         raise
-    return Parts(storage, engine, protocol, settings.scopes(), settings.project_id, log_reads=settings.audit.log_reads)
+    return Parts(
+        storage,
+        engine,
+        protocol,
+        settings.scopes(),
+        settings.project_id,
+        log_reads=settings.audit.log_reads,
+        redactor=_redactor_of(settings),
+    )
+
+
+def _redactor_of(settings: Settings) -> Redactor | None:
+    from alma.redaction.redactor import DEFAULT_REDACTOR, SecretRedactor
+    from alma.redaction.secrets import Rule
+
+    chosen = settings.redaction
+    if not chosen.enabled:
+        return None
+    # Nothing is known about what such a secret looks like, so its pattern is tried on every text.
+    rules = [Rule(each.name, "", re.compile(each.pattern)) for each in chosen.patterns]
+    return SecretRedactor(rules) if rules else DEFAULT_REDACTOR
 
 
 def _embedder_of(settings: Settings) -> EmbeddingProvider:

@@ -27,6 +27,7 @@ from alma.memory.journal import Journal
 from alma.memory.patterns import Patterns
 from alma.memory.projects import Projects
 from alma.memory.relationships import Relationships
+from alma.memory.screening import screen_with
 from alma.memory.sessions import Sessions
 from alma.memory.settings import SystemSettings
 from alma.memory.states import AgentStates
@@ -38,6 +39,7 @@ from alma.model.learning import DomainKnowledge, UserPreference
 from alma.model.record import Record
 from alma.model.scope import MemoryScope, Scope
 from alma.model.slice import MemorySlice
+from alma.redaction.redactor import DEFAULT_REDACTOR, Redactor, checked_redactor, masking
 from alma.retrieval.engine import RetrievalEngine
 from alma.retrieval.router import checked_query as checked_task
 from alma.retrieval.writing import MemoryWriter
@@ -71,6 +73,7 @@ class ALMA(Closing):
         project_id: str = DEFAULT_PROJECT,
         *,
         log_reads: bool = False,
+        redactor: Redactor | None = DEFAULT_REDACTOR,
     ) -> None:
         self.storage = storage
         self.retrieval = retrieval_engine
@@ -78,8 +81,13 @@ class ALMA(Closing):
         if scopes:
             self.scopes = {**self.scopes, **scopes}
         self.project_id = checked_name("alma", "project_id", project_id)
-        self.writer = MemoryWriter(storage, retrieval_engine.embedder)
-        self.door = Door(storage, retrieval_engine.embedder)
+        self.redactor = checked_redactor("alma", redactor)
+        self.screen = screen_with(redactor)
+        if redactor is not None and redactor is not DEFAULT_REDACTOR:
+            # Reasons do not pass the door; the default's secrets are taken out of them in any case.
+            storage.mask = masking(redactor)
+        self.writer = MemoryWriter(storage, retrieval_engine.embedder, redactor)
+        self.door = Door(storage, retrieval_engine.embedder, redactor)
         self.archive = Archive(storage, retrieval_engine.index)
         self.forgetting = ForgettingEngine(storage, archive=self.archive)
         self.learning.clean = self.door.clean
@@ -95,7 +103,7 @@ class ALMA(Closing):
     @cached_property
     def sessions(self) -> Sessions:
         """The sessions of this store: opened, switched, ended and archived."""
-        return Sessions(self.storage)
+        return Sessions(self.storage, screen=self.screen)
 
     @cached_property
     def working(self) -> WorkingMemory:
@@ -105,17 +113,17 @@ class ALMA(Closing):
     @cached_property
     def states(self) -> AgentStates:
         """Where agents leave off, with an expiry if they want one."""
-        return AgentStates(self.storage)
+        return AgentStates(self.storage, self.screen)
 
     @cached_property
     def users(self) -> Users:
         """The people this store knows, with their profiles."""
-        return Users(self.storage)
+        return Users(self.storage, self.screen)
 
     @cached_property
     def projects(self) -> Projects:
         """The projects of this store."""
-        return Projects(self.storage)
+        return Projects(self.storage, self.screen)
 
     @cached_property
     def settings(self) -> SystemSettings:
@@ -125,7 +133,7 @@ class ALMA(Closing):
     @cached_property
     def relationships(self) -> Relationships:
         """How general memories are related, and the ways from one to another."""
-        return Relationships(self.storage)
+        return Relationships(self.storage, self.screen)
 
     @cached_property
     def patterns(self) -> Patterns:
@@ -145,7 +153,7 @@ class ALMA(Closing):
     @cached_property
     def audit(self) -> AuditTrail:
         """Who did what, in chains that show whether a row was changed."""
-        return AuditTrail(self.storage, log_reads=self._log_reads)
+        return AuditTrail(self.storage, log_reads=self._log_reads, mask=masking(self.redactor))
 
     @property
     def scopes(self) -> dict[str, MemoryScope]:
@@ -164,24 +172,35 @@ class ALMA(Closing):
     # ------------------------------------------------------------------ opening and closing
 
     @classmethod
-    def from_config(cls, path: str | Path = ".alma/config.yaml") -> Self:
-        """The memory that a configuration file describes."""
+    def from_config(
+        cls, path: str | Path = ".alma/config.yaml", *, redactor: Redactor | None = DEFAULT_REDACTOR
+    ) -> Self:
+        """The memory that a configuration file describes; a redactor that is given takes the place of its own."""
         from alma.bootstrap import parts_of_file
 
-        return cls._of(parts_of_file(path))
+        return cls._of(parts_of_file(path), redactor)
 
     @classmethod
-    def quickstart(cls, path: str | Path | None = None, project_id: str = DEFAULT_PROJECT, **settings: Any) -> Self:
+    def quickstart(
+        cls,
+        path: str | Path | None = None,
+        project_id: str = DEFAULT_PROJECT,
+        *,
+        redactor: Redactor | None = DEFAULT_REDACTOR,
+        **settings: Any,
+    ) -> Self:
         """A memory without a configuration file: an SQLite file, by default `.alma/alma.db`, and the local model.
 
-        `settings` are the keys of a configuration, for example `embedding_provider="mock"` or `agents={…}`.
+        `settings` are the keys of a configuration, for example `embedding_provider="mock"` or `agents={…}`. `redactor`
+        is what takes secrets out of everything that is written, and None lets them pass.
         """
         from alma.bootstrap import parts_at
 
-        return cls._of(parts_at(path, project_id, settings))
+        checked_redactor("alma", redactor)
+        return cls._of(parts_at(path, project_id, settings), redactor)
 
     @classmethod
-    def _of(cls, parts: Parts) -> Self:
+    def _of(cls, parts: Parts, redactor: Redactor | None = DEFAULT_REDACTOR) -> Self:
         return cls(
             parts.storage,
             parts.retrieval,
@@ -189,6 +208,7 @@ class ALMA(Closing):
             parts.scopes,
             parts.project_id,
             log_reads=parts.log_reads,
+            redactor=parts.redactor if redactor is DEFAULT_REDACTOR else redactor,
         )
 
     def for_project(self, project_id: str) -> ALMA:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import logging
+import re
 import time
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from alma.door import Masked, RedactingFilter, Rule, SecretRedactor, redact_record, redact_text
+from alma.redaction.keys import BEGINNING, KEYS, KEYS_BY_BEGINNING
 from alma.testing.builders import a_handoff, a_heuristic, a_memory, a_pattern
 
 SECRETS = [
@@ -141,6 +144,113 @@ SECRETS = [
     ("pat-na1-1a2b3c4d-5e6f-7081-92a3-b4c5d6e7f809", "[redacted:hubspot_token]"),
     ("nvapi-AbCdEfGhIjKlMnOpQrStUvWxYz0123456789", "[redacted:nvidia_key]"),
     ("$2b$12$KIXQ0zE1q7J9v8n6Yl0s4uO1p2q3r4s5t6u7v8w9x0y1z2A3B4C5D", "[redacted:password_hash]"),
+    ("password: 99Luftballons", "password: [redacted:password]"),
+    ("password = 48NaGtOAw!", "password = [redacted:password]"),
+    ("password: 1Password!", "password: [redacted:password]"),
+    ("Password for user bob: Summer2024!", "Password for user bob: [redacted:secret]"),
+    ("set the password to Summer2024!", "set the password to [redacted:secret]"),
+    ("password:\n  S3cr3t!99", "password:\n  [redacted:password]"),
+    ("pass: S3cr3t!99", "pass: [redacted:password]"),
+    ("pass: hunter2", "pass: [redacted:password]"),
+    ("PASS=hunter2", "PASS=[redacted:password]"),
+    ("password: 7Dwarfs!!", "password: [redacted:password]"),
+    ("password: 100%Secret", "password: [redacted:password]"),
+    ("password = 4aNaGtOAw!", "password = [redacted:password]"),
+    ("password: P@ssword", "password: [redacted:password]"),
+    ("password: p@ssword", "password: [redacted:password]"),
+    ("--db-password hunter2!9 --x", "--db-password [redacted:secret] --x"),
+    ("--password 'hunter 2'", "--password '[redacted:secret]'"),
+    ('--password "hunter2"', '--password "[redacted:secret]"'),
+    ("-Password 'Hunter2x'", "-Password '[redacted:secret]'"),
+    ("Password:\r\n\r\nS3cr3t!99", "Password:\r\n\r\n[redacted:password]"),
+    ("the password of the admin account is Summer2024!", "the password of the admin account is [redacted:secret]"),
+    (
+        "changed the root password for staging to Winter2025!",
+        "changed the root password for staging to [redacted:secret]",
+    ),
+    ('we reset bob\'s password to "Winter2025"', 'we reset bob\'s password to "[redacted:secret]"'),
+    ("Das Passwort ist Sommer2024!", "Das Passwort ist [redacted:secret]"),
+    ("Das Passwort lautet: Sommer2024", "Das Passwort lautet: [redacted:secret]"),
+    ("le mot de passe est Ete2024!", "le mot de passe est [redacted:secret]"),
+    ("la contraseña es Verano2024!", "la contraseña es [redacted:secret]"),
+    ("a senha é Verao2024!", "a senha é [redacted:secret]"),
+    ("het wachtwoord is Zomer2024!", "het wachtwoord is [redacted:secret]"),
+    ("Kennwort: Sommer2024!", "Kennwort: [redacted:password]"),
+    ("mot de passe : Ete2024!", "mot de passe : [redacted:password]"),
+    ("mdp: Ete2024!", "mdp: [redacted:password]"),
+    ("contraseña = Verano2024!", "contraseña = [redacted:password]"),
+    ("hasło: Lato2024!", "hasło: [redacted:password]"),
+    ("haslo: Lato2024!", "haslo: [redacted:password]"),
+    ("heslo: Leto2024!", "heslo: [redacted:password]"),
+    ("adgangskode: Sommer2024!", "adgangskode: [redacted:password]"),
+    ("passord: Sommer2024!", "passord: [redacted:password]"),
+    ("salasana: Kesa2024!", "salasana: [redacted:password]"),
+    ("parola: Vara2024!", "parola: [redacted:password]"),
+    ("şifre: Yaz2024!x", "şifre: [redacted:password]"),
+    ("sifre: Yaz2024!x", "sifre: [redacted:password]"),
+    ("jelszó: Nyar2024!", "jelszó: [redacted:password]"),
+    ("пароль: Leto2024!", "пароль: [redacted:password]"),
+    ("парола: Leto2024!", "парола: [redacted:password]"),
+    ("비밀번호: Yeoreum2024!", "비밀번호: [redacted:password]"),
+    ("mật khẩu: He2024!xx", "mật khẩu: [redacted:password]"),
+    ("पासवर्ड: Garmi2024!", "पासवर्ड: [redacted:password]"),
+    ("كلمة المرور: Sayf2024!", "كلمة المرور: [redacted:password]"),
+    ("lösenord: Sommar2024!", "lösenord: [redacted:password]"),
+    ("κωδικός: Kalokairi24!", "κωδικός: [redacted:password]"),
+    ("API-Schlüssel: a1b2c3d4e5f6", "API-Schlüssel: [redacted:secret]"),
+    ("clé API : a1b2c3d4e5f6", "clé API : [redacted:secret]"),
+    ("clave de API: a1b2c3d4e5f6", "clave de API: [redacted:secret]"),
+    ('password = """hunter2!9"""', 'password = """[redacted:password]"""'),
+    ("password: |\n  line one\n  S3cr3t!99", "password: |\n  [redacted:secret]"),
+    (
+        "  secret_key: >-\n    a1b2c3d4e5f6g7h8\n    i9j0k1l2\nnext: x",
+        "  secret_key: >-\n    [redacted:secret]\nnext: x",
+    ),
+    ('psk="my wifi pw 99"', 'psk="[redacted:password]"'),
+    ("psk: hunter2hunter2", "psk: [redacted:password]"),
+    ("wifi key: hunter2hunter2", "wifi key: [redacted:secret]"),
+    ("creds: bob / hunter2!9", "creds: bob / [redacted:password]"),
+    ("credentials are admin:hunter2", "credentials are [redacted:secret]"),
+    ("login: bob / S3cr3t!99", "login: bob / [redacted:password]"),
+    ("Zugangsdaten: bob / Sommer24", "Zugangsdaten: bob / [redacted:password]"),
+    ("access code: 482913", "access code: [redacted:code]"),
+    ("door code is 4829", "door code is [redacted:code]"),
+    ('{"password":\n   "hunter2"}', '{"password":\n   "[redacted:password]"}'),
+    (':password "hunter2!9"', ':password "[redacted:secret]"'),
+    ('the password "hunter2!9" is weak', 'the password "[redacted:secret]" is weak'),
+    ("X-Api-Key: abc123def456", "X-Api-Key: [redacted:secret]"),
+    ("Set-Cookie: sid=abc123def456ghi789; Path=/", "Set-Cookie: [redacted:cookie]"),
+    ("Cookie: theme=dark; session=abc123def456", "Cookie: [redacted:cookie]"),
+    ('cookie: "sessionid=abc123def456"', 'cookie: "[redacted:cookie]"'),
+    ("my pwd is hunter2!x", "my pwd is [redacted:secret]"),
+    ("SSHPASS=hunter2", "SSHPASS=[redacted:password]"),
+    ("DB_PASS: hunter2x", "DB_PASS: [redacted:password]"),
+    ("db.password=hunter2", "db.password=[redacted:password]"),
+    ("spring.datasource.password=hunter2", "spring.datasource.password=[redacted:password]"),
+    ("[auth]\npassword = hunter2", "[auth]\npassword = [redacted:password]"),
+    ("Password (prod): hunter2x", "Password (prod): [redacted:password]"),
+    ("password for prod = hunter2x", "password for prod = [redacted:secret]"),
+    ("pin code is 4821", "pin code is [redacted:secret]"),
+    ("PIN: 4821", "PIN: [redacted:password]"),
+    ("secret word: xyzzy99!!", "secret word: [redacted:secret]"),
+    ("pcsk_4aBcDeFgHiJkLmNoPqRsTuVwXyZ0123456789", "[redacted:pinecone_key]"),
+    ("patAbCdEfGhIjKlMn.0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", "[redacted:airtable_token]"),
+    (
+        "AbCdEfGhIjKlMn.atlasv1.AbCdEfGhIjKlMnOpQrStUvWxYz0123456789AbCdEfGhIjKlMnOpQrStUvWxYz01234567",
+        "[redacted:terraform_token]",
+    ),
+    ("user=bob&pass=hunter2x&x=1", "user=bob&pass=[redacted:password]&x=1"),
+    ("bob's password: hunter2", "bob's password: [redacted:password]"),
+    ("password=hunter2;", "password=[redacted:password];"),
+    ("PASSWORD:hunter2x", "PASSWORD:[redacted:password]"),
+    ("password is now Summer2024!", "password is now [redacted:secret]"),
+    ("new password: Summer2024!", "new password: [redacted:password]"),
+    ("The new password will be Summer2024!", "The new password will be [redacted:secret]"),
+    ("temporary password Summer2024!", "temporary password [redacted:secret]"),
+    ("ssh root@10.0.0.5 password toor123!", "ssh root@10.0.0.5 password [redacted:secret]"),
+    ("Use password Summer2024! to log in", "Use password [redacted:secret] to log in"),
+    ("Le mot de passe du serveur est Ete2024!", "Le mot de passe du serveur est [redacted:secret]"),
+    ('"pass":"hunter2x"', '"pass":"[redacted:password]"'),
 ]
 PIECES = [
     *(
@@ -253,6 +363,123 @@ HARMLESS = [
     "the pin is 12 mm long",
     "Passwort: erforderlich",
     "integrity sha512-oRSIlBqsVLxrAbCdEfGhIjKlMnOp0123456789AbCdEfGhIjKlMnOp==",
+    "password: must be at least 8 characters",
+    "password reset",
+    "token budget 2000",
+    "api_key: required",
+    "pass: 12 tests",
+    "pass/fail",
+    "secret: none",
+    "pass: true",
+    "PASS: test_login2",
+    "--- PASS: TestParse2 (0.00s)",
+    "PASS: libfoo2",
+    "pass: 3/4",
+    "pass: 98%",
+    "pass rate: 98.5%",
+    "first pass: 300ms",
+    "pass=1",
+    "password: 12-character minimum",
+    "password: 8-16 chars",
+    "token: 3600s",
+    "token ttl: 24h",
+    "password policy: 12 characters, 1 digit",
+    "set the password to at least 12 characters",
+    "set the password to 12chars",
+    "the password to Server1 is in the vault",
+    "Passwort auf Server1 ändern",
+    "change the password on db2 every 90 days",
+    "Password for user bob: see 1Password",
+    "password manager: 1Password",
+    "password: 1Password",
+    "credentials: see vault",
+    "credentials: AWS / GCP",
+    "login: POST /login2 then redirect",
+    "login: bob",
+    "token type: bearer",
+    "tokens: 1500",
+    "tokens per minute: 90k",
+    "the secret of v2.3.1: caching",
+    "password:\n  type: string\n  minLength: 8",
+    "password:\n  required: true",
+    "secret:\n  secretName: db-credentials-v2",
+    "secret:\n  db-credentials-v2",
+    "token:\n- v2",
+    "Password:\nMust contain a digit",
+    "The key: value2go is fine",
+    "key=value1",
+    "Key insight 3x: cache",
+    "pin: 12mm",
+    "pin the version to 1.26.4",
+    "pinned to v2",
+    "keypass is set",
+    "bypass: on2x",
+    "compass: N45",
+    "passage: John3:16",
+    "the pass is 2500m high",
+    "Mountain pass: A23",
+    "pass: chrome120, firefox118",
+    "token for api v2: 3600s",
+    "password field has id login-pw-1",
+    "secret santa 2024: buy gifts",
+    "authorization: required",
+    "Authorization: none",
+    "cookie: accept",
+    "cookie policy: see /legal",
+    "cookie: theme=dark",
+    "access code review: 12 comments",
+    "error code 4048",
+    "entry code path: main.py",
+    "door: 4829",
+    "Password: wrong!",
+    "password: incorrect.",
+    "password: expired on 2024-01-05",
+    "password changed on 2024-01-05T10:00",
+    "password=os.getenv('X')",
+    "password: {{ vault_password }}",
+    "clave: valor",
+    "clave: usuario2",
+    "api version: v2beta1",
+    "The API key for staging is in 1Password",
+    "api key for v2: see docs/setup2.md",
+    "token = jwt.encode(payload)",
+    "password: str",
+    "creds: Optional[Creds] = None",
+    "secret sharing: 3-of-5",
+    "master key rotation: 90d",
+    "session key: user:42",
+    "the key was moved to us-east-1",
+    "set token to null",
+    "token is v4.local format",
+    "passed: 12, failed: 3",
+    "Passwort vergessen",
+    "Passwort: mindestens 8 Zeichen",
+    "mot de passe oublié : cliquez ici",
+    "contraseña: mínimo 8 caracteres",
+    "password hashing: argon2id with 64MB",
+    "password: 10 chars",
+    "passphrase: at least 4 words",
+    "password is hashed with sha256",
+    "the token is AES-256 encrypted",
+    "test_pass=3",
+    "pass_count: 12a",
+    "boarding pass: gate B12",
+    "psk: wpa2",
+    "hint: the password is the usual one",
+    "kodeord",
+    "api: /v2/users",
+    "credentials: OAuth2",
+    "password: user@example.com",
+    "--token-limit 4000",
+    "--pass-through x1",
+    "--password-file /run/x1",
+    "token cost: $0.0025",
+    "max tokens: 4k",
+    "token count = 12k",
+    "key-value: a1b2c3d4e5f6",
+    "password Chapter12 explains it",
+    "client_id=abc123def456",
+    "private_key_id: 0123456789abcdef0123456789abcdef01234567",
 ]
 
 
@@ -310,6 +537,86 @@ def test_lists_numbers_and_nested_json_are_redacted() -> None:
     assert handoff.metadata == {"a": {"pin": "[redacted:secret]"}}
 
 
+SECRET_JSON: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    ({"pass": "S3cr3t!99"}, {"pass": "[redacted:secret]"}),
+    ({"Authorization": "abc123def456ghi789jkl"}, {"Authorization": "[redacted:secret]"}),
+    ({"headers": {"Cookie": "sessionid=abc123def456ghi789"}}, {"headers": {"Cookie": "[redacted:secret]"}}),
+    ({"cookies": {"sessionid": "abc123def456ghi789"}}, {"cookies": {"sessionid": "[redacted:secret]"}}),
+    ({"api_key": {"value": "A1b2C3d4E5"}}, {"api_key": {"value": "[redacted:secret]"}}),
+    ({"token": {"current": {"raw": "abc123"}}}, {"token": {"current": {"raw": "[redacted:secret]"}}}),
+    (
+        {"credentials": {"user": "bob", "pass": "hunter2!9"}},
+        {"credentials": {"user": "bob", "pass": "[redacted:secret]"}},
+    ),
+    ({"passphrase": "my S3cr3t horse !99"}, {"passphrase": "[redacted:secret]"}),
+    ({"args": ["--password", "hunter2!9", "-v"]}, {"args": ["--password", "[redacted:secret]", "-v"]}),
+    ({"args": ["mysql", "-u", "root", "-phunter2!9"]}, {"args": ["mysql", "-u", "root", "-p[redacted:password]"]}),
+    ({"name": "DB_PASSWORD", "value": "hunter2!9"}, {"name": "DB_PASSWORD", "value": "[redacted:secret]"}),
+    ({"env": [{"key": "TOKEN", "value": "a1b2c3d4"}]}, {"env": [{"key": "TOKEN", "value": "[redacted:secret]"}]}),
+    ({"rows": [["password", "hunter2!9"]]}, {"rows": [["password", "[redacted:secret]"]]}),
+    ({"pair": ["token", "A1b2C3d4E5f6G7h8"]}, {"pair": ["token", "[redacted:secret]"]}),
+    ({"auth": ["bob", "S3cr3t!99"]}, {"auth": ["bob", "[redacted:secret]"]}),
+    ({"secrets": ["A1b2C3d4E5"]}, {"secrets": ["[redacted:secret]"]}),
+    ({"otp": "482913", "cvv": 1234}, {"otp": "[redacted:secret]", "cvv": "[redacted:secret]"}),
+    (
+        {"Passwort": "geheim", "contraseña": "secreta"},
+        {"Passwort": "[redacted:secret]", "contraseña": "[redacted:secret]"},
+    ),
+]
+HARMLESS_JSON: list[dict[str, Any]] = [
+    {"pass": 12, "fail": 3, "pass_rate": "98%", "passed": "step12"},
+    {"pass": "12 of 14", "status": {"pass": ["test_a1", "test_b2"]}},
+    {"password": {"type": "string", "minLength": 8, "description": "The password must be long"}},
+    {"token": {"type": "bearer", "expires_in": 3600, "scope": "read"}},
+    {"tokens": {"prompt": 1200, "completion": 3400}, "token_usage": {"input": 12000}, "token_count": {"gpt4": 1200}},
+    {"tags": ["token", "python3"], "fields": ["password", "username"], "columns": ["api_key", "s3_bucket"]},
+    {"args": ["--verbose", "x1", "--output", "a1.txt"], "flag": ["-p", "8080:80"]},
+    {"auth": "OAuth2.0", "auth_provider": "Keycloak24", "Authorization": "required"},
+    {"cookie": "accepted", "cookies": {"theme": "dark"}, "otp": "required", "otp_length": 6},
+    {"credentials": {"provider": "aws", "region": "us-east-1"}, "has_secret": True, "secret": None},
+    {"steps": [{"name": "open", "value": "/cart1"}, {"name": "token", "value": "${TOKEN}"}]},
+    {"key": "user42", "keys": ["a1", "b2"], "session": "abc123def456", "secretary": "Ann3"},
+]
+
+
+@pytest.mark.parametrize(("given_json", "expected"), SECRET_JSON)
+def test_a_secret_is_found_in_json_by_what_it_stands_under_behind_or_beside(
+    given_json: dict[str, Any], expected: dict[str, Any]
+) -> None:
+    memory, masked = redact_record(a_memory(content_json=given_json))
+    assert memory.content_json == expected
+    assert masked
+    assert redact_record(memory)[0] is memory
+
+
+@pytest.mark.parametrize("given_json", HARMLESS_JSON)
+def test_json_that_only_speaks_of_secrets_survives(given_json: dict[str, Any]) -> None:
+    record = a_memory(content_json=given_json)
+    assert redact_record(record) == (record, ())
+
+
+@pytest.mark.parametrize("rule", [*KEYS, *KEYS_BY_BEGINNING], ids=lambda rule: f"{rule.kind} {rule.hint}")
+def test_no_hint_hides_a_key_from_its_own_rule(rule: Rule) -> None:
+    assert all(hint == hint.lower() for hint in rule.hints)
+
+
+@pytest.mark.parametrize("rule", KEYS_BY_BEGINNING, ids=lambda rule: rule.hint)
+def test_every_beginning_of_a_key_is_looked_for(rule: Rule) -> None:
+    assert BEGINNING.search(f"x {rule.hint}")
+
+
+def test_a_name_that_holds_a_secret_itself_does_not_come_into_the_value() -> None:
+    name = "password=hunter2 token"
+    assert SecretRedactor().redact("see the wiki", name).text == "see the wiki"
+    assert SecretRedactor().redact("A1b2C3d4E5", name).text == "[redacted:secret]"
+
+
+def test_a_pattern_that_fits_the_mark_itself_does_not_mask_it_again() -> None:
+    redactor = SecretRedactor([Rule("badge", "", re.compile("badge|redacted"))])
+    assert redactor.redact("my badge").text == "my [redacted:badge]"
+    assert redactor.redact("my [redacted:badge]").text == "my [redacted:badge]"
+
+
 def test_json_under_the_name_of_a_secret_is_masked_unless_it_is_a_placeholder() -> None:
     given_json = {"api_key": "plainword", "password": "${DB_PASSWORD}", "max_tokens": 4096, "token_type": "bearer"}
     memory, masked = redact_record(a_memory(content_json=given_json))
@@ -341,8 +648,6 @@ def test_what_replaces_a_secret_fits_into_its_field() -> None:
 
 
 def test_rules_of_ones_own_come_on_top() -> None:
-    import re
-
     redactor = SecretRedactor([Rule("badge", "badge", re.compile(r"badge-\d+"))])
     assert redactor.redact("badge-123 and password=hunter2").text == "[redacted:badge] and password=[redacted:password]"
 
@@ -397,6 +702,15 @@ def test_what_looks_like_secrets_is_redacted_once_and_for_all(text: str) -> None
         "\n ",
         "<a>",
         "name=",
+        "password:",
+        "pass: ",
+        "password\n",
+        "set the password to ",
+        "--token ",
+        "cookie: ",
+        "1 password for ",
+        "pat",
+        "a: |\n  b\n  c\n",
     ],
 )
 def test_no_text_makes_redaction_slow(piece: str) -> None:

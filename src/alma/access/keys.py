@@ -69,7 +69,7 @@ class ApiKeys:
             raise ValidationError("api_key", "expires_at", expires_at, "must lie in the future")
 
         def store(tx: Transaction) -> None:
-            tx.save(key, _event("create", key, by))
+            tx.save(key, _event("create", key, tx.by))
 
         self._storage.write(store, by)
         self._existence = None
@@ -91,7 +91,7 @@ class ApiKeys:
             if held[0].revoked_at is not None:
                 return held[0]
             ended = held[0].replace(revoked_at=clock.now())
-            tx.save(ended, _event("revoke", ended, by))
+            tx.save(ended, _event("revoke", ended, tx.by))
             return ended
 
         checked_name("api_key", "id", key_id)

@@ -11,6 +11,7 @@ from alma.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from alma.core import ALMA
+    from alma.redaction.redactor import Redactor
 
 DEFAULT_CONFIG = Path(".alma/config.yaml")
 DEFAULT_STORE = ".alma/alma.db"
@@ -69,6 +70,18 @@ def place_of(config: Path | None, store: str | None, schema: str | None = None) 
     return Place(described, schema or configured)
 
 
+def redactor_of(config: Path | None, store: str | None) -> Redactor | None:
+    """What takes secrets out of what is written to the store that is meant."""
+    file = config_of(config, store)
+    if file is None:
+        from alma.redaction.redactor import DEFAULT_REDACTOR
+
+        return DEFAULT_REDACTOR
+    from alma.bootstrap import redactor_of_file
+
+    return redactor_of_file(file)
+
+
 def open_memory(config: Path | None, store: str | None, project: str | None, *, must_exist: bool = False) -> ALMA:
     """The memory that is meant; what only looks does not make a store where there is none."""
     from alma.bootstrap import parts_chosen, store_exists
@@ -81,7 +94,14 @@ def open_memory(config: Path | None, store: str | None, project: str | None, *, 
             "--store or --config"
         )
     parts = parts_chosen(config_of(config, store), store, project)
-    return ALMA(parts.storage, parts.retrieval, parts.learning, parts.scopes, parts.project_id)
+    return ALMA(
+        parts.storage,
+        parts.retrieval,
+        parts.learning,
+        parts.scopes,
+        parts.project_id,
+        redactor=parts.redactor,
+    )
 
 
 def without_password(store: str) -> str:

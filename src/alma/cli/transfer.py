@@ -12,7 +12,7 @@ import typer
 
 from alma.bootstrap import create_embedder, is_same_store, local_model, open_existing, open_target, restore_storage
 from alma.cli.lazy import single
-from alma.cli.places import STORES, Config, Place, Store, place_of, without_password
+from alma.cli.places import STORES, Config, Place, Store, place_of, redactor_of, without_password
 from alma.cli.shown import AsJson, Schema, progress_bar, progress_of, say, show_json, show_table
 from alma.errors import ConfigurationError
 from alma.importers import IMPORTERS, ImportOptions, ImportProgress, ImportReport, import_into, importer_named
@@ -70,6 +70,7 @@ def import_command(
             options=options,
             dry_run=dry_run,
             embedder=embedder,
+            redactor=redactor_of(config, into),
             batch_size=batch_size,
             on_progress=tell,
         )

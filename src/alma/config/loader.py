@@ -132,6 +132,10 @@ def _sentence(problem: InvalidSettings) -> str:
             return f"{key} is missing; add it"
         case "enum":
             return f"{key} is {_shown(first['input'])}, which is not known; {_choice(first)}"
+        case "value_error":
+            return f"{key} {first['ctx']['error']} (got {_shown(first['input'])})"
+        case "string_pattern_mismatch":
+            return f"{key} must be small letters, digits, - and _, not {_shown(first['input'])}"
         case kind if kind in _WRONG_TYPES:
             return f"{key} must be {_WRONG_TYPES[kind]}, not {_shown(first['input'])}"
         case _:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from enum import StrEnum
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from alma.config.secrets import Resolved
 from alma.model.scope import MemoryScope
@@ -156,6 +157,30 @@ class LearningSettings(_Section):
     max_outcomes_per_agent: Annotated[Whole, Field(ge=1)]
 
 
+def _regular(pattern: str) -> str:
+    try:
+        found = re.compile(pattern)
+    except (re.error, RecursionError, OverflowError) as exc:
+        raise ValueError(f"is no regular expression: {exc}") from None
+    if found.match(""):
+        raise ValueError("is a regular expression that an empty text fulfils already; let it ask for something")
+    return pattern
+
+
+class PatternSettings(_Section):
+    """A secret of one's own: what its replacement calls it, and the regular expression that finds it."""
+
+    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,39}$")]
+    pattern: Annotated[str, Field(min_length=1, max_length=10_000), AfterValidator(_regular)]
+
+
+class RedactionSettings(_Section):
+    """Whether secrets are masked, and which besides those that are known."""
+
+    enabled: bool
+    patterns: list[PatternSettings]
+
+
 class AuditSettings(_Section):
     """What the audit log tells besides every write."""
 
@@ -179,6 +204,7 @@ class Settings(_Section):
     redis: RedisSettings | None = None
     retrieval: RetrievalSettings
     learning: LearningSettings
+    redaction: RedactionSettings
     audit: AuditSettings
 
     def scopes(self) -> dict[str, MemoryScope]:
@@ -210,5 +236,7 @@ _SECTIONS: dict[str, type[BaseModel]] = {
     "retrieval": RetrievalSettings,
     "scoring_weights": WeightsSettings,
     "learning": LearningSettings,
+    "redaction": RedactionSettings,
+    "patterns": PatternSettings,
     "audit": AuditSettings,
 }

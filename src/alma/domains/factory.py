@@ -19,6 +19,7 @@ from alma.learning.validation import ScopeValidator
 from alma.model.governance import ANONYMOUS, Attribution, Setting, SettingType
 from alma.model.query import Compare
 from alma.model.scope import MemoryScope, Scope
+from alma.redaction.redactor import DEFAULT_REDACTOR, Redactor, checked_redactor, redact_json
 from alma.retrieval.engine import RetrievalEngine
 from alma.storage.base import StorageBackend
 
@@ -34,11 +35,12 @@ class DomainMemoryFactory:
     """Knows the schemas of domains, six from the start, and makes memories for them.
 
     Own schemas are kept as long as the factory is; with `storage` they are kept there, for every factory on it, and so
-    are the memories it makes.
+    are the memories it makes. What a schema says passes the redactor first.
     """
 
-    def __init__(self, storage: StorageBackend | None = None) -> None:
+    def __init__(self, storage: StorageBackend | None = None, redactor: Redactor | None = DEFAULT_REDACTOR) -> None:
         self._storage = storage
+        self._redactor = checked_redactor("domain schema", redactor)
         self._kept: _Schemas = _InMemory() if storage is None else _InStorage(storage)
 
     # ------------------------------------------------------------------ schemas
@@ -53,7 +55,7 @@ class DomainMemoryFactory:
 
     def create_schema(self, name: str, config: Mapping[str, Any], by: Attribution = ANONYMOUS) -> DomainSchema:
         """Make a schema from a dict, and register it."""
-        schema = DomainSchema.from_dict(name, config)
+        schema = self._without_secrets(DomainSchema.from_dict(name, config))
         self.register_schema(schema, by)
         return schema
 
@@ -61,7 +63,14 @@ class DomainMemoryFactory:
         """Know a schema by its name from now on, in place of one's own of the same name."""
         if not isinstance(schema, DomainSchema):
             raise ValidationError("domain schema", None, schema, "must be a DomainSchema; create_schema takes a dict")
-        self._kept.put(schema, by)
+        self._kept.put(self._without_secrets(schema), by)
+
+    def _without_secrets(self, schema: DomainSchema) -> DomainSchema:
+        if self._redactor is None:
+            return schema
+        given = schema.to_dict()
+        clean = redact_json(given, self._redactor)
+        return schema if clean == given else DomainSchema.from_dict(schema.name, clean)
 
     def unregister_schema(self, name: str, by: Attribution = ANONYMOUS) -> bool:
         """Forget one's own schema of this name; False where there is none. Those that come with ALMA stay."""
@@ -76,6 +85,8 @@ class DomainMemoryFactory:
         storage: StorageBackend | str | None = None,
         embedding_provider: EmbeddingProvider | str | None = None,
         agents: Iterable[str] | None = None,
+        *,
+        redactor: Redactor | None = DEFAULT_REDACTOR,
         **engine_options: Any,
     ) -> ALMA:
         """A memory for a domain, in which agents learn what its schema says.
@@ -83,7 +94,7 @@ class DomainMemoryFactory:
         Without `storage`, a store or its path or URL, the memory is in the factory's. Where that has none either, it is
         where `.alma/config.yaml` of the working directory says, with the provider it names; without such a file, in the
         SQLite file `.alma/alma.db` with the local model. Every agent has the scope of the schema; with `agents` only
-        those named may learn. `engine_options` are those of `RetrievalEngine`.
+        those named may learn. `engine_options` are those of `RetrievalEngine`, and `redactor` is the memory's.
         """
         storage = self._storage if storage is None else storage
         chosen = self._schema(schema)
@@ -96,7 +107,7 @@ class DomainMemoryFactory:
             learning = LearningProtocol(store, embedder, engine.index, scopes)
             if agents is None:
                 learning.validator = _SchemaForEverybody(chosen, scopes)
-            return ALMA(store, engine, learning, scopes, project_id)
+            return ALMA(store, engine, learning, scopes, project_id, redactor=redactor)
         except BaseException:
             if store is not storage:
                 store.close()

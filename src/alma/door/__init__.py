@@ -3,7 +3,8 @@
 from alma.door.door import TRUSTED_SOURCES, Door, Status, Written
 from alma.door.echo import EchoGuard
 from alma.door.logs import RedactingFilter
-from alma.redaction.redactor import Masked, Redacted, Redactor, SecretRedactor, redact_record, redact_text
+from alma.redaction.nested import Masked, Redacted
+from alma.redaction.redactor import Redactor, SecretRedactor, redact_record, redact_text
 from alma.redaction.secrets import Rule
 
 __all__ = [

@@ -18,7 +18,8 @@ from alma.model.common import checked_name
 from alma.model.governance import ANONYMOUS, Attribution
 from alma.model.record import Record
 from alma.model.scope import Scope
-from alma.redaction.redactor import DEFAULT_REDACTOR, Masked, Redactor, redact_record
+from alma.redaction.nested import Masked
+from alma.redaction.redactor import DEFAULT_REDACTOR, Redactor, redact_record
 from alma.retrieval.writing import Embedded, embedded
 from alma.storage.base import StorageBackend, Transaction
 

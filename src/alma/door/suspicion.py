@@ -54,9 +54,10 @@ def _signs(text: str) -> Iterator[str]:
     plain = _plain(text)
     # Orders may be broken over lines, and letters written as digits that look like them.
     for said in dict.fromkeys((plain, _BROKEN.sub(" ", plain), _DIGITS_IN_WORDS.sub(_as_letters, plain))):
-        for reason, pattern in SIGNS:
-            if pattern.search(said):
-                yield reason
+        folded = said.lower()
+        for sign in SIGNS:
+            if sign.is_in(said, folded):
+                yield sign.reason
 
 
 def _as_letters(match: re.Match[str]) -> str:

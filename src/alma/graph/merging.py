@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from alma.errors import ValidationError
 from alma.graph.base import Entity, Relationship
 from alma.graph.keys import name_key
 from alma.model.text import query_terms, terms
+from alma.redaction.nested import Masked, Redacted, redacted_value
 
 Redact = Callable[[str, str], str]
 """Gives a text without its secrets; the second text is the name it stands under, if it has one."""
@@ -39,18 +40,18 @@ def without_secrets(value: Kept, redact: Redact | None) -> Kept:
         raise ValidationError("graph", None, value, "must be an Entity or a Relationship")
     if redact is None:
         return value
-    clean = replace(value, properties=_redacted(value.properties, redact, ""))
+    clean = replace(value, properties=redacted_value(value.properties, "", "", _telling(redact), []))
     return replace(clean, name=redact(clean.name, "name")) if isinstance(clean, Entity) else clean
 
 
-def _redacted(value: Any, redact: Redact, name: str) -> Any:
-    if isinstance(value, str):
-        return redact(value, name)
-    if isinstance(value, dict):
-        return {redact(key, ""): _redacted(item, redact, key) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_redacted(item, redact, name) for item in value]
-    return value
+def _telling(redact: Redact) -> Callable[[str, str], Redacted]:
+    """The same with a word on whether anything was taken out."""
+
+    def redacted(text: str, name: str) -> Redacted:
+        clean = redact(text, name)
+        return Redacted(clean, () if clean == text else (Masked("secret", name),))
+
+    return redacted
 
 
 def best_named(candidates: Iterable[Entity], name: str, limit: int) -> list[Entity]:

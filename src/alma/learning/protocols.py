@@ -25,7 +25,7 @@ from alma.model.governance import Attribution, AuditEvent
 from alma.model.learning import AntiPattern, Heuristic, Outcome
 from alma.model.scope import MemoryScope
 from alma.model.vector import Vector
-from alma.redaction.redactor import Masked, redact_text
+from alma.redaction.nested import Masked
 from alma.storage.base import StorageBackend
 from alma.storage.transaction import Transaction
 from alma.vectors.base import VectorIndex
@@ -174,7 +174,7 @@ class LearningProtocol:
                 resource_type=kind,
                 resource_id="-",
                 success=False,
-                error_message=redact_text(reason).text,
+                error_message=self.storage.masked(reason),
             )
         )
 

@@ -19,7 +19,6 @@ from alma.model.query import EVERYTHING, And, Compare, Cursor, In, Or, Order, Pr
 from alma.model.record import OnDelete, Record, spec_of
 from alma.model.scope import Scope
 from alma.model.vector import Vector
-from alma.redaction.redactor import redact_text
 from alma.storage.base import RecordVector, StorageBackend, Transaction
 from alma.storage.document import unpacked_record
 from alma.vectors.base import VectorIndex
@@ -79,11 +78,14 @@ class Archive:
             tx.delete(cls, [record.key for record in records], scope, action="archive")
             # Taken when all is deleted, so that no version that this made is younger.
             moment = clock.now()
-            archived = [pack(bundle, because, _clean(reason), tx.by.author, moment) for bundle in bundles]
+            archived = [pack(bundle, because, self._masked(reason), tx.by.author, moment) for bundle in bundles]
             tx.create(*archived)
             return [each.id for each in archived]
 
         return self._storage.write(move, _because(by, reason))
+
+    def _masked(self, reason: str | None) -> str | None:
+        return None if reason is None else self._storage.masked(reason)
 
     def add(
         self,
@@ -103,7 +105,7 @@ class Archive:
         bundle = Bundle(record, vectors, ())
 
         def keep(tx: Transaction) -> str:
-            archived = pack(bundle, because, _clean(reason), tx.by.author, clock.now())
+            archived = pack(bundle, because, self._masked(reason), tx.by.author, clock.now())
             tx.create(archived)
             tx.save(*_events("quarantine" if because is ArchiveCause.QUARANTINED else "archive", [archived], tx.by))
             return archived.id
@@ -371,7 +373,3 @@ def _because(by: Attribution, reason: str | None) -> Attribution:
     if not isinstance(by, Attribution):
         raise ValidationError("archive", "by", by, "must be an Attribution")
     return by if by.reason is not None or not reason or not reason.strip() else replace(by, reason=reason)
-
-
-def _clean(reason: str | None) -> str | None:
-    return None if reason is None else redact_text(reason).text

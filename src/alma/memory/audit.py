@@ -193,7 +193,7 @@ class AuditTrail:
                 success=error is None,
                 error_message=error,
                 ip_address=by.ip_address,
-                user_agent=by.user_agent,
+                user_agent=None if by.user_agent is None else self._mask(by.user_agent),
                 created_at=moment,
             )
             for chunk in chunks

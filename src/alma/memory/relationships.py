@@ -10,7 +10,7 @@ from alma import clock
 from alma.errors import NotFoundError, ValidationError
 from alma.memory.paths import Graph, Path
 from alma.memory.relation_detection import LOOSE, Detected, Detector, Evidence, combined
-from alma.memory.screening import without_secrets
+from alma.memory.screening import Screen, without_secrets
 from alma.model.common import checked_name
 from alma.model.fields import JsonObject
 from alma.model.governance import ANONYMOUS, Attribution
@@ -73,8 +73,9 @@ class Relationships:
     those that are private to somebody else are not there. Who asks is in `by`, or else the scope's user.
     """
 
-    def __init__(self, storage: StorageBackend) -> None:
+    def __init__(self, storage: StorageBackend, screen: Screen = without_secrets) -> None:
         self._storage = storage
+        self._screen = screen
         self._detector = Detector(storage)
 
     # ------------------------------------------------------------------ saying
@@ -113,7 +114,7 @@ class Relationships:
                     context=known.context if context is None else context,
                     auto_detected=False,
                 )
-            said = without_secrets(said)
+            said = self._screen(said)
             if said != known:
                 tx.save(said)
             return said

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from alma.model.fields import JsonObject, JsonValue
-from alma.redaction.named import is_secret_name
 from alma.redaction.redactor import redact_text
+from alma.redaction.telling import is_secret_name
 
 Mask = Callable[[str], str]
 

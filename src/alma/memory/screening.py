@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol, TypeVar
 
 from alma.model.record import Record
-from alma.redaction.redactor import redact_record
+from alma.redaction.redactor import Redactor, redact_record
 
 T = TypeVar("T", bound=Record)
 
@@ -25,6 +25,17 @@ def without_secrets(record: T, /) -> T:
 def as_it_is(record: T, /) -> T:
     """The screen that lets everything pass, for callers who have screened already."""
     return record
+
+
+def screen_with(redactor: Redactor | None) -> Screen:
+    """The screen of a redactor of one's own; None lets everything pass."""
+    if redactor is None:
+        return as_it_is
+
+    def screen(record: T, /) -> T:
+        return redact_record(record, redactor)[0]
+
+    return screen
 
 
 def screened(record: Record, changes: Mapping[str, Any], screen: Screen) -> dict[str, Any]:

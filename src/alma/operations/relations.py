@@ -18,7 +18,7 @@ from alma.model.governance import Attribution
 from alma.model.memory import Memory, MemoryRelationship
 from alma.operations.access import Caller, Right
 from alma.operations.base import InProject, Input, Limit, Name, Operation, Output, Prose, Share, Text, operation
-from alma.redaction.redactor import redact_text
+from alma.redaction.redactor import masking
 
 _ID = "01a1e0a2b81e7fc49d0ec9b96de703e8"
 _OTHER = "01a1e0a2b81f7fc49d0ec9b96de703e9"
@@ -224,7 +224,7 @@ def _graph(caller: Caller, asked_project: str | None) -> StorageGraph:
 def add_to_graph(caller: Caller, asked: FromText) -> Graph:
     """Find people, organisations, tools and their relations in a text; no language model is needed."""
     graph = _graph(caller, asked.project_id)
-    cleaned = redact_text(asked.text).text
+    cleaned = masking(caller.store.redactor)(asked.text)
     entities, relationships = EntityExtractor().extract(cleaned)
     if asked.save:
         for entity in entities:

@@ -227,7 +227,7 @@ class HandedOver(Output):
 def _manager(caller: Caller, asked_project: str | None) -> SessionManager:
     memory = caller.memory(asked_project)
     # Keys are given for agents by their exact names.
-    return SessionManager(memory.project_id, memory.storage, any_case=False)
+    return SessionManager(memory.project_id, memory.storage, any_case=False, screen=memory.screen)
 
 
 @operation(

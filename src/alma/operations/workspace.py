@@ -204,7 +204,7 @@ class WorkItemKept(Output):
 
 def _tracker(caller: Caller, asked_project: str | None) -> ProgressTracker:
     memory = caller.memory(asked_project)
-    return ProgressTracker(memory.project_id, memory.storage)
+    return ProgressTracker(memory.project_id, memory.storage, memory.screen)
 
 
 def _reachable(caller: Caller, tracker: ProgressTracker, ids: Sequence[str]) -> None:

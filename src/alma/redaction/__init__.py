@@ -1,11 +1,11 @@
 """Redaction: secrets in texts and records, found and taken out; it needs no store, so that everything may use it."""
 
+from alma.redaction.nested import Masked, Redacted
 from alma.redaction.redactor import (
     DEFAULT_REDACTOR,
-    Masked,
-    Redacted,
     Redactor,
     SecretRedactor,
+    redact_json,
     redact_record,
     redact_text,
 )
@@ -18,6 +18,7 @@ __all__ = [
     "Redactor",
     "Rule",
     "SecretRedactor",
+    "redact_json",
     "redact_record",
     "redact_text",
 ]

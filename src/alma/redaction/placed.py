@@ -5,8 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from alma.redaction.named import is_secret_name, may_be_secret
-from alma.redaction.secrets import Rule, Span, is_basic, is_placeholder, looks_random, shape
+from alma.redaction.secrets import (
+    A_NUMBER,
+    A_NUMBER_IN_PARTS,
+    A_QUOTE,
+    AN_ASSIGNMENT,
+    AN_OPTION,
+    Rule,
+    Span,
+    is_basic,
+    is_placeholder,
+    looks_random,
+    shape,
+)
+from alma.redaction.telling import is_secret_name, telling
+from alma.redaction.values import is_no_word, is_unlike_any_name, may_be_secret
 
 # An argument of a command, with or without quotes around it.
 _ARGUMENT = r"""["']?(?P<secret>(?![-$])[^\s"'|;&<>]{3,200})"""
@@ -32,7 +45,7 @@ def _is_argument(value: str) -> bool:
 _WORDS_OF_A_SEED = r"(?:[a-z]{3,8}[ \t,]+){11,23}[a-z]{3,8}\b"
 
 PLACES: tuple[Rule, ...] = (
-    *(shape("password", hints, f"{before}{_ARGUMENT}", _is_argument) for hints, before in _COMMANDS),
+    *(shape("password", hints, f"{before}{_ARGUMENT}", _is_argument, needs=AN_OPTION) for hints, before in _COMMANDS),
     shape(
         "password",
         ("sqlplus", "oracle:thin"),
@@ -44,6 +57,7 @@ PLACES: tuple[Rule, ...] = (
         "--password-stdin",
         r"""\becho\s+(?:-n\s+)?["']?(?P<secret>[^\s"'|]{3,200})["']?\s*\|[^\n]{0,200}?--password-stdin""",
         _is_argument,
+        needs=AN_OPTION,
     ),
     shape(
         "password",
@@ -51,6 +65,7 @@ PLACES: tuple[Rule, ...] = (
         r"""\b(?:with|role\s+\S+|user\s+\S+)\s+(?:encrypted\s+)?password\s+'(?P<secret>[^'\n]{3,200})'""",
         _is_argument,
         re.IGNORECASE,
+        A_QUOTE,
     ),
     shape(
         "password",
@@ -58,6 +73,7 @@ PLACES: tuple[Rule, ...] = (
         r"""\bidentified by\s+(?:password\s+)?["'](?P<secret>[^"'\n]{3,200})["']""",
         _is_argument,
         re.IGNORECASE,
+        A_QUOTE,
     ),
     shape(
         "password",
@@ -65,6 +81,7 @@ PLACES: tuple[Rule, ...] = (
         r"""\b(?:set|with|using)?_?password\(\s*["'](?P<secret>[^"'\n]{3,200})["']""",
         lambda value: looks_random(value) and _is_argument(value),
         re.IGNORECASE,
+        A_QUOTE,
     ),
     shape(
         "password",
@@ -79,8 +96,31 @@ PLACES: tuple[Rule, ...] = (
         r"""pass["']?\s?[:=]\s?["']?(?P<secret>[^\s"',;]{3,200})""",
         lambda value: not value.isdigit() and may_be_secret(value),
         re.IGNORECASE,
+        AN_ASSIGNMENT,
     ),
-    shape("basic_auth", "_auth", r"""(?<!\w)_auth\s*=\s*["']?(?P<secret>[A-Za-z0-9+/]{6,}={0,2})""", is_basic),
+    shape(
+        "password",
+        ("credential", "creds", "zugangsdaten", "identifiants", "credenciales", "credenziali"),
+        r"""(?:credentials?|creds|zugangsdaten|identifiants|credenciales|credenziali)\b[^\n:=]{0,40}?\s?(?:[:=]|\bare\b|\bis\b)\s?"""
+        r"""["']?[\w.@-]{2,80}["']?\s?(?:[/:|]|,(?=\s))\s?["']?(?P<secret>[^\s"',;]{6,200})""",
+        lambda value: may_be_secret(value) and is_no_word(value),
+        re.IGNORECASE,
+    ),
+    shape(
+        "password",
+        "login",
+        r"""\blogin["']?\s?[:=]\s?["']?[\w.@-]{2,80}["']?(?:\s[/|]\s|:)["']?(?P<secret>[^\s"',;]{6,200})""",
+        lambda value: may_be_secret(value) and is_unlike_any_name(value),
+        re.IGNORECASE,
+        AN_ASSIGNMENT,
+    ),
+    shape(
+        "basic_auth",
+        "_auth",
+        r"""(?<!\w)_auth\s*=\s*["']?(?P<secret>[A-Za-z0-9+/]{6,}={0,2})""",
+        is_basic,
+        needs=AN_ASSIGNMENT,
+    ),
     shape(
         "seed_phrase",
         ("mnemonic", "phrase", "seed"),
@@ -91,20 +131,25 @@ PLACES: tuple[Rule, ...] = (
     shape(
         "code",
         ("otp", "code", "cvv", "cvc", "one-time", "one time"),
-        r"\b(?:otp|cvv2?|cvc2?|(?:verification|security|confirmation|login|2fa|mfa|one[- ]time|backup)"
-        r" (?:code|password))\b(?:\s*(?:is\b|was\b|:|=)\s*|\s+(?=\d{4}))(?P<secret>\d(?:[ -]?\d){2,7})(?![\w-]|[.,]\d)",
+        r"\b(?:otp|cvv2?|cvc2?|(?:verification|security|confirmation|login|2fa|mfa|one[- ]time|backup|access"
+        r"|door|gate|alarm|unlock|entry|pairing|recovery|authentication|sms)"
+        r"[ _](?:code|password))\b"
+        r"(?:\s*(?:is\b|was\b|:|=)\s*|\s+(?=\d{4}))(?P<secret>\d(?:[ -]?\d){2,7})(?![\w-]|[.,]\d)",
         flags=re.IGNORECASE,
+        needs=A_NUMBER,
     ),
     shape(
         "ssn",
         ("ssn", "social security"),
         r"\b(?:ssn|social security(?: (?:number|no))?)\b\D{0,12}(?P<secret>\d{3}[ -]?\d{2}[ -]?\d{4})(?![\w-])",
         flags=re.IGNORECASE,
+        needs=A_NUMBER,
     ),
     shape(
         "ssn",
         "-",
         r"(?<![\w.#/-])(?!000|666|9)\d{3}-(?!00)\d{2}-(?!0000)\d{4}(?![\w/-]|\.\d)",
+        needs=A_NUMBER_IN_PARTS,
     ),
 )
 
@@ -116,8 +161,10 @@ _PAIR = re.compile(
     r"""["']?\bvalue["']?\s?[:=]\s?(?:"(?P<double>[^"\n]{3,4096})"|'(?P<single>[^'\n]{3,4096})'|(?P<bare>[^\s"',;}<>]{3,4096}))""",
     re.IGNORECASE,
 )
+# What stands below the name with a deeper indent, to its last line.
 _BLOCK = re.compile(
-    r"^[ \t]*[\"']?(?P<name>[\w.-]{2,80})[\"']?:[ \t]*[|>][+-]?[ \t]*\n[ \t]+(?P<secret>\S{3,4096})[ \t]*$",
+    r"^(?P<indent>[ \t]*)(?:- )?[\"']?(?P<name>[\w.-]{2,80})[\"']?:[ \t]*[|>][+-]?\d?[ \t]*\n"
+    r"(?P<inside>(?P=indent)[ \t]+)(?P<secret>\S[^\n]{2,4095}(?:\n(?P=inside)[^\n]{1,4096}){0,500})",
     re.MULTILINE,
 )
 
@@ -129,7 +176,7 @@ def placed_spans(text: str) -> Iterator[Span]:
     if "value" in text or "Value" in text or "VALUE" in text:
         yield from _named(_PAIR.finditer(text))
     if ":" in text and "\n" in text:
-        yield from _named(_BLOCK.finditer(text))
+        yield from _blocks(text)
 
 
 def _named(found: Iterator[re.Match[str]]) -> Iterator[Span]:
@@ -137,3 +184,10 @@ def _named(found: Iterator[re.Match[str]]) -> Iterator[Span]:
         group = next(name for name in ("secret", "double", "single", "bare") if match.groupdict().get(name))
         if is_secret_name(match["name"].strip()) and may_be_secret(match[group]):
             yield Span(match.start(group), match.end(group), "secret")
+
+
+def _blocks(text: str) -> Iterator[Span]:
+    for match in _BLOCK.finditer(text):
+        tells = telling(match["name"])
+        if tells is not None and tells.is_secret(match["secret"].split("\n")[0].rstrip()):
+            yield Span(match.start("secret"), match.start("secret") + len(match["secret"].rstrip()), "secret")

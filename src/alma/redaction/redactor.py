@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any, Protocol, TypeVar
 
+from alma.errors import ValidationError
 from alma.model.fields import FieldType, MaxLength
 from alma.model.record import FieldSpec, Record, RecordSpec
-from alma.redaction.named import is_secret_name, may_be_secret, named_spans
+from alma.redaction.keys import BEGINNING, KEYS, KEYS_BY_BEGINNING, SHORTEST_KEY
+from alma.redaction.named import named_spans
+from alma.redaction.nested import Masked, Redacted, redacted_value
 from alma.redaction.placed import PLACES, placed_spans
-from alma.redaction.secrets import KEYS, MARK, SHAPES, SHORTEST_KEY, Rule, Span
+from alma.redaction.secrets import A_LONG_WORD, MARK, NOTHING, SHAPES, Rule, Span
+from alma.redaction.telling import Tells, telling
 
 T = TypeVar("T", bound=Record)
 
@@ -20,26 +24,6 @@ _IDENTITIES = frozenset({"user_id", "project_id", "session_id", "agent", "agent_
 _SHORTEST = 6
 _PASSES = 4
 _LONGEST_KEPT, _MOST_KEPT = 200, 1024
-
-
-@dataclass(frozen=True, slots=True)
-class Masked:
-    """A secret that was taken out: of which kind it was and where it stood; never what it was."""
-
-    kind: str
-    field: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Redacted:
-    """A text without its secrets, and what was taken out."""
-
-    text: str
-    findings: tuple[Masked, ...] = ()
-
-    def __bool__(self) -> bool:
-        """Whether anything was taken out."""
-        return bool(self.findings)
 
 
 class Redactor(Protocol):
@@ -55,14 +39,27 @@ class SecretRedactor:
 
     def __init__(self, rules: Iterable[Rule] = ()) -> None:
         # What knows most about a secret says first which it is.
-        self._with_keys = _hinted((*rules, *KEYS, *SHAPES, *PLACES))
-        self._always = _hinted((*rules, *SHAPES, *PLACES))
+        self._own = _hinted(rules)
         # What is said again and again is looked through once; only texts without secrets are kept.
         self._clean: set[str] = set()
 
     def redact(self, text: str, name: str = "") -> Redacted:
-        if name and is_secret_name(name) and may_be_secret(text):
+        if name and (tells := telling(name)) is not None:
+            return self._under(tells, text, name)
+        return self._redacted(text, name)
+
+    def _under(self, tells: Tells, text: str, name: str) -> Redacted:
+        """A text under a name that may be one of a secret: the name is read with it, as if it stood before it."""
+        if tells.is_secret(text):
             return Redacted(_replacement("secret"), (Masked("secret", name),))
+        before = f"{name}: "
+        said = self._redacted(before + text, name)
+        if not said.text.startswith(before):
+            # The name is a secret itself, and tells nothing.
+            return self._redacted(text, name)
+        return Redacted(said.text.removeprefix(before), said.findings)
+
+    def _redacted(self, text: str, name: str) -> Redacted:
         found = Redacted(text)
         if len(text) < _SHORTEST or text in self._clean:
             return found
@@ -84,30 +81,95 @@ class SecretRedactor:
 
     def _spans(self, text: str) -> list[Span]:
         folded = text.lower()
-        spans: list[Span] = []
-        tried: Rule | None = None
+        spans = _hits(self._own, text, folded) if self._own else []
         # Most texts have no hint of any, and asking each rule would take longer than looking.
-        for hint, rule in self._with_keys if max(map(len, text.split()), default=0) >= SHORTEST_KEY else self._always:
-            if hint in folded and rule is not tried:
-                spans.extend(rule.spans(text))
-                tried = rule
-        spans.extend(named_spans(text, folded))
-        spans.extend(placed_spans(text))
-        return spans
+        long_words = [word for word in folded.split() if len(word) >= SHORTEST_KEY]
+        if long_words:
+            spans += self._keys(text, " ".join(long_words)) + _hits(_WITH_LONG_WORDS, text, folded)
+        signs = set(text)
+        if not _TELLING.isdisjoint(signs):
+            for need, rules in _WITH_SIGNS:
+                if need.is_met(signs, text):
+                    spans += _hits(rules, text, folded)
+            spans.extend(named_spans(text, folded))
+            spans.extend(placed_spans(text))
+        spans += _hits(_WITHOUT_SIGNS, text, folded)
+        return _outside_of_marks(spans, text) if spans and MARK in text else spans
+
+    @staticmethod
+    def _keys(text: str, long_words: str) -> list[Span]:
+        spans = _hits(_KEYS, text, long_words)
+        return spans if BEGINNING.search(long_words) is None else spans + _hits(_KEYS_BY_BEGINNING, text, long_words)
 
 
-def _hinted(rules: Iterable[Rule]) -> tuple[tuple[str, Rule], ...]:
+Hinted = tuple[tuple[str, Rule], ...]
+
+
+def _hinted(rules: Iterable[Rule]) -> Hinted:
     """Each rule under every form of its hint, one behind the other."""
     return tuple((hint, rule) for rule in rules for hint in rule.hints)
+
+
+def _hits(hinted: Hinted, text: str, folded: str) -> list[Span]:
+    spans: list[Span] = []
+    tried: Rule | None = None
+    for hint, rule in hinted:
+        if hint in folded and rule is not tried:
+            spans.extend(rule.spans(text))
+            tried = rule
+    return spans
+
+
+def _outside_of_marks(spans: Iterable[Span], text: str) -> list[Span]:
+    """The spans without those that take what stands for a secret for another one, as a rule of one's own may do."""
+    marks = [mark.span() for mark in _MARKS.finditer(text)]
+    return [span for span in spans if not any(start <= span.start and span.end <= end for start, end in marks)]
+
+
+_MARKS = re.compile(re.escape(MARK) + r"[\w-]{0,100}\]")
+_KEYS = _hinted(KEYS)
+_KEYS_BY_BEGINNING = _hinted(KEYS_BY_BEGINNING)
+_SHAPES_AND_PLACES = (*SHAPES, *PLACES)
+_WITHOUT_SIGNS = _hinted(rule for rule in _SHAPES_AND_PLACES if rule.needs == NOTHING)
+_WITH_LONG_WORDS = _hinted(rule for rule in _SHAPES_AND_PLACES if rule.needs == A_LONG_WORD)
+_WITH_SIGNS = tuple(
+    (need, _hinted(rule for rule in _SHAPES_AND_PLACES if rule.needs == need))
+    for need in dict.fromkeys(rule.needs for rule in _SHAPES_AND_PLACES if rule.needs.signs)
+)
+# A text that has none of these can only hold what needs no sign: values have digits, or stand behind a sign.
+_TELLING = frozenset("0123456789:=|\"'`“@$%/\\<>#&*+~!?→–：-")
 
 
 DEFAULT_REDACTOR: Redactor = SecretRedactor()
 """What is used where nothing else is said."""
 
 
+def masking(redactor: Redactor | None) -> Callable[[str], str]:
+    """What takes secrets out of a text, for those who ask no more; None lets them pass."""
+    return _as_it_is if redactor is None else lambda text: redactor.redact(text).text
+
+
+def _as_it_is(text: str) -> str:
+    return text
+
+
+def checked_redactor(what: str, redactor: Redactor | None) -> Redactor | None:
+    """The redactor, or None, and an error for anything that is neither."""
+    if redactor is None or callable(getattr(redactor, "redact", None)):
+        return redactor
+    raise ValidationError(
+        what, "redactor", redactor, "must have a method redact(text, name), or be None for no redaction"
+    )
+
+
 def redact_text(text: str, redactor: Redactor = DEFAULT_REDACTOR) -> Redacted:
     """The text without secrets, for logs and messages."""
     return redactor.redact(text)
+
+
+def redact_json(value: Any, redactor: Redactor = DEFAULT_REDACTOR) -> Any:
+    """A JSON value without secrets in any of its texts and keys."""
+    return redacted_value(value, "", "", redactor.redact, [])
 
 
 def redact_record(record: T, redactor: Redactor = DEFAULT_REDACTOR) -> tuple[T, tuple[Masked, ...]]:
@@ -121,7 +183,7 @@ def redact_record(record: T, redactor: Redactor = DEFAULT_REDACTOR) -> tuple[T, 
         value = getattr(record, field.name)
         if not value:
             continue
-        redacted = _redacted(value, field.name, field.name, redactor, found)
+        redacted = redacted_value(value, field.name, field.name, redactor.redact, found)
         if redacted != value:
             changes[field.name] = _fitting(field, redacted)
     if not changes:
@@ -144,39 +206,6 @@ def _is_text(spec: RecordSpec, field: FieldSpec) -> bool:
     if any(reference.field == field.name for reference in spec.references):
         return False
     return field.type in (FieldType.TEXT, FieldType.JSON, FieldType.STRINGS, FieldType.TAGS)
-
-
-def _redacted(value: Any, path: str, name: str, redactor: Redactor, found: list[Masked]) -> Any:
-    """The value with every text in it redacted; `path` says in the report where a text stood."""
-    if isinstance(value, str):
-        redacted = redactor.redact(value, name)
-        found.extend(Masked(each.kind, path) for each in redacted.findings)
-        return redacted.text
-    if isinstance(value, dict):
-        return _redacted_object(value, path, redactor, found)
-    if isinstance(value, list | tuple):
-        return type(value)(_redacted(item, path, name, redactor, found) for item in value)
-    if isinstance(value, int) and not isinstance(value, bool) and is_secret_name(name) and abs(value) > 999:
-        redacted = redactor.redact(str(value), name)
-        found.extend(Masked(each.kind, path) for each in redacted.findings)
-        return redacted.text if redacted else value
-    return value
-
-
-def _redacted_object(given: dict[str, Any], path: str, redactor: Redactor, found: list[Masked]) -> dict[str, Any]:
-    clean: dict[str, Any] = {}
-    for key, item in given.items():
-        name = _redacted(key, path, "", redactor, found)
-        # Two secrets that were keys must not become one.
-        while name in clean:
-            name += "'"
-        clean[name] = _redacted(item, f"{path}.{_key(key)}", key, redactor, found)
-    return clean
-
-
-def _key(key: str) -> str:
-    """A JSON key as part of a path, unless it could be a secret itself."""
-    return key if len(key) <= 40 else "…"
 
 
 def _fitting(field: FieldSpec, value: Any) -> Any:

@@ -7,6 +7,7 @@ import weakref
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from datetime import datetime
 from enum import StrEnum
 from functools import partial
@@ -59,6 +60,8 @@ class RecordStore(Closing):
             raise ValidationError("storage", "embedding_dim", embedding_dim, "must be a whole number of at least 1")
         self.embedding_dim = embedding_dim
         self.embedding_model = checked_name("storage", "embedding_model", embedding_model)
+        # What takes secrets out of reasons beside what always does: a memory on this store puts its redactor here.
+        self.mask: Callable[[str], str] | None = None
         self._current = threading.local()
         self._listeners: tuple[Listener, ...] = ()
         self._listeners_lock = threading.Lock()
@@ -97,6 +100,7 @@ class RecordStore(Closing):
         """
         if not isinstance(by, Attribution):
             raise ValidationError("transaction", "by", by, "must be an Attribution")
+        by = self._without_secrets(by)
         outer = self._transaction_here()
         if outer is not None:
             if not outer.writable:
@@ -118,6 +122,19 @@ class RecordStore(Closing):
                 self._current.transaction = None
         if tx.acts:
             tell(listeners, changes_of(tx.acts, by, now()))
+
+    def masked(self, text: str) -> str:
+        """What somebody gives as a reason, as it may stand in history, archive and audit."""
+        from alma.redaction.redactor import redact_text
+
+        clean = redact_text(text).text
+        return clean if self.mask is None else self.mask(clean)
+
+    def _without_secrets(self, by: Attribution) -> Attribution:
+        if self.mask is None or (by.reason is None and by.user_agent is None):
+            return by
+        said = {"reason": by.reason, "user_agent": by.user_agent}
+        return replace(by, **{name: self.mask(text) for name, text in said.items() if text is not None})
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """Call the listener with the changes of every transaction that this object commits; returns what ends that.

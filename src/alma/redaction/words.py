@@ -1,0 +1,165 @@
+"""Words for secrets: what they are called in texts, keys and arguments, in the languages that people write."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import lru_cache
+
+
+class Sort(StrEnum):
+    """How much a name says about what stands behind it."""
+
+    PASSWORD = "password"
+    TOKEN = "token"
+    # "pass" is said of tests more often than of secrets.
+    PASS = "pass"
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """Where in a text something is called as secrets are, and how."""
+
+    start: int
+    end: int
+    sort: Sort
+
+
+# What stands before "key" and makes it one that opens something; before "pass" and makes it a password.
+_OF_A_KEY = (
+    r"(?:api|access|auth|private|secret|account|encryption|decryption|signing|master|service|storage|subscription"
+    r"|shared[ _-]?access|client|session|bot|webhook|license|app|application|consumer|ssh|gpg|pgp|hmac|wi-?fi|wpa2?"
+    r"|pre-?shared|recovery|activation|admin|root)[ _-]?"
+)
+_OF_A_PASS = (
+    r"(?:(?<![a-z])my|db|database|root|admin|user|smtp|imap|e?mail|ftp|redis|mysql|mongo|pg|postgres|login|ldap|bind|vpn"
+    r"|ssh|wifi|sudo|svc|proxy|app|api|web|http|basic|jdbc|sql)[_-]?"
+)
+_BEFORE_KEY = re.compile(_OF_A_KEY + r"\Z")
+_BEFORE_PASS = re.compile(_OF_A_PASS + r"\Z")
+_LONGEST_BEFORE = 16
+
+# A word begins with its stem, which is looked for; the rest of it must follow there.
+_ASCII_WORDS: tuple[tuple[str, Sort, str], ...] = (
+    ("pass", Sort.PASSWORD, r"pass(?:[ _-]?(?:words?|phrases?|wrod)|wd|code|wort|word|ord(?:et)?(?![a-z]))"),
+    ("pass", Sort.PASSWORD, r"(?<=mot de )passe|(?<=mot_de_)passe|(?<=palavra-)passe|(?<=palavra )passe"),
+    ("pass", Sort.PASS, r"pass(?![a-z])"),
+    ("pw", Sort.PASSWORD, r"pwd|(?<![a-z])pw\b|(?<![a-z])pword\b"),
+    ("psw", Sort.PASSWORD, r"(?<![a-z])pswd?\b"),
+    ("psk", Sort.PASSWORD, r"(?<![a-z])psk\b"),
+    ("pin", Sort.PASSWORD, r"\bpin\b"),
+    ("secret", Sort.TOKEN, r"secret(?: (?:word|code)\b)?"),
+    ("token", Sort.TOKEN, r"token"),
+    ("cred", Sort.TOKEN, r"credentials?|(?<![a-z])creds?\b"),
+    ("key", Sort.TOKEN, r"key"),
+    ("api", Sort.TOKEN, r"api[ -]?(?:schlüssel|sleutel|nyckeln?|klucz|ключ|anahtarı)"),
+    (
+        "api",
+        Sort.TOKEN,
+        r"(?:(?<=clé )|(?<=clé d')|(?<=clave )|(?<=clave de )|(?<=chiave )|(?<=chave )|(?<=chave de ))api",
+    ),
+    ("kennw", Sort.PASSWORD, r"kennwort"),
+    ("contrase", Sort.PASSWORD, r"contrase(?:ñ|n|ny)a"),
+    ("senha", Sort.PASSWORD, r"senha"),
+    ("wachtw", Sort.PASSWORD, r"wachtwoord"),
+    ("kod", Sort.PASSWORD, r"(?<=adgangs)kode|kodeord"),
+    ("salasana", Sort.PASSWORD, r"salasana"),
+    ("haslo", Sort.PASSWORD, r"\bhaslo\b"),
+    ("heslo", Sort.PASSWORD, r"\bheslo\b"),
+    ("parol", Sort.PASSWORD, r"\bparol(?:a|ă|e|ool)\b"),
+    ("lozink", Sort.PASSWORD, r"lozinka"),
+    ("sifre", Sort.PASSWORD, r"\bsifre(?:si)?\b"),
+    ("mdp", Sort.PASSWORD, r"(?<![a-z])mdp\b"),
+)
+_OTHER_WORDS: tuple[tuple[str, Sort, str], ...] = tuple(
+    (word, Sort.PASSWORD, word)
+    for word in (
+        *("lösenord", "hasło", "jelszó", "şifre", "пароль", "парола", "κωδικός", "slaptažodis", "mật khẩu", "סיסמה"),
+        *("كلمة المرور", "كلمة السر", "पासवर्ड", "密码", "密碼", "口令", "パスワード", "비밀번호", "암호"),
+    )
+)
+
+
+Words = tuple[tuple[Sort, re.Pattern[str]], ...]
+
+
+def _compiled(words: tuple[tuple[str, Sort, str], ...]) -> tuple[tuple[str, Words], ...]:
+    """Under each stem, the words that it may begin."""
+    stems = dict.fromkeys(stem for stem, _, _ in words)
+    return tuple(
+        (stem, tuple((sort, re.compile(word)) for other, sort, word in words if other == stem)) for stem in stems
+    )
+
+
+_STEMS = _compiled(_ASCII_WORDS)
+_STEMS_OF_ALL = _compiled((*_ASCII_WORDS, *_OTHER_WORDS))
+
+
+# Names that end in the word for a secret and count, page or guard against forgery: they are no secrets.
+_COUNTED = re.compile(
+    r"(?:max|min|num|n|total|prompt|completion|input|output|count|used|next|csrf|page)[_-]?token", re.IGNORECASE
+)
+_NAME_BEFORE = re.compile(r"[a-z0-9_.-]*\Z")
+# What may stand behind the word and leave it a secret: DB_PASSWORD_PROD, token2, apiKeyValue.
+SUFFIX = r"(?:[_-]?(?:prod|production|dev|test|staging|live|main|default|value|b64|base64|hash|base)|_?\d{1,2})?"
+_WHOLE_NAME_ENDS = re.compile(rf"{SUFFIX}(?:\s?\([^()]{{0,40}}\))?[\s:=]*\Z")
+_LONGEST_NAME = 100
+
+
+def names_in(folded: str) -> Iterator[Name]:
+    """Where a text in small letters speaks of a secret by name."""
+    for stem, words in _STEMS if folded.isascii() else _STEMS_OF_ALL:
+        if stem in folded:
+            yield from _names_by(stem, words, folded)
+
+
+def _names_by(stem: str, words: Words, folded: str) -> Iterator[Name]:
+    at = folded.find(stem)
+    while at >= 0:
+        name = _name_at(folded, at, words)
+        if name is not None:
+            yield name
+        at = folded.find(stem, at + len(stem))
+
+
+def _name_at(folded: str, at: int, words: Words) -> Name | None:
+    for sort, word in words:
+        match = word.match(folded, at)
+        if match is None:
+            continue
+        before = max(0, at - _LONGEST_BEFORE)
+        if match[0] == "key" and _BEFORE_KEY.search(folded, before, at) is None:
+            return None
+        if sort is Sort.PASS and _BEFORE_PASS.search(folded, before, at) is not None:
+            sort = Sort.PASSWORD
+        elif sort is Sort.PASS and _goes_on(folded, at):
+            return None
+        return Name(at, match.end(), sort)
+    return None
+
+
+def _goes_on(folded: str, at: int) -> bool:
+    """Whether a longer name ends here, as first_pass does; the dashes of an argument do not belong to it."""
+    before = folded[max(0, at - 3) : at]
+    return before[-1:].isalnum() or (before[-1:] in ("_", "-") and before.lstrip() not in ("-", "--"))
+
+
+def counts(folded: str, name: Name) -> bool:
+    """Whether this is the name of a number of tokens, or of a token that is no secret."""
+    before = _NAME_BEFORE.search(folded, max(0, name.start - 40), name.start)
+    return before is not None and _COUNTED.match(f"{before[0]}{folded[name.start : name.start + 10]}") is not None
+
+
+@lru_cache(maxsize=4096)
+def sort_of(name: str) -> Sort | None:
+    """Of which sort a key, field or argument of this name is; None where it is none of a secret."""
+    folded = name.lower()
+    if len(name) > _LONGEST_NAME or _COUNTED.match(folded) is not None:
+        return None
+    found = [each.sort for each in names_in(folded) if _WHOLE_NAME_ENDS.match(folded, each.end) is not None]
+    return min(found, key=_BY_STRENGTH.index, default=None)
+
+
+_BY_STRENGTH = (Sort.PASSWORD, Sort.TOKEN, Sort.PASS)

@@ -28,8 +28,8 @@ _EDITIONS = (
 )
 _SIZES = "small medium large xl"
 _VERSIONED = re.compile(
-    rf"(?<![\w-])[a-z]\w*(?:[-.]\w+)*-({'|'.join(f'{_EDITIONS} {_SIZES}'.split())})\b|"
-    rf"(?<![\w-])[a-z]+[- .]?\d[\w.]*[- ]({'|'.join(_EDITIONS.split())})\b",
+    rf"(?<![\w.-])[a-z]\w*(?:[-.]\w+)*-({'|'.join(f'{_EDITIONS} {_SIZES}'.split())})\b|"
+    rf"(?<![\w.-])[a-z]+[- .]?\d[\w.]*[- ]({'|'.join(_EDITIONS.split())})\b",
     re.IGNORECASE,
 )
 
@@ -42,10 +42,15 @@ class Signs:
     comparisons: frozenset[str]
     pictures: frozenset[str]
 
-    def differ(self, other: Signs) -> bool:
-        """Whether two texts say something else by their signs; what only adorns may be missing in one of them."""
+    def differ(self, other: Signs, *, exactly: bool = False) -> bool:
+        """Whether two texts say something else by their signs; what only adorns may be missing in one of them.
+
+        `exactly` takes nothing for an ornament.
+        """
         if self.telling != other.telling:
             return True
+        if exactly:
+            return (self.comparisons, self.pictures) != (other.comparisons, other.pictures)
         if self.pictures and other.pictures and self.pictures != other.pictures:
             return True
         mine, theirs = self.comparisons, other.comparisons

@@ -4,30 +4,10 @@ from __future__ import annotations
 
 import re
 
-_EMPHASIS = re.compile(r"(?<!\w)(\*{1,3}|_{1,3}|`+)(?=\S)([^*_`\n]+?)(?<=\S)\1(?!\w)")
-_BULLETS = re.compile(r"^\s*(?:[-*•>–—]+|\d+[.)])\s+(?=[^\W\d_])", re.MULTILINE)
-_BRITISH = re.compile(
-    r"\b([a-z]{3,}(?:al|an|ar|as|at|en|er|gn|il|im|in|it|og|ol|on|or|tom|ur))is(e|es|ed|er|ing|ations?)\b",
-    re.IGNORECASE,
-)
-_OUR = re.compile(
-    r"\b(arm|behavi|col|endeav|fav|flav|harb|hon|hum|lab|neighb|rum|sav|vap)our(?=s|ed|ing|ful|ite|able|al|hood|\b)",
-    re.IGNORECASE,
-)
-_DOUBLED = re.compile(
-    r"\b(cancel|channel|fuel|label|level|model|signal|total|travel|tunnel)l(?=ed|ing|er)", re.IGNORECASE
-)
-_OTHER_SPELLINGS = {
-    "centre": "center", "centres": "centers", "centred": "centered", "metre": "meter", "metres": "meters",
-    "litre": "liter", "litres": "liters", "fibre": "fiber", "theatre": "theater", "catalogue": "catalog",
-    "catalogues": "catalogs", "dialogue": "dialog", "dialogues": "dialogs", "analogue": "analog", "licence": "license",
-    "licences": "licenses", "defence": "defense", "offence": "offense", "practise": "practice",
-    "programme": "program", "programmes": "programs", "grey": "gray", "judgement": "judgment", "artefact": "artifact",
-    "artefacts": "artifacts", "analyse": "analyze", "analysed": "analyzed", "analysing": "analyzing",
-    "sceptical": "skeptical", "acknowledgement": "acknowledgment", "e-mail": "email", "e-mails": "emails",
-}  # fmt: skip
-_OTHERS = re.compile(rf"\b(?:{'|'.join(_OTHER_SPELLINGS)})\b", re.IGNORECASE)
+from alma.model.spelling import american
 
+_EMPHASIS = re.compile(r"(?<!\w)(\*{1,3}|_{1,3}|`+)(?=\S)([^*_`\n]+?)(?<=\S)\1(?!\w)")
+_BULLETS = re.compile(r"^[ \t]*(?:[-*•>–—]+|\d+[.)])[ \t]+(?=[^\W\d_])", re.MULTILINE)
 _UP_TO_NINETEEN = """
 zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen
 nineteen
@@ -65,10 +45,8 @@ _BOUNDS = (
 
 
 def spelled(text: str) -> str:
-    """The text in American spelling, with digits for numbers, and without marks of emphasis."""
-    plain = _BULLETS.sub("", _EMPHASIS.sub(r"\2", text))
-    plain = _DOUBLED.sub(r"\1", _OUR.sub(r"\1or", _BRITISH.sub(r"\1iz\2", plain)))
-    return _OTHERS.sub(lambda match: _OTHER_SPELLINGS[match.group().lower()], plain)
+    """The text in American spelling, without bullets and marks of emphasis."""
+    return american(_BULLETS.sub("", _EMPHASIS.sub(r"\2", text)))
 
 
 def counted(text: str) -> str:

@@ -120,6 +120,14 @@ def contradicts(one: str, other: str, cosine: float | None = None) -> bool:
     return alike and _opposed(ours, yours)
 
 
+def told_apart(one: str, other: str) -> bool:
+    """Whether two texts of the same words say something else: by signs, a negation, or what stands where."""
+    ours, yours = _read(one), _read(other)
+    if ours.signs.differ(yours.signs, exactly=True) or _opposed(ours, yours):
+        return True
+    return exchanged(_phrases(ours.text), _phrases(yours.text), strictly=True)
+
+
 @dataclass(frozen=True, slots=True)
 class _Reading:
     """What a text says, as far as its words tell."""
@@ -232,10 +240,11 @@ def _content(text: str) -> frozenset[str]:
 def _said(text: str) -> list[str]:
     """The words of a phrase in order, each as the one that stands for all that say as much."""
     found: list[str] = []
-    for word in _WORDS.findall(text):
-        lowered = word.lower()
+    for match in _WORDS.finditer(text):
+        word, lowered = match.group(), match.group().lower()
         if len(word) == 1 and word.isalpha():
-            if word not in "aIi":
+            # A before a word is an article, before a sign it is a name: a = 1.
+            if word not in "Ii" and (word != "a" or not text[match.end() :].lstrip()[:1].isalpha()):
                 found.append(lowered)
         elif lowered in _TELLING:
             found.append(lowered)

@@ -8,13 +8,14 @@ from alma.model.text import terms
 
 # Words whose English stem is that of another word: a customer is not custom, and production no product.
 _WORDS_OF_THEIR_OWN = """
-activity assistant author authority building closely collective compiler computer conditional consumer container
-controller conversation customer customs definitely digital direction directive effective emergency executive experiment
-follower formation goods heading importance important informal initial initially initiative integral integrity intern
-lately likely listener meeting nearly objection objective operator optional organ organic partly past performer period
-person positive practical probability production productive productivity progressive projection provider publisher quite
-rational rating reactive receiver relative relatively reporter responsible responsive selective setting several
-severe shortly specification subjective terminal transit universal university valuable
+activity amqps assistant author authority building closely collective compiler computer conditional consumer container
+controller conversation customer customs definitely digital direction directive effective emergency executive
+experiment follower formation goods heading https imaps importance important informal initial initially initiative
+integral integrity intern lately ldaps likely listener meeting nearly objection objective operator optional organ
+organic partly past performer period person positive practical probability production productive productivity
+progressive projection provider publisher quite rational rating reactive receiver relative relatively reporter
+responsible responsive selective setting several severe shortly specification subjective terminal transit universal
+university valuable
 """
 
 

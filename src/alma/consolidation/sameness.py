@@ -175,7 +175,7 @@ def _same_names(one: str, other: str) -> bool:
 
 def _holds(text: str, names: frozenset[str]) -> bool:
     folded, said = text.casefold(), _content(text)
-    return all(name in folded or said >= frozenset(word_terms(_plain(name))) for name in names)
+    return all(name in folded or (name in _CANONICAL and said.issuperset(word_terms(_plain(name)))) for name in names)
 
 
 def _names(text: str) -> frozenset[str]:

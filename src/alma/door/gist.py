@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
+from functools import lru_cache
 
 from alma.model.record import Record
-from alma.model.spelling import american
+from alma.model.spelling import american_word
 
 # What polarity, number or order hangs on is never a filler; only these words are.
 _FILLERS = frozenset(("a", "an", "the", "please", "just", "simply", "really", "actually", "basically"))
@@ -57,6 +58,7 @@ _TAKEN_FOR_EACH_OTHER = """
 casual causal; united untied; martial marital; sacred scared; unclear nuclear; silver sliver; desert dessert; casually
 causally; conversation conservation; diary dairy
 """
+_TERMS_REMEMBERED = 20_000
 _OTHER_WORDS = frozenset(frozenset(pair.split()) for pair in _TAKEN_FOR_EACH_OTHER.split(";"))
 _GUARDS = """
     not no never always none nor neither without only except unless avoid stop instead cannot before after until
@@ -109,7 +111,7 @@ def _plain(text: str) -> str:
     """The text in one spelling, without case and what only sets it off."""
     bare = _DASH.sub("-", _EMPHASIS.sub(r"\2", _SETTING.sub("", text.translate(_APOSTROPHES))))
     folded = unicodedata.normalize("NFKC", _NAMED_A.sub(f"{_A_NAME}a", bare)).casefold()
-    plain = american(_OPENINGS.sub("", folded))
+    plain = _OPENINGS.sub("", folded)
     for pattern, replacement in _CONTRACTIONS:
         plain = pattern.sub(replacement, plain)
     return plain
@@ -118,7 +120,7 @@ def _plain(text: str) -> str:
 def _tokens(plain: str) -> list[str]:
     found = [token for match in _TOKEN.finditer(plain) if (token := _bare(match.group()))]
     around = zip(["", *found], found, [*found[1:], ""], strict=False)
-    return [_singular(token) for before, token, after in around if not _says_nothing(before, token, after)]
+    return [_term(token) for before, token, after in around if not _says_nothing(before, token, after)]
 
 
 def _bare(token: str) -> str:
@@ -138,6 +140,12 @@ def _says_nothing(before: str, token: str, after: str) -> bool:
 
 def _is_word(token: str) -> bool:
     return len(token) > 1 and token.isalpha()
+
+
+@lru_cache(maxsize=_TERMS_REMEMBERED)
+def _term(token: str) -> str:
+    """The token in the singular and in American spelling."""
+    return _singular(american_word(token))
 
 
 def _singular(token: str) -> str:

@@ -30,7 +30,12 @@ _BEGINS = re.compile(
     rf"(?<![\w'’-])(?:{'|'.join(_WORDLY)})(?![\w'’-])|[-=]+>|→|[,;:&|](?=\s|$)|,|\.(?=\s|$)",
     re.IGNORECASE,
 )
-_OPPOSITE = {frozenset((_FROM, _TO)), frozenset(("above", "below")), frozenset(("under", _CHOICE))}
+_OPPOSITE = {
+    frozenset((_FROM, _TO)),
+    frozenset((_LATER, _AFTER)),
+    frozenset(("above", "below")),
+    frozenset(("under", _CHOICE)),
+}
 _SYMMETRIC = re.compile(r"\b(?:compar|combin|mix|match|differ|togeth|equal)\w*", re.IGNORECASE)
 
 
@@ -48,7 +53,7 @@ def phrases(text: str, words: Words) -> tuple[Phrase, ...]:
     if _TO in markers:
         # Copy A to B is copy from A to B.
         found = [(_MAIN if marker == _FROM else marker, said) for marker, said in found]
-    if _AFTER in markers:
+    if _AFTER in markers and any(said for marker, said in found if marker == _MAIN):
         turned = {_MAIN: _LATER, _AFTER: _MAIN}
         found = [(turned.get(marker, marker), said) for marker, said in found]
     return tuple(Phrase(marker, said) for marker, said in found if said)
@@ -68,9 +73,10 @@ def _cut(text: str, words: Words) -> Iterable[tuple[str, tuple[str, ...]]]:
         yield marker, said
         sign = begin.group().lower()
         follows = _MARKERS.get(sign, _TO if sign.endswith(">") else _MAIN)
-        # What is linked by "and" is said of both; not on Mondays is neither not nor on.
+        # What is linked by "and" is said of both; not on Mondays is neither not nor on, then by name not by name.
         if follows is not None:
-            marker = f"not {follows}" if marker == "not" and not said and follows else follows
+            goes_on = follows and not said and marker in ("not", _LATER, _CHOICE)
+            marker = f"{marker} {follows}" if goes_on else follows
         start = begin.end()
     yield marker, tuple(words(text[start:]))
 

@@ -11,7 +11,7 @@ _ARROWS = re.compile(r"<?[-=]+>|<[-=]{2,}|[→←↔⇒⇐]")
 _COMPARISONS = re.compile(r"===?|!==?|<>|[<>]=?|[≤≥≠≈]|~=|=")
 # A sign of arithmetic or logic stands between two spaces or digits, or before what it belongs to.
 _OPERATORS = re.compile(
-    r"&&|\|\||(?<=\s)[+*/^&|×÷](?=\s)|(?<=\d)[+*/^×÷](?=\d)|(?<![\w+])\+(?=\w)|(?<=\w)\+(?=\w)|"
+    r"&&|\|\||(?<=\w)[*^&|](?=\w)|(?<=\s)[+*/^&|×÷](?=\s)|(?<=\d)[+*/^×÷](?=\d)|(?<![\w+])\+(?=\w)|(?<=\w)\+(?=\w)|"
     r"(?<![\w)\]-])-(?=\w)|(?<=\b\w )-(?= \w\b)|(?<=\d )-(?= \d)|[±~](?=\d)|%|[$€£¥₹₩₽¢#](?=\d)|[↑↓∧∨∩∪]|\?\s*$"
 )
 # C++, C# and A*, which are not C and A; .NET.
@@ -32,6 +32,12 @@ _VERSIONED = re.compile(
     rf"(?<![\w.-])[a-z]+[- .]?\d[\w.]*[- ]({'|'.join(_EDITIONS.split())})\b",
     re.IGNORECASE,
 )
+# Most texts have none of all this.
+_ANY = re.compile(
+    r"[^\sA-Za-z,;'’\"()!:.-]|(?<![\w'’])[A-Z](?![\w'’])|(?<![\w)])[-.]\w|- |!=|"
+    rf"-(?i:{'|'.join(f'{_EDITIONS} {_SIZES}'.split())})\b"
+)
+_JOINED = re.compile(r"(?<![\w.-])[a-z]\w*(?:[-.]\w+)*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +45,7 @@ class Signs:
     """What a text says by signs."""
 
     telling: frozenset[str]
+    versions: frozenset[tuple[str, ...]]
     comparisons: frozenset[str]
     pictures: frozenset[str]
 
@@ -47,7 +54,7 @@ class Signs:
 
         `exactly` takes nothing for an ornament.
         """
-        if self.telling != other.telling:
+        if self.telling != other.telling or _extended(self.versions, other.versions):
             return True
         if exactly:
             return (self.comparisons, self.pictures) != (other.comparisons, other.pictures)
@@ -60,22 +67,36 @@ class Signs:
         return not (mine | theirs) <= _MAY_BE_MISSING
 
 
+_NO_SIGNS = Signs(frozenset(), frozenset(), frozenset(), frozenset())
 _MAY_BE_MISSING = frozenset(("=", "<="))
 
 
 def signs_of(text: str) -> Signs:
     """The signs, numbers and single letters of a text."""
+    if _ANY.search(text) is None:
+        return _NO_SIGNS
     plain = _ARROWS.sub(" ", text)
     telling = {*_NUMBERS.findall(plain), *_SINGLE_LETTERS.findall(_ARTICLE.sub("", plain))}
-    if plain.isalpha():
-        return Signs(frozenset(telling), frozenset(), frozenset())
     names = {name.lower() for name in _LETTER_NAMES.findall(plain)}
     without = _LETTER_NAMES.sub(" ", plain)
-    telling |= names | set(_OPERATORS.findall(without)) | _versions(plain)
+    telling |= names | set(_OPERATORS.findall(without)) | _editions(plain)
     comparisons = frozenset(_COMPARED.get(sign, sign) for sign in _COMPARISONS.findall(without))
-    return Signs(frozenset(telling), comparisons, frozenset(_PICTURES.findall(plain)))
+    return Signs(frozenset(telling), _versions(plain), comparisons, frozenset(_PICTURES.findall(plain)))
 
 
-def _versions(text: str) -> set[str]:
+def _editions(text: str) -> set[str]:
     """What makes a release or an edition another, however it is joined to its name: gpt-4 turbo is gpt-4-turbo."""
     return {(hyphened or spaced).lower() for hyphened, spaced in _VERSIONED.findall(text)}
+
+
+def _versions(text: str) -> frozenset[tuple[str, ...]]:
+    """The names with a number in them, in their parts."""
+    found = (name for name in _JOINED.findall(text.lower()) if not name.isalpha())
+    return frozenset(tuple(name.split("-")) for name in found if any(map(str.isdigit, name)))
+
+
+def _extended(mine: frozenset[tuple[str, ...]], theirs: frozenset[tuple[str, ...]]) -> bool:
+    """Whether a name of one of them is that of the other and more: gpt-4o and gpt-4o-audio."""
+    return any(
+        one[: len(other)] == other or other[: len(one)] == one for one in mine - theirs for other in theirs - mine
+    )

@@ -7,6 +7,7 @@ import re
 from alma.model.spelling import american
 
 _EMPHASIS = re.compile(r"(?<!\w)(\*{1,3}|_{1,3}|`+)(?=\S)([^*_`\n]+?)(?<=\S)\1(?!\w)")
+_EMPHASIZED = re.compile("[*_`]")
 _BULLETS = re.compile(r"^[ \t]*(?:[-*•>–—]+|\d+[.)])[ \t]+(?=[^\W\d_])", re.MULTILINE)
 _UP_TO_NINETEEN = """
 zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen
@@ -46,7 +47,8 @@ _BOUNDS = (
 
 def spelled(text: str) -> str:
     """The text in American spelling, without bullets and marks of emphasis."""
-    return american(_BULLETS.sub("", _EMPHASIS.sub(r"\2", text)))
+    plain = _EMPHASIS.sub(r"\2", text) if _EMPHASIZED.search(text) else text
+    return american(_BULLETS.sub("", plain))
 
 
 def counted(text: str) -> str:

@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from alma.learning.negations import NEGATION_TERMS, negations, without_negating_phrases
+from alma.learning.negations import NEGATION_TERMS, negations
 from alma.learning.phrases import Phrase, exchanged, is_symmetric, opposite_ways, phrases
 from alma.learning.signs import Signs, signs_of
 from alma.learning.spelling import counted, spelled
-from alma.learning.vocabulary import FRAMES, INTERCHANGEABLE, NEAR, OPPOSITES, plain_words, word_terms
+from alma.learning.vocabulary import FRAMES, INTERCHANGEABLE, NEAR, OPPOSITES, plain_words, terms_of, word_terms
 from alma.model.text import STOP_WORDS, terms
 
 _OPPOSING_PREFIXES = ("un", "dis", "non", "in", "im", "a", "de", "anti", "mis", "ne", "nie", "не")
@@ -35,11 +35,28 @@ _SAID_IN_ONE_WORD = (
     (re.compile(r"\b(everything|everyone|all|anything) but\b", re.IGNORECASE), r"\1 except"),
     (re.compile(r"\btogether with\b", re.IGNORECASE), "with"),
     (re.compile(r"\b(?:fewer) than\b", re.IGNORECASE), "less than"),
+    # Whoever declines to answer does not answer.
+    (
+        re.compile(
+            r"\b(?:refus|declin|neglect|fail|forget|ceas|omit)(?:e|es|ed|s|ing|ting|ted)?\s+to\b", re.IGNORECASE
+        ),
+        "not",
+    ),
 )
+# Without one of these words there is nothing of that, which is quickly seen.
+_FIRST_WORDS = """
+off on for place places but together fewer refuse refuses refused refusing decline declines declined declining neglect
+neglects neglected fail fails failed failing forget forgets forgetting cease ceases ceased omit omits omitted omitting
+"""
+_SAID_IN_SEVERAL = frozenset(_FIRST_WORDS.split())
+_TURNED_INTO_ONE = frozenset(("by", "time", "after", "with", "off", "in", "up", "out"))
+_LETTERS = re.compile("[a-z]+")
+_NONE: frozenset[str] = frozenset()
 # Where a text may say something by signs; a hyphen or a full stop inside it is none.
 _SIGNS = re.compile(r"[^\w\s,.;:'’\"()\[\]/!?-]|(?:^|[\s(=])[-+]\w| - |(?:^|\s)\.[A-Za-z]")
 _SENTENCE_BEGINS = re.compile(r"(?:^|[.!?:;\n(]\s*|[-*•]\s+)$")
 _CAPITAL = re.compile(r"(?<![\w'’./-])[A-Z][a-z][\w]*|\b[a-z]+[A-Z]\w*")
+_OWNERS = re.compile(r"\b(?!(?:it|that|there|what|let|he|she|who|here)\b)(\w+)['’]s\b", re.IGNORECASE)
 _ACRONYM = re.compile(r"(?<![\w'’./-])[A-Z][A-Z0-9]+s?(?![\w'’])")
 
 _SAME_MEANING, _SHARED_BY_MEANING = 0.78, 0.3
@@ -51,6 +68,7 @@ _SMALL_WORDS = "all both few first last less more most off only other out own sa
 _TELLING = frozenset(_SMALL_WORDS.split())
 
 
+@lru_cache(maxsize=_READINGS_REMEMBERED)
 def strategy_key(text: str) -> str:
     """What two spellings of a strategy have in common: its words and signs, without case, endings and punctuation."""
     words = " ".join(word_terms(text))
@@ -141,25 +159,41 @@ class _Reading:
     signs: Signs
     names: frozenset[str]
     acronyms: frozenset[str]
+    owners: frozenset[str]
 
 
 @lru_cache(maxsize=_READINGS_REMEMBERED)
 def _read(text: str) -> _Reading:
-    plain = _ONE_WORD.sub(r"\1\2", without_negating_phrases(counted(spelled(text))))
-    for pattern, word in _SAID_IN_ONE_WORD:
-        plain = pattern.sub(word, plain)
-    phrased = _STARTING.sub(" ", _EACH_BY_ITSELF.sub(r"\1 individually", _SIGNING_IN.sub(r"\1\2", plain)))
+    plain = _plain(text)
+    phrased = plain
+    if not _TURNED_INTO_ONE.isdisjoint(_LETTERS.findall(plain.lower())):
+        phrased = _SIGNING_IN.sub(r"\1\2", plain)
+        phrased = _STARTING.sub(" ", _EACH_BY_ITSELF.sub(r"\1 individually", phrased))
+    content, key = _content(phrased), strategy_key(text)
+    has_capitals = text[1:] != text[1:].lower()
     return _Reading(
         text=phrased,
-        key=strategy_key(text),
+        key=key,
         negations=negations(plain, _WORDS.findall(plain.lower())),
         words=frozenset(word_terms(plain)),
-        content=_content(phrased),
-        joined=_content(_HYPHEN.sub("", phrased)),
+        content=content,
+        joined=_content(_HYPHEN.sub("", phrased)) if "-" in phrased else content,
         signs=signs_of(plain),
-        names=_names(text),
-        acronyms=frozenset(term for each in _ACRONYM.findall(text) for term in word_terms(each)),
+        names=_names(text) if has_capitals else _NONE,
+        acronyms=frozenset(word_terms(" ".join(_ACRONYM.findall(text)))) if has_capitals else _NONE,
+        owners=frozenset(word_terms(" ".join(_OWNERS.findall(plain)))) if "'" in plain or "’" in plain else _NONE,
     )
+
+
+def _plain(text: str) -> str:
+    """The text in one spelling, with one word for what can be said in several."""
+    plain = counted(spelled(text))
+    if "-" in plain:
+        plain = _ONE_WORD.sub(r"\1\2", plain)
+    if not _SAID_IN_SEVERAL.isdisjoint(_LETTERS.findall(plain.lower())):
+        for pattern, word in _SAID_IN_ONE_WORD:
+            plain = pattern.sub(word, plain)
+    return plain
 
 
 @lru_cache(maxsize=_READINGS_REMEMBERED)
@@ -177,6 +211,8 @@ def _turned_around(one: _Reading, other: _Reading) -> bool:
     """Whether what stands where is exchanged: A before B is B after A, and not B before A."""
     if is_symmetric(one.text) and is_symmetric(other.text):
         return False
+    if one.owners and other.owners and one.owners != other.owners:
+        return True
     mine, theirs = _phrases(one.text), _phrases(other.text)
     return exchanged(mine, theirs) or (one.content == other.content and opposite_ways(mine, theirs))
 
@@ -233,7 +269,7 @@ def _content(text: str) -> frozenset[str]:
     kept = [word for word in _WORDS.findall(lowered) if word not in STOP_WORDS]
     if "-" in lowered or "_" in lowered:
         kept.extend(word for each in _COMPOUND.findall(lowered) for word in _WORDS.findall(each) if word in STOP_WORDS)
-    words = frozenset(word_terms(" ".join(kept)))
+    words = frozenset(terms_of(kept))
     return (words - FRAMES - NEGATION_TERMS) or words or frozenset(terms(text))
 
 

@@ -41,6 +41,11 @@ def word_terms(text: str) -> list[str]:
     return [term for i, part in parts for term in ((_OWN[part],) if i % 2 else terms(part))]
 
 
+def terms_of(words: list[str]) -> list[str]:
+    """The terms of words in lower case, as `word_terms` has them."""
+    return terms(" ".join(words)) if _OWN.keys().isdisjoint(words) else word_terms(" ".join(words))
+
+
 # Words that say that something is done, and nothing about what.
 _FRAMING_WORDS = (
     "use used using apply applied do did make made try tried always first then instead rather strategy approach "
@@ -130,7 +135,7 @@ reload refresh; purge clear; shorten trim; shrink compact; title headline; colle
 quick; commence start; conclude end; acquire buy; support help; handle process; manage handle; deploy release; ship
 release; handy useful; precise exact; accurate correct; entire whole; entire full; whole full; frequent regular;
 sentence line; remark comment; reply comment; hint tip; draft outline; divide partition; partition split; shorten
-condense; trim cut; crash fail; everywhere places
+condense; trim cut; crash fail; everywhere places; every individually
 """
 
 

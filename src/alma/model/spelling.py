@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 _BRITISH = re.compile(
     r"\b([a-z]{3,}(?:al|an|ar|as|at|en|er|gn|il|im|in|it|og|ol|on|or|tom|ur))is(e|es|ed|er|ing|ations?)\b",
@@ -22,12 +23,19 @@ _OTHER_SPELLINGS = {
     "licences": "licenses", "defence": "defense", "offence": "offense", "practise": "practice",
     "programme": "program", "programmes": "programs", "grey": "gray", "judgement": "judgment", "artefact": "artifact",
     "artefacts": "artifacts", "analyse": "analyze", "analysed": "analyzed", "analysing": "analyzing",
-    "sceptical": "skeptical", "acknowledgement": "acknowledgment", "e-mail": "email", "e-mails": "emails",
+    "sceptical": "skeptical", "acknowledgement": "acknowledgment",
 }  # fmt: skip
-_OTHERS = re.compile(rf"\b(?:{'|'.join(_OTHER_SPELLINGS)})\b", re.IGNORECASE)
+_WORDS = re.compile("[A-Za-z]{4,}")
+_WORDS_REMEMBERED = 20_000
 
 
 def american(text: str) -> str:
     """The text in American spelling."""
-    plain = _DOUBLED.sub(r"\1", _OUR.sub(r"\1or", _BRITISH.sub(r"\1iz\2", text)))
-    return _OTHERS.sub(lambda match: _OTHER_SPELLINGS[match.group().lower()], plain)
+    return _WORDS.sub(lambda match: american_word(match.group()), text)
+
+
+@lru_cache(maxsize=_WORDS_REMEMBERED)
+def american_word(word: str) -> str:
+    """The word in American spelling."""
+    known = _OTHER_SPELLINGS.get(word.lower())
+    return known or _DOUBLED.sub(r"\1", _OUR.sub(r"\1or", _BRITISH.sub(r"\1iz\2", word)))

@@ -37,6 +37,8 @@ _OPPOSITE = {
     frozenset(("under", _CHOICE)),
 }
 _SYMMETRIC = re.compile(r"\b(?:compar|combin|mix|match|differ|togeth|equal)\w*", re.IGNORECASE)
+# In longer texts it takes too long to see who stands with whom.
+_MOST_WORDS = 40
 
 
 class Phrase(NamedTuple):
@@ -86,6 +88,8 @@ def exchanged(one: tuple[Phrase, ...], other: tuple[Phrase, ...], *, strictly: b
 
     `strictly` takes words of different phrases that stand the other way around for exchanged as well.
     """
+    if max(_length(one), _length(other)) > _MOST_WORDS:
+        return strictly and _as_one(one) != _as_one(other)
     mine, theirs = _company(one), _company(other)
     shared = sorted(mine.keys() & theirs.keys())
     if any(_swapped(mine, theirs, x, y) for x, y in combinations(shared, 2)):
@@ -108,6 +112,10 @@ def opposite_ways(one: tuple[Phrase, ...], other: tuple[Phrase, ...]) -> bool:
 def is_symmetric(text: str) -> bool:
     """Whether a text says something in which two sides may change places, such as that they are compared."""
     return _SYMMETRIC.search(text) is not None
+
+
+def _length(found: tuple[Phrase, ...]) -> int:
+    return sum(len(phrase.words) for phrase in found)
 
 
 def _company(found: tuple[Phrase, ...]) -> dict[str, set[str]]:

@@ -24,7 +24,7 @@ _HYPHEN = re.compile(r"(?<=[^\W\d_])-(?=[^\W\d_])")
 # What can only be read cannot be written, whatever stands on the other side of the hyphen.
 _ONE_WORD = re.compile(r"\b(\w+)-(only|write)\b", re.IGNORECASE)
 # In few-shot and before_script the small word is the one that tells.
-_COMPOUND = re.compile(r"[^\W_]+(?:[-_][^\W_]+)+")
+_COMPOUND = re.compile(r"(?<![^\W_])[^\W_]+(?:[-_][^\W_]+)+")
 _STARTING = re.compile(r"\b(?:start|begin)(?:ed|s|ing|ning)? (?:with|by|off)\b", re.IGNORECASE)
 _SIGNING_IN = re.compile(r"\b(sign|log|opt|check|clock|zoom)(?:g?ed|s|g?ing)?[- ]?(in|up|out|off)\b", re.IGNORECASE)
 _SAID_IN_ONE_WORD = (
@@ -54,7 +54,7 @@ _LETTERS = re.compile("[a-z]+")
 _NONE: frozenset[str] = frozenset()
 # Where a text may say something by signs; a hyphen or a full stop inside it is none.
 _SIGNS = re.compile(r"[^\w\s,.;:'’\"()\[\]/!?-]|(?:^|[\s(=])[-+]\w| - |(?:^|\s)\.[A-Za-z]")
-_SENTENCE_BEGINS = re.compile(r"(?:^|[.!?:;\n(]\s*|[-*•]\s+)$")
+_SENTENCE_BEGINS = ".!?:;(\n-*•"
 _CAPITAL = re.compile(r"(?<![\w'’./-])[A-Z][a-z][\w]*|\b[a-z]+[A-Z]\w*")
 _OWNERS = re.compile(r"\b(?!(?:it|that|there|what|let|he|she|who|here)\b)(\w+)['’]s\b", re.IGNORECASE)
 _ACRONYM = re.compile(r"(?<![\w'’./-])[A-Z][A-Z0-9]+s?(?![\w'’])")
@@ -233,10 +233,15 @@ def _sayings(reading: _Reading) -> frozenset[str]:
 
 def _names(text: str) -> frozenset[str]:
     """The names in a text: words with a capital that do not begin a sentence, unless all words have one."""
-    found = [match for match in _CAPITAL.finditer(text) if not _SENTENCE_BEGINS.search(text[: match.start()])]
+    found = [match for match in _CAPITAL.finditer(text) if not _begins_a_sentence(text, match.start())]
     if not found or len(found) + 1 >= len(_WORDS.findall(text)) > 2:
         return frozenset()
     return frozenset(term for match in found for term in word_terms(match.group()))
+
+
+def _begins_a_sentence(text: str, start: int) -> bool:
+    before = text[max(0, start - 3) : start].rstrip(" \t")
+    return not before or before[-1] in _SENTENCE_BEGINS
 
 
 def _has_opposites(mine: frozenset[str], theirs: frozenset[str]) -> bool:

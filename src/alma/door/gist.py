@@ -109,7 +109,7 @@ def differ_by_a_slip(one: str, other: str) -> bool:
 
 def _plain(text: str) -> str:
     """The text in one spelling, without case and what only sets it off."""
-    bare = _DASH.sub("-", _EMPHASIS.sub(r"\2", _SETTING.sub("", text.translate(_APOSTROPHES))))
+    bare = _DASH.sub("-", _SETTING.sub("", _EMPHASIS.sub(r"\2", text.translate(_APOSTROPHES))))
     folded = unicodedata.normalize("NFKC", _NAMED_A.sub(f"{_A_NAME}a", bare)).casefold()
     plain = _OPENINGS.sub("", folded)
     for pattern, replacement in _CONTRACTIONS:

@@ -97,7 +97,8 @@ def exchanged(one: tuple[Phrase, ...], other: tuple[Phrase, ...], *, strictly: b
     if strictly:
         one, other = _as_one(one), _as_one(other)
     before, now = _triples(one), _triples(other)
-    return any((z, y, x) in now and (x, y, z) not in now for x, y, z in before)
+    only_now = now - before
+    return any((z, y, x) in only_now for x, y, z in before - now)
 
 
 def opposite_ways(one: tuple[Phrase, ...], other: tuple[Phrase, ...]) -> bool:

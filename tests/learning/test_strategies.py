@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -46,6 +48,37 @@ def cosine(one: str, other: str) -> float:
         ("Sear the steak before baking it", "Bake the steak after searing it"),
         ("Store secrets in a vault", "Keep the secrets in a vault"),
         ("Batch inserts in groups of 500", "Insert in batches of 500"),
+        ("Retry up to 3 times", "Retry up to three times"),
+        ("Wait two minutes before retrying", "Wait 2 min before retrying"),
+        ("Retry twice with a delay", "Retry two times with a delay"),
+        ("Set the timeout to thirty seconds", "Set the timeout to 30 s"),
+        ("Break the problem into smaller steps", "Decompose the problem into smaller steps"),
+        ("Keep answers short", "Keep responses short"),
+        ("Keep responses short", "keep replies short"),
+        ("Provide step-by-step instructions", "Give step by step instructions"),
+        ("Restart the service", "Reboot the service"),
+        ("Search for data-testid attributes", "look for data-testid attributes"),
+        ("Summarize the document section by section", "Summarise each section of the document"),
+        ("Optimise the colour palette", "Optimize the color palette"),
+        ("Cancelled the stale jobs", "Canceled the stale jobs"),
+        ("Use type hints everywhere", "Use type hints in all places"),
+        ("Refuse to retry on 500 errors", "Never retry on 500 errors"),
+        ("Turn off the cache", "Disable the cache"),
+        ("Deploy unless it is Friday", "Deploy if it is not Friday"),
+        ("Copy the data from staging to production", "Copy the data to production from staging"),
+        ("Translate from English to German", "Translate English into German"),
+        ("Alert when load > 80", "Alert when the load is above 80"),
+        ("Use gpt-4-turbo for drafts", "use GPT-4 Turbo for drafts"),
+        ("When the build fails, restart it", "Restart it when the build fails"),
+        ("Use composition instead of inheritance", "Prefer composition over inheritance"),
+        ("Compare the output with the expected values", "Compare the expected values with the output"),
+        ("Verify the backup by restoring it", "Restore the backup to verify it"),
+        ("Roll back the deployment immediately", "Immediately roll the deployment back"),
+        ("**Use caching** for reads", "- Use caching for reads"),
+        ("✅ Use caching", "Use caching"),
+        ("Validate name, email and phone", "Validate phone, email and name"),
+        ("Start the container, then run the tests", "Run the tests after starting the container"),
+        ("Suggest an alternative to the customer", "Recommend an alternative to the customer"),
     ],
 )
 def test_paraphrases_are_the_same(one: str, other: str) -> None:
@@ -91,10 +124,89 @@ def test_paraphrases_are_the_same(one: str, other: str) -> None:
         ("prefer composition over inheritance", "prefer inheritance over composition"),
         ("translate English to German", "translate German to English"),
         ("import from A into B", "import from B into A"),
+        ("Copy data from staging to production", "Copy data from production to staging"),
+        ("Process files from oldest to newest", "Process files from newest to oldest"),
+        ("Migrate from MySQL", "Migrate to MySQL"),
+        ("Replace tabs with spaces", "Replace spaces with tabs"),
+        ("Prefer local over remote files", "Prefer remote over local files"),
+        ("Prefer speed to accuracy", "Prefer accuracy to speed"),
+        ("Trust the cache more than the database", "Trust the database more than the cache"),
+        ("Retry if the request is idempotent", "Retry unless the request is idempotent"),
+        ("Use caching unless memory is low", "Use caching when memory is low"),
+        ("Deploy except on Fridays", "Deploy on Fridays"),
+        ("Make the client retry when the server fails", "Make the server retry when the client fails"),
+        ("Increase timeout, decrease retries", "Decrease timeout, increase retries"),
+        ("Let Alice review the code that Bob wrote", "Let Bob review the code that Alice wrote"),
+        ("Ask the manager to review the developer's work", "Ask the developer to review the manager's work"),
+        ("Let A call B", "Let B call A"),
+        ("Retry on timeouts but not on 500 errors", "Retry on 500 errors but not on timeouts"),
+        ("Sort by date then by name", "Sort by name then by date"),
+        ("Stop before the limit", "Stop after the limit"),
+        ("Refuse to retry on 500 errors", "Retry on 500 errors"),
+        ("Decline to answer medical questions", "Answer medical questions"),
+        ("Forbid retries on 500 errors", "Retry on 500 errors"),
+        ("gpt-4", "gpt-4-turbo"),
+        ("Use mistral-7b", "Use mistral-7b-instruct"),
+        ("Use command-r for drafts", "Use command-r-plus for drafts"),
+        ("Ship the gpt-4o-audio model", "Ship the gpt-4o model"),
+        ("Use gpt-4 for drafts", "Use gpt-4 turbo for drafts"),
+        ("Build the app with React", "Build the app with React Native"),
+        ("Deploy on Friday afternoon", "Deploy on Monday morning"),
+        ("C", "C++"),
+        ("Rewrite the parser in C++", "Rewrite the parser in C#"),
+        ("A", "A*"),
+        ("n>5", "n<5"),
+        ("keep temperature > 0.5", "keep temperature < 0.5"),
+        ("+x", "-x"),
+        ("✅", "❌"),
+        ("👍 use emojis", "👎 use emojis"),
+        ("Set x = 5", "Set x != 5"),
+        ("Offset by -1", "Offset by 1"),
+        ("Keep 5% of rows", "Keep 5 rows"),
+        ("It costs $5 to run", "It costs €5 to run"),
+        ("Retry at least 3 times", "Retry up to 3 times"),
+        ("Use HTTP for internal calls", "Use HTTPS for internal calls"),
+        ("Query PostGIS for shapes", "Query Postgres for shapes"),
+        ("Check the transaction before publishing", "Check the translation before publishing"),
+        ("Use the internal clock", "Use the interval clock"),
+        ("Use the product database for reports", "Use the production database for reports"),
+        ("Log the conversation of each user", "Log the conversion of each user"),
+        ("Use the custom settings page", "Use the customer settings page"),
+        ("Check the author of the request", "Check the authorization of the request"),
+        ("Use few-shot prompts", "Use zero-shot prompts"),
+        ("Test the API only", "Test the API too"),
+        ("Fix all failing tests", "Fix some failing tests"),
+        ("Test the sign-in form", "Test the sign-up form"),
+        ("Cache verwenden", "Cache nicht verwenden"),
+        ("utiliser le cache", "ne pas utiliser le cache"),
+        ("usar o cache", "não usar o cache"),
+        ("usare sempre la cache", "non usare mai la cache"),
+        ("использовать кэш", "никогда не использовать кэш"),
+        ("gebruik de cache", "gebruik de cache niet"),
+        ("använd cachen", "använd inte cachen"),
+        ("nie restartuj usługi", "restartuj usługę"),
+        ("使用缓存", "不使用缓存"),
+        ("キャッシュを使う", "キャッシュを使わない"),
+        ("캐시 사용", "캐시 사용 안 함"),
+        ("استخدم الذاكرة", "لا تستخدم الذاكرة"),
+        ("कैश का उपयोग करें", "कैश का उपयोग न करें"),
     ],
 )
 def test_other_strategies_are_others_however_alike_they_look(one: str, other: str) -> None:
     assert not same_strategy(one, other, cosine(one, other))
+
+
+def test_a_mistyped_word_is_forgiven_where_the_meaning_agrees() -> None:
+    one, other = "Clean up the worksapce folder", "Clean up the workspace folder"
+    assert same_strategy(one, other, 0.9)
+    assert not same_strategy(one, other, 0.5)
+
+
+def test_a_long_strategy_is_read_in_a_moment() -> None:
+    for text in ("a-" * 20_000, "ab1-" * 10_000, "A. " * 10_000, "* " * 10_000, "then A calls B " * 3_000):
+        began = time.process_time()
+        assert same_strategy(text, f"{text} once more", 0.9) in (True, False)
+        assert time.process_time() - began < 10
 
 
 @given(st.text(max_size=60))

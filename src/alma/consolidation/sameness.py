@@ -9,8 +9,10 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from alma.learning.strategies import same_strategy
-from alma.model.text import STOP_WORDS, terms
+from alma.learning.strategies import told_apart
+from alma.learning.vocabulary import word_terms
+from alma.model.spelling import american
+from alma.model.text import STOP_WORDS
 
 _TOKENS = re.compile(r"\d+(?:[.:]\d+)*|[^\W\d_]+(?:['’][^\W\d_]+)*")
 _SENTENCE_ENDS = re.compile(r"(?:^|[.!?:;\n]\s*|[-*•]\s+)$")
@@ -91,9 +93,20 @@ _SYNONYMS = (
     "want wish",
     "like love enjoy",
     "answer reply response",
+    "expire expiry expiration",
+    "recover recovery",
+    "deliver delivery",
+    "discover discovery",
+    "analyze analysis",
 )
-_CANONICAL = {term: group.split()[0] for group in _SYNONYMS for term in terms(group)}
-_LEAST_SHARED, _LARGEST_ADDITION = 0.3, 0.34
+# Words that a text may have more without saying more: explicit waits over sleep, over sleep calls.
+_EMPTY = """
+call calls value values thing item process method function statement command mechanism technique practice itself
+currently actually generally usually basically really still also very quite clearly obviously
+"""
+_SAYING_NOTHING = frozenset(word_terms(_EMPTY))
+_CANONICAL = {term: group.split()[0] for group in _SYNONYMS for term in word_terms(group)}
+_LEAST_SHARED = 0.3
 _REMEMBERED = 512
 
 
@@ -105,21 +118,19 @@ def sameness(one: str, other: str, cosine: float | None) -> str | None:
     why = _same_content(_content(one), _content(other), cosine)
     if why is None or _limits(one) != _limits(other) or _numbers(one) != _numbers(other):
         return None
-    return why if _same_names(one, other) and same_strategy(_plain(one), _plain(other), cosine) else None
+    return why if _same_names(one, other) and not told_apart(one, other) else None
 
 
 def _same_content(mine: frozenset[str], theirs: frozenset[str], cosine: float | None) -> str | None:
-    """Why both are the same words, or one is the other and a few more."""
+    """Why both are the same words, or one is the other and words that say nothing more."""
     if _LEAST_SHARED * max(len(mine), len(theirs)) > len(mine & theirs):
         return None
     only_mine, only_theirs = mine - theirs, theirs - mine
-    if only_mine and only_theirs:
-        only_mine, only_theirs = _unmatched(only_mine, only_theirs), _unmatched(only_theirs, only_mine)
     if not only_mine and not only_theirs:
         return "the same words" if cosine is None else f"the same words, meaning {cosine:.2f}"
     added = only_mine or only_theirs
-    # A word on either side that the other lacks may be the one that matters.
-    if cosine is None or (only_mine and only_theirs) or len(added) > _LARGEST_ADDITION * max(len(mine), len(theirs)):
+    # Any other word limits what is said: admin tokens expire, tokens expire after a day of inactivity.
+    if cosine is None or (only_mine and only_theirs) or not added <= _SAYING_NOTHING:
         return None
     return f"one adds {', '.join(sorted(added))}, meaning {cosine:.2f}"
 
@@ -128,35 +139,25 @@ def _same_content(mine: frozenset[str], theirs: frozenset[str], cosine: float | 
 def _content(text: str) -> frozenset[str]:
     """What a text says: its words without those that every text has, synonyms being one word."""
     words = _words(_plain(text))
-    return frozenset(terms(" ".join([w for w in words if w not in STOP_WORDS and w not in _FILLERS] or words)))
+    return frozenset(word_terms(" ".join([w for w in words if w not in STOP_WORDS and w not in _FILLERS] or words)))
 
 
 @lru_cache(maxsize=_REMEMBERED)
 def _plain(text: str) -> str:
     """The text with digits for numbers, apart from their units, and one word for all its synonyms."""
-    return _TOKENS.sub(lambda match: _plain_word(match.group().casefold()), text)
+    return _TOKENS.sub(lambda match: _plain_word(match.group().casefold()), american(text))
 
 
 def _plain_word(word: str) -> str:
     number = _NUMBER_WORDS.get(word, word)
     if number[0].isdigit():
         return f" {number} "
-    term = terms(word)
+    term = word_terms(word)
     return _CANONICAL.get(term[0] if term else word, word)
 
 
 def _words(text: str) -> list[str]:
     return [word.replace("'", "").replace("’", "") for word in _TOKENS.findall(text.casefold())]
-
-
-def _unmatched(words: frozenset[str], others: frozenset[str]) -> frozenset[str]:
-    return frozenset(word for word in words if not any(_akin(word, other) for other in others))
-
-
-def _akin(one: str, other: str) -> bool:
-    """Whether two words are forms of one: expire, expiry."""
-    shorter = min(len(one), len(other))
-    return shorter >= 5 and max(len(one), len(other)) - shorter <= 3 and one[: shorter - 1] == other[: shorter - 1]
 
 
 def _limits(text: str) -> frozenset[str]:
@@ -173,8 +174,8 @@ def _same_names(one: str, other: str) -> bool:
 
 
 def _holds(text: str, names: frozenset[str]) -> bool:
-    folded = text.casefold()
-    return all(name in folded for name in names)
+    folded, said = text.casefold(), _content(text)
+    return all(name in folded or (name in _CANONICAL and said.issuperset(word_terms(_plain(name)))) for name in names)
 
 
 def _names(text: str) -> frozenset[str]:

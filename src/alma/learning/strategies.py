@@ -2,50 +2,81 @@
 
 from __future__ import annotations
 
-import difflib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from alma.learning.vocabulary import FRAMES, INTERCHANGEABLE, NEGATIONS, OPPOSITES, plain_words
+from alma.learning.negations import NEGATION_TERMS, negations
+from alma.learning.phrases import Phrase, exchanged, is_symmetric, opposite_ways, phrases
+from alma.learning.signs import Signs, signs_of
+from alma.learning.spelling import counted, spelled
+from alma.learning.vocabulary import FRAMES, INTERCHANGEABLE, NEAR, OPPOSITES, plain_words, terms_of, word_terms
 from alma.model.text import STOP_WORDS, terms
 
-_OPPOSING_PREFIXES = ("un", "dis", "non", "in", "im", "a", "de", "anti")
+_OPPOSING_PREFIXES = ("un", "dis", "non", "in", "im", "a", "de", "anti", "mis", "ne", "nie", "не")
 _WORDS = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
-_NUMBERS = re.compile(r"\d+(?:[.:]\d+)*")
-# I is who did it, and A at the beginning of a sentence an article.
-_ARTICLE = re.compile(r"(?:^|(?<=[.!?] ))A (?=[a-z])")
-_SINGLE_LETTERS = re.compile(r"(?<![\w'’])[A-HJ-Z](?![\w'’])")
 # One by one and field by field are ways to do each by itself; to start with something is to do it, only first.
-_EACH_BY_ITSELF = re.compile(r"\b(?:(\w+)[ -]by[ -]\1|one at a time)\b", re.IGNORECASE)
+_EACH_BY_ITSELF = re.compile(
+    r"\b(?:one (?:by one|at a time|after (?:another|the other))|(\w+)[ -]by[ -]\1)\b", re.IGNORECASE
+)
 _HYPHEN = re.compile(r"(?<=[^\W\d_])-(?=[^\W\d_])")
 # What can only be read cannot be written, whatever stands on the other side of the hyphen.
 _ONE_WORD = re.compile(r"\b(\w+)-(only|write)\b", re.IGNORECASE)
-_BRITISH = re.compile(
-    r"\b([a-z]{3,}(?:al|an|ar|as|at|en|er|gn|il|im|in|it|og|ol|on|or|tom|ur))is(e|es|ed|er|ing|ations?)\b",
-    re.IGNORECASE,
-)
+# In few-shot and before_script the small word is the one that tells.
+_COMPOUND = re.compile(r"(?<![^\W_])[^\W_]+(?:[-_][^\W_]+)+")
 _STARTING = re.compile(r"\b(?:start|begin)(?:ed|s|ing|ning)? (?:with|by|off)\b", re.IGNORECASE)
-# What stands on which side of these words is what a strategy says; the second of each pair turns the sides around.
-_SIDES = {
-    "time": (re.compile(r"\b(before|prior to|then|followed by|after)\b", re.IGNORECASE), ("after",)),
-    "choice": (re.compile(r"\b(over|instead of|rather than)\b", re.IGNORECASE), ()),
-    "direction": (re.compile(r"\b(into|to|onto)\b|->|→", re.IGNORECASE), ()),
-    "purpose": (re.compile(r"\bfor\b", re.IGNORECASE), ()),
-}
+_SIGNING_IN = re.compile(r"\b(sign|log|opt|check|clock|zoom)(?:g?ed|s|g?ing)?[- ]?(in|up|out|off)\b", re.IGNORECASE)
+_SAID_IN_ONE_WORD = (
+    (re.compile(r"\b(?:turn|switch)(?:ed|es|s|ing)? off\b", re.IGNORECASE), "disable"),
+    (re.compile(r"\b(?:turn|switch)(?:ed|es|s|ing)? on\b", re.IGNORECASE), "enable"),
+    (re.compile(r"\b(?:look|looked|looking) for\b", re.IGNORECASE), "search for"),
+    (re.compile(r"\b(?:in all places|in every place)\b", re.IGNORECASE), "everywhere"),
+    (re.compile(r"\b(everything|everyone|all|anything) but\b", re.IGNORECASE), r"\1 except"),
+    (re.compile(r"\btogether with\b", re.IGNORECASE), "with"),
+    (re.compile(r"\b(?:fewer) than\b", re.IGNORECASE), "less than"),
+    # Whoever declines to answer does not answer.
+    (
+        re.compile(
+            r"\b(?:refus|declin|neglect|fail|forget|ceas|omit)(?:e|es|ed|s|ing|ting|ted)?\s+to\b", re.IGNORECASE
+        ),
+        "not",
+    ),
+)
+# Without one of these words there is nothing of that, which is quickly seen.
+_FIRST_WORDS = """
+off on for place places but together fewer refuse refuses refused refusing decline declines declined declining neglect
+neglects neglected fail fails failed failing forget forgets forgetting cease ceases ceased omit omits omitted omitting
+"""
+_SAID_IN_SEVERAL = frozenset(_FIRST_WORDS.split())
+_TURNED_INTO_ONE = frozenset(("by", "time", "after", "with", "off", "in", "up", "out"))
+_LETTERS = re.compile("[a-z]+")
+_NONE: frozenset[str] = frozenset()
+# Where a text may say something by signs; a hyphen or a full stop inside it is none.
+_SIGNS = re.compile(r"[^\w\s,.;:'’\"()\[\]/!?-]|(?:^|[\s(=])[-+]\w| - |(?:^|\s)\.[A-Za-z]")
+_SENTENCE_BEGINS = ".!?:;(\n-*•"
+_CAPITAL = re.compile(r"(?<![\w'’./-])[A-Z][a-z][\w]*|\b[a-z]+[A-Z]\w*")
+_OWNERS = re.compile(r"\b(?!(?:it|that|there|what|let|he|she|who|here)\b)(\w+)['’]s\b", re.IGNORECASE)
+_ACRONYM = re.compile(r"(?<![\w'’./-])[A-Z][A-Z0-9]+s?(?![\w'’])")
 
 _SAME_MEANING, _SHARED_BY_MEANING = 0.78, 0.3
 _SAME_WORDS = 0.75
-_SAME_SPELLING, _SAME_BEGINNING = 0.8, 4
+_LONG_ENOUGH_TO_MISTYPE = 7
 _READINGS_REMEMBERED = 10_000
+# Small words that tell where something stands, or how much of it.
+_SMALL_WORDS = "all both few first last less more most off only other out own same up down"
+_TELLING = frozenset(_SMALL_WORDS.split())
 
-Sides = tuple[frozenset[str], frozenset[str]]
 
-
+@lru_cache(maxsize=_READINGS_REMEMBERED)
 def strategy_key(text: str) -> str:
-    """What two spellings of a strategy have in common: its words, without case, endings and punctuation."""
-    return " ".join(terms(text))
+    """What two spellings of a strategy have in common: its words and signs, without case, endings and punctuation."""
+    words = " ".join(word_terms(text))
+    if words and _SIGNS.search(text) is None:
+        return words
+    signs = signs_of(text)
+    said = (*signs.telling, *signs.comparisons, *signs.pictures)
+    return " ".join([words, *sorted(sign for sign in said if not sign.isalnum())]).strip() or text.strip()
 
 
 def same_strategy(one: str, other: str, cosine: float | None = None) -> bool:
@@ -63,82 +94,154 @@ def same_by_words(one: str, other: str) -> bool | None:
     ours, yours = _read(one), _read(other)
     if ours.key == yours.key:
         return ours.negations == yours.negations
-    if _opposed(ours, yours) or ours.details != yours.details:
+    found = _same_content(ours, yours)
+    # Most differ in what they are about, which is quickly seen.
+    if found is False or ours.signs.differ(yours.signs) or _other_names(ours, yours) or _opposed(ours, yours):
         return False
-    if min(len(ours.content), len(yours.content)) <= 1:
-        return ours.content == yours.content
-    mine, theirs = _nearest_spelling(ours, yours)
+    return found
+
+
+def _same_content(one: _Reading, other: _Reading) -> bool | None:
+    if min(len(one.content), len(other.content)) <= 1:
+        return one.content == other.content
+    mine, theirs = _nearest_spelling(one, other)
     if len(mine - theirs) == len(theirs - mine) == 1:
-        return _spelled_alike(*(mine - theirs), *(theirs - mine)) or _interchangeable(ours, yours)
+        return _stand_for_each_other(one.content ^ other.content, mine ^ theirs)
     shared = len(mine & theirs)
     if shared / len(mine | theirs) >= _SAME_WORDS:
         return True
     return None if shared / min(len(mine), len(theirs)) >= _SHARED_BY_MEANING else False
 
 
-def _nearest_spelling(one: _Reading, other: _Reading) -> Sides:
+def _nearest_spelling(one: _Reading, other: _Reading) -> tuple[frozenset[str], frozenset[str]]:
     """What both say, each with its hyphens as spaces or without them, whichever is nearer to the other: back-off."""
     ours, yours = ({plain_words(words) for words in (each.content, each.joined)} for each in (one, other))
     spellings = ((mine, theirs) for mine in ours for theirs in yours)
     return min(spellings, key=lambda pair: len(pair[0] ^ pair[1]))
 
 
-def _interchangeable(one: _Reading, other: _Reading) -> bool:
-    """Whether the words in which both differ may stand for each other."""
-    return (one.content ^ other.content) in INTERCHANGEABLE
+def _stand_for_each_other(words: frozenset[str], plain: frozenset[str]) -> bool | None:
+    """Whether the two words in which texts differ may stand for each other; None where meaning tells."""
+    if words in INTERCHANGEABLE:
+        return True
+    return None if words in NEAR or _mistyped(*plain) else False
 
 
 @lru_cache(maxsize=4096)
 def contradicts(one: str, other: str, cosine: float | None = None) -> bool:
     """Whether one says to do what the other says not to do."""
     ours, yours = _read(one), _read(other)
-    if not _opposed(ours, yours):
-        return False
     shared = len(ours.content & yours.content)
     if not shared:
         return False
-    return shared / len(ours.content | yours.content) >= 0.5 or (cosine is not None and cosine >= _SAME_MEANING)
+    alike = shared / len(ours.content | yours.content) >= 0.5 or (cosine is not None and cosine >= _SAME_MEANING)
+    return alike and _opposed(ours, yours)
+
+
+def told_apart(one: str, other: str) -> bool:
+    """Whether two texts of the same words say something else: by signs, a negation, or what stands where."""
+    ours, yours = _read(one), _read(other)
+    if ours.signs.differ(yours.signs, exactly=True) or _opposed(ours, yours):
+        return True
+    return exchanged(_phrases(ours.text), _phrases(yours.text), strictly=True)
 
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
     """What a text says, as far as its words tell."""
 
+    text: str
     key: str
     negations: int
     words: frozenset[str]
     content: frozenset[str]
     joined: frozenset[str]
-    details: frozenset[str]
-    sides: Mapping[str, Sides]
+    signs: Signs
+    names: frozenset[str]
+    acronyms: frozenset[str]
+    owners: frozenset[str]
 
 
 @lru_cache(maxsize=_READINGS_REMEMBERED)
 def _read(text: str) -> _Reading:
-    spelled = _ONE_WORD.sub(r"\1\2", _BRITISH.sub(r"\1iz\2", text))
-    phrased = _STARTING.sub(" ", _EACH_BY_ITSELF.sub("individually", spelled))
+    plain = _plain(text)
+    phrased = plain
+    if not _TURNED_INTO_ONE.isdisjoint(_LETTERS.findall(plain.lower())):
+        phrased = _SIGNING_IN.sub(r"\1\2", plain)
+        phrased = _STARTING.sub(" ", _EACH_BY_ITSELF.sub(r"\1 individually", phrased))
+    content, key = _content(phrased), strategy_key(text)
+    has_capitals = text[1:] != text[1:].lower()
     return _Reading(
-        key=strategy_key(text),
-        negations=_negations(text),
-        words=frozenset(terms(spelled)),
-        content=_content(phrased),
-        joined=_content(_HYPHEN.sub("", phrased)),
-        details=_details(text),
-        sides={name: sides for name in _SIDES if (sides := _sides(name, text)) is not None},
+        text=phrased,
+        key=key,
+        negations=negations(plain, _WORDS.findall(plain.lower())),
+        words=frozenset(word_terms(plain)),
+        content=content,
+        joined=_content(_HYPHEN.sub("", phrased)) if "-" in phrased else content,
+        signs=signs_of(plain),
+        names=_names(text) if has_capitals else _NONE,
+        acronyms=frozenset(word_terms(" ".join(_ACRONYM.findall(text)))) if has_capitals else _NONE,
+        owners=frozenset(word_terms(" ".join(_OWNERS.findall(plain)))) if "'" in plain or "’" in plain else _NONE,
     )
+
+
+def _plain(text: str) -> str:
+    """The text in one spelling, with one word for what can be said in several."""
+    plain = counted(spelled(text))
+    if "-" in plain:
+        plain = _ONE_WORD.sub(r"\1\2", plain)
+    if not _SAID_IN_SEVERAL.isdisjoint(_LETTERS.findall(plain.lower())):
+        for pattern, word in _SAID_IN_ONE_WORD:
+            plain = pattern.sub(word, plain)
+    return plain
+
+
+@lru_cache(maxsize=_READINGS_REMEMBERED)
+def _phrases(text: str) -> tuple[Phrase, ...]:
+    return phrases(text, _said)
 
 
 def _opposed(one: _Reading, other: _Reading) -> bool:
     return (
-        one.negations % 2 != other.negations % 2
-        or _has_opposites(one.words, other.words)
-        or any(_turned(sides, other.sides[name]) for name, sides in one.sides.items() if name in other.sides)
+        one.negations % 2 != other.negations % 2 or _has_opposites(one.words, other.words) or _turned_around(one, other)
     )
 
 
-def _negations(text: str) -> int:
-    words = (word.replace("'", "").replace("’", "") for word in _WORDS.findall(text.lower()))
-    return sum(word in NEGATIONS for word in words)
+def _turned_around(one: _Reading, other: _Reading) -> bool:
+    """Whether what stands where is exchanged: A before B is B after A, and not B before A."""
+    if is_symmetric(one.text) and is_symmetric(other.text):
+        return False
+    if one.owners and other.owners and one.owners != other.owners:
+        return True
+    mine, theirs = _phrases(one.text), _phrases(other.text)
+    return exchanged(mine, theirs) or (one.content == other.content and opposite_ways(mine, theirs))
+
+
+def _other_names(one: _Reading, other: _Reading) -> bool:
+    """Whether one of them names what the other does not, or both are about other acronyms."""
+    if not (one.names or other.names or (one.acronyms and other.acronyms)):
+        return False
+    mine, theirs = _sayings(one), _sayings(other)
+    if not (plain_words(one.names) <= theirs and plain_words(other.names) <= mine):
+        return True
+    return not (plain_words(one.acronyms) <= theirs or plain_words(other.acronyms) <= mine)
+
+
+def _sayings(reading: _Reading) -> frozenset[str]:
+    return plain_words(reading.words | reading.content | reading.joined)
+
+
+def _names(text: str) -> frozenset[str]:
+    """The names in a text: words with a capital that do not begin a sentence, unless all words have one."""
+    found = [match for match in _CAPITAL.finditer(text) if not _begins_a_sentence(text, match.start())]
+    if not found or len(found) + 1 >= len(_WORDS.findall(text)) > 2:
+        return frozenset()
+    return frozenset(term for match in found for term in word_terms(match.group()))
+
+
+def _begins_a_sentence(text: str, start: int) -> bool:
+    before = text[max(0, start - 3) : start].rstrip(" \t")
+    return not before or before[-1] in _SENTENCE_BEGINS
 
 
 def _has_opposites(mine: frozenset[str], theirs: frozenset[str]) -> bool:
@@ -153,46 +256,40 @@ def _has_prefixed(words: Iterable[str], others: frozenset[str]) -> bool:
     return any(f"{prefix}{word}" in others for word in words if len(word) > 3 for prefix in _OPPOSING_PREFIXES)
 
 
-def _turned(mine: Sides, theirs: Sides) -> bool:
-    """Whether the sides are exchanged: A before B is B after A, and not B before A."""
-    as_they_are = len(mine[0] & theirs[0]) + len(mine[1] & theirs[1])
-    return as_they_are < len(mine[0] & theirs[1]) + len(mine[1] & theirs[0])
-
-
-def _sides(name: str, text: str) -> Sides | None:
-    """What stands on either side of the word that parts them, where a text has one: earlier and later, from and to."""
-    pattern, turning = _SIDES[name]
-    found = pattern.search(text)
-    if found is None:
-        return None
-    before, after = text[: found.start()], text[found.end() :]
-    if not before.strip():
-        # Before each test, seed the database.
-        after, _, before = after.partition(",")
-        if not before and len(_content(after)) > 1:
-            return None
-    left, right = (_content(part) | frozenset(_SINGLE_LETTERS.findall(part)) for part in (before, after))
-    return (right, left) if found.group().lower() in turning else (left, right)
-
-
-def _spelled_alike(one: str, other: str) -> bool:
-    """Whether two words are spellings or forms of one: summarise and summarize."""
-    if one[:_SAME_BEGINNING] != other[:_SAME_BEGINNING] or not (one.isalpha() and other.isalpha()):
+def _mistyped(one: str, other: str) -> bool:
+    """Whether two long words differ in a letter that is missing or two that are exchanged."""
+    longer, shorter = (one, other) if len(one) > len(other) else (other, one)
+    if len(shorter) < _LONG_ENOUGH_TO_MISTYPE or one[:2] != other[:2] or not (one.isalpha() and other.isalpha()):
         return False
-    # The matcher may see more in one order than in the other.
-    first, second = sorted((one, other))
-    return difflib.SequenceMatcher(None, first, second, autojunk=False).ratio() >= _SAME_SPELLING
-
-
-def _details(text: str) -> frozenset[str]:
-    """Numbers, versions and single letters: strategies that differ in these differ."""
-    return frozenset((*_NUMBERS.findall(text), *_SINGLE_LETTERS.findall(_ARTICLE.sub("", text))))
+    i = next((i for i, (a, b) in enumerate(zip(longer, shorter, strict=False)) if a != b), len(shorter))
+    if len(longer) == len(shorter):
+        return longer[i : i + 2] == shorter[i : i + 2][::-1] and longer[i + 2 :] == shorter[i + 2 :]
+    # A letter more at the end makes another word: employer and employee.
+    return longer[i + 1 :] == shorter[i:] and (i < len(shorter) or longer[-1] == longer[-2])
 
 
 def _content(text: str) -> frozenset[str]:
     """The words that say what is done, or not done, which the negations tell."""
-    words = frozenset(terms(" ".join(word for word in _WORDS.findall(text.lower()) if word not in STOP_WORDS)))
-    return (words - FRAMES - _NEGATION_TERMS) or words or frozenset(terms(text))
+    lowered = text.lower()
+    kept = [word for word in _WORDS.findall(lowered) if word not in STOP_WORDS]
+    if "-" in lowered or "_" in lowered:
+        kept.extend(word for each in _COMPOUND.findall(lowered) for word in _WORDS.findall(each) if word in STOP_WORDS)
+    words = frozenset(terms_of(kept))
+    return (words - FRAMES - NEGATION_TERMS) or words or frozenset(terms(text))
 
 
-_NEGATION_TERMS = frozenset(terms(" ".join(NEGATIONS)))
+def _said(text: str) -> list[str]:
+    """The words of a phrase in order, each as the one that stands for all that say as much."""
+    found: list[str] = []
+    for match in _WORDS.finditer(text):
+        word, lowered = match.group(), match.group().lower()
+        if len(word) == 1 and word.isalpha():
+            # A before a word is an article, before a sign it is a name: a = 1.
+            if word not in "Ii" and (word != "a" or not text[match.end() :].lstrip()[:1].isalpha()):
+                found.append(lowered)
+        elif lowered in _TELLING:
+            found.append(lowered)
+        # How it is done may be said anywhere: immediately roll it back, roll it back immediately.
+        elif lowered not in STOP_WORDS and not lowered.endswith("ly"):
+            found.extend(plain_words(frozenset(word_terms(word)) - FRAMES - NEGATION_TERMS))
+    return found

@@ -1,0 +1,60 @@
+"""Negations: the words that turn what is said around, in English and in other common languages."""
+
+from __future__ import annotations
+
+import re
+
+from alma.learning.vocabulary import word_terms
+
+_NEGATING_WORDS = """
+never not no non nor dont didnt doesnt isnt arent wasnt werent hasnt havent hadnt cannot cant couldnt wont wouldnt
+shouldnt mustnt neednt avoid avoided avoiding without stop stopped stopping skip skipped skipping refrain refraining
+hardly rarely seldom unless except excluding disable disabled disabling forbid forbidden forbidding prohibit prohibited
+prohibiting prevent prevented preventing disallow disallowed omit omitted omitting suppress suppressed suppressing forgo
+abstain ban banned banning
+"""
+NEGATIONS = frozenset(_NEGATING_WORDS.split())
+NEGATION_TERMS = frozenset(word_terms(" ".join(NEGATIONS)))
+_NEGATING_SIGNS = re.compile("[❌🚫⛔👎✗✘✖🙅¬]|(?<![\\w!])!(?=[a-z(])")
+
+# In these languages several words of negation in one sentence mostly negate once: никогда не, non … mai, nigdy nie.
+_FOREIGN_WORDS = """
+nicht kein keine keinen keinem keiner keines nie niemals ohne vermeiden vermeide
+jamais aucun aucune évite éviter évitez nunca jamás ningún ninguna ninguno evita evitar evite senza nessun nessuno
+nessuna evitare não nenhum nenhuma niet geen nooit zonder vermijd inte aldrig utan ikke aldri uten uden ingen
+nigdy żaden unikaj nikdy не нет никогда без ні ніколи немає избегать избегай değil asla sakın hayır
+không đừng chưa tidak jangan tanpa bukan δεν δε μην μη όχι ποτέ χωρίς älä ilman nem soha nélkül fără niciodată
+"""
+# So many of their words are words of English too that they count only in a text that has none of its function words.
+_FOREIGN_UNLESS_ENGLISH = "pas sans sin sem mai ne nie bez ni nu ei ej ani yok"
+_FOREIGN = frozenset(_FOREIGN_WORDS.split())
+_AMBIGUOUS = frozenset(_FOREIGN_UNLESS_ENGLISH.split())
+_ENGLISH_WORDS = "the and to with from when use using this that it be are if by"
+_ENGLISH = frozenset(_ENGLISH_WORDS.split())
+_NON_ASCII = re.compile(r"[^\x00-\x7f]")
+# Scripts that write negation inside their words; what only looks like one is taken out before.
+_NOT_NEGATING = re.compile(
+    "なければなら(?:ない|ず|ません)|なくては(?:ならない|いけない)|ないといけない|少ない|危ない|"
+    "不同|不断|不僅|不仅|不但|不管|不论|非常|未来|未來|无论|無論|别名|特别|特別|级别|識別|识别|区别|类别|分别|끊임없|상관없"
+)
+_WRITTEN_IN = re.compile(
+    "[不没沒别勿无無未]|禁止|避免|避け|な(?:い|し|く|かった)|ません|ずに|せず|"
+    "않|없|못|금지|마세요|마십시오|지 ?(?:마|말)|(?<!\\S)안(?!\\S)|안 ?(?:함|하|됨|되|돼|씀|쓰|한)|"
+    "(?<!\\S)(?:لا|لم|لن|ليس|ليست|بدون|دون|عدم|تجنب|לא|אל|בלי|אין|नहीं|मत|न|ना|बिना|না|नको)(?!\\S)|ไม่|อย่า|ห้าม|"
+    "(?:mayın|meyin|mıyor|miyor|muyor|müyor)\\b"
+)
+
+
+def negations(text: str, words: list[str]) -> int:
+    """How often a text, whose words these are, turns around what it says."""
+    said = [word.replace("'", "").replace("’", "") if not word.isalpha() else word for word in words]
+    count = sum(word in NEGATIONS for word in said) + len(_NEGATING_SIGNS.findall(text))
+    return count + _negates_in_another_language(text, said)
+
+
+def _negates_in_another_language(text: str, words: list[str]) -> bool:
+    if not _FOREIGN.isdisjoint(words):
+        return True
+    if not _AMBIGUOUS.isdisjoint(words) and _ENGLISH.isdisjoint(words):
+        return True
+    return _NON_ASCII.search(text) is not None and _WRITTEN_IN.search(_NOT_NEGATING.sub("", text.lower())) is not None

@@ -1,0 +1,153 @@
+"""Phrases: what stands with what in a sentence, so that who does what to whom is not read the other way around."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from itertools import combinations
+from typing import NamedTuple
+
+Words = Callable[[str], list[str]]
+
+# What begins a phrase, and which words say as much.
+_CHOICE, _LATER, _TO, _FROM, _AFTER, _MAIN = "over", "before", "to", "from", "after", ""
+_MARKERS: dict[str, str | None] = {
+    "before": _LATER, "prior to": _LATER, "then": _LATER, "followed by": _LATER, "after": _AFTER,
+    "over": _CHOICE, "instead of": _CHOICE, "rather than": _CHOICE, "than": _CHOICE,
+    "to": _TO, "into": _TO, "onto": _TO, "->": _TO, "=>": _TO, "→": _TO, "from": _FROM, "out of": _FROM,
+    "when": "when", "if": "when", "unless": "when", "whenever": "when", "while": "when", "as soon as": "when",
+    "once": "when",
+    "for": "for", "of": "of", "with": "with", "without": "with", "by": "by", "on": "on", "in": "in", "at": "at",
+    "as": "as", "via": "via", "through": "via", "until": "until", "because": "because", "against": "against",
+    "under": "under", "above": "above", "below": "below", "about": "about", "per": "per", "that": "that",
+    "which": "that", "who": "that", "between": "between", "during": "during", "not": "not", "never": "not",
+    "don't": "not", "dont": "not", "avoid": "not", "except": "except",
+    "use": _MAIN, "prefer": _MAIN, "but": _MAIN, "and": None, "or": None, "&": None, "|": None,
+}  # fmt: skip
+_WORDLY = sorted((marker for marker in _MARKERS if marker[0].isalpha()), key=len, reverse=True)
+_BEGINS = re.compile(
+    rf"(?<![\w'’-])(?:{'|'.join(_WORDLY)})(?![\w'’-])|[-=]+>|→|[,;:&|](?=\s|$)|,|\.(?=\s|$)",
+    re.IGNORECASE,
+)
+_OPPOSITE = {
+    frozenset((_FROM, _TO)),
+    frozenset((_LATER, _AFTER)),
+    frozenset(("above", "below")),
+    frozenset(("under", _CHOICE)),
+}
+_SYMMETRIC = re.compile(r"\b(?:compar|combin|mix|match|differ|togeth|equal)\w*", re.IGNORECASE)
+# In longer texts it takes too long to see who stands with whom.
+_MOST_WORDS = 40
+
+
+class Phrase(NamedTuple):
+    """Words that stand together, and the word that begins them."""
+
+    marker: str
+    words: tuple[str, ...]
+
+
+def phrases(text: str, words: Words) -> tuple[Phrase, ...]:
+    """A text as its phrases, in the order of time: B after A is A before B."""
+    found = _with_sides(text, list(_cut(text, words)))
+    markers = {marker for marker, _ in found}
+    if _TO in markers:
+        # Copy A to B is copy from A to B.
+        found = [(_MAIN if marker == _FROM else marker, said) for marker, said in found]
+    if _AFTER in markers and any(said for marker, said in found if marker == _MAIN):
+        turned = {_MAIN: _LATER, _AFTER: _MAIN}
+        found = [(turned.get(marker, marker), said) for marker, said in found]
+    return tuple(Phrase(marker, said) for marker, said in found if said)
+
+
+def _with_sides(text: str, found: list[tuple[str, tuple[str, ...]]]) -> list[tuple[str, tuple[str, ...]]]:
+    """What is preferred to something is preferred over it."""
+    if "prefer" not in text.lower():
+        return found
+    return [(_CHOICE if marker == _TO else marker, said) for marker, said in found]
+
+
+def _cut(text: str, words: Words) -> Iterable[tuple[str, tuple[str, ...]]]:
+    marker, start = _MAIN, 0
+    for begin in _BEGINS.finditer(text):
+        said = tuple(words(text[start : begin.start()]))
+        yield marker, said
+        sign = begin.group().lower()
+        follows = _MARKERS.get(sign, _TO if sign.endswith(">") else _MAIN)
+        # What is linked by "and" is said of both; not on Mondays is neither not nor on, then by name not by name.
+        if follows is not None:
+            goes_on = follows and not said and marker in ("not", _LATER, _CHOICE)
+            marker = f"{marker} {follows}" if goes_on else follows
+        start = begin.end()
+    yield marker, tuple(words(text[start:]))
+
+
+def exchanged(one: tuple[Phrase, ...], other: tuple[Phrase, ...], *, strictly: bool = False) -> bool:
+    """Whether two texts of the same words have some of them in each other's place.
+
+    `strictly` takes words of different phrases that stand the other way around for exchanged as well.
+    """
+    if max(_length(one), _length(other)) > _MOST_WORDS:
+        return strictly and _as_one(one) != _as_one(other)
+    mine, theirs = _company(one), _company(other)
+    shared = sorted(mine.keys() & theirs.keys())
+    if any(_swapped(mine, theirs, x, y) for x, y in combinations(shared, 2)):
+        return True
+    if strictly:
+        one, other = _as_one(one), _as_one(other)
+    before, now = _triples(one), _triples(other)
+    only_now = now - before
+    return any((z, y, x) in only_now for x, y, z in before - now)
+
+
+def opposite_ways(one: tuple[Phrase, ...], other: tuple[Phrase, ...]) -> bool:
+    """Whether a word is where something comes from in one text and where it goes to in the other."""
+    mine, theirs = _markers(one), _markers(other)
+    return any(
+        len(mine[word]) == len(theirs[word]) == 1 and frozenset((*mine[word], *theirs[word])) in _OPPOSITE
+        for word in mine.keys() & theirs.keys()
+    )
+
+
+def is_symmetric(text: str) -> bool:
+    """Whether a text says something in which two sides may change places, such as that they are compared."""
+    return _SYMMETRIC.search(text) is not None
+
+
+def _length(found: tuple[Phrase, ...]) -> int:
+    return sum(len(phrase.words) for phrase in found)
+
+
+def _company(found: tuple[Phrase, ...]) -> dict[str, set[str]]:
+    """With what each word stands: the other words of its phrases, and what begins these."""
+    company: dict[str, set[str]] = defaultdict(set)
+    for phrase in found:
+        for word in phrase.words:
+            company[word].update(phrase.words, (f"{phrase.marker} …",))
+            company[word].discard(word)
+    return company
+
+
+def _swapped(mine: dict[str, set[str]], theirs: dict[str, set[str]], x: str, y: str) -> bool:
+    """Whether each of two words has taken the other's company and left its own."""
+    taken = (mine[x] & theirs[y]) - mine[y] - theirs[x]
+    return bool(taken) and bool((mine[y] & theirs[x]) - mine[x] - theirs[y])
+
+
+def _as_one(found: tuple[Phrase, ...]) -> tuple[Phrase, ...]:
+    main = [word for phrase in found if not phrase.marker for word in phrase.words]
+    rest = [word for phrase in found if phrase.marker for word in phrase.words]
+    return (Phrase(_MAIN, (*main, *rest)),)
+
+
+def _triples(found: tuple[Phrase, ...]) -> set[tuple[str, str, str]]:
+    return {triple for phrase in found for triple in combinations(phrase.words, 3)}
+
+
+def _markers(found: tuple[Phrase, ...]) -> dict[str, set[str]]:
+    markers: dict[str, set[str]] = defaultdict(set)
+    for phrase in found:
+        for word in phrase.words:
+            markers[word].add(phrase.marker)
+    return markers

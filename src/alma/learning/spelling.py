@@ -1,0 +1,81 @@
+"""Spelling: one way to write what can be written in several, before texts are compared."""
+
+from __future__ import annotations
+
+import re
+
+from alma.model.spelling import american
+
+_EMPHASIS = re.compile(r"(?<!\w)(\*{1,3}|_{1,3}|`+)(?=\S)([^*_`\n]+?)(?<=\S)\1(?!\w)")
+_EMPHASIZED = re.compile("[*_`]")
+_BULLETS = re.compile(r"^[ \t]*(?:[-*•>–—]+|\d+[.)])[ \t]+(?=[^\W\d_])", re.MULTILINE)
+_UP_TO_NINETEEN = """
+zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen
+nineteen
+"""
+_TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
+_NUMBERS = {word: number for number, word in enumerate(_UP_TO_NINETEEN.split())} | {
+    word: 10 * number for number, word in enumerate(_TENS.split(), 2)
+}
+_FACTORS = {"hundred": 100, "thousand": 1_000, "million": 1_000_000}
+_ANY = "|".join(_NUMBERS)
+_NUMBER_WORDS = re.compile(
+    rf"""\b(?:
+    (?:a|{_ANY})[ -](?:{"|".join(_FACTORS)})\b(?:(?:[ ]and)?[ -](?:{_ANY})\b)*
+    | (?:{"|".join(_TENS.split())})[ -](?:one|two|three|four|five|six|seven|eight|nine)
+    # One alone is mostly no number: this one, one of them, one by one. Few-shot and zero-shot are names.
+    | one(?=[ ](?:second|minute|hour|day|week|month|year|percent)) | zero(?![\w-])
+    | {"|".join(word for word in _NUMBERS if word not in ("zero", "one"))})\b""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_TIMES = re.compile(r"\b(?:twice|thrice|one time|1 time|(\d+) ?x(?= |$))\b", re.IGNORECASE)
+_TIMES_AS_SAID = {"twice": "2 times", "thrice": "3 times", "one time": "once", "1 time": "once"}
+_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?:\D|$))")
+_UNITS = {
+    "ms": "milliseconds", "s": "seconds", "sec": "seconds", "secs": "seconds", "min": "minutes", "mins": "minutes",
+    "h": "hours", "hr": "hours", "hrs": "hours", "kb": "kilobytes", "mb": "megabytes", "gb": "gigabytes",
+    "tb": "terabytes", "percent": "%", "per cent": "%", "%": "%",
+}  # fmt: skip
+_MEASURED = re.compile(rf"(?<=\d)[ -]?({'|'.join(sorted(_UNITS, key=len, reverse=True))})(?!\w)", re.IGNORECASE)
+_BOUNDS = (
+    (re.compile(r"\b(?:at least|no (?:less|fewer) than|not (?:less|fewer) than|minimum of)\s+(?=\d)"), ">= "),
+    (re.compile(r"\b(?:at most|up to|no more than|not more than|maximum of)\s+(?=\d)"), "<= "),
+    (re.compile(r"\b(?:is |are |)(?:more than|greater than|larger than|over|above)\s+(?=\d)"), "> "),
+    (re.compile(r"\b(?:is |are |)(?:less than|fewer than|smaller than|under|below)\s+(?=\d)"), "< "),
+)
+
+
+def spelled(text: str) -> str:
+    """The text in American spelling, without bullets and marks of emphasis."""
+    plain = _EMPHASIS.sub(r"\2", text) if _EMPHASIZED.search(text) else text
+    return american(_BULLETS.sub("", plain))
+
+
+def counted(text: str) -> str:
+    """The text with digits for numbers, a name for each unit, and signs for what bounds a number."""
+    found = _NUMBER_WORDS.sub(lambda match: str(_value(match.group().lower())), _TIMES.sub(_times, text))
+    if not any(map(str.isdigit, found)):
+        return found
+    measured = _MEASURED.sub(lambda match: _unit(match.group(1).lower()), _THOUSANDS.sub("", found))
+    for pattern, sign in _BOUNDS:
+        measured = pattern.sub(sign, measured)
+    return measured
+
+
+def _unit(name: str) -> str:
+    unit = _UNITS[name]
+    return unit if unit == "%" else f" {unit}"
+
+
+def _times(match: re.Match[str]) -> str:
+    return _TIMES_AS_SAID.get(match.group().lower(), f"{match.group(1)} times")
+
+
+def _value(words: str) -> int:
+    total = 0
+    for word in re.split(r"[ -]", words):
+        if word in _FACTORS:
+            total = max(total, 1) * _FACTORS[word]
+        else:
+            total += _NUMBERS.get(word, 0)
+    return total

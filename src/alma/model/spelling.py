@@ -1,0 +1,41 @@
+"""Spelling: British words as Americans write them, so that both count as one."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+_BRITISH = re.compile(
+    r"\b([a-z]{3,}(?:al|an|ar|as|at|en|er|gn|il|im|in|it|og|ol|on|or|tom|ur))is(e|es|ed|er|ing|ations?)\b",
+    re.IGNORECASE,
+)
+_OUR = re.compile(
+    r"\b(arm|behavi|col|endeav|fav|flav|harb|hon|hum|lab|neighb|rum|sav|vap)our(?=s|ed|ing|ful|ite|able|al|hood|\b)",
+    re.IGNORECASE,
+)
+_DOUBLED = re.compile(
+    r"\b(cancel|channel|fuel|label|level|model|signal|total|travel|tunnel)l(?=ed|ing|er)", re.IGNORECASE
+)
+_OTHER_SPELLINGS = {
+    "centre": "center", "centres": "centers", "centred": "centered", "metre": "meter", "metres": "meters",
+    "litre": "liter", "litres": "liters", "fibre": "fiber", "theatre": "theater", "catalogue": "catalog",
+    "catalogues": "catalogs", "dialogue": "dialog", "dialogues": "dialogs", "analogue": "analog", "licence": "license",
+    "licences": "licenses", "defence": "defense", "offence": "offense", "practise": "practice",
+    "programme": "program", "programmes": "programs", "grey": "gray", "judgement": "judgment", "artefact": "artifact",
+    "artefacts": "artifacts", "analyse": "analyze", "analysed": "analyzed", "analysing": "analyzing",
+    "sceptical": "skeptical", "acknowledgement": "acknowledgment",
+}  # fmt: skip
+_WORDS = re.compile("[A-Za-z]{4,}")
+_WORDS_REMEMBERED = 20_000
+
+
+def american(text: str) -> str:
+    """The text in American spelling."""
+    return _WORDS.sub(lambda match: american_word(match.group()), text)
+
+
+@lru_cache(maxsize=_WORDS_REMEMBERED)
+def american_word(word: str) -> str:
+    """The word in American spelling."""
+    known = _OTHER_SPELLINGS.get(word.lower())
+    return known or _DOUBLED.sub(r"\1", _OUR.sub(r"\1or", _BRITISH.sub(r"\1iz\2", word)))

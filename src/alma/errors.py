@@ -14,10 +14,13 @@ ALMAError
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 _LONGEST_SHOWN_VALUE = 80
+
+UNNAMED_MODEL = "default"
+"""What the vectors of a store are labelled with as long as nobody says which model makes them."""
 
 
 class ALMAError(Exception):
@@ -40,14 +43,25 @@ class MissingDependencyError(ConfigurationError):
 
 
 class ModelMismatchError(ConfigurationError):
-    """A store was opened for one embedding model and holds the vectors of others."""
+    """A store was opened for one embedding model and holds the vectors of others; `dims` says how long those are."""
 
-    def __init__(self, opened_for: str, holds: Iterable[str]) -> None:
+    def __init__(self, opened_for: str, dims: Mapping[str, int]) -> None:
         self.opened_for = opened_for
-        self.holds = tuple(holds)
-        super().__init__(
-            f"the vectors of this store were made by {' and '.join(self.holds)}, but it was opened for {opened_for}: "
-            f"open it with embedding_model={self.holds[0]!r}, or move it to the other model with  alma reembed"
+        self.dims = dict(dims)
+        self.holds = tuple(self.dims)
+        super().__init__(self._sentence())
+
+    def _sentence(self) -> str:
+        if self.holds == (UNNAMED_MODEL,):
+            return (
+                f"the vectors of this store do not say which model made them, so they cannot be compared with those of "
+                f"{self.opened_for}: make them anew with  alma reembed"
+            )
+        first = self.holds[0]
+        return (
+            f"the vectors of this store were made by {' and '.join(self.holds)}, but it was opened for "
+            f"{self.opened_for}: open it with embedding_model={first!r} and embedding_dim={self.dims[first]}, "
+            f"or move it to the other model with  alma reembed"
         )
 
 

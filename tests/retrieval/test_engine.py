@@ -13,7 +13,14 @@ import pytest
 from alma.clock import now
 from alma.embeddings.base import EmbeddingProvider, Passage
 from alma.embeddings.mock import MockEmbedder
-from alma.errors import ConfigurationError, EmbeddingError, IndexUnavailable, ScopeViolationError, ValidationError
+from alma.errors import (
+    ConfigurationError,
+    EmbeddingError,
+    IndexUnavailable,
+    ScopeViolationError,
+    StorageError,
+    ValidationError,
+)
 from alma.memory.archive import Archive
 from alma.model.learning import Heuristic
 from alma.model.memory import Memory
@@ -530,8 +537,11 @@ class RamblingEmbedder(BrokenEmbedder):
 class BrokenIndex:
     """An index that cannot be reached."""
 
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
     def search(self, *_: Any, **__: Any) -> Any:
-        raise IndexUnavailable("connection refused")
+        raise self.error
 
     def close(self) -> None: ...
 
@@ -580,14 +590,41 @@ def test_what_comes_by_rule_comes_once_with_the_newest_as_well(store: StorageBac
     engine.close()
 
 
+@pytest.mark.parametrize("error", [IndexUnavailable, ConnectionError, StorageError, RuntimeError, KeyError])
 def test_an_index_that_is_down_is_done_without(
-    store: StorageBackend, embedder: EmbeddingProvider, remember: Remember
+    store: StorageBackend, embedder: EmbeddingProvider, remember: Remember, error: type[Exception]
 ) -> None:
     lesson = remember(make.a_heuristic(condition="testing a login form"))
-    engine = RetrievalEngine(store, embedder, vector_index=BrokenIndex())
+    note = remember(make.a_memory(content="the login form was tested"))
+    engine = RetrievalEngine(store, embedder, vector_index=BrokenIndex(error("connection refused")))
     found = engine.retrieve(QUESTION, "helena", "shop")
     assert ids(found.heuristics) == [lesson.id]
+    assert "the vector index is down" in found.degraded
     assert "connection refused" in found.degraded
+    searched = engine.search(QUESTION, [(Scope(project_id="shop"), EVERYTHING)], mode="semantic")
+    assert ids(searched.memories) == [note.id]
+    assert "connection refused" in searched.degraded
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), ConfigurationError("open it otherwise")])
+def test_what_an_index_cannot_help_is_raised(
+    store: StorageBackend, embedder: EmbeddingProvider, remember: Remember, error: BaseException
+) -> None:
+    remember(make.a_heuristic(condition="testing a login form"))
+    engine = RetrievalEngine(store, embedder, vector_index=BrokenIndex(error))
+    with pytest.raises(type(error)):
+        engine.retrieve(QUESTION, "helena", "shop")
+
+
+def test_what_the_model_cannot_read_is_answered_by_words_or_not_at_all(
+    engine: RetrievalEngine, remember: Remember
+) -> None:
+    digest = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
+    remember(make.a_memory(content="Lunch was great 🍕"), make.a_memory(content="The launch went well 🚀🚀"))
+    named = remember(make.a_memory(content=f"The build {digest} is broken"))
+    for unread in ("🍕", "🦄", "😂😂😂", "x" * 120, "0a" * 64):
+        assert not engine.retrieve(unread, "helena", "shop").memories, unread
+    assert ids(engine.retrieve(digest, "helena", "shop").memories)[:1] == [named.id]
 
 
 def test_a_model_of_another_length_is_refused_with_the_fix(store: StorageBackend) -> None:

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 
 @dataclass
@@ -19,6 +19,8 @@ class Reply:
     body: bytes = b"{}"
     headers: dict[str, str] = field(default_factory=dict)
     hang: bool = False
+    # Which part comes a byte at a time, and never to its end.
+    drip: Literal["status", "body", "nothing"] = "nothing"
 
 
 @dataclass(frozen=True)
@@ -88,12 +90,27 @@ class _Handler(SilentHandler):
         if reply.hang:
             self.owner.released.wait(10)
             return
+        if reply.drip == "status":
+            self._drip(b"HTTP/1.1 200 OK\r\nX-Slow: ")
+            return
         self.send_response(reply.status)
-        usual = {"Content-Length": str(len(reply.body)), "Content-Type": "application/json"}
+        length = len(reply.body) if reply.drip == "nothing" else 1_000_000
+        usual = {"Content-Length": str(length), "Content-Type": "application/json"}
         for name, value in {**usual, **reply.headers}.items():
             self.send_header(name, value)
         self.end_headers()
+        if reply.drip == "body":
+            self._drip(b" ")
+            return
         self.wfile.write(reply.body)
+
+    def _drip(self, first: bytes) -> None:
+        self.wfile.write(first)
+        while not self.owner.released.wait(0.05):
+            try:
+                self.wfile.write(b" ")
+            except OSError:
+                return
 
 
 def error(status: int, message: str, headers: dict[str, str] | None = None, code: str | None = None) -> Reply:

@@ -53,10 +53,12 @@ def test_the_weights_are_those_that_were_measured() -> None:
 
 @pytest.mark.parametrize(
     ("text", "read"),
-    [("Where is the office?", True), ("Wo ist das Büro?", True), ("", True), ("42!", True), ("2026 年的会议", False)]
+    [("Where is the office?", True), ("Wo ist das Büro?", True), ("42!", True), ("2026 年的会议", False)]
+    + [("lunch 🍕", True), (f"what is {'0f' * 32}?", True), ("a" * 100, True), ("decade facade", True)]
+    + [(text, False) for text in ("", "?!", "🍕", "😂😂😂", "—", "a" * 101, "3b" * 64, "0F" * 16)]
     + [(text, False) for text in ("办公室在哪里?", "Где офис?", "사무실은 어디입니까?", "أين المكتب؟")],
 )
-def test_it_reads_latin_script_alone(local: LocalEmbedder, text: str, read: bool) -> None:
+def test_it_reads_words_of_latin_script_alone(local: LocalEmbedder, text: str, read: bool) -> None:
     assert local.reads(text) == read
     assert CachedEmbedder(local).reads(text) == read
 

@@ -143,6 +143,27 @@ def test_a_service_that_does_not_answer_is_given_up(make: Make, server: Embeddin
         make(timeout_seconds=0.1, attempts=2).encode("a")
 
 
+def test_a_service_that_answers_byte_by_byte_is_given_up_in_time(make: Make, server: EmbeddingServer) -> None:
+    for drips in ("body", "status"):
+        server.script.append(Reply(drip=drips))
+        began = time.monotonic()
+        with pytest.raises(EmbeddingError, match=r"did not answer within 0.5 seconds$"):
+            make(timeout_seconds=0.5, attempts=1).encode("hello")
+        assert time.monotonic() - began < 3
+
+
+def test_an_error_that_comes_as_a_success_is_told(make: Make, server: EmbeddingServer) -> None:
+    server.script.append(Reply(body=b'{"error": {"message": "no such model", "code": "model_not_found"}}'))
+    with pytest.raises(EmbeddingError, match=r"answered with an error: model_not_found no such model; check the model"):
+        make().encode("hello")
+    server.script.append(Reply(body=f'{{"error": "what is {KEY}?"}}'.encode()))
+    with pytest.raises(EmbeddingError, match=r"answered with an error: .*what is \*\*\*\?"):
+        make().encode("hello")
+    assert len(server.received) == 2
+    server.script.append(Reply(body=b'{"error": {"message": "overloaded", "code": 503}}'))
+    assert make().encode("hello")
+
+
 def test_a_refusal_that_breaks_off_is_tried_again(make: Make, server: EmbeddingServer) -> None:
     server.script.append(Reply(500, b"<html>", {"Content-Length": "1000"}))
     assert len(make(attempts=2).encode("a")) == 1536
@@ -201,7 +222,7 @@ def test_an_answer_that_is_none_is_an_error(make: Make, server: EmbeddingServer,
 
 
 @pytest.mark.parametrize(
-    "numbers", [[0.0] * 1536, [float("nan")] * 1536, ["x"] * 1536, [1e200] * 1536, [10**400] * 1536]
+    "numbers", [[0.0] * 1536, [float("nan")] * 1536, ["x"] * 1536, [1e200] * 1536, [10**400] * 1536, [1e-200] * 1536]
 )
 def test_a_vector_without_a_direction_is_an_error(make: Make, server: EmbeddingServer, numbers: list[object]) -> None:
     server.script.append(Reply(body=json.dumps({"data": [{"index": 0, "embedding": numbers}]}).encode()))
@@ -234,7 +255,22 @@ def test_nothing_that_is_printed_holds_the_key(make: Make) -> None:
         (lambda: OpenAIEmbedder(KEY, dimensions=4096), "gives vectors of 1536"),
         (lambda: OpenAIEmbedder(KEY, "text-embedding-ada-002", dimensions=256), "gives vectors of 1536"),
         (lambda: OpenAIEmbedder(KEY, batch_size=0), "batch_size must be"),
-        (lambda: OpenAIEmbedder(KEY, attempts=0), "must be greater than 0"),
+        (lambda: OpenAIEmbedder(KEY, attempts=0), "attempts of OpenAI must be a whole number"),
+        (lambda: OpenAIEmbedder(KEY, attempts=1.5), "attempts of OpenAI must be a whole number"),  # type: ignore[arg-type]
+        (lambda: OpenAIEmbedder(KEY, timeout_seconds=float("inf")), "timeout_seconds of OpenAI must be a number"),
+        (lambda: OpenAIEmbedder(KEY, timeout_seconds=0), "timeout_seconds of OpenAI must be a number greater than 0"),
+        (lambda: OpenAIEmbedder(KEY, backoff_seconds=-1), "backoff_seconds of OpenAI must be a number of at least 0"),
+        (lambda: OpenAIEmbedder(f"{KEY}\n"), "the API key of OpenAI has a line break"),
+        (lambda: AzureEmbedder("https://x", "ключ"), "the API key of Azure OpenAI has .* letters that no key has"),
+        (lambda: OpenAIEmbedder(None), "set OPENAI_API_KEY"),
+        (lambda: AzureEmbedder("https://x", None), "set AZURE_OPENAI_API_KEY"),
+        (lambda: AzureEmbedder(None, KEY), "set AZURE_OPENAI_ENDPOINT"),  # type: ignore[arg-type]
+        (lambda: AzureEmbedder("https://x", KEY, None), "give deployment="),  # type: ignore[arg-type]
+        (lambda: OpenAIEmbedder(KEY, None), "give model="),  # type: ignore[arg-type]
+        (lambda: OpenAIEmbedder(KEY, base_url=None), "give base_url="),  # type: ignore[arg-type]
+        (lambda: OpenAIEmbedder(KEY, base_url="http://[::1"), "cannot be read: .*; write it as https://host/path"),
+        (lambda: OpenAIEmbedder(KEY, base_url="http://host:port"), "cannot be read: .*; write it as https://"),
+        (lambda: OpenAIEmbedder(KEY, base_url="https://a host/v1"), "cannot be read: .*; write it as https://"),
     ],
 )
 def test_a_wrong_setting_is_one_sentence(call: Callable[[], object], said: str) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import FrozenInstanceError, replace
+from typing import Any
 
 import pytest
 
-from alma.errors import NotFoundError
+from alma.errors import NotFoundError, ValidationError
 from alma.model.learning import Heuristic
 from alma.model.memory import Memory
 from alma.model.slice import Dropped, Explanation, MemorySlice
@@ -96,6 +97,12 @@ def test_what_the_prompt_has_no_room_for_is_said_to_be_dropped_there() -> None:
     assert found.why_not(many[0].id) is None
     dropped = found.why_not(many[-1].id)
     assert str(dropped) == "prompt: there was no room for it in a prompt of 2,000 tokens"
+
+
+@pytest.mark.parametrize("nothing", [None, "", 7])
+def test_why_not_wants_an_id(nothing: Any) -> None:
+    with pytest.raises(ValidationError, match="record_id must be the id of a memory"):
+        MemorySlice().why_not(nothing)
 
 
 def test_of_an_unknown_memory_a_slice_says_that_nobody_looked_at_it() -> None:

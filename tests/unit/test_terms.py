@@ -35,6 +35,11 @@ def test_a_question_of_nothing_else_is_asked_with_them() -> None:
     assert query_terms("to be or not to be") == ["to", "be", "or", "not"]
 
 
+def test_what_makes_a_sign_an_emoji_is_no_word_of_a_question() -> None:
+    assert query_terms("❤️") == []
+    assert query_terms("☀️ weather 1️⃣") == ["weather", *terms("1️⃣")]
+
+
 def test_the_telling_words_of_a_text_stand_under_their_terms() -> None:
     assert words_by_term("The forms were validated") == {"form": "forms", "valid": "validated"}
 

@@ -20,7 +20,7 @@ from alma.model.record import Record
 from alma.model.scope import Scope
 from alma.redaction.nested import Masked
 from alma.redaction.redactor import DEFAULT_REDACTOR, Redactor, redact_record
-from alma.retrieval.writing import Embedded, embedded
+from alma.retrieval.writing import Embedded, embedded, join_space
 from alma.storage.base import StorageBackend, Transaction
 
 TRUSTED_SOURCES = frozenset({"user", "agent", "system"})
@@ -85,6 +85,7 @@ class Door:
         merge_duplicates: bool = True,
         trusted_sources: Iterable[str] = TRUSTED_SOURCES,
     ) -> None:
+        join_space(storage, embedder)
         self._storage = storage
         self._embedder = embedder
         self._redactor = redactor

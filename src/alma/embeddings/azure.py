@@ -5,8 +5,7 @@ from __future__ import annotations
 from urllib.parse import quote
 
 from alma.embeddings.remote import DEFAULT_MODEL, RemoteEmbedder
-from alma.embeddings.transport import Service
-from alma.errors import ConfigurationError
+from alma.embeddings.transport import Service, key_of, text_of
 from alma.model.secret import Secret
 
 _DEFAULT_API_VERSION = "2024-10-21"
@@ -21,7 +20,7 @@ class AzureEmbedder(RemoteEmbedder):
     def __init__(
         self,
         endpoint: str,
-        api_key: str | Secret,
+        api_key: str | Secret | None,
         deployment: str = DEFAULT_MODEL,
         api_version: str = _DEFAULT_API_VERSION,
         model: str = DEFAULT_MODEL,
@@ -31,11 +30,11 @@ class AzureEmbedder(RemoteEmbedder):
         backoff_seconds: float = 0.5,
         batch_size: int = 256,
     ) -> None:
-        key = Secret(api_key)
-        if not key:
-            raise ConfigurationError("Azure OpenAI needs an API key: set AZURE_OPENAI_API_KEY or give api_key=…")
-        if not endpoint.strip():
-            raise ConfigurationError("Azure OpenAI needs an endpoint: set AZURE_OPENAI_ENDPOINT or give endpoint=…")
+        key = key_of(api_key, "Azure OpenAI needs an API key: set AZURE_OPENAI_API_KEY or give api_key=…")
+        text_of("endpoint", endpoint, "Azure OpenAI needs an endpoint: set AZURE_OPENAI_ENDPOINT or give endpoint=…")
+        text_of("deployment", deployment, "Azure OpenAI needs a deployment: give deployment=…, or leave it out")
+        text_of("api_version", api_version, "Azure OpenAI needs a version: give api_version=…, or leave it out")
+        text_of("model", model, "Azure OpenAI needs the name of the deployed model: give model=…, or leave it out")
         path = f"openai/deployments/{quote(deployment, safe='')}/embeddings?api-version={quote(api_version)}"
         service = Service(
             name="Azure OpenAI",

@@ -30,6 +30,10 @@ _TOKENIZER_FILE = "tokenizer.json"
 # What one run of the model takes at once, padding included; more is slower, as it leaves the processor's cache.
 _TOKENS_AT_ONCE = 192
 
+# Words that the tokenizer cuts into pieces it knows: one of more letters is unknown to it as a whole.
+_WORD = re.compile(r"(?<![^\W_])[^\W_]{1,100}(?![^\W_])")
+# A digest or a key: its pieces are noise.
+_NOISE = re.compile("(?=.*[0-9])[0-9a-fA-F]{32,}")
 _LETTERS, _LATIN = re.compile(r"[^\W\d_]"), re.compile("[A-Za-z\u00c0-\u024f\u1e00-\u1eff]")
 
 Tokens = list[int]
@@ -72,8 +76,14 @@ class LocalEmbedder(EmbeddingProvider):
         return _DEFAULT_DIMENSION if self._folder is None else self._runtime.get().loaded().dimension
 
     def reads(self, text: str) -> bool:
-        """The installed model learned from English; of other scripts it knows single letters at most."""
-        return self._folder is not None or 2 * len(_LATIN.findall(text)) >= len(_LETTERS.findall(text))
+        """The installed model learned from English; of other scripts it knows single letters at most, of signs none.
+
+        Nor does it know what was never a word: a digest, or hundreds of letters in a row.
+        """
+        return self._folder is not None or (
+            2 * len(_LATIN.findall(text)) >= len(_LETTERS.findall(text))
+            and any(not _NOISE.fullmatch(word.group()) for word in _WORD.finditer(text))
+        )
 
     def _embed(self, texts: Sequence[str]) -> list[list[Passage]]:
         runtime = self._runtime.get().loaded()

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from alma.embeddings.remote import DEFAULT_MODEL, RemoteEmbedder
-from alma.embeddings.transport import Service
-from alma.errors import ConfigurationError
+from alma.embeddings.transport import Service, key_of, text_of
 from alma.model.secret import Secret
 
 _DEFAULT_URL = "https://api.openai.com/v1"
@@ -19,7 +18,7 @@ class OpenAIEmbedder(RemoteEmbedder):
 
     def __init__(
         self,
-        api_key: str | Secret,
+        api_key: str | Secret | None,
         model: str = DEFAULT_MODEL,
         dimensions: int | None = None,
         base_url: str = _DEFAULT_URL,
@@ -28,9 +27,9 @@ class OpenAIEmbedder(RemoteEmbedder):
         backoff_seconds: float = 0.5,
         batch_size: int = 256,
     ) -> None:
-        key = Secret(api_key)
-        if not key:
-            raise ConfigurationError(_NO_KEY)
+        key = key_of(api_key, _NO_KEY)
+        text_of("model", model, "OpenAI needs the name of a model: give model=…, or leave it out")
+        text_of("base_url", base_url, "OpenAI needs an address: give base_url=…, or leave it out")
         service = Service(
             name="OpenAI" if base_url == _DEFAULT_URL else f"the embedding service at {base_url}",
             url=f"{base_url.rstrip('/')}/embeddings",

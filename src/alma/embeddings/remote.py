@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -81,7 +82,8 @@ class RemoteEmbedder(EmbeddingProvider):
                 f"{self._service.name} gave a vector of {len(numbers)} dimensions, not of {self._dimension}; "
                 f"set dimensions={len(numbers)} if that is what {self._model_name} gives"
             )
-        if not any(numbers) or not math.isfinite(math.fsum(number * number for number in numbers)):
+        # So short that its length cannot be told is as good as zero.
+        if not sys.float_info.min < math.fsum(number * number for number in numbers) < math.inf:
             raise ValueError("a vector without a direction")
         return unit(numbers)
 

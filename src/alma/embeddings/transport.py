@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit
 
 from alma.errors import ConfigurationError, EmbeddingError
 from alma.model.secret import Secret
@@ -34,8 +36,27 @@ class Service:
     def __post_init__(self) -> None:
         if not self.url.startswith(("http://", "https://")):
             raise ConfigurationError(f"the address of {self.name} must begin with https://, not {self.url[:40]!r}")
-        if self.attempts < 1 or self.timeout_seconds <= 0 or self.backoff_seconds < 0:
-            raise ConfigurationError(f"attempts and timeout_seconds of {self.name} must be greater than 0")
+        if not _is_address(self.url):
+            raise ConfigurationError(
+                f"the address of {self.name} cannot be read: {self.url!r}; write it as https://host/path"
+            )
+        if not _is_sent_as_it_is(self.key.reveal()):
+            raise ConfigurationError(
+                f"the API key of {self.name} has a line break or letters that no key has: copy it anew, without what "
+                f"stands around it"
+            )
+        if isinstance(self.attempts, bool) or not isinstance(self.attempts, int) or self.attempts < 1:
+            raise ConfigurationError(
+                f"attempts of {self.name} must be a whole number greater than 0, not {self.attempts!r}"
+            )
+        if not _is_number(self.timeout_seconds) or self.timeout_seconds <= 0:
+            raise ConfigurationError(
+                f"timeout_seconds of {self.name} must be a number greater than 0, not {self.timeout_seconds!r}"
+            )
+        if not _is_number(self.backoff_seconds) or self.backoff_seconds < 0:
+            raise ConfigurationError(
+                f"backoff_seconds of {self.name} must be a number of at least 0, not {self.backoff_seconds!r}"
+            )
 
     def post(self, body: Mapping[str, Any]) -> Any:
         """The service's answer; what may pass by itself is tried again, each time after a longer wait."""
@@ -48,7 +69,8 @@ class Service:
 
         timeout_seconds = attempt_seconds(self.timeout_seconds)
         try:
-            return _Answer(json.loads(self._send(body, timeout_seconds)))
+            content = self._send(body, timeout_seconds)
+            answer = json.loads(content)
         except urllib.error.HTTPError as exc:
             with exc:
                 return self._refusal(exc.code, exc.headers.get("Retry-After"), _words_of(exc), exc)
@@ -56,19 +78,27 @@ class Service:
             return self._unreachable(exc, timeout_seconds)
         except (ValueError, RecursionError) as exc:
             return Failure(f"{self.name} answered with something that is not JSON", True, cause=exc)
+        error = answer.get("error") if isinstance(answer, Mapping) else None
+        return _Answer(answer) if not error else self._error_instead(error, content)
+
+    def _error_instead(self, error: Any, content: bytes) -> Failure:
+        """Some services say that they failed with the status of a success."""
+        code = error.get("code") if isinstance(error, Mapping) else None
+        said = self.key.hidden_in(_quoted(content))
+        may_pass = isinstance(code, int) and code in RETRIED_STATUSES
+        return Failure(f"{self.name} answered with an error: {said}; check the model and the request", may_pass)
 
     def _send(self, body: Mapping[str, Any], timeout_seconds: float) -> bytes:
         import urllib.request
+
+        from alma.embeddings.opening import read_answer
 
         request = urllib.request.Request(
             self.url,
             data=json.dumps(body).encode(),
             headers={"Content-Type": "application/json", self.key_header: f"{self.key_prefix}{self.key.reveal()}"},
         )
-        opener = urllib.request.build_opener(_no_redirects())
-        with opener.open(request, timeout=timeout_seconds) as response:
-            content: bytes = response.read()
-        return content
+        return read_answer(request, timeout_seconds)
 
     def _refusal(self, status: int, retry_after: str | None, said: str, cause: Exception) -> Failure:
         # A wrong key is quoted, in part, by some services; an exhausted quota comes as 429 and does not pass.
@@ -95,16 +125,36 @@ class _Answer:
     content: Any
 
 
-def _no_redirects() -> Any:
-    import urllib.request
+def key_of(given: str | Secret | None, missing: str) -> Secret:
+    """The key, or an error that says where it is to be given."""
+    if not isinstance(given, str | Secret) or not Secret(given):
+        raise ConfigurationError(missing)
+    return Secret(given)
 
-    class NoRedirects(urllib.request.HTTPRedirectHandler):
-        """A redirected request would take the key to another host."""
 
-        def redirect_request(self, *_: Any) -> None:
-            return None
+def text_of(name: str, given: str, missing: str) -> str:
+    """An option that must be a text with something in it, or an error that says how to give it."""
+    if not isinstance(given, str) or not given.strip():
+        raise ConfigurationError(f"{missing} ({name} is {given!r})")
+    return given
 
-    return NoRedirects()
+
+def _is_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        # Asked for so that a port which is no number is found out here.
+        _ = parts.port
+    except ValueError:
+        return False
+    return bool(parts.hostname) and _is_sent_as_it_is(url) and " " not in url
+
+
+def _is_sent_as_it_is(text: str) -> bool:
+    return text.isascii() and text.isprintable()
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def _words_of(refusal: Any) -> str:
@@ -121,7 +171,11 @@ def _quoted(content: bytes) -> str:
     """The service's own words, short and on one line."""
     try:
         error = json.loads(content)["error"]
-        said = " ".join(str(error[key]) for key in ("code", "message") if error.get(key))
+        said = (
+            error
+            if isinstance(error, str)
+            else " ".join(str(error[key]) for key in ("code", "message") if error.get(key))
+        )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         said = content.decode(errors="replace")
     return " ".join(said.split())[:_LONGEST_QUOTE]

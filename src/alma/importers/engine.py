@@ -25,7 +25,7 @@ from alma.importers.sources import Source
 from alma.model.governance import Attribution
 from alma.model.record import Record
 from alma.redaction.redactor import DEFAULT_REDACTOR, Redactor, redact_record, redact_text
-from alma.retrieval.writing import check_space
+from alma.retrieval.writing import join_space
 from alma.storage.base import RecordVector, StorageBackend, Transaction
 from alma.transfer.arrival import put_vectors
 from alma.transfer.report import TransferReport
@@ -62,7 +62,7 @@ def import_rows(
     if isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1:
         raise ValidationError("import", "batch_size", batch_size, "must be a whole number of at least 1")
     if embedder is not None:
-        check_space(storage, embedder)
+        join_space(storage, embedder)
     run = _Import(storage, importer, options or ImportOptions(), dry_run, embedder, prepare, redactor, by)
     rows = Source(source, importer)
     for stage in importer.stages:

@@ -26,6 +26,7 @@ from alma.model.learning import AntiPattern, Heuristic, Outcome
 from alma.model.scope import MemoryScope
 from alma.model.vector import Vector
 from alma.redaction.nested import Masked
+from alma.retrieval.writing import join_space
 from alma.storage.base import StorageBackend
 from alma.storage.transaction import Transaction
 from alma.vectors.base import VectorIndex
@@ -112,6 +113,7 @@ class LearningProtocol:
         extractor: HeuristicExtractor | None = None,
         most_outcomes: int = MOST_OUTCOMES,
     ) -> None:
+        join_space(storage, embedder)
         self.storage = storage
         self.validator = ScopeValidator(scopes)
         self.extractor = extractor or HeuristicExtractor()

@@ -24,6 +24,7 @@ from alma.model.query import EVERYTHING, And, Compare, Cursor, Order, Predicate,
 from alma.model.record import Record, spec_of
 from alma.model.scope import Scope
 from alma.model.visibility import open_to, visible
+from alma.retrieval.writing import join_space
 from alma.storage import versions
 from alma.storage.base import Hit, StorageBackend, Transaction
 from alma.storage.document import to_document
@@ -71,6 +72,8 @@ class History:
     """The versions of records, and questions about the past; an embedder lets the past be searched by meaning."""
 
     def __init__(self, storage: StorageBackend, embedder: EmbeddingProvider | None = None) -> None:
+        if embedder is not None:
+            join_space(storage, embedder)
         self._storage = storage
         self._embedder = embedder
 

@@ -22,6 +22,7 @@ from alma.model.scope import Scope
 from alma.model.text import query_terms
 from alma.model.visibility import alive
 from alma.model.workspace import Project
+from alma.retrieval.writing import join_space
 from alma.storage.base import StorageBackend
 
 _EVERYWHERE = Scope.everywhere()
@@ -79,6 +80,8 @@ class Patterns:
     def __init__(
         self, storage: StorageBackend, embedder: EmbeddingProvider | None = None, writer: Writer | None = None
     ) -> None:
+        if embedder is not None:
+            join_space(storage, embedder)
         self._storage = storage
         self._embedder = embedder
         self._writer: Writer = storage if writer is None else writer

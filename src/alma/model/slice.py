@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from alma.errors import NotFoundError
+from alma.errors import NotFoundError, ValidationError
 from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome, UserPreference
 from alma.model.memory import Memory
 from alma.model.prompt import Entry, Packed, pack
@@ -121,6 +121,8 @@ class MemorySlice:
 
     def why_not(self, record_id: str) -> Dropped | None:
         """At which stage a memory was dropped, or None when it is in the slice and in its default prompt."""
+        if not isinstance(record_id, str) or not record_id:
+            raise ValidationError("why_not", "record_id", record_id, "must be the id of a memory, a text")
         if record_id in {str(record.key) for record in self}:
             if record_id in self.packed().included:
                 return None

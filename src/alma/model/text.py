@@ -41,6 +41,9 @@ _VOWELS = re.compile("[\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0640\u
 # Letters whose stroke or tie Unicode does not take for a mark, and one whose dots are mostly left out.
 _LETTERS = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ħ": "h", "ı": "i", "æ": "ae", "œ": "oe", "ё": "е"})
 
+# Says that the sign before it is shown as an emoji, whichever that is.
+_EMOJI_STYLE = "\ufe0f"
+
 # Function words, question words and auxiliaries: every text has them, so that they find nothing.
 _FUNCTION_WORDS = """
 a about above after again all also am an and any are aren arent as at be because been before being below between both
@@ -92,7 +95,7 @@ def _cut_together(texts: Sequence[str | None]) -> list[str]:
 
 def query_terms(text: str) -> list[str]:
     """The different terms of a question, without the words that every text has; if there are no others, with them."""
-    words = _words(text)
+    words = [word for word in _words(text) if word != _EMOJI_STYLE]
     telling = [word for word in words if word not in STOP_WORDS] or words
     return list(dict.fromkeys(" ".join(map(_stem_of, telling)).split()))
 

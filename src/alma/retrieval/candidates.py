@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -10,14 +11,18 @@ from dataclasses import dataclass, field
 from itertools import chain
 from operator import attrgetter
 
-from alma.errors import ProviderError, StorageError
+from alma.errors import ConfigurationError, IndexUnavailable, ProviderError, StorageError, ValidationError
 from alma.model.memory import Memory
+from alma.model.query import Predicate
 from alma.model.record import Record
+from alma.model.scope import Scope
 from alma.model.vector import Vector
 from alma.retrieval.asking import asks_advice
 from alma.retrieval.router import Target
 from alma.storage.base import StorageBackend
-from alma.vectors.base import Foresighted, VectorIndex
+from alma.vectors.base import Foresighted, Nearest, VectorIndex
+
+_log = logging.getLogger("alma.retrieval")
 
 MEANING, WORDS = 0.45, 0.55
 """How much of the similarity is owed to vectors, and how much to words."""
@@ -169,6 +174,23 @@ def gather(
     return pool
 
 
+def nearest(
+    index: VectorIndex, cls: type[Record], vector: Vector, scope: Scope, where: Predicate, limit: int
+) -> list[Nearest]:
+    """What an index finds; whatever makes it fail, it is an index that is down.
+
+    But for what is wrong with the question or with how the store was opened: those errors say how to mend that.
+    """
+    try:
+        return index.search(cls, vector, scope, where, limit)
+    except (ConfigurationError, ValidationError, ProviderError):
+        raise
+    except Exception as exc:
+        # An index may be anybody's.
+        _log.warning("the vector index failed", extra={"error": repr(exc)})
+        raise IndexUnavailable(str(exc) or type(exc).__name__) from exc
+
+
 def _proposed(target: Target, top_k: int, *, among_many: bool) -> int:
     """How many memories each source proposes."""
     if target.narrowed:
@@ -196,7 +218,7 @@ def _matching(storage: StorageBackend, target: Target, query: str, limit: int) -
 
 def _by_meaning(pool: Pool, index: VectorIndex, target: Target, vector: Vector, limit: int) -> None:
     try:
-        found = index.search(target.cls, vector, target.scope, target.where, limit)
+        found = nearest(index, target.cls, vector, target.scope, target.where, limit)
     except ProviderError as exc:
         pool.problems.append(f"the vector index is down ({exc})")
         return

@@ -30,7 +30,7 @@ from alma.retrieval.router import Asked, Request, Target
 from alma.retrieval.scoring import MEMORY_WEIGHTS, ScoringWeights
 from alma.retrieval.searching import Mode, by_meaning, by_words
 from alma.retrieval.times import propose_moments
-from alma.retrieval.writing import check_space
+from alma.retrieval.writing import join_space
 from alma.storage.base import StorageBackend
 from alma.vectors.base import VectorIndex
 
@@ -59,7 +59,7 @@ class RetrievalEngine:
     ) -> None:
         self.storage = storage
         self.embedder = _provider(embedding_provider)
-        check_space(storage, self.embedder)
+        join_space(storage, self.embedder)
         self._questions = QuestionEmbedder(self.embedder, storage)
         self.weights = _weights("scoring_weights", scoring_weights or ScoringWeights())
         self.memory_weights = _weights("memory_weights", memory_weights)

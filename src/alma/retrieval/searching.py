@@ -11,6 +11,7 @@ from alma.model.query import And, In
 from alma.model.slice import Dropped, Explanation, MemorySlice
 from alma.model.vector import Vector
 from alma.retrieval.absent import Absent
+from alma.retrieval.candidates import nearest
 from alma.retrieval.router import Asked, Target
 from alma.retrieval.successors import put_successors_before
 from alma.storage.base import StorageBackend
@@ -29,7 +30,8 @@ def by_meaning(
     least = -1.0 if asked.min_similarity is None else asked.min_similarity
 
     def near(target: Target) -> Iterator[Explanation]:
-        for key, cosine in index.search(Memory, vector, target.scope, target.where, asked.top_k + _LOOKED_BEHIND):
+        most = asked.top_k + _LOOKED_BEHIND
+        for key, cosine in nearest(index, Memory, vector, target.scope, target.where, most):
             if cosine >= least:
                 yield Explanation("memory", key, cosine, {"meaning": cosine}, ("meaning",), similarity=cosine)
 

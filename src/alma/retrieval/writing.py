@@ -11,7 +11,7 @@ from alma.model.governance import ANONYMOUS, Attribution
 from alma.model.record import Record
 from alma.model.vector import Vector
 from alma.redaction.redactor import DEFAULT_REDACTOR, Redactor, redact_record
-from alma.storage.base import DEFAULT_MODEL, StorageBackend, Transaction
+from alma.storage.base import StorageBackend, Transaction
 
 Progress = Callable[[int, int], None]
 _AT_ONCE = 256
@@ -45,9 +45,14 @@ def embedded(embedder: EmbeddingProvider, records: Sequence[Record]) -> list[Emb
     return ready
 
 
-def check_space(storage: StorageBackend, embedder: EmbeddingProvider) -> None:
-    """Refuse an embedder of another model than the store's: vectors of two models are never compared."""
-    if storage.embedding_dim != embedder.dimension or storage.embedding_model not in (DEFAULT_MODEL, embedder.model):
+def join_space(storage: StorageBackend, embedder: EmbeddingProvider) -> None:
+    """Let the embedder's model be the store's where none was named, and refuse an embedder of another model.
+
+    Vectors of two models are never compared.
+    """
+    if storage.embedding_dim == embedder.dimension:
+        storage.name_model(embedder.model)
+    if (storage.embedding_model, storage.embedding_dim) != (embedder.model, embedder.dimension):
         raise ConfigurationError(
             f"the store keeps vectors of {storage.embedding_model!r} with {storage.embedding_dim} dimensions, the "
             f"provider makes those of {embedder.model!r} with {embedder.dimension}: open the store with "
@@ -65,6 +70,7 @@ class MemoryWriter:
     def __init__(
         self, storage: StorageBackend, embedder: EmbeddingProvider, redactor: Redactor | None = DEFAULT_REDACTOR
     ) -> None:
+        join_space(storage, embedder)
         self._storage = storage
         self._embedder = embedder
         self._redactor = redactor

@@ -329,7 +329,7 @@ class Reading(VectorFeed, Primitives):
         """Refuse to work with vectors of a model that this store has none of while it has those of another."""
         if self._dims_of(self.embedding_model, None) is not None:
             return
-        others = self._models()
+        others = self.models()
         # Another writer may have claimed this very model between the two looks.
         if others and self.embedding_model not in others:
             raise ModelMismatchError(self.embedding_model, others)

@@ -16,7 +16,15 @@ from typing import Any, TypeVar
 
 from alma.clock import new_id, now
 from alma.closing import Closing
-from alma.errors import ConflictError, StorageError, UniquenessError, UnsupportedOperation, ValidationError
+from alma.errors import (
+    UNNAMED_MODEL,
+    ConflictError,
+    ModelMismatchError,
+    StorageError,
+    UniquenessError,
+    UnsupportedOperation,
+    ValidationError,
+)
 from alma.model.common import checked_name
 from alma.model.governance import ANONYMOUS, Attribution
 from alma.model.memory import MemoryVersion
@@ -34,7 +42,7 @@ from alma.storage.traversal import Direction, Reached
 T = TypeVar("T", bound=Record)
 Result = TypeVar("Result")
 
-DEFAULT_MODEL = "default"
+DEFAULT_MODEL = UNNAMED_MODEL
 _ATTEMPTS = 5
 
 
@@ -65,6 +73,7 @@ class RecordStore(Closing):
         self._current = threading.local()
         self._listeners: tuple[Listener, ...] = ()
         self._listeners_lock = threading.Lock()
+        self._naming_lock = threading.Lock()
 
     # ------------------------------------------------------------------ what a store implements
 
@@ -89,6 +98,26 @@ class RecordStore(Closing):
     def notes(self) -> tuple[str, ...]:
         """What a person should know about how this store runs here, one sentence each."""
         return ()
+
+    # ------------------------------------------------------------------ the model
+
+    def name_model(self, model: str) -> None:
+        """Be opened for this model from now on, if none was named; refused where the vectors here are of others only.
+
+        The store itself learns the name with the first vector that is written.
+        """
+        if self.embedding_model != DEFAULT_MODEL:
+            return
+        name = checked_name("storage", "embedding_model", model)
+        held = self.models()
+        if held and name not in held:
+            raise ModelMismatchError(name, held)
+        with self._naming_lock:
+            if self.embedding_model == DEFAULT_MODEL:
+                self.embedding_model = name
+        open_here = self._transaction_here()
+        if open_here is not None:
+            open_here.embedding_model = self.embedding_model
 
     # ------------------------------------------------------------------ transactions
 

@@ -483,9 +483,15 @@ class Transaction(Reading):
             for vector in found.values():
                 if len(vector) != self.embedding_dim:
                     raise self._wrong_length(spec, vector, self.embedding_dim)
-            self._require_own_model()
+            self._require_first_or_own_model()
             self._fitting(spec, next(iter(found.values())), self.embedding_model, claim=True)
         return found
+
+    def _require_first_or_own_model(self) -> None:
+        """Refuse vectors of a further model; of two who bring the first ones at once, the second waits to be told."""
+        if self._dims_of(self.embedding_model, None) is None:
+            self.hold("the first vectors")
+        self._require_own_model()
 
     def _write_vectors(
         self,

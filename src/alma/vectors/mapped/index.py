@@ -73,7 +73,7 @@ class MappedIndex:
         if Capability.VECTOR_FEED not in storage.capabilities:
             raise ConfigurationError("a mapped index needs a store with a vector feed, as SQLite; use NativeIndex here")
         self._storage = storage
-        self._model = model or storage.embedding_model
+        self._named_model = model
         self._folder = folder
         self._tuning = tuning
         self._progress = progress
@@ -82,6 +82,11 @@ class MappedIndex:
         # How often rows near a question fulfilled a predicate, as of the last time: it only says where to begin.
         self._shares: dict[Predicate, float] = {}
         self._upkeep = self._opened(storage.embedding_dim)
+
+    @property
+    def _model(self) -> str:
+        """The model that was named, or the store's, which may get its name after this was opened."""
+        return self._named_model or self._storage.embedding_model
 
     def search(
         self, cls: type[Record], vector: Any, scope: Scope, where: Predicate = EVERYTHING, limit: int = 10
@@ -132,6 +137,10 @@ class MappedIndex:
         state = State(table, in_memory=files is None)
         return Upkeep(self._storage, self._model, state, files, self._tuning, self._lock, self._progress)
 
+    def _reopen(self, dims: int) -> None:
+        self._upkeep.abandon()
+        self._upkeep = self._opened(dims)
+
     def _files(self, dims: int) -> IndexFiles | None:
         if self._folder is None:
             return None
@@ -147,14 +156,15 @@ class MappedIndex:
         with self._lock:
             if len(question.vector) != self._upkeep.state.table.dims:
                 # A model's length is only certain once the store has a vector of it.
-                self._upkeep.abandon()
-                self._upkeep = self._opened(len(question.vector))
+                self._reopen(len(question.vector))
             cannot = self._catch_up(tx)
             return self._upkeep.state.ready(question, scope) if cannot is None else cannot
 
     def _catch_up(self, tx: Transaction) -> _Cannot | None:
         """Take in what is new; everything the snapshot can see is here afterwards."""
         with self._lock:
+            if self._upkeep.model != self._model:
+                self._reopen(self._upkeep.state.table.dims)
             state, position = self._upkeep.state, tx.vector_position()
             if position < state.floor:
                 return _Cannot.AHEAD

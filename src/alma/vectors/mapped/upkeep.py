@@ -40,7 +40,7 @@ class Upkeep:
     ) -> None:
         self.state = state
         self._storage = storage
-        self._model = model
+        self.model = model
         self._files = files
         self._tuning = tuning
         self._lock = lock
@@ -196,7 +196,7 @@ class Upkeep:
             start = table.position
         with self._storage.snapshot() as tx:
             newest = tx.vector_position()
-            page = tx.vectors_after(self._model, start, self._tuning.page_rows)
+            page = tx.vectors_after(self.model, start, self._tuning.page_rows)
         complete = len(page) < self._tuning.page_rows
         with self._lock:
             # Files of another process, or a search, may have brought the table further meanwhile.
@@ -286,7 +286,7 @@ class Upkeep:
     def _sweep(self) -> None:
         """Find out which rows are stored no more."""
         with self._storage.snapshot() as tx:
-            position, held = tx.vector_position(), tx.positions_held(self._model)
+            position, held = tx.vector_position(), tx.positions_held(self.model)
         with self._lock:
             self.state.swept(held, position)
 

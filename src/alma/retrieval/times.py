@@ -30,7 +30,7 @@ _ASKS = re.compile(r"\b(?:what|which|anything|everything|tell me|summar\w*|recap
 _SAYS_NOTHING = """
 happen occur go went took taken place done say said tell told talk discuss speak spoke mention see saw seen learn hear
 heard work thing anyth someth everyth event news new latest updat summari summar summaris recap show give given rememb
-recal remind memori know pleas
+recal remind memori know pleas plan schedul due upcom come expect
 """
 _GENERAL = frozenset(_SAYS_NOTHING.split())
 
@@ -73,7 +73,7 @@ def _happened_in(window: TimeWindow) -> Predicate:
 
 
 def _between(field: str, window: TimeWindow) -> Predicate:
-    return And(Compare(field, "ge", window.start), Compare(field, "lt", window.end))
+    return Or(*(And(Compare(field, "ge", start), Compare(field, "lt", end)) for start, end in window.spans))
 
 
 def add_time(
@@ -97,7 +97,7 @@ def add_time(
             continue
         if window.holds(moment):
             candidate.add("time", worth)
-        elif window.end <= moment < window.end + told_later:
+        elif any(end <= moment < end + told_later for _, end in window.spans):
             candidate.add("time", worth / 2)
 
 

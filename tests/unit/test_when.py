@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from alma.retrieval import when
-from alma.retrieval.dates import Asking, may_speak_of_time
+from alma.retrieval.dates import may_speak_of_time
 from alma.retrieval.ranges import read_time
+from alma.retrieval.spoken import Asking
 from alma.retrieval.when import TimeWindow, time_window
 
 THURSDAY = datetime(2026, 5, 14, 10, 30, tzinfo=UTC)

@@ -7,25 +7,10 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import NamedTuple
 
-from alma.retrieval.dates import (
-    AMOUNT,
-    DAY,
-    EARLIEST,
-    LATEST,
-    MONTH,
-    MONTHS,
-    SEASONS,
-    WEEKDAYS,
-    YEAR,
-    Asking,
-    Date,
-    Span,
-    date_at_start,
-    may_speak_of_time,
-    read_date,
-    shifted,
-    whole_date,
-)
+from alma.retrieval.dates import date_at_start, may_speak_of_time, read_date, whole_date
+from alma.retrieval.readers import shifted
+from alma.retrieval.reckoning import EARLIEST, LATEST, Span
+from alma.retrieval.spoken import AMOUNT, DAY, MONTH, MONTHS, SEASONS, WEEKDAYS, YEAR, Asking, Date
 
 # The most words that a date has, and that one has which needs a preposition to be seen as one.
 _LONGEST, _LONGEST_BARE = 6, 2

@@ -6,8 +6,10 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from alma.retrieval.dates import EARLIEST, LATEST, PAST_VERB, Span, asking, may_speak_of_time
+from alma.retrieval.dates import may_speak_of_time
 from alma.retrieval.ranges import read_time
+from alma.retrieval.reckoning import EARLIEST, LATEST, Span
+from alma.retrieval.spoken import PAST_VERB, asking
 
 # In a longer text a time is one of many, and no longer what is asked for.
 _READ = 2_000
@@ -86,7 +88,7 @@ _NO_EVENT = (
 _WORD = r"[\w'+#/-](?:[\w'+#/-]|\.(?=\w))*"
 _ANCHOR = re.compile(
     r"\b(?P<side>before|prior to|until|till|after|since|following) (?:"
-    rf"(?P<known>(?:the|our|my|your|his|her|their|we|i|they|he|she) (?:{_WORD} ?){{1,12}})|"
+    rf"(?P<known>(?:the|our|my|your|his|her|their|we|i|they|he|she) {_WORD}(?: {_WORD}){{0,11}})|"
     rf"(?P<bare>{_NO_EVENT}(?:"
     rf"(?:{_WORD} )?{_EVENT}(?: v?\d[\w.]*\w|\ ?\d)?(?![\w-])|"
     rf"{_WORD}(?: {_WORD})? {PAST_VERB}\b(?: {_WORD}){{0,4}}|"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
@@ -619,3 +620,10 @@ def test_no_time_is_overlooked_because_no_word_seems_to_speak_of_one(words: list
     if not may_speak_of_time(text):
         assert read_time(text, Asking(THURSDAY, looks_ahead=True)) is None
         assert when._anchor(text) is None
+
+
+@pytest.mark.parametrize("words", ["and may ", "monday, ", "to 5 ", "before the ", "in march and ", "1-", "half a "])
+def test_a_text_that_says_the_same_over_and_over_is_read_in_no_time(words: str) -> None:
+    started = time.process_time()
+    time_window(words * 400, THURSDAY)
+    assert time.process_time() - started < 1.0

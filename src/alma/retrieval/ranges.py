@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from datetime import timedelta
+from itertools import islice
 from typing import NamedTuple
 
 from alma.retrieval.dates import date_at_start, may_speak_of_time, read_date, whole_date
@@ -15,6 +16,10 @@ from alma.retrieval.spoken import AMOUNT, DAY, MONTH, MONTHS, SEASONS, WEEKDAYS,
 # The most words that a date has, and that one has which needs a preposition to be seen as one.
 _LONGEST, _LONGEST_BARE = 6, 2
 _PUNCTUATION = "?!.,;:)"
+# In characters, how far a date reaches with what may follow it.
+_FAR = 60
+# Of a longer list the beginning is read.
+_MOST_LISTED = 6
 
 
 def read_time(text: str, at: Asking) -> Date | None:
@@ -66,6 +71,7 @@ class Placed(NamedTuple):
 
 def _at_start(text: str, at: Asking) -> Placed | None:
     """The date that a text begins with; "May" is one where the words before it say so."""
+    text = text[:_FAR]
     for preposition in ("", "in ", "on "):
         for article in _articles(text):
             date = date_at_start(preposition + text.removeprefix(article), at)
@@ -82,7 +88,7 @@ def _articles(text: str) -> tuple[str, ...]:
 
 def _at_end(text: str, at: Asking) -> Placed | None:
     """The longest date that a text ends with."""
-    words = text.split(" ")[-_LONGEST:]
+    words = text.rsplit(" ", _LONGEST)[-_LONGEST:]
     if not may_speak_of_time(" ".join(words)):
         return None
     for count in range(len(words), 0, -1):
@@ -133,7 +139,7 @@ def _first(text: str, at: Asking) -> Placed | None:
     found = _at_end(text, at)
     if found is not None:
         return found
-    words = text.split(" ")[-2:]
+    words = text.rsplit(" ", 2)[-2:]
     alone = next((each for each in (" ".join(words), words[-1]) if _DAY_ALONE.fullmatch(each)), None)
     return None if alone is None else Placed(alone, None)
 
@@ -222,7 +228,7 @@ _AND = re.compile(r" (?:and|or|&) (?:(?:in|on) )?")
 def _listed(text: str, at: Asking) -> Date | None:
     """ "in March and May", "on Monday or Tuesday": each of them."""
     for join in _AND.finditer(text):
-        rest = list(_further(text[join.start() :], at))
+        rest = list(islice(_further(text[join.start() :], at), _MOST_LISTED))
         first = _first(text[: join.start()], at) if rest else None
         if first is None:
             continue

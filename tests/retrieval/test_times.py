@@ -93,6 +93,16 @@ def test_what_was_said_before_of_a_day_is_of_that_day(engine: RetrievalEngine, r
     assert found(engine, "What happened in the last 10 days?") == ["plan"]
 
 
+def test_what_is_to_come_after_the_time_that_is_asked_for_gains_nothing(
+    engine: RetrievalEngine, remember: Remember
+) -> None:
+    for key, days in (("next", 7), ("later", 14)):
+        content = f"Workshop with the {key} supplier"
+        remember(Memory(id=key, content=content, project_id="shop", event_time=NOW + timedelta(days=days)))
+    answer = engine.retrieve("Which workshop with a supplier is next week?", "helena", "shop", now=NOW)
+    assert [answer.explanation_of(key).terms.get("time", 0.0) > 0 for key in ("next", "later")] == [True, False]
+
+
 def test_preferences_come_whatever_time_is_asked_for(engine: RetrievalEngine, remember: Remember) -> None:
     remember(a_preference(id="tabs", user_id="maria", timestamp=MARCH))
     assert found(engine, "What happened yesterday?", user_id="maria") == ["tabs"]

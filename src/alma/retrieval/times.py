@@ -87,6 +87,7 @@ def add_time(
     memories: Sequence[Candidate],
     moments: Mapping[str, datetime | None],
     window: TimeWindow | None,
+    now: datetime,
     *,
     alone: bool,
 ) -> None:
@@ -96,7 +97,9 @@ def add_time(
     if window is None:
         return
     worth = NOTHING_BUT_TIME if alone else TIME
-    told_later = _TOLD_LATER if window.end - window.start < _SHORT_SPAN and not alone else timedelta(0)
+    is_short = window.end - window.start < _SHORT_SPAN
+    # Of what is to come nobody has told afterwards.
+    told_later = _TOLD_LATER if is_short and window.end <= now and not alone else timedelta(0)
     for candidate in memories:
         moment = moments.get(candidate.id)
         if moment is None:

@@ -102,6 +102,8 @@ class Pool:
         self.among_many = False
         # Which of the memories superseded or contradict which.
         self.standing = Standing()
+        # What was left out because the question asks for some other time and nothing else.
+        self.of_other_times: list[str] = []
         self._by_kind: dict[type[Record], dict[str, Candidate]] = defaultdict(dict)
         self._by_id: dict[type[Record], list[Candidate]] = {}
 
@@ -123,6 +125,14 @@ class Pool:
         elif by not in candidate.found_by:
             candidate.found_by.append(by)
         return candidate
+
+    def keep_those_of_the_time(self) -> None:
+        """Leave out what gained nothing from the time that is asked for."""
+        for known in self._by_kind.values():
+            others = [each.id for each in known.values() if "time" not in each.relevance]
+            self.of_other_times += others
+            for record_id in others:
+                del known[record_id]
 
     def of(self, cls: type[Record]) -> list[Candidate]:
         """The candidates of a kind, best first, ids breaking ties."""

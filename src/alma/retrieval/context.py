@@ -83,7 +83,7 @@ def add_context(storage: StorageBackend, pool: Pool, request: Asked) -> None:
     _add_conversations(storage, pool, known, LONG if answered else _REMARK, most_read(request.top_k, pool))
     _add_titles(memories, known, request.query)
     moments = {key: seen.moment for key, seen in known.items()}
-    add_time(storage, memories, moments, window, alone=asks_for_time_alone(request))
+    add_time(storage, memories, moments, window, request.now, alone=asks_for_time_alone(request))
     _add_links(storage, pool, request.query)
     # Many a store has no relationships, and this is quicker than asking for those of every candidate.
     if storage.values(MemoryRelationship, ("id",), Scope.everywhere(), limit=1):

@@ -29,7 +29,7 @@ from alma.retrieval.recent import most_recent
 from alma.retrieval.router import Asked, Request, Target
 from alma.retrieval.scoring import MEMORY_WEIGHTS, ScoringWeights
 from alma.retrieval.searching import Mode, by_meaning, by_words
-from alma.retrieval.times import propose_moments
+from alma.retrieval.times import add_times, propose_moments
 from alma.retrieval.writing import join_space
 from alma.storage.base import StorageBackend
 from alma.vectors.base import VectorIndex
@@ -176,6 +176,7 @@ class RetrievalEngine:
             if problems and not len(pool):
                 return self._newest(request, targets, problems), generation
             add_context(self.storage, pool, request)
+            window = add_times(self.storage, pool, request, searched)
             scorer = Scorer(
                 request,
                 self.weights,
@@ -183,6 +184,7 @@ class RetrievalEngine:
                 self.half_life_days,
                 wants_time=asks_when(request.query),
                 by_passages=asks_by_words(request.query),
+                window=window,
             )
             understood = self.embedder.reads(request.query)
             ranking = rank(self.storage, pool, request, targets, vector, scorer, self.min_score, understood=understood)

@@ -26,6 +26,7 @@ from alma.retrieval.router import STANDING_TYPES, Asked, Target
 from alma.retrieval.scoring import ScoringWeights, factors, moment_of, score_terms
 from alma.retrieval.successors import put_before
 from alma.retrieval.together import add_together
+from alma.retrieval.when import TimeWindow
 from alma.storage.base import StorageBackend
 from alma.storage.ranking import idf
 
@@ -118,6 +119,7 @@ class Scorer:
     half_life_days: float
     wants_time: bool = False
     by_passages: bool = True
+    window: TimeWindow | None = None
 
     def fitting(self, found: Fitting) -> Ranked:
         relevance = found.candidate.relevance
@@ -132,7 +134,7 @@ class Scorer:
 
     def scored(self, record: Record, relevance: Mapping[str, float], found_by: Iterable[str]) -> Ranked:
         weights = self.memory_weights if isinstance(record, Memory) else self.weights
-        known = factors(record, self.request.now, self.half_life_days)
+        known = factors(record, self.request.now, self.half_life_days, self.window)
         return Ranked(record, score_terms(relevance, known, weights), tuple(found_by))
 
 
@@ -149,6 +151,8 @@ def rank(
 ) -> Ranking:
     """The best of each kind, in order; `understood` says whether the vector tells what the task means."""
     ranking = Ranking(storage, targets)
+    for record_id in pool.of_other_times:
+        ranking.drop(record_id, "time", "it is not of the time that is asked for")
     asked = frozenset(query_terms(request.query))
     candidates = {cls: _similar(pool.of(cls), request, ranking) for cls in request.kinds}
     questions = {cls: _question(storage, cls, best, vector, asked) for cls, best in candidates.items()}

@@ -12,6 +12,17 @@ from alma.model.belief import belief_in
 from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome, UserPreference
 from alma.model.memory import Memory
 from alma.model.record import Record
+from alma.retrieval.when import TimeWindow
+
+MOMENTS: Mapping[type[Record], tuple[str, ...]] = {
+    Heuristic: ("last_validated", "created_at"),
+    AntiPattern: ("last_seen", "created_at"),
+    UserPreference: ("timestamp",),
+    DomainKnowledge: ("last_verified",),
+    Outcome: ("timestamp",),
+    Memory: ("event_time", "created_at"),
+}
+"""Where a memory says when it was true or last seen to be, and where it says so instead."""
 
 UNKNOWN = 0.5
 """A factor that a memory cannot tell: neither for nor against it."""
@@ -56,27 +67,36 @@ def recency(moment: datetime | None, now: datetime, half_life_days: float) -> fl
     return float(0.5 ** (days / half_life_days))
 
 
-def factors(record: Record, now: datetime, half_life_days: float) -> Factors:
-    """The factors of a record of any kind."""
+def recency_at(record: Record, window: TimeWindow, now: datetime, half_life_days: float) -> float:
+    """What recency is where a time is asked for that is over: how near a lesson is to that time, and not to now."""
+    known = moments_of(record)
+    if not known or max(end for _, end in window.spans) > now:
+        return recency(moment_of(record), now, half_life_days)
+    if any(map(window.holds, known)):
+        return 1.0
+    nearest = min(max(start - moment, moment - end) for moment in known for start, end in window.spans)
+    return float(0.5 ** (nearest.total_seconds() / 86_400 / half_life_days))
+
+
+def factors(record: Record, now: datetime, half_life_days: float, window: TimeWindow | None = None) -> Factors:
+    """The factors of a record of any kind; of a lesson, for the time that is asked for."""
     success, confidence, importance = _standing(record)
-    return Factors(recency(moment_of(record), now, half_life_days), success, confidence, importance)
+    if window is None or isinstance(record, Memory):
+        since = recency(moment_of(record), now, half_life_days)
+    else:
+        since = recency_at(record, window, now, half_life_days)
+    return Factors(since, success, confidence, importance)
 
 
-def moment_of(record: Any) -> datetime | None:
+def moment_of(record: Record) -> datetime | None:
     """When a memory was true, or last seen to be."""
-    match record:
-        case Heuristic():
-            return record.last_validated or record.created_at
-        case Outcome() | UserPreference():
-            return record.timestamp
-        case DomainKnowledge():
-            return record.last_verified
-        case AntiPattern():
-            return record.last_seen or record.created_at
-        case Memory():
-            return record.event_time or record.created_at
-        case _:
-            return None
+    return next(iter(moments_of(record)), None)
+
+
+def moments_of(record: Record) -> list[datetime]:
+    """When a memory was true, or last seen to be, and when it was first seen."""
+    told = (getattr(record, name) for name in MOMENTS.get(type(record), ()))
+    return [moment for moment in told if moment is not None]
 
 
 def _standing(record: Any) -> tuple[float, float, float]:

@@ -8,10 +8,12 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 
 from alma.model.memory import Memory
-from alma.model.query import And, Compare, Missing, Or, Order, Predicate
-from alma.model.text import words_by_term
-from alma.retrieval.candidates import Candidate, Pool
+from alma.model.query import And, Compare, In, Missing, Or, Order, Predicate
+from alma.model.record import Record
+from alma.model.text import query_terms, terms, words_by_term
+from alma.retrieval.candidates import Candidate, Pool, by_target
 from alma.retrieval.router import Asked, Target
+from alma.retrieval.scoring import MOMENTS, moment_of
 from alma.retrieval.when import TimeWindow, time_window
 from alma.storage.base import StorageBackend
 
@@ -30,7 +32,7 @@ _ASKS = re.compile(r"\b(?:what|which|anything|everything|tell me|summar\w*|recap
 _SAYS_NOTHING = """
 happen occur go went took taken place done say said tell told talk discuss speak spoke mention see saw seen learn hear
 heard work thing anyth someth everyth event news new latest updat summari summar summaris recap show give given rememb
-recal remind memori know pleas
+recal remind memori know pleas plan schedul due upcom come expect
 """
 _GENERAL = frozenset(_SAYS_NOTHING.split())
 
@@ -60,20 +62,24 @@ def propose_moments(storage: StorageBackend, pool: Pool, request: Asked, targets
     window = window_of(request)
     if window is None or not asks_for_time_alone(request):
         return
-    newest = (Order("event_time", "desc"), Order("created_at", "desc"))
     for target in targets:
-        if target.cls is Memory:
-            where = And(target.where, _happened_in(window))
-            for (key,) in storage.values(Memory, ("id",), target.scope, where, newest, max(_FEWEST, request.top_k)):
-                pool.propose(target, key, "time")
+        newest = [Order(name, "desc") for name in MOMENTS[target.cls]]
+        where = And(target.where, _happened_in(window, target.cls))
+        most = max(_FEWEST, request.top_k)
+        for (key,) in storage.values(target.cls, (target.cls.spec.key,), target.scope, where, newest, most):
+            pool.propose(target, str(key), "time")
 
 
-def _happened_in(window: TimeWindow) -> Predicate:
-    return Or(_between("event_time", window), And(Missing("event_time"), _between("created_at", window)))
+def _happened_in(window: TimeWindow, cls: type[Record]) -> Predicate:
+    """A memory happened when it says so; a lesson is of the time when it was learned and when it was last confirmed."""
+    first, *others = MOMENTS[cls]
+    if cls is Memory:
+        return Or(_between(first, window), *(And(Missing(first), _between(each, window)) for each in others))
+    return Or(*(_between(each, window) for each in (first, *others)))
 
 
 def _between(field: str, window: TimeWindow) -> Predicate:
-    return And(Compare(field, "ge", window.start), Compare(field, "lt", window.end))
+    return Or(*(And(Compare(field, "ge", start), Compare(field, "lt", end)) for start, end in window.spans))
 
 
 def add_time(
@@ -81,6 +87,7 @@ def add_time(
     memories: Sequence[Candidate],
     moments: Mapping[str, datetime | None],
     window: TimeWindow | None,
+    now: datetime,
     *,
     alone: bool,
 ) -> None:
@@ -90,15 +97,89 @@ def add_time(
     if window is None:
         return
     worth = NOTHING_BUT_TIME if alone else TIME
-    told_later = _TOLD_LATER if window.end - window.start < _SHORT_SPAN and not alone else timedelta(0)
+    is_short = window.end - window.start < _SHORT_SPAN
+    # Of what is to come nobody has told afterwards.
+    told_later = _TOLD_LATER if is_short and window.end <= now and not alone else timedelta(0)
     for candidate in memories:
         moment = moments.get(candidate.id)
         if moment is None:
             continue
         if window.holds(moment):
             candidate.add("time", worth)
-        elif window.end <= moment < window.end + told_later:
+        elif any(end <= moment < end + told_later for _, end in window.spans):
             candidate.add("time", worth / 2)
+
+
+def add_times(storage: StorageBackend, pool: Pool, request: Asked, targets: Sequence[Target]) -> TimeWindow | None:
+    """Let lessons gain from the time that the question speaks of, and leave out all else if it asks for nothing else.
+
+    Gives back that time, once it is known when its event was.
+    """
+    window = window_of(request)
+    if window is None:
+        return None
+    alone = asks_for_time_alone(request)
+    lessons = [each for cls in request.kinds if cls is not Memory for each in pool.of(cls)]
+    if lessons and window.anchor is not None:
+        window = _dated_by_any(storage, window, targets)
+    if lessons and window is not None:
+        _add_to_lessons(storage, lessons, window, NOTHING_BUT_TIME if alone else TIME)
+    if alone and window is not None:
+        _add_to_those_that_tell(storage, pool, window)
+        pool.keep_those_of_the_time()
+    return None if window is None or window.anchor is not None else window
+
+
+def _add_to_lessons(storage: StorageBackend, lessons: Iterable[Candidate], window: TimeWindow, worth: float) -> None:
+    of_the_time = {
+        (target, str(key))
+        for target, ids in by_target(lessons).items()
+        for key, *moments in storage.values(
+            target.cls,
+            (target.cls.spec.key, *MOMENTS[target.cls]),
+            target.scope,
+            In(target.cls.spec.key, ids),
+        )
+        if any(moment is not None and window.holds(moment) for moment in moments)
+    }
+    for lesson in lessons:
+        if (lesson.target, lesson.id) in of_the_time:
+            lesson.add("time", worth)
+
+
+def _add_to_those_that_tell(storage: StorageBackend, pool: Pool, window: TimeWindow) -> None:
+    """What was said on another day is of that time if that is what it speaks of: "we launch on 25 November"."""
+    others = [each for each in pool.of(Memory) if "time" not in each.relevance][:_FEWEST]
+    for target, ids in by_target(others).items():
+        names = ("id", "content", *MOMENTS[Memory])
+        for key, content, told, made in storage.values(Memory, names, target.scope, In("id", ids)):
+            spoken = time_window(content, told or made)
+            if spoken is not None and any(_lies_in(spoken, span) for span in window.spans):
+                pool.propose(target, key, "time").add("time", TIME)
+
+
+def _lies_in(spoken: TimeWindow, span: tuple[datetime, datetime]) -> bool:
+    return spoken.anchor is None and all(span[0] <= start and end <= span[1] for start, end in spoken.spans)
+
+
+def _dated_by_any(storage: StorageBackend, window: TimeWindow, targets: Iterable[Target]) -> TimeWindow | None:
+    """The window once a general memory has told when its event was, or else a lesson that names it."""
+    for target in sorted(targets, key=lambda target: target.cls is not Memory):
+        dated = _anchored(storage, window, target) if target.cls is Memory else _named(storage, window, target)
+        if dated is not None:
+            return dated
+    return None
+
+
+def _named(storage: StorageBackend, window: TimeWindow, target: Target) -> TimeWindow | None:
+    """The window once a lesson has told when its event was; one that has only some of its words speaks of another."""
+    event = window.anchor or ""
+    best = [key for key, _ in storage.matching_ids(target.cls, event, target.scope, target.where, 1)]
+    for record in storage.find(target.cls, target.scope, In(target.cls.spec.key, best)) if best else ():
+        moment = moment_of(record)
+        if moment is not None and set(query_terms(event)) <= set(terms(record.text())):
+            return window.anchored(moment)
+    return None
 
 
 def _anchored(storage: StorageBackend, window: TimeWindow, target: Target) -> TimeWindow | None:
@@ -106,6 +187,5 @@ def _anchored(storage: StorageBackend, window: TimeWindow, target: Target) -> Ti
     found = storage.matching_ids(Memory, window.anchor or "", target.scope, target.where, 1)
     if not found:
         return None
-    names = ("event_time", "created_at")
-    [(told, made)] = storage.values(Memory, names, target.scope, Compare("id", "eq", found[0][0]))
+    [(told, made)] = storage.values(Memory, MOMENTS[Memory], target.scope, Compare("id", "eq", found[0][0]))
     return window.anchored(told or made)

@@ -1,0 +1,351 @@
+"""Readers: what span of time the words mean that a rule has found, one for each way in which people name a time."""
+
+from __future__ import annotations
+
+import re
+from calendar import isleap
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+from alma.retrieval.reckoning import (
+    EARLIEST,
+    Span,
+    day_after,
+    day_of,
+    midnight,
+    months_later,
+    moved,
+    next_month,
+    unit_before,
+    unit_of,
+    whole_day,
+    whole_month,
+)
+from alma.retrieval.spoken import HALVES, HOLIDAYS, MONTHS, NUMBERS, ORDINALS, SEASONS, VAGUE, WEEKDAYS, Asking
+
+Reader = Callable[[re.Match[str], Asking], Span | tuple[Span, ...]]
+
+
+# ---------------------------------------------------------------------- days
+
+
+def exact_day(match: re.Match[str], at: Asking) -> Span:
+    return whole_day(int(match["year"]), int(match["number"]), int(match["day"]))
+
+
+def point_day(match: re.Match[str], at: Asking) -> Span:
+    """ "12.03.2025": where there are points, the day comes first."""
+    return whole_day(int(match["year"]), int(match["two"]), int(match["one"]))
+
+
+def slash_day(match: re.Match[str], at: Asking) -> tuple[Span, ...]:
+    """ "3/12/2025" is the 12th of March for some and the 3rd of December for others: it may be either."""
+    year, one, two = (int(match[name]) for name in ("year", "one", "two"))
+    year += 2000 if year < 100 else 0
+    ways = [(one, two)] if one == two else [(one, two), (two, one)]
+    found = tuple(whole_day(year, month, day) for month, day in ways if month <= 12)
+    if not found:
+        raise ValueError("there is no such month")
+    return found
+
+
+def named_day(match: re.Match[str], at: Asking) -> Span:
+    month, day = _month_number(match["month"]), int(match["day"])
+    if _is_verb(match):
+        raise ValueError("may 5 users log in?")
+    return whole_day(_year_of_day(match, at, month, day), month, day)
+
+
+def _is_verb(match: re.Match[str]) -> bool:
+    """Whether what seems to be a month before a number is what somebody does: "may 5 users log in?" """
+    if match["month"] not in ("may", "march") or match["year"] or not match[0].startswith(match["month"]):
+        return False
+    before, behind = match.string[: match.start()], match.string[match.end() :]
+    return not before.endswith(("on ", "since ", "of ")) and re.match(r" [a-z]+s\b", behind) is not None
+
+
+def day_of_month(match: re.Match[str], at: Asking) -> Span:
+    """ "on the 5th": the last one there was, or the next where the future is spoken of."""
+    day, which = int(match["day"]), match.groupdict().get("which")
+    month = at.now.replace(day=1)
+    if which == "last" or (which is None and day > at.now.day and not at.looks_ahead):
+        month = months_later(month, -1)
+    elif which == "next" or (which is None and day < at.now.day and at.looks_ahead):
+        month = months_later(month, 1)
+    return whole_day(month.year, month.month, day)
+
+
+def holiday(match: re.Match[str], at: Asking) -> Span:
+    month, day, days = HOLIDAYS[match["holiday"]]
+    start = midnight(_year_of_day(match, at, month, day), month, day)
+    return start, start + timedelta(days=days)
+
+
+def days_from_now(days: int) -> Reader:
+    def read(match: re.Match[str], at: Asking) -> Span:
+        start = day_of(at.now) + timedelta(days=days)
+        return start, start + timedelta(days=1)
+
+    return read
+
+
+def weekday(match: re.Match[str], at: Asking) -> Span:
+    """The last one before today, or the next: "next Friday", and "this Friday" where it is not said to be over."""
+    ahead = (WEEKDAYS.index(match["weekday"]) - at.now.weekday()) % 7
+    which = match.groupdict().get("which") or ""
+    if "next" in which or "coming" in which or (which in ("", "on") and at.looks_ahead):
+        ahead = ahead or 7
+    elif which != "this" or at.looks_back:
+        ahead -= 7
+    start = day_of(at.now) + timedelta(days=ahead)
+    return start, start + timedelta(days=1)
+
+
+def weekday_alone(match: re.Match[str], at: Asking) -> Span:
+    """ "What did we decide Monday?" In a sentence that speaks of no time it is any Monday."""
+    if not at.looks_back and not at.looks_ahead:
+        raise ValueError("any such day")
+    return weekday(match, at)
+
+
+# ---------------------------------------------------------------------- weeks
+
+
+def week_of_month(match: re.Match[str], at: Asking) -> Span:
+    """ "the first week of May" has its first seven days."""
+    month = _month_number(match["month"])
+    start, end = whole_month(_year_of_month(match, at, month), month)
+    if match["which"] == "last":
+        return end - timedelta(days=7), end
+    first = start + timedelta(days=7 * (ORDINALS[match["which"]] - 1))
+    return first, first + timedelta(days=7)
+
+
+def week_of_day(match: re.Match[str], at: Asking) -> Span:
+    """ "the week of 3 May"."""
+    return unit_of("week", named_day(match, at)[0])
+
+
+def numbered_week(match: re.Match[str], at: Asking) -> Span:
+    start = datetime.fromisocalendar(int(match["year"]), int(match["week"]), 1).replace(tzinfo=UTC)
+    return start, start + timedelta(days=7)
+
+
+# ---------------------------------------------------------------------- months and years
+
+
+def named_month(match: re.Match[str], at: Asking) -> Span:
+    month = _month_number(match["month"])
+    return _part(match, *whole_month(_year_of_month(match, at, month), month))
+
+
+def month_of_year(match: re.Match[str], at: Asking) -> Span:
+    """ "June of last year", "June two years ago"."""
+    which = match["which"] or "last"
+    years = -int(_number(match["count"])) if match["count"] else {"last": -1, "this": 0, "next": 1}[which]
+    return whole_month(at.now.year + years, _month_number(match["month"]))
+
+
+def numbered_month(match: re.Match[str], at: Asking) -> Span:
+    return whole_month(int(match["year"]), int(match["number"]))
+
+
+def previous_month_named(match: re.Match[str], at: Asking) -> Span:
+    """ "last March" is the one of the year before when this year's is not over yet."""
+    month = _month_number(match["month"])
+    return whole_month(at.now.year if month < at.now.month else at.now.year - 1, month)
+
+
+def next_month_named(match: re.Match[str], at: Asking) -> Span:
+    month = _month_number(match["month"])
+    return whole_month(at.now.year if month > at.now.month else at.now.year + 1, month)
+
+
+def whole_year(match: re.Match[str], at: Asking) -> Span:
+    year = int(match["year"])
+    return _part(match, midnight(year, 1, 1), midnight(year + 1, 1, 1))
+
+
+def decade(match: re.Match[str], at: Asking) -> Span:
+    year = int(match["year"])
+    return _part(match, midnight(year, 1, 1), midnight(year + 10, 1, 1))
+
+
+def _part(match: re.Match[str], start: datetime, end: datetime) -> Span:
+    """The third of a span that is meant, where the words name one."""
+    third = (end - start) / 3
+    part = (match.groupdict().get("part") or "").strip(" -").removeprefix("the ")
+    match part.removesuffix(" of"):
+        case "early" | "beginning" | "start":
+            return start, start + third
+        case "mid" | "middle":
+            return start + third, end - third
+        case "late" | "end":
+            return end - third, end
+        case _:
+            return start, end
+
+
+def quarter(match: re.Match[str], at: Asking) -> Span:
+    return _share_of_year(match, at, months=3)
+
+
+def half(match: re.Match[str], at: Asking) -> Span:
+    return _share_of_year(match, at, months=6)
+
+
+def _share_of_year(match: re.Match[str], at: Asking, months: int) -> Span:
+    said = match["share"]
+    number = 12 // months if said == "last" else int(ORDINALS.get(said, said))
+    first = months * (number - 1) + 1
+    year, which = at.now.year, match.groupdict().get("which")
+    if match["year"]:
+        year = int(match["year"])
+    elif which in ("last", "next"):
+        year += 1 if which == "next" else -1
+    elif which != "this" and not at.looks_ahead:
+        year -= first > at.now.month
+    return midnight(year, first, 1), next_month(year, first + months - 1)
+
+
+def season(match: re.Match[str], at: Asking) -> Span:
+    first, which = SEASONS[match["season"]], match.groupdict().get("which")
+    year = int(match["year"]) if match["year"] else at.now.year - (first > at.now.month)
+    start = midnight(year, first, 1)
+    if not match["year"]:
+        if which == "last" and months_later(start, 3) > at.now:
+            start = months_later(start, -12)
+        elif which == "next" or (at.looks_ahead and months_later(start, 3) <= at.now):
+            start = months_later(start, 12)
+    return start, months_later(start, 3)
+
+
+# ---------------------------------------------------------------------- reckoned from now
+
+
+def ago(match: re.Match[str], at: Asking) -> Span:
+    """Around that moment: the larger the unit, the less exactly it is meant; with halves it is meant more exactly."""
+    centre = shifted(at.now, match, -1)
+    slack = timedelta({"week": 4, "month": 16, "year": 120}.get(match["unit"], int(match["count"] in VAGUE)))
+    if "." in (match["count"] or "") or any(match[name] for name in HALVES):
+        slack = timedelta((slack / 2).days)
+    return day_of(centre - slack), day_of(centre + slack) + timedelta(days=1)
+
+
+def longer_ago(match: re.Match[str], at: Asking) -> Span:
+    """ "more than a week ago", "less than a week ago"."""
+    then = shifted(at.now, match, -1)
+    if match["how"] in ("less than", "under"):
+        return day_of(then), day_after(at.now)
+    return EARLIEST, day_of(then) + timedelta(days=1)
+
+
+def in_units(match: re.Match[str], at: Asking) -> Span:
+    """ "in two weeks", where the future is spoken of: otherwise it is how long something takes."""
+    if not at.looks_ahead and not match["from_now"]:
+        raise ValueError("it is how long something takes")
+    centre = shifted(at.now, match, 1)
+    slack = timedelta({"week": 4, "month": 16, "year": 120}.get(match["unit"], 0))
+    return max(day_of(centre - slack), day_after(at.now)), day_of(centre + slack) + timedelta(days=1)
+
+
+def last_units(match: re.Match[str], at: Asking) -> Span:
+    return day_of(shifted(at.now, match, -1)), day_after(at.now)
+
+
+def next_units(match: re.Match[str], at: Asking) -> Span:
+    return day_of(at.now), day_of(shifted(at.now, match, 1)) + timedelta(days=1)
+
+
+def some_units(direction: int) -> Reader:
+    """ "in the past weeks", "in the coming days": a few."""
+
+    def read(match: re.Match[str], at: Asking) -> Span:
+        then = moved(at.now, direction * VAGUE["few"], match["some"])
+        return day_of(min(then, at.now)), day_after(max(then, at.now))
+
+    return read
+
+
+def previous_unit(match: re.Match[str], at: Asking) -> Span:
+    """ "last week" is the calendar's; in "the past week" it is the seven days until now."""
+    unit = match["unit"]
+    if match["which"].startswith("past") or match["which"] == "this past":
+        return day_of(moved(at.now, -1, unit)), day_after(at.now)
+    return _part(match, *unit_of(unit, unit_before(unit, at.now)))
+
+
+def next_unit(match: re.Match[str], at: Asking) -> Span:
+    unit = match["unit"]
+    following = unit_of(unit, at.now)[1] + timedelta(days=6 if unit == "weekend" else 0)
+    return _part(match, *unit_of(unit, following))
+
+
+def unit_before_last(match: re.Match[str], at: Asking) -> Span:
+    unit = match["unit"]
+    return unit_of(unit, unit_before(unit, unit_before(unit, at.now)))
+
+
+def the_weekend(match: re.Match[str], at: Asking) -> Span:
+    start, end = unit_of("weekend", at.now)
+    return (start, end) if start <= at.now or at.looks_ahead else (start - timedelta(days=7), end - timedelta(days=7))
+
+
+def this_unit(match: re.Match[str], at: Asking) -> Span:
+    return _part(match, *unit_of(match["unit"], at.now))
+
+
+def last_days(days: int) -> Reader:
+    def read(match: re.Match[str], at: Asking) -> Span:
+        return day_of(at.now) - timedelta(days=days), day_after(at.now)
+
+    return read
+
+
+# ---------------------------------------------------------------------- what the words say
+
+
+def _number(word: str) -> float:
+    if word[0].isdigit():
+        return float(word.replace(",", "."))
+    return sum(NUMBERS[part] for part in re.split("[ -]", word))
+
+
+def shifted(moment: datetime, match: re.Match[str], direction: int) -> datetime:
+    """The moment so much earlier or later as the amount in a match says: one unit where it does not say how many."""
+    parts = match.groupdict()
+    count = 0.0 if parts.get("half") else _number(parts.get("count") or "a")
+    if any(parts.get(name) for name in HALVES):
+        count += 0.5
+    return moved(moment, direction * count, parts.get("unit") or parts["one_unit"])
+
+
+def _month_number(word: str) -> int:
+    return next(number for number, name in enumerate(MONTHS, start=1) if name[:3] == word[:3])
+
+
+def _year_of_month(match: re.Match[str], at: Asking, month: int) -> int:
+    """The year that is named, or else the one in which the month was last seen, or is next where that is asked for."""
+    named = match.groupdict().get("year")
+    if named:
+        return int(named)
+    if at.looks_ahead:
+        return at.now.year + (month < at.now.month)
+    return at.now.year - (month > at.now.month)
+
+
+def _year_of_day(match: re.Match[str], at: Asking, month: int, day: int) -> int:
+    """The year that is named, or else the one in which the day is nearest; if the past is spoken of, the last one."""
+    named = match.groupdict().get("year")
+    if named:
+        return int(named)
+    last = at.now.year if (month, day) <= (at.now.month, at.now.day) else at.now.year - 1
+    following = last + 1
+    if (month, day) == (2, 29):
+        last = next(year for year in range(last, last - 9, -1) if isleap(year))
+        following = next(year for year in range(following, following + 9) if isleap(year))
+    if at.looks_back:
+        return last
+    today = day_of(at.now)
+    past, ahead = today - midnight(last, month, day), midnight(following, month, day) - today
+    return following if past and (at.looks_ahead or ahead < past) else last

@@ -1,0 +1,108 @@
+"""Times: what happened in the time that a question speaks of, whatever kind of memory it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome
+from alma.model.memory import Memory
+from alma.retrieval.engine import RetrievalEngine
+from alma.testing.builders import a_preference
+
+NOW = datetime(2026, 11, 18, 12, tzinfo=UTC)
+YESTERDAY, MARCH = NOW - timedelta(days=1), datetime(2026, 3, 10, tzinfo=UTC)
+OWNER: dict[str, Any] = {"agent": "helena", "project_id": "shop"}
+
+Remember = Callable[..., Any]
+
+
+def found(engine: RetrievalEngine, question: str, **options: Any) -> list[str]:
+    """The ids that are handed over, having seen that the terms of every score add up to it."""
+    answer = engine.retrieve(question, "helena", "shop", now=NOW, **options)
+    for reasons in answer.explanations.values():
+        assert sum(reasons.terms.values()) == pytest.approx(reasons.score)
+    return [str(record.key) for record in answer]
+
+
+def a_deployment(key: str, strategy: str, moment: datetime) -> Outcome:
+    return Outcome(
+        id=key, task_description="Deploy the shop", strategy_used=strategy, success=True, timestamp=moment, **OWNER
+    )
+
+
+DEPLOYMENTS = (
+    a_deployment("today", "canary", NOW),
+    a_deployment("yesterday", "blue and green", YESTERDAY),
+    a_deployment("march", "by hand, over night", MARCH),
+)
+
+
+def test_outcomes_of_the_time_that_is_asked_for_come_first(engine: RetrievalEngine, remember: Remember) -> None:
+    remember(*DEPLOYMENTS)
+    assert found(engine, "How did we deploy the shop in March?")[0] == "march"
+    assert found(engine, "How did we deploy the shop yesterday?")[0] == "yesterday"
+    assert found(engine, "How did we deploy the shop?")[0] == "today"
+    assert found(engine, "what happened yesterday?", kinds=["outcome"]) == ["yesterday"]
+
+
+def test_lessons_of_every_kind_are_of_the_time_they_were_learned_or_seen_to_hold(
+    engine: RetrievalEngine, remember: Remember
+) -> None:
+    lesson = {"condition": "the cart is slow", "strategy": "cache the prices", "confidence": 0.8, **OWNER}
+    old = NOW - timedelta(days=400)
+    remember(
+        Heuristic(id="learned", created_at=MARCH, last_validated=NOW, **lesson),
+        Heuristic(id="validated", created_at=old, last_validated=MARCH, **lesson | {"strategy": "fewer queries"}),
+        Heuristic(id="other", created_at=old, last_validated=NOW, **lesson | {"strategy": "a larger machine"}),
+        AntiPattern(
+            id="mistake", pattern="retry at once", why_bad="it floods", last_seen=MARCH, created_at=old, **OWNER
+        ),
+        DomainKnowledge(id="fact", domain="db", fact="The shop runs on MySQL", last_verified=MARCH, **OWNER),
+        DomainKnowledge(id="newer", domain="db", fact="The shop runs on Postgres", last_verified=NOW, **OWNER),
+    )
+    assert sorted(found(engine, "What happened in March?")) == ["fact", "learned", "mistake", "validated"]
+    assert found(engine, "What did the shop run on in March?", kinds=[DomainKnowledge])[0] == "fact"
+    assert found(engine, "What does the shop run on?", kinds=[DomainKnowledge])[0] == "newer"
+
+
+def test_an_event_bounds_the_time_of_lessons(engine: RetrievalEngine, remember: Remember) -> None:
+    remember(*DEPLOYMENTS)
+    remember(Memory(content="Release 2.0 went out", project_id="shop", event_time=NOW - timedelta(days=100)))
+    outcomes = engine.retrieve("How did we deploy the shop before the 2.0 release?", "helena", "shop", now=NOW).outcomes
+    assert outcomes[0].id == "march"
+
+
+def test_an_event_that_no_memory_names_bounds_no_time(engine: RetrievalEngine, remember: Remember) -> None:
+    remember(*DEPLOYMENTS)
+    asked = "How did we deploy the shop before the 2.0 release?"
+    assert found(engine, asked, kinds=[Outcome])[0] == "today"
+
+
+def test_what_was_said_before_of_a_day_is_of_that_day(engine: RetrievalEngine, remember: Remember) -> None:
+    remember(
+        Memory(id="plan", content="We launch on 25 November", project_id="shop", event_time=NOW - timedelta(days=8)),
+        Memory(id="dinner", content="Dinner with the board", project_id="shop", event_time=NOW + timedelta(days=7)),
+        Memory(id="cart", content="We renamed the cart", project_id="shop", event_time=NOW - timedelta(days=300)),
+    )
+    assert sorted(found(engine, "What happens on 25 November?")) == ["dinner", "plan"]
+    assert sorted(found(engine, "What is planned for next week?")) == ["dinner", "plan"]
+    assert found(engine, "What happened in the last 10 days?") == ["plan"]
+
+
+def test_what_is_to_come_after_the_time_that_is_asked_for_gains_nothing(
+    engine: RetrievalEngine, remember: Remember
+) -> None:
+    for key, days in (("next", 7), ("later", 14)):
+        content = f"Workshop with the {key} supplier"
+        remember(Memory(id=key, content=content, project_id="shop", event_time=NOW + timedelta(days=days)))
+    answer = engine.retrieve("Which workshop with a supplier is next week?", "helena", "shop", now=NOW)
+    assert [answer.explanation_of(key).terms.get("time", 0.0) > 0 for key in ("next", "later")] == [True, False]
+
+
+def test_preferences_come_whatever_time_is_asked_for(engine: RetrievalEngine, remember: Remember) -> None:
+    remember(a_preference(id="tabs", user_id="maria", timestamp=MARCH))
+    assert found(engine, "What happened yesterday?", user_id="maria") == ["tabs"]

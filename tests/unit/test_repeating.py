@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import pytest
 
-from alma.door.gist import GUARDS
 from alma.door.repeating import repeats, sentences, shingles
 
 PORT = ["The staging database listens on port 5433"]
 RULE = ["Call the payments gateway", "retry with exponential backoff after a timeout", "worked 3 of 3 times"]
 WARNING = ["Don't: hammer it in a tight loop", "429 too many requests"]
 WISH = ["short answers, no emojis", "ana"]
+
+
+# Words that turn what is said around.
+GUARDS = frozenset(
+    """
+    not no never always none nor neither without only except unless avoid stop instead cannot before after until
+    disable enable deny allow remove add false true off on more less least most must may optional required
+""".split()
+)
 
 
 def is_echo(text: str, *served: list[str]) -> bool:

@@ -13,12 +13,11 @@ WISH = ["short answers, no emojis", "ana"]
 
 
 # Words that turn what is said around.
-GUARDS = frozenset(
-    """
+_GUARDS = """
     not no never always none nor neither without only except unless avoid stop instead cannot before after until
     disable enable deny allow remove add false true off on more less least most must may optional required
-""".split()
-)
+"""
+GUARDS = frozenset(_GUARDS.split())
 
 
 def is_echo(text: str, *served: list[str]) -> bool:

@@ -61,10 +61,9 @@ def test_any_two_versions_can_be_compared(store: StorageBackend) -> None:
 
 
 def test_a_version_comes_back_as_a_new_version_with_its_reason(store: StorageBackend, local: EmbeddingProvider) -> None:
-    vector = local.encode("the first text")
+    history, vector = History(store, local), local.encode("the first text")
     store.save(make.a_memory(id="m", content="the first text", access_count=1, embedding=vector))
     store.update(Memory, "m", {"content": "another", "embedding": local.encode("another"), "access_count": 7}, SHOP)
-    history = History(store, local)
     restored = history.restore(Memory, "m", 1, SHOP, "the first was right", Attribution(user_id="ana"))
     assert (restored.content, restored.access_count) == ("the first text", 7)
     assert store.get(Memory, "m", SHOP) == restored
@@ -156,6 +155,8 @@ def test_later_memories_do_not_crowd_out_the_past(store: StorageBackend) -> None
 
 @pytest.mark.parametrize("mode", ["semantic", "hybrid"])
 def test_meaning_is_searched_in_the_past(store: StorageBackend, local: EmbeddingProvider, mode: Any) -> None:
+    history = History(store, local)
+
     def saved(key: str, content: str, **values: object) -> None:
         store.save(make.a_memory(id=key, content=content, embedding=local.encode(content), **values))
 
@@ -168,7 +169,7 @@ def test_meaning_is_searched_in_the_past(store: StorageBackend, local: Embedding
     store.update(Memory, "retitled", {"importance_score": 0.9}, SHOP)
     store.delete(Memory, ["deleted"], SHOP)
     saved("later", "database connections ran out")
-    found = History(store, local).search(
+    found = history.search(
         Memory,
         "we ran out of database connections",
         SHOP,

@@ -166,11 +166,18 @@ def test_of_two_who_bring_the_first_vectors_at_once_one_is_refused(place: str) -
         assert len(mine.models()) == 1
 
 
-def test_vectors_that_nobody_named_are_not_taken_for_those_of_a_model(unnamed: str) -> None:
+def test_vectors_that_somebody_stored_without_a_name_are_found_by_their_model(unnamed: str) -> None:
     with open_storage(unnamed) as store:
-        with pytest.raises(ModelMismatchError, match=r"do not say which model made them, .* of one: .*alma reembed"):
-            RetrievalEngine(store, ONE)
-        assert store.embedding_model == "default"
+        assert found_by_meaning(store, ONE) == ["m"]
+        MemoryWriter(store, ONE).save(a_memory("n"))
+        assert sorted(found_by_meaning(store, ONE)) == ["m", "n"]
+        assert store.models() == {"default": 384}
+
+
+def test_vectors_without_a_name_get_one_when_they_are_made_anew(unnamed: str) -> None:
+    said = r"do not say which model made them, .* of one: .*alma reembed"
+    with open_storage(unnamed, embedding_model="one") as store, pytest.raises(ModelMismatchError, match=said):
+        MemoryWriter(store, ONE).save(a_memory("n"))
     assert reembed_storage(unnamed, ONE) == 1
     with open_storage(unnamed) as store:
         assert found_by_meaning(store, ONE) == ["m"]

@@ -11,7 +11,7 @@ from alma.model.governance import ANONYMOUS, Attribution
 from alma.model.record import Record
 from alma.model.vector import Vector
 from alma.redaction.redactor import DEFAULT_REDACTOR, Redactor, redact_record
-from alma.storage.base import StorageBackend, Transaction
+from alma.storage.base import DEFAULT_MODEL, StorageBackend, Transaction
 
 Progress = Callable[[int, int], None]
 _AT_ONCE = 256
@@ -48,11 +48,12 @@ def embedded(embedder: EmbeddingProvider, records: Sequence[Record]) -> list[Emb
 def join_space(storage: StorageBackend, embedder: EmbeddingProvider) -> None:
     """Let the embedder's model be the store's where none was named, and refuse an embedder of another model.
 
-    Vectors of two models are never compared.
+    Vectors of two models are never compared, as far as it was said which model made them.
     """
     if storage.embedding_dim == embedder.dimension:
         storage.name_model(embedder.model)
-    if (storage.embedding_model, storage.embedding_dim) != (embedder.model, embedder.dimension):
+    own = (embedder.model, DEFAULT_MODEL)
+    if storage.embedding_dim != embedder.dimension or storage.embedding_model not in own:
         raise ConfigurationError(
             f"the store keeps vectors of {storage.embedding_model!r} with {storage.embedding_dim} dimensions, the "
             f"provider makes those of {embedder.model!r} with {embedder.dimension}: open the store with "

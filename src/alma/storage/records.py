@@ -104,12 +104,15 @@ class RecordStore(Closing):
     def name_model(self, model: str) -> None:
         """Be opened for this model from now on, if none was named; refused where the vectors here are of others only.
 
-        The store itself learns the name with the first vector that is written.
+        The store itself learns the name with the first vector that is written. Vectors that came before without a name
+        were made by whoever stored them: it is left to them to use the same model again.
         """
         if self.embedding_model != DEFAULT_MODEL:
             return
         name = checked_name("storage", "embedding_model", model)
         held = self.models()
+        if held.keys() == {DEFAULT_MODEL}:
+            return
         if held and name not in held:
             raise ModelMismatchError(name, held)
         with self._naming_lock:

@@ -16,6 +16,7 @@ _OVERLAP = 1_000
 _MOST_BLOBS = 20
 
 _BLOB = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{24,}={0,2}")
+_WORD = re.compile(r"\S+")
 _SPELLED = re.compile(r"(?:\b\w[\s.*_-]){5,}\w\b")
 # Zero-width characters inside of Latin words, turns of the reading direction, and letters that nobody sees.
 _HIDDEN = re.compile(
@@ -69,12 +70,13 @@ def _plain(text: str) -> str:
     bare = _INVISIBLE.sub("", html.unescape(text))
     bare = unicodedata.normalize("NFKC", bare)
     if not bare.isascii():
-        bare = " ".join(_unmasked(word) if word else "" for word in bare.split(" "))
+        bare = _WORD.sub(_unmasked, bare)
     return _SPELLED.sub(lambda match: re.sub(r"[\s.*_-]", "", match.group()), bare)
 
 
-def _unmasked(word: str) -> str:
+def _unmasked(match: re.Match[str]) -> str:
     """A word that mixes Latin letters with others that look the same, in Latin letters."""
+    word = match.group()
     mixed = any("a" <= c <= "z" for c in word.lower()) and not word.isascii()
     return word.translate(_LOOKALIKES) if mixed else word
 

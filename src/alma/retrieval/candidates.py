@@ -133,10 +133,11 @@ class Pool:
             self.of_other_times += others
             for record_id in others:
                 del known[record_id]
+        self._by_id.clear()
 
     def of(self, cls: type[Record]) -> list[Candidate]:
         """The candidates of a kind, best first, ids breaking ties."""
-        # Sorting is stable, and twice by one thing is faster than once by two; none is ever taken away.
+        # Sorting is stable, and twice by one thing is faster than once by two.
         known, by_id = self._by_kind[cls], self._by_id.get(cls, [])
         if len(by_id) < len(known):
             by_id = self._by_id[cls] = sorted(known.values(), key=attrgetter("id"))

@@ -4,25 +4,18 @@ from __future__ import annotations
 
 import re
 
-from alma.model.spelling import american
+from alma.model.spelling import ONES, TEENS, TENS, american
 
 _EMPHASIS = re.compile(r"(?<!\w)(\*{1,3}|_{1,3}|`+)(?=\S)([^*_`\n]+?)(?<=\S)\1(?!\w)")
 _EMPHASIZED = re.compile("[*_`]")
 _BULLETS = re.compile(r"^[ \t]*(?:[-*•>–—]+|\d+[.)])[ \t]+(?=[^\W\d_])", re.MULTILINE)
-_UP_TO_NINETEEN = """
-zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen
-nineteen
-"""
-_TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
-_NUMBERS = {word: number for number, word in enumerate(_UP_TO_NINETEEN.split())} | {
-    word: 10 * number for number, word in enumerate(_TENS.split(), 2)
-}
+_NUMBERS = {"zero": 0, **ONES, **TEENS, **TENS}
 _FACTORS = {"hundred": 100, "thousand": 1_000, "million": 1_000_000}
 _ANY = "|".join(_NUMBERS)
 _NUMBER_WORDS = re.compile(
     rf"""\b(?:
     (?:a|{_ANY})[ -](?:{"|".join(_FACTORS)})\b(?:(?:[ ]and)?[ -](?:{_ANY})\b)*
-    | (?:{"|".join(_TENS.split())})[ -](?:one|two|three|four|five|six|seven|eight|nine)
+    | (?:{"|".join(TENS)})[ -](?:{"|".join(ONES)})
     # One alone is mostly no number: this one, one of them, one by one. Few-shot and zero-shot are names.
     | one(?=[ ](?:second|minute|hour|day|week|month|year|percent)) | zero(?![\w-])
     | {"|".join(word for word in _NUMBERS if word not in ("zero", "one"))})\b""",

@@ -1,9 +1,14 @@
-"""Spelling: British words as Americans write them, so that both count as one."""
+"""Spelling: British words as Americans write them, so that both count as one, and the words for numbers."""
 
 from __future__ import annotations
 
 import re
 from functools import lru_cache
+
+ONES = {"one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9}
+_TEENS = "ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen"
+TEENS = {word: number for number, word in enumerate(_TEENS.split(), 10)}
+TENS = {"twenty": 20, "thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "seventy": 70, "eighty": 80, "ninety": 90}
 
 _BRITISH = re.compile(
     r"\b([a-z]{3,}(?:al|an|ar|as|at|en|er|gn|il|im|in|it|og|ol|on|or|tom|ur))is(e|es|ed|er|ing|ations?)\b",

@@ -105,7 +105,6 @@ class Pool:
         # What was left out because the question asks for some other time and nothing else.
         self.of_other_times: list[str] = []
         self._by_kind: dict[type[Record], dict[str, Candidate]] = defaultdict(dict)
-        self._by_id: dict[type[Record], list[Candidate]] = {}
 
     def __iter__(self) -> Iterator[Candidate]:
         return chain.from_iterable(found.values() for found in self._by_kind.values())
@@ -133,14 +132,11 @@ class Pool:
             self.of_other_times += others
             for record_id in others:
                 del known[record_id]
-        self._by_id.clear()
 
     def of(self, cls: type[Record]) -> list[Candidate]:
         """The candidates of a kind, best first, ids breaking ties."""
         # Sorting is stable, and twice by one thing is faster than once by two.
-        known, by_id = self._by_kind[cls], self._by_id.get(cls, [])
-        if len(by_id) < len(known):
-            by_id = self._by_id[cls] = sorted(known.values(), key=attrgetter("id"))
+        by_id = sorted(self._by_kind[cls].values(), key=attrgetter("id"))
         return sorted(by_id, key=attrgetter("total"), reverse=True)
 
 

@@ -6,6 +6,7 @@ import re
 from datetime import datetime
 from typing import NamedTuple
 
+from alma.model.spelling import ONES, TEENS, TENS
 from alma.retrieval.reckoning import Span
 
 MONTHS = """
@@ -14,11 +15,7 @@ january february march april may june july august september october november dec
 WEEKDAYS = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
 SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
 VAGUE = {"couple": 2, "few": 3, "several": 4}
-_ONES = {"one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9}
-_TEENS = "ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen".split()  # noqa: SIM905
-_TENS = {"twenty": 20, "thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "seventy": 70, "eighty": 80, "ninety": 90}
-NUMBERS = {"a": 1, "an": 1, "dozen": 12, "hundred": 100, **_ONES, **_TENS, **VAGUE}
-NUMBERS |= {name: number for number, name in enumerate(_TEENS, start=10)}
+NUMBERS = {"a": 1, "an": 1, "dozen": 12, "hundred": 100, **ONES, **TENS, **VAGUE, **TEENS}
 ORDINALS = {"first": 1, "second": 2, "third": 3, "fourth": 4, "1st": 1, "2nd": 2, "3rd": 3, "4th": 4}
 # Month and day on which one begins, and how many days it has.
 HOLIDAYS = {"christmas eve": (12, 24, 1), "christmas day": (12, 25, 1), "christmas": (12, 24, 3)}
@@ -31,7 +28,7 @@ DAY = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?"
 YEAR = r"(?P<year>(?:19|20)\d\d)(?!\w|[-/.:]\d)"
 COUNT = (
     r"(?<![\d.,/])(?P<count>\d{1,4}(?:[.,]\d)?|"
-    rf"(?:{'|'.join(_TENS)})[ -](?:{'|'.join(_ONES)})|{'|'.join(NUMBERS)})(?: of)?"
+    rf"(?:{'|'.join(TENS)})[ -](?:{'|'.join(ONES)})|{'|'.join(NUMBERS)})(?: of)?"
 )
 _UNIT = r"(?P<unit>minute|hour|day|week|month|year)s?"
 # "3 days", "half a year", "a year and a half", "two and a half years"

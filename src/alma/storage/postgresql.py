@@ -142,7 +142,7 @@ class PostgreSQLStorage(StorageBackend):
         self._asides: dict[int, Aside] = {}
         self._make_aside = partial(Aside, partial(_pool_aside, conninfo, self._configure_aside))
         # Whoever allows one connection means one. Older drivers cannot send a question and go on.
-        self._asks_aside = self._native and pool_size > 1 and psycopg.capabilities.has_pipeline()
+        self._asks_aside = self._native and pool_size > 1
         with _translated():
             self._pools = {os.getpid(): self._make_pool()}
 

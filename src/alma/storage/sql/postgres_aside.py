@@ -5,14 +5,18 @@ What is answered there counts only if it was found in the very state that the fi
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, suppress
-from functools import partial
+from contextlib import suppress
+from functools import lru_cache, partial
 from threading import Lock
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import psycopg
+from psycopg import generators
+from psycopg.adapt import PyFormat, Transformer
+from psycopg.pq import ExecStatus, Format
+from psycopg.pq.abc import PGresult
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
 from alma.storage.sql.postgres_wire import listed
@@ -26,31 +30,81 @@ NEVER_WAITS = "SET lock_timeout = '10ms'"
 # The connection is known to be free when it is asked for.
 _AT_ONCE_SECONDS = 0.05
 _MOST_SKIPPED = 64
+# There is one statement for each owner of much, and a server keeps what it plans.
+_MOST_PLANNED = 100
+_PLACEHOLDER = re.compile(r"%\((\w+)\)s|%%")
 
 Pool = ConnectionPool[Any]
+
+
+class Session:
+    """What a connection knows: how many vectors its index looks for in a round, and the statements that it has planned."""
+
+    def __init__(self, connection: psycopg.Connection[Any]) -> None:
+        self.connection = connection
+        self._vectors: int | None = None
+        self._statements: dict[tuple[str, tuple[int, ...]], bytes] = {}
+        self._made = 0
+
+    def look_round(self, vectors: int) -> None:
+        """Let the index look for so many vectors in a round."""
+        if self._vectors != vectors:
+            self.connection.execute(f"SET hnsw.ef_search = {vectors}".encode())
+            self._vectors = vectors
+
+    def send(self, sql: str, values: Mapping[str, Any]) -> None:
+        """Send a question, all of it at once, without waiting for the answer.
+
+        The driver can do that in its pipelines alone, which end with one more message to the server and its answer. The
+        processor that these two take turns on is then the one that the server works on next, and whoever sends it the
+        next question is put aside until it is answered.
+        """
+        command, names = _numbered(sql)
+        given, values = Transformer(self.connection), listed(values)
+        dumped = given.dump_sequence([values[name] for name in names], [PyFormat.AUTO] * len(names))
+        statement = self._planned(command, tuple(given.types or ()))
+        self.connection.pgconn.send_query_prepared(statement, dumped, given.formats, Format.BINARY)
+        self.connection.wait(generators.send(self.connection.pgconn))
+
+    def rows(self) -> list[Any]:
+        """The answer, as soon as it is there."""
+        result = self._result()
+        loading = Transformer(self.connection)
+        loading.set_pgresult(result)
+        return loading.load_rows(0, result.ntuples, tuple)
+
+    def _planned(self, command: str, types: tuple[int, ...]) -> bytes:
+        """The name of a statement that the server has planned, or plans now."""
+        name = self._statements.get((command, types))
+        if name is None:
+            if len(self._statements) == _MOST_PLANNED:
+                oldest = next(iter(self._statements))
+                self.connection.execute(b"DEALLOCATE " + self._statements.pop(oldest))
+            self._made += 1
+            name = f"alma_{self._made}".encode()
+            self.connection.pgconn.send_prepare(name, command.encode(), types)
+            self._result()
+            self._statements[command, types] = name
+        return name
+
+    def _result(self) -> PGresult:
+        *_, result = self.connection.wait(generators.execute(self.connection.pgconn))
+        if result.status not in (ExecStatus.COMMAND_OK, ExecStatus.TUPLES_OK):
+            raise psycopg.DatabaseError(result.get_error_message())
+        return result
 
 
 class Asked:
     """A question that is being answered on another connection."""
 
-    def __init__(self, connection: psycopg.Connection[Any], done: Callable[[], None]) -> None:
-        self._connection = connection
+    def __init__(self, session: Session, done: Callable[[], None]) -> None:
+        self._session = session
         self._done: Callable[[], None] | None = done
-        self._pipeline = ExitStack()
-        self._cursor = connection.cursor(binary=True)
-
-    def send(self, first: str | None, sql: str, values: Mapping[str, Any]) -> None:
-        """Send the question, and something to be done before it, without waiting for an answer."""
-        self._pipeline.enter_context(self._connection.pipeline())
-        if first is not None:
-            self._connection.execute(first.encode())
-        self._cursor.execute(sql, listed(values))
 
     def rows(self) -> list[Any] | None:
         """What was found; None where it was not, as when the connection was lost."""
         try:
-            found = self._cursor.fetchall()
-            self._pipeline.close()
+            found = self._session.rows()
         except psycopg.Error:
             self.drop()
             return None
@@ -60,9 +114,7 @@ class Asked:
     def drop(self) -> None:
         """Give up a question that nobody has taken the answer to, with its connection: the server may be at it yet."""
         if self._done is not None:
-            self._connection.close()
-            with suppress(psycopg.Error):
-                self._pipeline.close()
+            self._session.connection.close()
             self._finish()
 
     def _finish(self) -> None:
@@ -81,7 +133,7 @@ class Aside:
         self._make_pool = make_pool
         self._pool: Pool | None = None
         self._lock = Lock()
-        self._rounds: WeakKeyDictionary[psycopg.Connection[Any], int] = WeakKeyDictionary()
+        self._session: Session | None = None
         self._to_skip = self._skipped_last = 0
 
     def ask(self, vectors: int, sql: str, values: Mapping[str, Any]) -> Asked | None:
@@ -95,9 +147,10 @@ class Aside:
         try:
             connection = self._free()
             if connection is not None:
-                asked = Asked(connection, partial(self._give_back, connection))
-                asked.send(self._setting(connection, vectors), sql, values)
-                self._rounds[connection] = vectors
+                session = self._session_of(connection)
+                asked = Asked(session, partial(self._give_back, connection))
+                session.look_round(vectors)
+                session.send(sql, values)
                 return asked
         except psycopg.Error:
             pass
@@ -135,8 +188,10 @@ class Aside:
             return connection
         return None
 
-    def _setting(self, connection: psycopg.Connection[Any], vectors: int) -> str | None:
-        return None if self._rounds.get(connection) == vectors else f"SET hnsw.ef_search = {vectors}"
+    def _session_of(self, connection: psycopg.Connection[Any]) -> Session:
+        if self._session is None or self._session.connection is not connection:
+            self._session = Session(connection)
+        return self._session
 
     def _let_go(self, asked: Asked | None) -> None:
         if asked is None:
@@ -157,3 +212,15 @@ class Aside:
 def seen_in(rows: Sequence[Sequence[Any]]) -> str | None:
     """The state in which rows were found that have it as their last column; it is not known of none."""
     return rows[0][-1] if rows else None
+
+
+@lru_cache(maxsize=256)
+def _numbered(sql: str) -> tuple[str, tuple[str, ...]]:
+    """A statement with its parameters numbered, as the server wants them, and their names in this order."""
+    names: dict[str, int] = {}
+
+    def number(match: re.Match[str]) -> str:
+        name = match[1]
+        return "%" if name is None else f"${names.setdefault(name, len(names) + 1)}"
+
+    return _PLACEHOLDER.sub(number, sql), tuple(names)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from alma.storage.ranking import rarity, select
+from alma.storage.ranking import Selection, pairs, rarity, select
 
 
 @given(st.integers(1, 1_000_000), st.data())
@@ -25,3 +25,20 @@ def test_common_words_are_left_out_on_demand() -> None:
     assert selection.chosen == ("rare", "usual", "common")
     fewer = selection.without_common(counts, 45)
     assert (fewer.chosen, fewer.left_out) == (("rare", "usual"), ("common",))
+
+
+def test_pairs_have_a_word_that_was_left_out_and_the_cheapest_come_first() -> None:
+    counts = {"harbour": 20, "deploy": 400, "queue": 500, "of": 60_000}
+    selection = select(counts, 100_000, budget=100)
+    assert selection == Selection(("harbour",), ("deploy", "queue", "of"))
+    assert pairs(selection, counts, 100_000, budget=90) == (
+        ("harbour", "deploy"),
+        ("harbour", "queue"),
+        ("deploy", "queue"),
+    )
+    assert pairs(selection, counts, 100_000, budget=40) == (("harbour", "deploy"), ("harbour", "queue"))
+    assert pairs(selection, counts, 100_000, budget=0) == ()
+
+
+def test_where_no_word_is_left_out_there_are_no_pairs() -> None:
+    assert pairs(Selection(("a", "b"), ()), {"a": 1, "b": 2}, 10, budget=1_000) == ()

@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, combinations
 from typing import Generic, TypeVar
 
 from alma.model.query import EVERYTHING, And, Compare, In, Or, Predicate
@@ -20,6 +21,10 @@ COUNTED = 5_000
 BUDGET = 4_000
 OWNERS = ("project_id", "agent", "user_id", "session_id")
 _MOST_OWNERS = 50
+# What it takes to look two words up together, counted in records that are read and scored: something for each pair, and
+# the entries of the rarer word, many of which take as long as one record.
+_PAIR = 15.0
+_ENTRIES_FOR_A_RECORD = 32
 _LEAST_RARITY = 0.1
 _SUPPOSED_WITHOUT = 10
 _MOST_REMEMBERED = 100_000
@@ -48,6 +53,10 @@ def rarity_in_sql(records: str, having: str) -> str:
 def saturation(frequency: float, length: float, mean: float) -> float:
     """What it counts that a word occurs so often in a text of that length: less and less, up to K1 + 1."""
     return frequency * (K1 + 1) / (frequency + K1 * (1 - B + B * length / max(mean, 1.0)))
+
+
+Pair = tuple[str, str]
+"""Two words of a question, the rarer one first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +94,23 @@ def select(
             break
         chosen += 1
     return Selection(tuple(rarest_first[:chosen]), tuple(rarest_first[chosen:]))
+
+
+def pairs(selection: Selection, counts: Mapping[str, int], inside: int, budget: float) -> tuple[Pair, ...]:
+    """Pairs of a question's words, at least one of which was left out: the cheapest until the budget is used up.
+
+    What is wanted most likely has several of the words. To look for records that have two of them costs little where to
+    look at all that have one would cost much.
+    """
+    chosen = set(selection.chosen)
+    costs = {
+        (rarer, other): _PAIR + counts[rarer] / _ENTRIES_FOR_A_RECORD + 2 * counts[rarer] * counts[other] / inside
+        for rarer, other in combinations((*selection.chosen, *selection.left_out), 2)
+        if other not in chosen
+    }
+    cheapest_first = sorted(costs, key=lambda pair: (costs[pair], pair))
+    spent = accumulate(costs[pair] for pair in cheapest_first)
+    return tuple(pair for pair, cost in zip(cheapest_first, spent, strict=True) if cost <= budget)
 
 
 def conjunctions(left_out: Sequence[str]) -> Iterator[tuple[str, ...]]:

@@ -1,8 +1,8 @@
 """Full text on PostgreSQL: BM25 over the `search` column, which the server does not have itself.
 
-The server ranks by how often a word occurs, not by how rare it is. So the rarity comes from counting here, the same
-words are chosen as on SQLite, and the score is put together in SQL: the words chosen for every record that has one of
-them, the words left out only for the best of these.
+The server ranks by how often a word occurs, not by how rare it is. So the rarity comes from counting here, and
+the score is put together in SQL: the rarer words for every record that has one of them, the words left out only for the
+best of these. Which are the best is told by pairs of words as well: records with two of them are found by looking both up.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from alma.model.query import EVERYTHING, And, In, Predicate
 from alma.model.record import RecordSpec
 from alma.storage import ranking
 from alma.storage.primitives import Query
-from alma.storage.ranking import COUNTED, K1, B, Remembered, Selection, minute, rarity, rarity_in_sql
+from alma.storage.ranking import COUNTED, K1, B, Pair, Remembered, Selection, minute, rarity, rarity_in_sql
 from alma.storage.sql.clauses import Values, fields_of
 from alma.storage.sql.foreseen import Foreseen
 from alma.storage.sql.postgres_entries import marks_of, quoted
@@ -35,7 +35,8 @@ _COUNTED = 100
 _SPARE = 50
 _ENOUGH = 10
 # The server reads each record from its table to score it, which takes longer than to read an entry of an index.
-_BUDGET = 2_500
+_BUDGET = 800
+_BUDGET_OF_PAIRS = 600
 _SAMPLE = 500
 # Finding which of a word's records are an owner's takes about as long as reading one in four of them.
 _ONE_IN = 4
@@ -161,22 +162,19 @@ class WordSearch:
             return self._matching_few(words, records, limit)
         _, counts = self.counts(words)
         records = max(records, *counts.values())
-        selection = self._selection(counts, records, exact=exact)
-        if not selection.chosen:
-            # One word is better than none, and looking for records with several common ones takes longer.
-            selection = ranking.select(counts, records)
         weights = {word: rarity(records, counts[word]) for word in words}
-        if not selection.left_out and exact:
-            return self._scored(weights, _any_of(words), limit)
         best = max(limit, min(max(2 * limit, _FEWEST_RESCORED), _MOST_RESCORED))
-        found: list[tuple[str, float]] | None = None
-        if not exact and selection.chosen:
-            found = self._best_of(selection, weights, max(best, limit + _SPARE), limit)
-            # Whoever does not need them all has the best already, and looking for the others takes the longest.
-            if len(found) >= min(limit, _ENOUGH) or not selection.left_out:
-                return found
-        keys = self._candidates(selection, weights, best, found)
-        return self._scored(weights, None, limit, keys=keys)
+        if exact:
+            selection = ranking.select(counts, records, budget=ranking.BUDGET)
+            if not selection.left_out:
+                return self._scored(weights, _any_of(words), limit)
+            return self._scored(weights, None, limit, keys=self._candidates(selection, weights, best, None))
+        selection, pairs = self._selection(counts, records)
+        found = self._best_of(selection, pairs, weights, max(best, limit + _SPARE), limit)
+        # Whoever does not need them all has the best already, and looking for the others takes the longest.
+        if len(found) >= min(limit, _ENOUGH) or not selection.left_out:
+            return found
+        return self._scored(weights, None, limit, keys=self._candidates(selection, weights, best, found))
 
     def _matching_few(self, words: Sequence[str], records: int, limit: int) -> list[tuple[str, float]]:
         """The best among so few records that every word counts; where it is not known how often, in the same look."""
@@ -211,22 +209,30 @@ class WordSearch:
             self._remember_of_few(dict(zip(words, map(int, rows[0][-1].split(",")), strict=False)))
         return self._noted([row[:-1] for row in rows])
 
-    def _selection(self, counts: Mapping[str, int], records: int, *, exact: bool) -> Selection:
-        """Which words are looked up: where only the records with a rare tag are scored, nearly all."""
-        if exact:
-            return ranking.select(counts, records, budget=ranking.BUDGET)
+    def _selection(self, counts: Mapping[str, int], records: int) -> tuple[Selection, tuple[Pair, ...]]:
+        """Which words are looked up, and which only together with another.
+
+        Where only the records with a rare tag are scored, nearly all are.
+        """
         if self.rare_tags:
             share = min(1.0, tagged(self._tx, self.rare_tags) / records)
             counts = {word: math.ceil(count * share) for word, count in counts.items()}
-        return ranking.select(counts, records, budget=_BUDGET)
+        selection = ranking.select(counts, records, budget=_BUDGET)
+        pairs = ranking.pairs(selection, counts, records, budget=_BUDGET_OF_PAIRS)
+        if not selection.chosen and not pairs:
+            # One word is better than none, and looking for records with several common ones takes longer.
+            selection = ranking.select(counts, records)
+        return selection, pairs
 
     def _best_of(
-        self, selection: Selection, weights: Mapping[str, float], rescored: int, limit: int
+        self, selection: Selection, pairs: Sequence[Pair], weights: Mapping[str, float], rescored: int, limit: int
     ) -> list[tuple[str, float]]:
-        """The best by the words chosen, with what the words left out add to the scores of the `rescored` best.
+        """The best by the words chosen and by pairs, with what the words left out add to the `rescored` best.
 
         The statement is the same for any number of words, so that the server plans it once.
         """
+        if not selection.chosen and not pairs:
+            return []
         condition, then, values = self._in_two_steps()
         having = self._having(
             "(asked.word && %(marks)s::tsquery)" if self.rare_tags else "asked.word",
@@ -234,12 +240,13 @@ class WordSearch:
         )
         # What each word is worth is told first, so that no text has to be sorted.
         found = (
-            f"SELECT {self._key}, place, {_worth('weight', 'asked.word', self._norm)} AS worth "
-            f"FROM {_weighted('chosen')} CROSS JOIN LATERAL {having} WHERE {condition} OFFSET 0"
+            f"SELECT {self._key}, place, {_worth('weight', 'asked.word', self._norm)} AS worth, "
+            f"promise / (1::float8 + {self._norm}) AS promise "
+            f"FROM {_weighted('chosen', 'promise')} CROSS JOIN LATERAL {having} WHERE {condition} OFFSET 0"
         )
         best = (
             f"SELECT {self._key}, place, sum(worth) AS score FROM ({found}) AS {self._table} "
-            f"GROUP BY place, {self._key} ORDER BY score DESC, {self._key}"
+            f"GROUP BY place, {self._key} ORDER BY sum(worth) + sum(promise) DESC, {self._key}"
         )
         if then:
             # Best first, until there are enough that fulfil it.
@@ -264,7 +271,7 @@ class WordSearch:
             {
                 **values,
                 **self._in_index[1],
-                **_weighing("chosen", selection.chosen, weights),
+                **_weighing("chosen", selection.chosen, weights, pairs),
                 **_weighing("left_out", selection.left_out, weights),
                 "mean": self._mean_length(),
                 "marks": _any_of(marks_of(self.rare_tags)),
@@ -587,14 +594,27 @@ def _worth_if_there(place: int) -> str:
     return f"CASE WHEN search @@ word{place} THEN {_worth(f'weight{place}', f'word{place}', 'norm')} ELSE 0 END"
 
 
-def _weighted(name: str) -> str:
-    """A list of words and what each is worth, as rows."""
-    return f"unnest({_hidden(name)}, {_hidden(f'{name}_worth', 'float8[]')}) AS asked(word, weight)"
+def _weighted(name: str, *further: str) -> str:
+    """A list of words and what each is worth, as rows; and further numbers about them."""
+    lists = _hidden(name), *(_hidden(f"{name}_{each}", "float8[]") for each in ("weight", *further))
+    return f"unnest({', '.join(lists)}) AS asked({', '.join(('word', 'weight', *further))})"
 
 
-def _weighing(name: str, words: Sequence[str], weights: Mapping[str, float]) -> dict[str, Any]:
-    """The values of such a list."""
-    return {name: list(map(quoted, words)), f"{name}_worth": Floats(weights[word] * (K1 + 1) for word in words)}
+def _weighing(
+    name: str, words: Sequence[str], weights: Mapping[str, float], pairs: Sequence[Pair] = ()
+) -> dict[str, Any]:
+    """The values of such a list.
+
+    Pairs of words behind them are worth nothing by themselves, but promise what those of their words are worth that are
+    not in the list.
+    """
+    listed = set(words)
+    promises = (sum(weights[word] for word in pair if word not in listed) for pair in pairs)
+    return {
+        name: [*map(quoted, words), *map(_all_of, pairs)],
+        f"{name}_weight": Floats([*(weights[word] * (K1 + 1) for word in words), *(0.0 for _ in pairs)]),
+        f"{name}_promise": Floats([*(0.0 for _ in words), *(promise * (K1 + 1) for promise in promises)]),
+    }
 
 
 @cache

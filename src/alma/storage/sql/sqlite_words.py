@@ -40,6 +40,8 @@ _SMALL_SCOPE = 20_000
 _COUNTED = 1_500
 # FTS5 counts every entry of a word in the whole table before it scores the first; so much of scoring that costs.
 _COUNTING = 0.03
+# So many entries may be listed and scored for one question, which takes a millisecond or two.
+_BUDGET = 6_000
 # And so much it costs to leap to the next entry of a word inside a small scope.
 _LEAPING = 0.1
 _SPARE = 50
@@ -201,7 +203,7 @@ class WordSearch:
         inside = {word: round(count * share) for word, count in everywhere.items()}
         leaps = self.inside * _LEAPING if self._narrowed else 0.0
         overhead = {word: count * _COUNTING + min(count * _LEAPING, leaps) for word, count in everywhere.items()}
-        selection = ranking.select(inside, self.inside, overhead)
+        selection = ranking.select(inside, self.inside, overhead, _BUDGET)
         if not self._lists:
             selection = selection.without_common(everywhere, _COMMON * self._records)
         if not selection.left_out:

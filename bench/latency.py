@@ -20,7 +20,8 @@ What is measured, on SQLite at every size and on PostgreSQL, started for the run
 * from the start of a new process to its first answer; the process's own memory, without mapped files (of PostgreSQL
   the client's alone); how long loading took, making the records included, and building the vector index after it;
 * recall@5 of an owner of 1 % against comparing all with numpy, for ours by the vector index alone, since what is
-  retrieved is ranked by words, age and success as well.
+  retrieved is ranked by words, age and success as well; and how often the memory that a question was made of is among
+  the five that are retrieved.
 
 The rivals are asked for the same five of the same agent: `RetrievalEngine.retrieve(…, bypass_cache=True)` of
 alma-memory, `Memory.search` of mem0ai, `Collection.query` of chromadb, all with given vectors, and write through the

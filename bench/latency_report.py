@@ -59,6 +59,8 @@ _LINES: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
     ("own_mb", "memory after the questions", _megabytes),
     ("own_embedding_mb", "the same with the model", _megabytes),
     ("recall_at_5", "recall@5, owner of 1 %", "{:.3f}".format),
+    ("big_meant", "what is meant is among the five, big owner", "{:.3f}".format),
+    ("small_meant", "the same, owner of 1 %", "{:.3f}".format),
 )
 
 

@@ -18,7 +18,7 @@ from typing import NoReturn, Protocol
 import numpy as np
 import psutil
 
-from latency_data import BIG, CHANGES, NEIGHBOURS, OWNERS, SMALL, WARM_UP, Data, Fact, Question
+from latency_data import BIG, CHANGES, NEIGHBOURS, OWNERS, SMALL, WARM_UP, Data, Fact, Question, id_of
 from turns import driver_arguments, take_turns, write
 
 PHASES = (
@@ -96,6 +96,8 @@ class Latencies:
     own_mb: float | None = None
     own_embedding_mb: float | None = None
     recall_at_5: float | None = None
+    big_meant: float | None = None
+    small_meant: float | None = None
     notes: tuple[str, ...] = ()
 
 
@@ -167,6 +169,7 @@ def _ask(
 ) -> Iterator[str]:
     """Ask every question once, some in each step, after those to warm up."""
     watch = Stopwatch(limits.phase_seconds)
+    meant: list[bool] = []
     for start in range(WARM_UP, len(questions), _QUESTIONS_PER_STEP):
         yield field
         # What was asked last may have left the processor's caches while others had their turns.
@@ -176,8 +179,11 @@ def _ask(
         for question in questions[start : start + _QUESTIONS_PER_STEP]:
             contender.expect(question)
             if not watch.is_over:
-                watch.time(partial(contender.retrieve, question))
+                five = watch.time(partial(contender.retrieve, question))
+                meant.append(id_of(question.about) in five)
     setattr(found, field, watch.spread())
+    if field in OWNERS:
+        setattr(found, f"{field}_meant", statistics.mean(meant))
 
 
 def _ask_embedded(found: Latencies, contender: Contender, data: Data, limits: Limits) -> Iterator[str]:

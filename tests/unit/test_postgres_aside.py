@@ -17,8 +17,9 @@ from alma.model.vector import Vector
 from alma.retrieval.engine import RetrievalEngine
 from alma.storage.base import Transaction
 from alma.storage.postgresql import PostgreSQLStorage
-from alma.storage.sql import postgres_vectors
+from alma.storage.sql import postgres_aside, postgres_vectors
 from alma.storage.sql.postgres_aside import Aside
+from alma.storage.sql.postgres_wire import literal
 from alma.testing import builders as make
 from alma.vectors.native import NativeIndex
 from tests.conftest import fresh_database
@@ -83,6 +84,11 @@ def aside(store: PostgreSQLStorage) -> list[tuple[int, str]]:
         return connection.execute(_ASIDE).fetchall()
 
 
+def last_asked(store: PostgreSQLStorage) -> str:
+    with store.connection() as connection:
+        return str(connection.execute(_ASIDE.replace("pid, state", "query")).fetchall()[0][0])
+
+
 def ask(tx: Transaction, vector: Vector = WANTED, limit: int = 5) -> None:
     tx.expect_nearest(tx.vector_question(Memory, vector, SHOP, EVERYTHING, limit))
 
@@ -108,6 +114,33 @@ def test_the_same_is_found_as_on_one_connection(store: PostgreSQLStorage, alone:
         assert found == nearest(alone, vector, limit)
         assert len(found) == limit
     assert [state for _, state in aside(store)] == ["idle"]
+
+
+def test_more_statements_than_the_server_is_to_keep_are_answered(
+    store: PostgreSQLStorage, alone: PostgreSQLStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres_aside, "_MOST_PLANNED", 2)
+    for limit in (1, 2, 3, 1, 4, 2, 2):
+        assert nearest(store, limit=limit) == nearest(alone, limit=limit)
+    assert [state for _, state in aside(store)] == ["idle"]
+
+
+@pytest.mark.parametrize("name", ["50% off", "100%", "%(wanted)s", "%s", "it's $1"])
+def test_whoever_owns_them_by_whatever_name(store: PostgreSQLStorage, name: str) -> None:
+    source, scope = random.Random(name), Scope(project_id=name)
+    ids = [f"{name}{i}" for i in range(200)]
+    store.save_many(
+        make.a_memory(id=each, project_id=name, embedding=Vector([source.gauss() for _ in range(4)])) for each in ids
+    )
+    expected = store.nearest_ids(Memory, WANTED, scope, limit=5)
+    with store.snapshot() as tx:
+        tx.expect_nearest(tx.vector_question(Memory, WANTED, scope, EVERYTHING, 5))
+        assert literal(name).replace("%%", "%") in last_asked(store)
+        assert [key for key, _ in tx.nearest_ids(Memory, WANTED, scope, limit=5, exact=False)] == [
+            key for key, _ in expected
+        ]
+    assert [state for _, state in aside(store)] == ["idle"]
+    store.delete(Memory, ids, scope)
 
 
 def test_who_allows_one_connection_gets_one(alone: PostgreSQLStorage) -> None:

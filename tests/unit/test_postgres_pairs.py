@@ -1,4 +1,4 @@
-"""Words that many records have, on PostgreSQL: who has several of them is found without looking at all that have one."""
+"""Words that many records have, on PostgreSQL: who has several is found without looking at all that have one."""
 
 from __future__ import annotations
 

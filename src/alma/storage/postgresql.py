@@ -141,7 +141,7 @@ class PostgreSQLStorage(StorageBackend):
         self._make_pool = partial(_connected_pool, conninfo, max(1, pool_size), self._configure)
         self._asides: dict[int, Aside] = {}
         self._make_aside = partial(Aside, partial(_pool_aside, conninfo, self._configure_aside))
-        # Whoever allows one connection means one. Older drivers cannot send a question and go on.
+        # Whoever allows one connection means one.
         self._asks_aside = self._native and pool_size > 1
         with _translated():
             self._pools = {os.getpid(): self._make_pool()}

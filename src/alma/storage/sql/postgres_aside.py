@@ -38,7 +38,7 @@ Pool = ConnectionPool[Any]
 
 
 class Session:
-    """What a connection knows: how many vectors its index looks for in a round, and the statements that it has planned."""
+    """What a connection knows: how many vectors its index looks for in a round, and which statements are planned."""
 
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         self.connection = connection
@@ -88,7 +88,8 @@ class Session:
         return name
 
     def _result(self) -> PGresult:
-        *_, result = self.connection.wait(generators.execute(self.connection.pgconn))
+        results: list[PGresult] = self.connection.wait(generators.execute(self.connection.pgconn))
+        result = results[-1]
         if result.status not in (ExecStatus.COMMAND_OK, ExecStatus.TUPLES_OK):
             raise psycopg.DatabaseError(result.get_error_message())
         return result

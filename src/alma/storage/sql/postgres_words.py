@@ -2,7 +2,7 @@
 
 The server ranks by how often a word occurs, not by how rare it is. So the rarity comes from counting here, and
 the score is put together in SQL: the rarer words for every record that has one of them, the words left out only for the
-best of these. Which are the best is told by pairs of words as well: records with two of them are found by looking both up.
+best of these. Which are the best is told by pairs of words as well: who has two of them is found by looking both up.
 """
 
 from __future__ import annotations

@@ -70,3 +70,11 @@ def test_without_looking_for_two_words_it_would_not_be_found(
 ) -> None:
     monkeypatch.setattr(postgres_words, "_BUDGET_OF_PAIRS", 0)
     assert "every" not in dict(store.matching_ids(Memory, EVERY_WORD, SHOP, limit=5, exact=False))
+
+
+def test_where_hardly_any_has_two_of_the_words_one_is_enough(store: PostgreSQLStorage) -> None:
+    found = store.matching_ids(Memory, "deploy number17", SHOP, limit=8, exact=False)
+    assert len(found) == 8
+    assert found[0][0] == "m00017"
+    apart = store.matching_ids(Memory, "number deploy harbour", SHOP, limit=8, exact=False)
+    assert len(apart) == 8

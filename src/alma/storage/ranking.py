@@ -7,7 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, combinations
+from itertools import accumulate, combinations, product
 from typing import Generic, TypeVar
 
 from alma.model.query import EVERYTHING, And, Compare, In, Or, Predicate
@@ -25,6 +25,7 @@ _MOST_OWNERS = 50
 # the entries of the rarer word, many of which take as long as one record.
 _PAIR = 15.0
 _ENTRIES_FOR_A_RECORD = 32
+_MOST_PAIRED = 12
 _LEAST_RARITY = 0.1
 _SUPPOSED_WITHOUT = 10
 _MOST_REMEMBERED = 100_000
@@ -100,13 +101,12 @@ def pairs(selection: Selection, counts: Mapping[str, int], inside: int, budget: 
     """Pairs of a question's words, at least one of which was left out: the cheapest until the budget is used up.
 
     What is wanted most likely has several of the words. To look for records that have two of them costs little where to
-    look at all that have one would cost much.
+    look at all that have one would cost much. In a long question only the rarest words are paired.
     """
-    chosen = set(selection.chosen)
+    chosen, left_out = selection.chosen[:_MOST_PAIRED], selection.left_out[:_MOST_PAIRED]
     costs = {
         (rarer, other): _PAIR + counts[rarer] / _ENTRIES_FOR_A_RECORD + 2 * counts[rarer] * counts[other] / inside
-        for rarer, other in combinations((*selection.chosen, *selection.left_out), 2)
-        if other not in chosen
+        for rarer, other in (*product(chosen, left_out), *combinations(left_out, 2))
     }
     cheapest_first = sorted(costs, key=lambda pair: (costs[pair], pair))
     spent = accumulate(costs[pair] for pair in cheapest_first)

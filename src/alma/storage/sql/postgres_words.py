@@ -174,7 +174,12 @@ class WordSearch:
         # Whoever does not need them all has the best already, and looking for the others takes the longest.
         if len(found) >= min(limit, _ENOUGH) or not selection.left_out:
             return found
-        return self._scored(weights, None, limit, keys=self._candidates(selection, weights, best, found))
+        if selection.chosen:
+            keys = self._candidates(selection, weights, best, found)
+        else:
+            # Too few have two of the words, so that one of them must do.
+            keys = self._candidates(ranking.select(counts, records), weights, best, None)
+        return self._scored(weights, None, limit, keys=keys)
 
     def _matching_few(self, words: Sequence[str], records: int, limit: int) -> list[tuple[str, float]]:
         """The best among so few records that every word counts; where it is not known how often, in the same look."""

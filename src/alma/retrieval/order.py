@@ -19,7 +19,8 @@ _COMPARED = 40
 # What a question names in a way that its terms do not keep: letters for a name (IT, US, plan B), parts that belong
 # together (web-10, 10.0.0.7) and numbers below zero.
 _LETTERS = re.compile(r"(?<=\w )(?!I\b)[A-Z]{1,4}\b")
-_JOINED = re.compile(r"\w+(?:[-./_:@#]\w+)+")
+# From the start of a word: from anywhere inside, a word of thousands of letters would be gone through as many times.
+_JOINED = re.compile(r"(?<!\w)\w+(?:[-./_:@#]\w+)+")
 _BELOW_ZERO = re.compile(r"(?<![\w.])-\d+")
 _NO_LETTER = re.compile(r"[\W_]+")
 

@@ -41,6 +41,8 @@ def test_among_few_less_is_enough() -> None:
 def test_a_task_in_a_writing_that_the_model_does_not_know_needs_a_word() -> None:
     assert not anything_fits(fitting(0.9), compared=10, understood=False)
     assert anything_fits(fitting(0.9, words=0.1), compared=10, understood=False)
+    assert relevance.fits(fitting(0.9, words=0.1), understood=False)
+    assert not relevance.fits(fitting(0.9), understood=False)
 
 
 def test_what_has_nearly_all_words_of_the_question_fits_in_any_case() -> None:

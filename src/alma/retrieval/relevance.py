@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from alma.model.record import Record
-from alma.model.text import INDEXED_CHARACTERS, terms
+from alma.model.text import terms
 from alma.model.vector import Vector
 from alma.retrieval.candidates import Candidate
 from alma.retrieval.length import STATEMENT, best_passage
@@ -84,7 +84,7 @@ class Question:
         """The words of the beginning, and those of the task's that a long text has further on."""
         if len(text) <= _LOOKED_AT or "words" not in candidate.found_by or self.terms <= said:
             return said
-        return said | self.terms.intersection(terms(text[_LOOKED_AT:INDEXED_CHARACTERS]))
+        return said | self.terms.intersection(terms(text[_LOOKED_AT:]))
 
 
 @dataclass(slots=True)
@@ -150,8 +150,10 @@ def anything_fits(
     return nearest >= least or any(each.fit >= least or each.words >= _SURE_WORDS for each in found)
 
 
-def fits(found: Fitting) -> bool:
+def fits(found: Fitting, *, understood: bool = True) -> bool:
     """Whether a memory fits well enough beside one that fits best, or stands in a context that does."""
     if found.has_context or found.is_of_the_time:
         return True
+    if not understood and found.words <= 0:
+        return False
     return found.fit >= _FITS if found.has_vector else found.words >= _FITS_BY_WORDS

@@ -24,6 +24,7 @@ from alma.retrieval.asking import asks_by_words, asks_when
 from alma.retrieval.candidates import gather
 from alma.retrieval.context import add_context, foresee
 from alma.retrieval.embedding import QuestionEmbedder
+from alma.retrieval.moving import Moving
 from alma.retrieval.ranking import Scorer, rank
 from alma.retrieval.recent import most_recent
 from alma.retrieval.router import Asked, Request, Target
@@ -61,6 +62,7 @@ class RetrievalEngine:
         self.embedder = _provider(embedding_provider)
         join_space(storage, self.embedder)
         self._questions = QuestionEmbedder(self.embedder, storage)
+        self._moving = Moving(storage)
         self.weights = _weights("scoring_weights", scoring_weights or ScoringWeights())
         self.memory_weights = _weights("memory_weights", memory_weights)
         self.half_life_days = _positive("recency_half_life_days", recency_half_life_days)
@@ -143,7 +145,8 @@ class RetrievalEngine:
         vector, problems = self._questions.vector(asked.query)
         if vector is not None:
             try:
-                return by_meaning(self.storage, self.index, targets, asked, vector)
+                found = by_meaning(self.storage, self.index, targets, asked, vector)
+                return replace(found, degraded=self._partly())
             except ProviderError as exc:
                 problems.append(f"the vector index is down ({exc})")
         return replace(by_words(self.storage, targets, asked), degraded=_sentence(problems, "found by words"))
@@ -190,8 +193,13 @@ class RetrievalEngine:
             ranking = rank(self.storage, pool, request, targets, vector, scorer, self.min_score, understood=understood)
             if problems and not ranking.found_something:
                 return self._newest(request, targets, problems), generation
-        found = ranking.to_slice(request, _sentence(problems, "found without it") if problems else "")
-        return found, generation
+        degraded = _sentence(problems, "found without it") if problems else self._partly()
+        return ranking.to_slice(request, degraded), generation
+
+    def _partly(self) -> str:
+        """What is to be said where some memories have no vector to be found by."""
+        problem = self._moving.problem()
+        return problem and _sentence([problem], "that part is found by words only")
 
     def _newest(self, request: Asked, targets: Sequence[Target], problems: Sequence[str]) -> MemorySlice:
         """What is better than nothing where too little could be searched."""

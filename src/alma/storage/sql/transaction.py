@@ -333,6 +333,20 @@ class SqlTransaction(Transaction):
             {**values, "lacked": model},
         )
 
+    def _is_half_moved(self, spec: RecordSpec, model: str) -> bool:
+        embeddings = self.names.embeddings
+        # Most stores know one model, which is seen at once.
+        if len(self.rows(f"SELECT model FROM {self.names.models} LIMIT 2", {})) < 2:
+            return False
+        found = self.rows(
+            f"SELECT 1 FROM {embeddings} AS other WHERE other.memory_type = '{spec.kind}' "
+            f"AND other.model <> {self.names.parameter('own')} AND NOT EXISTS (SELECT 1 FROM {embeddings} AS own "
+            f"WHERE own.memory_type = '{spec.kind}' AND own.memory_id = other.memory_id "
+            f"AND own.model = {self.names.parameter('own')}) LIMIT 1",
+            {"own": model},
+        )
+        return bool(found)
+
     def _models(self) -> list[str]:
         models, embeddings = self.names.models, self.names.embeddings
         found = self.rows(

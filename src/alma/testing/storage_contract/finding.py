@@ -480,6 +480,19 @@ class SearchContract:
         with pytest.raises(UnsupportedOperation, match="no vectors"):
             storage.without_vector(Session, "other", SHOP)
 
+    def test_a_kind_of_which_some_have_only_vectors_of_another_model_is_half_moved(self, storage: StorageBackend) -> None:
+        own = storage.embedding_model
+        storage.save_many([make.a_heuristic(id="a", embedding=[1, 0, 0, 0]), make.a_heuristic(id="b")])
+        assert not storage.is_half_moved(Heuristic, own)
+        storage.put_vectors(Heuristic, {"b": [0, 0, 1]}, model="other")
+        assert storage.is_half_moved(Heuristic, own)
+        assert storage.is_half_moved(Heuristic, "other")
+        assert not storage.is_half_moved(Memory, own)
+        storage.put_vectors(Heuristic, {"a": [0, 0, 1]}, model="other")
+        assert not storage.is_half_moved(Heuristic, "other")
+        storage.delete(Heuristic, ["b"], SHOP)
+        assert not storage.is_half_moved(Heuristic, own)
+
     def test_a_vector_is_not_stored_for_what_a_record_no_longer_says(self, storage: StorageBackend) -> None:
         same, changed, gone = (make.a_heuristic() for _ in range(3))
         storage.save_many([same, changed, gone])

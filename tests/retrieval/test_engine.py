@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from alma.cache.redis import RedisCache
 from alma.clock import now
 from alma.embeddings.base import EmbeddingProvider, Passage
 from alma.embeddings.mock import MockEmbedder
@@ -705,3 +706,21 @@ def test_what_stands_at_the_end_of_a_very_long_memory_is_found_and_shown(
     found = engine.retrieve("What is the launch code word of the satellite?", "helena", "shop")
     assert [fact.id for fact in found.domain_knowledge] == ["minutes"]
     assert "marmalade" in found.to_prompt(150)
+
+
+def test_a_slice_from_a_shared_cache_says_at_which_stage_a_memory_was_dropped(
+    store: StorageBackend, embedder: EmbeddingProvider, remember: Remember, redis_url: str
+) -> None:
+    texts = ("the login form was tested", "a test of the login form was slow", "Ana likes tea")
+    first, second, tea = remember(*(make.a_memory(content=text) for text in texts))
+    with RedisCache(redis_url, prefix="why", timeout_seconds=30) as cache:
+        engine = RetrievalEngine(store, embedder, cache=cache)
+        slices = [engine.retrieve(QUESTION, "helena", "shop", top_k=1) for _ in range(2)]
+        for found in slices:
+            (kept,) = ids(found.memories)
+            dropped = {key: found.why_not(key) for key in (first.id, second.id, tea.id, "nobody")}
+            stages = {key: reason and reason.stage for key, reason in dropped.items()}
+            other = first.id if kept == second.id else second.id
+            assert stages == {kept: None, other: "rank", tea.id: "relevance", "nobody": "scope"}
+        assert [found.from_cache for found in slices] == [False, True]
+        engine.close()

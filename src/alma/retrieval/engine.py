@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
 from alma import clock
-from alma.cache.base import CacheBackend, NullCache
+from alma.cache.base import CacheBackend, NullCache, not_kept
 from alma.cache.local import RetrievalCache
 from alma.embeddings.base import EmbeddingProvider
 from alma.errors import ConfigurationError, ProviderError, ScopeViolationError, ValidationError
@@ -18,7 +18,7 @@ from alma.model.memory import Memory
 from alma.model.query import Predicate, parsed
 from alma.model.record import Record
 from alma.model.scope import MemoryScope, Scope
-from alma.model.slice import MemorySlice
+from alma.model.slice import Dropped, MemorySlice
 from alma.retrieval import router
 from alma.retrieval.asking import asks_by_words, asks_when
 from alma.retrieval.candidates import gather
@@ -99,7 +99,9 @@ class RetrievalEngine:
         key = self._cache_key(request)
         known = None if bypass_cache or now is not None else self.cache.get(key, self.storage.generation())
         if known is not None and _still_alive(known):
-            return replace(known, retrieval_time_ms=_since(started), from_cache=True)
+            return replace(
+                known, retrieval_time_ms=_since(started), from_cache=True, _why_not=self._reasons(known, request)
+            )
         found, generation = self._ranked(request, router.route(request))
         if not found.degraded and now is None and not self.storage.is_writing:
             self.cache.put(key, generation, found, self._ttl_seconds)
@@ -150,6 +152,17 @@ class RetrievalEngine:
             except ProviderError as exc:
                 problems.append(f"the vector index is down ({exc})")
         return replace(by_words(self.storage, targets, asked), degraded=_sentence(problems, "found by words"))
+
+    def _reasons(self, known: MemorySlice, request: Request) -> Callable[[str], Dropped]:
+        """What a remembered slice answers to `why_not`: where it was kept without that, the task is looked at again."""
+        if known._why_not is not not_kept:
+            return known._why_not
+
+        def looked_at_again(record_id: str) -> Dropped:
+            found, _ = self._ranked(request, router.route(request))
+            return found.why_not(record_id) or Dropped("cache", "it was stored or changed since this was remembered")
+
+        return looked_at_again
 
     def _cache_key(self, request: Request) -> str:
         """All that an answer depends on besides what is stored; when it is asked, to the hour."""

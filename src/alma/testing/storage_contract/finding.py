@@ -480,7 +480,7 @@ class SearchContract:
         with pytest.raises(UnsupportedOperation, match="no vectors"):
             storage.without_vector(Session, "other", SHOP)
 
-    def test_a_kind_of_which_some_have_only_vectors_of_another_model_is_half_moved(self, storage: StorageBackend) -> None:
+    def test_where_some_have_only_vectors_of_another_model_a_kind_is_half_moved(self, storage: StorageBackend) -> None:
         own = storage.embedding_model
         storage.save_many([make.a_heuristic(id="a", embedding=[1, 0, 0, 0]), make.a_heuristic(id="b")])
         assert not storage.is_half_moved(Heuristic, own)

@@ -54,3 +54,9 @@ def test_what_has_no_vector_is_judged_by_its_words() -> None:
     assert not anything_fits(fitting(None, words=0.2), compared=1)
     assert relevance.fits(fitting(None, words=0.2))
     assert not relevance.fits(fitting(0.0, words=0.2))
+
+
+def test_in_a_language_that_was_not_learned_the_nearest_says_nothing_by_itself() -> None:
+    far, near = fitting(0.1), fitting(0.6).candidate
+    assert relevance.anything_fits([far], [near], 20, with_vectors=True)
+    assert not relevance.anything_fits([far], [near], 20, with_vectors=True, learned=False)

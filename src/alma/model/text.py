@@ -8,6 +8,8 @@ import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, cast
 
+from alma.model.languages import function_words_of, only_english
+
 LONGEST_TERM = 64
 _MOST_STEMS = 100_000
 _MOST_LETTERS = 20_000
@@ -36,6 +38,7 @@ _APOSTROPHES = str.maketrans({"\u2019": "'", "\u02bc": "'", "\uff07": "'", "\u00
 _QUOTES_AND_DASHES = {**_APOSTROPHES, **dict.fromkeys(map(ord, "\u201c\u201d\u201e\u2013\u2014\u2026"), " ")}
 # The accents of Latin and Greek, which capitals often go without.
 _ACCENTS = re.compile("(?<=[a-z\u00df-\u024f\u1e00-\u1eff\u0370-\u03ff])[\u0300-\u036f]+")
+_ACCENTED = re.compile("[\u00a1\u00bf\u00c0-\u024f]")
 # The vowels of Hebrew and Arabic and the stroke that stretches a word: they may be written, and mostly are not.
 _VOWELS = re.compile("[\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0640\u064b-\u0652\u0670]")
 # Letters whose stroke or tie Unicode does not take for a mark, and one whose dots are mostly left out.
@@ -125,8 +128,25 @@ def _is_plain(text: str) -> bool:
 def query_terms(text: str) -> list[str]:
     """The different terms of a question, without the words that every text has; if there are no others, with them."""
     words = _words(text)
-    telling = [word for word in words if word not in STOP_WORDS] or words
+    foreign = _foreign(text, words)
+    telling = [word for word in words if word not in STOP_WORDS and word not in foreign] or words
     return list(dict.fromkeys(" ".join(map(_stem_of, telling)).split()))
+
+
+def is_foreign(text: str) -> bool:
+    """Whether a text in Latin letters is in another language than English, as far as its function words tell."""
+    return bool(_foreign(text, _words(text)))
+
+
+def is_english(text: str) -> bool:
+    """Whether a text is in English, as far as its function words tell; one without any is in no language."""
+    words = _words(text)
+    return only_english(words, STOP_WORDS) and not _foreign(text, words)
+
+
+def _foreign(text: str, words: Sequence[str]) -> frozenset[str]:
+    """The function words of the language of a text that is not in English."""
+    return function_words_of(words, STOP_WORDS, accented=_ACCENTED.search(text) is not None)
 
 
 def words_by_term(text: str) -> dict[str, str]:

@@ -202,8 +202,17 @@ class RetrievalEngine:
                 by_passages=asks_by_words(request.query),
                 window=window,
             )
-            understood = self.embedder.reads(request.query)
-            ranking = rank(self.storage, pool, request, targets, vector, scorer, self.min_score, understood=understood)
+            ranking = rank(
+                self.storage,
+                pool,
+                request,
+                targets,
+                vector,
+                scorer,
+                self.min_score,
+                understood=self.embedder.reads(request.query),
+                learned=self.embedder.speaks(request.query),
+            )
             if problems and not ranking.found_something:
                 return self._newest(request, targets, problems), generation
         degraded = _sentence(problems, "found without it") if problems else self._partly()

@@ -148,21 +148,32 @@ def rank(
     min_score: float,
     *,
     understood: bool = True,
+    learned: bool = True,
 ) -> Ranking:
-    """The best of each kind, in order; `understood` says whether the vector tells what the task means."""
+    """The best of each kind, in order.
+
+    `understood` says whether the vector tells what the task means, `learned` whether the model learned its language.
+    """
     ranking = Ranking(storage, targets)
     for record_id in pool.of_other_times:
         ranking.drop(record_id, "time", "it is not of the time that is asked for")
     asked = frozenset(query_terms(request.query))
     candidates = {cls: _similar(pool.of(cls), request, ranking) for cls in request.kinds}
-    questions = {cls: _question(storage, cls, best, vector, asked) for cls, best in candidates.items()}
+    questions = {cls: _question(storage, cls, best, vector, asked, learned) for cls, best in candidates.items()}
     most = most_read(request.top_k, pool)
     found = {cls: _read(storage, best[:most], questions[cls], ranking) for cls, best in candidates.items()}
     _note_behind(candidates.values(), most, ranking)
 
     def relevant(items: Iterable[Fitting], among: Collection[Candidate], records: int) -> bool:
         compared = max(len(among), records) if pool.is_full else len(among)
-        return anything_fits(items, among, compared, with_vectors=vector is not None, understood=understood)
+        return anything_fits(
+            items,
+            among,
+            compared,
+            with_vectors=vector is not None,
+            understood=understood,
+            learned=learned,
+        )
 
     records = max((question.records for question in questions.values()), default=0)
     anything = relevant(chain.from_iterable(found.values()), list(pool), records)
@@ -205,13 +216,15 @@ def _question(
     candidates: Sequence[Candidate],
     vector: Vector | None,
     asked: frozenset[str],
+    learned: bool,
 ) -> Question:
     if not candidates:
         return Question(vector, asked, {})
     target = candidates[0].target
     records, counts = storage.word_counts(cls, asked, target.scope, target.where)
     weights = {word: idf(max(records, count), count) for word, count in counts.items()}
-    return Question(vector, asked, weights, records, frozenset(word for word, count in counts.items() if count))
+    known = frozenset(word for word, count in counts.items() if count)
+    return Question(vector, asked, weights, records, known, learned)
 
 
 def _note_behind(candidates: Iterable[Sequence[Candidate]], most: int, ranking: Ranking) -> None:

@@ -70,7 +70,8 @@ def test_a_soft_hyphen_breaks_no_word() -> None:
 def test_every_text_has_terms_that_are_their_own_terms_in_any_case(text: str) -> None:
     for term in terms(text):
         assert 0 < len(term) <= LONGEST_TERM
-        assert all(c.isalnum() or c.isprintable() for c in term)
+        # A picture may be newer than what Python knows of Unicode.
+        assert all(c.isalnum() or c.isprintable() or "\u2300" <= c <= "\U0001faff" for c in term)
         assert not set(term) & set(" \"'\\:·")
 
 

@@ -44,8 +44,8 @@ class QuestionEmbedder:
         except Exception as exc:  # noqa: BLE001 - a provider may be anybody's
             # What fails in a hurry says nothing about a provider that is slow: it gets its time again.
             self._failed_at = time.monotonic() if patient else self._failed_at
-            _log.warning("the query was not embedded", extra={"error": str(exc)})
-            return None, [f"the embedding provider {self._embedder.model} is down ({exc})"]
+            _log.warning("the query was not embedded", extra={"error": repr(exc)})
+            return None, [f"the embedding provider {self._embedder.model} is down ({str(exc) or type(exc).__name__})"]
         self._failed_at = -float("inf")
         return vector, []
 

@@ -338,11 +338,10 @@ class SqlTransaction(Transaction):
         # Most stores know one model, which is seen at once.
         if len(self.rows(f"SELECT model FROM {self.names.models} LIMIT 2", {})) < 2:
             return False
+        # In one go along the index, without looking each of them up.
         found = self.rows(
-            f"SELECT 1 FROM {embeddings} AS other WHERE other.memory_type = '{spec.kind}' "
-            f"AND other.model <> {self.names.parameter('own')} AND NOT EXISTS (SELECT 1 FROM {embeddings} AS own "
-            f"WHERE own.memory_type = '{spec.kind}' AND own.memory_id = other.memory_id "
-            f"AND own.model = {self.names.parameter('own')}) LIMIT 1",
+            f"SELECT 1 FROM {embeddings} WHERE memory_type = '{spec.kind}' GROUP BY memory_id "
+            f"HAVING sum(CASE WHEN model = {self.names.parameter('own')} THEN 1 ELSE 0 END) = 0 LIMIT 1",
             {"own": model},
         )
         return bool(found)

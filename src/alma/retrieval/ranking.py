@@ -266,6 +266,12 @@ def _ordered(
     by_key = {ranked.key: ranked for ranked in by_score}
     statements = order.cut([_statement(ranked) for ranked in by_score], question.terms, request.query)
 
+    def behind(having: Statement, lacking: Statement) -> None:
+        """The one that has what is named comes before the other."""
+        ranked = by_key[having.id]
+        ranked.terms["named"] = ranked.terms.get("named", 0.0) + by_key[lacking.id].score - ranked.score + order.AHEAD
+        having.score = ranked.score
+
     def overruled(older: Statement, newer: Statement) -> None:
         """The newer one takes the place of the older one, and the other way around."""
         ahead, behind = by_key[older.id], by_key[newer.id]
@@ -279,6 +285,7 @@ def _ordered(
         ahead.terms["overruled"] = ahead.terms.get("overruled", 0.0) - gap
         older.score, newer.score = ahead.score, behind.score
 
+    order.named_first(statements, question.weights, behind)
     order.newest_first(statements, question.weights, overruled)
     put_before({ranked.key: ranked.terms for ranked in kept}, standing)
     for ranked in kept:

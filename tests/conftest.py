@@ -14,7 +14,7 @@ from alma.bootstrap import create_embedder
 from alma.embeddings.base import EmbeddingProvider
 from alma.storage.postgresql import PostgreSQLStorage
 from tests.support.bolt import BoltServer
-from tests.support.postgres import PostgresServer
+from tests.support.postgres import PostgresServer, free_port
 
 # Hundreds of short-lived databases: what survives a crash is tested elsewhere, on servers with default settings.
 FAST = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
@@ -61,7 +61,8 @@ def local() -> EmbeddingProvider:
 @pytest.fixture(scope="session")
 def redis_url() -> Iterator[str]:
     """A server that speaks the protocol of Redis."""
-    with ValkeyServer() as server:
+    # Left to itself, it looks for a free one from the same port on as every other process of the tests.
+    with ValkeyServer(port=free_port("127.0.0.1")) as server:
         yield f"redis://127.0.0.1:{server.port}/0"
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from alma.cache.redis import RedisCache
 from alma.clock import now
 from alma.embeddings.base import EmbeddingProvider, Passage
 from alma.embeddings.mock import MockEmbedder
@@ -620,11 +621,30 @@ def test_what_the_model_cannot_read_is_answered_by_words_or_not_at_all(
     engine: RetrievalEngine, remember: Remember
 ) -> None:
     digest = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
-    remember(make.a_memory(content="Lunch was great 🍕"), make.a_memory(content="The launch went well 🚀🚀"))
+    lunch = make.a_memory(content="Lunch was great 🍕")
+    remember(lunch, make.a_memory(content="The launch went well 🚀🚀"))
     named = remember(make.a_memory(content=f"The build {digest} is broken"))
-    for unread in ("🍕", "🦄", "😂😂😂", "x" * 120, "0a" * 64):
+    for unread in ("🦄", "😂😂😂", "x" * 120, "0a" * 64):
         assert not engine.retrieve(unread, "helena", "shop").memories, unread
     assert ids(engine.retrieve(digest, "helena", "shop").memories)[:1] == [named.id]
+    assert ids(engine.retrieve("🍕", "helena", "shop").memories) == [lunch.id]
+
+
+def test_in_a_writing_that_the_model_cannot_read_nothing_comes_without_a_word(
+    engine: RetrievalEngine, remember: Remember
+) -> None:
+    texts = ("我喜欢喝绿茶", "我们星期五部署商店", "会议改到三点", "Я люблю зелёный чай", "Сервер упал ночью")
+    tea, shop, _, chai, _ = remember(*(make.a_memory(content=text) for text in texts))
+    answers = {"谁喜欢绿茶": [tea.id], "什么时候部署商店?": [shop.id], "Кто любит чай?": [chai.id], "天气怎么样": []}
+    for question, expected in answers.items():
+        assert ids(engine.retrieve(question, "helena", "shop").memories) == expected, question
+
+
+def test_what_a_long_memory_says_at_its_end_is_found_by_words(engine: RetrievalEngine, store: StorageBackend) -> None:
+    long = make.a_memory(content="The minutes of the committee say nothing of note. " * 10_000 + "The zeppelin landed.")
+    # Without a vector: a text of ten thousand sentences takes its time to embed.
+    store.save_many([long, *(make.a_memory(content=f"Minute {number} of the committee") for number in range(5))])
+    assert ids(engine.retrieve("When did the zeppelin land?", "helena", "shop").memories) == [long.id]
 
 
 def test_a_model_of_another_length_is_refused_with_the_fix(store: StorageBackend) -> None:
@@ -686,3 +706,21 @@ def test_what_stands_at_the_end_of_a_very_long_memory_is_found_and_shown(
     found = engine.retrieve("What is the launch code word of the satellite?", "helena", "shop")
     assert [fact.id for fact in found.domain_knowledge] == ["minutes"]
     assert "marmalade" in found.to_prompt(150)
+
+
+def test_a_slice_from_a_shared_cache_says_at_which_stage_a_memory_was_dropped(
+    store: StorageBackend, embedder: EmbeddingProvider, remember: Remember, redis_url: str
+) -> None:
+    texts = ("the login form was tested", "a test of the login form was slow", "Ana likes tea")
+    first, second, tea = remember(*(make.a_memory(content=text) for text in texts))
+    with RedisCache(redis_url, prefix="why", timeout_seconds=30) as cache:
+        engine = RetrievalEngine(store, embedder, cache=cache)
+        slices = [engine.retrieve(QUESTION, "helena", "shop", top_k=1) for _ in range(2)]
+        for found in slices:
+            (kept,) = ids(found.memories)
+            dropped = {key: found.why_not(key) for key in (first.id, second.id, tea.id, "nobody")}
+            stages = {key: reason and reason.stage for key, reason in dropped.items()}
+            other = first.id if kept == second.id else second.id
+            assert stages == {kept: None, other: "rank", tea.id: "relevance", "nobody": "scope"}
+        assert [found.from_cache for found in slices] == [False, True]
+        engine.close()

@@ -17,6 +17,7 @@ from alma.storage.base import StorageBackend
 from alma.testing import builders as make
 
 Remember = Callable[..., Any]
+HOUR = timedelta(hours=1)
 
 
 class Down(EmbeddingProvider):
@@ -69,6 +70,7 @@ def test_one_thing_said_twice_is_handed_over_once(engine: RetrievalEngine, remem
         ("A daily dose of vitamin A is 900", "A daily dose of vitamin C is 90", "What is the daily dose of vitamin A?"),
         ("web-10 has the address 10.0.0.10", "web-11 has the address 10.0.0.11", "What is the address of web-10?"),
         ("Zone -1 is the cellar", "Zone 1 is the first floor", "What is zone -1?"),
+        ("Room 4 has 2 chairs", "Room 7 has 4 chairs", "How many chairs are in room 4?"),
     ],
 )
 def test_news_of_something_else_overrules_nothing(
@@ -85,6 +87,23 @@ def test_news_of_the_same_thing_overrules_whatever_joins_its_name(engine: Retrie
     )
     found = engine.retrieve("On which port does web-10 listen?", "helena", "shop")
     assert contents(found)[0] == "Web 10 listens on port 81"
+
+
+def test_a_number_that_is_asked_for_with_its_word_is_found_among_many_alike(
+    engine: RetrievalEngine, remember: Remember
+) -> None:
+    day = now() - timedelta(days=30)
+    remember(
+        *(
+            said(f"Order {n} was placed by customer {n * 7 % 40} for {n * 3 % 40} items", event_time=day + n * HOUR)
+            for n in range(40)
+        )
+    )
+    for n in (4, 8, 10, 33, 37):
+        found = engine.retrieve(f"Who placed order {n}?", "helena", "shop")
+        assert contents(found)[0].startswith(f"Order {n} was"), n
+        for each in found.explain():
+            assert sum(each.terms.values()) == pytest.approx(each.score)
 
 
 def test_a_warning_is_not_crowded_out_by_notes_about_other_things(engine: RetrievalEngine, remember: Remember) -> None:

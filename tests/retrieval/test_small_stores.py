@@ -103,3 +103,47 @@ def test_a_memory_without_a_time_of_its_own_happened_when_it_was_made(
 def test_a_greeting_asks_for_no_time(engine: RetrievalEngine, remember: Remember) -> None:
     remember(Memory(content="Maria asked for a darker theme.", project_id="shop", event_time=NOW))
     assert contents(engine, "How are you today?") == []
+
+
+GERMAN = {
+    "deploy": "Wir deployen den Shop jeden Freitag um 15 Uhr.",
+    "tea": "Anna mag grünen Tee und keinen Kaffee.",
+    "backup": "Die Datenbank wird nachts um zwei gesichert.",
+    "server": "Der Server in Frankfurt hat 64 GB Arbeitsspeicher.",
+    "team": "Ben leitet das Team für die Suche.",
+    "customer": "Der Kunde möchte Rechnungen als PDF bekommen.",
+    "dog": "Unser Hund heißt Bello und frisst am liebsten Huhn.",
+    "car": "Das Auto braucht neue Winterreifen.",
+    "rent": "Die Miete beträgt 1200 Euro im Monat.",
+    "printer": "Der Drucker im zweiten Stock ist kaputt.",
+}
+IN_GERMAN = {
+    "Wann deployen wir den Shop?": "deploy",
+    "Welchen Tee mag Anna?": "tea",
+    "Wann wird die Datenbank gesichert?": "backup",
+    "Wie heißt unser Hund?": "dog",
+    "Wie hoch ist die Miete?": "rent",
+    "Was ist mit dem Drucker?": "printer",
+    "Wie hoch ist der Mount Everest?": None,
+    "Wer schrieb den Faust?": None,
+    "Wie weit ist der Mond entfernt?": None,
+    "Welche Pilze sind giftig?": None,
+    "Wie spielt man Schach?": None,
+    "Wie funktioniert ein Kühlschrank?": None,
+}
+
+
+def test_in_a_language_that_the_model_has_not_learned_only_what_stands_out_is_found(
+    engine: RetrievalEngine, remember: Remember
+) -> None:
+    remember(*(Memory(id=key, content=each, project_id="shop") for key, each in GERMAN.items()))
+    for question, expected in IN_GERMAN.items():
+        found = [GERMAN[expected]] if expected else []
+        assert contents(engine, question)[:1] == found, question
+
+
+def test_a_question_in_another_language_finds_what_is_said_in_english(
+    engine: RetrievalEngine, remember: Remember
+) -> None:
+    remember(Memory(content="The server in Frankfurt has 64 GB of memory.", project_id="shop"))
+    assert contents(engine, "Wie viel RAM hat die Maschine in Frankfurt?")

@@ -21,10 +21,12 @@ from alma.memory.patterns import Patterns
 from alma.model.memory import Memory
 from alma.model.query import EVERYTHING
 from alma.model.scope import Scope
+from alma.retrieval import moving
 from alma.retrieval.engine import RetrievalEngine
 from alma.retrieval.writing import MemoryWriter
 from alma.storage.base import StorageBackend
 from alma.storage.in_memory import InMemoryStorage
+from alma.sync.reembed import reembed
 from alma.testing import builders as make
 from alma.vectors.native import NativeIndex
 from tests.support.together import together
@@ -204,3 +206,47 @@ def test_an_index_that_was_opened_before_the_model_was_named_finds_its_vectors(p
         assert index.search(Memory, ONE.encode(TEXT), SHOP) == []
         MemoryWriter(store, ONE).save(a_memory("m"))
         assert [key for key, _ in index.search(Memory, ONE.encode(TEXT), SHOP)] == ["m"]
+
+
+# ---------------------------------------------------------------------- half-way to another model
+
+
+def test_a_store_half_way_to_another_model_says_so_and_finds_the_rest_by_words(place: str) -> None:
+    moved, left = a_memory("moved"), Memory(id="left", project_id="shop", content="the zeppelin landed")
+    with open_storage(place, embedding_model="one") as store:
+        MemoryWriter(store, ONE).save_many([moved, left])
+        store.put_vectors(Memory, {"moved": OTHER.encode(moved.embedded_text())}, model="other")
+        with closing(RetrievalEngine(store, ONE)) as engine:
+            assert engine.retrieve(TEXT, "helena", "shop").degraded == ""
+    with open_storage(place, embedding_model="other") as store:
+        with closing(RetrievalEngine(store, OTHER)) as engine:
+            found = engine.retrieve("When did the zeppelin land?", "helena", "shop")
+            assert [each.id for each in found.memories] == ["left"]
+            assert "no vectors of other yet" in found.degraded
+            assert "alma reembed" in found.degraded
+            assert not engine.retrieve("When did the zeppelin land?", "helena", "shop").from_cache
+            assert not engine.retrieve("Who was at the opera?", "helena", "shop")
+            semantic = engine.search(TEXT, [(SHOP, EVERYTHING)], mode="semantic")
+            assert "no vectors of other yet" in semantic.degraded
+        reembed(store, OTHER)
+        with closing(RetrievalEngine(store, OTHER)) as engine:
+            assert engine.retrieve(TEXT, "helena", "shop").degraded == ""
+
+
+def test_what_never_had_a_vector_is_not_left_behind(place: str) -> None:
+    with open_storage(place, embedding_model="one") as store, closing(RetrievalEngine(store, ONE)) as engine:
+        MemoryWriter(store, ONE).save(a_memory("m"))
+        store.save(Memory(id="bare", project_id="shop", content="the zeppelin landed"))
+        assert engine.retrieve(TEXT, "helena", "shop").degraded == ""
+
+
+def test_the_end_of_a_move_is_noticed(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(moving, "_MOVING", 0.0)
+    monkeypatch.setattr(moving, "_WORTH", 0)
+    with open_storage(place, embedding_model="one") as store:
+        MemoryWriter(store, ONE).save_many([a_memory("a"), a_memory("b")])
+        store.put_vectors(Memory, {"a": OTHER.encode(TEXT)}, model="other")
+    with open_storage(place, embedding_model="other") as store, closing(RetrievalEngine(store, OTHER)) as engine:
+        assert engine.retrieve(TEXT, "helena", "shop").degraded
+        reembed(store, OTHER)
+        assert engine.retrieve(TEXT, "helena", "shop").degraded == ""

@@ -50,6 +50,7 @@ def test_a_glimpse_shows_the_beginning() -> None:
 
 def test_words_are_found_whatever_their_ending_and_in_scripts_without_spaces() -> None:
     assert "retried" in Excerpts("when do we retry?").cut(f"{MINUTES} It was retried twice.", 120)
+    assert "in C++." in Excerpts("what is in C++?").cut(f"{MINUTES} It was written in C++.", 120)
     assert "黑巧克力" in Excerpts("获奖辣椒的秘密成分是什么").cut(
         "花园委员会讨论了预算，没有结果。" * 300 + "辣椒的秘密是黑巧克力。", 120
     )

@@ -65,6 +65,13 @@ def test_it_reads_words_of_latin_script_alone(local: LocalEmbedder, text: str, r
 
 def test_another_model_is_taken_to_read_everything(folder: Path) -> None:
     assert LocalEmbedder(folder=folder).reads("办公室在哪里?")
+    assert LocalEmbedder(folder=folder).speaks("Wo ist das Büro?")
+
+
+def test_it_speaks_english_alone(local: LocalEmbedder) -> None:
+    for embedder in (local, CachedEmbedder(local)):
+        assert embedder.speaks("Where is the office?")
+        assert not embedder.speaks("Wo ist das Büro?")
 
 
 def test_vectors_agree_with_the_stored_reference(local: LocalEmbedder) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from alma.model.text import query_terms
-from alma.retrieval.order import Statement, cut, newest_first, repeats, same_thing
+from alma.retrieval.order import Statement, cut, named_first, newest_first, repeats, same_thing
 
 NOON = datetime(2026, 5, 14, 12, tzinfo=UTC)
 
@@ -120,3 +120,19 @@ def test_long_texts_are_no_statements() -> None:
 def test_only_the_best_are_compared() -> None:
     many = [said(f"statement {number}") for number in range(100)]
     assert [statement.id for statement in cut(many, frozenset())] == [statement.id for statement in many[:40]]
+
+
+def test_what_has_the_name_in_a_question_stands_before_what_is_alike() -> None:
+    question = "how many chairs are in room 4"
+    four, seven = said("Room 4 has 2 chairs", score=0.8), said("Room 7 has 4 chairs", day=1, score=0.9)
+    statements = cut([four, seven], frozenset(query_terms(question)), question)
+    found: list[tuple[str, str]] = []
+    named_first(statements, {}, lambda having, lacking: found.append((having.id, lacking.id)))
+    assert found == [(four.id, seven.id)]
+    assert not same_thing(four, seven, {})
+
+
+def test_a_number_behind_a_function_word_names_nothing() -> None:
+    question = "how many chairs were there in 2024"
+    [one] = cut([said("In 2024 there were chairs")], frozenset(query_terms(question)), question)
+    assert one.named == frozenset()

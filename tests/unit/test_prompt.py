@@ -257,6 +257,15 @@ def test_in_a_very_narrow_prompt_what_to_avoid_comes_before_all_else() -> None:
     assert prompt == "## Avoid These Patterns\n- Don't: sleep"
 
 
+@pytest.mark.parametrize("script", ["english", "chinese", "arabic", "thai", "emoji"])
+def test_a_narrow_prompt_warns_in_every_script(script: str) -> None:
+    found = MemorySlice(**one_of_each(SCRIPTS[script] * 5), query="x")
+    for budget in (60, 80):
+        assert "## Avoid These Patterns" in found.to_prompt(budget)
+    assert "## User Preferences" in found.to_prompt(110)
+    assert found.to_prompt(300).count("## ") == len(SECTION_OF)
+
+
 @pytest.mark.parametrize("name", SECTION_OF)
 def test_the_first_of_a_section_is_cut_rather_than_dropped(name: str) -> None:
     found = MemorySlice(**{name: one_of_each(LONG * 100)[name][:1]})

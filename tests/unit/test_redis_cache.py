@@ -18,6 +18,7 @@ from alma.model.secret import Secret
 from alma.model.slice import MemorySlice
 from alma.testing.cache_contract import a_slice
 from tests.support.clock import Clock
+from tests.support.postgres import free_port
 
 
 @pytest.fixture
@@ -160,7 +161,7 @@ def test_a_slice_from_the_server_says_that_it_does_not_know_what_was_dropped(red
 
 def test_a_server_that_is_down_is_asked_again_after_a_while(caplog: pytest.LogCaptureFixture) -> None:
     clock = Clock()
-    with ValkeyServer() as running:
+    with ValkeyServer(port=free_port("127.0.0.1")) as running:
         port, url = running.port, f"redis://127.0.0.1:{running.port}/0"
         cache = patient(url, retry_after_seconds=5, clock=clock)
         cache.put("q", "g", a_slice(), 60)

@@ -41,6 +41,8 @@ def test_among_few_less_is_enough() -> None:
 def test_a_task_in_a_writing_that_the_model_does_not_know_needs_a_word() -> None:
     assert not anything_fits(fitting(0.9), compared=10, understood=False)
     assert anything_fits(fitting(0.9, words=0.1), compared=10, understood=False)
+    assert relevance.fits(fitting(0.9, words=0.1), understood=False)
+    assert not relevance.fits(fitting(0.9), understood=False)
 
 
 def test_what_has_nearly_all_words_of_the_question_fits_in_any_case() -> None:
@@ -52,3 +54,9 @@ def test_what_has_no_vector_is_judged_by_its_words() -> None:
     assert not anything_fits(fitting(None, words=0.2), compared=1)
     assert relevance.fits(fitting(None, words=0.2))
     assert not relevance.fits(fitting(0.0, words=0.2))
+
+
+def test_in_a_language_that_was_not_learned_the_nearest_says_nothing_by_itself() -> None:
+    far, near = fitting(0.1), fitting(0.6).candidate
+    assert relevance.anything_fits([far], [near], 20, with_vectors=True)
+    assert not relevance.anything_fits([far], [near], 20, with_vectors=True, learned=False)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import pickle
+import struct
 import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
@@ -227,6 +229,19 @@ def test_an_answer_that_is_none_is_an_error(make: Make, server: EmbeddingServer,
 def test_a_vector_without_a_direction_is_an_error(make: Make, server: EmbeddingServer, numbers: list[object]) -> None:
     server.script.append(Reply(body=json.dumps({"data": [{"index": 0, "embedding": numbers}]}).encode()))
     with pytest.raises(EmbeddingError, match="no list of embeddings"):
+        make().encode("a")
+
+
+def test_vectors_in_base64_are_read(make: Make, server: EmbeddingServer) -> None:
+    packed = base64.b64encode(struct.pack("<1536f", 3.0, 4.0, *[0.0] * 1534)).decode()
+    server.script.append(Reply(body=json.dumps({"data": [{"index": 0, "embedding": packed}]}).encode()))
+    assert list(make().encode("a"))[:3] == pytest.approx([0.6, 0.8, 0.0])
+
+
+@pytest.mark.parametrize("packed", ["", "not base64", "AAA=", "AAAAAAA="])
+def test_what_is_no_vector_in_base64_is_an_error(make: Make, server: EmbeddingServer, packed: str) -> None:
+    server.script.append(Reply(body=json.dumps({"data": [{"index": 0, "embedding": packed}]}).encode()))
+    with pytest.raises(EmbeddingError, match=r"no list of embeddings|0 dimensions"):
         make().encode("a")
 
 

@@ -6,7 +6,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from alma.model.text import LONGEST_TERM, STOP_WORDS, query_terms, spaced_terms, spaced_terms_of, terms, words_by_term
+from alma.model.text import (
+    LONGEST_TERM,
+    STOP_WORDS,
+    may_say_by_signs,
+    query_terms,
+    spaced_terms,
+    spaced_terms_of,
+    spaced_words,
+    terms,
+    words_by_term,
+)
 
 
 @pytest.mark.parametrize(
@@ -35,9 +45,35 @@ def test_a_question_of_nothing_else_is_asked_with_them() -> None:
     assert query_terms("to be or not to be") == ["to", "be", "or", "not"]
 
 
-def test_what_makes_a_sign_an_emoji_is_no_word_of_a_question() -> None:
-    assert query_terms("❤️") == []
-    assert query_terms("☀️ weather 1️⃣") == ["weather", *terms("1️⃣")]
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Lunch 🍕🍕!", ["lunch", "🍕", "🍕"]),
+        ("❤️ and ❤", ["❤", "and", "❤"]),
+        ("👍🏽 👨‍👩‍👧 🇩🇪🇪🇸 1️⃣", ["👍", "👨", "👩", "👧", "🇩🇪", "🇪🇸", "1"]),
+        ("日本🍣語", ["日本", "日", "本", "🍣", "語"]),
+        ("C++17, C# and C", ["c＋＋", "17", "c＃", "and", "c"]),
+        ("Ｃ＋＋ naïf", ["c＋＋", "naif"]),
+        ("issue #5, PR#3, ## x, a+++b", ["issu", "5", "pr", "3", "x", "a", "b"]),
+    ],
+)
+def test_pictures_and_names_with_signs_are_words(text: str, expected: list[str]) -> None:
+    assert terms(text) == expected
+
+
+@settings(max_examples=300, deadline=None, derandomize=True, database=None)
+@given(text=st.text(st.one_of(st.characters(), st.sampled_from("c+#＋🍕🇩\ufe0f❶ ")), max_size=60))
+def test_a_text_that_cannot_say_anything_by_signs_has_the_same_terms_without(text: str) -> None:
+    assert may_say_by_signs(text) or spaced_terms(text) == spaced_words(text)
+
+
+def test_how_a_sign_is_shown_is_no_word_of_a_question() -> None:
+    assert query_terms("❤️") == ["❤"]
+    assert query_terms("☀️ weather 1️⃣") == ["☀", "weather", "1"]
+
+
+def test_all_of_a_text_counts() -> None:
+    assert terms("filling " * 50_000 + "zeppelin")[-1] == "zeppelin"
 
 
 def test_the_telling_words_of_a_text_stand_under_their_terms() -> None:
@@ -71,7 +107,13 @@ def test_no_term_is_longer_than_an_index_entry_may_be(text: str) -> None:
     assert all(0 < len(term) <= LONGEST_TERM for term in terms(f"{text} {text * 3}"))
 
 
-@given(st.lists(st.one_of(st.none(), st.text(), st.sampled_from(["Anna's forms", "don't\x01stop", "x" * 1_200]))))
+@given(
+    st.lists(
+        st.one_of(
+            st.none(), st.text(), st.sampled_from(["Anna's forms", "C++ and C#", "🍕", "don't\x01stop", "x" * 1_200])
+        )
+    )
+)
 def test_many_texts_are_cut_as_each_is_alone(texts: list[str | None]) -> None:
     assert spaced_terms_of(texts) == [spaced_terms(text or "") for text in texts]
 

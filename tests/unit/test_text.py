@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from alma.model.query import And, Compare, In, Or
-from alma.model.text import INDEXED_CHARACTERS, LONGEST_TERM, STOP_WORDS, query_terms, terms
+from alma.model.text import LONGEST_TERM, STOP_WORDS, query_terms, terms
 from alma.storage.ranking import BUDGET, Remembered, bm25, conjunctions, idf, owners, saturation, select
 
 
@@ -70,13 +70,13 @@ def test_a_soft_hyphen_breaks_no_word() -> None:
 def test_every_text_has_terms_that_are_their_own_terms_in_any_case(text: str) -> None:
     for term in terms(text):
         assert 0 < len(term) <= LONGEST_TERM
-        assert all(c.isalnum() or c.isprintable() for c in term)
+        # A picture may be newer than what Python knows of Unicode.
+        assert all(c.isalnum() or c.isprintable() or "\u2300" <= c <= "\U0001faff" for c in term)
         assert not set(term) & set(" \"'\\:·")
 
 
-def test_long_words_count_in_pieces_and_long_texts_up_to_a_limit() -> None:
+def test_long_words_count_in_pieces() -> None:
     assert list(map(len, terms("7" * (LONGEST_TERM + 1)))) == [LONGEST_TERM, 1]
-    assert len(terms("x " * INDEXED_CHARACTERS)) == INDEXED_CHARACTERS / 2
 
 
 def test_a_question_keeps_the_words_that_tell_something() -> None:

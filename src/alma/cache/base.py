@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from alma.model.slice import MemorySlice
+from alma.model.slice import Dropped, MemorySlice
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,12 +17,18 @@ class CacheStats:
     entries: int
 
 
+def not_kept(record_id: str) -> Dropped:
+    """What a slice without its reasons answers to `why_not`."""
+    return Dropped("cache", "this slice was kept outside of the process, without what was dropped; bypass the cache")
+
+
 class CacheBackend(Protocol):
     """Keeps slices under a key together with the generation of the store they were read from.
 
     What a cache promises: a slice is given back only for the generation it was put under and only until it is older
     than its time to live; threads may share it; losing entries is always allowed. What it does not do: find out the
     generation. The store's generation changes with every commit of any process, so no write can make an answer stale.
+    A cache outside of the process need not keep what a slice knows of memories that are not in it: it says `not_kept`.
     """
 
     def get(self, key: str, generation: str) -> MemorySlice | None:

@@ -6,11 +6,12 @@ import base64
 import json
 from typing import Any
 
+from alma.cache.base import not_kept
 from alma.errors import ValidationError
 from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome, UserPreference
 from alma.model.memory import Memory
 from alma.model.record import Record
-from alma.model.slice import Dropped, Explanation, MemorySlice
+from alma.model.slice import Explanation, MemorySlice
 from alma.model.vector import Vector
 from alma.storage.document import from_document, to_document
 
@@ -67,7 +68,7 @@ def from_json(text: str | bytes) -> MemorySlice:
                 key: Explanation(kind, id_, score, terms, tuple(found_by), tuple(notes), similarity)
                 for key, kind, id_, score, terms, found_by, notes, similarity in document["explanations"]
             },
-            _why_not=_not_kept,
+            _why_not=not_kept,
         )
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as exc:
         raise ValidationError("slice", None, text[:80], f"cannot be read from its document ({exc})") from exc
@@ -88,7 +89,3 @@ def _record(cls: type[Record], document: dict[str, Any]) -> Record:
         # As a list, so that the numbers are checked as all other values are.
         document = {**document, name: list(Vector.from_bytes(base64.b64decode(document[name], validate=True)))}
     return from_document(cls, document)
-
-
-def _not_kept(record_id: str) -> Dropped:
-    return Dropped("cache", "this slice was kept outside of the process, without what was dropped; bypass the cache")

@@ -70,6 +70,10 @@ class EmbeddingProvider(ABC):
         """Whether the model knows the writing of a text; where it does not, all such texts are alike to it."""
         return True
 
+    def speaks(self, text: str) -> bool:
+        """Whether the model learned the language of a text; where it did not, all texts in it are somewhat alike."""
+        return True
+
     def encode(self, text: str) -> Vector:
         """The vector of one text."""
         return self.encode_batch([text])[0]

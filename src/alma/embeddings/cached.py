@@ -41,6 +41,9 @@ class CachedEmbedder(EmbeddingProvider):
     def reads(self, text: str) -> bool:
         return self.inner.reads(text)
 
+    def speaks(self, text: str) -> bool:
+        return self.inner.speaks(text)
+
     def _embed(self, texts: Sequence[str]) -> list[Passages]:
         keys = [self._key(text) for text in texts]
         wanted = dict(zip(keys, texts, strict=True))

@@ -15,6 +15,7 @@ from alma.embeddings.base import EmbeddingProvider, Passage
 from alma.embeddings.per_process import PerProcess
 from alma.embeddings.splitting import even_groups
 from alma.errors import ConfigurationError, EmbeddingError
+from alma.model.text import is_foreign
 from alma.model.vector import Vector
 from alma.returning import return_unused_memory
 
@@ -84,6 +85,10 @@ class LocalEmbedder(EmbeddingProvider):
             2 * len(_LATIN.findall(text)) >= len(_LETTERS.findall(text))
             and any(not _NOISE.fullmatch(word.group()) for word in _WORD.finditer(text))
         )
+
+    def speaks(self, text: str) -> bool:
+        """The installed model learned English."""
+        return self._folder is not None or not is_foreign(text)
 
     def _embed(self, texts: Sequence[str]) -> list[list[Passage]]:
         runtime = self._runtime.get().loaded()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import math
+import struct
 import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -71,12 +73,13 @@ class RemoteEmbedder(EmbeddingProvider):
             if numbered.keys() != set(range(count)):
                 raise ValueError(f"{len(numbered)} vectors for {count} texts")
             return [self._vector(numbered[i]) for i in range(count)]
-        except (KeyError, TypeError, ValueError, OverflowError, ValidationError) as exc:
+        except (KeyError, TypeError, ValueError, OverflowError, struct.error, ValidationError) as exc:
             raise EmbeddingError(
                 f"{self._service.name} answered with something that is no list of embeddings: {exc}"
             ) from exc
 
-    def _vector(self, numbers: Sequence[float]) -> Vector:
+    def _vector(self, given: Sequence[float] | str) -> Vector:
+        numbers = _unpacked(given) if isinstance(given, str) else given
         if len(numbers) != self._dimension:
             raise EmbeddingError(
                 f"{self._service.name} gave a vector of {len(numbers)} dimensions, not of {self._dimension}; "
@@ -86,6 +89,12 @@ class RemoteEmbedder(EmbeddingProvider):
         if not sys.float_info.min < math.fsum(number * number for number in numbers) < math.inf:
             raise ValueError("a vector without a direction")
         return unit(numbers)
+
+
+def _unpacked(packed: str) -> Sequence[float]:
+    """The numbers of a vector in Base64, which some services send whatever they were asked for."""
+    data = base64.b64decode(packed, validate=True)
+    return [number for (number,) in struct.iter_unpack("<f", data)]
 
 
 def _batches(pieces: Sequence[str], most: int) -> Iterator[list[str]]:

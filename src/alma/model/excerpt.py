@@ -86,7 +86,7 @@ class _Places:
 def _pattern(question: str) -> re.Pattern[str] | None:
     """What the telling words of a question begin with, whatever their ending."""
     words = list(words_by_term(question).items())[:_MOST_WORDS]
-    beginnings = {_shared(term, word) or word for term, word in words}
+    beginnings = {(_shared(term, word) if word.isalnum() else "") or word for term, word in words}
     if not beginnings:
         return None
     # Of two that begin alike, the longer one is the word that was asked for.

@@ -16,7 +16,8 @@ from alma.tokens import LONGEST_TOKEN, count_tokens
 
 # Behind this mark a line is a quotation: no heading, list or fence can start there.
 _CONTINUED = "\n    │ "
-_LEAST_CHARACTERS = 24
+# What is shown at least of each text of a memory, and of writing that takes more tokens for as many characters.
+_LEAST_CHARACTERS, _LEAST_TOKENS = 24, 8
 # So much of a long memory is shown where there is no room for all of it.
 _SOME_CHARACTERS = 400
 # Characters that turn the reading direction around and could show a text in another order than it is read.
@@ -90,12 +91,12 @@ def _filled(entries: Sequence[Entry], max_tokens: int, cut: Cut) -> _Prompt:
     prompt = _Prompt(max_tokens, cut)
     firsts, others = _by_turn(entries)
     for entry in firsts:
-        prompt.add(entry, _LEAST_CHARACTERS)
+        prompt.add(entry, lambda text: cut(text, _least(text)))
     # Half of what is left, so that one long memory does not keep out all others; the rest when those had their turn.
     prompt.widen(share=0.5)
     for entry in others:
         if not prompt.add(entry):
-            prompt.add(entry, _SOME_CHARACTERS)
+            prompt.add(entry, _at_most(_SOME_CHARACTERS, cut))
     prompt.widen(share=1)
     return prompt
 
@@ -128,10 +129,10 @@ class _Prompt:
         self._cut = cut
         self._parts: list[_Part] = []
 
-    def add(self, entry: Entry, most: int | None = None) -> bool:
-        """Add a memory, with at most so many characters of each of its texts, if there is room for it."""
+    def add(self, entry: Entry, shorten: Shorten | None = None) -> bool:
+        """Add a memory, with its texts shortened or whole, if there is room for it."""
         whole = _written(entry)
-        text = whole if most is None else _written(entry, _at_most(most, self._cut))
+        text = whole if shorten is None else _written(entry, shorten)
         cost = _cost(text, self._room - self._heading_cost(entry))
         if cost is None:
             return False
@@ -192,6 +193,12 @@ def _cost(text: str, room: int) -> int | None:
 def _written(entry: Entry, shorten: Shorten = lambda text: text) -> str:
     lines = [*SECTIONS[entry.section].lines(entry.record, lambda text: as_data(shorten(text)))]
     return "\n".join([*lines, f"  Note: {entry.note}"] if entry.note else lines)
+
+
+def _least(text: str) -> int:
+    """How many characters tell which memory it is."""
+    tokens = count_tokens(text[:_LEAST_CHARACTERS])
+    return _LEAST_CHARACTERS if tokens <= _LEAST_TOKENS else -(-_LEAST_CHARACTERS * _LEAST_TOKENS // tokens)
 
 
 def _at_most(characters: int, cut: Cut) -> Shorten:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 import threading
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, cast
 
+from alma.model.languages import function_words_of, only_english
+
 LONGEST_TERM = 64
-INDEXED_CHARACTERS = 100_000
 _MOST_STEMS = 100_000
+_MOST_LETTERS = 20_000
 
 # ASCII, without case, and spaces for whatever else is neither letter nor digit.
 _PLAIN = bytes(ord(chr(i).lower()) if i < 128 and chr(i).isalnum() else ord(" ") for i in range(256))
@@ -36,13 +38,30 @@ _APOSTROPHES = str.maketrans({"\u2019": "'", "\u02bc": "'", "\uff07": "'", "\u00
 _QUOTES_AND_DASHES = {**_APOSTROPHES, **dict.fromkeys(map(ord, "\u201c\u201d\u201e\u2013\u2014\u2026"), " ")}
 # The accents of Latin and Greek, which capitals often go without.
 _ACCENTS = re.compile("(?<=[a-z\u00df-\u024f\u1e00-\u1eff\u0370-\u03ff])[\u0300-\u036f]+")
+_ACCENTED = re.compile("[\u00a1\u00bf\u00c0-\u024f]")
 # The vowels of Hebrew and Arabic and the stroke that stretches a word: they may be written, and mostly are not.
 _VOWELS = re.compile("[\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0640\u064b-\u0652\u0670]")
 # Letters whose stroke or tie Unicode does not take for a mark, and one whose dots are mostly left out.
 _LETTERS = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ħ": "h", "ı": "i", "æ": "ae", "œ": "oe", "ё": "е"})
 
-# Says that the sign before it is shown as an emoji, whichever that is.
-_EMOJI_STYLE = "\ufe0f"
+# Names that a sign tells from a letter: C is not C++, and neither is C#.
+_NAME = r"(?<![\w+#])[a-z]{1,2}(?:\+\+(?!\+)|#(?![\w#]))"
+# Plus and number sign as no text has them once it is folded: an index takes the plain ones for what is between words.
+_STAND_INS = str.maketrans({"+": "\uff0b", "#": "\uff03"})
+# Pictures are words of their own; two of the letters that flags are spelled with make one.
+_FLAG = "\U0001f1e6-\U0001f1ff"
+_PICTURE = (
+    "\u2300-\u23ff\u2600-\u2767\u2794-\u27bf\u2b00-\u2bff"
+    "\U0001f000-\U0001f1e5\U0001f200-\U0001f3fa\U0001f400-\U0001faff"
+)
+# How the sign before it is shown: as text or picture, on a key, in which colour of skin.
+_STYLES = dict.fromkeys((0xFE0E, 0xFE0F, 0x20E3, *range(0x1F3FB, 0x1F400)))
+_NAMES = re.compile(f"({_NAME})")
+_SIGNS = re.compile(f"([{_FLAG}]{{2}}|[{_PICTURE}]|{_NAME})")
+# Whether there may be any of these, before the text is folded.
+_MAYBE_SIGNS = re.compile(
+    f"[#\ufe5f\uff03]|[+\ufe62\uff0b\u207a\u208a]{{2}}|[{_FLAG}{_PICTURE}{''.join(map(chr, _STYLES))}]"
+)
 
 # Function words, question words and auxiliaries: every text has them, so that they find nothing.
 _FUNCTION_WORDS = """
@@ -58,11 +77,10 @@ STOP_WORDS = frozenset(_FUNCTION_WORDS.split())
 
 
 def terms(text: str) -> list[str]:
-    """The words of a text in order: letters and digits, without case, width, accents and English endings.
+    """The words of a text in order: letters and digits, without case, width, accents and English endings; pictures.
 
     Of scripts without spaces, every pair of neighbouring characters and every character. A word longer than 64
-    characters counts in pieces. Only the first 100,000 characters count: beyond that a text is kept but not searched by
-    word.
+    characters counts in pieces.
     """
     words = _words(text, alone=True)
     known = list(map(_stems.get, words))
@@ -75,6 +93,16 @@ def spaced_terms(text: str) -> str:
     return " ".join(map(_stem_of, _words(text, alone=True)))
 
 
+def spaced_words(text: str) -> str:
+    """The same without pictures, and without the signs in names: as texts were cut by versions that knew neither."""
+    return " ".join(map(_stem_of, _words(text, alone=True, signs=False)))
+
+
+def may_say_by_signs(text: str) -> bool:
+    """Whether a text may have a picture, or a name with a sign; without, `spaced_words` are all its terms."""
+    return _MAYBE_SIGNS.search(text) is not None
+
+
 def spaced_terms_of(texts: Sequence[str | None]) -> list[str]:
     """`spaced_terms` of many texts, empty for a missing one; short plain ones are cut together, which is faster."""
     starts = range(0, len(texts), _TOGETHER)
@@ -82,7 +110,7 @@ def spaced_terms_of(texts: Sequence[str | None]) -> list[str]:
 
 
 def _cut_together(texts: Sequence[str | None]) -> list[str]:
-    plain = [text if text and len(text) <= _SHORT and text.isascii() and _BETWEEN not in text else "" for text in texts]
+    plain = [text if text and len(text) <= _SHORT and _is_plain(text) else "" for text in texts]
     words = _without_punctuation(f" {_BETWEEN} ".join(plain), _PLAIN_TOGETHER).split()
     if len(texts) > _FEW:
         _stems.learn(words)
@@ -93,11 +121,32 @@ def _cut_together(texts: Sequence[str | None]) -> list[str]:
     ]
 
 
+def _is_plain(text: str) -> bool:
+    return text.isascii() and _BETWEEN not in text and not _may_have_names(text)
+
+
 def query_terms(text: str) -> list[str]:
     """The different terms of a question, without the words that every text has; if there are no others, with them."""
-    words = [word for word in _words(text) if word != _EMOJI_STYLE]
-    telling = [word for word in words if word not in STOP_WORDS] or words
+    words = _words(text)
+    foreign = _foreign(text, words)
+    telling = [word for word in words if word not in STOP_WORDS and word not in foreign] or words
     return list(dict.fromkeys(" ".join(map(_stem_of, telling)).split()))
+
+
+def is_foreign(text: str) -> bool:
+    """Whether a text in Latin letters is in another language than English, as far as its function words tell."""
+    return bool(_foreign(text, _words(text)))
+
+
+def is_english(text: str) -> bool:
+    """Whether a text is in English, as far as its function words tell; one without any is in no language."""
+    words = _words(text)
+    return only_english(words, STOP_WORDS) and not _foreign(text, words)
+
+
+def _foreign(text: str, words: Sequence[str]) -> frozenset[str]:
+    """The function words of the language of a text that is not in English."""
+    return function_words_of(words, STOP_WORDS, accented=_ACCENTED.search(text) is not None)
 
 
 def words_by_term(text: str) -> dict[str, str]:
@@ -109,20 +158,58 @@ def words_by_term(text: str) -> dict[str, str]:
     return found
 
 
-def _words(text: str, *, alone: bool = False) -> list[str]:
+def _words(text: str, *, alone: bool = False, signs: bool = True) -> list[str]:
     """The words of a text; `alone` gives the characters of scripts without spaces one by one as well.
 
     A text has them, so that a question about a word of one character finds it; in a question they would find too much.
     """
-    text = text[:INDEXED_CHARACTERS]
     if not text.isascii():
         # Quotes and dashes are often all that is not plain, and stand between words as plain ones do.
         text = text.translate(_QUOTES_AND_DASHES)
     if text.isascii():
+        if signs and _may_have_names(text):
+            return _apart(_NAMES, text.lower(), lambda part: _without_punctuation(part).split())
         return _without_punctuation(text).split()
+    with_signs = signs and may_say_by_signs(text)
     folded = _without_apostrophes(_folded(text))
-    words = "".join(c if c.isalnum() or unicodedata.category(c)[0] == "M" else " " for c in folded).split()
-    return [piece for word in words for piece in _split(word, alone)]
+    if with_signs:
+        return _apart(_SIGNS, folded.translate(_STYLES), lambda part: _lettered(part, alone))
+    return _lettered(folded, alone)
+
+
+def _may_have_names(text: str) -> bool:
+    # Most texts have neither sign, which is seen at once.
+    return "#" in text or "++" in text
+
+
+def _apart(signs: re.Pattern[str], text: str, cut: Callable[[str], list[str]]) -> list[str]:
+    """The words of a text with signs that are words, each in its place."""
+    words: list[str] = []
+    for i, part in enumerate(signs.split(text)):
+        if i % 2:
+            words.append(part)
+        else:
+            words.extend(cut(part))
+    return words
+
+
+def _lettered(folded: str, alone: bool) -> list[str]:
+    """Words in any letters."""
+    return [piece for word in folded.translate(_letters).split() for piece in _split(word, alone)]
+
+
+class _Letters(dict[int, int]):
+    """Every character that words are made of as itself, with its marks, and a space for any other."""
+
+    def __missing__(self, code: int) -> int:
+        character = chr(code)
+        kept = code if character.isalnum() or unicodedata.category(character)[0] == "M" else ord(" ")
+        if len(self) < _MOST_LETTERS:
+            self[code] = kept
+        return kept
+
+
+_letters = _Letters()
 
 
 def _without_punctuation(text: str, table: bytes = _PLAIN) -> str:
@@ -173,7 +260,7 @@ class _Stems(dict[str, str]):
             return " ".join(map(self.__getitem__, pieces))
         if len(self) >= _MOST_STEMS:
             self.clear()
-        stem = self[word] = self._stem(word) if word.isascii() and word.isalpha() else word
+        stem = self[word] = self._stem(word) if word.isascii() and word.isalpha() else word.translate(_STAND_INS)
         return stem
 
     def learn(self, words: Iterable[str]) -> None:

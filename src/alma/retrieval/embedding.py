@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import re
 import time
+from itertools import islice
 
 from alma.embeddings.base import EmbeddingProvider
 from alma.errors import EmbeddingError
@@ -16,6 +18,10 @@ _log = logging.getLogger("alma.retrieval")
 # How long a question waits for its vector; and for a while after that was in vain, since it is found by words as well.
 _PATIENCE_SECONDS, _SHORT_PATIENCE_SECONDS = 10.0, 1.0
 _FAILING_SECONDS = 30.0
+# About what a tokenizer cuts a text into, and how many of these a question is embedded with: a model reads a few
+# hundred at once, and every further page of a question would keep it waiting for another tenth of a second.
+_PIECE = re.compile(r"[A-Za-z]{1,3}|\S")
+_MOST_PIECES = 2_000
 
 
 class QuestionEmbedder:
@@ -32,13 +38,21 @@ class QuestionEmbedder:
         patient = time.monotonic() - self._failed_at >= _FAILING_SECONDS
         try:
             with no_longer_than(_PATIENCE_SECONDS if patient else _SHORT_PATIENCE_SECONDS):
-                vector = Vector(self._embedder.encode(query))
+                vector = Vector(self._embedder.encode(beginning(query)))
             if len(vector) != self._storage.embedding_dim:
                 raise EmbeddingError(f"it gave {len(vector)} numbers instead of {self._storage.embedding_dim}")
         except Exception as exc:  # noqa: BLE001 - a provider may be anybody's
             # What fails in a hurry says nothing about a provider that is slow: it gets its time again.
             self._failed_at = time.monotonic() if patient else self._failed_at
-            _log.warning("the query was not embedded", extra={"error": str(exc)})
-            return None, [f"the embedding provider {self._embedder.model} is down ({exc})"]
+            _log.warning("the query was not embedded", extra={"error": repr(exc)})
+            return None, [f"the embedding provider {self._embedder.model} is down ({str(exc) or type(exc).__name__})"]
         self._failed_at = -float("inf")
         return vector, []
+
+
+def beginning(question: str) -> str:
+    """As much of a question as is embedded: some five thousand letters of English, two thousand of other signs."""
+    if len(question) <= _MOST_PIECES:
+        return question
+    further = next(islice(_PIECE.finditer(question), _MOST_PIECES, None), None)
+    return question if further is None else question[: further.start()]

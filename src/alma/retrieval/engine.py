@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
 from alma import clock
-from alma.cache.base import CacheBackend, NullCache
+from alma.cache.base import CacheBackend, NullCache, not_kept
 from alma.cache.local import RetrievalCache
 from alma.embeddings.base import EmbeddingProvider
 from alma.errors import ConfigurationError, ProviderError, ScopeViolationError, ValidationError
@@ -18,12 +18,13 @@ from alma.model.memory import Memory
 from alma.model.query import Predicate, parsed
 from alma.model.record import Record
 from alma.model.scope import MemoryScope, Scope
-from alma.model.slice import MemorySlice
+from alma.model.slice import Dropped, MemorySlice
 from alma.retrieval import router
 from alma.retrieval.asking import asks_by_words, asks_when
 from alma.retrieval.candidates import gather
 from alma.retrieval.context import add_context, foresee
 from alma.retrieval.embedding import QuestionEmbedder
+from alma.retrieval.moving import Moving
 from alma.retrieval.ranking import Scorer, rank
 from alma.retrieval.recent import most_recent
 from alma.retrieval.router import Asked, Request, Target
@@ -61,6 +62,7 @@ class RetrievalEngine:
         self.embedder = _provider(embedding_provider)
         join_space(storage, self.embedder)
         self._questions = QuestionEmbedder(self.embedder, storage)
+        self._moving = Moving(storage)
         self.weights = _weights("scoring_weights", scoring_weights or ScoringWeights())
         self.memory_weights = _weights("memory_weights", memory_weights)
         self.half_life_days = _positive("recency_half_life_days", recency_half_life_days)
@@ -97,7 +99,9 @@ class RetrievalEngine:
         key = self._cache_key(request)
         known = None if bypass_cache or now is not None else self.cache.get(key, self.storage.generation())
         if known is not None and _still_alive(known):
-            return replace(known, retrieval_time_ms=_since(started), from_cache=True)
+            return replace(
+                known, retrieval_time_ms=_since(started), from_cache=True, _why_not=self._reasons(known, request)
+            )
         found, generation = self._ranked(request, router.route(request))
         if not found.degraded and now is None and not self.storage.is_writing:
             self.cache.put(key, generation, found, self._ttl_seconds)
@@ -143,10 +147,22 @@ class RetrievalEngine:
         vector, problems = self._questions.vector(asked.query)
         if vector is not None:
             try:
-                return by_meaning(self.storage, self.index, targets, asked, vector)
+                found = by_meaning(self.storage, self.index, targets, asked, vector)
+                return replace(found, degraded=self._partly())
             except ProviderError as exc:
                 problems.append(f"the vector index is down ({exc})")
         return replace(by_words(self.storage, targets, asked), degraded=_sentence(problems, "found by words"))
+
+    def _reasons(self, known: MemorySlice, request: Request) -> Callable[[str], Dropped]:
+        """What a remembered slice answers to `why_not`: where it was kept without that, the task is looked at again."""
+        if known._why_not is not not_kept:
+            return known._why_not
+
+        def looked_at_again(record_id: str) -> Dropped:
+            found, _ = self._ranked(request, router.route(request))
+            return found.why_not(record_id) or Dropped("cache", "it was stored or changed since this was remembered")
+
+        return looked_at_again
 
     def _cache_key(self, request: Request) -> str:
         """All that an answer depends on besides what is stored; when it is asked, to the hour."""
@@ -186,12 +202,26 @@ class RetrievalEngine:
                 by_passages=asks_by_words(request.query),
                 window=window,
             )
-            understood = self.embedder.reads(request.query)
-            ranking = rank(self.storage, pool, request, targets, vector, scorer, self.min_score, understood=understood)
+            ranking = rank(
+                self.storage,
+                pool,
+                request,
+                targets,
+                vector,
+                scorer,
+                self.min_score,
+                understood=self.embedder.reads(request.query),
+                learned=self.embedder.speaks(request.query),
+            )
             if problems and not ranking.found_something:
                 return self._newest(request, targets, problems), generation
-        found = ranking.to_slice(request, _sentence(problems, "found without it") if problems else "")
-        return found, generation
+        degraded = _sentence(problems, "found without it") if problems else self._partly()
+        return ranking.to_slice(request, degraded), generation
+
+    def _partly(self) -> str:
+        """What is to be said where some memories have no vector to be found by."""
+        problem = self._moving.problem()
+        return problem and _sentence([problem], "that part is found by words only")
 
     def _newest(self, request: Asked, targets: Sequence[Target], problems: Sequence[str]) -> MemorySlice:
         """What is better than nothing where too little could be searched."""

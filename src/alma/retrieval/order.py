@@ -9,17 +9,21 @@ from dataclasses import dataclass
 from datetime import datetime
 from difflib import SequenceMatcher
 
-from alma.model.text import terms
+from alma.model.text import STOP_WORDS, terms
 
 # Two memories speak of the same thing when they match the question by the same words and share this much of their own.
 _SAME_SUBJECT, _SAME_WORDS = 0.95, 0.4
 _REPETITION = 0.97
+AHEAD = 1e-4
+"""By how much what has a name stands before what has not, so that no newer one passes it in the place of an older."""
 _LONGEST_STATEMENT = 2_000
 _COMPARED = 40
 # What a question names in a way that its terms do not keep: letters for a name (IT, US, plan B), parts that belong
-# together (web-10, 10.0.0.7) and numbers below zero.
+# together (web-10, 10.0.0.7, room 4) and numbers below zero.
 _LETTERS = re.compile(r"(?<=\w )(?!I\b)[A-Z]{1,4}\b")
-_JOINED = re.compile(r"\w+(?:[-./_:@#]\w+)+")
+# From the start of a word: from anywhere inside, a word of thousands of letters would be gone through as many times.
+_JOINED = re.compile(r"(?<!\w)\w+(?:[-./_:@#]\w+)+")
+_NUMBERED = re.compile(r"(?<!\w)([^\W\d_]+) \d+(?![\w.:/-]\w|\w)")
 _BELOW_ZERO = re.compile(r"(?<![\w.])-\d+")
 _NO_LETTER = re.compile(r"[\W_]+")
 
@@ -51,7 +55,10 @@ def cut(statements: Sequence[Statement], asked: frozenset[str], question: str = 
 
 
 def _names(question: str) -> frozenset[str]:
-    return frozenset(name for form in (_LETTERS, _JOINED, _BELOW_ZERO) for name in form.findall(question))
+    named = {name for form in (_LETTERS, _JOINED, _BELOW_ZERO) for name in form.findall(question)}
+    # "In 2024" names nothing.
+    numbered = {each[0] for each in _NUMBERED.finditer(question) if each[1].lower() not in STOP_WORDS}
+    return frozenset(named | numbered)
 
 
 def _names_it(text: str, name: str) -> bool:
@@ -62,6 +69,20 @@ def _names_it(text: str, name: str) -> bool:
         # One letter at the beginning is an article.
         return re.search(rf"(?<=\w ){name}\b" if len(name) == 1 else rf"\b{name}\b", text) is not None
     return f" {_NO_LETTER.sub(' ', name).casefold()} " in f" {_NO_LETTER.sub(' ', text).casefold()} "
+
+
+def named_first(
+    statements: Sequence[Statement], weight_of: Mapping[str, float], behind: Callable[[Statement, Statement], None]
+) -> None:
+    """Tell of every statement with all that the question names that one stands before which is alike and has less.
+
+    `behind(having, lacking)`: of room 4 and of a room with 4 chairs, the former is meant.
+    """
+    for having in statements:
+        for lacking in statements:
+            stands_behind = lacking.named < having.named and having.score < lacking.score + AHEAD
+            if stands_behind and _alike_to(having, lacking, weight_of):
+                behind(having, lacking)
 
 
 def newest_first(
@@ -77,10 +98,13 @@ def newest_first(
 
 def same_thing(one: Statement, other: Statement, weight_of: Mapping[str, float]) -> bool:
     """Whether both say something about the same thing, as far as the question is concerned."""
+    return one.named == other.named and _alike_to(one, other, weight_of)
+
+
+def _alike_to(one: Statement, other: Statement, weight_of: Mapping[str, float]) -> bool:
+    """Whether both share their words, and those with the question."""
     # Few share enough of their words, and that is quickly seen.
     if one.owner != other.owner or not one.words or not other.words or _overlap(one, other) < _SAME_WORDS:
-        return False
-    if one.named != other.named:
         return False
     either = sum(weight_of.get(word, 1.0) for word in one.matched | other.matched)
     both = sum(weight_of.get(word, 1.0) for word in one.matched & other.matched)

@@ -148,21 +148,32 @@ def rank(
     min_score: float,
     *,
     understood: bool = True,
+    learned: bool = True,
 ) -> Ranking:
-    """The best of each kind, in order; `understood` says whether the vector tells what the task means."""
+    """The best of each kind, in order.
+
+    `understood` says whether the vector tells what the task means, `learned` whether the model learned its language.
+    """
     ranking = Ranking(storage, targets)
     for record_id in pool.of_other_times:
         ranking.drop(record_id, "time", "it is not of the time that is asked for")
     asked = frozenset(query_terms(request.query))
     candidates = {cls: _similar(pool.of(cls), request, ranking) for cls in request.kinds}
-    questions = {cls: _question(storage, cls, best, vector, asked) for cls, best in candidates.items()}
+    questions = {cls: _question(storage, cls, best, vector, asked, learned) for cls, best in candidates.items()}
     most = most_read(request.top_k, pool)
     found = {cls: _read(storage, best[:most], questions[cls], ranking) for cls, best in candidates.items()}
     _note_behind(candidates.values(), most, ranking)
 
     def relevant(items: Iterable[Fitting], among: Collection[Candidate], records: int) -> bool:
         compared = max(len(among), records) if pool.is_full else len(among)
-        return anything_fits(items, among, compared, with_vectors=vector is not None, understood=understood)
+        return anything_fits(
+            items,
+            among,
+            compared,
+            with_vectors=vector is not None,
+            understood=understood,
+            learned=learned,
+        )
 
     records = max((question.records for question in questions.values()), default=0)
     anything = relevant(chain.from_iterable(found.values()), list(pool), records)
@@ -173,7 +184,7 @@ def rank(
         # Where nothing stands out among all, something may among the few of its kind: a warning is not to be lost
         # because there are thousands of notes beside it.
         worth_a_look = anything or relevant(items, candidates[cls], questions[cls].records)
-        fitting = [each for each in items if worth_a_look and fits(each)]
+        fitting = [each for each in items if worth_a_look and fits(each, understood=understood)]
         _note_unfit(items, fitting, ranking)
         kept = [scorer.fitting(each) for each in fitting]
         add_together(kept, questions[cls].weights, scorer.memory_weights.similarity)
@@ -205,13 +216,15 @@ def _question(
     candidates: Sequence[Candidate],
     vector: Vector | None,
     asked: frozenset[str],
+    learned: bool,
 ) -> Question:
     if not candidates:
         return Question(vector, asked, {})
     target = candidates[0].target
     records, counts = storage.word_counts(cls, asked, target.scope, target.where)
     weights = {word: idf(max(records, count), count) for word, count in counts.items()}
-    return Question(vector, asked, weights, records, frozenset(word for word, count in counts.items() if count))
+    known = frozenset(word for word, count in counts.items() if count)
+    return Question(vector, asked, weights, records, known, learned)
 
 
 def _note_behind(candidates: Iterable[Sequence[Candidate]], most: int, ranking: Ranking) -> None:
@@ -253,6 +266,12 @@ def _ordered(
     by_key = {ranked.key: ranked for ranked in by_score}
     statements = order.cut([_statement(ranked) for ranked in by_score], question.terms, request.query)
 
+    def behind(having: Statement, lacking: Statement) -> None:
+        """The one that has what is named comes before the other."""
+        ranked = by_key[having.id]
+        ranked.terms["named"] = ranked.terms.get("named", 0.0) + by_key[lacking.id].score - ranked.score + order.AHEAD
+        having.score = ranked.score
+
     def overruled(older: Statement, newer: Statement) -> None:
         """The newer one takes the place of the older one, and the other way around."""
         ahead, behind = by_key[older.id], by_key[newer.id]
@@ -266,6 +285,7 @@ def _ordered(
         ahead.terms["overruled"] = ahead.terms.get("overruled", 0.0) - gap
         older.score, newer.score = ahead.score, behind.score
 
+    order.named_first(statements, question.weights, behind)
     order.newest_first(statements, question.weights, overruled)
     put_before({ranked.key: ranked.terms for ranked in kept}, standing)
     for ranked in kept:

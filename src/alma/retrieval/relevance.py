@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from alma.model.record import Record
-from alma.model.text import INDEXED_CHARACTERS, terms
+from alma.model.text import is_english, terms
 from alma.model.vector import Vector
 from alma.retrieval.candidates import Candidate
 from alma.retrieval.length import STATEMENT, best_passage
@@ -32,11 +32,19 @@ _CONTEXT = frozenset(("conversation", "linked", "related"))
 _LOOKED_AT = 20_000
 
 
+# In a language that the model has not learned any two texts are about so near, and what is nearer stands out by less. A
+# few memories say little about how near they are by chance: this counts as much as so many of them.
+_ALIKE, _MOST_ALIKE, _COUNTS_FOR = 0.4, 0.5, 3
+_STANDS_OUT = 1.7
+# In characters: what tells the language of a text.
+_TELLS_LANGUAGE = 500
+
+
 @dataclass(frozen=True, slots=True)
 class Question:
     """What memories are compared with: the task's vector, its terms and what each of them weighs among all records.
 
-    `known` are the terms that any record has.
+    `known` are the terms that any record has; `learned` says whether the model learned the task's language.
     """
 
     vector: Vector | None
@@ -44,13 +52,17 @@ class Question:
     weights: Mapping[str, float]
     records: int = 0
     known: frozenset[str] = frozenset()
+    learned: bool = True
 
     def fitting(self, found: Sequence[tuple[Candidate, Record]]) -> list[Fitting]:
         """How well each memory fits by itself: by meaning and by words."""
         self._compare(found)
         full = sum(self.weights.values())
         known = sum(self.weights[word] for word in self.known)
-        return [self._fitting(candidate, record, full, known) for candidate, record in found]
+        fitting = [self._fitting(candidate, record, full, known) for candidate, record in found]
+        if not self.learned:
+            _only_standing_out(fitting)
+        return fitting
 
     def _compare(self, found: Iterable[tuple[Candidate, Record]]) -> None:
         """The cosine of those that only words have found, all at once."""
@@ -84,7 +96,7 @@ class Question:
         """The words of the beginning, and those of the task's that a long text has further on."""
         if len(text) <= _LOOKED_AT or "words" not in candidate.found_by or self.terms <= said:
             return said
-        return said | self.terms.intersection(terms(text[_LOOKED_AT:INDEXED_CHARACTERS]))
+        return said | self.terms.intersection(terms(text[_LOOKED_AT:]))
 
 
 @dataclass(slots=True)
@@ -121,6 +133,20 @@ class Fitting:
         return "time" in self.candidate.found_by
 
 
+def _only_standing_out(found: Iterable[Fitting]) -> None:
+    """Let count of the meaning of memories in languages that the model has not learned what others do not have."""
+    alike = [each for each in found if each.has_vector and not is_english(each.record.text()[:_TELLS_LANGUAGE])]
+    background = _background(sorted(each.meaning for each in alike))
+    for each in alike:
+        each.meaning = max(0.0, _STANDS_OUT * (each.meaning - background))
+
+
+def _background(cosines: Sequence[float]) -> float:
+    """How near texts are to a question in such a language that have nothing to do with it."""
+    usual = cosines[len(cosines) // 2] if cosines else 0.0
+    return min(_MOST_ALIKE, (_COUNTS_FOR * _ALIKE + len(cosines) * usual) / (_COUNTS_FOR + len(cosines)))
+
+
 def anything_fits(
     found: Iterable[Fitting],
     candidates: Iterable[Candidate],
@@ -128,11 +154,13 @@ def anything_fits(
     *,
     with_vectors: bool,
     understood: bool = True,
+    learned: bool = True,
 ) -> bool:
     """Whether any memory has enough to do with the task; where none has, the rest is noise as well.
 
     `found` are the best of the candidates, which were the best of so many that were `compared`. A task that was not
-    `understood` is near to everything that is not understood either, so that a word must speak for it.
+    `understood` is near to everything that is not understood either, so that a word must speak for it. In a language
+    that was not `learned` the cosine alone says little.
     """
     found = list(found)
     if any(each.is_of_the_time for each in found):
@@ -146,12 +174,14 @@ def anything_fits(
     folds = math.log(max(1, compared))
     least = min(_FITS_BEST_OF_MANY, *(of_one + for_each_fold * folds for of_one, for_each_fold in _BY_CHANCE))
     # What means the same may stand behind others, and still shows that there is something.
-    nearest = max((candidate.cosine or 0.0 for candidate in candidates), default=0.0)
+    nearest = max((candidate.cosine or 0.0 for candidate in candidates), default=0.0) if learned else 0.0
     return nearest >= least or any(each.fit >= least or each.words >= _SURE_WORDS for each in found)
 
 
-def fits(found: Fitting) -> bool:
+def fits(found: Fitting, *, understood: bool = True) -> bool:
     """Whether a memory fits well enough beside one that fits best, or stands in a context that does."""
     if found.has_context or found.is_of_the_time:
         return True
+    if not understood and found.words <= 0:
+        return False
     return found.fit >= _FITS if found.has_vector else found.words >= _FITS_BY_WORDS

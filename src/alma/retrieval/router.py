@@ -22,7 +22,7 @@ RETRIEVED: tuple[type[Record], ...] = (Heuristic, AntiPattern, UserPreference, D
 STANDING_TYPES = ("instruction", "standing_instruction")
 """The types of general memories that are handed over with every task."""
 
-# What a task is about stands at its beginning, and every further page takes another tenth of a second to embed.
+# What a task is about stands at its beginning.
 _LONGEST_QUERY = 20_000
 _UNREADABLE = re.compile("[\x00\ud800-\udfff]")
 _MOST_ITEMS = 1000
@@ -73,7 +73,9 @@ class Target:
 
 def checked_query(query: object) -> str:
     """The question; what no stored text can have is read as a space, so that whatever is asked can be looked for."""
-    readable = _UNREADABLE.sub(" ", query[:_LONGEST_QUERY]) if isinstance(query, str) else ""
+    readable = _UNREADABLE.sub(" ", query) if isinstance(query, str) else ""
+    if len(readable) > _LONGEST_QUERY:
+        readable = readable.lstrip()[:_LONGEST_QUERY]
     if not readable.strip():
         raise ValidationError("retrieve", "query", query, "must be a text that says what the task is")
     return readable

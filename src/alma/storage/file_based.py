@@ -305,6 +305,12 @@ class FileTransaction(Transaction):
         vectors = self.table(_VECTORS)
         return (each for each in self._fulfilling(spec, where) if (spec.kind, each.key, model, 0) not in vectors)
 
+    def _is_half_moved(self, spec: RecordSpec, model: str) -> bool:
+        if len(self.table(_MODELS)) < 2:
+            return False
+        vectors = self.table(_VECTORS)
+        return any(kind == spec.kind and (kind, key, model, 0) not in vectors for kind, key, _, _ in vectors)
+
     def _models(self) -> list[str]:
         return sorted({each[2] for each in self.table(_VECTORS)})
 

@@ -138,6 +138,10 @@ class Primitives(ABC):
         """How many records have no vector of the model."""
 
     @abstractmethod
+    def _is_half_moved(self, spec: RecordSpec, model: str) -> bool:
+        """Whether any record has vectors of other models and none of this one."""
+
+    @abstractmethod
     def _models(self) -> list[str]:
         """The models of which this store has vectors, by name."""
 

@@ -245,6 +245,10 @@ class Reading(VectorFeed, Primitives):
     def count_without_vector(self, cls: type[Record], model: str, scope: Scope) -> int:
         return self._count_without_vector(embedding(spec_of(cls)), model, inside(cls.spec, scope, EVERYTHING))
 
+    def is_half_moved(self, cls: type[Record], model: str) -> bool:
+        """Whether any record anywhere has vectors of other models and none of this one."""
+        return self._is_half_moved(embedding(spec_of(cls)), model)
+
     def vectors_of(self, cls: type[Record], record_ids: Iterable[str]) -> list[RecordVector]:
         """Every vector of these records, of every model and with the passages, by id, model and part."""
         wanted = named(spec_of(cls), record_ids)

@@ -410,6 +410,11 @@ class RecordStore(Closing):
         with self.snapshot() as tx:
             return tx.count_without_vector(cls, model, scope)
 
+    def is_half_moved(self, cls: type[Record], model: str) -> bool:
+        """Whether any record anywhere has vectors of other models and none of this one."""
+        with self.snapshot() as tx:
+            return tx.is_half_moved(cls, model)
+
     def vectors_of(self, cls: type[Record], record_ids: Iterable[str]) -> list[RecordVector]:
         """Every vector of these records, of every model and with the passages, by id, model and part."""
         with self.snapshot() as tx:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from hashlib import blake2b
 from typing import Any
 
 from alma.model.kinds import KINDS
-from alma.model.record import Record
-from alma.model.text import terms
+from alma.model.record import Record, RecordSpec
+from alma.model.text import may_say_by_signs, terms
 from alma.storage.sql.names import Names
 
 # A tsvector has less than a mebibyte, and the last term may take it a little further.
@@ -16,6 +16,8 @@ _MOST_BYTES = (1 << 20) - 1_000
 _MOST_POSITIONS = 255
 _LAST_POSITION = 16_383
 _BATCH = 1_000
+# In characters: what was indexed of a text before all of it was.
+_ONCE_INDEXED = 100_000
 # No term has this character. By itself it stands for more tags than there is room for.
 _TAG = "\u00b7"
 _MOST_TAGS = 1_000
@@ -28,19 +30,32 @@ def entry(record: Record) -> str:
 
 
 def written(text: str, tags: Sequence[str] = ()) -> str:
-    """The terms of a text and where they stand, as many as there is room for, and tags, as a tsvector is written."""
-    positions: dict[str, list[int]] = {}
+    """The terms of a text and where they stand, and tags, as a tsvector is written.
+
+    Where there is no room for all, it keeps where terms stand for fewer of them, and only then fewer terms.
+    """
     marks = list(map(quoted, map(_mark, tags) if len(tags) <= _MOST_TAGS else (_TAG,)))
-    room = _MOST_BYTES - 24 * len(marks)
-    for position, term in enumerate(terms(text), start=1):
-        places = positions.setdefault(term, [])
-        if len(places) < _MOST_POSITIONS:
-            # A term is kept at an even place, with how many positions it has and two bytes for each.
-            room -= 2 if places else len(term.encode()) + 5
-            places.append(min(position, _LAST_POSITION))
-            if room < 0:
-                break
+    words = terms(text)
+    positions, room = _bounded(words, _MOST_BYTES - 24 * len(marks))
+    for position, term in enumerate(words, start=1):
+        places = positions.get(term)
+        if places is None or (places and (room < 2 or len(places) == _MOST_POSITIONS)):
+            continue
+        room -= 2 if places else 0
+        places.append(min(position, _LAST_POSITION))
     return " ".join((*(f"'{term}':{','.join(map(str, places))}" for term, places in positions.items()), *marks))
+
+
+def _bounded(words: Sequence[str], room: int) -> tuple[dict[str, list[int]], int]:
+    """As many different terms as there is room for, each with its first position, and what is left of the room."""
+    positions: dict[str, list[int]] = {}
+    for term in dict.fromkeys(words):
+        # A term is kept at an even place, with how many positions it has and two bytes for each.
+        room -= len(term.encode()) + 5
+        if room < 0:
+            break
+        positions[term] = []
+    return positions, room
 
 
 def marks_of(tags: Iterable[str]) -> list[str]:
@@ -56,16 +71,33 @@ def _mark(tag: str) -> str:
 def index_everything(connection: Any) -> None:
     """Write the `search` column of every record anew."""
     for spec in (cls.spec for cls in KINDS if cls.spec.text):
-        tags = f"ARRAY(SELECT tag FROM {Names.tags} WHERE memory_id = {spec.postgres_table}.{spec.key})"
-        columns = ", ".join((spec.key, "ARRAY[]::text[]" if spec.tags_field is None else tags, *spec.text))
-        with connection.cursor(name="alma_words") as reader, connection.cursor() as writer:
-            reader.itersize = _BATCH
-            reader.execute(f"SELECT {columns} FROM {spec.postgres_table}")
-            while batch := reader.fetchmany(_BATCH):
-                writer.executemany(
-                    f"UPDATE {spec.postgres_table} SET search = %s WHERE {spec.key} = %s",
-                    [(written("\n".join(filter(None, texts)), tags), key) for key, tags, *texts in batch],
-                )
+        _index(connection, spec, "true")
+
+
+def index_signs(connection: Any) -> None:
+    """Write it anew for records of which a version that knew no signs, and only the beginning of texts, wrote less."""
+    for spec in (cls.spec for cls in KINDS if cls.spec.text):
+        text = f"concat_ws(' ', {', '.join(spec.text)})"
+        long, other = f"length({text}) > {_ONCE_INDEXED}", f"octet_length({text}) > length({text})"
+        _index(connection, spec, f"{long} OR {other} OR {text} ~ '#|[+][+]'", _was_cut_otherwise)
+
+
+def _was_cut_otherwise(text: str) -> bool:
+    return len(text) > _ONCE_INDEXED or may_say_by_signs(text)
+
+
+def _index(connection: Any, spec: RecordSpec, where: str, wanted: Callable[[str], bool] = lambda _: True) -> None:
+    tags = f"ARRAY(SELECT tag FROM {Names.tags} WHERE memory_id = {spec.postgres_table}.{spec.key})"
+    columns = ", ".join((spec.key, "ARRAY[]::text[]" if spec.tags_field is None else tags, *spec.text))
+    with connection.cursor(name="alma_words") as reader, connection.cursor() as writer:
+        reader.itersize = _BATCH
+        reader.execute(f"SELECT {columns} FROM {spec.postgres_table} WHERE {where}")
+        while batch := reader.fetchmany(_BATCH):
+            texts = [(key, tags, "\n".join(filter(None, parts))) for key, tags, *parts in batch]
+            writer.executemany(
+                f"UPDATE {spec.postgres_table} SET search = %s WHERE {spec.key} = %s",
+                [(written(text, tags), key) for key, tags, text in texts if wanted(text)],
+            )
 
 
 def quoted(word: str) -> str:

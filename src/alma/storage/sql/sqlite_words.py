@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 import sqlite3
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from hashlib import blake2b
 from typing import Any, Protocol
@@ -23,7 +23,7 @@ from typing import Any, Protocol
 from alma.model.kinds import KINDS, kind_named
 from alma.model.query import Predicate
 from alma.model.record import Record, RecordSpec, reading
-from alma.model.text import spaced_terms, spaced_terms_of
+from alma.model.text import may_say_by_signs, spaced_terms, spaced_terms_of, spaced_words
 from alma.storage import ranking
 from alma.storage.ranking import OWNERS, Remembered, rarity, saturation
 from alma.storage.sql import sqlite_postings
@@ -59,6 +59,8 @@ _FEW_INSIDE = 1_000
 _FAINT = 1e-9
 _LONGEST_REMEMBERED = 500
 _BATCH = 1_000
+# In characters: what was indexed of a text before all of it was.
+_ONCE_INDEXED = 100_000
 
 # Where a record stands in the table, its key and its score.
 Candidate = tuple[int, str, float]
@@ -151,16 +153,50 @@ def _token(*names: str) -> str:
 def index_everything(connection: sqlite3.Connection) -> None:
     """Fill empty full-text tables from the records there are."""
     for spec in (cls.spec for cls in KINDS if cls.spec.text):
-        columns = ", ".join(f'"{name}"' for name in (*spec.text, *_owner_names(spec)))
-        records = connection.execute(f'SELECT seq, {columns} FROM "{spec.table}"')
         last = 1 + len(spec.text)
-        while rows := records.fetchmany(_BATCH):
+        for rows in _stored(connection, spec):
             words = _entries(spec, (row[1:last] for row in rows), (row[last:] for row in rows))
-            connection.executemany(
-                f"INSERT INTO {spec.table}_fts (rowid, {', '.join((*spec.text, OWNER_COLUMN))}) "
-                f"VALUES ({', '.join('?' * (last + 1))})",
-                zip((row[0] for row in rows), *words, strict=True),
-            )
+            connection.executemany(_indexing(spec), zip((row[0] for row in rows), *words, strict=True))
+
+
+def index_signs(connection: sqlite3.Connection) -> None:
+    """Index the records anew of which a version that knew no signs, and only the beginning of texts, indexed less."""
+    for spec in (cls.spec for cls in KINDS if cls.spec.text):
+        for rows in _stored(connection, spec):
+            for seq, *values in rows:
+                texts, owner = (
+                    values[: len(spec.text)],
+                    _owner_text(_owner_names(spec), tuple(values[len(spec.text) :])),
+                )
+                if any(map(_was_cut_otherwise, texts)):
+                    before = [spaced_words((text or "")[:_ONCE_INDEXED]) for text in texts]
+                    connection.execute(_forgetting(spec), (seq, *before, owner))
+                    connection.execute(
+                        _indexing(spec), (seq, *map(spaced_terms, (text or "" for text in texts)), owner)
+                    )
+
+
+def _was_cut_otherwise(text: str | None) -> bool:
+    return text is not None and (len(text) > _ONCE_INDEXED or may_say_by_signs(text))
+
+
+def _stored(connection: sqlite3.Connection, spec: RecordSpec) -> Iterator[list[Any]]:
+    """Where each record stands, its searchable texts and its owners, many at once."""
+    columns = ", ".join(f'"{name}"' for name in (*spec.text, *_owner_names(spec)))
+    records = connection.execute(f'SELECT seq, {columns} FROM "{spec.table}"')
+    while rows := records.fetchmany(_BATCH):
+        yield rows
+
+
+def _indexing(spec: RecordSpec) -> str:
+    names = ", ".join((*spec.text, OWNER_COLUMN))
+    return f"INSERT INTO {spec.table}_fts (rowid, {names}) VALUES ({', '.join('?' * (2 + len(spec.text)))})"
+
+
+def _forgetting(spec: RecordSpec) -> str:
+    table, names = f"{spec.table}_fts", ", ".join((*spec.text, OWNER_COLUMN))
+    values = ", ".join("?" * (2 + len(spec.text)))
+    return f"INSERT INTO {table} ({table}, rowid, {names}) VALUES ('delete', {values})"
 
 
 # ---------------------------------------------------------------------- how it is asked

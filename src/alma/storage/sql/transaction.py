@@ -333,6 +333,19 @@ class SqlTransaction(Transaction):
             {**values, "lacked": model},
         )
 
+    def _is_half_moved(self, spec: RecordSpec, model: str) -> bool:
+        embeddings = self.names.embeddings
+        # Most stores know one model, which is seen at once.
+        if len(self.rows(f"SELECT model FROM {self.names.models} LIMIT 2", {})) < 2:
+            return False
+        # In one go along the index, without looking each of them up.
+        found = self.rows(
+            f"SELECT 1 FROM {embeddings} WHERE memory_type = '{spec.kind}' GROUP BY memory_id "
+            f"HAVING sum(CASE WHEN model = {self.names.parameter('own')} THEN 1 ELSE 0 END) = 0 LIMIT 1",
+            {"own": model},
+        )
+        return bool(found)
+
     def _models(self) -> list[str]:
         models, embeddings = self.names.models, self.names.embeddings
         found = self.rows(

@@ -198,6 +198,39 @@ class FindingContract:
         assert storage.require(Memory, memory.id, SHOP) == memory
         assert [key for key, _ in storage.matching_ids(Memory, rare[500:510], SHOP)] == [memory.id]
 
+    def test_what_stands_at_the_end_of_a_text_as_long_as_there_may_be_is_found(self, storage: StorageBackend) -> None:
+        filling = " ".join(f"word{number % 5_000}" for number in range(115_000))
+        storage.save(make.a_memory(id="long", content=f"{filling} the zeppelin landed"))
+        storage.save(make.a_memory(id="short", content="nothing flies"))
+        assert [key for key, _ in storage.matching_ids(Memory, "zeppelin", SHOP)] == ["long"]
+        storage.update(Memory, "long", {"content": filling}, SHOP)
+        assert storage.matching_ids(Memory, "zeppelin", SHOP) == []
+        assert [key for key, _ in storage.matching_ids(Memory, "word4999", SHOP)] == ["long"]
+
+    def test_pictures_are_found(self, storage: StorageBackend) -> None:
+        texts = {
+            "lunch": "Lunch was great 🍕",
+            "launch": "It went well 🚀🚀",
+            "trip": "Off to 🇪🇸 👍🏽",
+            "plain": "Lunch",
+        }
+        storage.save_many([make.a_memory(id=key, content=text) for key, text in texts.items()])
+        for question, found in {"🍕": ["lunch"], "🚀": ["launch"], "🇪🇸": ["trip"], "👍": ["trip"], "🇩🇪🦄": []}.items():
+            assert [key for key, _ in storage.matching_ids(Memory, question, SHOP)] == found, question
+        storage.update(Memory, "lunch", {"content": "Lunch was great"}, SHOP)
+        assert storage.matching_ids(Memory, "🍕", SHOP) == []
+
+    def test_names_with_signs_are_told_from_letters(self, storage: StorageBackend) -> None:
+        texts = {
+            "c": "Written in C.",
+            "cpp": "Written in C++.",
+            "sharp": "Written in C#, naïvely.",
+            "f": "Written in F#",
+        }
+        storage.save_many([make.a_memory(id=key, content=text) for key, text in texts.items()])
+        for question, found in {"C": "c", "c++": "cpp", "C#?": "sharp", "Ｆ＃": "f"}.items():
+            assert [key for key, _ in storage.matching_ids(Memory, question, SHOP)] == [found], question
+
     def test_unknown_names_and_wrong_values_are_refused(self, storage: StorageBackend) -> None:
         refused: list[dict[str, Any]] = [
             {"where": Compare("nope", "eq", 1)},
@@ -446,6 +479,19 @@ class SearchContract:
         assert storage.count_without_vector(Heuristic, storage.embedding_model, SHOP) == 0
         with pytest.raises(UnsupportedOperation, match="no vectors"):
             storage.without_vector(Session, "other", SHOP)
+
+    def test_where_some_have_only_vectors_of_another_model_a_kind_is_half_moved(self, storage: StorageBackend) -> None:
+        own = storage.embedding_model
+        storage.save_many([make.a_heuristic(id="a", embedding=[1, 0, 0, 0]), make.a_heuristic(id="b")])
+        assert not storage.is_half_moved(Heuristic, own)
+        storage.put_vectors(Heuristic, {"b": [0, 0, 1]}, model="other")
+        assert storage.is_half_moved(Heuristic, own)
+        assert storage.is_half_moved(Heuristic, "other")
+        assert not storage.is_half_moved(Memory, own)
+        storage.put_vectors(Heuristic, {"a": [0, 0, 1]}, model="other")
+        assert not storage.is_half_moved(Heuristic, "other")
+        storage.delete(Heuristic, ["b"], SHOP)
+        assert not storage.is_half_moved(Heuristic, own)
 
     def test_a_vector_is_not_stored_for_what_a_record_no_longer_says(self, storage: StorageBackend) -> None:
         same, changed, gone = (make.a_heuristic() for _ in range(3))

@@ -1,0 +1,3 @@
+-- Pictures and names with a sign (C++, C#) are words now, and all of a long text is indexed: records that have these are
+-- indexed anew.
+-- then: index_signs

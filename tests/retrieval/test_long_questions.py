@@ -1,0 +1,65 @@
+"""Questions of a hundred thousand signs: answered soon, by their words and what they begin with, and without noise."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from alma.model.memory import Memory
+from alma.retrieval import order
+from alma.retrieval.embedding import beginning
+from alma.retrieval.engine import RetrievalEngine
+
+Remember = Callable[..., Any]
+NONSENSE = {
+    "one letter": "a" * 100_000,
+    "points": "." * 100_000,
+    "pictures": "🍕" * 50_000,
+    "one character": "中" * 100_000,
+    "a digest": "0f3a9c" * 16_000,
+    "words": "zyxw vuts " * 10_000,
+}
+
+
+@pytest.mark.parametrize("question", NONSENSE.values(), ids=NONSENSE.keys())
+def test_a_question_of_nothing_but_signs_is_answered_soon_and_with_nothing(
+    engine: RetrievalEngine, remember: Remember, question: str
+) -> None:
+    remember(*(Memory(content=f"The payment gateway timed out {n} times", project_id="shop") for n in range(20)))
+    engine.retrieve("warm up", "helena", "shop")
+    began = time.process_time()
+    found = engine.retrieve(question, "helena", "shop")
+    assert time.process_time() - began < 3
+    assert not found
+    assert not found.degraded
+
+
+def test_what_a_long_question_says_behind_its_beginning_is_found_by_words(
+    engine: RetrievalEngine, remember: Remember
+) -> None:
+    told = remember(Memory(content="The zeppelin lands on Tuesday", project_id="shop"))
+    question = ". " * 9_000 + "When does the zeppelin land?"
+    assert [each.id for each in engine.retrieve(question, "helena", "shop").memories] == [told.id]
+
+
+def test_a_question_behind_many_empty_lines_is_read(engine: RetrievalEngine, remember: Remember) -> None:
+    told = remember(Memory(content="The zeppelin lands on Tuesday", project_id="shop"))
+    question = "\n" * 30_000 + "When does the zeppelin land?"
+    assert [each.id for each in engine.retrieve(question, "helena", "shop").memories] == [told.id]
+
+
+def test_a_short_question_is_embedded_whole_and_of_a_long_one_the_beginning() -> None:
+    assert beginning("How do we deploy? " * 100) == "How do we deploy? " * 100
+    assert beginning("你好" * 5_000) == "你好" * 1_000
+    long = "deploy the shop " * 5_000
+    assert long.startswith(beginning(long))
+    assert 4_000 < len(beginning(long)) < 7_000
+
+
+def test_names_in_a_question_are_read_in_one_go() -> None:
+    began = time.process_time()
+    assert order._names("a" * 100_000 + " web-10 a_b x.y.z") == {"web-10", "a_b", "x.y.z"}
+    assert time.process_time() - began < 1

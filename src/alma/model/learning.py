@@ -9,7 +9,7 @@ from alma.clock import new_id, now
 from alma.model.belief import belief_in
 from alma.model.common import Count, Floats, Label, Name, Prose, Share, Strings, Text, Weight
 from alma.model.fields import JsonObject
-from alma.model.record import Index, Record, record
+from alma.model.record import Index, Record, following, record
 
 
 @record(
@@ -173,7 +173,7 @@ class AntiPattern(Record):
     better_alternative: Prose | None = None
     occurrence_count: Count = 1
     outcomes_for: Strings = ()
-    last_seen: datetime | None = field(default_factory=now)
+    last_seen: datetime | None = following("created_at", default_factory=now)
     created_at: datetime | None = field(default_factory=now)
     metadata: JsonObject = field(default_factory=dict)
     embedding: Floats | None = None

@@ -15,6 +15,7 @@ from alma import (
     AuditEvent,
     Heuristic,
     MemoryScope,
+    NotFoundError,
     Outcome,
     Scope,
     ScopeViolationError,
@@ -114,6 +115,21 @@ class TestHeuristics:
         (rule,) = heuristics(alma)
         assert learned.lesson_id == rule.id
         assert rule.occurrence_count == 4
+
+    def test_a_heuristic_carries_the_outcomes_for_and_against_it(self, alma: ALMA) -> None:
+        told = [learn(alma, n % 5 > 0, embedding=_at(1, 0)) for n in range(130)]
+        won, lost = ([each.outcome.id for each in told if each.outcome.success is good] for good in (True, False))
+        (rule,) = heuristics(alma)
+        assert set(rule.outcomes_for) == set(won[-100:])
+        assert set(rule.outcomes_against) == set(lost)
+        evidence = alma.evidence(rule.id, "helena")
+        assert (set(evidence.outcomes_for), set(evidence.outcomes_against)) == (set(won), set(lost))
+        assert (len(won), len(told)) == (rule.success_count, rule.occurrence_count)
+
+    def test_the_evidence_of_others_is_not_told(self, alma: ALMA) -> None:
+        rule = learn(alma, times=3).heuristic
+        with pytest.raises(NotFoundError):
+            alma.evidence(rule.id, "victor")
 
     def test_two_successes_are_not_yet_a_rule(self, alma: ALMA) -> None:
         assert learn(alma, times=2).heuristic is None

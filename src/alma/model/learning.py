@@ -26,8 +26,8 @@ class Heuristic(Record):
 
     The counts are what was seen; the weights are the same evidence, of which the older counts less. A heuristic that
     was written by hand has no weights, and its confidence is what its author says. `outcomes_for` and
-    `outcomes_against` are the ids of the newest outcomes that speak for it and against it; all of them have its id as
-    their `lesson_id`.
+    `outcomes_against` are the ids of the newest hundred outcomes that speak for it and against it; all of them have its
+    id as their `lesson_id`, and `ALMA.evidence` names them.
     """
 
     id: Name = field(default_factory=new_id)

@@ -92,6 +92,7 @@ class ALMA(Closing):
         self.archive = Archive(storage, retrieval_engine.index)
         self.forgetting = ForgettingEngine(storage, archive=self.archive)
         self.learning.clean = self.door.clean
+        self.learning.screen = self.door.screened
         get_emitter().watch(storage)
         self._log_reads = log_reads
         self._lent = False

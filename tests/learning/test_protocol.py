@@ -131,6 +131,17 @@ class TestHeuristics:
         with pytest.raises(NotFoundError):
             alma.evidence(rule.id, "victor")
 
+    def test_a_prompt_warns_of_a_rule_that_fails_by_now_and_does_not_say_to_follow_it(self, alma: ALMA) -> None:
+        learn(alma, times=3)
+        learn(alma, "failure", times=7)
+        found = alma.retrieve(FORM, "helena")
+        assert [each.strategy for each in found.heuristics] == [STEPS]
+        assert found.heuristics[0].confidence < 0.5
+        prompt = found.to_prompt()
+        assert f"Don't: {STEPS}" in prompt
+        assert f"Do: {STEPS}" not in prompt
+        assert "warns of it instead" in str(found.why_not(found.heuristics[0].id))
+
     def test_two_successes_are_not_yet_a_rule(self, alma: ALMA) -> None:
         assert learn(alma, times=2).heuristic is None
         assert heuristics(alma) == []

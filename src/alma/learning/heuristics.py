@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from alma.learning.stored import Seen, Tried, anti_pattern_id
+from alma.learning.stored import Seen, Tried
 from alma.model.belief import Belief, belief_in, kept
-from alma.model.learning import AntiPattern, Heuristic, Outcome
+from alma.model.learning import AntiPattern, Heuristic, Outcome, anti_pattern_id
 
 # With every outcome the rule is written anew, and its last version kept: more would make long lessons slow.
 _OUTCOMES_NAMED = 100

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import field
 from datetime import datetime
+from functools import lru_cache
 
 from alma.clock import new_id, now
 from alma.model.belief import belief_in
@@ -177,3 +179,9 @@ class AntiPattern(Record):
     created_at: datetime | None = field(default_factory=now)
     metadata: JsonObject = field(default_factory=dict)
     embedding: Floats | None = None
+
+
+@lru_cache(maxsize=4096)
+def anti_pattern_id(lesson_id: str) -> str:
+    """The id of the anti-pattern that a lesson becomes when its strategy fails."""
+    return hashlib.sha256(f"anti_pattern\x1f{lesson_id}".encode()).hexdigest()[:32]

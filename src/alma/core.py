@@ -17,6 +17,7 @@ from alma.embeddings.base import EmbeddingProvider
 from alma.errors import ScopeViolationError, ValidationError
 from alma.events.emitter import get_emitter
 from alma.learning.forgetting import ForgettingEngine
+from alma.learning.grounds import Grounds, grounds_of
 from alma.learning.protocols import Execution, Learned, LearningProtocol
 from alma.learning.recommendation import Assessed, Recommendation
 from alma.memory.archive import Archive
@@ -91,6 +92,7 @@ class ALMA(Closing):
         self.archive = Archive(storage, retrieval_engine.index)
         self.forgetting = ForgettingEngine(storage, archive=self.archive)
         self.learning.clean = self.door.clean
+        self.learning.screen = self.door.screened
         get_emitter().watch(storage)
         self._log_reads = log_reads
         self._lent = False
@@ -272,6 +274,10 @@ class ALMA(Closing):
     def assess(self, task: str, agent: str, strategies: Sequence[str]) -> Sequence[Assessed]:
         """What to expect of each of these strategies at a task, in the order asked for, with the evidence."""
         return self.learning.recommender.assess(checked_task(task), self._readable(agent), strategies)[0]
+
+    def evidence(self, heuristic_id: str, agent: str) -> Grounds:
+        """The ids of all outcomes for and against a heuristic; the heuristic itself names the newest of them."""
+        return grounds_of(self.storage, heuristic_id, self._readable(agent))
 
     # ------------------------------------------------------------------ after a task
 

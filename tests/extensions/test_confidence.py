@@ -53,6 +53,17 @@ def test_what_worked_on_other_tasks_says_little_here(engine: ConfidenceEngine) -
     assert "never tried on a task like this" in signal.reasoning
 
 
+def test_however_often_it_worked_elsewhere(engine: ConfidenceEngine) -> None:
+    for _ in range(40):
+        engine._alma.learn("ada", "Parse nested JSON documents", "success", GOOD)
+    assert engine.assess_strategy(GOOD, "Bake a birthday cake", "ada").recommendation == "neutral"
+
+
+def test_one_failure_is_a_reason_for_caution_alone(engine: ConfidenceEngine) -> None:
+    engine._alma.learn("ada", CONTEXT, "failure", NEW)
+    assert engine.assess_strategy(NEW, CONTEXT, "ada").recommendation == "caution"
+
+
 def test_what_worked_counts_for_the_same_task_in_other_words(engine: ConfidenceEngine) -> None:
     signal = engine.assess_strategy(GOOD, "Read deeply nested JSON data", "ada")
     assert signal.recommendation in {"yes", "strong_yes"}

@@ -534,3 +534,23 @@ def test_long_messages_do_not_take_long(piece: str) -> None:
     began = time.process_time()
     of_user(piece * (20_000 // len(piece)))
     assert time.process_time() - began < 5
+
+
+@pytest.mark.parametrize(
+    ("said", "strategy", "success"),
+    [
+        ("Pinning numpy to 1.26 fixed it.", "Pinning numpy to 1.26", True),
+        ("I fixed the problem by pinning numpy.", "pinning numpy", True),
+        ("Then I pinned numpy and that worked.", "pinned numpy", True),
+        ("After that I pinned numpy, which worked.", "pinned numpy", True),
+        ("In the end, I pinned numpy, which failed.", "pinned numpy", False),
+    ],
+)
+def test_what_was_tried_is_told_of_the_task_that_was_named(said: str, strategy: str, success: bool) -> None:
+    fact = only(facts(("user", "Why is the build broken?"), ("assistant", said)))
+    assert (fact.task, fact.strategy, fact.success) == ("Why is the build broken", strategy, success)
+
+
+def test_what_is_preferred_now_counts() -> None:
+    assert only(of_user("I used to prefer Java, now I prefer Kotlin.")).content == "prefers Kotlin"
+    assert of_user("I used to prefer Java.") == []

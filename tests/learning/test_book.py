@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from alma import ALMA, AntiPattern, Heuristic, Outcome
 from alma.learning.shelf import Entry, Floats, Shelf, unit
+from alma.learning.tasks import UNWORDED, Wording, wording_of
 from alma.model.scope import Scope
 from alma.model.vector import Vector
 from alma.storage.sqlite_local import SQLiteStorage
@@ -151,7 +152,7 @@ def test_what_is_made_of_an_outcome_is_in_the_book_at_once(tmp_path: Path) -> No
             assert books.position == tx.vector_position()
         (rule,) = [each for each in alma.storage.find(Heuristic, SHOP) if each.strategy == "restart the queue"]
         vector = unit(Vector(near(1, 0)))
-        assert rule.id in {entry.id for _, entry in books.rules_near(SHOP, vector, 0.5, 8)}
+        assert rule.id in {entry.id for _, entry in books.rules_near(SHOP, vector, UNWORDED, 0.5, 8)}
         assert alma.storage.find(AntiPattern, SHOP)
 
 
@@ -209,6 +210,42 @@ def test_what_lies_at_the_limit_is_found(dims: int, least: float) -> None:
         cosine = least + 0.001 if n < 100 else 0.0
         shelf.put(_of_length_one(cosine * asked + np.sqrt(1 - cosine**2) * aside), Entry(f"{n}", "s", "l"))
     assert {entry.id for _, entry in shelf.near(asked, least, 2048)} == {f"{n}" for n in range(100)}
+
+
+@pytest.mark.parametrize("count", [100, 2048])
+def test_what_shares_most_of_its_words_is_found_farther_away(count: int) -> None:
+    rng = np.random.default_rng(count)
+    asked = _of_length_one(rng.normal(size=_DIMS))
+    shelf = Shelf(2048)
+    for n in range(count):
+        other = rng.normal(size=_DIMS)
+        aside = _of_length_one(other - asked * (other @ asked))
+        cosine, task = [(0.55, f"Test the form {n}"), (0.55, f"Send {n} letters"), (0.3, f"Test the form {n}")][n % 3]
+        near_it = _of_length_one(cosine * asked + np.sqrt(1 - cosine**2) * aside)
+        shelf.put(near_it, Entry(f"{n}", "s", "l", wording=wording_of(task)))
+    found = {int(entry.id) % 3 for _, entry in shelf.near(asked, 0.65, 2048, wording_of("Test the login form"))}
+    assert found == {0}
+    assert shelf.near(asked, 0.65, 2048) == []
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "shared"),
+    [
+        ("Test the login form", "Test the newsletter form", True),
+        ("Deploy to staging", "Deploy to production", False),
+        ("Test the login form", "Test the backup", False),
+        ("Test", "Test", False),
+    ],
+)
+def test_tasks_share_most_of_their_words(one: str, other: str, shared: bool) -> None:
+    ours, theirs = wording_of(one), wording_of(other)
+    assert ours.shares_most(theirs) == theirs.shares_most(ours) == shared
+    if shared:
+        assert (ours.marks & theirs.marks).bit_count() >= max(ours.fewest_marks, theirs.fewest_marks)
+
+
+def test_long_tasks_are_told_by_their_meaning_alone() -> None:
+    assert wording_of(" ".join(f"word{n}" for n in range(40))) == Wording()
 
 
 def test_what_was_dropped_from_a_shelf_is_near_nothing() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from datetime import timedelta
+from itertools import cycle
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from alma import (
     AuditEvent,
     Heuristic,
     MemoryScope,
+    NotFoundError,
     Outcome,
     Scope,
     ScopeViolationError,
@@ -31,6 +33,23 @@ AGENTS = {
     "helena": {"can_learn": ["testing_strategies"], "cannot_learn": ["backend_logic", "database_queries"]},
     "victor": {"can_learn": ["database_queries"]},
 }
+FORMS = (
+    "login",
+    "sign-up",
+    "checkout",
+    "contact",
+    "search",
+    "profile",
+    "password reset",
+    "newsletter",
+    "address",
+    "card",
+)
+FIELD_BY_FIELD = (
+    "Test each field on its own, then submit",
+    "Test every field on its own and then submit",
+    "Test each field individually, then submit",
+)
 STEPS = "Tested empty fields, invalid email, valid submission"
 
 
@@ -40,6 +59,11 @@ def learn(
     for _ in range(times):
         learned = alma.learn(agent="helena", task=task, outcome=outcome, strategy_used=strategy, **more)
     return learned
+
+
+def _at(*coordinates: float) -> list[float]:
+    """A vector in the plane of the first two dimensions."""
+    return [*coordinates, *[0.0] * (384 - len(coordinates))]
 
 
 def heuristics(alma: ALMA) -> list[Heuristic]:
@@ -56,6 +80,67 @@ class TestHeuristics:
         found = alma.retrieve(task="Test the login form validation", agent="helena")
         assert [each.strategy for each in found.heuristics] == [STEPS]
         assert "invalid email" in found.to_prompt()
+
+    @pytest.mark.parametrize("first", [0, 6, 7])
+    def test_tasks_that_differ_in_what_is_tested_make_one_heuristic(self, alma: ALMA, first: int) -> None:
+        tasks = [f"Test the {form} form" for form in (*FORMS[first:], *FORMS[:first])]
+        for task, strategy in zip(tasks, cycle(FIELD_BY_FIELD), strict=False):
+            learn(alma, task=task, strategy=strategy)
+        (rule,) = heuristics(alma)
+        assert (rule.success_count, rule.occurrence_count) == (10, 10)
+        before = rule.confidence
+        learn(alma, "failure", FIELD_BY_FIELD[0], "Test the booking form")
+        (rule,) = heuristics(alma)
+        assert (rule.success_count, rule.occurrence_count) == (10, 11)
+        assert rule.confidence < before
+
+    def test_failures_at_such_tasks_make_one_warning_that_knows_what_did_better(self, alma: ALMA) -> None:
+        for form in FORMS[:4]:
+            learn(alma, "success", "Fill it in with a recorded session", f"Test the {form} form")
+        for form in FORMS[4:]:
+            learn(alma, "failure", FIELD_BY_FIELD[0], f"Test the {form} form")
+        (warning,) = anti_patterns(alma)
+        assert warning.occurrence_count == 6
+        assert warning.better_alternative == "Fill it in with a recorded session"
+
+    def test_one_strategy_at_tasks_of_other_kinds_is_another_lesson(self, alma: ALMA) -> None:
+        for task in ("Test the login form", "Deploy the database", "Write a poem about the sea"):
+            learn(alma, task=task, strategy="Take small steps", times=2)
+        assert heuristics(alma) == []
+
+    def test_a_task_between_a_rule_and_what_is_none_yet_counts_for_the_rule(self, alma: ALMA) -> None:
+        vectors = [_at(1, 0)] * 3 + [_at(0, 1)] * 2 + [_at(0.68, 0.73)]
+        for word, vector in zip(["one", "other", "third", "fourth", "fifth", "sixth"], vectors, strict=True):
+            learned = learn(alma, task=f"Look after the {word}", embedding=vector)
+        (rule,) = heuristics(alma)
+        assert learned.lesson_id == rule.id
+        assert rule.occurrence_count == 4
+
+    def test_a_heuristic_carries_the_outcomes_for_and_against_it(self, alma: ALMA) -> None:
+        told = [learn(alma, n % 5 > 0, embedding=_at(1, 0)) for n in range(130)]
+        won, lost = ([each.outcome.id for each in told if each.outcome.success is good] for good in (True, False))
+        (rule,) = heuristics(alma)
+        assert set(rule.outcomes_for) == set(won[-100:])
+        assert set(rule.outcomes_against) == set(lost)
+        evidence = alma.evidence(rule.id, "helena")
+        assert (set(evidence.outcomes_for), set(evidence.outcomes_against)) == (set(won), set(lost))
+        assert (len(won), len(told)) == (rule.success_count, rule.occurrence_count)
+
+    def test_the_evidence_of_others_is_not_told(self, alma: ALMA) -> None:
+        rule = learn(alma, times=3).heuristic
+        with pytest.raises(NotFoundError):
+            alma.evidence(rule.id, "victor")
+
+    def test_a_prompt_warns_of_a_rule_that_fails_by_now_and_does_not_say_to_follow_it(self, alma: ALMA) -> None:
+        learn(alma, times=3)
+        learn(alma, "failure", times=7)
+        found = alma.retrieve(FORM, "helena")
+        assert [each.strategy for each in found.heuristics] == [STEPS]
+        assert found.heuristics[0].confidence < 0.5
+        prompt = found.to_prompt()
+        assert f"Don't: {STEPS}" in prompt
+        assert f"Do: {STEPS}" not in prompt
+        assert "warns of it instead" in str(found.why_not(found.heuristics[0].id))
 
     def test_two_successes_are_not_yet_a_rule(self, alma: ALMA) -> None:
         assert learn(alma, times=2).heuristic is None

@@ -57,6 +57,8 @@ def cosine(one: str, other: str) -> float:
         ("Keep responses short", "keep replies short"),
         ("Provide step-by-step instructions", "Give step by step instructions"),
         ("Restart the service", "Reboot the service"),
+        ("Read the logs first", "First look at the logs"),
+        ("Mock the network calls", "Mock network requests"),
         ("Search for data-testid attributes", "look for data-testid attributes"),
         ("Summarize the document section by section", "Summarise each section of the document"),
         ("Optimise the colour palette", "Optimize the color palette"),

@@ -194,3 +194,12 @@ def test_a_quarantined_preference_is_seen_and_released(memory: ALMA) -> None:
     asked = {"ids": [put_away.id], "preferences_of": "ana"}
     assert to_json(operation_named("restore").perform(caller, asked)) == {"restored": [put_away.id]}
     assert memory.purge(0, user_id="ana") == 0
+
+
+def test_an_answer_names_the_newest_outcomes_of_a_lesson_alone(memory: ALMA) -> None:
+    told = {"agent": "long", "task": "Count the boxes", "outcome": "success", "strategy_used": "count them twice"}
+    answers = [to_json(operation_named("learn").perform(Caller(memory), told)) for _ in range(23)]
+    ids = [each["outcome"]["id"] for each in answers]
+    assert answers[-1]["heuristic"]["outcomes_for"] == ids[-20:]
+    (rule,) = memory.storage.get_heuristics(memory.project_id, "long")
+    assert list(rule.outcomes_for) == ids

@@ -59,6 +59,11 @@ def test_a_place_does_not_do_what_somebody_there_does() -> None:
         ),
         ("Tom's manager is Anna.", {("Anna", "manages", "Tom")}),
         (
+            "Dr. Smith and Prof. Jones founded OpenLab in 2019.",
+            {("Smith", "founded", "OpenLab"), ("Jones", "founded", "OpenLab")},
+        ),
+        ("Jane moved from Berlin to Munich.", set()),
+        (
             "Alice Smith, CEO of Acme Corp, met Bob Jones from Globex.",
             {
                 ("Alice Smith", "works_at", "Acme Corp"),

@@ -15,11 +15,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from alma import clock
 from alma.errors import ValidationError
 from alma.model.governance import Setting, SettingType, default_settings
 from alma.model.kinds import KINDS, kind_named
 from alma.model.learning import AntiPattern, Heuristic, Outcome
-from alma.model.memory import Layer, Memory, MemoryRelationship
+from alma.model.memory import Layer, Memory, MemoryRelationship, ProjectPattern
 from alma.model.record import Record
 from alma.model.vector import Vector
 from alma.model.workspace import WorkItem, WorkItemStatus
@@ -258,3 +259,22 @@ def test_a_turn_of_a_conversation_may_lack_its_speaker() -> None:
 
 def test_a_turn_of_a_conversation_may_be_of_another_type() -> None:
     assert Memory.said("Ana", "always answer in English", memory_type="instruction").memory_type == "instruction"
+
+
+@pytest.mark.parametrize(
+    ("cls", "name", "more"),
+    [
+        (AntiPattern, "last_seen", {"agent": "helena", "project_id": "shop", "pattern": "sleep"}),
+        (Memory, "last_accessed_at", {"content": "a note"}),
+        (
+            ProjectPattern,
+            "last_used_at",
+            {"project_id": "shop", "pattern_type": "fix", "pattern_name": "t", "pattern_description": "d"},
+        ),
+    ],
+)
+def test_what_was_made_long_ago_was_last_seen_then_unless_told(cls: type[Record], name: str, more: Any) -> None:
+    long_ago, since = clock.now() - timedelta(days=800), clock.now() - timedelta(days=3)
+    assert getattr(cls(**more, created_at=long_ago), name) == long_ago
+    assert getattr(cls(**more, created_at=long_ago, **{name: since}), name) == since
+    assert getattr(cls(**more), name) > since

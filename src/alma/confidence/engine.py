@@ -17,7 +17,7 @@ from alma.retrieval.router import checked_query as checked_context
 
 _LOOKED_AT = 20
 _STRONG, _GOOD, _DOUBTFUL, _BAD = 0.8, 0.6, 0.4, 0.25
-_WELL_TRIED = 5
+_TRIED, _WELL_TRIED = 3, 5
 # What a rule, or a warning, about this very strategy adds to what the outcomes say.
 _RULE_COUNTS_AS, _WARNING_COUNTS_AS = 3.0, 3.0
 # What is not known is as likely as not, and what happened on other tasks says this much about it.
@@ -70,7 +70,7 @@ class ConfidenceEngine:
             context=context,
             agent=agent,
             confidence_score=score,
-            recommendation=_level(score, assessed, [*warnings, *opposites]),
+            recommendation=_level(score, assessed, [*warnings, *opposites], elsewhere=elsewhere),
             assessed=assessed,
             risks=(*map(_warning, warnings), *map(_opposite, opposites), *_doubts(assessed, elsewhere=elsewhere)),
             opportunities=tuple(_chances(rules)),
@@ -103,12 +103,13 @@ def _weighed(
     return min(1.0, max(0.0, total / weight))
 
 
-def _level(score: float, assessed: Assessed, warnings: Sequence[Record]) -> RecommendationLevel:
-    if score < _BAD or (warnings and score < _DOUBTFUL):
+def _level(score: float, assessed: Assessed, warnings: Sequence[Record], *, elsewhere: bool) -> RecommendationLevel:
+    # One failure is no proof that something always fails.
+    if (score < _BAD and assessed.tried >= _TRIED) or (warnings and score < _DOUBTFUL):
         return RecommendationLevel.AVOID
     if score < _DOUBTFUL or (warnings and score < _GOOD):
         return RecommendationLevel.CAUTION
-    if score < _GOOD:
+    if score < _GOOD or elsewhere:
         return RecommendationLevel.NEUTRAL
     if score >= _STRONG and assessed.tried >= _WELL_TRIED:
         return RecommendationLevel.STRONG_YES

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any, TypeVar
 
 from alma.door.duplicates import EVENTS, key_of, known_duplicate, merge
@@ -16,6 +17,8 @@ from alma.memory.archive import ARCHIVABLE, Archive
 from alma.model.archive import ArchiveCause
 from alma.model.common import checked_name
 from alma.model.governance import ANONYMOUS, Attribution
+from alma.model.learning import Outcome
+from alma.model.memory import Memory
 from alma.model.record import Record
 from alma.model.scope import Scope
 from alma.redaction.nested import Masked
@@ -119,6 +122,29 @@ class Door:
     def clean(self, record: T) -> tuple[T, tuple[Masked, ...]]:
         """A record without secrets, and what was masked, for those who store what they make of it themselves."""
         return (record, ()) if self._redactor is None else redact_record(record, self._redactor)
+
+    def screened(self, outcome: Outcome) -> tuple[Outcome, str | None]:
+        """An outcome without an error message that gives orders, and what became of that.
+
+        How a task went is the agent's own word, but what an error says comes from a page, a file or a program, and ends
+        up in warnings. The message is quarantined, as a memory of the type "error"; the outcome counts as it is.
+        """
+        said = outcome.error_message or ""
+        because = _suspected(said)
+        if because is None:
+            return outcome, None
+        told = Memory(
+            project_id=outcome.project_id,
+            source_agent=outcome.agent,
+            memory_type="error",
+            title=f"The error of outcome {outcome.id}",
+            content=said,
+        )
+        reason = f"from an error message, and {because}"
+        # Without a vector: whoever learns need not have the model, and what happened must not be lost for want of it.
+        archive_id = self._archive.add(told, ArchiveCause.QUARANTINED, reason, Attribution(agent=outcome.agent))
+        noted = {**outcome.metadata, "quarantined": reason, "archive_id": archive_id}
+        return outcome.replace(error_message=None, metadata=noted), f"the error message is quarantined: {reason}"
 
     def suspicion(self, record: Record, source: str) -> str | None:
         """Why a record from this source would be quarantined; None where it would not."""
@@ -225,6 +251,12 @@ class Door:
             guest = next(arg for arg in args if isinstance(arg, _Guest))
             return Written(str(guest.record.key), Status.REFUSED, guest.masked, None, refused.reason)
         return written
+
+
+@lru_cache(maxsize=256)
+def _suspected(text: str) -> str | None:
+    """What is said against a text; errors come again and again."""
+    return suspicion([text])
 
 
 def _guard(storage: StorageBackend, given: EchoGuard | bool) -> EchoGuard | None:

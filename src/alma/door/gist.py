@@ -8,7 +8,7 @@ import unicodedata
 from functools import lru_cache
 
 from alma.model.record import Record
-from alma.model.spelling import american_word
+from alma.model.spelling import ONES, TEENS, TENS, american_word
 
 # What polarity, number or order hangs on is never a filler; only these words are.
 _FILLERS = frozenset(("a", "an", "the", "please", "just", "simply", "really", "actually", "basically"))
@@ -23,6 +23,8 @@ _CONTRACTIONS = (
     (re.compile(r"n't\b"), " not"),
     (re.compile(r"\b(dont|doesnt|didnt|isnt|arent|wasnt|shouldnt|mustnt)\b"), lambda m: m.group(1)[:-2] + " not"),
     (re.compile(r"\b(it|that|there|he|she)'s\b"), r"\1 is"),
+    # Whose it is, stands before the word itself: the API's rate limit, the API rate limit.
+    (re.compile(r"(?<=\w)'s\b"), ""),
     (re.compile(r"'re\b"), " are"),
     (re.compile(r"'ll\b"), " will"),
 )
@@ -30,6 +32,9 @@ _APOSTROPHES = str.maketrans({"\u2019": "'", "\u02bc": "'", "\u2018": "'", "\u20
 # How a line is set, which says nothing: a bullet, a quotation mark of mail, a tick, emphasis.
 _SETTING = re.compile(r"^[ \t]*(?:[-*•>▪‣◦·✅✔☑]+\ufe0f?[ \t]+)+(?=[^\W\d])", re.MULTILINE)
 _EMPHASIS = re.compile(r"(?<!\w)(\*{1,3}|_{1,3})(?=\S)([^*_\n]+?)(?<=\S)\1(?!\w)")
+_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?:\D|$))")
+# One is mostly no number: this one, one by one.
+_NUMBERS = {word: str(number) for word, number in {**ONES, **TEENS, **TENS}.items() if word != "one"}
 # A single A is an article only before a word that could have one: plan A, a + b.
 _DASH = re.compile(r"(?<=\s)[–—](?=\s)")
 _NAMED_A = re.compile(r"(?<=[a-z,] )A(?=\W|$)")
@@ -100,7 +105,7 @@ def _plain(text: str) -> str:
     """The text in one spelling, without case and what only sets it off."""
     bare = _DASH.sub("-", _SETTING.sub("", _EMPHASIS.sub(r"\2", text.translate(_APOSTROPHES))))
     folded = unicodedata.normalize("NFKC", _NAMED_A.sub(f"{_A_NAME}a", bare)).casefold()
-    plain = _OPENINGS.sub("", folded)
+    plain = _THOUSANDS.sub("", _OPENINGS.sub("", folded))
     for pattern, replacement in _CONTRACTIONS:
         plain = pattern.sub(replacement, plain)
     return plain
@@ -122,7 +127,7 @@ def _bare(token: str) -> str:
 
 def _says_nothing(before: str, token: str, after: str) -> bool:
     if token == "a":
-        return len(after) > 1 and after.isalpha()
+        return len(after) > 1 and (after.isalpha() or after[0].isdigit())
     # Between words a hyphen is a dash, between numbers and single letters it is a minus.
     return token in _FILLERS or (token == "-" and _is_word(before) and _is_word(after))
 
@@ -133,8 +138,8 @@ def _is_word(token: str) -> bool:
 
 @lru_cache(maxsize=_TERMS_REMEMBERED)
 def _term(token: str) -> str:
-    """The token in the singular and in American spelling."""
-    return _singular(american_word(token))
+    """The token in the singular and in American spelling; a number in digits."""
+    return _NUMBERS.get(token) or _singular(american_word(token))
 
 
 def _singular(token: str) -> str:

@@ -136,7 +136,8 @@ def _what_was_tried(found: ExtractedFact, reading: Reading, heard: _Heard) -> Ex
     strategy = reading.strategy or heard.strategy
     if strategy is None or (reading.strategy is None and not heard.task):
         return None
-    task = reading.task or heard.task or found.content
+    named = reading.task if reading.task and not say.UNNAMED_TASK.match(reading.task) else None
+    task = named or heard.task or found.content
     return replace(found, strategy=strategy, task=task, success=reading.success)
 
 

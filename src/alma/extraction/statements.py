@@ -43,7 +43,8 @@ _ABBREVIATION = re.compile(r"(?:\b(?:e\.g|i\.e|etc|vs|cf|no|approx|Dr|Mr|Mrs|Ms|
 _OPENING = re.compile(
     r"^(?:[-*•>\d.)\s]*)(?:(?:oh|ok|okay|so|well|and|but|also|btw|by the way|fyi|hey|hi|hello|yes|yeah|yep|right|sure|"
     r"great|thanks|thank you|cool|hmm|alright|listen|look|just|one more thing|again|honestly|anyway|in short|done|"
-    r"good news|update)\b[\s,:!.…-]*)*",
+    r"good news|update|then|after that|afterwards|finally|eventually|"
+    r"in the end|(?:next|first|second|third|later)(?=,))\b[\s,:!.…-]*)*",
     re.IGNORECASE,
 )
 _ASKING = re.compile(

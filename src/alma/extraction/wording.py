@@ -116,8 +116,9 @@ SUCCESSES = (
     # I did X and all tests pass; after doing X the query was faster.
     (
         _p(
-            rf"^{WE} (?P<strategy>\w+ed\s+.+?),?\s+and (?:now )?(?:all |the )?(?:tests?|build|it|everything|they)"
-            rf"(?: all| now)*\s+(?:pass(?:es|ed)?|works?|worked|succeeds?|succeeded)(?P<behind>)\b.*?{END}"
+            rf"^{WE} (?P<strategy>\w+ed\s+.+?),?\s+(?:which|and (?:now )?(?:all |the )?"
+            rf"(?:tests?|build|it|that|everything|they)(?: all| now)*)\s+"
+            rf"(?:pass(?:es|ed)?|works?|worked|succeeds?|succeeded)(?P<behind>)\b.*?{END}"
         ),
         0.8,
     ),
@@ -224,6 +225,14 @@ FAILURES = (
         ),
         0.85,
     ),
+    # I drained the node, which failed.
+    (
+        _p(
+            rf"^{WE} (?P<strategy>\w+ed\s+.+?)[,;]?\s+(?:which|(?:but|and) (?:it|that|this))\s+"
+            rf"(?P<reason>{FAILED}.*?){END}"
+        ),
+        0.8,
+    ),
 )
 BLAMED = (
     # X didn't work because Y.
@@ -264,6 +273,11 @@ THINGS = _p(
     r"install|migration)$"
 )
 UNNAMED = _p(r"^(?:that|this|the|my|your) (?:approach|solution|fix|idea|method|strategy|one|change|suggestion|trick)$")
+# What was to be done, said of something that was named before.
+UNNAMED_TASK = _p(
+    r"^(?:it|this|that|them|these|those|everything|"
+    r"(?:the|this|that|my|our) (?:problem|issue|bug|error|failure|thing)s?)$"
+)
 PRONOUNS = frozenset(["it", "that", "this", "these", "those", "they", "which", "he", "she", "everything", "nothing"])
 
 # ---------------------------------------------------------------------- what is wanted
@@ -284,7 +298,8 @@ NO_ORDER = (
 WISHES = (
     (
         _p(
-            rf"^(?:personally,? )?i(?:'d| would)?(?: {VERY})* (?:prefer|rather(?: have)?|"
+            rf"^(?:i used to \w+ [^,;]+[,;]\s*(?:but )?)?(?:now,? |nowadays,? |these days,? |personally,? )?"
+            rf"i(?:'d| would)?(?: {VERY}| now)* (?:prefer|rather(?: have)?|"
             rf"favou?r)\s+(?P<wish>.+?){END}"
         ),
         0.9,

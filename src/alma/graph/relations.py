@@ -10,13 +10,15 @@ from alma.graph import lexicon as lx
 from alma.graph.mentions import Mention
 
 _FILLERS = 4
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-ZÀ-ÞÀ-Ö\"“(@#`])|\n+")
+_ADDRESS = r"(?:Dr|Mr|Ms|Mrs|Prof|St)\."
+_NO_END = "".join(rf"(?<!\b{title}\.)" for title in ("Dr", "Mr", "Ms", "Mrs", "Prof", "St"))
+_SENTENCE_END = re.compile(rf"(?<=[.!?]){_NO_END}\s+(?=[A-ZÀ-ÞÀ-Ö\"“(@#`])|\n+")
 _UNREAL = re.compile(
     r"\b(?:not|never|n't|cannot|should|could|would|might|may|must|can|will|shall|if|unless|whether|wish|"
     r"please)\b|n['’]t\b",
     re.IGNORECASE,
 )
-_AND = re.compile(r"(?:,?\s*(?:and|or|&|as well as)|,|/)(?:\s+(?:the|a|an|his|her|our|my))?", re.IGNORECASE)
+_AND = re.compile(rf"(?:,?\s*(?:and|or|&|as well as)|,|/)(?:\s+(?:the|a|an|his|her|our|my|{_ADDRESS}))?", re.IGNORECASE)
 _ATTACHED = re.compile(r"\(?\s*,?\s*(from|at|of|with)(?:\s+the)?", re.IGNORECASE)
 _IN_ROLE = re.compile(r",?\s*(?:\(|the |a |an |our )?([\w -]{2,40}?)\s+(?:at|of|for|from)(?:\s+the)?", re.IGNORECASE)
 _ROLE_NAMES = re.compile(rf"\b(?:{lx.TITLES})\b", re.IGNORECASE)
@@ -218,6 +220,9 @@ def _read_verb(gap: str, subjects: Sequence[Mention]) -> tuple[str, float, bool]
     word, fillers = verb["verb"], verb["rest"].split()
     known = word in lx.VERBS
     if len(fillers) > _FILLERS or (not known and subjects[0].entity_type != lx.PERSON):
+        return None
+    if not known and fillers[:1] == ["from"]:
+        # Whoever moved from Berlin did nothing to Berlin.
         return None
     if word in lx.BASE_FORMS and len(subjects) == 1:
         return None

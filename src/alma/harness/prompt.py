@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from alma.harness.base import Agent, Context, Setting, Tool
 from alma.model.prompt import as_data
+
+# Also behind characters that end a line for some readers and not for others.
+_HEADING = re.compile(r"(^|[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029])(?=[^\S\n]*#)")
 
 
 def written_prompt(setting: Setting, agent: Agent, context: Context, knowledge: str) -> str:
@@ -18,14 +22,19 @@ def written_prompt(setting: Setting, agent: Agent, context: Context, knowledge: 
         ("Environment", setting.description),
         ("Tools", "\n".join(line for tool in setting.tools for line in _tool_lines(tool))),
         ("Constraints", _listed(constraints)),
-        ("Your Task", context.task.strip()),
-        ("Strategy to Follow", context.strategy or ""),
+        ("Your Task", _told(context.task)),
+        ("Strategy to Follow", _told(context.strategy or "")),
         ("Inputs", "\n".join(_input_lines(context.inputs))),
     )
     parts = [f"## {heading}\n{text}" for heading, text in sections if text.strip()]
     if knowledge:
         parts.append(f"# Knowledge from Past Runs\n\n{knowledge}")
     return "\n\n".join(parts)
+
+
+def _told(text: str) -> str:
+    """What the run is told to do, as it was written, but without headings: those are the prompt's own."""
+    return _HEADING.sub(r"\1│ ", text.strip())
 
 
 def _role(agent: Agent) -> str:

@@ -12,6 +12,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 
 from alma.learning.shelf import Entry, Floats, Shelf, unit, unit_of
+from alma.learning.tasks import Wording, wording_of
 from alma.model.learning import Heuristic, Outcome
 from alma.model.query import In, Order
 from alma.model.scope import Scope
@@ -26,8 +27,8 @@ _MOST_BOOKS = 16
 _SEARCHES_BEFORE_FILLING = 8
 _MOST_TO_CATCH_UP = 4_096
 _READ_AT_ONCE = 1_024
-_OUTCOME_FIELDS = ("id", "task_type", "strategy_used", "lesson_id", "success")
-_RULE_FIELDS = ("id", "strategy")
+_OUTCOME_FIELDS = ("id", "task_type", "strategy_used", "lesson_id", "success", "task_description")
+_RULE_FIELDS = ("id", "strategy", "condition")
 
 
 class Book:
@@ -70,18 +71,20 @@ class Books:
         return self.of(scope).complete
 
     def near(
-        self, tx: Transaction, scope: Scope, vector: Floats, least: float, most: int
+        self, tx: Transaction, scope: Scope, vector: Floats, wording: Wording, least: float, most: int
     ) -> tuple[list[tuple[float, Entry]], bool]:
-        """The tasks near a vector, as far as the transaction sees, and whether there can be no others."""
+        """The tasks near a vector or a wording, as far as the transaction sees, and whether there can be no others."""
         with self._lock:
             self._follow(tx)
             book = self.of(scope)
-            return book.tasks.near(vector, least, most), book.complete
+            return book.tasks.near(vector, least, most, wording), book.complete
 
-    def rules_near(self, scope: Scope, vector: Floats, least: float, most: int) -> list[tuple[float, Entry]]:
-        """The rules near a vector, as of the last call of `near`."""
+    def rules_near(
+        self, scope: Scope, vector: Floats, wording: Wording, least: float, most: int
+    ) -> list[tuple[float, Entry]]:
+        """The rules near a vector or a wording, as of the last call of `near`."""
         with self._lock:
-            return self.of(scope).rules.near(vector, least, most)
+            return self.of(scope).rules.near(vector, least, most, wording)
 
     @property
     def position(self) -> int | None:
@@ -203,12 +206,13 @@ def _scope(vector: StoredVector) -> Scope:
 
 def _outcomes(rows: Iterable[Sequence[object]]) -> Iterator[Entry]:
     """Outcomes that belong to a lesson, as entries."""
-    for key, task_type, strategy, lesson_id, success in rows:
+    for key, task_type, strategy, lesson_id, success, task in rows:
         if lesson_id is not None:
             kind = None if task_type is None else str(task_type)
-            yield Entry(str(key), str(strategy or ""), str(lesson_id), kind, bool(success), not success)
+            wording = wording_of(str(task))
+            yield Entry(str(key), str(strategy or ""), str(lesson_id), kind, bool(success), not success, wording)
 
 
 def _rules(rows: Iterable[Sequence[object]]) -> Iterator[Entry]:
-    for key, strategy in rows:
-        yield Entry(str(key), str(strategy), str(key))
+    for key, strategy, condition in rows:
+        yield Entry(str(key), str(strategy), str(key), wording=wording_of(str(condition)))

@@ -8,11 +8,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from alma.learning.stored import Seen, Tried, anti_pattern_id
+from alma.learning.stored import Seen, Tried
 from alma.model.belief import Belief, belief_in, kept
-from alma.model.learning import AntiPattern, Heuristic, Outcome
+from alma.model.learning import AntiPattern, Heuristic, Outcome, anti_pattern_id
 
-_OUTCOMES_NAMED = 20
+# With every outcome the rule is written anew, and its last version kept: more would make long lessons slow.
+_OUTCOMES_NAMED = 100
 _ERRORS_NAMED = 3
 _LONGEST_ERROR = 300
 _NUMBERED = re.compile(r"0x[0-9a-fA-F]+|\d+(?:[.,:]\d+)*")

@@ -7,7 +7,7 @@ the lesson becomes, so that there is never a second one.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -17,6 +17,7 @@ from alma.learning.meanings import Meanings
 from alma.learning.shelf import Entry, Floats, unit
 from alma.learning.stored import Seen, StoredLessons
 from alma.learning.strategies import contradicts, strategy_key
+from alma.learning.tasks import SIMILAR, SIMILAR_IN_WORDS, SIMILAR_OF_A_TYPE, UNWORDED, are_similar, wording_of
 from alma.model.learning import AntiPattern, Heuristic, Outcome
 from alma.model.query import Compare, In
 from alma.model.scope import Scope
@@ -31,8 +32,8 @@ _KNOWN_RULES_LOOKED_AT = 8
 _BOOKED_LOOKED_AT = 64
 # From so high a cosine on, two tasks are one.
 _SAME_TASK = 0.95
-# How alike two tasks are that the same strategy is compared on, by meaning, or by words where there are no vectors.
-_SIMILAR_TASKS, _SIMILAR_TASKS_OF_A_TYPE, _SIMILAR_WORDS = 0.65, 0.5, 0.5
+# How many words tasks share that the same strategy is compared on, where there are no vectors.
+_SIMILAR_WORDS = 0.5
 
 
 @dataclass(slots=True)
@@ -86,10 +87,13 @@ class LessonFinder:
         """
         if not isinstance(outcome.embedding, Vector) or not stored.tx.writable:
             return None
-        vector, kind = unit(outcome.embedding), outcome.task_type
-        near, complete = self._books.near(stored.tx, stored.scope, vector, _threshold(kind, kind), _BOOKED_LOOKED_AT)
+        vector, kind, wording = unit(outcome.embedding), outcome.task_type, wording_of(outcome.task_description)
+        least = SIMILAR if kind is None else SIMILAR_OF_A_TYPE
+        near, complete = self._books.near(stored.tx, stored.scope, vector, wording, least, _BOOKED_LOOKED_AT)
         if kind is not None:
-            near = [each for each in near if each[0] >= _SIMILAR_TASKS or each[1].task_type == kind]
+            near = [
+                each for each in near if are_similar(each[0], (kind, each[1].task_type), (wording, each[1].wording))
+            ]
         around = self._booked_lesson(stored, outcome.strategy_used or "", near)
         if around is None:
             if not complete:
@@ -108,19 +112,39 @@ class LessonFinder:
     ) -> Neighbourhood | None:
         """The lesson of the nearest task with this strategy; lessons are merged, outcomes archived: the store says."""
         same = self.meanings.among(strategy, (entry.strategy for _, entry in near))
-        for cosine, entry in near:
-            if same(entry.strategy):
-                like = entry.id if cosine >= _SAME_TASK and entry.strategy == strategy else None
-                if stored.rule(entry.lesson_id) is not None or stored.tried(entry.lesson_id):
-                    return Neighbourhood(entry.lesson_id, like=like)
-                found = stored.tx.values(Outcome, ("lesson_id",), stored.scope, Compare("id", "eq", entry.id))
-                if found and found[0][0] is not None:
-                    return Neighbourhood(found[0][0], like=like)
-                self._books.drop(stored.scope, entry)
+        for cosine, entry in self._in_turn(stored.scope, near, same):
+            like = entry.id if cosine >= _SAME_TASK and entry.strategy == strategy else None
+            if stored.rule(entry.lesson_id) is not None or stored.tried(entry.lesson_id):
+                return Neighbourhood(entry.lesson_id, like=like)
+            found = stored.tx.values(Outcome, ("lesson_id",), stored.scope, Compare("id", "eq", entry.id))
+            if found and found[0][0] is not None:
+                return Neighbourhood(found[0][0], like=like)
+            self._books.drop(stored.scope, entry)
         return None
 
+    def _in_turn(
+        self, scope: Scope, near: Iterable[tuple[float, Entry]], same: Callable[[str], bool]
+    ) -> Iterator[tuple[float, Entry]]:
+        """The entries with one strategy, nearest first, but of other tasks those that are rules before all others.
+
+        Otherwise a task between a rule and what is none yet would help to make a second rule that says the same.
+        """
+        rules = self._books.of(scope).rules
+        waiting: list[tuple[float, Entry]] = []
+        for each in near:
+            cosine, entry = each
+            if waiting and entry.lesson_id not in rules:
+                waiting.append(each)
+            elif same(entry.strategy):
+                if cosine >= _SAME_TASK or entry.lesson_id in rules:
+                    yield each
+                else:
+                    waiting.append(each)
+        yield from (each for each in waiting if same(each[1].strategy))
+
     def _booked_rule(self, stored: StoredLessons, outcome: Outcome, vector: Floats) -> str | None:
-        near = self._books.rules_near(stored.scope, vector, _SIMILAR_TASKS_OF_A_TYPE, _KNOWN_RULES_LOOKED_AT)
+        wording = wording_of(outcome.task_description)
+        near = self._books.rules_near(stored.scope, vector, wording, SIMILAR_OF_A_TYPE, _KNOWN_RULES_LOOKED_AT)
         same = self.meanings.among(outcome.strategy_used or "", (entry.strategy for _, entry in near))
         for _, entry in near:
             if same(entry.strategy):
@@ -133,17 +157,16 @@ class LessonFinder:
         """The rules for tasks like this one that say the opposite; None where only a search can tell."""
         if around.vector is None or not self._books.is_complete(scope):
             return None
-        near = self._books.rules_near(scope, around.vector, _SIMILAR_TASKS_OF_A_TYPE, _KNOWN_RULES_LOOKED_AT)
+        near = self._books.rules_near(scope, around.vector, UNWORDED, SIMILAR_OF_A_TYPE, _KNOWN_RULES_LOOKED_AT)
         rivals = [entry.id for _, entry in near if contradicts(strategy, entry.strategy)]
         return tx.get_many(Heuristic, rivals, scope) if rivals else []
 
     def searched(self, outcome: Outcome) -> Neighbourhood:
         """The lesson of an outcome, new or known, and what happened on similar tasks, from the whole store."""
         self._books.searched(scope_of(outcome))
-        neighbours = self.neighbours(outcome)
-        strategy = outcome.strategy_used or ""
-        known = (seen.lesson_id for seen in neighbours if self.meanings.same(strategy, seen.strategy_used or ""))
-        lesson = next(filter(None, known), None) or self._known_rule(outcome) or new_lesson_id(outcome)
+        near = self._neighbours(outcome)
+        neighbours = [seen for _, seen in near]
+        lesson = self._searched_lesson(outcome, near) or self._known_rule(outcome) or new_lesson_id(outcome)
         failed = {seen.lesson_id for seen in neighbours if not seen.success and seen.lesson_id} - {lesson}
         vector = unit(outcome.embedding) if isinstance(outcome.embedding, Vector) else None
         return Neighbourhood(lesson, neighbours, frozenset(failed), vector=vector)
@@ -173,37 +196,58 @@ class LessonFinder:
                 outcome.task_type,
                 outcome.success,
                 not outcome.success,
+                wording_of(outcome.task_description),
             )
             rules = [
-                (unit(rule.embedding), Entry(rule.id, rule.strategy, rule.id))
+                (unit(rule.embedding), Entry(rule.id, rule.strategy, rule.id, wording=wording_of(rule.condition)))
                 for rule in made
                 if isinstance(rule, Heuristic) and isinstance(rule.embedding, Vector)
             ]
             span = (around.position, written, 1 + sum(each.embedding is not None for each in made))
             self._books.note(scope_of(outcome), around.vector, entry, around.like, rules, span)
 
-    def neighbours(self, outcome: Outcome) -> list[Seen]:
+    def _neighbours(self, outcome: Outcome) -> list[tuple[float, Seen]]:
         """The outcomes on tasks like this one, nearest first, from the whole store."""
         vector = outcome.embedding
         if vector is None:
             return self._by_words(outcome)
         near = self._index.search(Outcome, vector, scope_of(outcome), limit=_LOOKED_AT)
-        similarity = {found.record_id: found.cosine for found in near if found.cosine >= _SIMILAR_TASKS_OF_A_TYPE}
-        rows = self._storage.values(Outcome, Seen._fields, scope_of(outcome), In("id", list(similarity)))
+        cosines = {found.record_id: found.cosine for found in near if found.cosine >= SIMILAR_IN_WORDS}
+        rows = map(Seen._make, self._storage.values(Outcome, Seen._fields, scope_of(outcome), In("id", list(cosines))))
+        wording = wording_of(outcome.task_description)
         similar = [
-            seen
-            for seen in map(Seen._make, rows)
-            if similarity[seen.id] >= _threshold(outcome.task_type, seen.task_type)
+            (cosines[seen.id], seen)
+            for seen in rows
+            if are_similar(
+                cosines[seen.id], (outcome.task_type, seen.task_type), (wording, wording_of(seen.task_description))
+            )
         ]
-        return sorted(similar, key=lambda seen: -similarity[seen.id])
+        return sorted(similar, key=lambda each: -each[0])
 
-    def _by_words(self, outcome: Outcome) -> list[Seen]:
+    def _by_words(self, outcome: Outcome) -> list[tuple[float, Seen]]:
         """The similar tasks of an outcome that has no vector: those that share most of their words."""
         words = set(query_terms(outcome.task_description))
         found = self._storage.matching_ids(Outcome, outcome.task_description, scope_of(outcome), limit=_LOOKED_AT)
         ids = [record_id for record_id, _ in found]
         rows = map(Seen._make, self._storage.values(Outcome, Seen._fields, scope_of(outcome), In("id", ids)))
-        return [seen for seen in rows if _overlap(words, query_terms(seen.task_description)) >= _SIMILAR_WORDS]
+        shared = ((_overlap(words, query_terms(seen.task_description)), seen) for seen in rows)
+        return [each for each in shared if each[0] >= _SIMILAR_WORDS]
+
+    def _searched_lesson(self, outcome: Outcome, neighbours: Sequence[tuple[float, Seen]]) -> str | None:
+        """The lesson of the nearest with the strategy; of other tasks, one that is a rule before all others."""
+        strategy = outcome.strategy_used or ""
+        same = [
+            (likeness, seen.lesson_id)
+            for likeness, seen in neighbours
+            if seen.lesson_id and self.meanings.same(strategy, seen.strategy_used or "")
+        ]
+        if not same:
+            return None
+        nearest, lessons = same[0], list(dict.fromkeys(lesson for _, lesson in same))
+        if nearest[0] >= _SAME_TASK or len(lessons) == 1:
+            return nearest[1]
+        rules = {key for (key,) in self._storage.values(Heuristic, ("id",), scope_of(outcome), In("id", lessons))}
+        return next((lesson for lesson in lessons if lesson in rules), nearest[1])
 
     def _known_rule(self, outcome: Outcome) -> str | None:
         """The heuristic that says so already, whoever wrote it."""
@@ -216,13 +260,8 @@ class LessonFinder:
         if vector is None:
             return []
         near = self._index.search(Heuristic, vector, scope_of(outcome), limit=_KNOWN_RULES_LOOKED_AT)
-        likely = [found.record_id for found in near if found.cosine >= _SIMILAR_TASKS_OF_A_TYPE]
+        likely = [found.record_id for found in near if found.cosine >= SIMILAR_OF_A_TYPE]
         return self._storage.get_many(Heuristic, likely, scope_of(outcome))
-
-
-def _threshold(one: str | None, other: str | None) -> float:
-    """How alike two tasks of these types must be."""
-    return _SIMILAR_TASKS_OF_A_TYPE if one is not None and one == other else _SIMILAR_TASKS
 
 
 def scope_of(outcome: Outcome) -> Scope:

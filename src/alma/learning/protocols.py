@@ -35,6 +35,7 @@ _log = logging.getLogger("alma.learning")
 
 Made = TypeVar("Made", Heuristic, AntiPattern)
 Cleaner = Callable[[Outcome], tuple[Outcome, Sequence[Masked]]]
+Screen = Callable[[Outcome], tuple[Outcome, str | None]]
 
 _WELL_KNOWN = 0.7
 # Of so many lessons, the nearest, it is asked which strategy did best.
@@ -86,6 +87,10 @@ def _as_it_is(outcome: Outcome) -> tuple[Outcome, Sequence[Masked]]:
     return outcome, ()
 
 
+def _unscreened(outcome: Outcome) -> tuple[Outcome, str | None]:
+    return outcome, None
+
+
 class _NeedsVector(Exception):
     """A record is about to be made whose text has no vector yet; embedding is not done while others wait to write."""
 
@@ -119,6 +124,8 @@ class LearningProtocol:
         self.extractor = extractor or HeuristicExtractor()
         # What takes secrets out of an outcome before anything is done with it; the facade puts the door here.
         self.clean: Cleaner = _as_it_is
+        # What takes orders out of what an error says, and tells so; the door as well.
+        self.screen: Screen = _unscreened
         self._embedder = embedder
         self._lessons = LessonFinder(storage, index, embedder)
         self._trigger = ForgettingTrigger(storage, Archive(storage), most_outcomes)
@@ -201,7 +208,9 @@ class LearningProtocol:
             embedding=execution.embedding,
         )
         outcome, masked = self.clean(outcome)
+        outcome, withheld = self.screen(outcome)
         notes = tuple(f"a secret was masked in {each.field}: {each.kind}" for each in masked)
+        notes = notes if withheld is None else (*notes, withheld)
         if outcome.embedding is not None:
             self._require_length(outcome.embedding)
             return outcome, notes

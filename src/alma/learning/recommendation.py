@@ -56,9 +56,11 @@ class Recommendation:
 
     def __str__(self) -> str:
         best = self.best
+        if not best.tried:
+            return f"{self.strategy} (never tried, so nothing speaks for it or against it)"
         return (
             f"{self.strategy} ({best.expected:.0%} expected, between {best.lower_bound:.0%} and "
-            f"{best.upper_bound:.0%}; tried {best.tried} times, succeeded {best.succeeded})"
+            f"{best.upper_bound:.0%}; worked {best.succeeded} of {best.tried} times)"
         )
 
 
@@ -158,7 +160,9 @@ def _checked(among: Iterable[str] | None, evidence: Evidence, rules: Sequence[st
     if among is None:
         known = dict.fromkeys([*rules, *(text for text in evidence.strategy_rows if text)])
         if not known:
-            raise ValidationError("recommend", "among", among, "must name strategies, since none is known yet")
+            raise ValidationError(
+                "recommend", "among", among, "must name strategies to choose from, since nothing was tried yet"
+            )
         return list(known)
     if isinstance(among, str):
         raise ValidationError("recommend", "among", among, "must be a list of strategies")

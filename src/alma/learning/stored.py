@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Sequence
 from copy import deepcopy
 from datetime import datetime
-from functools import lru_cache
 from typing import Generic, NamedTuple, TypeVar
 
 from alma.model.fields import JsonObject
-from alma.model.learning import AntiPattern, Heuristic, Outcome
+from alma.model.learning import AntiPattern, Heuristic, Outcome, anti_pattern_id
 from alma.model.query import Order
 from alma.model.scope import Scope
 from alma.storage.transaction import Transaction
@@ -40,12 +38,6 @@ class Tried(NamedTuple):
 
     success: bool
     timestamp: datetime | None
-
-
-@lru_cache(maxsize=4096)
-def anti_pattern_id(lesson_id: str) -> str:
-    """The id of the anti-pattern that a lesson becomes when its strategy fails."""
-    return hashlib.sha256(f"anti_pattern\x1f{lesson_id}".encode()).hexdigest()[:32]
 
 
 class _Held(NamedTuple, Generic[T]):

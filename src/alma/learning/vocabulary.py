@@ -122,7 +122,7 @@ _INTERCHANGEABLE = """
 add create; add insert; call phone; call telephone; call ring; customer client; find detect; find identify; close
 shut; start launch; end finish; show present; page screen; task job; error failure; step stage; stage phase; cut chop;
 document describe; make create; make build; test check; test verify; test try; mention raise; write create; include
-add; store keep; schedule book; open start
+add; store keep; schedule book; open start; read look
 """
 
 # Words that say as much where what is said around them means as much too.
@@ -135,7 +135,7 @@ reload refresh; purge clear; shorten trim; shrink compact; title headline; colle
 quick; commence start; conclude end; acquire buy; support help; handle process; manage handle; deploy release; ship
 release; handy useful; precise exact; accurate correct; entire whole; entire full; whole full; frequent regular;
 sentence line; remark comment; reply comment; hint tip; draft outline; divide partition; partition split; shorten
-condense; trim cut; crash fail; everywhere places; every individually
+condense; trim cut; crash fail; everywhere places; every individually; call request
 """
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import field
 from datetime import datetime
+from functools import lru_cache
 
 from alma.clock import new_id, now
 from alma.model.belief import belief_in
 from alma.model.common import Count, Floats, Label, Name, Prose, Share, Strings, Text, Weight
 from alma.model.fields import JsonObject
-from alma.model.record import Index, Record, record
+from alma.model.record import Index, Record, following, record
 
 
 @record(
@@ -26,8 +28,8 @@ class Heuristic(Record):
 
     The counts are what was seen; the weights are the same evidence, of which the older counts less. A heuristic that
     was written by hand has no weights, and its confidence is what its author says. `outcomes_for` and
-    `outcomes_against` are the ids of the newest outcomes that speak for it and against it; all of them have its id as
-    their `lesson_id`.
+    `outcomes_against` are the ids of the newest hundred outcomes that speak for it and against it; all of them have its
+    id as their `lesson_id`, and `ALMA.evidence` names them.
     """
 
     id: Name = field(default_factory=new_id)
@@ -173,7 +175,13 @@ class AntiPattern(Record):
     better_alternative: Prose | None = None
     occurrence_count: Count = 1
     outcomes_for: Strings = ()
-    last_seen: datetime | None = field(default_factory=now)
+    last_seen: datetime | None = following("created_at", default_factory=now)
     created_at: datetime | None = field(default_factory=now)
     metadata: JsonObject = field(default_factory=dict)
     embedding: Floats | None = None
+
+
+@lru_cache(maxsize=4096)
+def anti_pattern_id(lesson_id: str) -> str:
+    """The id of the anti-pattern that a lesson becomes when its strategy fails."""
+    return hashlib.sha256(f"anti_pattern\x1f{lesson_id}".encode()).hexdigest()[:32]

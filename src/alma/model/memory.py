@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from alma.clock import new_id, now
 from alma.model.common import Count, Floats, Label, Name, Prose, Share, Strings, TagSet, Text
 from alma.model.fields import JsonObject, Range
-from alma.model.record import Index, OnDelete, Record, Reference, Unique, derived, record
+from alma.model.record import Index, OnDelete, Record, Reference, Unique, derived, following, record
 
 
 class Layer(StrEnum):
@@ -96,7 +96,7 @@ class Memory(Record):
     priority: Annotated[int, Range(1, 10)] = derived("importance_score", priority_of, importance_of, default=None)
     decay_rate: Share = 0.1
     access_count: Count = 0
-    last_accessed_at: datetime = field(default_factory=now)
+    last_accessed_at: datetime = following("created_at", default_factory=now)
     context_json: JsonObject = field(default_factory=dict)
     git_context_json: JsonObject = field(default_factory=dict)
     layer_session: bool = False
@@ -263,5 +263,5 @@ class ProjectPattern(Record):
     memory_ids: Strings = ()
     created_at: datetime = field(default_factory=now)
     updated_at: datetime = field(default_factory=now)
-    last_used_at: datetime = field(default_factory=now)
+    last_used_at: datetime = following("created_at", default_factory=now)
     embedding: Floats | None = None

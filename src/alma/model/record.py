@@ -44,6 +44,7 @@ class FieldSpec:
     default: Any = None
     make_default: Callable[[], Any] | None = None
     derived: Derived | None = None
+    follows: str | None = None
 
     @property
     def required(self) -> bool:
@@ -142,6 +143,11 @@ class RecordSpec:
     def derived(self) -> tuple[FieldSpec, ...]:
         """The fields that restate others."""
         return tuple(field for field in self.fields if field.derived is not None)
+
+    @cached_property
+    def following(self) -> tuple[tuple[str, str], ...]:
+        """The moments that are, unless they are given, another one that is: each with the name of that one."""
+        return tuple((field.name, field.follows) for field in self.fields if field.follows is not None)
 
     @cached_property
     def primary(self) -> tuple[FieldSpec, ...]:
@@ -257,6 +263,9 @@ class Record:
         for field in spec.derived:
             if values.get(field.name) is not None:
                 _restate_source(spec, field, values)
+        for name, source in spec.following:
+            if name not in values and values.get(source) is not None:
+                values[name] = values[source]
         _fill(self, spec, values)
         for field in spec.derived:
             object.__setattr__(self, field.name, _derived_value(self, field))
@@ -377,10 +386,17 @@ def derived(
     return dataclasses.field(default=default, metadata={"derived": Derived(source, from_source, to_source)})
 
 
+def following(source: str, default_factory: Callable[[], Any]) -> Any:
+    """A moment that is the same as another one where only that one is given, and its default where neither is."""
+    return dataclasses.field(default_factory=default_factory, metadata={"follows": source})
+
+
 R = TypeVar("R", bound=type[Record])
 
 
-@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(dataclasses.field, derived))
+@dataclass_transform(
+    kw_only_default=True, frozen_default=True, field_specifiers=(dataclasses.field, derived, following)
+)
 def record(kind: str, *, table: str, **options: Any) -> Callable[[R], R]:
     """Turn an annotated class into a kind of record; `options` are RecordSpec's."""
 
@@ -416,6 +432,7 @@ def _field_spec(field: dataclasses.Field[Any], hint: Any) -> FieldSpec:
         default=_constant_default(field),
         make_default=_default_maker(field),
         derived=field.metadata.get("derived"),
+        follows=field.metadata.get("follows"),
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from alma.errors import NotFoundError, ValidationError
-from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome, UserPreference
+from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome, UserPreference, anti_pattern_id
 from alma.model.memory import Memory
 from alma.model.prompt import Entry, Packed, pack
 from alma.model.record import Record
@@ -112,6 +112,7 @@ class MemorySlice:
             Entry(record, self._score(record), section, self._note(record))
             for section, records in enumerate(self._by_section())
             for record in records
+            if not self._is_warned_of(record)
         ]
         return pack(entries, max_tokens, self.query)
 
@@ -126,6 +127,8 @@ class MemorySlice:
         if record_id in {str(record.key) for record in self}:
             if record_id in self.packed().included:
                 return None
+            if any(record.key == record_id and self._is_warned_of(record) for record in self.heuristics):
+                return Dropped("prompt", "it fails by now, and the prompt warns of it instead")
             return Dropped("prompt", f"there was no room for it in a prompt of {DEFAULT_PROMPT_TOKENS:,} tokens")
         return self._why_not(record_id)
 
@@ -134,6 +137,13 @@ class MemorySlice:
         if record_id not in self.explanations:
             raise NotFoundError("memory of this slice", record_id)
         return self.explanations[record_id]
+
+    def _is_warned_of(self, record: Record) -> bool:
+        """Whether it is a rule that fails by now, so that there is a warning of the same lesson beside it.
+
+        No prompt says to do something and not to do it.
+        """
+        return isinstance(record, Heuristic) and anti_pattern_id(record.id) in {each.id for each in self.anti_patterns}
 
     def _score(self, record: Record) -> float:
         explanation = self.explanations.get(str(record.key))

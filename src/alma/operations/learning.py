@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import Field, StringConstraints
 
@@ -32,6 +32,18 @@ _GROUP = "learning"
 LearnedKind = Literal["heuristic", "outcome", "domain_knowledge", "anti_pattern"]
 TopK = Annotated[int, Field(ge=1, le=100)]
 Days = Annotated[float, Field(ge=0, le=365_000)]
+
+
+Lesson = TypeVar("Lesson", Heuristic, AntiPattern)
+# Whoever reads an answer pays for each; all of them are in the record itself.
+_OUTCOMES_NAMED = 20
+
+
+def _briefly(lesson: Lesson) -> Lesson:
+    """A lesson with the newest of its outcomes, where it names many."""
+    names = ("outcomes_for", "outcomes_against")
+    long = {name: ids[-_OUTCOMES_NAMED:] for name in names if len(ids := getattr(lesson, name, ())) > _OUTCOMES_NAMED}
+    return lesson.replace(**long) if long else lesson
 
 
 class Retrieve(InProject):
@@ -62,8 +74,10 @@ class Retrieved(Output):
 
     @classmethod
     def of(cls, found: MemorySlice, asked: Retrieve) -> Retrieved:
-        names = ("heuristics", "anti_patterns", "preferences", "domain_knowledge", "outcomes", "memories")
+        names = ("preferences", "domain_knowledge", "outcomes", "memories")
         return cls(
+            heuristics=list(map(_briefly, found.heuristics)),
+            anti_patterns=list(map(_briefly, found.anti_patterns)),
             prompt=found.to_prompt(asked.max_tokens),
             total_items=found.total_items,
             instructions=found.instructions,
@@ -130,7 +144,10 @@ def learn(caller: Caller, asked: Learn) -> LearnedFrom:
         caller.agent(asked.agent), **asked.model_dump(exclude={"project_id", "agent"})
     )
     return LearnedFrom(
-        outcome=learned.outcome, heuristic=learned.heuristic, anti_pattern=learned.anti_pattern, notes=learned.notes
+        outcome=learned.outcome,
+        heuristic=learned.heuristic and _briefly(learned.heuristic),
+        anti_pattern=learned.anti_pattern and _briefly(learned.anti_pattern),
+        notes=learned.notes,
     )
 
 

@@ -6,6 +6,7 @@ import re
 import threading
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from typing import Any, cast
 
 from alma.model.languages import function_words_of, only_english
@@ -127,10 +128,18 @@ def _is_plain(text: str) -> bool:
 
 def query_terms(text: str) -> list[str]:
     """The different terms of a question, without the words that every text has; if there are no others, with them."""
+    # A question is cut again for every kind of memory that is looked for.
+    return list(_remembered_query_terms(text) if len(text) <= _SHORT else _query_terms(text))
+
+
+def _query_terms(text: str) -> tuple[str, ...]:
     words = _words(text)
     foreign = _foreign(text, words)
     telling = [word for word in words if word not in STOP_WORDS and word not in foreign] or words
-    return list(dict.fromkeys(" ".join(map(_stem_of, telling)).split()))
+    return tuple(dict.fromkeys(" ".join(map(_stem_of, telling)).split()))
+
+
+_remembered_query_terms = lru_cache(maxsize=256)(_query_terms)
 
 
 def is_foreign(text: str) -> bool:

@@ -231,23 +231,20 @@ class LessonFinder:
         ids = [record_id for record_id, _ in found]
         rows = map(Seen._make, self._storage.values(Outcome, Seen._fields, scope_of(outcome), In("id", ids)))
         shared = ((_overlap(words, query_terms(seen.task_description)), seen) for seen in rows)
-        return [each for each in shared if each[0] >= _SIMILAR_WORDS]
+        return sorted((each for each in shared if each[0] >= _SIMILAR_WORDS), key=lambda each: -each[0])
 
     def _searched_lesson(self, outcome: Outcome, neighbours: Sequence[tuple[float, Seen]]) -> str | None:
         """The lesson of the nearest with the strategy; of other tasks, one that is a rule before all others."""
-        strategy = outcome.strategy_used or ""
-        same = [
-            (likeness, seen.lesson_id)
-            for likeness, seen in neighbours
-            if seen.lesson_id and self.meanings.same(strategy, seen.strategy_used or "")
-        ]
-        if not same:
-            return None
-        nearest, lessons = same[0], list(dict.fromkeys(lesson for _, lesson in same))
-        if nearest[0] >= _SAME_TASK or len(lessons) == 1:
-            return nearest[1]
+        strategy, lessons = outcome.strategy_used or "", list[str]()
+        for likeness, seen in neighbours:
+            if seen.lesson_id and self.meanings.same(strategy, seen.strategy_used or ""):
+                lessons.append(seen.lesson_id)
+                if likeness >= _SAME_TASK:
+                    break
+        if len(set(lessons)) < 2:
+            return lessons[0] if lessons else None
         rules = {key for (key,) in self._storage.values(Heuristic, ("id",), scope_of(outcome), In("id", lessons))}
-        return next((lesson for lesson in lessons if lesson in rules), nearest[1])
+        return next((lesson for lesson in lessons if lesson in rules), lessons[0])
 
     def _known_rule(self, outcome: Outcome) -> str | None:
         """The heuristic that says so already, whoever wrote it."""

@@ -630,6 +630,13 @@ def test_what_the_model_cannot_read_is_answered_by_words_or_not_at_all(
     assert ids(engine.retrieve("🍕", "helena", "shop").memories) == [lunch.id]
 
 
+def test_a_picture_in_a_lesson_brings_no_memories_along(engine: RetrievalEngine, remember: Remember) -> None:
+    lesson = remember(make.a_heuristic(condition="a launch 🚀", strategy="count down"))
+    remember(make.a_memory(content="Lunch was great 🍕"), make.a_memory(content="Another 🍕 for Ana"))
+    found = engine.retrieve("🚀", "helena", "shop")
+    assert (ids(found.heuristics), ids(found.memories)) == ([lesson.id], [])
+
+
 def test_in_a_writing_that_the_model_cannot_read_nothing_comes_without_a_word(
     engine: RetrievalEngine, remember: Remember
 ) -> None:

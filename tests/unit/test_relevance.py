@@ -60,3 +60,9 @@ def test_in_a_language_that_was_not_learned_the_nearest_says_nothing_by_itself()
     far, near = fitting(0.1), fitting(0.6).candidate
     assert relevance.anything_fits([far], [near], 20, with_vectors=True)
     assert not relevance.anything_fits([far], [near], 20, with_vectors=True, learned=False)
+
+
+def test_in_a_language_that_was_not_learned_words_tell_as_much_as_without_vectors() -> None:
+    assert anything_fits(fitting(0.1, words=0.3), compared=10_000, learned=False)
+    assert not anything_fits(fitting(0.1, words=0.2), compared=10_000, learned=False)
+    assert not anything_fits(fitting(0.1, words=0.3), compared=10_000)

@@ -7,7 +7,7 @@ that no English question has tell a language by themselves.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 _TELLTALE = {
     "german": """
@@ -71,14 +71,17 @@ _ANYWHERE = frozenset().union(*_ALL.values())
 _TELLING = {language: frozenset(words.split()) for language, words in _TELLTALE.items()}
 
 
-def function_words_of(words: Iterable[str], english: frozenset[str], *, accented: bool) -> frozenset[str]:
+def function_words_of(words: Sequence[str], english: frozenset[str], *, accented: bool) -> frozenset[str]:
     """The function words of the language that these words are in; none where that is English, or is not known.
 
     A language is told by one of its own words, by three that others may have as well, or by any where letters have
     accents; and if English ones are fewer.
     """
+    least = len([word for word in words if word in english])
+    # Of a text in English this is seen at once.
+    if len([word for word in words if word in _ANYWHERE]) <= least:
+        return frozenset()
     said = Counter(words)
-    least = sum(count for word, count in said.items() if word in english)
     chosen: frozenset[str] = frozenset()
     for language, known in _ALL.items():
         having = known & said.keys()
@@ -88,6 +91,6 @@ def function_words_of(words: Iterable[str], english: frozenset[str], *, accented
     return chosen
 
 
-def only_english(words: Iterable[str], english: frozenset[str]) -> bool:
+def only_english(words: Sequence[str], english: frozenset[str]) -> bool:
     """Whether there is a function word of English among the words that none of the other languages has."""
     return any(word in english and word not in _ANYWHERE for word in words)

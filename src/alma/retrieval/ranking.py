@@ -182,8 +182,9 @@ def rank(
             ranking.chosen[cls] = []
             continue
         # Where nothing stands out among all, something may among the few of its kind: a warning is not to be lost
-        # because there are thousands of notes beside it.
-        worth_a_look = anything or relevant(items, candidates[cls], questions[cls].records)
+        # because there are thousands of notes beside it. Of what only words find, those of one kind say nothing of
+        # another.
+        worth_a_look = (anything and understood) or relevant(items, candidates[cls], questions[cls].records)
         fitting = [each for each in items if worth_a_look and fits(each, understood=understood)]
         _note_unfit(items, fitting, ranking)
         kept = [scorer.fitting(each) for each in fitting]

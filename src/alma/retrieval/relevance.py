@@ -167,7 +167,7 @@ def anything_fits(
         return True
     if with_vectors and not understood:
         return any(each.words > 0 for each in found)
-    if any(each.words >= _FITS_BEST_BY_WORDS for each in found if not each.has_vector):
+    if any(each.words >= _FITS_BEST_BY_WORDS for each in found if not (learned and each.has_vector)):
         return True
     if not with_vectors:
         return False

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import math
-import struct
 import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -73,13 +72,14 @@ class RemoteEmbedder(EmbeddingProvider):
             if numbered.keys() != set(range(count)):
                 raise ValueError(f"{len(numbered)} vectors for {count} texts")
             return [self._vector(numbered[i]) for i in range(count)]
-        except (KeyError, TypeError, ValueError, OverflowError, struct.error, ValidationError) as exc:
+        except (KeyError, TypeError, ValueError, OverflowError, ValidationError) as exc:
             raise EmbeddingError(
                 f"{self._service.name} answered with something that is no list of embeddings: {exc}"
             ) from exc
 
     def _vector(self, given: Sequence[float] | str) -> Vector:
-        numbers = _unpacked(given) if isinstance(given, str) else given
+        # Some services send Base64, whatever they were asked for.
+        numbers = Vector.from_bytes(base64.b64decode(given, validate=True)) if isinstance(given, str) else given
         if len(numbers) != self._dimension:
             raise EmbeddingError(
                 f"{self._service.name} gave a vector of {len(numbers)} dimensions, not of {self._dimension}; "
@@ -89,12 +89,6 @@ class RemoteEmbedder(EmbeddingProvider):
         if not sys.float_info.min < math.fsum(number * number for number in numbers) < math.inf:
             raise ValueError("a vector without a direction")
         return unit(numbers)
-
-
-def _unpacked(packed: str) -> Sequence[float]:
-    """The numbers of a vector in Base64, which some services send whatever they were asked for."""
-    data = base64.b64decode(packed, validate=True)
-    return [number for (number,) in struct.iter_unpack("<f", data)]
 
 
 def _batches(pieces: Sequence[str], most: int) -> Iterator[list[str]]:

@@ -10,8 +10,9 @@ from alma.graph import lexicon as lx
 from alma.graph.mentions import Mention
 
 _FILLERS = 4
-_ADDRESS = r"(?:Dr|Mr|Ms|Mrs|Prof|St)\."
-_NO_END = "".join(rf"(?<!\b{title}\.)" for title in ("Dr", "Mr", "Ms", "Mrs", "Prof", "St"))
+_TITLES = ("Dr", "Mr", "Ms", "Mrs", "Prof", "St")
+_ADDRESS = rf"(?:{'|'.join(_TITLES)})\."
+_NO_END = "".join(rf"(?<!\b{title}\.)" for title in _TITLES)
 _SENTENCE_END = re.compile(rf"(?<=[.!?]){_NO_END}\s+(?=[A-ZÀ-ÞÀ-Ö\"“(@#`])|\n+")
 _UNREAL = re.compile(
     r"\b(?:not|never|n't|cannot|should|could|would|might|may|must|can|will|shall|if|unless|whether|wish|"

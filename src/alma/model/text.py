@@ -14,6 +14,8 @@ from alma.model.languages import function_words_of, only_english
 LONGEST_TERM = 64
 _MOST_STEMS = 100_000
 _MOST_LETTERS = 20_000
+ONCE_INDEXED = 100_000
+"""In characters: what was indexed of a text before all of it was."""
 
 # ASCII, without case, and spaces for whatever else is neither letter nor digit.
 _PLAIN = bytes(ord(chr(i).lower()) if i < 128 and chr(i).isalnum() else ord(" ") for i in range(256))
@@ -97,6 +99,11 @@ def spaced_terms(text: str) -> str:
 def spaced_words(text: str) -> str:
     """The same without pictures, and without the signs in names: as texts were cut by versions that knew neither."""
     return " ".join(map(_stem_of, _words(text, alone=True, signs=False)))
+
+
+def was_cut_otherwise(text: str) -> bool:
+    """Whether versions that knew no signs, and only the beginning of texts, may have found other terms in a text."""
+    return len(text) > ONCE_INDEXED or may_say_by_signs(text)
 
 
 def may_say_by_signs(text: str) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 from alma.model.kinds import KINDS
 from alma.model.record import Record, RecordSpec
-from alma.model.text import may_say_by_signs, terms
+from alma.model.text import ONCE_INDEXED, terms, was_cut_otherwise
 from alma.storage.sql.names import Names
 
 # A tsvector has less than a mebibyte, and the last term may take it a little further.
@@ -16,8 +16,6 @@ _MOST_BYTES = (1 << 20) - 1_000
 _MOST_POSITIONS = 255
 _LAST_POSITION = 16_383
 _BATCH = 1_000
-# In characters: what was indexed of a text before all of it was.
-_ONCE_INDEXED = 100_000
 # No term has this character. By itself it stands for more tags than there is room for.
 _TAG = "\u00b7"
 _MOST_TAGS = 1_000
@@ -78,12 +76,8 @@ def index_signs(connection: Any) -> None:
     """Write it anew for records of which a version that knew no signs, and only the beginning of texts, wrote less."""
     for spec in (cls.spec for cls in KINDS if cls.spec.text):
         text = f"concat_ws(' ', {', '.join(spec.text)})"
-        long, other = f"length({text}) > {_ONCE_INDEXED}", f"octet_length({text}) > length({text})"
-        _index(connection, spec, f"{long} OR {other} OR {text} ~ '#|[+][+]'", _was_cut_otherwise)
-
-
-def _was_cut_otherwise(text: str) -> bool:
-    return len(text) > _ONCE_INDEXED or may_say_by_signs(text)
+        long, other = f"length({text}) > {ONCE_INDEXED}", f"octet_length({text}) > length({text})"
+        _index(connection, spec, f"{long} OR {other} OR {text} ~ '#|[+][+]'", was_cut_otherwise)
 
 
 def _index(connection: Any, spec: RecordSpec, where: str, wanted: Callable[[str], bool] = lambda _: True) -> None:

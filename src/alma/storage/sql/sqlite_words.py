@@ -23,7 +23,7 @@ from typing import Any, Protocol
 from alma.model.kinds import KINDS, kind_named
 from alma.model.query import Predicate
 from alma.model.record import Record, RecordSpec, reading
-from alma.model.text import may_say_by_signs, spaced_terms, spaced_terms_of, spaced_words
+from alma.model.text import ONCE_INDEXED, spaced_terms, spaced_terms_of, spaced_words, was_cut_otherwise
 from alma.storage import ranking
 from alma.storage.ranking import OWNERS, Remembered, rarity, saturation
 from alma.storage.sql import sqlite_postings
@@ -59,8 +59,6 @@ _FEW_INSIDE = 1_000
 _FAINT = 1e-9
 _LONGEST_REMEMBERED = 500
 _BATCH = 1_000
-# In characters: what was indexed of a text before all of it was.
-_ONCE_INDEXED = 100_000
 
 # Where a record stands in the table, its key and its score.
 Candidate = tuple[int, str, float]
@@ -168,16 +166,12 @@ def index_signs(connection: sqlite3.Connection) -> None:
                     values[: len(spec.text)],
                     _owner_text(_owner_names(spec), tuple(values[len(spec.text) :])),
                 )
-                if any(map(_was_cut_otherwise, texts)):
-                    before = [spaced_words((text or "")[:_ONCE_INDEXED]) for text in texts]
+                if any(was_cut_otherwise(text) for text in texts if text):
+                    before = [spaced_words((text or "")[:ONCE_INDEXED]) for text in texts]
                     connection.execute(_forgetting(spec), (seq, *before, owner))
                     connection.execute(
                         _indexing(spec), (seq, *map(spaced_terms, (text or "" for text in texts)), owner)
                     )
-
-
-def _was_cut_otherwise(text: str | None) -> bool:
-    return text is not None and (len(text) > _ONCE_INDEXED or may_say_by_signs(text))
 
 
 def _stored(connection: sqlite3.Connection, spec: RecordSpec) -> Iterator[list[Any]]:

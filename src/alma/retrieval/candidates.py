@@ -38,6 +38,8 @@ _MEMORIES, _LESSONS = 200, 50
 _LARGE, _OF_MANY, _OF_MANY_PER_RESULT = 10_000, 80, 4
 # Of memories behind a filter fewer are proposed: to find as many, ten or a hundred times as many must be looked at.
 _NARROWED, _NARROWED_PER_RESULT = 60, 4
+# In larger scopes words that many records have are not looked up, so that what has only those is not found by words.
+_EVERY_WORD_COUNTS = 3_000
 _FEWEST_READ, _FEWEST_READ_OF_MANY, _READ_PER_RESULT = 30, 20, 3
 
 
@@ -48,7 +50,7 @@ Matches = Sequence[tuple[str, float]]
 class Candidate:
     """A memory that a search proposed; `relevance` holds what speaks for it, by name."""
 
-    __slots__ = ("cosine", "found_by", "id", "lost", "relevance", "target", "total", "words")
+    __slots__ = ("cosine", "found_by", "id", "lost", "relevance", "share", "target", "total", "words")
 
     def __init__(self, target: Target, record_id: str, *found_by: str) -> None:
         self.target = target
@@ -58,11 +60,13 @@ class Candidate:
         self.relevance: dict[str, float] = {}
         self.found_by = [*found_by]
         self.total = 0.0
-        # What its length took from it.
+        # What its length left of it, and what it took from it.
+        self.share = 1.0
         self.lost = 0.0
 
     def scale(self, factor: float) -> None:
         """Everything that speaks for it so far, by this much."""
+        self.share *= factor
         self.lost += (1.0 - factor) * self.total
         for name in self.relevance:
             self.relevance[name] *= factor
@@ -73,6 +77,13 @@ class Candidate:
         if value > 0:
             self.relevance[name] = self.relevance.get(name, 0.0) + value
             self.total += value
+
+    def correct_meaning(self, value: float) -> None:
+        """What its meaning is worth, where that had only been supposed."""
+        supposed = self.relevance.pop("meaning", 0.0)
+        self.total -= supposed
+        self.add("meaning", self.share * value)
+        self.lost += (1.0 - self.share) * (value - supposed / self.share)
 
 
 @dataclass(slots=True)
@@ -96,6 +107,8 @@ class Pool:
         self.problems: list[str] = []
         # What only words find has a cosine of at most this; 0 where the vectors found all there is.
         self.cosine_floor = 0.0
+        # What a cosine above that of strangers is worth, where anything was found by meaning.
+        self.worth_of_cosine = 0.0
         # Whether there are more memories than were proposed.
         self.is_full = False
         # Whether there are very many general memories.
@@ -115,6 +128,10 @@ class Pool:
     def get(self, cls: type[Record], record_id: str) -> Candidate | None:
         return self._by_kind[cls].get(record_id)
 
+    def meaning(self, cosine: float) -> float:
+        """What so near a meaning is worth."""
+        return self.worth_of_cosine * max(0.0, cosine - _UNRELATED)
+
     def propose(self, target: Target, record_id: str, by: str) -> Candidate:
         """The candidate with this id, new or known, found in one more way."""
         known = self._by_kind[target.cls]
@@ -124,6 +141,10 @@ class Pool:
         elif by not in candidate.found_by:
             candidate.found_by.append(by)
         return candidate
+
+    def found_for(self, target: Target) -> list[Candidate]:
+        """The candidates that were found for a target."""
+        return [each for each in self._by_kind[target.cls].values() if each.target is target]
 
     def keep_those_of_the_time(self) -> None:
         """Leave out what gained nothing from the time that is asked for."""
@@ -167,7 +188,8 @@ def gather(
         # Most stores have no records of most kinds.
         if storage.has_none(target.cls, target.scope, target.where):
             continue
-        among_many = target.cls is Memory and storage.size(Memory, target.scope, target.where) > _LARGE
+        size = storage.size(target.cls, target.scope, target.where)
+        among_many = target.cls is Memory and size > _LARGE
         pool.among_many |= among_many
         limit = _proposed(target, top_k, among_many=among_many)
         if vector is not None:
@@ -177,6 +199,8 @@ def gather(
         if vector is not None:
             _by_meaning(pool, index, target, vector, limit)
         _by_words(pool, target, by_words)
+        if size > _EVERY_WORD_COUNTS:
+            _score_by_words(pool, storage, target, query)
     _weigh(pool, *(ADVICE if asks_advice(query) else (MEANING, WORDS)))
     return pool
 
@@ -244,6 +268,18 @@ def _by_words(pool: Pool, target: Target, found: Matches | StorageError) -> None
         pool.propose(target, record_id, "words").words = score
 
 
+def _score_by_words(pool: Pool, storage: StorageBackend, target: Target, query: str) -> None:
+    """What only its meaning found is scored by words as well: both are judged by the same measures."""
+    only_near = {each.id: each for each in pool.found_for(target) if each.words is None}
+    try:
+        scores = storage.word_scores(target.cls, query, only_near, target.scope, target.where)
+    except StorageError as exc:
+        pool.problems.append(f"full-text search is down ({exc})")
+        return
+    for record_id, score in scores.items():
+        only_near[record_id].words = score
+
+
 def _weigh(pool: Pool, of_meaning: float, of_words: float) -> None:
     """Both sources on one scale: the best hit of each counts fully, so that neither drops the other's strong hits."""
     candidates = list(pool)
@@ -251,13 +287,13 @@ def _weigh(pool: Pool, of_meaning: float, of_words: float) -> None:
     best_cosine = max((candidate.cosine or 0.0 for candidate in candidates), default=0.0)
     span = best_cosine - _UNRELATED
     if span > 0:
+        pool.worth_of_cosine = of_meaning / span
         # Words that nearly all of them have tell little, however well they match, and meaning tells more.
         of_words *= min(1.0, best_words / (_TELLING * math.log1p(len(candidates))))
     for candidate in candidates:
         cosine, words = candidate.cosine, candidate.words
         if cosine is None:
             cosine = pool.cosine_floor
-        if span > 0 and cosine > _UNRELATED:
-            candidate.add("meaning", of_meaning * (cosine - _UNRELATED) / span)
+        candidate.add("meaning", pool.meaning(cosine))
         if words and best_words > 0:
             candidate.add("words", of_words * words / best_words)

@@ -9,6 +9,8 @@ from alma.retrieval.candidates import WORDS
 
 STATEMENT, LONG = 300, 2_400
 """In characters: what is still a statement, and from where on length makes no more difference."""
+ONE_PASSAGE = 750
+"""In bytes: a text no longer than that fits into a model's window, so that its vector is all there is of it."""
 
 _CONCISION = 0.35
 # In words: as much as a statement has.

@@ -18,12 +18,13 @@ from alma.retrieval import order
 from alma.retrieval.absent import Absent, Note
 from alma.retrieval.asking import answering
 from alma.retrieval.candidates import Candidate, Pool, Standing, by_target, most_read
-from alma.retrieval.length import given_back
+from alma.retrieval.length import ONE_PASSAGE, given_back
 from alma.retrieval.order import Statement
 from alma.retrieval.recent import MOST_BY_RULE, newest
 from alma.retrieval.relevance import Fitting, Question, anything_fits, fits
 from alma.retrieval.router import STANDING_TYPES, Asked, Target
 from alma.retrieval.scoring import ScoringWeights, factors, moment_of, score_terms
+from alma.retrieval.strongest import put_among_the_first, read_first, strongest
 from alma.retrieval.successors import put_before
 from alma.retrieval.together import add_together
 from alma.retrieval.when import TimeWindow
@@ -161,7 +162,8 @@ def rank(
     candidates = {cls: _similar(pool.of(cls), request, ranking) for cls in request.kinds}
     questions = {cls: _question(storage, cls, best, vector, asked, learned) for cls, best in candidates.items()}
     most = most_read(request.top_k, pool)
-    found = {cls: _read(storage, best[:most], questions[cls], ranking) for cls, best in candidates.items()}
+    candidates = {cls: read_first(best, most) for cls, best in candidates.items()}
+    found = {cls: _read(storage, best[:most], questions[cls], pool, ranking) for cls, best in candidates.items()}
     _note_behind(candidates.values(), most, ranking)
 
     def relevant(items: Iterable[Fitting], among: Collection[Candidate], records: int) -> bool:
@@ -189,7 +191,8 @@ def rank(
         _note_unfit(items, fitting, ranking)
         kept = [scorer.fitting(each) for each in fitting]
         add_together(kept, questions[cls].weights, scorer.memory_weights.similarity)
-        ranking.chosen[cls] = _ordered(kept, questions[cls], request, min_score, ranking, pool.standing)
+        foremost = strongest(fitting)
+        ranking.chosen[cls] = _ordered(kept, questions[cls], request, min_score, ranking, pool.standing, foremost)
     if any(target.by_rule for target in targets):
         _add_by_rule(storage, ranking, scorer)
     return ranking
@@ -235,7 +238,9 @@ def _note_behind(candidates: Iterable[Sequence[Candidate]], most: int, ranking: 
     ranking.dropped = {**unread, **ranking.dropped}
 
 
-def _read(storage: StorageBackend, best: Sequence[Candidate], question: Question, ranking: Ranking) -> list[Fitting]:
+def _read(
+    storage: StorageBackend, best: Sequence[Candidate], question: Question, pool: Pool, ranking: Ranking
+) -> list[Fitting]:
     """The best candidates as storage has them now; what it no longer shows is gone."""
     records: dict[str, Record] = {}
     for target, ids in by_target(best).items():
@@ -245,7 +250,20 @@ def _read(storage: StorageBackend, best: Sequence[Candidate], question: Question
     for candidate in best:
         if candidate.id not in records:
             ranking.drop(candidate.id, "scope", "it is gone, expired or no longer visible here")
-    return question.fitting([(candidate, records[candidate.id]) for candidate in best if candidate.id in records])
+    supposed = {each.id for each in best if each.cosine is None and each.words is not None}
+    found = question.fitting([(candidate, records[candidate.id]) for candidate in best if candidate.id in records])
+    for each in found:
+        if each.candidate.id in supposed:
+            _correct_meaning(each, pool)
+    return found
+
+
+def _correct_meaning(found: Fitting, pool: Pool) -> None:
+    """Of what only words found it is known how near it is once it is read."""
+    cosine = found.candidate.cosine
+    # Of a longer text a passage may be nearer than all of it.
+    if cosine is not None and len(found.record.text().encode("utf-8", "surrogatepass")) <= ONE_PASSAGE:
+        found.candidate.correct_meaning(pool.meaning(cosine))
 
 
 def _note_unfit(items: Iterable[Fitting], fitting: Iterable[Fitting], ranking: Ranking) -> None:
@@ -262,6 +280,7 @@ def _ordered(
     min_score: float,
     ranking: Ranking,
     standing: Standing,
+    foremost: Collection[str],
 ) -> list[Ranked]:
     by_score = sorted(kept, key=lambda ranked: (-ranked.score, ranked.key))
     by_key = {ranked.key: ranked for ranked in by_score}
@@ -293,7 +312,7 @@ def _ordered(
         ranked.notes = standing.notes(ranked.key, by_key)
     best_first = sorted(kept, key=lambda r: (-r.score, r.key))
     chosen = best_first if request.with_repetitions else _without_repetitions(best_first, statements, ranking)
-    return _best(chosen, request.top_k, min_score, ranking)
+    return _best(chosen, request.top_k, min_score, ranking, foremost)
 
 
 def _nearer(one: Ranked, other: Ranked) -> bool:
@@ -325,11 +344,14 @@ def _without_repetitions(by_score: Sequence[Ranked], statements: Sequence[Statem
     return kept
 
 
-def _best(by_score: Sequence[Ranked], top_k: int, min_score: float, ranking: Ranking) -> list[Ranked]:
+def _best(
+    by_score: Sequence[Ranked], top_k: int, min_score: float, ranking: Ranking, foremost: Collection[str]
+) -> list[Ranked]:
     _spare_long(by_score, min_score)
     good = [ranked for ranked in by_score if ranked.score >= min_score]
     for ranked in by_score[len(good) :]:
         ranking.drop(ranked.key, "score", "its score of {:.3f} is below {:g}", ranked.score, min_score)
+    put_among_the_first(good, foremost, top_k)
     for ranked in good[top_k:]:
         ranking.drop(ranked.key, "rank", "{:,} of its kind have a higher score than {:.3f}", top_k, ranked.score)
     return good[:top_k]

@@ -209,6 +209,12 @@ class FileTransaction(Transaction):
         texts = {record.key: terms(record.text()) for record in self._fulfilling(spec, where)}
         return bm25(texts, words)[:limit]
 
+    def _word_scores(
+        self, spec: RecordSpec, words: Sequence[str], keys: Sequence[str], where: Predicate
+    ) -> dict[str, float]:
+        scores = dict(self._matching(spec, words, where, len(self.table(spec.table)), exact=True))
+        return {key: scores[key] for key in keys if key in scores}
+
     def _nearest(
         self, spec: RecordSpec, vector: Vector, model: str, where: Predicate, limit: int, *, exact: bool
     ) -> list[tuple[str, float]]:

@@ -496,6 +496,11 @@ class PostgresTransaction(SqlTransaction):
     ) -> list[tuple[str, float]]:
         return self.word_search(spec, where).matching(words, limit, exact=exact)
 
+    def _word_scores(
+        self, spec: RecordSpec, words: Sequence[str], keys: Sequence[str], where: Predicate
+    ) -> dict[str, float]:
+        return self.word_search(spec, where).scores(words, keys)
+
     def _word_counts(self, spec: RecordSpec, words: Sequence[str], where: Predicate) -> tuple[int, dict[str, int]]:
         return self.word_search(spec, where).counts(words)
 

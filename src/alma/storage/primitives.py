@@ -169,6 +169,12 @@ class Primitives(ABC):
         """
 
     @abstractmethod
+    def _word_scores(
+        self, spec: RecordSpec, words: Sequence[str], keys: Sequence[str], where: Predicate
+    ) -> dict[str, float]:
+        """What `_matching` would score those of these records that have any of the words, each word counting."""
+
+    @abstractmethod
     def _last_versions(self, kind: str, record_ids: Collection[str]) -> dict[str, MemoryVersion]:
         """The newest version of each of these records that has one."""
 

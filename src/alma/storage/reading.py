@@ -171,12 +171,18 @@ class Reading(VectorFeed, Primitives):
         exact: bool = True,
     ) -> list[tuple[str, float]]:
         spec = _searchable(spec_of(cls))
-        if not isinstance(query, str):
-            raise ValidationError("search", "query", query, "must be text")
+        words = _words_of(query)
         bounded = self._inside(spec, scope, where)
-        words = query_terms(query)[:_MOST_TERMS]
         limit = required_limit(limit)
         return self._matching(spec, words, bounded, limit, exact=exact) if words and limit else []
+
+    def word_scores(
+        self, cls: type[Record], query: str, ids: Iterable[str], scope: Scope, where: Predicate = EVERYTHING
+    ) -> dict[str, float]:
+        spec = _searchable(spec_of(cls))
+        words, keys = _words_of(query), list(dict.fromkeys(ids))
+        bounded = self._inside(spec, scope, where)
+        return self._word_scores(spec, words, keys, bounded) if words and keys else {}
 
     def search_text(
         self, cls: type[T], query: str, scope: Scope, where: Predicate = EVERYTHING, limit: int = 10
@@ -415,6 +421,13 @@ def _page(records: list[T], order: tuple[Order, ...], limit: int | None, after: 
     if after is not None:
         ordered = [record for record in ordered if q.is_after(record, after, order)]
     return ordered[: _checked_limit(limit)]
+
+
+def _words_of(query: str) -> list[str]:
+    """The terms of a question that are looked for."""
+    if not isinstance(query, str):
+        raise ValidationError("search", "query", query, "must be text")
+    return query_terms(query)[:_MOST_TERMS]
 
 
 def _searchable(spec: RecordSpec) -> RecordSpec:

@@ -359,6 +359,16 @@ class RecordStore(Closing):
         with self.snapshot() as tx:
             return tx.matching_ids(cls, query, scope, where, limit, exact)
 
+    def word_scores(
+        self, cls: type[Record], query: str, ids: Iterable[str], scope: Scope, where: Predicate = EVERYTHING
+    ) -> dict[str, float]:
+        """What `matching_ids` scores those of these records inside the scope that share words with the query.
+
+        Every word counts, however common it is; of long texts among many, only the beginning may be looked at.
+        """
+        with self.snapshot() as tx:
+            return tx.word_scores(cls, query, ids, scope, where)
+
     def search_text(
         self, cls: type[T], query: str, scope: Scope, where: Predicate = EVERYTHING, limit: int = 10
     ) -> list[Hit[T]]:

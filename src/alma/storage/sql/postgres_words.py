@@ -181,6 +181,15 @@ class WordSearch:
             keys = self._candidates(ranking.select(counts, records), weights, best, None)
         return self._scored(weights, None, limit, keys=keys)
 
+    def scores(self, words: Sequence[str], keys: Sequence[str]) -> dict[str, float]:
+        """What those of the records with these keys score that have any of the words."""
+        records, counts = self.counts(words)
+        if not records:
+            return {}
+        records = max(records, *counts.values())
+        weights = {word: rarity(records, count) for word, count in counts.items()}
+        return {key: score for key, score in self._scored(weights, None, len(keys), keys=keys) if score > 0}
+
     def _matching_few(self, words: Sequence[str], records: int, limit: int) -> list[tuple[str, float]]:
         """The best among so few records that every word counts; where it is not known how often, in the same look."""
         counted = self._known_of_few(words)

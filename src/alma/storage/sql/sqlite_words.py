@@ -13,6 +13,7 @@ So a question is answered in up to three steps, each bounded:
 
 from __future__ import annotations
 
+import json
 import math
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -257,6 +258,21 @@ class WordSearch:
         ranked = [(key, score + added.get(seq, 0.0)) for seq, key, score in (*found, *others)]
         return sorted(ranked, key=lambda pair: (-pair[1], pair[0]))[:limit]
 
+    def scores(self, words: Sequence[str], keys: Sequence[str]) -> dict[str, float]:
+        """What those of the records with these keys score that have any of the words, counted in their texts."""
+        if not self._records:
+            return {}
+        weights = {f" {word} ": rarity(self._records, self._counted(_quoted(word), _COUNTED)) for word in words}
+        key = f'"{self._table}"."{self._spec.key}"'
+        rows = self._tx.rows(
+            f"SELECT {key}, sizes.sz, {self._beginnings} FROM json_each(:keys) AS wanted "
+            f'CROSS JOIN "{self._table}" ON {key} = wanted.value '
+            f'CROSS JOIN {self._fts}_docsize AS sizes ON sizes.id = "{self._table}".seq WHERE {self._condition}',
+            {**self._values, "keys": json.dumps(keys), "most": self._characters_for(len(keys))},
+        )
+        scores = {key: self._worth(spaced_terms(text), weights, sum(varints(size))) for key, size, text in rows}
+        return {key: score for key, score in scores.items() if score}
+
     def _rare_here(
         self, weights: dict[str, float], everywhere: Mapping[str, int]
     ) -> tuple[dict[int, str], Sequence[str]]:
@@ -456,19 +472,28 @@ class WordSearch:
         """What further words add to the scores of records, counted in the beginning of their texts."""
         if not seqs:
             return {}
-        most = _RESCORED_CHARACTERS // len(seqs) // len(self._spec.text)
-        texts = " || ' ' || ".join(f"substr(coalesce(\"{name}\", ''), 1, :most)" for name in self._spec.text)
-        sql = f'SELECT seq, {texts} FROM "{self._table}" WHERE seq IN (SELECT value FROM json_each(:seqs))'
-        rows = self._tx.rows(sql, {"seqs": self._listed(seqs), "most": most})
+        sql = f'SELECT seq, {self._beginnings} FROM "{self._table}" WHERE seq IN (SELECT value FROM json_each(:seqs))'
+        rows = self._tx.rows(sql, {"seqs": self._listed(seqs), "most": self._characters_for(len(seqs))})
         spaced = {f" {word} ": weight for word, weight in weights.items()}
-        return {seq: self._worth(spaced_terms(text), spaced) for seq, text in rows}
+        found = ((seq, spaced_terms(text)) for seq, text in rows)
+        return {seq: self._worth(terms, spaced, terms.count(" ") + 1) for seq, terms in found}
 
-    def _worth(self, found: str, spaced: Mapping[str, float]) -> float:
+    @property
+    def _beginnings(self) -> str:
+        """The beginnings of the searchable texts of a record, as one column."""
+        return " || ' ' || ".join(
+            f'substr(coalesce("{self._table}"."{name}", \'\'), 1, :most)' for name in self._spec.text
+        )
+
+    def _characters_for(self, records: int) -> int:
+        """How much of each text is looked at, where there are so many records."""
+        return _RESCORED_CHARACTERS // records // len(self._spec.text)
+
+    def _worth(self, found: str, spaced: Mapping[str, float], length: int) -> float:
         """BM25 of some words in a text; each stands between spaces, so that it is told from one it is part of."""
         # Twice as many, so that neighbours do not share one.
         apart = f" {found.replace(' ', '  ')} "
         counts = {word: count for word in spaced if (count := apart.count(word))}
-        length = found.count(" ") + 1
         return sum(spaced[word] * saturation(count, length, self._mean_length) for word, count in counts.items())
 
     def _listed(self, seqs: Sequence[int]) -> str:

@@ -36,8 +36,8 @@ class Foreseen:
         if scope is None or asked is None or self.names != tuple(names):
             return None
         known = self._rows.get(scope, {})
-        others = [key for key in asked if key not in known]
-        return {key: known[key][self._own :] for key in asked if key in known}, others
+        found = {key: row[self._own :] for key in asked if (row := known.get(key)) is not None}
+        return found, [key for key in asked if key not in found] if len(found) < len(asked) else []
 
 
 def _scope_of(where: Predicate) -> Predicate | None:

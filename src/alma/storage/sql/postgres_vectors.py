@@ -329,9 +329,14 @@ def _best(found: Sequence[Found], limit: int) -> list[tuple[str, float]]:
     """The same by the server's cosines."""
     best: dict[str, float] = {}
     for row in found:
-        # With a vector of zeros there is no angle.
-        cosine = 0.0 if math.isnan(row[0]) else min(row[0], 1.0)
-        best[row[1]] = max(best.get(row[1], -1.0), cosine)
+        cosine, key = row[0], row[1]
+        # With a vector of zeros there is no angle, and a number that is none is not equal to itself.
+        if cosine != cosine:
+            cosine = 0.0
+        elif cosine > 1.0:
+            cosine = 1.0
+        if key not in best or cosine > best[key]:
+            best[key] = cosine
     # Sorting is stable, and twice by one thing is faster than once by two.
     return sorted(sorted(best.items()), key=itemgetter(1), reverse=True)[:limit]
 

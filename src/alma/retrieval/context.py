@@ -10,6 +10,7 @@ from datetime import datetime
 from heapq import nlargest
 from itertools import accumulate, chain, groupby
 from operator import itemgetter
+from typing import cast
 
 from alma.model.memory import Memory, MemoryRelationship
 from alma.model.query import And, Compare, In, Or, Order
@@ -64,8 +65,8 @@ class Surroundings:
     moments: dict[str, datetime | None] = field(default_factory=dict)
 
 
-Turn = tuple[str, int]
-"""The id of one memory of a conversation, and how long it is."""
+Turn = tuple[str, str, int]
+"""One memory of a conversation: which one that is, the id of the memory, and how long it is."""
 
 
 def add_context(storage: StorageBackend, pool: Pool, request: Asked) -> None:
@@ -140,7 +141,7 @@ def _add_conversations(storage: StorageBackend, pool: Pool, known: Surroundings,
     conversations = _conversations(memories, known, _most(_MOST_CONVERSATIONS, pool))
     # What the candidates of a conversation gain at least, whatever was said between them.
     certain = {
-        candidate.id: whole * _share(known.lengths[candidate.id], remark)
+        candidate.id: whole if (length := known.lengths[candidate.id]) <= remark else whole * _share(length, remark)
         for said in conversations.values()
         for whole in (_whole([each.total for each in said[:_COUNTED_OF_CONVERSATION]]),)
         for candidate in said
@@ -154,15 +155,16 @@ def _add_conversations(storage: StorageBackend, pool: Pool, known: Surroundings,
         candidate.found_also("conversation")
         candidate.add("conversation", certain[candidate.id])
     for target, turns in _turns(storage, read):
-        for (key, length), gain in _gains(turns, base):
-            gain *= _share(length, remark)
+        for (_, key, length), gain in _gains(turns, base):
+            if length > remark:
+                gain *= _share(length, remark)
             candidate = pool.propose(target, key, "conversation")
             candidate.add("conversation", gain if key in base else faintest + gain)
 
 
 def _share(length: int, remark: int) -> float:
-    """A short remark is understood from what was said around it, a long one by itself."""
-    return 1.0 if length <= remark else (remark / length) ** 2
+    """What is left of it for a memory that is longer than a remark: a long one is understood by itself."""
+    return (remark / length) ** 2
 
 
 def _most(usual: int, pool: Pool) -> int:
@@ -212,12 +214,12 @@ def _turns(storage: StorageBackend, conversations: Mapping[str, Target]) -> Iter
         where = And(target.where, In("session_id", ids))
         said = storage.values(Memory, names, target.scope, where, order, _MOST_TURNS)
         for _, turns in groupby(said, key=itemgetter(0)):
-            yield target, [(key, length) for _, key, length in turns]
+            yield target, cast(list[Turn], list(turns))
 
 
 def _gains(turns: Sequence[Turn], base: Mapping[str, float]) -> Iterator[tuple[Turn, float]]:
     """What each turn gains that is a candidate already or stands beside one."""
-    scores = [base.get(key) for key, _ in turns]
+    scores = [base.get(key) for _, key, _ in turns]
     known = sorted((score for score in scores if score is not None), reverse=True)
     whole = _whole(known[:_COUNTED_OF_CONVERSATION])
     # With two places before the first and behind the last, so that every turn has neighbours.
@@ -236,7 +238,11 @@ def _add_titles(memories: Iterable[Candidate], known: Surroundings, query: str) 
     folded = query.casefold()
     named: dict[str, bool] = {}
     for candidate in memories:
-        name = known.titles.get(candidate.id, "").partition("(")[0].strip().casefold()
+        title = known.titles.get(candidate.id, "")
+        # Most begin as nothing in the question does, and that is seen sooner than where the name in them ends.
+        if title[:3].isalnum() and title[:3].casefold() not in folded:
+            continue
+        name = title.partition("(")[0].strip().casefold()
         if len(name) < 2:
             continue
         if name not in named:

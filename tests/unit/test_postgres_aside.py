@@ -17,7 +17,7 @@ from alma.model.vector import Vector
 from alma.retrieval.engine import RetrievalEngine
 from alma.storage.base import Transaction
 from alma.storage.postgresql import PostgreSQLStorage
-from alma.storage.sql import postgres_aside, postgres_vectors
+from alma.storage.sql import postgres_connection, postgres_vectors
 from alma.storage.sql.postgres_aside import Aside
 from alma.storage.sql.postgres_wire import literal
 from alma.testing import builders as make
@@ -119,7 +119,7 @@ def test_the_same_is_found_as_on_one_connection(store: PostgreSQLStorage, alone:
 def test_more_statements_than_the_server_is_to_keep_are_answered(
     store: PostgreSQLStorage, alone: PostgreSQLStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(postgres_aside, "_MOST_PLANNED", 2)
+    monkeypatch.setattr(postgres_connection, "_MOST_PLANNED", 2)
     for limit in (1, 2, 3, 1, 4, 2, 2):
         assert nearest(store, limit=limit) == nearest(alone, limit=limit)
     assert [state for _, state in aside(store)] == ["idle"]

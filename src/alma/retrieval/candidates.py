@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import chain
 from operator import attrgetter
 
@@ -52,17 +53,21 @@ class Candidate:
 
     __slots__ = ("cosine", "found_by", "id", "lost", "relevance", "share", "target", "total", "words")
 
-    def __init__(self, target: Target, record_id: str, *found_by: str) -> None:
+    def __init__(self, target: Target, record_id: str, found_by: tuple[str, ...] = ()) -> None:
         self.target = target
         self.id = record_id
         self.cosine: float | None = None
         self.words: float | None = None
         self.relevance: dict[str, float] = {}
-        self.found_by = [*found_by]
+        self.found_by = found_by
         self.total = 0.0
         # What its length left of it, and what it took from it.
         self.share = 1.0
         self.lost = 0.0
+
+    def found_also(self, by: str) -> None:
+        """It was found in one more way."""
+        self.found_by = _together(self.found_by, by)
 
     def scale(self, factor: float) -> None:
         """Everything that speaks for it so far, by this much."""
@@ -95,6 +100,8 @@ class Standing:
 
     def notes(self, record_id: str, beside: Mapping[str, object]) -> tuple[str, ...]:
         """What is to be known of a memory beside those that are handed over with it."""
+        if not self.successors and not self.contradictions:
+            return ()
         later = sorted(self.successors.get(record_id, set()) & beside.keys())
         against = sorted(self.contradictions.get(record_id, set()) & beside.keys())
         return (*(f"superseded by {each}" for each in later), *(f"contradicts {each}" for each in against))
@@ -118,6 +125,8 @@ class Pool:
         # What was left out because the question asks for some other time and nothing else.
         self.of_other_times: list[str] = []
         self._by_kind: dict[type[Record], dict[str, Candidate]] = defaultdict(dict)
+        # Those of a kind by their ids, as long as no others were proposed.
+        self._by_id: dict[type[Record], Sequence[Candidate]] = {}
 
     def __iter__(self) -> Iterator[Candidate]:
         return chain.from_iterable(found.values() for found in self._by_kind.values())
@@ -137,9 +146,9 @@ class Pool:
         known = self._by_kind[target.cls]
         candidate = known.get(record_id)
         if candidate is None:
-            candidate = known[record_id] = Candidate(target, record_id, by)
-        elif by not in candidate.found_by:
-            candidate.found_by.append(by)
+            candidate = known[record_id] = Candidate(target, record_id, _together((), by))
+        else:
+            candidate.found_also(by)
         return candidate
 
     def found_for(self, target: Target) -> list[Candidate]:
@@ -153,12 +162,21 @@ class Pool:
             self.of_other_times += others
             for record_id in others:
                 del known[record_id]
+        self._by_id.clear()
 
     def of(self, cls: type[Record]) -> list[Candidate]:
         """The candidates of a kind, best first, ids breaking ties."""
+        known, by_id = self._by_kind[cls], self._by_id.get(cls, ())
+        if len(by_id) != len(known):
+            by_id = self._by_id[cls] = sorted(known.values(), key=attrgetter("id"))
         # Sorting is stable, and twice by one thing is faster than once by two.
-        by_id = sorted(self._by_kind[cls].values(), key=attrgetter("id"))
         return sorted(by_id, key=attrgetter("total"), reverse=True)
+
+
+@lru_cache(maxsize=256)
+def _together(found_by: tuple[str, ...], by: str) -> tuple[str, ...]:
+    """The ways in which a memory was found, and one more: hundreds were found in the same few."""
+    return found_by if by in found_by else (*found_by, by)
 
 
 def most_read(top_k: int, pool: Pool) -> int:

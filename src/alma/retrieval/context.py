@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from heapq import nlargest
 from itertools import accumulate, chain, groupby
 from operator import itemgetter
-from typing import NamedTuple
+from typing import cast
 
 from alma.model.memory import Memory, MemoryRelationship
 from alma.model.query import And, Compare, In, Or, Order
@@ -54,17 +55,18 @@ _RELATED_TO = 10
 _READ = ("id", "session_id", "title", TEXT_LENGTH)
 
 
-class Surroundings(NamedTuple):
-    """What is known of a memory without reading it."""
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What is known of memories without reading them, by their ids; the moments only where a time is asked for."""
 
-    session_id: str | None
-    title: str
-    length: int
-    moment: datetime | None = None
+    sessions: dict[str, str | None] = field(default_factory=dict)
+    titles: dict[str, str] = field(default_factory=dict)
+    lengths: dict[str, int] = field(default_factory=dict)
+    moments: dict[str, datetime | None] = field(default_factory=dict)
 
 
-Turn = tuple[str, int]
-"""The id of one memory of a conversation, and how long it is."""
+Turn = tuple[str, str, int]
+"""One memory of a conversation: which one that is, the id of the memory, and how long it is."""
 
 
 def add_context(storage: StorageBackend, pool: Pool, request: Asked) -> None:
@@ -82,8 +84,7 @@ def add_context(storage: StorageBackend, pool: Pool, request: Asked) -> None:
         _prefer_concise(memories, known)
     _add_conversations(storage, pool, known, LONG if answered else _REMARK, most_read(request.top_k, pool))
     _add_titles(memories, known, request.query)
-    moments = {key: seen.moment for key, seen in known.items()}
-    add_time(storage, memories, moments, window, request.now, alone=asks_for_time_alone(request))
+    add_time(storage, memories, known.moments, window, request.now, alone=asks_for_time_alone(request))
     _add_links(storage, pool, request.query)
     # Many a store has no relationships, and this is quicker than asking for those of every candidate.
     if storage.values(MemoryRelationship, ("id",), Scope.everywhere(), limit=1):
@@ -105,36 +106,31 @@ def _names(window: TimeWindow | None) -> tuple[str, ...]:
     return _READ if window is None else (*_READ, "event_time", "created_at")
 
 
-def _surroundings(
-    storage: StorageBackend, memories: Iterable[Candidate], names: Sequence[str]
-) -> dict[str, Surroundings]:
-    rows = (
-        row
-        for target, ids in by_target(memories).items()
-        for row in storage.values(Memory, names, target.scope, In("id", ids))
-    )
-    if len(names) == len(_READ):
-        return {key: Surroundings(session, title, length) for key, session, title, length in rows}
-    return {key: Surroundings(session, title, length, told or made) for key, session, title, length, told, made in rows}
+def _surroundings(storage: StorageBackend, memories: Iterable[Candidate], names: Sequence[str]) -> Surroundings:
+    known = Surroundings()
+    for target, ids in by_target(memories).items():
+        for key, session, title, length, *moments in storage.values(Memory, names, target.scope, In("id", ids)):
+            known.sessions[key], known.titles[key], known.lengths[key] = session, title, length
+            if moments:
+                known.moments[key] = moments[0] or moments[1]
+    return known
 
 
 # ---------------------------------------------------------------------- length
 
 
-def _prefer_concise(memories: Iterable[Candidate], known: Mapping[str, Surroundings]) -> None:
+def _prefer_concise(memories: Iterable[Candidate], known: Surroundings) -> None:
     """A long text also matches by accident, and the more so the longer it is."""
     for candidate in memories:
-        seen = known.get(candidate.id)
-        if seen is not None and seen.length > STATEMENT:
-            candidate.scale(concision(seen.length))
+        length = known.lengths.get(candidate.id, 0)
+        if length > STATEMENT:
+            candidate.scale(concision(length))
 
 
 # ---------------------------------------------------------------------- conversations
 
 
-def _add_conversations(
-    storage: StorageBackend, pool: Pool, known: Mapping[str, Surroundings], remark: int, wanted: int
-) -> None:
+def _add_conversations(storage: StorageBackend, pool: Pool, known: Surroundings, remark: int, wanted: int) -> None:
     """An answer stands next to its question: a turn gains from its neighbours and from its whole conversation.
 
     It gains fully up to the length of a `remark`. Only the best `wanted` candidates matter in the end.
@@ -145,7 +141,7 @@ def _add_conversations(
     conversations = _conversations(memories, known, _most(_MOST_CONVERSATIONS, pool))
     # What the candidates of a conversation gain at least, whatever was said between them.
     certain = {
-        candidate.id: whole * _share(known[candidate.id].length, remark)
+        candidate.id: whole if (length := known.lengths[candidate.id]) <= remark else whole * _share(length, remark)
         for said in conversations.values()
         for whole in (_whole([each.total for each in said[:_COUNTED_OF_CONVERSATION]]),)
         for candidate in said
@@ -156,36 +152,36 @@ def _add_conversations(
     read = {key: said[0].target for key, said in conversations.items() if _best_possible(said, faintest) >= needed}
     # What was said around the others need not be known: nothing of it would be among the best.
     for candidate in chain.from_iterable(said for key, said in conversations.items() if key not in read):
-        pool.propose(candidate.target, candidate.id, "conversation").add("conversation", certain[candidate.id])
+        candidate.found_also("conversation")
+        candidate.add("conversation", certain[candidate.id])
     for target, turns in _turns(storage, read):
-        for (key, length), gain in _gains(turns, base):
-            gain *= _share(length, remark)
+        for (_, key, length), gain in _gains(turns, base):
+            if length > remark:
+                gain *= _share(length, remark)
             candidate = pool.propose(target, key, "conversation")
             candidate.add("conversation", gain if key in base else faintest + gain)
 
 
 def _share(length: int, remark: int) -> float:
-    """A short remark is understood from what was said around it, a long one by itself."""
-    return 1.0 if length <= remark else (remark / length) ** 2
+    """What is left of it for a memory that is longer than a remark: a long one is understood by itself."""
+    return (remark / length) ** 2
 
 
 def _most(usual: int, pool: Pool) -> int:
     return usual // 2 if pool.among_many else usual
 
 
-def _conversations(
-    memories: Iterable[Candidate], known: Mapping[str, Surroundings], most: int
-) -> dict[str, list[Candidate]]:
+def _conversations(memories: Iterable[Candidate], known: Surroundings, most: int) -> dict[str, list[Candidate]]:
     """The conversations of the best memories, each with those of the memories that belong to it, best first."""
     found: dict[str, list[Candidate]] = {}
     for candidate in memories:
-        seen = known.get(candidate.id)
-        if seen is None or seen.session_id is None:
+        session = known.sessions.get(candidate.id)
+        if session is None:
             continue
-        if seen.session_id in found:
-            found[seen.session_id].append(candidate)
+        if session in found:
+            found[session].append(candidate)
         elif len(found) < most:
-            found[seen.session_id] = [candidate]
+            found[session] = [candidate]
     return found
 
 
@@ -218,12 +214,12 @@ def _turns(storage: StorageBackend, conversations: Mapping[str, Target]) -> Iter
         where = And(target.where, In("session_id", ids))
         said = storage.values(Memory, names, target.scope, where, order, _MOST_TURNS)
         for _, turns in groupby(said, key=itemgetter(0)):
-            yield target, [(key, length) for _, key, length in turns]
+            yield target, cast(list[Turn], list(turns))
 
 
 def _gains(turns: Sequence[Turn], base: Mapping[str, float]) -> Iterator[tuple[Turn, float]]:
     """What each turn gains that is a candidate already or stands beside one."""
-    scores = [base.get(key) for key, _ in turns]
+    scores = [base.get(key) for _, key, _ in turns]
     known = sorted((score for score in scores if score is not None), reverse=True)
     whole = _whole(known[:_COUNTED_OF_CONVERSATION])
     # With two places before the first and behind the last, so that every turn has neighbours.
@@ -237,13 +233,16 @@ def _gains(turns: Sequence[Turn], base: Mapping[str, float]) -> Iterator[tuple[T
 # ---------------------------------------------------------------------- titles
 
 
-def _add_titles(memories: Iterable[Candidate], known: Mapping[str, Surroundings], query: str) -> None:
+def _add_titles(memories: Iterable[Candidate], known: Surroundings, query: str) -> None:
     """What carries a name that the question names, a speaker's for example, gains from it."""
     folded = query.casefold()
     named: dict[str, bool] = {}
     for candidate in memories:
-        seen = known.get(candidate.id)
-        name = "" if seen is None else seen.title.partition("(")[0].strip().casefold()
+        title = known.titles.get(candidate.id, "")
+        # Most begin as nothing in the question does, and that is seen sooner than where the name in them ends.
+        if title[:3].isalnum() and title[:3].casefold() not in folded:
+            continue
+        name = title.partition("(")[0].strip().casefold()
         if len(name) < 2:
             continue
         if name not in named:

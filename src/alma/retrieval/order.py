@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from difflib import SequenceMatcher
+from itertools import combinations
 
 from alma.model.text import STOP_WORDS, terms
 
@@ -79,7 +81,8 @@ def named_first(
     `behind(having, lacking)`: of room 4 and of a room with 4 chairs, the former is meant.
     """
     for having in statements:
-        for lacking in statements:
+        # Nothing has less than nothing.
+        for lacking in statements if having.named else ():
             stands_behind = lacking.named < having.named and having.score < lacking.score + AHEAD
             if stands_behind and _alike_to(having, lacking, weight_of):
                 behind(having, lacking)
@@ -90,10 +93,18 @@ def newest_first(
 ) -> None:
     """Tell of every statement that a newer one about the same thing stands behind; `overruled(older, newer)`."""
     dated = sorted((s for s in statements if s.moment is not None), key=lambda s: (s.moment, s.id))
-    for place, older in enumerate(dated):
-        for newer in dated[place + 1 :]:
+    for said in _by_owner(dated):
+        for older, newer in combinations(said, 2):
             if newer.score <= older.score and newer.moment != older.moment and same_thing(older, newer, weight_of):
                 overruled(older, newer)
+
+
+def _by_owner(statements: Iterable[Statement]) -> Iterable[Sequence[Statement]]:
+    """The statements of each owner: what others say is never the same."""
+    found: dict[str, list[Statement]] = defaultdict(list)
+    for statement in statements:
+        found[statement.owner].append(statement)
+    return found.values()
 
 
 def same_thing(one: Statement, other: Statement, weight_of: Mapping[str, float]) -> bool:

@@ -332,15 +332,17 @@ def _statement(ranked: Ranked) -> Statement:
 def _without_repetitions(by_score: Sequence[Ranked], statements: Sequence[Statement], ranking: Ranking) -> list[Ranked]:
     said = {statement.id: statement for statement in statements}
     kept: list[Ranked] = []
+    # What somebody else says is no repetition.
+    by_owner: dict[str, list[Statement]] = defaultdict(list)
     for ranked in by_score:
         own = said.get(ranked.key)
-        same = next(
-            (other for other in kept if own and other.key in said and order.repeats(own, said[other.key])), None
-        )
-        if same is None:
-            kept.append(ranked)
-        else:
-            ranking.drop(ranked.key, "repetition", "it says the same as {}, which stands before it", same.key)
+        if own is not None:
+            same = next((other for other in by_owner[own.owner] if order.repeats(own, other)), None)
+            if same is not None:
+                ranking.drop(ranked.key, "repetition", "it says the same as {}, which stands before it", same.id)
+                continue
+            by_owner[own.owner].append(own)
+        kept.append(ranked)
     return kept
 
 

@@ -90,7 +90,11 @@ def factors(record: Record, now: datetime, half_life_days: float, window: TimeWi
 
 def moment_of(record: Record) -> datetime | None:
     """When a memory was true, or last seen to be."""
-    return next(iter(moments_of(record)), None)
+    for name in MOMENTS.get(type(record), ()):
+        moment: datetime | None = getattr(record, name)
+        if moment is not None:
+            return moment
+    return None
 
 
 def moments_of(record: Record) -> list[datetime]:

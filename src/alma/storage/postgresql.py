@@ -7,10 +7,8 @@ import os
 import zlib
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from dataclasses import dataclass
 from functools import cache, partial
-from typing import Any, LiteralString, Self
-from weakref import WeakKeyDictionary
+from typing import Any, Self
 
 from alma import clock
 from alma.errors import (
@@ -43,6 +41,7 @@ try:
 
     from alma.storage.sql.pgvector import register_vectors
     from alma.storage.sql.postgres_aside import NEVER_WAITS, SHOWN, Aside, Asked, seen_in
+    from alma.storage.sql.postgres_connection import Connection
     from alma.storage.sql.postgres_migrations import PostgresMigrator, prepare_vector_column
     from alma.storage.sql.postgres_vectors import VectorSearch
     from alma.storage.sql.postgres_wire import listed, register_values
@@ -75,8 +74,8 @@ _SET_PATH = (
     "SELECT set_config('search_path', concat_ws(', ', quote_ident(%s), 'public', (SELECT quote_ident(nspname) "
     "FROM pg_extension JOIN pg_namespace ON pg_namespace.oid = extnamespace WHERE extname = 'vector')), false)"
 )
-_BEGIN_WRITING = "BEGIN"
-_BEGIN_READING = f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {SHOWN}"
+_BEGIN_WRITING = b"BEGIN"
+_BEGIN_READING = f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {SHOWN}".encode()
 _LONGEST_SCHEMA_BYTES = 63
 _COPY_FROM = 16
 _LOCK_BUCKETS = 64
@@ -136,7 +135,6 @@ class PostgreSQLStorage(StorageBackend):
         self.schema = schema
         self._dialect = Dialect("postgresql")
         self._identity: str | None = None
-        self._sessions: WeakKeyDictionary[psycopg.Connection[Any], Session] = WeakKeyDictionary()
         self._prepare(conninfo)
         self._make_pool = partial(_connected_pool, conninfo, max(1, pool_size), self._configure)
         self._asides: dict[int, Aside] = {}
@@ -147,7 +145,7 @@ class PostgreSQLStorage(StorageBackend):
             self._pools = {os.getpid(): self._make_pool()}
 
     @property
-    def _pool(self) -> ConnectionPool[Any]:
+    def _pool(self) -> ConnectionPool[Connection]:
         """The pool of this process: a fork inherits connections that its parent goes on speaking over."""
         here = os.getpid()
         if here not in self._pools:
@@ -171,7 +169,7 @@ class PostgreSQLStorage(StorageBackend):
         if not self._native:
             _log.warning(_WITHOUT_PGVECTOR)
 
-    def _configure(self, connection: psycopg.Connection[Any]) -> None:
+    def _configure(self, connection: Connection) -> None:
         # A server that was put back to an earlier time numbers its states anew, and is reached by new connections.
         self._dialect.vector_places.forget()
         _set_session(connection, self.schema)
@@ -180,7 +178,7 @@ class PostgreSQLStorage(StorageBackend):
             register_vectors(connection)
             _tune_index_scans(connection)
 
-    def _configure_aside(self, connection: psycopg.Connection[Any]) -> None:
+    def _configure_aside(self, connection: Connection) -> None:
         self._configure(connection)
         connection.execute(NEVER_WAITS)
 
@@ -203,12 +201,9 @@ class PostgreSQLStorage(StorageBackend):
     @contextmanager
     def _begin(self, by: Attribution, *, write: bool) -> Iterator[SqlTransaction]:
         begin = _BEGIN_WRITING if write else _BEGIN_READING
-        with _translated(), self._started(begin) as (connection, answer), _ended(connection):
-            session = self._sessions.setdefault(connection, Session())
-            shown = str(answer.fetchall()[0][0]) if answer.nextset() else None
+        with _translated(), self._started(begin) as (connection, shown), _ended(connection):
             tx = PostgresTransaction(
                 connection,
-                session,
                 shown,
                 self._dialect,
                 by,
@@ -221,26 +216,28 @@ class PostgreSQLStorage(StorageBackend):
             try:
                 yield tx
             except BaseException:
-                # What was set is set back as well.
-                session.vectors_per_round = None
+                connection.questions.forget_settings()
                 raise
             finally:
-                tx.drop_questions()
+                tx.let_go()
 
     @contextmanager
-    def _started(self, first: LiteralString) -> Iterator[tuple[psycopg.Connection[Any], psycopg.Cursor[Any]]]:
-        """A connection that has run its first statement; one that died while it was idle is replaced, nothing lost."""
+    def _started(self, first: bytes) -> Iterator[tuple[Connection, str | None]]:
+        """A connection that has run its first statements, and what these told.
+
+        One that died while it was idle is replaced, nothing lost.
+        """
         with self._pool.connection() as connection:
             try:
-                answer = connection.execute(first, prepare=False)
+                told = connection.questions.tell(first)
             except psycopg.OperationalError:
                 connection.close()
             else:
-                yield connection, answer
+                yield connection, told
                 return
         self._pool.check()
         with self._pool.connection() as connection:
-            yield connection, connection.execute(first, prepare=False)
+            yield connection, connection.questions.tell(first)
 
     @contextmanager
     def reading(self) -> Iterator[tuple[Transaction, str]]:
@@ -263,10 +260,10 @@ class PostgreSQLStorage(StorageBackend):
             self._identity = self._told(_IDENTITY)
         return self._identity
 
-    def _told(self, question: LiteralString) -> str:
+    def _told(self, question: str) -> str:
         """What a statement by itself, outside of a transaction, says."""
-        with _translated(), self._started(question) as (_, answer):
-            return str(answer.fetchall()[0][0])
+        with _translated(), self._started(question.encode()) as (_, told):
+            return str(told)
 
     def _scrub(self) -> None:
         """Let the server reclaim deleted rows; their bytes are gone when it reuses the space (VACUUM FULL is at once).
@@ -311,20 +308,12 @@ class PostgreSQLStorage(StorageBackend):
         return name
 
 
-@dataclass(slots=True)
-class Session:
-    """What is known to be set in the session of a connection."""
-
-    vectors_per_round: int | None = None
-
-
 class PostgresTransaction(SqlTransaction):
     """A transaction on one PostgreSQL connection."""
 
     def __init__(
         self,
-        connection: psycopg.Connection[Any],
-        session: Session,
+        connection: Connection,
         shown: str | None,
         *args: Any,
         native: bool,
@@ -336,7 +325,6 @@ class PostgresTransaction(SqlTransaction):
         self._native = native
         self._aside = aside
         self._asked: list[Asked] = []
-        self._session = session
         # What was said to be asked for.
         self.expected: list[Query] = []
         # Which state of the database it sees: another after every commit of anybody.
@@ -356,6 +344,9 @@ class PostgresTransaction(SqlTransaction):
         return self._connection.pipeline() if wanted else nullcontext()
 
     def rows(self, sql: str, values: Mapping[str, Any]) -> list[Any]:
+        if not self.writable:
+            return self._connection.questions.ask(sql, values)
+        # What is written may be under way in a pipeline.
         with self._connection.cursor(binary=True) as cursor:
             return cursor.execute(sql, listed(values)).fetchall()
 
@@ -564,16 +555,16 @@ class PostgresTransaction(SqlTransaction):
         self._aside.tell(in_time=in_time)
         return [row[:-1] for row in rows] if in_time else None
 
-    def drop_questions(self) -> None:
-        """Give up what was asked aside, as far as nobody has taken the answer."""
+    def let_go(self) -> None:
+        """Give up what was asked aside, as far as nobody has taken the answer, and the searches, which hold this."""
         for asked in self._asked:
             asked.drop()
+        self._searches.clear()
+        self._vector_searches.clear()
 
     def look_round(self, vectors: int) -> None:
         """How many vectors a round of the index looks for, until another number is asked for."""
-        if vectors != self._session.vectors_per_round:
-            self.run(f"SET hnsw.ef_search = {vectors}", {})
-            self._session.vectors_per_round = vectors
+        self._connection.questions.look_round(vectors)
 
     def _stored_vectors(self, spec: RecordSpec, model: str, where: Predicate) -> Iterator[tuple[str, bytes]]:
         statements = self.dialect.kind(spec)
@@ -606,14 +597,13 @@ def _append_statement(columns: tuple[str, ...]) -> str:
     )
 
 
-def _connected_pool(
-    conninfo: str, most: int, configure: Callable[[psycopg.Connection[Any]], None]
-) -> ConnectionPool[Any]:
+def _connected_pool(conninfo: str, most: int, configure: Callable[[Connection], None]) -> ConnectionPool[Connection]:
     """A pool with its first connection; whoever asked before there is one would make it open a second."""
     pool = ConnectionPool(
         conninfo,
         min_size=1,
         max_size=most,
+        connection_class=Connection,
         kwargs={"autocommit": True},
         configure=configure,
         open=True,
@@ -624,12 +614,13 @@ def _connected_pool(
     return pool
 
 
-def _pool_aside(conninfo: str, configure: Callable[[psycopg.Connection[Any]], None]) -> ConnectionPool[Any]:
+def _pool_aside(conninfo: str, configure: Callable[[Connection], None]) -> ConnectionPool[Connection]:
     """A pool of one connection, which is made in the background; nobody waits for it."""
     return ConnectionPool(
         conninfo,
         min_size=1,
         max_size=1,
+        connection_class=Connection,
         kwargs={"autocommit": True},
         configure=configure,
         open=True,
@@ -662,11 +653,11 @@ def _tune_index_scans(connection: psycopg.Connection[Any]) -> None:
 
 
 @contextmanager
-def _ended(connection: psycopg.Connection[Any]) -> Iterator[None]:
+def _ended(connection: Connection) -> Iterator[None]:
     """Commit what was begun, or roll it back; the pool throws a broken connection away."""
     try:
         yield
-        connection.execute("COMMIT")
+        connection.questions.tell(b"COMMIT")
     except BaseException:
         if not connection.closed and not connection.broken:
             connection.execute("ROLLBACK")

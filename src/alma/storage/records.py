@@ -6,7 +6,7 @@ import threading
 import weakref
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from datetime import datetime
 from enum import StrEnum
@@ -193,13 +193,14 @@ class RecordStore(Closing):
         finally:
             self._current.also = None
 
-    @contextmanager
-    def snapshot(self) -> Iterator[Transaction]:
+    def snapshot(self) -> AbstractContextManager[Transaction]:
         """Several reads that all see the same committed state."""
         outer = self._transaction_here()
-        if outer is not None:
-            yield outer
-            return
+        # Inside another one, which is where most are asked for, there is nothing to begin and nothing to end.
+        return self._snapshot() if outer is None else nullcontext(outer)
+
+    @contextmanager
+    def _snapshot(self) -> Iterator[Transaction]:
         with self._begin(ANONYMOUS, write=False) as tx:
             self._current.transaction = tx
             try:

@@ -69,7 +69,7 @@ class Clauses:
 
         `by` names the field by which a statement around it looks records up.
         """
-        leading = by if by is not None and self._on_sqlite else self._leading(predicate)
+        leading = by if by is not None and self._on_sqlite else self._leading(predicate, values.hides_sessions)
         return self._condition(predicate, values, leading)
 
     def shape(self, predicate: Predicate, values: Values) -> Shape | None:
@@ -112,15 +112,18 @@ class Clauses:
                 return _joined(" OR ", [self._condition(part, values, leading) for part in parts]) or "false"
         assert_never(predicate)
 
-    def _leading(self, predicate: Predicate) -> str | None:
+    def _leading(self, predicate: Predicate, hides_sessions: bool) -> str | None:
         """The field by which records are looked up, where a predicate names a few: their keys, or a session.
 
         Without statistics SQLite takes any equal comparison for as good as any other, and would rather go through all
         records of a project than look up the five that are asked for. A server need not know whose records with some
-        keys are asked for, and would else plan anew for every owner.
+        keys are asked for, or of some sessions that it does not see, and would else plan anew for every owner.
         """
         if not self._on_sqlite:
-            return self._spec.key if not self._spec.numbered and self._spec.key in _listed(predicate) else None
+            listed = _listed(predicate)
+            if self._spec.key in listed and not self._spec.numbered:
+                return self._spec.key
+            return "session_id" if hides_sessions and "session_id" in listed else None
         given = set(_given(predicate))
         return next((name for name in (self._spec.key, "session_id") if name in given), None)
 
@@ -151,7 +154,7 @@ class Clauses:
         return value if encode is None else encode(value)
 
     def _is_beside_keys(self, name: str, leading: str | None) -> bool:
-        """Whether a field says whose records are, where a server looks these up by their keys."""
+        """Whether a field says whose records are, where a server looks these up by their keys or sessions."""
         return not self._on_sqlite and leading is not None and name in OWNERS
 
     def _membership(self, name: str, column: str, members: Sequence[Any], values: Values, leading: str | None) -> str:

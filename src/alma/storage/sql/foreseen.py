@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from alma.model.query import And, In, Predicate
@@ -15,14 +15,17 @@ Row = Sequence[Any]
 class Foreseen:
     """Some columns of the records of a kind that were found so far, by the scope in which they were.
 
-    A search selects so many columns of its own before them; the second of these is the key.
+    A search selects so many columns of its own before them; the second of these is the key, which is not read twice.
     """
 
-    def __init__(self, spec: RecordSpec, names: Sequence[str], columns: str, own: int) -> None:
+    def __init__(
+        self, spec: RecordSpec, names: Sequence[str], columns: Callable[[Sequence[str]], str], own: int
+    ) -> None:
         self.names = tuple(names)
-        self.columns = columns
-        self._own = own
         self._key = spec.key
+        self._key_first = names[0] == spec.key and len(names) > 1
+        self.columns = columns(names[1:] if self._key_first else names)
+        self._own = own
         self._rows: dict[Predicate, dict[str, Row]] = {}
 
     def found(self, where: Predicate, rows: Iterable[Row]) -> None:
@@ -36,8 +39,12 @@ class Foreseen:
         if scope is None or asked is None or self.names != tuple(names):
             return None
         known = self._rows.get(scope, {})
-        others = [key for key in asked if key not in known]
-        return {key: known[key][self._own :] for key in asked if key in known}, others
+        seen = ((key, known[key]) for key in asked if key in known)
+        if self._key_first:
+            found: dict[str, Row] = {key: (key, *row[self._own :]) for key, row in seen}
+        else:
+            found = {key: row[self._own :] for key, row in seen}
+        return found, [key for key in asked if key not in found] if len(found) < len(asked) else []
 
 
 def _scope_of(where: Predicate) -> Predicate | None:

@@ -25,7 +25,6 @@ from alma.storage.sql.postgres_words import Owners, Reader, WordSearch, owned_by
 _DISTANCE = (
     "coalesce((alma_embeddings.embedding <#> %(wanted)s) / nullif(vector_norm(alma_embeddings.embedding), 0), 0)"
 )
-_COSINE = f"-({_DISTANCE}) AS cosine"
 _NEAREST_FIRST = f"ORDER BY {_DISTANCE}, alma_embeddings.memory_id"
 _INDEXED = "alma_embeddings.embedding::vector({dims}) <=> %(wanted)s::vector({dims})"
 # Vectors are compared where they stand, and only those that are wanted are read from there.
@@ -82,9 +81,6 @@ class Compared:
     """The vectors of a few records and their distances: a table, what it is made by before, and where they stand."""
 
     table: str
-    order: str = _NEAREST_FIRST
-    cosine: str = _COSINE
-    place: str = _PLACE
     made_by: str = ""
     places: str = ""
 
@@ -226,9 +222,10 @@ class VectorSearch:
         sent = limit <= _SENT or few.most <= _SENT_OF_FEW
         compared = self._vectors_of(few)
         told, first, records = (
-            (_VECTOR, compared.place, limit + _SPARE) if sent else ("near.cosine", compared.cosine, limit)
+            (_VECTOR, "place", limit + _SPARE) if sent else ("near.cosine", "-distance AS cosine", limit)
         )
-        near = f"(SELECT {first}, memory_id FROM {compared.table} {compared.order} LIMIT %(looked_at)s) AS near"
+        nearest_first = "ORDER BY distance, memory_id LIMIT %(looked_at)s"
+        near = f"(SELECT {first}, memory_id FROM {compared.table} {nearest_first}) AS near"
         further, columns = ("", "1") if self._foreseen is None else (", own.*", self._foreseen.columns)
         if self._foreseen is not None or not few.are_all:
             own = f"SELECT {columns} FROM {self._table} WHERE {self._spec.key} = near.memory_id AND {condition}"
@@ -251,25 +248,22 @@ class VectorSearch:
         It is looked for the second time that the owner is asked for while nobody has written anything in between.
         """
         # The ids are looked up together, which is faster as those of neighbours stand together.
-        by_ids = f"alma_embeddings WHERE {self._of_model} AND memory_id = ANY(ARRAY({few.ids}))"
+        by_ids = self._distances(f"memory_id = ANY(ARRAY({few.ids}))")
         state, known = self._tx.state, self._tx.dialect.vector_places
         if state is None or not few.owners or few.most > _FEW_RECORDS:
-            return Compared(by_ids)
+            return Compared(_at_once(by_ids))
         places = known.get((self._of_model, few.owners), state)
         if places is None:
             known.put((self._of_model, few.owners), state, _ONCE_ASKED)
-            return Compared(by_ids)
+            return Compared(_at_once(by_ids))
         if places != _ONCE_ASKED:
-            by_place = f"alma_embeddings WHERE {self._of_model} AND ctid = ANY(%(places)s::tid[])"
-            return Compared(by_place, places=places)
-        made = f"SELECT {_PLACE}, memory_id, {_DISTANCE} AS distance FROM {by_ids}"
-        return Compared(
-            "compared",
-            "ORDER BY distance, memory_id",
-            "-distance AS cosine",
-            "place",
-            f"WITH compared AS MATERIALIZED ({made}) ",
-        )
+            return Compared(_at_once(self._distances("ctid = ANY(%(places)s::tid[])")), places=places)
+        return Compared("compared", f"WITH compared AS MATERIALIZED ({by_ids}) ")
+
+    def _distances(self, condition: str) -> str:
+        """What finds the distances of the vectors that fulfil a condition."""
+        selected = f"{_PLACE}, memory_id, {_DISTANCE} AS distance"
+        return f"SELECT {selected} FROM alma_embeddings WHERE {self._of_model} AND {condition}"
 
     def _places_kept(self, few: Few, rows: Sequence[Found]) -> list[Found]:
         """What was found, without the places that stand behind one of them; these are kept."""
@@ -297,6 +291,11 @@ class VectorSearch:
             if _are_enough(rows, most, records):
                 return rows
             most *= 4
+
+
+def _at_once(distances: str) -> str:
+    """A table of distances, each of which is told once, although it is both sorted by and handed over."""
+    return f"({distances} OFFSET 0) AS compared"
 
 
 def _conditions(where: Predicate) -> int:
@@ -329,9 +328,14 @@ def _best(found: Sequence[Found], limit: int) -> list[tuple[str, float]]:
     """The same by the server's cosines."""
     best: dict[str, float] = {}
     for row in found:
-        # With a vector of zeros there is no angle.
-        cosine = 0.0 if math.isnan(row[0]) else min(row[0], 1.0)
-        best[row[1]] = max(best.get(row[1], -1.0), cosine)
+        cosine, key = row[0], row[1]
+        # With a vector of zeros there is no angle, and a number that is none is not equal to itself.
+        if cosine != cosine:
+            cosine = 0.0
+        elif cosine > 1.0:
+            cosine = 1.0
+        if key not in best or cosine > best[key]:
+            best[key] = cosine
     # Sorting is stable, and twice by one thing is faster than once by two.
     return sorted(sorted(best.items()), key=itemgetter(1), reverse=True)[:limit]
 

@@ -41,7 +41,7 @@ _SAMPLE = 500
 # Finding which of a word's records are an owner's takes about as long as reading one in four of them.
 _ONE_IN = 4
 # A statement has room for so many words, so that the server knows it already whatever the number of words.
-_ROOM = (0, 8, 16, 32, 64, 96)
+_ROOM = (0, 12, 24, 48, 96)
 # The server's rank of one word that occurs n times is 1 + 1/4 + … + 1/n², divided by what that sum tends to; from how
 # much is missing, n can be told: it is nearly 1 / missing - 0.52.
 _SUM = 1.64493406685

@@ -24,8 +24,8 @@ from alma.storage.sql.names import DialectName, Names
 
 
 def _utc(moment: datetime) -> datetime:
-    # The session's time zone is UTC; the driver only spells it differently.
-    return moment.replace(tzinfo=UTC)
+    # The session's time zone is UTC; another driver may only spell it differently.
+    return moment if moment.tzinfo is UTC else moment.replace(tzinfo=UTC)
 
 
 def as_vector(value: Vector | bytes) -> Vector:

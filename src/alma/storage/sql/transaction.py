@@ -122,8 +122,8 @@ class SqlTransaction(Transaction):
         # Inside a transaction that writes, what was read may be another a moment later.
         self._foreseen.pop(cls.spec.kind, None)
         if names and not self.writable:
-            columns = self.dialect.kind(cls.spec).columns_of(names)
-            self._foreseen[cls.spec.kind] = Foreseen(cls.spec, names, columns, self.columns_before_foreseen)
+            columns_of = self.dialect.kind(cls.spec).columns_of
+            self._foreseen[cls.spec.kind] = Foreseen(cls.spec, names, columns_of, self.columns_before_foreseen)
 
     def foreseen(self, spec: RecordSpec) -> Foreseen | None:
         """What will be asked about the records of a kind that are found, if that was said."""

@@ -1,0 +1,152 @@
+"""A connection to PostgreSQL that is asked as directly as the driver allows, and knows what it was asked before."""
+
+from __future__ import annotations
+
+import re
+from collections import OrderedDict
+from collections.abc import Mapping
+from functools import cached_property, lru_cache
+from typing import Any
+
+import psycopg
+from psycopg import generators
+from psycopg.adapt import PyFormat, Transformer
+from psycopg.errors import error_from_result
+from psycopg.pq import ExecStatus, Format
+from psycopg.pq.abc import PGresult
+
+from alma.storage.sql.postgres_wire import listed
+
+# A server keeps what it plans, for each connection.
+_MOST_PLANNED = 100
+_PLACEHOLDER = re.compile(r"%\((\w+)\)s|%%")
+_ANSWERED = (ExecStatus.COMMAND_OK, ExecStatus.TUPLES_OK)
+
+_Known = tuple[str, tuple[int, ...]]
+"""A statement and the types of its parameters."""
+
+
+class Connection(psycopg.Connection[Any]):
+    """A connection of the driver's, with the questions that are asked on it."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.questions = Questions(self)
+
+
+class Questions:
+    """Questions to a connection without a cursor; only one thread may ask at a time.
+
+    A cursor reads a long statement anew each time, and has it planned anew until it was asked five times. Here it is
+    read once, and what is asked a second time is prepared.
+    """
+
+    def __init__(self, connection: psycopg.Connection[Any]) -> None:
+        self._connection = connection
+        self._pgconn = connection.pgconn
+        # The names of the statements that were prepared; none for those that were asked once.
+        self._known: OrderedDict[_Known, bytes | None] = OrderedDict()
+        self._made = 0
+        self._vectors: int | None = None
+
+    def ask(self, sql: str, values: Mapping[str, Any]) -> list[Any]:
+        """The rows that answer a question."""
+        self._put(sql, values)
+        return self.answer()
+
+    def send(self, sql: str, values: Mapping[str, Any]) -> None:
+        """Send a question, all of it at once, without waiting for the answer.
+
+        The driver can do that in its pipelines alone, which end with one more message to the server and its answer. The
+        processor that these two take turns on is then the one that the server works on next, and whoever sends it the
+        next question is put aside until it is answered.
+        """
+        self._put(sql, values)
+        self._connection.wait(generators.send(self._pgconn))
+
+    def answer(self) -> list[Any]:
+        """The rows that answer what was sent, as soon as they are there."""
+        result, values = self._result(), self._values
+        values.set_pgresult(result)
+        rows = values.load_rows(0, result.ntuples, tuple)
+        values.set_pgresult(None)
+        return rows
+
+    def tell(self, statements: bytes) -> str | None:
+        """Have statements without parameters run; gives the first value that the last of them found, as a text."""
+        self._pgconn.send_query(statements)
+        value = self._result().get_value(0, 0)
+        return None if value is None else value.decode(self._encoding)
+
+    def look_round(self, vectors: int) -> None:
+        """Let the index of vectors look for so many in a round, until another number is asked for."""
+        if self._vectors != vectors:
+            self.tell(b"SET hnsw.ef_search = %d" % vectors)
+            self._vectors = vectors
+
+    def forget_settings(self) -> None:
+        """What was set in a transaction is set back with it."""
+        self._vectors = None
+
+    @cached_property
+    def _values(self) -> Transformer:
+        # Made when it is first needed: what is registered before that counts.
+        return Transformer(self._connection)
+
+    @cached_property
+    def _encoding(self) -> str:
+        return self._connection.info.encoding
+
+    def _put(self, sql: str, values: Mapping[str, Any]) -> None:
+        """Lay a question out to be sent."""
+        command, names = _numbered(sql)
+        given, values = self._values, listed(values)
+        dumped = given.dump_sequence([values[name] for name in names], [PyFormat.AUTO] * len(names))
+        types = tuple(given.types or ())
+        statement = self._prepared((command, types))
+        if statement is None:
+            self._pgconn.send_query_params(command.encode(self._encoding), dumped, types, given.formats, Format.BINARY)
+        else:
+            self._pgconn.send_query_prepared(statement, dumped, given.formats, Format.BINARY)
+
+    def _prepared(self, known: _Known) -> bytes | None:
+        """The name of a statement that is asked again, which the server has prepared or does now."""
+        if known not in self._known:
+            self._make_room()
+            self._known[known] = None
+            return None
+        self._known.move_to_end(known)
+        name = self._known[known]
+        if name is None:
+            self._made += 1
+            name = b"alma_%d" % self._made
+            self._pgconn.send_prepare(name, known[0].encode(self._encoding), known[1])
+            self._result()
+            self._known[known] = name
+        return name
+
+    def _make_room(self) -> None:
+        while len(self._known) >= _MOST_PLANNED:
+            _, name = self._known.popitem(last=False)
+            if name is not None:
+                self.tell(b"DEALLOCATE " + name)
+
+    def _result(self) -> PGresult:
+        """The last result of what was sent; of an error, the error."""
+        results: list[PGresult] = self._connection.wait(generators.execute(self._pgconn))
+        for result in results:
+            if result.status not in _ANSWERED:
+                raise error_from_result(result, encoding=self._encoding)
+        return results[-1]
+
+
+@lru_cache(maxsize=256)
+def _numbered(sql: str) -> tuple[str, tuple[str, ...]]:
+    """A statement with its parameters numbered, as the server wants them, and their names in this order."""
+    names: dict[str, int] = {}
+
+    def number(match: re.Match[str]) -> str:
+        name = match[1]
+        return "%" if name is None else f"${names.setdefault(name, len(names) + 1)}"
+
+    return _PLACEHOLDER.sub(number, sql), tuple(names)

@@ -64,7 +64,7 @@ class ModelMismatchError(ConfigurationError):
         return (
             f"the vectors of this store were made by {' and '.join(self.holds)}, but it was opened for "
             f"{self.opened_for}: open it with embedding_model={first!r} and embedding_dim={self.dims[first]}, "
-            f"or move it to the other model with  {_REEMBED}"
+            f"or a memory with the embedding_provider that makes these; or move it to the other model with  {_REEMBED}"
         )
 
 

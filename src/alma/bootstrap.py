@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 
 from alma.errors import ConfigurationError
+from alma.paths import at_home
 
 if TYPE_CHECKING:
     from alma.cache.base import CacheBackend
@@ -59,7 +60,7 @@ def open_storage(store: str | os.PathLike[str], embedding_dim: int = 384, **opti
     if store.startswith(_FILE_SCHEME):
         from alma.storage.file_based import FileBasedStorage
 
-        return FileBasedStorage(_at_home(store.removeprefix(_FILE_SCHEME)), embedding_dim=embedding_dim, **options)
+        return FileBasedStorage(at_home(store.removeprefix(_FILE_SCHEME)), embedding_dim=embedding_dim, **options)
     from alma.storage.sqlite_local import SQLiteStorage
 
     return SQLiteStorage(_sqlite_path(store), embedding_dim=embedding_dim, **options)
@@ -71,7 +72,7 @@ def open_existing_storage(store: str, schema: str = "public") -> StorageBackend:
         return open_storage(store, schema=schema)
     if not store.startswith(_FILE_SCHEME):
         _existing(_sqlite_path(store))
-    elif not _at_home(store.removeprefix(_FILE_SCHEME)).is_dir():
+    elif not at_home(store.removeprefix(_FILE_SCHEME)).is_dir():
         raise ConfigurationError(f"there is no store at {store.removeprefix(_FILE_SCHEME)}")
     return open_storage(store)
 
@@ -150,12 +151,21 @@ def redactor_of_file(path: str | Path) -> Redactor | None:
     return _redactor_of(load_settings(path))
 
 
+def embedding_of_file(path: str | Path, provider: str | None = None) -> tuple[str, dict[str, Any]]:
+    """The provider of vectors that a configuration file describes, or the one asked for, and what it says about it."""
+    from alma.config.loader import load_settings
+
+    settings = load_settings(path)
+    chosen = provider or settings.embedding_provider.value
+    return chosen, _embedding_options(settings, chosen)
+
+
 def place_of_file(path: str | Path) -> tuple[str, str]:
     """The store that a configuration file describes, as a path or URL, and the PostgreSQL schema it is in."""
     from alma.config.loader import load_settings
 
     settings = load_settings(path)
-    folder = _at_home(settings.storage_dir)
+    folder = at_home(settings.storage_dir)
     match settings.storage:
         case "postgres":
             at = settings.postgres
@@ -212,23 +222,7 @@ def _redactor_of(settings: Settings) -> Redactor | None:
 
 
 def _embedder_of(settings: Settings) -> EmbeddingProvider:
-    options: dict[str, Any] = {}
-    if settings.embedding_provider == "azure":
-        azure = settings.azure
-        options = {
-            "endpoint": azure.openai_endpoint or azure.endpoint,
-            "api_key": azure.openai_key or azure.key,
-            "deployment": azure.openai_deployment,
-            "api_version": azure.openai_api_version,
-            "dimensions": settings.embedding_dim,
-        }
-    elif settings.embedding_provider == "openai":
-        options = {**settings.openai.model_dump(), "dimensions": settings.embedding_dim}
-    elif settings.embedding_provider == "local":
-        options = settings.local.model_dump()
-    elif settings.embedding_provider == "mock":
-        options = {"dimension": settings.embedding_dim}
-    made = create_embedder(settings.embedding_provider, **{key: value for key, value in options.items() if value})
+    made = create_embedder(settings.embedding_provider, **_embedding_options(settings, settings.embedding_provider))
     if settings.embedding_dim not in (None, made.dimension):
         raise ConfigurationError(
             f"embedding_dim is {settings.embedding_dim}, but {made.model} makes vectors of {made.dimension}: "
@@ -237,11 +231,34 @@ def _embedder_of(settings: Settings) -> EmbeddingProvider:
     return made
 
 
+def _embedding_options(settings: Settings, provider: str) -> dict[str, Any]:
+    """What a configuration says about a provider; how long vectors are, it says of the one it chose."""
+    length = settings.embedding_dim if provider == settings.embedding_provider else None
+    options: dict[str, Any] = {}
+    if provider == "azure":
+        azure = settings.azure
+        options = {
+            "endpoint": azure.openai_endpoint or azure.endpoint,
+            "api_key": azure.openai_key or azure.key,
+            "deployment": azure.openai_deployment,
+            "model": azure.openai_model,
+            "api_version": azure.openai_api_version,
+            "dimensions": length,
+        }
+    elif provider == "openai":
+        options = {**settings.openai.model_dump(), "dimensions": length}
+    elif provider == "local":
+        options = settings.local.model_dump()
+    elif provider == "mock":
+        options = {"dimension": length}
+    return {key: value for key, value in options.items() if value}
+
+
 def _storage_of(settings: Settings, embedder: EmbeddingProvider, place: str | None) -> StorageBackend:
     space: dict[str, Any] = {"embedding_dim": embedder.dimension, "embedding_model": embedder.model}
     if place is not None:
         return open_storage(_with_folder(place), **space)
-    folder = _at_home(settings.storage_dir)
+    folder = at_home(settings.storage_dir)
     match settings.storage:
         case "postgres":
             from alma.storage.postgresql import PostgreSQLStorage
@@ -296,7 +313,7 @@ def create_embedder(provider: str, cache_size: int | None = None, **options: Any
     Keys and the Azure endpoint that are not given come from the environment. What was encoded last is remembered, for
     10,000 texts unless `cache_size` says otherwise; 0 remembers nothing.
     """
-    make = _EMBEDDERS.get(provider)
+    make = _EMBEDDERS.get(provider) if isinstance(provider, str) else None
     if make is None:
         raise ConfigurationError(f"{provider!r} is no provider of embeddings; choose {', '.join(_EMBEDDERS)}")
     embedder = _made(make, f"{provider} embeddings", options)
@@ -572,15 +589,7 @@ def _sqlite_path(store: str) -> Path:
         raise ConfigurationError(f"{store.partition('://')[0]!r} is no store that ALMA knows; give {_FORMS}")
     if not store.strip():
         raise ConfigurationError(f"the store must be named: {_FORMS}")
-    return _at_home(store.removeprefix(_SQLITE_SCHEME))
-
-
-def _at_home(path: str) -> Path:
-    """A path in which ~ is somebody's home, as everywhere else; of nobody's home it is a name like any other."""
-    try:
-        return Path(path).expanduser()
-    except RuntimeError:
-        return Path(path)
+    return at_home(store.removeprefix(_SQLITE_SCHEME))
 
 
 def store_exists(store: str) -> bool:
@@ -590,7 +599,7 @@ def store_exists(store: str) -> bool:
 
 def _exists(store: str) -> bool:
     if store.startswith(_FILE_SCHEME):
-        return _at_home(store.removeprefix(_FILE_SCHEME)).is_dir()
+        return at_home(store.removeprefix(_FILE_SCHEME)).is_dir()
     return _sqlite_path(store).is_file()
 
 

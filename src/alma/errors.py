@@ -42,6 +42,9 @@ class MissingDependencyError(ConfigurationError):
         super().__init__(f"{package} is not installed: run  pip install 'alma-memory[{extra}]'")
 
 
+_REEMBED = "alma reembed --config FILE  or  alma reembed --store STORE --provider NAME"
+
+
 class ModelMismatchError(ConfigurationError):
     """A store was opened for one embedding model and holds the vectors of others; `dims` says how long those are."""
 
@@ -55,13 +58,13 @@ class ModelMismatchError(ConfigurationError):
         if self.holds == (UNNAMED_MODEL,):
             return (
                 f"the vectors of this store do not say which model made them, so they cannot be compared with those of "
-                f"{self.opened_for}: make them anew with  alma reembed"
+                f"{self.opened_for}: make them anew with  {_REEMBED}"
             )
         first = self.holds[0]
         return (
             f"the vectors of this store were made by {' and '.join(self.holds)}, but it was opened for "
             f"{self.opened_for}: open it with embedding_model={first!r} and embedding_dim={self.dims[first]}, "
-            f"or move it to the other model with  alma reembed"
+            f"or a memory with the embedding_provider that makes these; or move it to the other model with  {_REEMBED}"
         )
 
 

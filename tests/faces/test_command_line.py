@@ -86,6 +86,44 @@ def test_a_store_is_moved_to_another_model_by_a_command(tmp_path: Path) -> None:
     assert again.stdout.startswith("0 vector(s) made")
 
 
+@pytest.fixture
+def configured(tmp_path: Path) -> Path:
+    """A configuration that says another model than the one which made the store's vectors."""
+    (tmp_path / "st").mkdir()
+    with SQLiteStorage(tmp_path / "st" / "alma.db", embedding_model="older") as store:
+        store.save(a_heuristic(embedding=[1.0] * 384))
+    file = tmp_path / "alma.yaml"
+    file.write_text("alma: {project_id: p, storage_dir: st, embedding_provider: mock, embedding_dim: 8}")
+    return file
+
+
+def test_a_store_is_moved_to_the_model_that_its_configuration_says(configured: Path) -> None:
+    refused = alma("retrieve", "forms", "--agent", "helena", "--config", str(configured))
+    assert "move it to this model with alma reembed and the same --config" in refused.stderr
+    moved = alma("reembed", "--config", str(configured))
+    assert moved.stdout == "1 vector(s) made; open the store with embedding_model='mock-8', embedding_dim=8\n"
+    assert alma("retrieve", "forms", "--agent", "helena", "--config", str(configured)).returncode == 0
+
+
+def test_what_is_given_to_a_move_counts_before_what_is_configured(configured: Path) -> None:
+    moved = alma("reembed", "--config", str(configured), "--provider", "mock", "--dimensions", "5")
+    assert "embedding_model='mock-5', embedding_dim=5" in moved.stdout
+    assert (
+        "'all-MiniLM-L6-v2', embedding_dim=384"
+        in alma("reembed", "--config", str(configured), "--provider", "local").stdout
+    )
+
+
+def test_an_import_names_the_configuration_whose_model_is_to_make_the_vectors(configured: Path) -> None:
+    source = configured.with_name("mem0.json")
+    source.write_text(json.dumps([{"id": "1", "memory": "likes tea", "user_id": "ana"}]))
+    said = alma("import", str(source), "--from", "mem0", "--config", str(configured))
+    assert f"have no vector yet: alma reembed --config {configured}\n" in said.stdout, said.stderr
+    shutil.rmtree(configured.with_name("st"))
+    alma("import", str(source), "--from", "mem0", "--config", str(configured), "--embed", "mock")
+    assert alma("reembed", "--config", str(configured)).stdout.startswith("0 vector(s) made; ")
+
+
 def test_an_older_store_is_moved_to_another_model_at_once(tmp_path: Path) -> None:
     path = tmp_path / "alma.db"
     shutil.copy(OLDER_STORE, path)

@@ -203,6 +203,21 @@ def test_a_damaged_file_is_named(folder: Path, damaged: str) -> None:
         LocalEmbedder(folder=folder).encode("a")
 
 
+def test_a_folder_may_lie_at_home(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(folder.parent))
+    assert LocalEmbedder(folder=f"~/{folder.name}").dimension == 384
+    with pytest.raises(ConfigurationError, match=r"folder ~nobody-at-all/x has no model\.onnx"):
+        LocalEmbedder(folder="~nobody-at-all/x").encode("a")
+
+
+def test_a_tokenizer_without_letters_is_an_error(folder: Path) -> None:
+    file = folder / "tokenizer.json"
+    wordless = {**json.loads(file.read_text()), "model": {"type": "BPE", "vocab": {}, "merges": []}}
+    file.write_text(json.dumps(wordless))
+    with pytest.raises(EmbeddingError, match="the tokenizer knows no letters"):
+        LocalEmbedder(folder=folder).encode("a")
+
+
 def test_a_model_that_is_not_installed_asks_for_its_folder() -> None:
     with pytest.raises(ConfigurationError, match="not bge-small: give the folder"):
         LocalEmbedder("bge-small")

@@ -156,6 +156,10 @@ def cut(path: Path) -> None:
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
 
 
+def make_noise(path: Path) -> None:
+    path.write_bytes(random.Random(1).randbytes(path.stat().st_size))
+
+
 def head_of(folder: Path) -> Path:
     return next(folder.rglob("head.json"))
 
@@ -172,6 +176,8 @@ DAMAGE: dict[str, Callable[[Path], object]] = {
     "vectors gone": lambda folder: next(folder.rglob("*.vectors")).unlink(),
     "facts zeroed": lambda folder: (p := next(folder.rglob("*.facts"))).write_bytes(bytes(p.stat().st_size)),
     "vectors zeroed": lambda folder: (p := next(folder.rglob("*.vectors"))).write_bytes(bytes(p.stat().st_size)),
+    "vectors of noise": lambda folder: make_noise(next(folder.rglob("*.vectors"))),
+    "facts of noise": lambda folder: make_noise(next(folder.rglob("*.facts"))),
     "codes cut": lambda folder: cut(next(folder.rglob("*.codes"))),
     "head cut": lambda folder: cut(head_of(folder)),
     "head of tomorrow": lambda folder: change_head(folder, format=2),
@@ -195,6 +201,23 @@ def test_damaged_files_are_made_anew(store: SQLiteStorage, folder: Path, damage:
         assert index.settle(30)
         check(store, index)
     assert kept_rows(folder) == 100
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_files_that_are_damaged_while_they_are_used_are_made_anew(
+    store: SQLiteStorage, folder: Path, damage: str
+) -> None:
+    fill(store, range(100))
+    with an_index(store, folder) as index:
+        check(store, index)
+        DAMAGE[damage](folder)
+        check(store, index)
+        fill(store, range(30), agent="victor")
+        assert index.settle(30)
+        check(store, index)
+    with an_index(store, folder) as index:
+        check(store, index)
+    assert kept_rows(folder) == 130
 
 
 def test_the_files_of_another_store_are_not_used(store: SQLiteStorage, folder: Path, tmp_path: Path) -> None:

@@ -85,7 +85,8 @@ def _sentence(exc: Exception) -> str:
     if isinstance(exc, ModelMismatchError):
         return (
             f"the vectors of this store were made by {' and '.join(exc.holds)}, not by {exc.opened_for}: "
-            "name the configuration it was made with by --config, or move it to this model with  alma reembed"
+            "name the configuration it was made with by --config, or move it to this model with  alma reembed "
+            "and the same --config or --store"
         )
     return str(exc)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -68,6 +68,16 @@ def place_of(config: Path | None, store: str | None, schema: str | None = None) 
 
     described, configured = place_of_file(file)
     return Place(described, schema or configured)
+
+
+def embedding_of(config: Path | None, store: str | None, provider: str | None = None) -> tuple[str, dict[str, Any]]:
+    """The provider of vectors that is meant, and what the configuration says about it."""
+    file = config_of(config, store)
+    if file is None:
+        return provider or "local", {}
+    from alma.bootstrap import embedding_of_file
+
+    return embedding_of_file(file, provider)
 
 
 def redactor_of(config: Path | None, store: str | None) -> Redactor | None:

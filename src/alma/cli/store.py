@@ -8,7 +8,7 @@ import typer
 
 from alma.bootstrap import create_embedder, migrate_storage, open_migrator, partition_tables, reembed_storage
 from alma.cli.lazy import application, examples, single
-from alma.cli.places import Config, Store, place_of
+from alma.cli.places import Config, Store, embedding_of, place_of
 from alma.cli.shown import AsJson, Schema, progress_bar, say, show_json, show_table
 from alma.errors import ConfigurationError
 from alma.sync.reembed import Progress
@@ -79,7 +79,10 @@ def partition(
 def reembed(
     config: Config = None,
     store: Store = None,
-    provider: Annotated[str, typer.Option(help="local, openai, azure or mock.")] = "local",
+    provider: Annotated[
+        str | None,
+        typer.Option(help="local, openai, azure or mock; the configuration's when not given, or else local."),
+    ] = None,
     model: Annotated[str | None, typer.Option(help="Another model than the provider's usual one.")] = None,
     dimensions: Annotated[int | None, typer.Option(help="How long its vectors are, where that can be chosen.")] = None,
     folder: Annotated[str | None, typer.Option(help="A local model's folder: model.onnx and tokenizer.json.")] = None,
@@ -90,15 +93,19 @@ def reembed(
 ) -> None:
     """Move the store to an embedding model, while it is in use; when interrupted, run it again to go on.
 
-    Keys come from the environment: OPENAI_API_KEY; AZURE_OPENAI_ENDPOINT and AZURE_OPENAI_API_KEY.
+    What the configuration says about a provider holds where nothing else is given here. Keys come from there or from
+    the environment: OPENAI_API_KEY; AZURE_OPENAI_ENDPOINT and AZURE_OPENAI_API_KEY.
     """
     if batch_size < 1:
         raise ConfigurationError("--batch-size must be at least 1")
     place = place_of(config, store, schema)
+    chosen, options = embedding_of(config, store, provider)
     spelled = {"local": ("model_name", "dimensions"), "mock": ("model", "dimension")}
-    name, length = spelled.get(provider, ("model", "dimensions"))
+    name, length = spelled.get(chosen, ("model", "dimensions"))
     given: dict[str, Any] = {name: model, length: dimensions, "folder": folder, "deployment": deployment}
-    embedder = create_embedder(provider, **{name: value for name, value in given.items() if value is not None})
+    embedder = create_embedder(
+        chosen, **{**options, **{name: value for name, value in given.items() if value is not None}}
+    )
     with progress_bar() as bar:
         task = bar.add_task(embedder.model, total=None)
 

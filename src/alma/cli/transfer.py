@@ -12,7 +12,17 @@ import typer
 
 from alma.bootstrap import create_embedder, is_same_store, local_model, open_existing, open_target, restore_storage
 from alma.cli.lazy import single
-from alma.cli.places import STORES, Config, Place, Store, place_of, redactor_of, without_password
+from alma.cli.places import (
+    STORES,
+    Config,
+    Place,
+    Store,
+    config_of,
+    embedding_of,
+    place_of,
+    redactor_of,
+    without_password,
+)
 from alma.cli.shown import AsJson, Schema, progress_bar, progress_of, say, show_json, show_table
 from alma.errors import ConfigurationError
 from alma.importers import IMPORTERS, ImportOptions, ImportProgress, ImportReport, import_into, importer_named
@@ -60,7 +70,10 @@ def import_command(
     options = ImportOptions(_zone(zone), embedding_model, None, user, project, agent)
     # Before a store is made for it.
     Source(source, importer_named(system))
-    embedder = None if embed is None else create_embedder(embed)
+    embedder = None
+    if embed is not None:
+        provider, chosen = embedding_of(config, into, embed)
+        embedder = create_embedder(provider, **chosen)
     model = local_model() if embedder is None else (embedder.model, embedder.dimension)
     with open_target(*place, model, dry_run=dry_run) as storage, _rows_bar(system) as tell:
         report = import_into(
@@ -77,7 +90,14 @@ def import_command(
         lacking = storage.count_without_vector(Memory, storage.embedding_model, Scope.everywhere())
     _show_import(report, as_json)
     if lacking and not (as_json or dry_run):
-        say(f"{lacking} memory(s) have no vector yet: alma reembed --store {without_password(place.store)}")
+        say(f"{lacking} memory(s) have no vector yet: alma reembed {_naming(config, into, place)}")
+
+
+def _naming(config: Path | None, store: str | None, place: Place) -> str:
+    """How the next command is told the same store, and the model that its configuration says."""
+    file = config_of(config, store)
+    named = [] if file is None else [f"--config {file}"]
+    return " ".join(named if named and store is None else [*named, f"--store {without_password(place.store)}"])
 
 
 def export_command(

@@ -16,6 +16,7 @@ from pydantic import ValidationError as InvalidSettings
 from alma.config.secrets import Resolved, Vault, azure_vault, resolved
 from alma.config.settings import Settings, known_keys, section_at
 from alma.errors import ConfigurationError, shown
+from alma.paths import at_home
 
 _LOG = logging.getLogger("alma.config")
 
@@ -30,9 +31,9 @@ def load_settings(path: str | Path, vault: Vault | None = None) -> Settings:
     given = _section(_parsed(file), file)
     settings = settings_from(given, str(file), vault)
     project = _project_folder(file)
-    absolute: dict[str, Any] = {"storage_dir": str(project / Path(settings.storage_dir).expanduser())}
+    absolute: dict[str, Any] = {"storage_dir": str(project / at_home(settings.storage_dir))}
     if settings.local.folder is not None:
-        weights = str(project / Path(settings.local.folder).expanduser())
+        weights = str(project / at_home(settings.local.folder))
         absolute["local"] = settings.local.model_copy(update={"folder": weights})
     return settings.model_copy(update=absolute)
 

@@ -103,6 +103,7 @@ class AzureSettings(_Section):
     openai_endpoint: str | None = None
     openai_key: SecretText | None = None
     openai_deployment: str | None = None
+    openai_model: str | None = None
     openai_api_version: str | None = None
 
 

@@ -17,6 +17,7 @@ from alma.embeddings.splitting import even_groups
 from alma.errors import ConfigurationError, EmbeddingError
 from alma.model.text import is_foreign
 from alma.model.vector import Vector
+from alma.paths import at_home
 from alma.returning import return_unused_memory
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ class LocalEmbedder(EmbeddingProvider):
         threads: int = 1,
         window: int = _DEFAULT_WINDOW,
     ) -> None:
-        self._folder = None if folder is None else Path(folder)
+        self._folder = None if folder is None else at_home(folder)
         self._model = model_name or (DEFAULT_MODEL if self._folder is None else self._folder.resolve().name)
         if self._folder is None and self._model != DEFAULT_MODEL:
             raise ConfigurationError(
@@ -149,6 +150,8 @@ class _Runtime:
         """What the model wants before and after each text."""
         sample = self._tokenizer.encode("a")
         content = [i for i, special in enumerate(sample.special_tokens_mask) if not special]
+        if not content:
+            raise EmbeddingError("the tokenizer knows no letters; its file is damaged or belongs to no text encoder")
         return sample.ids[: content[0]], sample.ids[content[-1] + 1 :]
 
     def passages(self, text: str) -> list[Tokens]:

@@ -11,6 +11,7 @@ import fcntl
 import hashlib
 import json
 import logging
+import mmap
 import os
 import re
 import time
@@ -194,12 +195,13 @@ class IndexFiles:
         return f"{', '.join(short)} end too early" if short else None
 
     def _mapped(self, head: _Head) -> Kept:
-        base = empty(self._dims)
+        base, maps = empty(self._dims), ()
         if head.rows:
-            vectors = np.memmap(self._path(head.generation, "vectors"), "<f4", mode="r", shape=(head.rows, self._dims))
-            facts = np.memmap(self._path(head.generation, "facts"), FACTS, mode="r", shape=(head.rows,))
-            base = Block(vectors.view(np.ndarray), facts.view(np.ndarray))
-        return Kept(head.generation, base, tuple(self._names(head)), head.position)
+            vectors = _map(self._path(head.generation, "vectors"), head.rows * self._dims * _BYTES_PER_FLOAT)
+            facts = _map(self._path(head.generation, "facts"), head.rows * FACTS.itemsize)
+            base = Block(np.frombuffer(vectors, "<f4").reshape(head.rows, self._dims), np.frombuffer(facts, FACTS))
+            maps = (vectors, facts)
+        return Kept(head.generation, base, tuple(self._names(head)), head.position, maps)
 
     def _names(self, head: _Head) -> Sequence[str]:
         with self._path(head.generation, "names").open("rb") as file:
@@ -218,6 +220,11 @@ def _strangeness(kept: Kept) -> str | None:
     if any(np.any((facts[name] < 0) | (facts[name] > len(kept.names))) for name in NAMED):
         return "numbers have no names"
     return None
+
+
+def _map(path: Path, size: int) -> mmap.mmap:
+    with path.open("rb") as file:
+        return mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ)
 
 
 @contextmanager

@@ -165,6 +165,9 @@ class MappedIndex:
         with self._lock:
             if self._upkeep.model != self._model:
                 self._reopen(self._upkeep.state.table.dims)
+            table = self._upkeep.state.table
+            if not table.kept.is_whole:
+                self._upkeep.distrust(table)
             state, position = self._upkeep.state, tx.vector_position()
             if position < state.floor:
                 return _Cannot.AHEAD
@@ -255,6 +258,9 @@ class MappedIndex:
     ) -> bool:
         """Add what the store confirms of some rows to the best there is; False where store and rows disagree."""
         positions = ready.view.positions(ranked.rows)
+        if positions and (min(positions) < 1 or max(positions) > ready.table.position):
+            self._upkeep.distrust(ready.table)
+            return False
         stored = tx.vectors_at(question, positions)
         if len(stored) < len(positions):
             held = {position for position, _, _ in stored}
@@ -264,7 +270,8 @@ class MappedIndex:
         inside = [found for found in stored if found[2] is not None]
         exact = cosines(question.vector, [data for _, _, data in inside if data is not None])
         for (position, key, _), cosine in zip(inside, exact, strict=True):
-            if abs(cosine - expected[position]) > _DISAGREEMENT:
+            # A damaged row may give what is no number, which is neither more nor less.
+            if not abs(cosine - expected[position]) <= _DISAGREEMENT:
                 self._upkeep.distrust(ready.table)
                 return False
             if cosine > best.get(key, -2.0):

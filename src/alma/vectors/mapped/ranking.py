@@ -83,6 +83,10 @@ class Ranking:
 def _top(rows: Numbers, cosines: Floats, most: int, *, complete: bool) -> Ranked:
     if len(rows) <= most:
         return Ranked(rows, cosines, complete)
-    last = np.partition(cosines, len(cosines) - most)[len(cosines) - most]
-    chosen = cosines >= last - _TIE
+    best = np.partition(cosines, len(cosines) - most)[len(cosines) - most :]
+    if np.isnan(best).any():
+        # They count as the greatest. Whoever has these rows checked learns that they are damaged.
+        damaged = np.flatnonzero(np.isnan(cosines))[:most]
+        return Ranked(rows[damaged], cosines[damaged], complete=False)
+    chosen = cosines >= best[0] - _TIE
     return Ranked(rows[chosen], cosines[chosen], complete and bool(np.all(chosen)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +23,12 @@ class Kept:
     base: Block
     names: tuple[str, ...]
     position: int
+    maps: tuple[mmap.mmap, ...] = ()
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the files are still as long as what was mapped of them; reading behind their end kills a process."""
+        return all(len(each) <= each.size() for each in self.maps)
 
 
 class View:

@@ -156,7 +156,6 @@ def test_a_run_is_learned_whatever_signs_its_output_has(alma: ALMA, harness: Har
     assert [outcome.task_description for outcome in outcomes(alma)] == [TASK]
 
 
-
 def test_a_run_that_works_is_learned(harness: Harness, alma: ALMA) -> None:
     def execute(prompt: str) -> RunResult:
         assert TASK in prompt

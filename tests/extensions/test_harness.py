@@ -139,6 +139,23 @@ def test_orders_in_what_an_executor_raises_are_not_handed_to_the_next_run(alma: 
 # ---------------------------------------------------------------------- with an executor
 
 
+def test_an_executor_that_takes_anything_gets_everything(harness: Harness) -> None:
+    result = harness.run(Context(task=TASK), lambda **given: sorted(given))
+    assert result.output == ["context", "memories", "prompt"]
+
+
+def test_an_error_that_is_returned_is_a_failure(harness: Harness) -> None:
+    result = harness.run(Context(task=TASK), lambda prompt: ValueError("no such page"))
+    assert (result.success, result.error) == (False, "no such page")
+
+
+@pytest.mark.parametrize("output", ["clicked the \x00 button twice", "clicked the \ud800 button twice"])
+def test_a_run_is_learned_whatever_signs_its_output_has(alma: ALMA, harness: Harness, output: str) -> None:
+    result = harness.run(Context(task=TASK), lambda prompt: output)
+    assert (result.success, result.not_learned) == (True, "")
+    assert [outcome.task_description for outcome in outcomes(alma)] == [TASK]
+
+
 def test_a_run_that_works_is_learned(harness: Harness, alma: ALMA) -> None:
     def execute(prompt: str) -> RunResult:
         assert TASK in prompt

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator
+from datetime import timedelta
+from email.utils import format_datetime
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from alma.bootstrap import open_storage
+from alma.clock import now
 from alma.errors import ConfigurationError, ValidationError
 from alma.events import (
     EventEmitter,
@@ -193,6 +196,37 @@ def test_a_receiver_that_does_not_answer_in_time_is_tried_again(
     assert manager.get_stats() == WebhookStats(delivered=1)
 
 
+def test_a_date_to_wait_for_is_kept_as_well(emitter: EventEmitter, server: WebhookServer, webhook: Manage) -> None:
+    server.script.append(Answer(503, {"Retry-After": format_datetime(now() + timedelta(seconds=2), usegmt=True)}))
+    manager = webhook(backoff_seconds=0)
+    started = time.monotonic()
+    emitter.emit(an_event())
+    assert manager.drain()
+    # Dates have no fractions of a second.
+    assert time.monotonic() - started >= 0.9
+    assert manager.get_stats().delivered == 1
+
+
+def test_the_time_out_holds_for_an_answer_that_comes_a_byte_at_a_time(
+    emitter: EventEmitter, server: WebhookServer, webhook: Manage
+) -> None:
+    server.script.append(Answer(200, drip=True))
+    manager = webhook(timeout_seconds=0.3)
+    emitter.emit(an_event())
+    assert manager.drain(5)
+    assert manager.get_stats() == WebhookStats(delivered=1)
+
+
+def test_an_address_may_have_spaces_and_letters_of_any_script(
+    emitter: EventEmitter, server: WebhookServer, webhook: Manage
+) -> None:
+    manager = webhook(url=f"{server.url}/grün und gut%20/?q=ü&a=1")
+    emitter.emit(an_event())
+    assert manager.drain()
+    (delivery,) = server.received
+    assert delivery.path == "/hook/gr%C3%BCn%20und%20gut%20/?q=%C3%BC&a=1"
+
+
 def test_a_dead_receiver_does_not_hold_up_another_nor_the_writer(emitter: EventEmitter, server: WebhookServer) -> None:
     with WebhookManager(emitter) as manager:
         manager.add_webhook(WebhookConfig("http://127.0.0.1:9/nobody", backoff_seconds=60))
@@ -366,7 +400,10 @@ def test_with_storage_a_store_that_was_closed_is_logged(
         ({"timeout_seconds": 0}, "timeout_seconds must be a number of at least"),
         ({"timeout_seconds": float("nan")}, "timeout_seconds must be a number of at least"),
         ({"retry_count": -1}, "retry_count must be a number of at least 0"),
-        ({"headers": {"X": "a\r\nY: b"}}, "each on one line"),
+        ({"headers": {"X": "a\r\nY: b"}}, "must be one line"),
+        ({"headers": {"X": "12 €"}}, "letters that HTTP can send"),
+        ({"headers": {"X Y:": "a"}}, "is no name of a header"),
+        ({"url": "https://ana:secret@example.com"}, "must have no user and password"),
         ({"headers": {"x-alma-signature": "mine"}}, "is written by ALMA"),
     ],
 )
@@ -412,7 +449,9 @@ def test_a_name_that_leads_to_a_refused_address_gets_nothing(
 
 
 def test_the_secret_is_not_shown() -> None:
-    assert SECRET not in repr(WebhookConfig("https://example.com", secret=SECRET))
+    shown = repr(WebhookConfig("https://example.com", secret=SECRET, headers={"Authorization": "Bearer of-news"}))
+    assert SECRET not in shown
+    assert "of-news" not in shown
 
 
 def test_a_closed_manager_takes_no_webhook(emitter: EventEmitter) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -149,6 +150,26 @@ def test_the_model_is_told_the_schema_and_reads_no_system_messages() -> None:
 )
 def test_json_is_found_whatever_stands_around_it(text: str) -> None:
     assert read_object(text) == {"n": 1}
+
+
+@pytest.mark.parametrize("text", ['[{"n": 1}]', 'Here you are: [{"n": 1}]', '```json\n[{"n": 1}]\n```'])
+def test_a_list_is_what_was_asked_for_if_that_is_a_list(text: str) -> None:
+    assert read_object(text, "facts") == {"facts": [{"n": 1}]}
+    assert read_object("see [1]", "facts") is None
+
+
+def test_a_model_that_answers_with_the_list_alone_is_understood() -> None:
+    llm = ScriptedModel(json.dumps([WISH]))
+    assert [fact.content for fact in LLMFactExtractor(llm).extract(CONVERSATION).facts] == ["prefers short answers"]
+
+
+def test_a_long_conversation_is_read_from_its_beginning_in_pieces() -> None:
+    chat = [{"role": "assistant", "content": f"Page {n} of the report. " * 100} for n in range(20)]
+    early, late = {"role": "user", "content": "I prefer short answers"}, {"role": "user", "content": "I prefer tea"}
+    tea = {**WISH, "content": "prefers tea", "evidence": "I prefer tea"}
+    llm = ScriptedModel({"facts": [WISH]}, {"facts": [tea]})
+    found = LLMFactExtractor(llm).extract([early, *chat, late])
+    assert [fact.content for fact in found.facts] == ["prefers short answers", "prefers tea"]
 
 
 @pytest.mark.parametrize("text", ["", "no", "[1]", '{"n": ', "{" * 5_000, "7"])

@@ -554,3 +554,141 @@ def test_what_was_tried_is_told_of_the_task_that_was_named(said: str, strategy: 
 def test_what_is_preferred_now_counts() -> None:
     assert only(of_user("I used to prefer Java, now I prefer Kotlin.")).content == "prefers Kotlin"
     assert of_user("I used to prefer Java.") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "strategy", "success"),
+    [
+        ("I moved it to channel 11 and that solved it.", "moved it to channel 11", True),
+        ("I set the pool size to 20 and now the timeouts are gone.", "set the pool size to 20", True),
+        ("I opened port 80 in the firewall and the renewal went through.", "opened port 80 in the firewall", True),
+        ("Deleting the profile and importing it again worked.", "Deleting the profile and importing it again", True),
+        ("Adding the eggs off the heat worked perfectly, no scrambling.", "Adding the eggs off the heat", True),
+        ("Retrying with backoff got rid of the 503s.", "Retrying with backoff", True),
+        ("I upgraded the driver, but the crash is still there.", "upgraded the driver", False),
+        ("I deployed on Friday and everything broke.", "deployed on Friday", False),
+        ("I used less water this time but it was still dense.", "less water this time", False),
+        ("Keeping tokens in localStorage turned out to be a bad idea.", "Keeping tokens in localStorage", False),
+        ("Raising the limit didn't fix the deadlock, it only delayed it.", "Raising the limit", False),
+    ],
+)
+def test_what_was_done_and_came_of_it_is_told_in_many_ways(text: str, strategy: str, success: bool) -> None:
+    fact = only(facts(("user", "Make it work"), ("assistant", text)))
+    assert (fact.strategy, fact.success) == (strategy, success)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Bleeding the radiators had no effect, replacing the valve solved the problem.",
+        "Bleeding the radiators did nothing, but replacing the valve fixed the heating.",
+    ],
+)
+def test_what_one_thing_came_to_is_not_what_another_did(text: str) -> None:
+    found = [(fact.strategy, fact.success) for fact in of_user(text)]
+    assert found == [("Bleeding the radiators", False), ("replacing the valve", True)]
+
+
+@pytest.mark.parametrize(
+    ("answer", "success"),
+    [
+        ("That did it, thank you!", True),
+        ("👍 worked like a charm", True),
+        ("Perfect, that worked.", True),
+        ("Works now, thanks", True),
+        ("Didn't help, still the old address.", False),
+        ("Did not work.", False),
+        ("No luck, it still rejects me.", False),
+    ],
+)
+def test_an_answer_is_about_what_was_advised(answer: str, success: bool) -> None:
+    told = [("user", "The name leads to the old address."), ("assistant", "Run `resolvectl flush-caches`.")]
+    fact = only(facts(*told, ("user", answer)))
+    assert (fact.strategy, fact.success) == ("Run `resolvectl flush-caches`", success)
+    assert fact.task == "The name leads to the old address"
+
+
+def test_tests_that_pass_speak_for_what_was_done_before() -> None:
+    done = "I replaced sleep(3) with an explicit wait. Then I ran the tests. All 34 tests pass."
+    fact = only(facts(("user", "Fix the flaky test"), ("assistant", done)))
+    assert (fact.strategy, fact.success) == ("replaced sleep(3) with an explicit wait", True)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The VPN fails after the update.",
+        "The link leads to the old page.",
+        "The button triggers the export.",
+        "Safari doesn't work.",
+        "It worked yesterday.",
+        "I ran the tests. All tests pass.",
+        "I opened the page and it was blank.",
+        "I asked Tom and he fixed it.",
+        "In an ideal world, we use one database.",
+        "My son is sleeping now.",
+        "When you open the page, the console shows an error.",
+        "I'm hoping to make fewer mistakes going forward.",
+    ],
+)
+def test_what_is_to_be_mended_or_was_only_looked_at_gives_nothing(text: str) -> None:
+    assert of_user(text) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "preference"),
+    [
+        ("Please sign my mails with 'Best, Jo' from now on.", "sign my mails with 'Best, Jo'"),
+        ("Reply in Portuguese going forward", "Reply in Portuguese"),
+        ("Tabs over spaces, always.", "Tabs over spaces"),
+        ("Every time you suggest a library, mention its license.", None),
+        ("When you write SQL for me, uppercase the keywords.", None),
+        ("It's important to me that you ask before deleting anything.", "ask before deleting anything"),
+        ("Less jargon, please.", "Less jargon"),
+        ("Don't ever email my clients directly.", "never email my clients directly"),
+        ("My daughter is allergic to shellfish.", None),
+        ("My cat Miso has kidney disease.", None),
+        ("I just moved to Marseille.", "moved to Marseille"),
+    ],
+)
+def test_standing_wishes_and_what_is_true_of_a_family_are_preferences(text: str, preference: str | None) -> None:
+    fact = only(of_user(text))
+    assert (fact.fact_type, fact.content) == (FactType.PREFERENCE, preference or text.strip("."))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Maria owns the billing service",
+        "The weekly sync moved to Thursdays at 14:00",
+        "We close the books on the 5th of each month",
+        "We switched to pnpm last week",
+        "The rate limit was raised to 500",
+        "All our services log to Loki",
+    ],
+)
+def test_who_has_what_and_what_has_changed_is_domain_knowledge(text: str) -> None:
+    fact = only(of_user(text))
+    assert (fact.fact_type, fact.content) == (FactType.DOMAIN_KNOWLEDGE, text)
+
+
+def test_what_comes_before_the_point_is_passed_over() -> None:
+    found = of_user("After hours of digging, we found that the leak was caused by a handler that never ends.")
+    assert only(found).content == "the leak was caused by a handler that never ends"
+    assert only(of_user("In this repo we only use dataclasses, never attrs.")).fact_type is FactType.DOMAIN_KNOWLEDGE
+
+
+def test_a_no_takes_the_place_of_what_an_assistant_said_of_the_same() -> None:
+    found = facts(
+        ("assistant", "The production cluster runs in eu-west-1."), ("user", "No, production is in us-east-2.")
+    )
+    assert only(found).content == "Production is in us-east-2"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Our CTO is Lena. Oops, I got that wrong, it's Petra.", "Our CTO is Lena. Sorry, I mixed that up, it's Petra."],
+)
+def test_one_name_in_the_place_of_another_is_what_was_meant(text: str) -> None:
+    fact = only(of_user(text))
+    assert (fact.content, fact.supersedes) == ("Our CTO is Petra", "Our CTO is Lena")

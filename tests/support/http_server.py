@@ -59,8 +59,19 @@ class LocalServer:
 class SilentHandler(BaseHTTPRequestHandler):
     """A handler that logs nothing."""
 
+    owner: LocalServer
+
     def log_message(self, *_: object) -> None:
         """Be silent."""
+
+    def drip(self, first: bytes) -> None:
+        """Begin an answer and go on with a byte at a time until somebody has had enough."""
+        self.wfile.write(first)
+        while not self.owner.released.wait(0.05):
+            try:
+                self.wfile.write(b" ")
+            except OSError:
+                return
 
 
 class ScriptedServer(LocalServer, ABC):
@@ -91,7 +102,7 @@ class _Handler(SilentHandler):
             self.owner.released.wait(10)
             return
         if reply.drip == "status":
-            self._drip(b"HTTP/1.1 200 OK\r\nX-Slow: ")
+            self.drip(b"HTTP/1.1 200 OK\r\nX-Slow: ")
             return
         self.send_response(reply.status)
         length = len(reply.body) if reply.drip == "nothing" else 1_000_000
@@ -100,17 +111,9 @@ class _Handler(SilentHandler):
             self.send_header(name, value)
         self.end_headers()
         if reply.drip == "body":
-            self._drip(b" ")
+            self.drip(b" ")
             return
         self.wfile.write(reply.body)
-
-    def _drip(self, first: bytes) -> None:
-        self.wfile.write(first)
-        while not self.owner.released.wait(0.05):
-            try:
-                self.wfile.write(b" ")
-            except OSError:
-                return
 
 
 def error(status: int, message: str, headers: dict[str, str] | None = None, code: str | None = None) -> Reply:

@@ -24,6 +24,8 @@ class Answer:
     status: int
     headers: dict[str, str] = field(default_factory=dict)
     hang: bool = False
+    # Whether it comes a byte at a time, and never to its end.
+    drip: bool = False
 
 
 class WebhookServer(LocalServer):
@@ -49,6 +51,9 @@ class _Handler(SilentHandler):
         answer = self.owner.script.popleft() if self.owner.script else Answer(204)
         if answer.hang:
             self.owner.released.wait(10)
+            return
+        if answer.drip:
+            self.drip(b"HTTP/1.1 200 OK\r\nX-Slow: ")
             return
         self.send_response(answer.status)
         for name, value in {"Content-Length": "0", **answer.headers}.items():

@@ -108,6 +108,14 @@ def test_a_service_that_hangs_is_left_after_its_time(make: Make, server: Languag
     assert time.monotonic() - began < 8
 
 
+def test_the_time_out_holds_for_an_answer_that_comes_a_byte_at_a_time(make: Make, server: LanguageServer) -> None:
+    server.script.append(Reply(drip="body"))
+    began = time.monotonic()
+    with pytest.raises(LanguageModelError, match=r"did not answer within 0\.3 seconds"):
+        make(timeout_seconds=0.3, attempts=1).complete(ASKED)
+    assert time.monotonic() - began < 8
+
+
 def test_a_refusal_is_not_tried_again(make: Make, server: LanguageServer) -> None:
     server.script.append(error(400, "your question is too long"))
     with pytest.raises(LanguageModelError, match="too long"):

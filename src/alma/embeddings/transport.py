@@ -91,14 +91,15 @@ class Service:
     def _send(self, body: Mapping[str, Any], timeout_seconds: float) -> bytes:
         import urllib.request
 
-        from alma.embeddings.opening import read_answer
+        from alma.opening import opened
 
         request = urllib.request.Request(
             self.url,
             data=json.dumps(body).encode(),
             headers={"Content-Type": "application/json", self.key_header: f"{self.key_prefix}{self.key.reveal()}"},
         )
-        return read_answer(request, timeout_seconds)
+        with opened(request, timeout_seconds) as answer:
+            return answer.read()
 
     def _refusal(self, status: int, retry_after: str | None, said: str, cause: Exception) -> Failure:
         # A wrong key is quoted, in part, by some services; an exhausted quota comes as 429 and does not pass.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
@@ -18,6 +19,8 @@ _OUR_HEADERS = frozenset(
     name.lower() for name in (SIGNATURE_HEADER, TIMESTAMP_HEADER, EVENT_HEADER, DELIVERY_HEADER, "Content-Type")
 )
 _LONGEST_NAME = 100
+_HEADER_NAME = re.compile(r"[\w!#$%&'*+.^`|~-]+", re.ASCII)
+_HEADER_VALUE = re.compile(r"[\t\x20-\x7e\xa0-\xff]*")
 
 
 @dataclass(frozen=True)
@@ -35,7 +38,7 @@ class WebhookConfig:
     secret: str | Secret | None = None
     memory_types: Sequence[str] = ()
     project_id: str | None = None
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     timeout_seconds: float = 10.0
     retry_count: int = 3
     backoff_seconds: float = 1.0
@@ -83,6 +86,10 @@ def _checked_url(url: str, allow_link_local: bool) -> str:
     host = _host_of(url)
     if host is None:
         raise ConfigurationError("a webhook's url must begin with https:// or http:// and name a host")
+    if "@" in urlsplit(url).netloc:
+        raise ConfigurationError(
+            "a webhook's url must have no user and password in it; give headers={'Authorization': 'Basic …'} instead"
+        )
     if not allow_link_local and is_forbidden(host):
         raise ConfigurationError(
             f"a webhook's url must not name the link-local address {host}, where clouds hand out credentials; "
@@ -112,8 +119,10 @@ def _checked_secret(secret: str | Secret | None) -> Secret | None:
 
 def _checked_headers(headers: Mapping[str, str]) -> dict[str, str]:
     for name, value in headers.items():
-        if not isinstance(name, str) or not isinstance(value, str) or any(c in name + value for c in "\r\n"):
-            raise ConfigurationError("a webhook's headers must be names and values, each on one line")
+        if not isinstance(name, str) or not _HEADER_NAME.fullmatch(name):
+            raise ConfigurationError(f"{name!r} is no name of a header; a webhook's headers are named like X-Team")
+        if not isinstance(value, str) or not _HEADER_VALUE.fullmatch(value):
+            raise ConfigurationError(f"the header {name} of a webhook must be one line of letters that HTTP can send")
         if name.lower() in _OUR_HEADERS:
             raise ConfigurationError(f"the header {name} of a webhook is written by ALMA and cannot be given")
     return dict(headers)

@@ -18,13 +18,14 @@ from alma.events.background import Background
 from alma.events.config import WebhookConfig, WebhookStats
 from alma.events.emitter import Handler, Unsubscribe
 from alma.events.event import MemoryEvent, MemoryEventType
-from alma.events.sending import LONGEST_WAIT_SECONDS, Failure, send
+from alma.events.sending import send
 from alma.events.signing import DELIVERY_HEADER, EVENT_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER, sign
 from alma.model.kinds import KINDS, kind_named
 from alma.model.memory import ChangeType, MemoryVersion
 from alma.model.query import And, Compare, Order
 from alma.model.record import Record
 from alma.model.scope import Scope
+from alma.retrying import LONGEST_WAIT_SECONDS, Failure
 from alma.storage.base import StorageBackend
 from alma.storage.outbox import Mark
 from alma.storage.versions import record_of
@@ -140,6 +141,9 @@ class StoredEndpoint:
             except ALMAError as exc:
                 _log.warning("the outbox of a webhook cannot be read", extra={**_where(self.config), "error": str(exc)})
                 has_more = False
+            except Exception:  # noqa: BLE001 - one event must not end the sending of those behind it
+                _log.exception("an event could not be sent", extra=_where(self.config))
+                has_more = False
             if not has_more:
                 with self._changed:
                     self._changed.wait_for(lambda seen=wakes: self._wakes > seen, self._poll_seconds)  # type: ignore[misc]
@@ -180,7 +184,7 @@ def delivered(config: WebhookConfig, event: MemoryEvent, pause: Callable[[float]
         failure = _attempt(config, event, body)
         if failure is None:
             return None
-        wait = failure.wait_seconds(config.backoff_seconds, attempts)
+        wait = min(LONGEST_WAIT_SECONDS, failure.wait_seconds(config.backoff_seconds, attempts))
         if not failure.may_pass or attempts > config.retry_count or not pause(wait):
             break
     facts = {**_where(config), "event_id": event.id, "attempts": attempts, "error": failure.sentence}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -50,12 +50,15 @@ class LLMFactExtractor(FactExtractor):
         turns = conversation(messages)
         if not any(turn.content.strip() for turn in turns):
             return ExtractionResult(extractor=self._llm.model)
-        asked = [Message("system", _TASK), Message("user", _transcript(turns))]
         try:
-            proposals = _proposals(complete_json(self._llm, asked, _SCHEMA, self._max_tokens), self._llm.model)
+            proposals = [fact for piece in _transcripts(turns) for fact in self._asked(piece)]
         except LanguageModelError as exc:
             return self._without_model(turns, exc)
         return _checked(proposals, turns, self._llm.model)
+
+    def _asked(self, transcript: str) -> list[Any]:
+        asked = [Message("system", _TASK), Message("user", transcript)]
+        return _proposals(complete_json(self._llm, asked, _SCHEMA, self._max_tokens), self._llm.model)
 
     def _without_model(self, turns: Sequence[Turn], exc: LanguageModelError) -> ExtractionResult:
         if self._fallback is None:
@@ -64,10 +67,23 @@ class LLMFactExtractor(FactExtractor):
         return replace(self._fallback.extract(turns), degraded=str(exc))
 
 
-def _transcript(turns: Sequence[Turn]) -> str:
-    """The conversation as text, the end of it if it is long."""
-    lines = [f"[{number}] {turn.role}: {turn.content}" for number, turn in enumerate(turns) if turn.role != "system"]
-    return "\n".join(lines)[-_MOST_CHARACTERS:]
+def _transcripts(turns: Sequence[Turn]) -> Iterator[str]:
+    """The conversation as text; a long one in pieces, of which each is as much as a model reads with care."""
+    piece = ""
+    for line in _lines(turns):
+        if piece and len(piece) + len(line) > _MOST_CHARACTERS:
+            yield piece
+            piece = ""
+        piece += line + "\n"
+    yield piece
+
+
+def _lines(turns: Sequence[Turn]) -> Iterator[str]:
+    """Who says what; a message that is longer than a piece is said in several."""
+    for number, turn in enumerate(turns):
+        if turn.role != "system" and turn.content.strip():
+            for start in range(0, len(turn.content), _MOST_CHARACTERS):
+                yield f"[{number}] {turn.role}: {turn.content[start : start + _MOST_CHARACTERS]}"
 
 
 def _proposals(answer: Mapping[str, Any], model: str) -> list[Any]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from alma.extraction import wording as say
 from alma.extraction.facts import FactType
+from alma.extraction.wishes import WISHES
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +30,16 @@ class Reading:
 _FOR_NOW = re.compile(r"\b(?:this time|for now|today|right now|just once|yet|anymore)\b", re.IGNORECASE)
 _FOR_NOW_COSTS = 0.5
 _MOST_WORDS = 10
+_MOST_WORDS_OF_A_PART = 3
 
 Table = tuple[tuple[re.Pattern[str], float], ...]
 
 
 def worked(text: str, by_user: bool) -> Reading | None:
     """A strategy that succeeded; a strategy of None is one that was named before."""
-    if say.DENIED.search(text) or say.LIMITED.search(text) or _is_advice(text, by_user, _SUCCEEDED):
+    if say.DENIED.search(say.WITHOUT.sub(" ", text)) or say.LIMITED.search(text):
+        return None
+    if _is_advice(text, by_user, _SUCCEEDED):
         return None
     rule = _named(say.RULES, text) if by_user else None
     if rule is not None:
@@ -49,10 +53,21 @@ def worked(text: str, by_user: bool) -> Reading | None:
 def failed(text: str, by_user: bool) -> Reading | None:
     """A strategy that did not succeed, or does harm."""
     found = _told(say.FAILURES, text) or _named(say.BLAMED, text)
+    if found is None and (it := say.IT_FAILED.match(text)):
+        found = Reading(FactType.OUTCOME, _tidy(text), 0.7, reason=_tidied(it["reason"]))
+    if found is not None and _is_symptom(found, text):
+        return None
     if found is None or (_is_advice(text, by_user, _EXPERIENCED) and not say.CODE.search(found.strategy or "")):
         return None
     sort = FactType.ANTI_PATTERN if say.HARMFUL.search(text) else FactType.OUTCOME
     return replace(found, fact_type=sort, success=False)
+
+
+def _is_symptom(found: Reading, text: str) -> bool:
+    """Whether something is said to fail that nobody tried: it is what is to be mended."""
+    name = found.strategy or ""
+    tried = re.match(r"\w+ing\b", name) or say.CODE.search(name) or len(name.split()) > _MOST_WORDS_OF_A_PART
+    return bool(name) and not tried and say.SYMPTOM.search(text) is not None
 
 
 def _is_advice(text: str, by_user: bool, happened: re.Pattern[str]) -> bool:
@@ -66,7 +81,10 @@ _EXPERIENCED = re.compile(
     rf"{say.HARMED}|{say.FAILED}|\b(?:tried|used|got|ran|was|were|broke|crashed)\b", re.IGNORECASE
 )
 _SUCCEEDED = re.compile(
-    r"\b(?:worked|works now|did the trick|solved|fixed|helped|succeeded|passed|was|were|paid off)\b", re.I
+    rf"\b(?:worked|works now|did (?:it|the \w+)|made the difference|{say.ENDED}|helped|succeeded|pass(?:ed|es)?|"
+    rf"green|was|were|"
+    r"paid off|went through)\b",
+    re.IGNORECASE,
 )
 
 
@@ -87,9 +105,16 @@ def _named(table: Table, text: str) -> Reading | None:
             continue
         found = _reading(match, text, confidence)
         name = found.strategy
-        if name is None or not (say.CLAUSE.search(name) or len(name.split()) > _MOST_WORDS):
+        if name is None or not (_is_clause(name) or len(name.split()) > _MOST_WORDS):
             return found
     return None
+
+
+def _is_clause(name: str) -> bool:
+    """Whether it says too much to be a name; what is done to "it" may be: deleting the profile and adding it again."""
+    pointed = re.sub(r"^(?:this|that|these|those)\s+", "", name, flags=re.IGNORECASE)
+    named = re.sub(r"\b(?:it|its|that)\b", "", name) if re.match(r"\w+ing\b", name) else pointed
+    return say.CLAUSE.search(named) is not None
 
 
 def _reading(match: re.Match[str], text: str, confidence: float) -> Reading:
@@ -120,7 +145,7 @@ def _is_doubted(match: re.Match[str], text: str) -> bool:
 
 def wanted(text: str) -> Reading | None:
     """How the speaker wants things done."""
-    for pattern, confidence, form in say.WISHES:
+    for pattern, confidence, form in WISHES:
         match = pattern.match(text)
         if match and _says_something(match["wish"]):
             sure = confidence - (_FOR_NOW_COSTS if _FOR_NOW.search(text) else 0.0)
@@ -130,9 +155,12 @@ def wanted(text: str) -> Reading | None:
 
 def stated(text: str, by_user: bool) -> Reading | None:
     """Something that is so, as opposed to something that is going on."""
+    family = say.FAMILY.match(text) if by_user else None
+    if family is not None and not say.PASSING.search(family["what"]) and not re.match(r"\w+ing\b", family["what"]):
+        return Reading(FactType.PREFERENCE, _tidy(family["fact"]), 0.7, category="profile")
     if not by_user and say.ADVICE.search(text):
         return None
-    told = _matching(say.FOUND_OUT, text)
+    told = _matching(say.FOUND_OUT, text, denials=True)
     if told is not None:
         return told
     if not by_user and not (say.PART.match(text) and say.CHECKABLE.search(text)):
@@ -156,10 +184,11 @@ def _is_or_has(text: str) -> Reading | None:
     return Reading(FactType.DOMAIN_KNOWLEDGE, _tidy(match["fact"]), 0.75)
 
 
-def _matching(table: Table, text: str) -> Reading | None:
+def _matching(table: Table, text: str, denials: bool = False) -> Reading | None:
+    """What a sentence says is so; that something is not counts where it was found out, or beside what is instead."""
     for pattern, confidence in table:
         match = pattern.match(text)
-        if match and not say.DENIED.search(match["fact"]):
+        if match and (denials or not say.DENIED.search(say.NOR.sub("", match["fact"]))):
             return Reading(FactType.DOMAIN_KNOWLEDGE, _tidy(match["fact"]), confidence)
     return None
 

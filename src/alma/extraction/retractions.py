@@ -16,10 +16,12 @@ _SCRATCH = (
     r"never ?mind(?: that)?|correction|i meant?(?! it\b| that\b| really\b)|my (?:mistake|bad)|oops|whoops|hold on|"
     r"hang on|forget (?:that|it|what i said)|ignore that|let me correct (?:that|myself)|make (?:that|it)|or rather|"
     r"(?:just |only )?(?:kidding|joking)|jk|sorry,? (?:i meant?|no|it'?s|that'?s|make (?:that|it))|"
-    r"actually,? (?:no|make (?:that|it))|no,? (?:i meant?|sorry|actually|make (?:that|it)))"
+    r"actually,? (?:no|make (?:that|it))|no,? (?:i meant?|sorry|actually|make (?:that|it))"
+    r"|(?:sorry,? )?(?:i|that|this) (?:(?:mixed|messed|got|had|said) (?:that|it|this|them) "
+    r"(?:up|wrong|backwards|confused|mixed up)|was wrong|misspoke))"
 )
 _INSTEAD = r"(?:(?:no|i meant?|sorry|it'?s|make it)\b[\s,:]*)*"
-_TAKEN_BACK = re.compile(rf"^{_SCRATCH}\b[\s,:.!…–—-]*{_INSTEAD}(?P<rest>.*)$", re.IGNORECASE | re.DOTALL)
+_TAKEN_BACK = re.compile(rf"^(?:{_SCRATCH}\b[\s,:.!…–—-]*)+{_INSTEAD}(?P<rest>.*)$", re.IGNORECASE | re.DOTALL)
 # Weaker ones, which only count right behind what they take back.
 _AT_ONCE = re.compile(
     r"^(?:(?:no|nope)(?=\s*[,.!…–—-])|not any ?more|actually(?=,? (?:it|that)\b))[\s,:.!…–—-]*(?P<rest>.*)$",
@@ -33,6 +35,8 @@ _MIDWAY = re.compile(
 _VALUE = re.compile(
     rf"^(?:it'?s |it is |to )?(?P<value>{say.NUMBER.pattern})(?: (?P<unit>[a-z]+))?[\s.!)]*$", re.IGNORECASE
 )
+
+_MOST_WORDS_OF_A_NAME = 4
 
 # How it is said that something did not work after all.
 _NO = re.compile(
@@ -115,7 +119,12 @@ def _meant(wrong: str, rest: str, statement: Statement) -> Statement | None:
     numbers = say.NUMBER.findall(wrong)
     if value is not None and len(numbers) == 1 and (value["unit"] or "").lower() in wrong.lower():
         return reread(say.NUMBER.sub(lambda _: value["value"].rstrip("."), wrong.rstrip(" .…")), statement)
-    return reread(rest, statement) if re.search(r"\w", rest) and value is None else None
+    if value is not None or not re.search(r"\w", rest):
+        return None
+    told = say.COPULA.match(wrong)
+    if told is not None and len(rest.split()) <= _MOST_WORDS_OF_A_NAME and not say.CLAUSE.search(rest):
+        return reread(wrong[: told.start("what")] + rest, statement)
+    return reread(rest, statement)
 
 
 def _denies(statement: Statement, said: Sequence[Statement]) -> bool:

@@ -9,11 +9,12 @@ from typing import Any
 
 from alma.extraction import patterns
 from alma.extraction import wording as say
-from alma.extraction.facts import ExtractedFact, ExtractionResult, FactExtractor, FactType, Turn, conversation
+from alma.extraction.facts import USERS, ExtractedFact, ExtractionResult, FactExtractor, FactType, Turn, conversation
 from alma.extraction.patterns import Reading
 from alma.extraction.retractions import denied_claims, failure_of, second_thought
 from alma.extraction.statements import Statement, statements
 from alma.extraction.topics import category_of
+from alma.model.text import terms
 
 _REQUEST = re.compile(
     r"^(?:please |can you |could you |would you |let'?s |i (?:need|want) you to |i'd like you to |help me "
@@ -31,12 +32,20 @@ _TRIED = re.compile(
     r"to)\s+(?P<strategy>.+)",
     re.IGNORECASE,
 )
-# What an assistant says it did or tells the user to do.
+# What somebody says they did, as opposed to looked at.
 _DID = re.compile(
-    r"^(?:(?:i|we|i've|we've|i have|we have)(?: just| now| also)?\s+(?=\w+ed\b|ran\b|set\b|wrote\b|put\b|made\b|"
-    r"built\b|chose\b)"
-    r"|(?:you (?:can|could|should)|try(?: to)?|let'?s|please|i(?:'d)? (?:suggest|recommend)|i'll|i will|i would)\s+)"
-    r"(?P<strategy>.+)",
+    rf"^(?:i|we|i've|we've|i have|we have)(?: just| now| also| then)*\s+(?P<strategy>(?={say.DID})"
+    r"(?!ran (?:all |the |our |my )*(?:\w+ )?(?:tests?|suite|build|checks?|linter)\b).+)",
+    re.IGNORECASE | re.DOTALL,
+)
+# What an assistant tells the user to do.
+_ADVISED = re.compile(
+    r"^(?:(?:you (?:can|could|should)|try(?: to)?|let'?s|please|i(?:'d)? (?:suggest|recommend)|i'll|i will|i would)\s+"
+    r"|(?=(?:use|run|open|click|restart|reboot|clear|delete|uninstall|reinstall|disable|"
+    r"enable|turn|"
+    r"switch|add|set|increase|decrease|raise|lower|change|remove|replace|install|upgrade|downgrade|unplug|press|hold|"
+    r"reset|update|move|sand|clean|wait|go to|put|pin|rename|rebuild|revert|roll back|log out|sign "
+    r"out)\b))(?P<strategy>.+)",
     re.IGNORECASE | re.DOTALL,
 )
 _LONGEST_STRATEGY = 200
@@ -85,15 +94,27 @@ class RuleBasedExtractor(FactExtractor):
         denied = denied_claims(statement, heard.said or (), facts)
         facts[:] = [fact for fact in facts if fact not in denied]
         readable = not statement.asked and (not statement.unreal or _states_a_wish(statement))
-        reading = patterns.read(statement.plain, statement.by_user) if readable else None
+        reading = _reading(statement) if readable else None
         fact = None if reading is None else _fact(reading, statement, heard)
         fact = fact or (_denial(denied[-1], statement) if denied else None)
+        if fact is not None and say.CORRECTION.match(statement.plain):
+            facts[:] = [each for each in facts if not _is_overruled(each, fact)]
         if fact is not None and not (reading is not None and _confirms(reading, fact, facts)):
             facts.append(fact)
         _remember(statement, heard)
         if fact is not None and fact.success and fact.strategy and not statement.by_user:
             # What the next one calls "that".
             heard.strategy = fact.strategy
+
+
+def _reading(statement: Statement) -> Reading | None:
+    """What a statement says; behind a "no", as if it stood alone."""
+    found = patterns.read(statement.plain, statement.by_user)
+    opened = say.CORRECTION.match(statement.plain) if statement.by_user and found is None else None
+    if opened is None:
+        return found
+    said = opened["said"][:1].upper() + opened["said"][1:]
+    return patterns.stated(said, by_user=True)
 
 
 def _states_a_wish(statement: Statement) -> bool:
@@ -146,10 +167,21 @@ def _remember(statement: Statement, heard: _Heard) -> None:
     if statement.by_user and (request is not None or statement.asked):
         asked = _HOW.sub("", statement.plain)
         heard.task = re.sub(r"[\s.!?…]+$", "", request["task"] if request else asked) or heard.task
-    tried = _TRIED.match(statement.plain) or (None if statement.by_user else _DID.match(statement.plain))
-    if tried is not None and not statement.asked:
-        named = re.split(r"\s*[,;!]\s*|\.(?:\s|$)|\s+(?:but|and it|which)\b", tried["strategy"])[0].strip()
-        heard.strategy = named[:_LONGEST_STRATEGY] or heard.strategy
+    elif statement.by_user and heard.task is None and len(statement.plain.split()) > 2:
+        # Who tells of a problem wants it solved.
+        heard.task = statement.plain.strip(" .!…")
+    if not statement.asked:
+        heard.strategy = _named_strategy(statement) or heard.strategy
+
+
+def _named_strategy(statement: Statement) -> str | None:
+    """What is said to be done, or was advised; "I did that" names nothing."""
+    told = _TRIED.match(statement.plain) or _DID.match(statement.plain)
+    told = told or (None if statement.by_user else _ADVISED.match(statement.plain))
+    if told is None:
+        return None
+    named = re.split(r"\s*[,;!]\s*|\.(?:\s|$)|\s+(?:but|and it|which)\b", told["strategy"])[0].strip()
+    return None if re.sub(r"^did\s+", "", named).lower() in say.PRONOUNS else named[:_LONGEST_STRATEGY]
 
 
 # ---------------------------------------------------------------------- corrections
@@ -225,6 +257,17 @@ def _mentions(text: str, words: str) -> bool:
 def _is_corrected(fact: ExtractedFact, correction: ExtractedFact) -> bool:
     wrong = correction.corrects
     return wrong is not None and fact.fact_type is FactType.DOMAIN_KNOWLEDGE and _mentions(fact.content, wrong)
+
+
+def _is_overruled(fact: ExtractedFact, correction: ExtractedFact) -> bool:
+    """Whether an assistant said of the same thing what a user then says with a "no"."""
+    about = _subject(fact.content) & _subject(correction.content)
+    return bool(about) and fact.fact_type is FactType.DOMAIN_KNOWLEDGE and fact.evidence.role not in USERS
+
+
+def _subject(content: str) -> set[str]:
+    """The words in front of the verb."""
+    return set(terms(re.split(r"\b(?:is|are|was|were|has|have|runs?|uses?|lives?|needs?|takes?)\b", content)[0]))
 
 
 def _once(facts: Iterable[ExtractedFact]) -> list[ExtractedFact]:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from alma.extraction import wording as say
 from alma.extraction.facts import ASSISTANTS, USERS, Evidence, Turn
 
 _LONGEST_MESSAGE = 20_000
@@ -20,7 +21,8 @@ _CODE = re.compile(
 # What is to be worked on is not what the user says, and what is made up is not what the assistant did.
 _PIECE = (
     r"(?:story|tale|poem|song|novel|scene|dialogue?|screenplay|letter|e-?mail|message|tweet|article|essay|speech|reply"
-    r"|caption|joke|paragraph|bio|announcement|chapter|role-?play)(?=\s*(?:[:.,!?\n]|$)|\s+(?:to|about|for|in|that|from|where)\b)"
+    r"|caption|joke|paragraph|bio|announcement|chapter|role-?play)(?=\s*(?:[:.,!?\n]|$)|\s+(?:to|about|for|in|that|"
+    r"from|where)\b)"
 )
 _MAKING_UP = re.compile(
     rf"\b(?:(?:write|draft|compose|continue|make up|invent)\b[^.:\n]{{0,60}}?|tell (?:me |us )?an? [^.:\n]{{0,40}}?)"
@@ -35,27 +37,49 @@ _WORKED_ON = re.compile(
 _END = re.compile(r"(?<=[.!?…])[\"”’')]*\s+|[。！？]+|\n+|(?<=\w)\s+[;–—]\s+|;\s+")
 # Who goes on to tell something else of themselves makes a second statement: my name is Priya and I work at …
 _SECOND = re.compile(
-    r",?\s+(?:and|but)\s+(?=(?:I\s+(?:am|work|live|prefer|like|love|hate|dislike|want|need|use|speak|always|never|don['’]t)"
+    r",?\s+(?:and|but)\s+(?=(?:I\s+(?:am|work|live|prefer|like|love|hate|dislike|want|need|use|speak|always|never|"
+    r"don['’]t)"
     r"|I['’]m|my\s+\w+\s+is)\b)"
+)
+# What one thing came to, and what another did: X had no effect, but doing Y worked.
+_VERDICT = re.compile(rf"\b(?:{say.FAILED}|{say.WORKED}|{say.ENDED})\b", re.IGNORECASE)
+_OTHERWISE = re.compile(
+    rf"(?:,\s+(?:but|while|whereas|and)?\s*|\s+(?:but|while|whereas)\s+)(?=\w+ing\b[^,]*?\b(?:{say.FAILED}|"
+    rf"{say.WORKED}|{say.ENDED})\b)",
+    re.IGNORECASE,
 )
 # A full stop that ends no sentence.
 _ABBREVIATION = re.compile(r"(?:\b(?:e\.g|i\.e|etc|vs|cf|no|approx|Dr|Mr|Mrs|Ms|Prof|St)|\b[A-Z])\.\s*$")
 _OPENING = re.compile(
-    r"^(?:[-*•>\d.)\s]*)(?:(?:oh|ok|okay|so|well|and|but|also|btw|by the way|fyi|hey|hi|hello|yes|yeah|yep|right|sure|"
-    r"great|thanks|thank you|cool|hmm|alright|listen|look|just|one more thing|again|honestly|anyway|in short|done|"
+    r"^(?:[-*•>\d.)\s\u2600-\u27bf\U0001f300-\U0001faff\ufe0f]*)(?:(?:oh|ok|okay|so|well|and|but|also|btw|by the way|"
+    r"fyi|hey|hi|hello|yes|yeah|yep|right|sure|"
+    r"great|perfect|awesome|excellent|nice|brilliant|wow|thanks|thank you|cool|hmm|alright|listen|look|just|one more "
+    r"thing|again|honestly|anyway|in short|done|"
     r"good news|update|then|after that|afterwards|finally|eventually|"
     r"in the end|(?:next|first|second|third|later)(?=,))\b[\s,:!.…-]*)*",
     re.IGNORECASE,
 )
+# When or where it was, before somebody says what they do or did: in this project, after hours of searching.
+_CIRCUMSTANCE = re.compile(
+    r"^(?:(?:after (?!\w+ing\b)|in|during|on|at|for|over|yesterday|today|last|earlier|eventually)\b[^,.:;]{0,50},\s+"
+    r"|(?:in|on|for|at) (?:this|our|my|that) (?:repo(?:sitory)?|project|codebase|team|company|office|house|family|"
+    r"school)\s+)"
+    r"(?=(?:i|we)\b)",
+    re.IGNORECASE,
+)
 _ASKING = re.compile(
-    r"^(?:what|why|how|when|where|who|which|whose|is|are|was|were|do|does|did|can|could|would|should|will|shall|may|has|"
+    r"^(?!(?:didn't|doesn't|did not|does not) (?:really |even |actually )?(?:work|help|fix|solve|change|matter)\b)"
+    r"(?:what|why|how|when(?! you [^,?]+, )|where|who|which|whose|is|are|was|were|do|does|did|can|could|would|should|"
+    r"will|shall|may|has|"
     r"have|had|am|isn't|aren't|don't you|doesn't|didn't|won't|couldn't|wouldn't|shouldn't|can you|could you)\b"
     r"(?!\s*(?:n't|not)\s+(?:use|do|ever|add|write|call|put|commit|push|touch|change))",
     re.IGNORECASE,
 )
 _UNREAL = re.compile(
-    r"^(?:if|unless|whether)\b|\b(?:would|could|might|maybe|perhaps|possibly|probably|suppose|supposing|imagine|assuming|"
-    r"hopefully|i wonder|i guess|i hope|let's try|let us try|let me try|what if|wish|hypothetically|should (?:we|i)|"
+    r"^(?:if|unless|whether)\b|\b(?:would|could|might|maybe|perhaps|possibly|probably|suppose|supposing|imagine|"
+    r"assuming|"
+    r"hopefully|ideally|in theory|in an ideal world|let's (?:say|pretend|assume)|i wonder|i guess|i hope|let's try|"
+    r"let us try|let me try|what if|wish|hypothetically|should (?:we|i)|"
     r"(?:i|we)(?:'ll| will| am going to|'m going to| are going to|'re going to| plan to| could| can try))\b",
     re.IGNORECASE,
 )
@@ -142,11 +166,14 @@ def _sentences(text: str) -> Iterator[tuple[int, int]]:
 
 def _clauses(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     """The sentence, or the statements that it is made of."""
-    for match in _SECOND.finditer(text, start, end):
-        # What is asked or supposed goes on to the end of the sentence.
-        if not _ASKING.match(text[start:end]) and not _UNREAL.search(text[start:end]) and text[end - 1] not in "?？":
-            yield from _trimmed(text, start, match.start())
-            start = match.end()
+    whole = text[start:end]
+    # What is asked or supposed goes on to the end of the sentence.
+    if not _ASKING.match(whole) and not _UNREAL.search(whole) and not whole.endswith(("?", "？")):
+        cuts = [*_SECOND.finditer(text, start, end), *_OTHERWISE.finditer(text, start, end)]
+        for match in sorted(cuts, key=lambda each: each.start()):
+            if match.start() >= start and (match.re is _SECOND or _VERDICT.search(text, start, match.start())):
+                yield from _trimmed(text, start, match.start())
+                start = match.end()
     yield from _trimmed(text, start, end)
 
 
@@ -163,7 +190,8 @@ def _trimmed(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 def _statement(text: str, evidence: Evidence) -> Statement:
     straight = text.translate(_APOSTROPHES)
     opening = _OPENING.match(straight)
-    plain = straight[opening.end() if opening else 0 :].strip() or straight.strip()
+    said = straight[opening.end() if opening else 0 :].strip() or straight.strip()
+    plain = _CIRCUMSTANCE.sub("", said)
     asked = straight.rstrip("\"')* ").endswith(("?", "？")) or bool(_ASKING.match(plain))
-    unreal = _UNREAL.search(plain) or _REPORTED.match(plain) or _IRONY.search(straight)
+    unreal = _UNREAL.search(said) or _REPORTED.match(plain) or _IRONY.search(straight)
     return Statement(plain, evidence, asked, bool(unreal), bool(_HEDGED.search(straight)))

@@ -1,4 +1,4 @@
-"""How people say it: the sentences that tell what worked, what did not, what is wanted, what is so, what was wrong."""
+"""How people say it: the sentences that tell what worked, what did not, what is so, what was wrong."""
 
 from __future__ import annotations
 
@@ -7,9 +7,24 @@ import re
 NOT = r"(?:do not|don'?t|does not|doesn'?t|did not|didn'?t|never|no longer|can ?not|can'?t|won'?t)"
 VERY = r"(?:really|always|usually|generally|strongly|much|definitely|personally|actually|just|also|still|very much)"
 WELL = r"(?:(?:really |very |pretty |quite )?(?:well|great|nicely|perfectly|fine|reliably|flawlessly|like a charm))"
+# What becomes of a problem that is solved, and what solves it.
+ENDED = r"(?:fixed|solved|resolved|cured|eliminated|stopped|ended|got rid of|took care of|sped up|unblocked)"
+PROBLEM = r"(?:it|this|that|them|everything|(?:the|our|my|all|every|both|these|those|a|an)\b[^,.;!]*)"
 WORKED = (
-    rf"(?:work(?:ed|s)(?: out)?(?: (?:now|again|{WELL}))*|did the trick|solved (?:it|the (?:problem|issue))|"
-    rf"fixed it|was (?:a )?success(?:ful)?|succeeded|passed|paid off|helped(?: a lot)?)"
+    rf"(?:work(?:ed|s)(?: out)?(?: (?:now|again|{WELL}))*|did (?:it|the (?:trick|job))|made (?:all )?the difference|"
+    rf"{ENDED} (?:it|this|that|the (?:problem|issue|error|bug))|was (?:a )?success(?:ful)?|succeeded|passed|"
+    rf"went through|paid off|helped(?: a lot)?)"
+)
+GONE = (
+    r"(?:pass(?:es|ed)?|works?|worked|succeeds?|succeeded|went (?:through|away)|(?:have |has )?disappeared|stopped|"
+    r"(?:is|are|was|were) (?:all )?(?:gone|fixed|solved|resolved|green|stable))"
+)
+# What somebody did, as opposed to wanted, saw or thought.
+DID = (
+    r"(?!(?:need|want|wonder|hop|expect|lik|lov|notic|reali[sz]|believ|assum|suppos|decid|plann|watch|look|ask|check|"
+    r"verifi|review|call|happen|start|agre|appreciat|enjoy|prefer|learn|discover|confirm|found|receiv|miss)ed\b)"
+    r"(?:[a-z-]{2,}ed|ran|set|put|cut|took|made|did|wrote|built|chose|gave|went|sent|split|kept|left|held|rebuilt|"
+    r"rewrote|reset|shut|swept|brought|drew|hid|let|spun|threw|wound|undid|redid|overrode|froze|bound|fed|tore)\b"
 )
 # What makes of "it worked" that it did not, or not quite.
 LIMITED = re.compile(
@@ -52,29 +67,46 @@ BAD = (
 _OBJECT = (
     r"(?= (?:the|our|my|all|every|everything|it|its|a|an|more|too|timeouts?|errors?|crashes|failures?|flak\w+|"
     r"problems?|"
-    r"issues?|bugs?|\w+ (?:tests?|errors?|timeouts?|failures?|bugs?)))"
+    r"issues?|bugs?|regressions?|duplicates?|leaks?|outages?|downtime|complaints|data loss|false \w+|\w+ (?:tests?|"
+    r"errors?|timeouts?|failures?|bugs?)))"
+)
+# What comes of something, which is bad only if it is called so.
+_HARM_DONE = (
+    r"(?= (?:[\w-]+ ){0,4}?(?:time-?outs?|errors?|crash\w*|fail\w*|flak\w+|problems?|issues?|bugs?|regressions?|"
+    r"duplicates?|"
+    r"leaks?|outages?|downtime|complaints|loss(?:es)?|deadlocks?|delays?|conflicts?|false \w+|confusion|hang\w*|"
+    r"slow\w*|broken|"
+    r"corrupt\w*|race conditions?|worse)\b)"
 )
 HARMED = (
-    rf"\b(?:(?:caused|broke|crashed|led to|resulted in|triggered|slowed down){_OBJECT}|"
+    rf"\b(?:(?:caused|broke|crashed|slowed down){_OBJECT}|(?:led to|resulted in|triggered){_HARM_DONE}|"
     rf"made (?:the |our |my |it |everything |all )?(?:\w+ ){{0,4}}\b{BAD}\w*)"
 )
 HARMS = (
-    rf"\b(?:(?:causes?|breaks?|crashes|leads? to|results? in|triggers?|slows? down){_OBJECT}|"
+    rf"\b(?:(?:causes?|breaks?|crashes|slows? down){_OBJECT}|(?:leads? to|results? in|triggers?){_HARM_DONE}|"
     rf"makes? (?:the |our |my |it |everything |all )?(?:\w+ ){{0,4}}\b{BAD}\w*)"
 )
 HARM = rf"(?:{HARMED}|{HARMS})"
 FAILED = (
-    r"(?:didn'?t work|did not work|doesn'?t work|does not work|never worked|failed|fails|keeps failing|kept "
-    r"failing|didn'?t help|did not help|"
-    r"was a (?:mistake|bad idea|disaster|waste of time)|backfired|made (?:it|things) worse|had no effect|"
-    r"made no difference)"
+    r"(?:(?:didn'?t|did not|doesn'?t|does not|never)(?: really| actually| even)? "
+    r"(?:work(?:ed)?|help(?:ed)?|(?:fix(?:ed)?|solved?|resolved?|change[d]?|improved?) (?:it|this|that|a thing|"
+    r"anything|"
+    r"the \w+))|failed|fails|keeps failing|kept failing|did (?:nothing|not do anything)|"
+    r"(?:was|is|turned out to be|proved to be) (?:an? )?(?:\w+ )?"
+    r"(?:mistake|(?:bad|terrible|horrible|awful|poor) idea|disaster|waste of time|dead end|useless|pointless|no "
+    r"(?:use|help))|"
+    r"backfired|made (?:it|things|everything) worse|had no effect|"
+    r"(?:made|makes) no difference)"
 )
-BECAUSE = r"(?:(?:\s*,?\s*(?:because|since|as|due to|so|with)|\s*:)\s+(?P<reason>.+?))?"
+BECAUSE = (
+    r"(?:(?:\s*,?\s*(?:because|since|as|due to|so|with)|\s*:|,(?= (?:it|they|which|still|the|"
+    r"same)\b))\s+(?P<reason>.+?))?"
+)
 END = r"[.!…\s:)]*$"
 WE = r"(?:i|we|i've|we've|i have|we have)"
 
 
-def _p(pattern: str) -> re.Pattern[str]:
+def sentence(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern, re.IGNORECASE | re.DOTALL)
 
 
@@ -84,7 +116,7 @@ def _p(pattern: str) -> re.Pattern[str]:
 SUCCESSES = (
     # I used X which worked well; I tried X and it worked.
     (
-        _p(
+        sentence(
             rf"^{WE} (?:used|tried|applied|went with|switched to|chose|did|ran|added|"
             rf"took)\s+(?P<strategy>.+?)[,;]?\s+(?:which|and (?:it|that|this)|and|it|that) (?:has "
             rf")?{WORKED}(?P<behind>)\b.*$"
@@ -93,38 +125,39 @@ SUCCESSES = (
     ),
     # I fixed Y by doing X; we solved the problem with X.
     (
-        _p(
+        sentence(
             rf"^{WE} (?:finally |successfully )?(?:fixed|solved|resolved|got rid of|handled|unblocked|sped up|"
             rf"improved)\s+(?P<task>.+?)\s+(?:by|with|using|through)\s+(?P<strategy>.+?){END}"
         ),
         0.85,
     ),
-    (_p(rf"^{WE} (?:was|were) able to\s+(?P<task>.+?)\s+(?:by|using)\s+(?P<strategy>.+?){END}"), 0.8),
-    (_p(rf"^{WE} successfully\s+(?P<strategy>.+?){END}"), 0.6),
+    (sentence(rf"^{WE} (?:was|were) able to\s+(?P<task>.+?)\s+(?:by|using)\s+(?P<strategy>.+?){END}"), 0.8),
+    (sentence(rf"^{WE} successfully\s+(?P<strategy>.+?){END}"), 0.6),
     (
-        _p(rf"^{WE} (?:had|got) (?:good |great |some )?(?:success|results|luck) with\s+(?P<strategy>.+?){END}"),
+        sentence(rf"^{WE} (?:had|got) (?:good |great |some )?(?:success|results|luck) with\s+(?P<strategy>.+?){END}"),
         0.75,
     ),
     # After doing X it worked.
     (
-        _p(
+        sentence(
             r"^after (?P<strategy>\w+ing\s+.+?),?\s+(?:it|that|this|everything|all)"
             rf"(?: all| finally| then)? {WORKED}(?P<behind>)\b.*$"
         ),
         0.75,
     ),
-    # I did X and all tests pass; after doing X the query was faster.
+    # I did X and all tests pass; I did X, which solved it.
     (
-        _p(
-            rf"^{WE} (?P<strategy>\w+ed\s+.+?),?\s+(?:which|and (?:now )?(?:all |the )?"
-            rf"(?:tests?|build|it|that|everything|they)(?: all| now)*)\s+"
-            rf"(?:pass(?:es|ed)?|works?|worked|succeeds?|succeeded)(?P<behind>)\b.*?{END}"
+        sentence(
+            rf"^{WE}(?: then| also| just| finally| simply)* (?P<strategy>{DID}\s+.+?),?\s+"
+            rf"(?:which|(?:and|so) (?:now )?(?:(?:all|the|both|my|our|every) )?(?:[\w-]+ )?(?:it|that|this|they|"
+            rf"everything|"
+            rf"\w+?s?)(?: all| now| finally)*)\s+(?:has |have )?(?:{WORKED}|{GONE})(?P<behind>)\b.*?{END}"
         ),
         0.8,
     ),
     # The fix was to X; what worked was X.
     (
-        _p(
+        sentence(
             rf"^(?:the (?:fix|solution|trick) (?:was|is)|what (?:finally )?worked (?:was|is))\s+(?:to )?"
             rf"(?P<strategy>.+?){END}"
         ),
@@ -132,7 +165,7 @@ SUCCESSES = (
     ),
     # The tests pass after I did X.
     (
-        _p(
+        sentence(
             rf"^(?:all |the )?(?:tests?|build|it|everything|they)(?: all| now)*\s+(?:pass(?:es|ed)?|works?|"
             rf"worked|succeeds?|"
             rf"succeeded)(?: now)?\s+(?:after|once|since)\s+(?:(?:i|we)\s+)?(?P<strategy>.+?){END}"
@@ -140,7 +173,7 @@ SUCCESSES = (
         0.8,
     ),
     (
-        _p(
+        sentence(
             rf"^after (?P<strategy>\w+ing\s+.+?),?\s+(?P<task>(?:the|our|my|all|everything|it)\b.*?)\s+"
             rf"(?:was|is|are|were|became|got|runs?|ran) (?:\S+ )?(?:faster|fixed|stable|green|fine|better|"
             rf"resolved|gone)\b.*?{END}"
@@ -152,15 +185,15 @@ SUCCESSES = (
 PRAISED = (
     # Switching to X fixed Y.
     (
-        _p(
-            rf"^(?P<strategy>\w{{2,}}ing\s+.+?)\s+(?:has )?(?:fixed|solved|resolved|eliminated|stopped|cured|"
-            rf"got rid of)\s+(?P<task>(?:the|our|my|this|that|it|all|every|both|those|these|a|an)\b.*?){END}"
+        sentence(
+            rf"^(?P<strategy>\w{{2,}}ing\s+.+?)\s+(?:has |finally |also )*{ENDED}\s+"
+            rf"(?P<task>(?:the|our|my|this|that|it|all|every|both|those|these|a|an)\b.*?){END}"
         ),
         0.85,
     ),
     # X worked well for Y.
     (
-        _p(
+        sentence(
             rf"^(?P<strategy>(?!it\b|that\b|this\b|everything\b|all\b|they\b|which\b|nothing\b|he\b|she\b|"
             rf"what\b).{{3,120}}?) {WORKED}(?P<behind>)(?: (?:for|on|with|when|"
             rf"in)\s+(?P<task>.+?))?\s*(?:(?:[,.!…]|without\b).*)?$"
@@ -169,22 +202,33 @@ PRAISED = (
     ),
 )
 
-# It worked, thanks: what did was said before.
-IT_WORKED = _p(
-    rf"^(?:it|that|this)(?: (?:all|really|actually|finally|indeed|totally))* {WORKED}(?P<behind>)\b"
-    rf"(?! if\b| when\b| out to\b).{{0,60}}$"
+# It worked, thanks; the tests pass now: what did was said before.
+_SURELY = r"(?:(?:all|really|actually|finally|indeed|totally|now|again) )*"
+IT_WORKED = sentence(
+    rf"^(?:(?:it|that|this) {_SURELY}{WORKED}|{_SURELY}(?:worked|works|fixed|solved|resolved)(?= (?:now|again|for me|"
+    rf"{WELL})|"
+    rf"\W*$|[,.!]+ (?:thank|cheers|ty\b))|(?:(?:all|the|both|my|our) )*(?:\d+ )?(?:[\w-]+ ){{0,2}}?"
+    rf"(?:tests?|build|suite|ci|pipeline|checks?|deployment|deploy) {_SURELY}(?:pass(?:es|ed)?|(?:is|are|went|"
+    rf"turned) green"
+    rf"|works?|worked|succeeds?|succeeded))(?P<behind>)\b"
+    rf"(?! if\b| when\b| out to\b| on (?:main|master)\b|[^.]*\b(?:before|yesterday|earlier|last \w+)\b).{{0,60}}$"
+)
+# Did not help: what did not was said before.
+IT_FAILED = sentence(
+    rf"^(?:(?:it|that|this) )?(?:still )?(?P<reason>{FAILED}|no luck|no (?:change|difference|effect)\b|"
+    rf"(?:now )?(?:nothing works|everything (?:broke|is (?:broken|down))))(?:\W.{{0,80}})?$"
 )
 RULES = (
     # For Y, X works best; X works best for Y.
     (
-        _p(
+        sentence(
             rf"^(?:for|when(?:ever)?|with|on|in)\s+(?P<task>.+?),\s*(?P<strategy>.+?)\s+works? (?:best|better|"
             rf"{WELL})(?P<behind>)\b.*?{END}"
         ),
         0.8,
     ),
     (
-        _p(
+        sentence(
             rf"^(?P<strategy>(?!it\b|that\b|this\b|what\b).{{3,120}}?)\s+works? (?:best|better|{WELL})"
             rf"(?P<behind>) (?:for|when|with|on|in)\s+(?P<task>.+?){END}"
         ),
@@ -192,7 +236,7 @@ RULES = (
     ),
     # X is more reliable than Y.
     (
-        _p(
+        sentence(
             rf"^(?P<strategy>(?!it\b|that\b|this\b|what\b|which\b).{{3,120}}?)\s+(?:is|are|was|were) (?:much |"
             rf"far |way |a lot )?"
             rf"(?:more (?:reliable|robust|stable|readable|efficient)|better|faster|safer|easier|simpler) than\s+"
@@ -207,7 +251,7 @@ RULES = (
 FAILURES = (
     # Don't use X, it causes Y; avoid X because Y; use Z instead.
     (
-        _p(
+        sentence(
             rf"^(?:please )?(?:{NOT} (?:ever )?(?:use|do|rely on|call|add|put)|avoid(?: using)?|stop "
             rf"using)\s+(?P<strategy>.+?)(?:\s*[,;:–-]+\s*|\s+)(?:because|since|as|it|that|this|"
             rf"they)\s+(?P<reason>(?:it |they )?.*(?:{HARM}|flaky|slow|fail|break|crash|unreliable|broke|"
@@ -218,28 +262,32 @@ FAILURES = (
     ),
     # I tried X but it failed because Y.
     (
-        _p(
-            rf"^{WE} (?:used|tried|applied|went with|switched to|did|added)\s+(?P<strategy>.+?)[,;]?\s+(?:but|"
-            rf"and|however|which)\s+(?:it |that |this |they )?(?P<reason>(?:{FAILED}|{HARM}|was (?:too "
-            rf")?(?:slow|flaky|unreliable)|timed out|crashed|broke|got|ran into|caused|hit).*?){END}"
+        sentence(
+            rf"^{WE} (?:used|tried|applied|went with|switched to|did)\s+(?P<strategy>.+?)[,;]?\s+(?:but|"
+            rf"and|however|which)\s+(?:it |that |this |they )?(?P<reason>(?:{FAILED}|{HARM}|(?:was|is|were) (?:still "
+            rf"|too "
+            rf"|way too )(?!fine|good|great|ok)\w+|(?:was|were) (?:slow|flaky|unreliable)|timed out|crashed|broke|got|"
+            rf"ran into|caused|hit).*?){END}"
         ),
         0.85,
     ),
     # I drained the node, which failed.
     (
-        _p(
-            rf"^{WE} (?P<strategy>\w+ed\s+.+?)[,;]?\s+(?:which|(?:but|and) (?:it|that|this))\s+"
-            rf"(?P<reason>{FAILED}.*?){END}"
+        sentence(
+            rf"^{WE}(?: then| also| just| finally| simply)* (?P<strategy>{DID}\s+.+?)[,;]?\s+"
+            rf"(?:which|(?:but|and) (?:now )?(?:it|that|this|they|everything|(?:the|our|my|all) [\w-]+))\s+"
+            rf"(?P<reason>(?:{FAILED}|{HARM}|timed out|crashed|broke\b|(?:is|are|was|were) (?:now )?(?:still \w+|down|"
+            rf"broken|failing|worse)|still (?:fail|crash|break|hang)\w*).*?){END}"
         ),
         0.8,
     ),
 )
 BLAMED = (
     # X didn't work because Y.
-    (_p(rf"^(?P<strategy>.{{1,140}}?)\s+{FAILED}(?: (?:for|on|in)\s+(?P<task>[^,]+?))?{BECAUSE}{END}"), 0.75),
+    (sentence(rf"^(?P<strategy>.{{1,140}}?)\s+{FAILED}(?: (?:for|on|in)\s+(?P<task>[^,]+?))?{BECAUSE}{END}"), 0.75),
     # X made the tests flaky; X causes Y.
     (
-        _p(
+        sentence(
             rf"^(?P<strategy>(?!(?:it|this|that|which|he|she|they|nothing|something|what|i|we|you|"
             rf"who)\b).{{2,120}}?)\s+(?P<reason>{HARM}\b.*?)(?:[,;]\s*(?:use|so use|"
             rf"prefer)\s+(?P<alternative>.+?)(?: instead)?)?{END}"
@@ -247,11 +295,14 @@ BLAMED = (
         0.8,
     ),
     (
-        _p(
-            rf"^(?P<strategy>(?!(?:it|this|that|i|we|you|he|she|they)\b).{{2,120}}?)\s+(?P<reason>(?:is|are|"
-            rf"was|were) (?:really |"
-            rf"very |too |so |extremely )?(?:flaky|unreliable|brittle|error-prone|deprecated|"
-            rf"insecure|dangerous|a bad idea|bad practice))\b.*?{END}"
+        sentence(
+            rf"^(?P<strategy>(?!(?:i|we|you|he|she|they|(?:it|this|that) (?:is|"
+            rf"was))\b).{{2,120}}?)\s+(?P<reason>(?:is|are|"
+            rf"was|were) (?:(?:really |very |too |so |extremely |way too |far too )?(?:flaky|unreliable|brittle|"
+            rf"error-prone|"
+            rf"deprecated|insecure|dangerous|a bad idea|bad practice)|(?:way|far|much) too (?:slow|big|expensive|"
+            rf"complicated)))"
+            rf"\b.*?{END}"
         ),
         0.6,
     ),
@@ -266,156 +317,23 @@ CLAUSE = re.compile(
     re.IGNORECASE,
 )
 # What fails without being what was tried.
-THINGS = _p(
+THINGS = sentence(
     r"^(?:(?:the|our|my|all|some|these|those|two|three|most)\s+(?:[\w-]+\s+){0,3})?(?:tests?|build|builds|deploy|"
     r"deployment|pipeline|servers?|requests?|quer(?:y|ies)|jobs?|page|form|app|ci|login|checks?|suite|"
     r"connection|import|"
     r"install|migration)$"
 )
-UNNAMED = _p(r"^(?:that|this|the|my|your) (?:approach|solution|fix|idea|method|strategy|one|change|suggestion|trick)$")
+# What somebody complains of that was not tried, but is there: the login fails, the VPN does not work.
+SYMPTOM = re.compile(r"\b(?:fails|keeps failing|doesn'?t work|does not work)\b", re.IGNORECASE)
+UNNAMED = sentence(
+    r"^(?:that|this|the|my|your) (?:approach|solution|fix|idea|method|strategy|one|change|suggestion|trick)$"
+)
 # What was to be done, said of something that was named before.
-UNNAMED_TASK = _p(
+UNNAMED_TASK = sentence(
     r"^(?:it|this|that|them|these|those|everything|"
     r"(?:the|this|that|my|our) (?:problem|issue|bug|error|failure|thing)s?)$"
 )
 PRONOUNS = frozenset(["it", "that", "this", "these", "those", "they", "which", "he", "she", "everything", "nothing"])
-
-# ---------------------------------------------------------------------- what is wanted
-
-NOTHING = (
-    r"(?:(?:it|this|that|these|those|you|them|him|her|how|when)\b|what you|how you|your (?:idea|work|answer)|"
-    r"(?:the|all|"
-    r"both|your)\s+"
-    r"(?:\w+\s+)?(?:ideas?|suggestions?|sound|look|options?|recommendations?|mix|concept|plan|list|tips?|"
-    r"examples?|answers?)\b)"
-)
-# What follows "always" or "never" without telling anybody to do something.
-NO_ORDER = (
-    r"(?:mind|happy|glad|a|an|been|said|heard|thought|knew|saw|seen|had|have|has|is|are|was|were|works?|nice|"
-    r"fun|good|great|"
-    r"sure|going|gonna|again|ending|understood|ever|in|on|at|the|you're|welcome|\w+ed)\b"
-)
-WISHES = (
-    (
-        _p(
-            rf"^(?:i used to \w+ [^,;]+[,;]\s*(?:but )?)?(?:now,? |nowadays,? |these days,? |personally,? )?"
-            rf"i(?:'d| would)?(?: {VERY}| now)* (?:prefer|rather(?: have)?|"
-            rf"favou?r)\s+(?P<wish>.+?){END}"
-        ),
-        0.9,
-        "prefers {}",
-    ),
-    (
-        _p(
-            rf"^(?:personally,? )?i(?: {VERY})* (?:like|love|enjoy)(?! to (?:test|check|know|ask|"
-            rf"see)\b)\s+(?P<wish>(?!{NOTHING}).+?){END}"
-        ),
-        0.7,
-        "likes {}",
-    ),
-    (
-        _p(
-            rf"^i(?: {VERY})* (?:hate|dislike|can'?t stand|{NOT} (?:like|want|enjoy|care for))(?! "
-            rf"to\b)\s+(?P<wish>(?!{NOTHING}).+?){END}"
-        ),
-        0.85,
-        "dislikes {}",
-    ),
-    (_p(rf"^i always want\s+(?P<wish>.+?){END}"), 0.85, "always wants {}"),
-    (
-        _p(rf"^i want (?P<wish>(?:all|every|each|my|the|your)\b.+?\b(?:in|to be|as|with|without)\b.+?){END}"),
-        0.65,
-        "wants {}",
-    ),
-    (
-        _p(
-            rf"^i (?P<how>always|usually|never|only)\s+(?P<wish>(?:use|write|run|work|code|test|deploy|name|"
-            rf"start|send|ask|check|review|read|commit|push|merge|rebase|squash|document|format|keep|plan|answer|"
-            rf"reply|schedule|book|order|drink|eat|travel|fly|cook|buy|meet|lint|log|sign|share|follow|verify|validate)"
-            rf"\b.+?){END}"
-        ),
-        0.7,
-        "{how} {}",
-    ),
-    (_p(rf"^you should (?P<how>always|never)\s+(?P<wish>(?!{NO_ORDER})[a-z].+?){END}"), 0.85, "{how} {}"),
-    (
-        _p(rf"^(?:no[, ]+)?(?:please )?(?P<wish>use\s+.+?(?:\s+(?:instead of|rather than)|,?\s+not)\s+.+?){END}"),
-        0.8,
-        "{}",
-    ),
-    (_p(rf"^please (?P<wish>(?:use|write|answer|reply|respond|keep|format|explain|speak)\b.+?){END}"), 0.55, "{}"),
-    (
-        _p(
-            rf"^(?:(?:from now on|in (?:the )?future|going forward|remember|next time|as a "
-            rf"rule)[,:]?\s*)?(?:please[, ]+)?(?:make sure (?:to|you) |be sure to |remember to "
-            rf")?(?P<how>always|never)\s+(?P<wish>(?!{NO_ORDER})[a-z].+?){END}"
-        ),
-        0.9,
-        "{how} {}",
-    ),
-    (
-        _p(rf"^(?:from now on|going forward|in (?:the )?future|next time)[,:]?\s+(?:please\s+)?(?P<wish>.+?){END}"),
-        0.85,
-        "{}",
-    ),
-    (
-        _p(
-            rf"^(?:please[, ]+)?(?:do not|don'?t)(?: ever)?\s+(?P<wish>(?:use|add|write|put|commit|push|touch|"
-            rf"change|call|send|include|ask|explain|mention|create|delete|modify|run|give|make|format|deploy|"
-            rf"refactor|skip|assume)\b.+?){END}"
-        ),
-        0.85,
-        "do not {}",
-    ),
-    (_p(rf"^(?:please )?stop\s+(?P<wish>\w+ing\b.*?){END}"), 0.85, "avoid {}"),
-    (_p(rf"^please avoid\s+(?P<wish>.+?){END}"), 0.85, "avoid {}"),
-    (
-        _p(rf"^no (?P<wish>(?!thanks|need|problem|worries)[a-z]+(?: [\w-]+){{0,4}}),? (?:please|pls)\b{END}"),
-        0.85,
-        "no {}",
-    ),
-    (_p(rf"^(?:i'm |i am )?not a (?:big |huge |great )?fan of\s+(?P<wish>.+?){END}"), 0.8, "dislikes {}"),
-    (
-        _p(
-            rf"^(?P<wish>keep (?:your |the |all |my )?(?:\w+ )?(?:answers?|responses?|repl(?:y|ies)|"
-            rf"explanations?|code|summar(?:y|ies)|"
-            rf"messages?|functions?|output|it)\s+(?:short|concise|brief|simple|small|clean|formal|readable|"
-            rf"polite)\b.*?){END}"
-        ),
-        0.8,
-        "{}",
-    ),
-    (_p(rf"^i(?:'d| would) like you to (?P<how>always|never)\s+(?P<wish>.+?){END}"), 0.9, "{how} {}"),
-    (_p(rf"^i(?:'m| am) (?:using|running)\s+(?P<wish>(?!{NOTHING})\S*[A-Z\d].+?){END}"), 0.6, "uses {}"),
-    (
-        _p(
-            rf"^i(?:'m| am) (?P<wish>(?:vegan|vegetarian|colou?r-?blind|left-handed|allergic to .+?|based in "
-            rf".+?|new to .+?|"
-            rf"an? [\w -]{{0,40}}(?:developer|engineer|designer|manager|student|teacher|doctor|researcher|"
-            rf"scientist|tester|"
-            rf"analyst|beginner|admin|writer|founder))\b.*?){END}"
-        ),
-        0.7,
-        "is {}",
-    ),
-    (
-        _p(
-            rf"^(?:please |you can |just )?call me\s+(?P<wish>(?!back|when|if|later|tomorrow|on\b|"
-            rf"at\b).{{1,40}}?){END}"
-        ),
-        0.9,
-        "wants to be called {}",
-    ),
-    (
-        _p(
-            rf"^my (?P<what>name|time ?zone|pronouns|native language|preferred language|role|job title|"
-            rf"favou?rite \w+) (?:is|are)\s+(?P<wish>.+?){END}"
-        ),
-        0.85,
-        "{what}: {}",
-    ),
-    (_p(rf"^i (?:live in|work (?:as|at|for)|am based in|come from|speak)\s+(?P<wish>.+?){END}"), 0.65, "{verb} {}"),
-)
 
 # ---------------------------------------------------------------------- what is so
 
@@ -428,14 +346,19 @@ STRONG = (
     r"deployed|written|"
     r"built|defined|configured|called|cached|limited|encrypted|signed)|has a (?:limit|timeout|rate limit)|connects? to|"
     r"belongs? to|contains?|sends?|consists? of|allows?|handles?|validates?|redirects? to|starts? (?:at|on)|"
-    r"closes? (?:at|on))"
+    r"(?:closes?|opens?) (?:at|on)|owns|leads(?! to)|maintains|reports? to|"
+    r"(?:(?:has|have) (?:been )?|was |were )?(?:moved|switched|migrated|renamed|upgraded|downgraded|raised|lowered|"
+    r"increased|reduced|"
+    r"changed|set) to|(?:logs?|writes?|reads?|points?|talks?|go(?:es)?|publish(?:es)?|syncs?|streams?|forwards?|"
+    r"starts?) "
+    r"(?:to|from|through|via|into|in)(?= \S*[A-Z\d/_]))"
 )
 _NO_SUBJECT = (
     r"(?:Your?|Since|Both|One|If|When|There|Here|It|This|That|These|Those|What|Which|Who|He|She|They|Some|Many|"
     r"Most|Every|Another|"
     r"Why|How|Where|Also|So|And|But|As|For|With|In|On|At|By|To|From|After|Before|While|Although|Because|"
     r"However|Remember|"
-    r"Maybe|Perhaps|Overall|Finally|First|Then|Next|Now|I|We|My|Our|Its|Their|All|Each|Any|No)\b"
+    r"Maybe|Perhaps|Actually|Honestly|Overall|Finally|First|Then|Next|Now|I|We|My|Our|Its|Their|All|Each|Any|No)\b"
 )
 SUBJECT = (
     rf"(?:(?:our|the|my|this|these|all|each|every)\s+(?:[\w./'-]+\s+){{0,5}}?[\w./()'-]+|"
@@ -448,16 +371,22 @@ CONCRETE = re.compile(
 )
 FOUND_OUT = (
     (
-        _p(
+        sentence(
             rf"^(?:i|we) (?:found(?: out)?|learned|noticed|discovered|confirmed|realized|realised|checked "
             rf"and)(?: that)\s+"
             rf"(?P<fact>.+?){END}"
         ),
         0.8,
     ),
-    (_p(rf"^(?:it (?:turned|turns) out|turns out)(?: that)?\s+(?P<fact>.+?){END}"), 0.75),
     (
-        _p(
+        sentence(
+            rf"^(?:i|we) (?:checked|looked at|looked into|read|opened|inspected) [^:]{{1,60}}:\s*(?P<fact>.+?){END}"
+        ),
+        0.75,
+    ),
+    (sentence(rf"^(?:it (?:turned|turns) out|turns out)(?: that)?\s+(?P<fact>.+?){END}"), 0.75),
+    (
+        sentence(
             rf"^(?P<fact>the (?:root cause|cause|issue|problem|bug) (?:was|is) (?:that|caused by|due to|in|"
             rf"with)\s+.+?){END}"
         ),
@@ -466,7 +395,7 @@ FOUND_OUT = (
 )
 FACTS = (
     (
-        _p(
+        sentence(
             rf"^(?:please )?(?:remember|note|keep in mind|be aware|for the record|important|reminder|heads "
             rf"up)(?: that|[:,])\s*(?P<fact>(?!you\b|it's okay\b|to\b).+?){END}"
         ),
@@ -474,12 +403,37 @@ FACTS = (
     ),
     (
         re.compile(
-            rf"^(?P<fact>(?i:we(?:'re| are)? )(?i:using|running|use|deploy|host|store|run|keep|release|ship|"
+            rf"^(?P<fact>(?i:we(?:'re| are| only| always| mostly| also| still)? )(?i:using|running|use|deploy|host|"
+            rf"store|run|keep|release|ship|"
             rf"log|cache|authenticate|test|"
             rf"build|require|support|follow)s?\s+(?!into\b|getting\b|it\b|that\b|this\b)\S.*?){END}",
             re.DOTALL,
         ),
         0.75,
+    ),
+    # We close the books on the 5th of each month; we usually eat at 7pm; we switched to pnpm.
+    (
+        sentence(
+            rf"^(?P<fact>we (?:(?:usually|always|normally|typically|only) )?(?!(?:had|met|went|were|was|did|got|saw|"
+            rf"will|"
+            rf"may|can|need|want|hope|plan)\b)(?!\w+ed\b)[a-z]+ .*?\b(?:(?:every|each) (?:\w+day|day|morning|evening|"
+            rf"week|"
+            rf"month|quarter|year|sprint|release)|on (?:\w+days|the \d+\w*)\b).*?){END}"
+        ),
+        0.7,
+    ),
+    (
+        sentence(
+            rf"^(?P<fact>we (?:usually|always|normally|typically) (?!\w+ed\b)[a-z]+ .*?\b(?:at|around|by) \d.*?){END}"
+        ),
+        0.7,
+    ),
+    (
+        sentence(
+            rf"^(?P<fact>we(?:'ve| have)? (?:just |recently )?(?:moved|switched|migrated|upgraded) (?:from .+? )?to "
+            rf".+?){END}"
+        ),
+        0.65,
     ),
     (
         re.compile(
@@ -499,10 +453,22 @@ FACTS = (
         0.75,
     ),
 )
+# What is true of those who live with somebody: it is a matter of that person, and no knowledge about a system.
+FAMILY = sentence(
+    r"^(?P<fact>my (?:(?:older|younger|little|big|oldest|youngest|ex) )?(?:wife|husband|partner|spouse|girlfriend|"
+    r"boyfriend|"
+    r"fianc[eé]e?|son|daughter|child|kids?|children|baby|twins|mother|father|mom|mum|dad|parents?|brother|sister|"
+    r"siblings?|"
+    r"grand\w+|uncle|aunt|cousin|nephew|niece|roommate|flatmate|dog|cat|pet|horse|rabbit|parrot|hamster)s?"
+    r"(?:,? [A-Z][\w-]+,?)? (?:is|are|has|have|turns?|loves?|likes?|hates?|prefers?|works?|lives?|goes|go|eats?|"
+    r"drinks?|"
+    rf"speaks?|plays?|{NOT}|can|needs?|studies|attends|weighs) (?P<what>.+?)){END}"
+)
 HAS = re.compile(
     r"^(?P<fact>(?:our|the|my|this|these|each|every)\s+(?:[\w./'-]+\s+){0,5}?[\w./()'-]+\s+(?:takes?|needs?|"
     r"has|have|costs?|lasts?|"
-    rf"serves?|covers?|includes?|provides?|generates?|produces?|calls?)\s+(?P<what>.+?)){END}",
+    rf"serves?|covers?|runs?|weighs?|measures?|holds?|includes?|provides?|generates?|produces?|"
+    rf"calls?)\s+(?P<what>.+?)){END}",
     re.IGNORECASE | re.DOTALL,
 )
 COPULA = re.compile(
@@ -534,21 +500,23 @@ PASSING = re.compile(
     re.I,
 )
 DENIED = re.compile(rf"\b(?:{NOT}|not|no|neither|nothing|n't)\b|n't\b", re.IGNORECASE)
+# We use X, never Y.
+NOR = re.compile(r",\s+(?:but |and )?(?:not|never)\s[^,]*$", re.IGNORECASE)
 FIRST_PERSON = re.compile(r"^(?:i|we|you|he|she|they|it|there|that|this is|these are)\b", re.IGNORECASE)
 
 # ---------------------------------------------------------------------- what was wrong
 
-CORRECTION = _p(
+CORRECTION = sentence(
     rf"^(?:no|nope|actually|wrong|not quite|correction|sorry|that'?s (?:wrong|not right|incorrect|not "
     rf"correct))[\s,.:!-]+(?:(?:actually|that'?s wrong)[,\s]+)?(?P<said>.+?){END}"
 )
-NOT_BUT = _p(
+NOT_BUT = sentence(
     rf"^(?P<subject>.*?)\b(?P<verb>is|are|was|were|'s|'re|uses|use|runs on|expires? (?:in|"
     rf"after))\s+(?P<right>.+?)(?P<comma>\s*,\s*|\s+)(?:and\s+)?not\s+"
     rf"(?P<wrong>(?!(?:sure|really|yet|that|only|so|just|very|always|necessarily|at|a|good|great|working|to|in|"
     rf"on)\b).+?){END}"
 )
-NUMBER_CORRECTION = _p(
+NUMBER_CORRECTION = sentence(
     rf"^(?:it|that|this)(?:'s| is| was| should be)?\s+(?:\w+ ){{0,3}}?(?P<right>v?\d[\w.]*)(?: \w+)?{END}"
 )
 NUMBER = re.compile(r"(?<![\w.])v?\d[\w.]*\w|(?<![\w.])\d(?!\w)")

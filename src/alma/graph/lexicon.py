@@ -64,7 +64,11 @@ ORGANIZATION_ENDINGS = (
     "Corp|Corporation|Inc|Incorporated|Ltd|Limited|LLC|LLP|PLC|GmbH|AG|SE|KG|BV|SA|SpA|Oy|AB|Co|Company|Companies|"
     "Group|Holding|Holdings|Partners|Labs|Laboratories|Laboratory|Foundation|Institute|University|College|School|"
     "Bank|Capital|Ventures|Systems|Technologies|Solutions|Industries|Studios|Agency|Ministry|Department|Council|"
-    "Consulting|Associates|Networks|Robotics|Airlines|Hospital"
+    "Consulting|Associates|Networks|Robotics|Airlines|Hospital|Commission|Union|Parliament|Committee|Authority|Association|"
+    "Organization|Organisation|Federation|Motors|Airways|Pharmaceuticals|Museum"
+)
+OFFICES = (
+    "University|Bank|Ministry|Institute|Department|Office|Bureau|Chamber|Museum|Academy|Agency|Center|Centre|Council"
 )
 
 # What "of" and "for" may follow inside of a name: Bank of England, Center for Robotics.
@@ -185,6 +189,18 @@ _REGULAR = {
     "cause": "causes",
     "break": "breaks",
     "block": "blocks",
+    "sue": "sued",
+    "fine": "fined",
+    "fund": "funded",
+    "launch": "launched",
+    "introduce": "introduced",
+    "interview": "interviewed",
+    "promote": "promoted",
+    "invite": "invited",
+    "mentor": "mentors",
+    "monitor": "monitors",
+    "configure": "configured",
+    "install": "installed",
     "join": "works_at",
     "invest in": "invested_in",
     "merge with": "merged_with",
@@ -213,6 +229,9 @@ _IRREGULAR = {
     "wrote": "wrote",
     "writes": "wrote",
     "written": "wrote",
+    "writes to": "writes_to",
+    "wrote to": "writes_to",
+    "reads from": "reads_from",
     "built": "built",
     "builds": "built",
     "build": "built",

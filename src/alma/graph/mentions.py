@@ -47,8 +47,9 @@ _THE = r"(?<=\bthe )|(?<=\bthis )|(?<=\bthat )|(?<=\bour )|(?<=\bmy )|(?<=\bhis 
 _TITLED = rf"\b(?:Dr|Mr|Mrs|Ms|Prof)\.?\s+({_CAPITAL}(?:\s+{_CAPITAL})?)"
 _PARTS = (
     "service|server|database|API|app|application|system|module|pipeline|backend|frontend|dashboard|website|"
-    "team|library|"
-    "component|form|page|endpoint|cluster|queue|worker|job|test suite|deployment|migration|release|repository|framework"
+    "team|library|component|form|page|endpoint|cluster|queue|worker|job|test suite|deployment|migration(?! script)|"
+    "release|repository|"
+    "framework|gateway|engine|platform|scheduler|proxy|registry|portal|script|plugin|bot|client|SDK|CLI"
 )
 _ROLES = r"(?i:colleague|manager|boss|friend|teammate|engineer|developer|designer|director|CEO|CTO|user|customer)"
 
@@ -119,7 +120,8 @@ def _companies(text: str) -> Iterator[Mention]:
                 break
         while (first := re.match(r"(\S+)\s+(?=\S)", name)) and _is_no_name(first[1]):
             start, name = start + first.end(), name[first.end() :]
-        yield Mention(start, start + len(name), name, lx.ORGANIZATION, 0.95)
+        if " " in name:
+            yield Mention(start, start + len(name), name, lx.ORGANIZATION, 0.95)
 
 
 _EMPLOYER = re.compile(
@@ -143,6 +145,7 @@ _DEALS = tuple(
         rf"\b(?P<one>{_NAME})\s+{_HAS}(?:acquire[sd]|bought|buys|took over|takes over|merged with|merges with|"
         rf"partnered with|partners with)\s+(?:(?:the|its|a|an)\s+(?:[a-z-]+\s+){{0,3}})?(?P<other>{_NAME})",
         rf"\b(?P<one>{_NAME})\s+{_WAS}(?:acquired|bought|taken over)\s+by\s+(?:the\s+)?(?P<other>{_NAME})",
+        rf"\b(?P<one>{_NAME})\s+{_WAS}founded\b",
         rf"\b(?P<one>{_NAME})\s+{_HAS}invest(?:ed|s)\s+(?:{_AMOUNT}\s+)?in\s+(?P<other>{_NAME})",
         rf"\b(?P<one>{_NAME})\s+{_HAS}(?:acquire[sd]|bought)\b.{{0,60}}?{_AMOUNT}",
         rf"\b(?P<one>{_NAME})\s+{_HAS}(?:hire[sd]|employ(?:s|ed))\s+(?=[A-Z])",
@@ -223,7 +226,7 @@ def _person(text: str, words: list[tuple[int, str]], english: bool) -> Iterator[
         return
     if known:
         yield Mention(start, end, bare, lx.PERSON, 0.9)
-    elif _acts(text[end : end + 60]) or _is_addressed(text[max(0, start - 30) : start]):
+    elif _acts(text[end : end + 60], len(words)) or _is_addressed(text[max(0, start - 30) : start]):
         yield Mention(start, end, bare, lx.PERSON, 0.65)
     elif english and not _begins_sentence(text[max(0, start - 6) : start]) and len(bare) > 1:
         yield Mention(start, end, bare, lx.CONCEPT, 0.4)
@@ -235,8 +238,13 @@ _PERSONAL = (
 )
 
 
-def _acts(rest: str) -> bool:
-    return re.match(rf"\s+(?:also\s+|then\s+|has\s+|already\s+)?(?:{_PERSONAL})\b", rest) is not None
+# What a company may be said to do in one word, and only people are if they have two names.
+_SOCIAL = "met|emailed|founded|co-founded|visited|taught|married|resigned|retired|introduced|invited|interviewed|left"
+
+
+def _acts(rest: str, names: int) -> bool:
+    verbs = _PERSONAL if names == 1 else f"{_PERSONAL}|{_SOCIAL}"
+    return re.match(rf"\s+(?:also\s+|then\s+|has\s+|already\s+)?(?:{verbs})\b", rest) is not None
 
 
 def _is_addressed(before: str) -> bool:
@@ -272,8 +280,12 @@ _RULES: tuple[_Rule, ...] = (
         lx.TECHNOLOGY,
         0.9,
     ),
+    _by(
+        rf"\b(?:(?!The\b){_CAPITAL}\s+)?(?:{lx.OFFICES}) (?:of|for) (?:the )?{_CAPITAL}(?:\s+(?:and\s+)?{_CAPITAL})*",
+        lx.ORGANIZATION,
+        0.9,
+    ),
     _companies,
-    _by(rf"\b(?:University|Bank|Ministry|Institute) of {_CAPITAL}(?:\s+{_CAPITAL})*", lx.ORGANIZATION, 0.9),
     _by(_TITLED, lx.PERSON, 0.9),
     _by(r"(?<![\w@])@([A-Za-z][\w-]{1,38})\b", lx.PERSON, 0.8),
     _by(
@@ -293,7 +305,7 @@ _RULES: tuple[_Rule, ...] = (
     _dealers,
     _origins,
     _unnumbered,
-    _by(rf"\b(?:[Tt]he|[Oo]ur|[Mm]y)\s+((?:[a-z][\w-]*\s+){{0,2}}(?:{_PARTS}))\b", lx.CONCEPT, 0.55),
+    _by(rf"\b(?:[Tt]he|[Oo]ur|[Mm]y)\s+((?:(?:[a-z][\w-]*|[A-Z]{{2,5}})\s+){{0,2}}(?:{_PARTS}))\b", lx.CONCEPT, 0.55),
     _people,
     _by(r"[\"“]([A-Z][^\"”\n]{1,60})[\"”]", lx.CONCEPT, 0.6),
 )

@@ -52,6 +52,20 @@ _PASSIVE = re.compile(
 _KNOWN = "|".join(sorted(map(re.escape, lx.VERBS), key=len, reverse=True))
 _VERB = re.compile(rf"{_AUXILIARY}(?:\w+ly\s+)?(?P<verb>{_KNOWN}|\w{{3,}}ed)\b(?P<rest>.*)", re.DOTALL)
 _DONE = re.compile(rf"(?<!the )(?<!\ba )(?<!our )\b(?:{_KNOWN})\b(?:\s+[a-z]\S*){{0,3}}\s*$")
+# On 3 May, according to Anna, the crash in Firefox: what stands there is not what the sentence is about.
+_ASIDE = re.compile(
+    r"\b(?:on|in|at|by|with|for|from|to|of|during|after|before|since|via|per|over|under)\s+(?:the\s+)?$", re.I
+)
+# What is passed over to get to a name: another doing, or something that is only said or pointed at.
+_PASSED_OVER = frozenset(
+    ["and", "but", "or", "then", "while", "that", "whether", "how", "why", "it", "them", "this", "him", "her"]
+)
+_TOWARDS = frozenset(["from", "for", "to", "at", "about", "over", "against", "into", "of"])
+# What somebody says a name is: the UserRepository class, the Kafka cluster.
+_SORT = re.compile(
+    r"^(?:class|function|method|module|package|library|service|script|table|team|project|endpoint|component|app|job|page|"
+    r"server|cluster|database|tool|plugin|client|worker|queue|team|company|startup|agency)\s+"
+)
 _FILLING = re.compile(r"(?:\s+[a-z][\w'’-]*)*\s*", re.DOTALL)
 
 
@@ -95,7 +109,8 @@ class _Sentence:
         self._mentions = mentions
         self._lead = text[start : mentions[0].start]
         # A verb before the first name: whoever does it has no name, and the first name is not the one who does.
-        self._subjects = [] if _DONE.search(text, start, mentions[0].start) else [mentions[0]]
+        begun_otherwise = _DONE.search(text, start, mentions[0].start) or _ASIDE.search(self._lead)
+        self._subjects = [] if begun_otherwise else [mentions[0]]
         self._verb: tuple[str, float, bool] | None = None
         # Whether the name before only said where or when.
         self._aside = False
@@ -106,7 +121,11 @@ class _Sentence:
             return []
         for before, mention in zip(self._mentions, self._mentions[1:], strict=False):
             gap = self._text[before.end : mention.start]
-            self._step(before, mention, " ".join(_PAID.sub(" ", gap).split()).strip("()\"“”'’` "))
+            said = " ".join(_PAID.sub(" ", gap).split()).strip("()\"“”'’` ")
+            if _SUPPOSED.search(said):
+                # Whoever asked whether Anna approved it does not say that she did.
+                break
+            self._step(before, mention, _SORT.sub("", said))
         return self._found
 
     def _step(self, before: Mention, mention: Mention, gap: str) -> None:
@@ -191,7 +210,7 @@ class _Sentence:
     def _relative(self, before: Mention, mention: Mention) -> bool:
         """The PR that Bob submitted: the verb stands behind, and what it is done to in front."""
         tail = self._following(mention)
-        verb = _VERB.match(tail)
+        verb = _VERB.match(tail) if before.entity_type != lx.DATE else None
         if verb is None or _UNREAL.search(tail) or re.match(r"\s*(?:by|the|a|an|his|her)\b", verb["rest"]):
             return False
         self._add(mention, before, _relation_of(verb["verb"]), 0.8, False)
@@ -220,9 +239,9 @@ def _read_verb(gap: str, subjects: Sequence[Mention]) -> tuple[str, float, bool]
         return None
     word, fillers = verb["verb"], verb["rest"].split()
     known = word in lx.VERBS
-    if len(fillers) > _FILLERS or (not known and subjects[0].entity_type != lx.PERSON):
+    if len(fillers) > _FILLERS or (not known and subjects[0].entity_type not in (lx.PERSON, lx.ORGANIZATION)):
         return None
-    if not known and fillers[:1] == ["from"]:
+    if _PASSED_OVER.intersection(fillers) or (not known and _TOWARDS.intersection(fillers)):
         # Whoever moved from Berlin did nothing to Berlin.
         return None
     if word in lx.BASE_FORMS and len(subjects) == 1:

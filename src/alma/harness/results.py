@@ -23,13 +23,15 @@ _NO_ERROR = ("", "none", "null", "no", "no error", "no errors", "n/a", "false", 
 
 
 def result_of(returned: Any) -> RunResult:
-    """The result of a run: a `RunResult`, a bool, a dictionary that says how it went, or the output of a success."""
+    """The result of a run: a `RunResult`, a bool, a dictionary that says how it went, an error, or what came out."""
     if isinstance(returned, RunResult):
         return replace(returned, success=returned.error is None) if returned.success is None else returned
     if isinstance(returned, bool):
         return RunResult(success=returned, output=returned)
     if isinstance(returned, Mapping):
         return _told(returned)
+    if isinstance(returned, Exception):
+        return RunResult(success=False, output=returned, error=_error(returned), exception=returned)
     return RunResult(success=True, output=returned)
 
 
@@ -44,9 +46,9 @@ def _told(returned: Mapping[Any, Any]) -> RunResult:
     return RunResult(
         success=success,
         output=returned,
-        strategy_used=_text(told.get("strategyused")) or _text(told.get("strategy")),
+        strategy_used=told_text(told.get("strategyused")) or told_text(told.get("strategy")),
         error=None if success else error,
-        feedback=_text(told.get("feedback")),
+        feedback=told_text(told.get("feedback")),
         tools_used=_texts(told.get("toolsused")),
     )
 
@@ -84,10 +86,10 @@ def _error(value: Any) -> str | None:
     if value is None or value is False:
         return None
     told = str(value).strip() or (type(value).__name__ if isinstance(value, Exception) else "")
-    return None if told.casefold() in _NO_ERROR else _text(" ".join(told.split())[:_LONGEST_ERROR]) or "an error"
+    return None if told.casefold() in _NO_ERROR else told_text(" ".join(told.split())[:_LONGEST_ERROR]) or "an error"
 
 
-def _text(value: Any) -> str | None:
+def told_text(value: Any) -> str | None:
     """A text that can be remembered."""
     try:
         return checked_prose("run result", "text", value).strip() or None
@@ -97,4 +99,4 @@ def _text(value: Any) -> str | None:
 
 def _texts(value: Any) -> tuple[str, ...]:
     listed = value if isinstance(value, Sequence) and not isinstance(value, str) else ()
-    return tuple(text for each in listed if (text := _text(each)) is not None)
+    return tuple(text for each in listed if (text := told_text(each)) is not None)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from alma.errors import ALMAError, ProviderError, StorageError, ValidationError
 from alma.harness.base import Agent, Context, RunResult, RunStatus, Setting
 from alma.harness.prompt import written_prompt
-from alma.harness.results import result_of
+from alma.harness.results import result_of, told_text
 from alma.learning.validation import ScopeValidator
 from alma.model.governance import Attribution
 from alma.model.learning import Outcome
@@ -244,7 +244,8 @@ def _arguments(signature: inspect.Signature, given: Mapping[str, Any]) -> tuple[
                     positional.append(value)
                 else:
                     named[parameter.name] = value
-    return positional, named
+    takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
+    return positional, dict(given) if takes_any and not positional and not named else named
 
 
 def _strategy(context: Context, result: RunResult) -> str:
@@ -253,7 +254,7 @@ def _strategy(context: Context, result: RunResult) -> str:
         return result.strategy_used or context.strategy or ""
     if result.tools_used:
         return f"used {', '.join(result.tools_used)}"
-    said = result.output.strip() if isinstance(result.output, str) else ""
+    said = told_text(result.output) or ""
     # A line that came out may say what was done; a page or a number does not.
     return said if len(said) <= _LONGEST_STRATEGY and "\n" not in said and len(said.split()) > 2 else ""
 

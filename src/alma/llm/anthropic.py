@@ -6,6 +6,7 @@ from typing import Any
 
 from alma.errors import ConfigurationError, MissingDependencyError
 from alma.llm.base import Completion, Request
+from alma.llm.deadline import timed
 from alma.llm.sdk import SdkModel
 from alma.model.secret import Secret
 
@@ -44,7 +45,9 @@ class AnthropicModel(SdkModel):
             base_url=base_url,
             max_retries=0,
             # A redirected request would take the key to another host.
-            http_client=anthropic.DefaultHttpxClient(follow_redirects=False),
+            http_client=anthropic.DefaultHttpxClient(
+                follow_redirects=False, event_hooks=timed(anthropic.DefaultHttpxClient)
+            ),
         )
 
     def _ask(self, request: Request) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from alma.errors import ConfigurationError
+from alma.llm.deadline import timed
 from alma.llm.openai import ChatModel, openai_package
 from alma.model.secret import Secret
 
@@ -44,5 +45,5 @@ class AzureOpenAIModel(ChatModel):
             api_version=api_version,
             max_retries=0,
             # A redirected request would take the key to another host.
-            http_client=openai.DefaultHttpxClient(follow_redirects=False),
+            http_client=openai.DefaultHttpxClient(follow_redirects=False, event_hooks=timed(openai.DefaultHttpxClient)),
         )

@@ -6,6 +6,7 @@ from typing import Any
 
 from alma.errors import ConfigurationError, MissingDependencyError
 from alma.llm.base import Completion, LanguageModel, Request
+from alma.llm.deadline import timed
 from alma.retrying import RETRIED_STATUSES, Failure
 
 _DEFAULT_HOST = "http://127.0.0.1:11434"
@@ -36,6 +37,7 @@ class OllamaModel(LanguageModel):
         self._unreachable: tuple[type[Exception], ...] = (ConnectionError, httpx.TransportError)
         self._timed_out = httpx.TimeoutException
         self._new_client: Any = ollama.Client
+        self._http_client = httpx.Client
         self._client = self._client_for(timeout_seconds)
 
     @property
@@ -86,7 +88,8 @@ class OllamaModel(LanguageModel):
         )
 
     def _client_for(self, timeout_seconds: float) -> Any:
-        return self._new_client(host=self._host, timeout=timeout_seconds, follow_redirects=False)
+        hooks = timed(self._http_client)
+        return self._new_client(host=self._host, timeout=timeout_seconds, follow_redirects=False, event_hooks=hooks)
 
     def close(self) -> None:
         """Close the client's connections."""

@@ -7,6 +7,7 @@ from typing import Any
 
 from alma.errors import ConfigurationError, MissingDependencyError
 from alma.llm.base import Completion, Request
+from alma.llm.deadline import timed
 from alma.llm.sdk import SdkModel
 from alma.model.secret import Secret
 
@@ -84,7 +85,7 @@ class OpenAIModel(ChatModel):
             base_url=base_url,
             max_retries=0,
             # A redirected request would take the key to another host.
-            http_client=openai.DefaultHttpxClient(follow_redirects=False),
+            http_client=openai.DefaultHttpxClient(follow_redirects=False, event_hooks=timed(openai.DefaultHttpxClient)),
         )
 
 

@@ -26,15 +26,15 @@ def complete_json(
     asked = [*messages]
     for _ in range(_TRIALS):
         answer = llm.complete(asked, schema, max_tokens).text
-        found = read_object(answer)
+        found = read_object(answer, _only_list(schema))
         if found is not None:
             return found
         asked += [Message("assistant", answer[:2_000]), Message("user", _AGAIN.format(json.dumps(schema)))]
     raise LanguageModelError(f"{llm.model} did not answer with JSON, asked {_TRIALS} times")
 
 
-def read_object(text: str) -> dict[str, Any] | None:
-    """The first JSON object in a text, whatever stands around it."""
+def read_object(text: str, listed: str | None = None) -> dict[str, Any] | None:
+    """The first JSON object in a text, whatever stands around it; a list of objects is the one called `listed`."""
     for candidate in _candidates(_THOUGHTS.sub("", text)):
         try:
             found, _ = json.JSONDecoder().raw_decode(candidate)
@@ -42,14 +42,23 @@ def read_object(text: str) -> dict[str, Any] | None:
             continue
         if isinstance(found, dict):
             return found
+        if listed is not None and isinstance(found, list) and all(isinstance(each, dict) for each in found):
+            return {listed: found}
     return None
+
+
+def _only_list(schema: Schema) -> str | None:
+    """The name of the list that is all a schema asks for: some models leave out what stands around it."""
+    properties = schema.get("properties", {})
+    lists = [name for name, each in properties.items() if each.get("type") == "array"]
+    return lists[0] if len(lists) == len(properties) == 1 else None
 
 
 def _candidates(text: str) -> Iterator[str]:
     yield text.strip()
     for fenced in _FENCED.findall(text):
         yield fenced.strip()
-    for match in list(re.finditer(r"\{", text))[:50]:
+    for match in list(re.finditer(r"[\[{]", text))[:50]:
         yield text[match.start() :]
 
 

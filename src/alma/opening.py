@@ -7,48 +7,64 @@ import io
 import socket
 import time
 import urllib.request
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+Peer = Callable[[str], None]
 
-def read_answer(request: urllib.request.Request, timeout_seconds: float) -> bytes:
-    """All that is answered; a TimeoutError if that takes longer, however steadily it comes."""
-    deadline = time.monotonic() + timeout_seconds
-    opener = urllib.request.build_opener(_NoRedirects(), _Http(deadline), _Https(deadline))
-    with opener.open(request, timeout=timeout_seconds) as response:
-        content: bytes = response.read()
-    return content
+
+def opened(
+    request: urllib.request.Request, timeout_seconds: float, check_peer: Peer | None = None
+) -> http.client.HTTPResponse:
+    """The answer, which can be read; a TimeoutError if it takes longer as a whole, however steadily it comes.
+
+    `check_peer` is called with the address that a name led to, before anything is sent there, and may raise.
+    """
+    connect = partial(_connection, time.monotonic() + timeout_seconds, check_peer)
+    opener = urllib.request.build_opener(_NoRedirects(), _Http(connect), _Https(connect))
+    answer: http.client.HTTPResponse = opener.open(request, timeout=timeout_seconds)
+    return answer
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """A redirected request would take the key to another host."""
+    """A redirected request would take the key, or what was signed, to another host."""
 
     def redirect_request(self, *_: Any) -> None:
         return None
 
 
 class _Http(urllib.request.HTTPHandler):
-    def __init__(self, deadline: float) -> None:
+    def __init__(self, connect: Callable[..., Any]) -> None:
         super().__init__()
-        self._deadline = deadline
+        self._connect = connect
 
     def http_open(self, request: urllib.request.Request) -> http.client.HTTPResponse:
-        return self.do_open(partial(_connection, http.client.HTTPConnection, self._deadline), request)
+        return self.do_open(partial(self._connect, http.client.HTTPConnection), request)
 
 
 class _Https(urllib.request.HTTPSHandler):
-    def __init__(self, deadline: float) -> None:
+    def __init__(self, connect: Callable[..., Any]) -> None:
         super().__init__()
-        self._deadline = deadline
+        self._connect = connect
 
     def https_open(self, request: urllib.request.Request) -> http.client.HTTPResponse:
-        return self.do_open(partial(_connection, http.client.HTTPSConnection, self._deadline), request)
+        return self.do_open(partial(self._connect, http.client.HTTPSConnection), request)
 
 
-def _connection(made: Any, deadline: float, host: str, **options: Any) -> http.client.HTTPConnection:
-    connection: http.client.HTTPConnection = made(host, **options)
-    connection.response_class = partial(_Response, deadline)  # type: ignore[assignment]
-    return connection
+def _connection(
+    deadline: float, check_peer: Peer | None, kind: type[http.client.HTTPConnection], host: str, **options: Any
+) -> http.client.HTTPConnection:
+    class Connection(kind):  # type: ignore[misc, valid-type]
+        response_class = partial(_Response, deadline)
+
+        def connect(self) -> None:
+            super().connect()
+            if check_peer is not None:
+                check_peer(self.sock.getpeername()[0])
+
+    made: http.client.HTTPConnection = Connection(host, **options)
+    return made
 
 
 class _Response(http.client.HTTPResponse):

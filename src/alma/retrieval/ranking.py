@@ -32,6 +32,8 @@ from alma.storage.ranking import idf
 
 # By how much the cosine of one version of a fact may be below that of another.
 _FARTHER = 0.2
+# Beside others the few of a kind are judged as so many would be: what two of a kind have by chance is no warning.
+_COUNTS_AS = 10
 _UNFIT = "it has too little to do with the task, by meaning and by words (fit {:.2f})"
 
 
@@ -164,12 +166,12 @@ def rank(
     found = {cls: _read(storage, best[:most], questions[cls], ranking) for cls, best in candidates.items()}
     _note_behind(candidates.values(), most, ranking)
 
-    def relevant(items: Iterable[Fitting], among: Collection[Candidate], records: int) -> bool:
+    def relevant(items: Iterable[Fitting], among: Collection[Candidate], records: int, at_least: int = 0) -> bool:
         compared = max(len(among), records) if pool.is_full else len(among)
         return anything_fits(
             items,
             among,
-            compared,
+            max(compared, at_least),
             with_vectors=vector is not None,
             understood=understood,
             learned=learned,
@@ -177,6 +179,7 @@ def rank(
 
     records = max((question.records for question in questions.values()), default=0)
     anything = relevant(chain.from_iterable(found.values()), list(pool), records)
+    few = min(_COUNTS_AS, len(pool))
     for cls, items in found.items():
         if not items:
             ranking.chosen[cls] = []
@@ -184,7 +187,7 @@ def rank(
         # Where nothing stands out among all, something may among the few of its kind: a warning is not to be lost
         # because there are thousands of notes beside it. Of what only words find, those of one kind say nothing of
         # another.
-        worth_a_look = (anything and understood) or relevant(items, candidates[cls], questions[cls].records)
+        worth_a_look = (anything and understood) or relevant(items, candidates[cls], questions[cls].records, few)
         fitting = [each for each in items if worth_a_look and fits(each, understood=understood)]
         _note_unfit(items, fitting, ranking)
         kept = [scorer.fitting(each) for each in fitting]

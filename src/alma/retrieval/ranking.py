@@ -18,6 +18,7 @@ from alma.retrieval import order
 from alma.retrieval.absent import Absent, Note
 from alma.retrieval.asking import answering
 from alma.retrieval.candidates import Candidate, Pool, Standing, by_target, most_read
+from alma.retrieval.change import asks_for_former
 from alma.retrieval.length import given_back
 from alma.retrieval.order import Statement
 from alma.retrieval.recent import MOST_BY_RULE, newest
@@ -290,7 +291,8 @@ def _ordered(
         older.score, newer.score = ahead.score, behind.score
 
     order.named_first(statements, question.weights, behind)
-    order.newest_first(statements, question.weights, overruled)
+    if not asks_for_former(request.query):
+        order.newest_first(statements, question.weights, overruled)
     put_before({ranked.key: ranked.terms for ranked in kept}, standing)
     for ranked in kept:
         ranked.notes = standing.notes(ranked.key, by_key)
@@ -310,7 +312,8 @@ def _statement(ranked: Ranked) -> Statement:
     owner = str(getattr(record, "agent", None) or getattr(record, "title", "").partition("(")[0])
     # A lesson stands by its evidence: a newer one for the same task is another choice, and overrules nothing.
     moment = None if isinstance(record, Heuristic | AntiPattern) else moment_of(record)
-    return Statement(ranked.key, owner, record.text(), moment, ranked.score, ranked.said)
+    vector = getattr(record, "embedding", None)
+    return Statement(ranked.key, owner, record.text(), moment, ranked.score, ranked.said, vector=vector)
 
 
 def _without_repetitions(by_score: Sequence[Ranked], statements: Sequence[Statement], ranking: Ranking) -> list[Ranked]:

@@ -59,7 +59,11 @@ def test_what_tells_of_a_change_comes_before_what_was_so(
         (ANNA, "Anna no longer drinks coffee.", "Where does Anna live?"),
         (ANNA, "Hannah moved to 7 Pine Road in York.", "Where does Anna live?"),
         (CEO, "The CEO's new car is electric.", "Who is the CEO?"),
-        ("Server alpha runs Debian 11.", "Server beta was upgraded to Debian 12.", "Which Debian does server alpha run?"),
+        (
+            "Server alpha runs Debian 11.",
+            "Server beta was upgraded to Debian 12.",
+            "Which Debian does server alpha run?",
+        ),
     ],
 )
 def test_a_change_of_something_else_overrules_nothing(

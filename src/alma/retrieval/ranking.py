@@ -23,8 +23,9 @@ from alma.retrieval.length import given_back
 from alma.retrieval.order import Statement
 from alma.retrieval.recent import MOST_BY_RULE, newest
 from alma.retrieval.relevance import Fitting, Question, anything_fits, fits
-from alma.retrieval.router import STANDING_TYPES, Asked, Target
+from alma.retrieval.router import Asked, Target
 from alma.retrieval.scoring import ScoringWeights, factors, moment_of, score_terms
+from alma.retrieval.standing import ended, holds, is_instruction, superseded
 from alma.retrieval.successors import put_before
 from alma.retrieval.together import add_together
 from alma.retrieval.when import TimeWindow
@@ -78,6 +79,11 @@ class Ranking:
     chosen: dict[type[Record], list[Ranked]] = field(default_factory=lambda: defaultdict(list))
     standing: list[Ranked] = field(default_factory=list)
     dropped: dict[str, Note] = field(default_factory=dict)
+
+    @property
+    def by_rule(self) -> list[Target]:
+        """Where that is which comes with every task."""
+        return [target for target in self.targets if target.by_rule]
 
     def drop(self, record_id: str, stage: str, sentence: str, *facts: object) -> None:
         self.dropped.setdefault(record_id, Note(stage, sentence, facts))
@@ -194,7 +200,7 @@ def rank(
         kept = [scorer.fitting(each) for each in fitting]
         add_together(kept, questions[cls].weights, scorer.memory_weights.similarity)
         ranking.chosen[cls] = _ordered(kept, questions[cls], request, min_score, ranking, pool.standing)
-    if any(target.by_rule for target in targets):
+    if ranking.by_rule:
         _add_by_rule(storage, ranking, scorer)
     return ranking
 
@@ -295,7 +301,7 @@ def _ordered(
         order.newest_first(statements, question.weights, overruled)
     put_before({ranked.key: ranked.terms for ranked in kept}, standing)
     for ranked in kept:
-        ranked.notes = standing.notes(ranked.key, by_key)
+        ranked.notes = (*standing.notes(ranked.key, by_key), *ended(ranked.record, request.now))
     best_first = sorted(kept, key=lambda r: (-r.score, r.key))
     chosen = best_first if request.with_repetitions else _without_repetitions(best_first, statements, ranking)
     return _best(chosen, request.top_k, min_score, ranking)
@@ -336,9 +342,13 @@ def _best(by_score: Sequence[Ranked], top_k: int, min_score: float, ranking: Ran
     good = [ranked for ranked in by_score if ranked.score >= min_score]
     for ranked in by_score[len(good) :]:
         ranking.drop(ranked.key, "score", "its score of {:.3f} is below {:g}", ranked.score, min_score)
-    for ranked in good[top_k:]:
-        ranking.drop(ranked.key, "rank", "{:,} of its kind have a higher score than {:.3f}", top_k, ranked.score)
-    return good[:top_k]
+    # What comes by rule in any case takes nobody's place.
+    apart = {ranked.key for ranked in good if ranking.by_rule and is_instruction(ranked.record)}
+    behind = {ranked.key for ranked in [each for each in good if each.key not in apart][top_k:]}
+    for ranked in good:
+        if ranked.key in behind:
+            ranking.drop(ranked.key, "rank", "{:,} of its kind have a higher score than {:.3f}", top_k, ranked.score)
+    return [ranked for ranked in good if ranked.key not in behind]
 
 
 def _spare_long(by_score: Iterable[Ranked], min_score: float) -> None:
@@ -358,13 +368,13 @@ def _add_by_rule(storage: StorageBackend, ranking: Ranking, scorer: Scorer) -> N
     Those that do resemble it come first, then the newest.
     """
     most = max(scorer.request.top_k, MOST_BY_RULE)
-    _set_instructions_apart(ranking)
-    by_rule = [target for target in ranking.targets if target.by_rule]
-    for cls in dict.fromkeys(target.cls for target in by_rule):
+    _set_instructions_apart(storage, ranking, scorer.request)
+    for cls in dict.fromkeys(target.cls for target in ranking.by_rule):
         items = ranking.standing if cls is Memory else ranking.chosen[cls]
-        known = {ranked.key for ranked in items}
-        records = newest(storage, [target for target in by_rule if target.cls is cls], most)
-        items.extend(scorer.scored(record, {}, ("rule",)) for record in records if str(record.key) not in known)
+        known = {ranked.key for ranked in (*items, *ranking.chosen[cls])}
+        records = newest(storage, [target for target in ranking.by_rule if target.cls is cls], most)
+        added = [scorer.scored(record, {}, ("rule",)) for record in records if str(record.key) not in known]
+        items.extend(_in_force(storage, added, ranking, scorer.request))
         items[:] = _without_repetitions(items, order.cut([_statement(each) for each in items], frozenset()), ranking)
         for ranked in items[most:]:
             ranking.drop(ranked.key, "rank", "{:,} others are handed over by rule", most)
@@ -373,10 +383,21 @@ def _add_by_rule(storage: StorageBackend, ranking: Ranking, scorer: Scorer) -> N
             ranking.dropped.pop(ranked.key, None)
 
 
-def _set_instructions_apart(ranking: Ranking) -> None:
-    """Standing instructions among the memories that were found are handed over as such."""
-    for ranked in ranking.chosen[Memory]:
-        if getattr(ranked.record, "memory_type", "") in STANDING_TYPES:
-            ranking.standing.append(ranked)
+def _set_instructions_apart(storage: StorageBackend, ranking: Ranking, request: Asked) -> None:
+    """Standing instructions among the memories that were found are handed over as such, if they are in force."""
+    found = ranking.chosen[Memory]
+    instructions = [ranked for ranked in found if is_instruction(ranked.record)]
+    ranking.standing.extend(_in_force(storage, instructions, ranking, request))
     apart = {ranked.key for ranked in ranking.standing}
-    ranking.chosen[Memory] = [ranked for ranked in ranking.chosen[Memory] if ranked.key not in apart]
+    ranking.chosen[Memory] = [ranked for ranked in found if ranked.key not in apart][: request.top_k]
+
+
+def _in_force(storage: StorageBackend, items: Sequence[Ranked], ranking: Ranking, request: Asked) -> list[Ranked]:
+    """What holds now and has not been superseded: no other instruction is to be heeded."""
+    over = superseded(storage, [ranked.record for ranked in items], ranking.targets)
+    for ranked in items:
+        if ranked.key in over:
+            ranking.dropped[ranked.key] = Note("rule", "it was superseded by {}", (over[ranked.key],))
+        elif not holds(ranked.record, request.now):
+            ranking.dropped[ranked.key] = Note("rule", "it does not hold at this time")
+    return [each for each in items if each.key not in over and holds(each.record, request.now)]

@@ -17,7 +17,7 @@ from alma.model.fields import check_timestamp
 from alma.model.memory import Memory
 from alma.model.query import Predicate, parsed
 from alma.model.record import Record
-from alma.model.scope import MemoryScope, Scope
+from alma.model.scope import MemoryScope, Scope, checked_scope
 from alma.model.slice import Dropped, MemorySlice
 from alma.retrieval import router
 from alma.retrieval.asking import asks_by_words, asks_when
@@ -255,7 +255,7 @@ class RetrievalEngine:
             top_k=router.checked_top_k(top_k),
             kinds=router.checked_kinds(kinds),
             now=clock.now() if now is None else _checked_now(now),
-            memories_within=memories_within,
+            memories_within=None if memories_within is None else checked_scope("memories_within", memories_within),
         )
 
 

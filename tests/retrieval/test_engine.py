@@ -557,7 +557,7 @@ def test_without_embeddings_words_find_and_the_slice_says_so(store: StorageBacke
     engine.close()
 
 
-@pytest.mark.parametrize("answer", [None, [], [1.0, 2.0], [float("nan")] * 384, "no", [[0.0]] * 384])
+@pytest.mark.parametrize("answer", [None, [], [1.0, 2.0], [float("nan")] * 384, [0.0] * 384, "no", [[0.0]] * 384])
 def test_an_embedder_that_gives_no_fitting_vector_is_done_without(
     store: StorageBackend, remember: Remember, answer: Any
 ) -> None:
@@ -670,7 +670,9 @@ def test_a_model_of_another_length_is_refused_with_the_fix(store: StorageBackend
         ({"top_k": True}, "retrieve.top_k"),
         ({"kinds": "memory"}, "retrieve.kinds must be a list"),
         ({"kinds": 5}, "retrieve.kinds must be a list"),
-        ({"kinds": ["session"]}, "retrieve.kinds must be among"),
+        ({"kinds": ["session"]}, "retrieve.kinds must be among .*'session'"),
+        ({"kinds": ["nonsense"]}, "retrieve.kinds must be among heuristic, .*'nonsense'"),
+        ({"memories_within": "shop"}, "memories_within needs a Scope"),
         ({"now": "yesterday"}, "retrieve.now"),
         ({"scope": "helena"}, "retrieve.scope must be a MemoryScope"),
     ],

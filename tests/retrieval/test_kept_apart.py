@@ -120,6 +120,19 @@ def test_a_warning_is_not_crowded_out_by_notes_about_other_things(engine: Retrie
     assert not found.memories
 
 
+def test_two_warnings_among_many_notes_are_handed_over_for_a_reason_only(
+    engine: RetrievalEngine, remember: Remember
+) -> None:
+    dialogue = make.an_anti_pattern(pattern="Hard-coding dialogue in scripts", why_bad="translators could not find it")
+    lightmaps = make.an_anti_pattern(pattern="Committing lightmaps", why_bad="the repository grew by 40 GB")
+    remember(dialogue, lightmaps)
+    things = ("wolf", "lantern", "dragon", "boat", "castle", "bridge")
+    remember(*(said(f"The {thing} was redrawn by {name}") for thing in things for name in ("Marta", "Idris", "Hana")))
+    assert not engine.retrieve("Which fonts does the menu use?", "helena", "shop")
+    found = engine.retrieve("Where do I put lines of dialogue?", "helena", "shop")
+    assert [each.pattern for each in found.anti_patterns] == [dialogue.pattern]
+
+
 @pytest.mark.parametrize(
     "task",
     [

@@ -106,3 +106,17 @@ def test_what_is_to_come_after_the_time_that_is_asked_for_gains_nothing(
 def test_preferences_come_whatever_time_is_asked_for(engine: RetrievalEngine, remember: Remember) -> None:
     remember(a_preference(id="tabs", user_id="maria", timestamp=MARCH))
     assert found(engine, "What happened yesterday?", user_id="maria") == ["tabs"]
+
+
+@pytest.mark.parametrize(
+    "question", ["What happened yesterday evening?", "What was done with the database on Tuesday night?"]
+)
+def test_of_two_memories_of_a_day_the_one_of_the_evening_comes_first(
+    engine: RetrievalEngine, remember: Remember, question: str
+) -> None:
+    morning, evening = (YESTERDAY.replace(hour=hour) for hour in (9, 20))
+    remember(
+        Memory(id="evening", content="The database was moved", project_id="shop", event_time=evening),
+        Memory(id="morning", content="The database was backed up", project_id="shop", event_time=morning),
+    )
+    assert found(engine, question) == ["evening", "morning"]

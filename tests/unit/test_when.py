@@ -390,6 +390,95 @@ def test_strangers_name_a_time_in_still_other_ways(phrase: str, start: str, end:
     assert days(time_window(f"what did we ship {phrase}?", THURSDAY)) == (start, end)
 
 
+@pytest.mark.parametrize(
+    ("phrase", "start", "end"),
+    [
+        ("two Fridays ago", "2026-05-01", "2026-05-02"),
+        ("the Friday before last", "2026-05-01", "2026-05-02"),
+        ("Tuesday last week", "2026-05-05", "2026-05-06"),
+        ("last week on Tuesday", "2026-05-05", "2026-05-06"),
+        ("a week ago Tuesday", "2026-05-05", "2026-05-06"),
+        ("a week ago Thursday", "2026-05-07", "2026-05-08"),
+        ("on Monday the 4th", "2026-05-04", "2026-05-05"),
+        ("on Friday the 13th", "2026-03-13", "2026-03-14"),
+        ("on Mon", "2026-05-11", "2026-05-12"),
+        ("the third Tuesday of April", "2026-04-21", "2026-04-22"),
+        ("the last Friday of April", "2026-04-24", "2026-04-25"),
+        ("the first Monday of last month", "2026-04-06", "2026-04-07"),
+        ("on the tenth of April", "2026-04-10", "2026-04-11"),
+        ("on the twenty-first of April", "2026-04-21", "2026-04-22"),
+        ("on 10-Apr-2026", "2026-04-10", "2026-04-11"),
+        ("on 10.04.", "2026-04-10", "2026-04-11"),
+        ("on 4/30", "2026-04-30", "2026-05-01"),
+        ("a year ago today", "2025-05-14", "2025-05-15"),
+        ("a year ago this week", "2025-05-12", "2025-05-19"),
+        ("this time last year", "2025-04-28", "2025-05-31"),
+        ("the same day last month", "2026-04-14", "2026-04-15"),
+        ("three quarters ago", "2025-06-30", "2025-09-29"),
+        ("2 wks ago", "2026-04-26", "2026-05-05"),
+        ("3 d ago", "2026-05-11", "2026-05-12"),
+        ("in calendar week 12", "2026-03-16", "2026-03-23"),
+        ("in KW 50", "2025-12-08", "2025-12-15"),
+        ("in week 12", "2026-03-16", "2026-03-23"),
+        ("on 2026-W12-3", "2026-03-18", "2026-03-19"),
+        ("in FY25", "2025-01-01", "2026-01-01"),
+        ("in FY2025 Q2", "2025-04-01", "2025-07-01"),
+        ("in 2025 Q2", "2025-04-01", "2025-07-01"),
+        ("in the last fiscal quarter", "2026-01-01", "2026-04-01"),
+        ("in Q1-Q2 2025", "2025-01-01", "2025-07-01"),
+        ("YTD", "2026-01-01", "2027-01-01"),
+        ("in the current month", "2026-05-01", "2026-06-01"),
+        ("in summer '24", "2024-06-01", "2024-09-01"),
+        ("in the autumn of last year", "2025-09-01", "2025-12-01"),
+        ("in the nineties", "1990-01-01", "2000-01-01"),
+        ("in the first half of April", "2026-04-01", "2026-04-16"),
+        ("in the first ten days of April", "2026-04-01", "2026-04-11"),
+        ("in the last two weeks of April", "2026-04-17", "2026-05-01"),
+        ("on the last day of last month", "2026-04-30", "2026-05-01"),
+        ("in the first three months of 2025", "2025-01-01", "2025-04-01"),
+        ("over Easter", "2026-04-03", "2026-04-07"),
+        ("on Good Friday 2024", "2024-03-29", "2024-03-30"),
+        ("last Thanksgiving", "2025-11-27", "2025-11-28"),
+        ("last Christmas", "2025-12-24", "2025-12-27"),
+        ("on Memorial Day", "2025-05-26", "2025-05-27"),
+        ("in March/April", "2026-03-01", "2026-05-01"),
+    ],
+)
+def test_a_time_is_told_by_weekdays_feasts_parts_and_shorthand(phrase: str, start: str, end: str) -> None:
+    assert days(time_window(f"what did we ship {phrase}?", THURSDAY)) == (start, end)
+
+
+def test_a_day_without_a_year_is_either_where_nobody_says_whether_it_is_over() -> None:
+    window = time_window("notes of 2 January", datetime(2026, 11, 17, tzinfo=UTC))
+    assert window is not None
+    assert [start.date().isoformat() for start, _ in window.spans] == ["2027-01-02", "2026-01-02"]
+
+
+def test_the_coming_weekend_is_this_one_and_the_next_one_follows() -> None:
+    assert days(time_window("what is planned for the coming weekend?", THURSDAY)) == ("2026-05-16", "2026-05-18")
+    assert days(time_window("what is planned for next weekend?", THURSDAY)) == ("2026-05-23", "2026-05-25")
+
+
+@pytest.mark.parametrize(
+    ("phrase", "inside", "outside"),
+    [
+        ("yesterday evening", 13 * 24 + 20, 13 * 24 + 9),
+        ("this morning", 14 * 24 + 8, 14 * 24 + 16),
+        ("last night", 14 * 24 + 2, 13 * 24 + 10),
+        ("on the afternoon of 3 May", 3 * 24 + 15, 3 * 24 + 8),
+        ("on Monday morning", 11 * 24 + 8, 11 * 24 + 22),
+    ],
+)
+def test_a_part_of_a_day_counts_more_than_the_rest_of_it(phrase: str, inside: int, outside: int) -> None:
+    window = time_window(f"what did we ship {phrase}?", THURSDAY)
+    april = datetime(2026, 4, 30, tzinfo=UTC)
+    assert window is not None
+    meant, other = (april + timedelta(hours=hours) for hours in (inside, outside))
+    assert window.holds(meant)
+    assert window.holds(other)
+    assert window.share(meant) > window.share(other)
+
+
 def test_a_date_that_can_be_read_in_two_ways_is_either() -> None:
     window = time_window("what happened on 3/12/2025?", THURSDAY)
     assert window is not None
@@ -533,6 +622,17 @@ def test_once_its_event_is_dated_a_time_lies_on_one_side_of_it() -> None:
         "what is to be done before deploying",
         "after each deployment",
         "since I've accumulated miles",
+        "the last month of the contract",
+        "the first day of school",
+        "the second of the two",
+        "the first of many tests",
+        "what changed on 5/10 machines",
+        "does it run on 3.9.",
+        "in week 3 of the course",
+        "150 kw",
+        "ticket 42 of the current sprint",
+        "the new year plan",
+        "the same day delivery",
     ],
 )
 def test_what_only_looks_like_a_time_is_none(question: str) -> None:
@@ -582,7 +682,8 @@ WORDS = """
 last this past previous in the of on since before after until between from and to early mid late may march feb 29 31 8th
 2024 2023-02-29 1999 monday weekend week month quarter year days ago 9999 a couple few 3 q1 summer winter yesterday
 today recently hours minutes release we our tomorrow next coming will half an weeks through throughout h1 by end
-12.03.2025 3/12/2025 31.02.2025 onwards on 2025-w54 week
+12.03.2025 3/12/2025 31.02.2025 onwards on 2025-w54 week easter fridays fy25 calendar cw first second same time
+today night morning decade nineties fifth of 10-apr-2025 31.02. ytd christmas
 """.split()  # noqa: SIM905
 
 

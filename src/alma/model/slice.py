@@ -19,7 +19,7 @@ DEFAULT_PROMPT_TOKENS = 2000
 class Explanation:
     """Why a memory is in a slice: the terms that add up to its score, what led to it and what is to be known of it.
 
-    `notes` tell that it was superseded by, or contradicts, another memory that was found with it.
+    `notes` tell that it was superseded by, or contradicts, a memory that was found with it, or until when it held.
     `similarity` is the cosine of its meaning and the question's, where it was measured.
     """
 
@@ -155,7 +155,8 @@ class MemorySlice:
         notes = () if explanation is None else explanation.notes
         if any(note.startswith("superseded") for note in notes):
             return "superseded by a later memory"
-        return "contradicted by another memory" if notes else ""
+        ended = next((note for note in notes if note.startswith("held until")), "")
+        return ended or ("contradicted by another memory" if notes else "")
 
     def _by_section(self) -> tuple[Sequence[Record], ...]:
         """In the order of the prompt's sections."""

@@ -41,6 +41,8 @@ class QuestionEmbedder:
                 vector = Vector(self._embedder.encode(beginning(query)))
             if len(vector) != self._storage.embedding_dim:
                 raise EmbeddingError(f"it gave {len(vector)} numbers instead of {self._storage.embedding_dim}")
+            if not any(vector):
+                raise EmbeddingError("it gave nothing but zeros")
         except Exception as exc:  # noqa: BLE001 - a provider may be anybody's
             # What fails in a hurry says nothing about a provider that is slow: it gets its time again.
             self._failed_at = time.monotonic() if patient else self._failed_at

@@ -17,7 +17,7 @@ from alma.model.fields import check_timestamp
 from alma.model.memory import Memory
 from alma.model.query import Predicate, parsed
 from alma.model.record import Record
-from alma.model.scope import MemoryScope, Scope
+from alma.model.scope import MemoryScope, Scope, checked_scope
 from alma.model.slice import Dropped, MemorySlice
 from alma.retrieval import router
 from alma.retrieval.asking import asks_by_words, asks_when
@@ -30,6 +30,7 @@ from alma.retrieval.recent import most_recent
 from alma.retrieval.router import Asked, Request, Target
 from alma.retrieval.scoring import MEMORY_WEIGHTS, ScoringWeights
 from alma.retrieval.searching import Mode, by_meaning, by_words
+from alma.retrieval.standing import holds
 from alma.retrieval.times import add_times, propose_moments
 from alma.retrieval.writing import join_space
 from alma.storage.base import StorageBackend
@@ -254,7 +255,7 @@ class RetrievalEngine:
             top_k=router.checked_top_k(top_k),
             kinds=router.checked_kinds(kinds),
             now=clock.now() if now is None else _checked_now(now),
-            memories_within=memories_within,
+            memories_within=None if memories_within is None else checked_scope("memories_within", memories_within),
         )
 
 
@@ -278,10 +279,12 @@ def _checked_now(now: datetime) -> datetime:
 
 
 def _still_alive(found: MemorySlice) -> bool:
-    """Whether nothing in a remembered slice has expired since."""
+    """Whether nothing in a remembered slice has expired since, and every instruction still holds."""
     moment = clock.now()
     ends = (getattr(record, "expires_at", None) for record in found)
-    return all(end is None or end > moment for end in ends)
+    if not all(end is None or end > moment for end in ends):
+        return False
+    return all(holds(record, moment) for record in found.instructions)
 
 
 def _since(started: float) -> float:

@@ -12,9 +12,15 @@ from difflib import SequenceMatcher
 from itertools import combinations
 
 from alma.model.text import STOP_WORDS, terms
+from alma.model.vector import Vector
+from alma.retrieval.change import asked_verbs, tells_change
+from alma.storage.nearest import cosines_among
 
 # Two memories speak of the same thing when they match the question by the same words and share this much of their own.
 _SAME_SUBJECT, _SAME_WORDS = 0.95, 0.4
+# Cosines. What tells of a change, and is as near as that, speaks of the same thing in other words; what is nearer still
+# says the same of it, or something else instead.
+_SAME_MATTER, _NEARLY_THE_SAME = 0.575, 0.8
 _REPETITION = 0.97
 AHEAD = 1e-4
 """By how much what has a name stands before what has not, so that no newer one passes it in the place of an older."""
@@ -42,15 +48,19 @@ class Statement:
     words: frozenset[str] = frozenset()
     matched: frozenset[str] = frozenset()
     named: frozenset[str] = frozenset()
+    # What it has of the question besides the verb, which says what is asked of a thing.
+    subject: frozenset[str] = frozenset()
+    vector: Vector | None = None
 
 
 def cut(statements: Sequence[Statement], asked: frozenset[str], question: str = "") -> list[Statement]:
     """The best statements that are short enough to be compared, with their words and what they name of the question."""
     chosen = [statement for statement in statements[:_COMPARED] if len(statement.text) <= _LONGEST_STATEMENT]
-    names = _names(question)
+    names, verbs = _names(question), asked_verbs(question)
     for statement in chosen:
         statement.words = statement.words or frozenset(terms(statement.text))
         statement.matched = statement.words & asked
+        statement.subject = statement.matched - verbs
         if names:
             statement.named = frozenset(name for name in names if _names_it(statement.text, name))
     return chosen
@@ -93,9 +103,11 @@ def newest_first(
 ) -> None:
     """Tell of every statement that a newer one about the same thing stands behind; `overruled(older, newer)`."""
     dated = sorted((s for s in statements if s.moment is not None), key=lambda s: (s.moment, s.id))
+    near = Nearness(dated)
     for said in _by_owner(dated):
         for older, newer in combinations(said, 2):
-            if newer.score <= older.score and newer.moment != older.moment and same_thing(older, newer, weight_of):
+            behind = newer.score <= older.score and newer.moment != older.moment
+            if behind and (same_thing(older, newer, weight_of) or _in_other_words(older, newer, near)):
                 overruled(older, newer)
 
 
@@ -105,6 +117,41 @@ def _by_owner(statements: Iterable[Statement]) -> Iterable[Sequence[Statement]]:
     for statement in statements:
         found[statement.owner].append(statement)
     return found.values()
+
+
+class Nearness:
+    """How near statements are by meaning; for all at once, when it is first asked."""
+
+    def __init__(self, statements: Sequence[Statement]) -> None:
+        self._with_vectors = [each for each in statements if each.vector is not None]
+        self._place: dict[str, int] | None = None
+        self._rows: list[list[float]] = []
+
+    def __call__(self, one: Statement, other: Statement) -> float:
+        if self._place is None:
+            self._place = self._reckoned()
+        if one.id not in self._place or other.id not in self._place:
+            return 0.0
+        return self._rows[self._place[one.id]][self._place[other.id]]
+
+    def _reckoned(self) -> dict[str, int]:
+        vectors = [each.vector for each in self._with_vectors if each.vector is not None]
+        if len(set(map(len, vectors))) > 1:
+            # Half-way to another model they cannot be compared.
+            return {}
+        self._rows = cosines_among(vectors)
+        return {each.id: place for place, each in enumerate(self._with_vectors)}
+
+
+def _in_other_words(older: Statement, newer: Statement, near: Nearness) -> bool:
+    """Whether a newer one tells that it is no longer so: who lived there has moved, what left at ten leaves at one."""
+    if not older.subject or newer.named != older.named:
+        return False
+    if not newer.subject >= older.subject or near(older, newer) < _SAME_MATTER:
+        return False
+    if newer.matched == older.matched and near(older, newer) >= _NEARLY_THE_SAME:
+        return True
+    return tells_change(newer.text)
 
 
 def same_thing(one: Statement, other: Statement, weight_of: Mapping[str, float]) -> bool:

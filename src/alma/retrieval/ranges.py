@@ -39,9 +39,10 @@ _STROKES = (
     re.compile(rf"(?<![\w./-])(?P<before>\d\d?)-(?=\d\d?(?:st|nd|rd|th)?(?: of)? {_A_MONTH})"),
     re.compile(rf"\b(?P<before>{_A_MONTH} \d\d?)-(?=\d\d?(?![\w/.-]))"),
     re.compile(r"(?P<before>\d[-./]\d{1,4}) - (?=\d{1,4}[-./]\d)"),
+    re.compile(r"\b(?P<before>q[1-4]) ?- ?(?=q[1-4]\b)"),
 )
 _LISTED = tuple(
-    re.compile(rf"\b(?P<before>{names}),(?: and)? (?=(?:{names})\b)")
+    re.compile(rf"\b(?P<before>{names})(?:,(?: and)? |/)(?=(?:{names})\b)")
     for names in ("|".join(MONTHS), "|".join(WEEKDAYS))
 )
 
@@ -52,7 +53,7 @@ def _plainly_written(text: str) -> str:
     if "-" in text:
         for stroke in _STROKES:
             text = stroke.sub(r"\g<before> to ", text)
-    if "," in text:
+    if "," in text or "/" in text:
         for listed in _LISTED:
             text = listed.sub(r"\g<before> and ", text)
     return text

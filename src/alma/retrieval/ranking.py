@@ -18,12 +18,14 @@ from alma.retrieval import order
 from alma.retrieval.absent import Absent, Note
 from alma.retrieval.asking import answering
 from alma.retrieval.candidates import Candidate, Pool, Standing, by_target, most_read
+from alma.retrieval.change import asks_for_former
 from alma.retrieval.length import ONE_PASSAGE, given_back
 from alma.retrieval.order import Statement
 from alma.retrieval.recent import MOST_BY_RULE, newest
 from alma.retrieval.relevance import Fitting, Question, anything_fits, fits
-from alma.retrieval.router import STANDING_TYPES, Asked, Target
+from alma.retrieval.router import Asked, Target
 from alma.retrieval.scoring import ScoringWeights, factors, moment_of, score_terms
+from alma.retrieval.standing import ended, holds, is_instruction, superseded
 from alma.retrieval.strongest import put_among_the_first, read_first, strongest
 from alma.retrieval.successors import put_before
 from alma.retrieval.together import add_together
@@ -33,6 +35,8 @@ from alma.storage.ranking import idf
 
 # By how much the cosine of one version of a fact may be below that of another.
 _FARTHER = 0.2
+# Beside others the few of a kind are judged as so many would be: what two of a kind have by chance is no warning.
+_COUNTS_AS = 10
 _UNFIT = "it has too little to do with the task, by meaning and by words (fit {:.2f})"
 
 
@@ -76,6 +80,11 @@ class Ranking:
     chosen: dict[type[Record], list[Ranked]] = field(default_factory=lambda: defaultdict(list))
     standing: list[Ranked] = field(default_factory=list)
     dropped: dict[str, Note] = field(default_factory=dict)
+
+    @property
+    def by_rule(self) -> list[Target]:
+        """Where that is which comes with every task."""
+        return [target for target in self.targets if target.by_rule]
 
     def drop(self, record_id: str, stage: str, sentence: str, *facts: object) -> None:
         self.dropped.setdefault(record_id, Note(stage, sentence, facts))
@@ -166,12 +175,12 @@ def rank(
     found = {cls: _read(storage, best[:most], questions[cls], pool, ranking) for cls, best in candidates.items()}
     _note_behind(candidates.values(), most, ranking)
 
-    def relevant(items: Iterable[Fitting], among: Collection[Candidate], records: int) -> bool:
+    def relevant(items: Iterable[Fitting], among: Collection[Candidate], records: int, at_least: int = 0) -> bool:
         compared = max(len(among), records) if pool.is_full else len(among)
         return anything_fits(
             items,
             among,
-            compared,
+            max(compared, at_least),
             with_vectors=vector is not None,
             understood=understood,
             learned=learned,
@@ -179,6 +188,7 @@ def rank(
 
     records = max((question.records for question in questions.values()), default=0)
     anything = relevant(chain.from_iterable(found.values()), list(pool), records)
+    few = min(_COUNTS_AS, len(pool))
     for cls, items in found.items():
         if not items:
             ranking.chosen[cls] = []
@@ -186,14 +196,14 @@ def rank(
         # Where nothing stands out among all, something may among the few of its kind: a warning is not to be lost
         # because there are thousands of notes beside it. Of what only words find, those of one kind say nothing of
         # another.
-        worth_a_look = (anything and understood) or relevant(items, candidates[cls], questions[cls].records)
+        worth_a_look = (anything and understood) or relevant(items, candidates[cls], questions[cls].records, few)
         fitting = [each for each in items if worth_a_look and fits(each, understood=understood)]
         _note_unfit(items, fitting, ranking)
         kept = [scorer.fitting(each) for each in fitting]
         add_together(kept, questions[cls].weights, scorer.memory_weights.similarity)
         foremost = strongest(fitting)
         ranking.chosen[cls] = _ordered(kept, questions[cls], request, min_score, ranking, pool.standing, foremost)
-    if any(target.by_rule for target in targets):
+    if ranking.by_rule:
         _add_by_rule(storage, ranking, scorer)
     return ranking
 
@@ -306,10 +316,11 @@ def _ordered(
         older.score, newer.score = ahead.score, behind.score
 
     order.named_first(statements, question.weights, behind)
-    order.newest_first(statements, question.weights, overruled)
+    if not asks_for_former(request.query):
+        order.newest_first(statements, question.weights, overruled)
     put_before({ranked.key: ranked.terms for ranked in kept}, standing)
     for ranked in kept:
-        ranked.notes = standing.notes(ranked.key, by_key)
+        ranked.notes = (*standing.notes(ranked.key, by_key), *ended(ranked.record, request.now))
     best_first = sorted(kept, key=lambda r: (-r.score, r.key))
     chosen = best_first if request.with_repetitions else _without_repetitions(best_first, statements, ranking)
     return _best(chosen, request.top_k, min_score, ranking, foremost)
@@ -326,7 +337,8 @@ def _statement(ranked: Ranked) -> Statement:
     owner = str(getattr(record, "agent", None) or getattr(record, "title", "").partition("(")[0])
     # A lesson stands by its evidence: a newer one for the same task is another choice, and overrules nothing.
     moment = None if isinstance(record, Heuristic | AntiPattern) else moment_of(record)
-    return Statement(ranked.key, owner, record.text(), moment, ranked.score, ranked.said)
+    vector = getattr(record, "embedding", None)
+    return Statement(ranked.key, owner, record.text(), moment, ranked.score, ranked.said, vector=vector)
 
 
 def _without_repetitions(by_score: Sequence[Ranked], statements: Sequence[Statement], ranking: Ranking) -> list[Ranked]:
@@ -353,10 +365,14 @@ def _best(
     good = [ranked for ranked in by_score if ranked.score >= min_score]
     for ranked in by_score[len(good) :]:
         ranking.drop(ranked.key, "score", "its score of {:.3f} is below {:g}", ranked.score, min_score)
-    put_among_the_first(good, foremost, top_k)
-    for ranked in good[top_k:]:
+    # What comes by rule in any case takes nobody's place.
+    by_rule = {ranked.key for ranked in good if ranking.by_rule and is_instruction(ranked.record)}
+    others = [ranked for ranked in good if ranked.key not in by_rule]
+    put_among_the_first(others, foremost, top_k)
+    for ranked in others[top_k:]:
         ranking.drop(ranked.key, "rank", "{:,} of its kind have a higher score than {:.3f}", top_k, ranked.score)
-    return good[:top_k]
+    best = [*others[:top_k], *(ranked for ranked in good if ranked.key in by_rule)]
+    return sorted(best, key=lambda ranked: (-ranked.score, ranked.key))
 
 
 def _spare_long(by_score: Iterable[Ranked], min_score: float) -> None:
@@ -376,13 +392,13 @@ def _add_by_rule(storage: StorageBackend, ranking: Ranking, scorer: Scorer) -> N
     Those that do resemble it come first, then the newest.
     """
     most = max(scorer.request.top_k, MOST_BY_RULE)
-    _set_instructions_apart(ranking)
-    by_rule = [target for target in ranking.targets if target.by_rule]
-    for cls in dict.fromkeys(target.cls for target in by_rule):
+    _set_instructions_apart(storage, ranking, scorer.request)
+    for cls in dict.fromkeys(target.cls for target in ranking.by_rule):
         items = ranking.standing if cls is Memory else ranking.chosen[cls]
-        known = {ranked.key for ranked in items}
-        records = newest(storage, [target for target in by_rule if target.cls is cls], most)
-        items.extend(scorer.scored(record, {}, ("rule",)) for record in records if str(record.key) not in known)
+        known = {ranked.key for ranked in (*items, *ranking.chosen[cls])}
+        records = newest(storage, [target for target in ranking.by_rule if target.cls is cls], most)
+        added = [scorer.scored(record, {}, ("rule",)) for record in records if str(record.key) not in known]
+        items.extend(_in_force(storage, added, ranking, scorer.request))
         items[:] = _without_repetitions(items, order.cut([_statement(each) for each in items], frozenset()), ranking)
         for ranked in items[most:]:
             ranking.drop(ranked.key, "rank", "{:,} others are handed over by rule", most)
@@ -391,10 +407,21 @@ def _add_by_rule(storage: StorageBackend, ranking: Ranking, scorer: Scorer) -> N
             ranking.dropped.pop(ranked.key, None)
 
 
-def _set_instructions_apart(ranking: Ranking) -> None:
-    """Standing instructions among the memories that were found are handed over as such."""
-    for ranked in ranking.chosen[Memory]:
-        if getattr(ranked.record, "memory_type", "") in STANDING_TYPES:
-            ranking.standing.append(ranked)
+def _set_instructions_apart(storage: StorageBackend, ranking: Ranking, request: Asked) -> None:
+    """Standing instructions among the memories that were found are handed over as such, if they are in force."""
+    found = ranking.chosen[Memory]
+    instructions = [ranked for ranked in found if is_instruction(ranked.record)]
+    ranking.standing.extend(_in_force(storage, instructions, ranking, request))
     apart = {ranked.key for ranked in ranking.standing}
-    ranking.chosen[Memory] = [ranked for ranked in ranking.chosen[Memory] if ranked.key not in apart]
+    ranking.chosen[Memory] = [ranked for ranked in found if ranked.key not in apart][: request.top_k]
+
+
+def _in_force(storage: StorageBackend, items: Sequence[Ranked], ranking: Ranking, request: Asked) -> list[Ranked]:
+    """What holds now and has not been superseded: no other instruction is to be heeded."""
+    over = superseded(storage, [ranked.record for ranked in items], ranking.targets)
+    for ranked in items:
+        if ranked.key in over:
+            ranking.dropped[ranked.key] = Note("rule", "it was superseded by {}", (over[ranked.key],))
+        elif not holds(ranked.record, request.now):
+            ranking.dropped[ranked.key] = Note("rule", "it does not hold at this time")
+    return [each for each in items if each.key not in over and holds(each.record, request.now)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from calendar import isleap
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
@@ -21,7 +20,18 @@ from alma.retrieval.reckoning import (
     whole_day,
     whole_month,
 )
-from alma.retrieval.spoken import HALVES, HOLIDAYS, MONTHS, NUMBERS, ORDINALS, SEASONS, VAGUE, WEEKDAYS, Asking
+from alma.retrieval.spoken import (
+    DAY_WORDS,
+    DECADES,
+    HALVES,
+    MONTHS,
+    NUMBERS,
+    ORDINALS,
+    SEASONS,
+    VAGUE,
+    WEEKDAYS,
+    Asking,
+)
 
 Reader = Callable[[re.Match[str], Asking], Span | tuple[Span, ...]]
 
@@ -49,11 +59,28 @@ def slash_day(match: re.Match[str], at: Asking) -> tuple[Span, ...]:
     return found
 
 
-def named_day(match: re.Match[str], at: Asking) -> Span:
-    month, day = _month_number(match["month"]), int(match["day"])
+def named_day(match: re.Match[str], at: Asking) -> tuple[Span, ...]:
     if _is_verb(match):
         raise ValueError("may 5 users log in?")
-    return whole_day(_year_of_day(match, at, month, day), month, day)
+    return _days_named(match, at, month_number(match["month"]), int(match["day"]))
+
+
+def worded_day(match: re.Match[str], at: Asking) -> tuple[Span, ...]:
+    """ "the tenth of November"."""
+    return _days_named(match, at, month_number(match["month"]), DAY_WORDS.index(match["worded"]) + 1)
+
+
+def day_without_year(match: re.Match[str], at: Asking) -> tuple[Span, ...]:
+    """ "on 10.11.", or "on 11/10", which may be either."""
+    one, two = int(match["one"]), int(match["two"])
+    ways = {(two, one)} if match["by"] == "." else {(one, two), (two, one)}
+    return tuple(span for month, day in sorted(ways) if month <= 12 for span in _days_named(match, at, month, day))
+
+
+def _days_named(match: re.Match[str], at: Asking, month: int, day: int) -> tuple[Span, ...]:
+    named = match.groupdict().get("year")
+    years = (int(named),) if named else years_for(at, lambda year: midnight(year, month, day))
+    return tuple(whole_day(year, month, day) for year in years)
 
 
 def _is_verb(match: re.Match[str]) -> bool:
@@ -75,12 +102,6 @@ def day_of_month(match: re.Match[str], at: Asking) -> Span:
     return whole_day(month.year, month.month, day)
 
 
-def holiday(match: re.Match[str], at: Asking) -> Span:
-    month, day, days = HOLIDAYS[match["holiday"]]
-    start = midnight(_year_of_day(match, at, month, day), month, day)
-    return start, start + timedelta(days=days)
-
-
 def days_from_now(days: int) -> Reader:
     def read(match: re.Match[str], at: Asking) -> Span:
         start = day_of(at.now) + timedelta(days=days)
@@ -91,7 +112,7 @@ def days_from_now(days: int) -> Reader:
 
 def weekday(match: re.Match[str], at: Asking) -> Span:
     """The last one before today, or the next: "next Friday", and "this Friday" where it is not said to be over."""
-    ahead = (WEEKDAYS.index(match["weekday"]) - at.now.weekday()) % 7
+    ahead = (weekday_number(match["weekday"]) - at.now.weekday()) % 7
     which = match.groupdict().get("which") or ""
     if "next" in which or "coming" in which or (which in ("", "on") and at.looks_ahead):
         ahead = ahead or 7
@@ -113,8 +134,8 @@ def weekday_alone(match: re.Match[str], at: Asking) -> Span:
 
 def week_of_month(match: re.Match[str], at: Asking) -> Span:
     """ "the first week of May" has its first seven days."""
-    month = _month_number(match["month"])
-    start, end = whole_month(_year_of_month(match, at, month), month)
+    month = month_number(match["month"])
+    start, end = whole_month(year_of_month(match, at, month), month)
     if match["which"] == "last":
         return end - timedelta(days=7), end
     first = start + timedelta(days=7 * (ORDINALS[match["which"]] - 1))
@@ -123,27 +144,45 @@ def week_of_month(match: re.Match[str], at: Asking) -> Span:
 
 def week_of_day(match: re.Match[str], at: Asking) -> Span:
     """ "the week of 3 May"."""
-    return unit_of("week", named_day(match, at)[0])
+    return unit_of("week", named_day(match, at)[0][0])
 
 
 def numbered_week(match: re.Match[str], at: Asking) -> Span:
-    start = datetime.fromisocalendar(int(match["year"]), int(match["week"]), 1).replace(tzinfo=UTC)
+    start = _monday(int(match["year"]), int(match["week"]))
     return start, start + timedelta(days=7)
+
+
+def week_without_year(match: re.Match[str], at: Asking) -> Span:
+    """ "in calendar week 42": the last one there was, or the next."""
+    week = int(match["week"])
+    told = at._replace(looks_back=not at.looks_ahead)
+    start = _monday(years_for(told, lambda year: _monday(year, week))[0], week)
+    return start, start + timedelta(days=7)
+
+
+def day_of_week(match: re.Match[str], at: Asking) -> Span:
+    """ "2026-W45-3"."""
+    start = _monday(int(match["year"]), int(match["week"])) + timedelta(days=int(match["day"]) - 1)
+    return start, start + timedelta(days=1)
+
+
+def _monday(year: int, week: int) -> datetime:
+    return datetime.fromisocalendar(year, week, 1).replace(tzinfo=UTC)
 
 
 # ---------------------------------------------------------------------- months and years
 
 
 def named_month(match: re.Match[str], at: Asking) -> Span:
-    month = _month_number(match["month"])
-    return _part(match, *whole_month(_year_of_month(match, at, month), month))
+    month = month_number(match["month"])
+    return part_of(match, *whole_month(year_of_month(match, at, month), month))
 
 
 def month_of_year(match: re.Match[str], at: Asking) -> Span:
     """ "June of last year", "June two years ago"."""
     which = match["which"] or "last"
-    years = -int(_number(match["count"])) if match["count"] else {"last": -1, "this": 0, "next": 1}[which]
-    return whole_month(at.now.year + years, _month_number(match["month"]))
+    years = -int(number_of(match["count"])) if match["count"] else {"last": -1, "this": 0, "next": 1}[which]
+    return whole_month(at.now.year + years, month_number(match["month"]))
 
 
 def numbered_month(match: re.Match[str], at: Asking) -> Span:
@@ -152,26 +191,30 @@ def numbered_month(match: re.Match[str], at: Asking) -> Span:
 
 def previous_month_named(match: re.Match[str], at: Asking) -> Span:
     """ "last March" is the one of the year before when this year's is not over yet."""
-    month = _month_number(match["month"])
+    month = month_number(match["month"])
     return whole_month(at.now.year if month < at.now.month else at.now.year - 1, month)
 
 
 def next_month_named(match: re.Match[str], at: Asking) -> Span:
-    month = _month_number(match["month"])
+    month = month_number(match["month"])
     return whole_month(at.now.year if month > at.now.month else at.now.year + 1, month)
 
 
 def whole_year(match: re.Match[str], at: Asking) -> Span:
     year = int(match["year"])
-    return _part(match, midnight(year, 1, 1), midnight(year + 1, 1, 1))
+    return part_of(match, midnight(year, 1, 1), midnight(year + 1, 1, 1))
 
 
 def decade(match: re.Match[str], at: Asking) -> Span:
-    year = int(match["year"])
-    return _part(match, midnight(year, 1, 1), midnight(year + 10, 1, 1))
+    named = match.groupdict()
+    if named.get("named"):
+        year = 1900 + 10 * (DECADES.index(named["named"]) + 5)
+    else:
+        year = int(named.get("year") or f"19{named['decade']}")
+    return part_of(match, midnight(year, 1, 1), midnight(year + 10, 1, 1))
 
 
-def _part(match: re.Match[str], start: datetime, end: datetime) -> Span:
+def part_of(match: re.Match[str], start: datetime, end: datetime) -> Span:
     """The third of a span that is meant, where the words name one."""
     third = (end - start) / 3
     part = (match.groupdict().get("part") or "").strip(" -").removeprefix("the ")
@@ -208,6 +251,13 @@ def _share_of_year(match: re.Match[str], at: Asking, months: int) -> Span:
     return midnight(year, first, 1), next_month(year, first + months - 1)
 
 
+def season_of_year(match: re.Match[str], at: Asking) -> Span:
+    """ "the autumn of last year"."""
+    year = at.now.year + {"last": -1, "this": 0, "next": 1}[match["which"]]
+    start = midnight(year, SEASONS[match["season"]], 1)
+    return start, months_later(start, 3)
+
+
 def season(match: re.Match[str], at: Asking) -> Span:
     first, which = SEASONS[match["season"]], match.groupdict().get("which")
     year = int(match["year"]) if match["year"] else at.now.year - (first > at.now.month)
@@ -226,10 +276,24 @@ def season(match: re.Match[str], at: Asking) -> Span:
 def ago(match: re.Match[str], at: Asking) -> Span:
     """Around that moment: the larger the unit, the less exactly it is meant; with halves it is meant more exactly."""
     centre = shifted(at.now, match, -1)
-    slack = timedelta({"week": 4, "month": 16, "year": 120}.get(match["unit"], int(match["count"] in VAGUE)))
+    usual = {"week": 4, "month": 16, "quarter": 45, "year": 120, "decade": 1_200}
+    slack = timedelta(usual.get(match["unit"], int(match["count"] in VAGUE)))
     if "." in (match["count"] or "") or any(match[name] for name in HALVES):
         slack = timedelta((slack / 2).days)
     return day_of(centre - slack), day_of(centre + slack) + timedelta(days=1)
+
+
+def exactly_ago(match: re.Match[str], at: Asking) -> Span:
+    """ "a year ago today", "this time last year", "the same week last year"."""
+    parts = match.groupdict()
+    if "which" in parts:
+        then = moved(at.now, -1 if parts["which"] == "last" else 1, parts["unit"])
+    else:
+        then = shifted(at.now, match, -1)
+    if parts["exact"] == "this time":
+        slack = timedelta({"week": 1, "month": 4}.get(parts["unit"], 16))
+        return day_of(then - slack), day_of(then + slack) + timedelta(days=1)
+    return unit_of(parts["exact"].removeprefix("this "), then)
 
 
 def longer_ago(match: re.Match[str], at: Asking) -> Span:
@@ -272,13 +336,16 @@ def previous_unit(match: re.Match[str], at: Asking) -> Span:
     unit = match["unit"]
     if match["which"].startswith("past") or match["which"] == "this past":
         return day_of(moved(at.now, -1, unit)), day_after(at.now)
-    return _part(match, *unit_of(unit, unit_before(unit, at.now)))
+    return part_of(match, *unit_of(unit, unit_before(unit, at.now)))
 
 
 def next_unit(match: re.Match[str], at: Asking) -> Span:
     unit = match["unit"]
+    if unit == "weekend" and not match["which"].startswith("next"):
+        # "The coming weekend" is that of this week, "next weekend" the one after it.
+        return unit_of(unit, at.now if at.now.weekday() < 5 else at.now + timedelta(days=7))
     following = unit_of(unit, at.now)[1] + timedelta(days=6 if unit == "weekend" else 0)
-    return _part(match, *unit_of(unit, following))
+    return part_of(match, *unit_of(unit, following))
 
 
 def unit_before_last(match: re.Match[str], at: Asking) -> Span:
@@ -292,7 +359,7 @@ def the_weekend(match: re.Match[str], at: Asking) -> Span:
 
 
 def this_unit(match: re.Match[str], at: Asking) -> Span:
-    return _part(match, *unit_of(match["unit"], at.now))
+    return part_of(match, *unit_of(match["unit"], at.now))
 
 
 def last_days(days: int) -> Reader:
@@ -305,7 +372,7 @@ def last_days(days: int) -> Reader:
 # ---------------------------------------------------------------------- what the words say
 
 
-def _number(word: str) -> float:
+def number_of(word: str) -> float:
     if word[0].isdigit():
         return float(word.replace(",", "."))
     return sum(NUMBERS[part] for part in re.split("[ -]", word))
@@ -314,17 +381,17 @@ def _number(word: str) -> float:
 def shifted(moment: datetime, match: re.Match[str], direction: int) -> datetime:
     """The moment so much earlier or later as the amount in a match says: one unit where it does not say how many."""
     parts = match.groupdict()
-    count = 0.0 if parts.get("half") else _number(parts.get("count") or "a")
+    count = 0.0 if parts.get("half") else number_of(parts.get("count") or "a")
     if any(parts.get(name) for name in HALVES):
         count += 0.5
     return moved(moment, direction * count, parts.get("unit") or parts["one_unit"])
 
 
-def _month_number(word: str) -> int:
+def month_number(word: str) -> int:
     return next(number for number, name in enumerate(MONTHS, start=1) if name[:3] == word[:3])
 
 
-def _year_of_month(match: re.Match[str], at: Asking, month: int) -> int:
+def year_of_month(match: re.Match[str], at: Asking, month: int) -> int:
     """The year that is named, or else the one in which the month was last seen, or is next where that is asked for."""
     named = match.groupdict().get("year")
     if named:
@@ -334,18 +401,29 @@ def _year_of_month(match: re.Match[str], at: Asking, month: int) -> int:
     return at.now.year - (month > at.now.month)
 
 
-def _year_of_day(match: re.Match[str], at: Asking, month: int, day: int) -> int:
-    """The year that is named, or else the one in which the day is nearest; if the past is spoken of, the last one."""
-    named = match.groupdict().get("year")
-    if named:
-        return int(named)
-    last = at.now.year if (month, day) <= (at.now.month, at.now.day) else at.now.year - 1
-    following = last + 1
-    if (month, day) == (2, 29):
-        last = next(year for year in range(last, last - 9, -1) if isleap(year))
-        following = next(year for year in range(following, following + 9) if isleap(year))
-    if at.looks_back:
-        return last
+def years_for(at: Asking, begins: Callable[[int], datetime]) -> tuple[int, ...]:
+    """The years that a day without one may be of: the last, or the next; the nearer one first if neither is said."""
     today = day_of(at.now)
-    past, ahead = today - midnight(last, month, day), midnight(following, month, day) - today
-    return following if past and (at.looks_ahead or ahead < past) else last
+    # Leap days come again after eight years at the latest.
+    days = {year: day for year in range(at.now.year - 8, at.now.year + 9) if (day := _if_any(begins, year)) is not None}
+    last = max((year for year, day in days.items() if day <= today), default=None)
+    following = min((year for year, day in days.items() if day > today), default=None)
+    if last is None or following is None:
+        raise ValueError("there is no such day")
+    past, ahead = today - days[last], days[following] - today
+    if at.looks_back or not past:
+        return (last,)
+    if at.looks_ahead:
+        return (following,)
+    return (following, last) if ahead < past else (last, following)
+
+
+def _if_any(begins: Callable[[int], datetime], year: int) -> datetime | None:
+    try:
+        return begins(year)
+    except ValueError:
+        return None
+
+
+def weekday_number(word: str) -> int:
+    return next(number for number, name in enumerate(WEEKDAYS) if name[:3] == word[:3])

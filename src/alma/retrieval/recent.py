@@ -11,7 +11,8 @@ from alma.model.query import Order
 from alma.model.record import Record
 from alma.model.slice import Dropped, Explanation, MemorySlice
 from alma.retrieval.absent import Absent
-from alma.retrieval.router import STANDING_TYPES, Asked, Target
+from alma.retrieval.router import Asked, Target
+from alma.retrieval.standing import in_force, is_instruction
 from alma.storage.base import StorageBackend
 
 # How much room there is in a prompt is for its budget to say; this many are read for each task.
@@ -49,13 +50,14 @@ def _newest_of(storage: StorageBackend, cls: type[Record], targets: Sequence[Tar
     chosen = [target for target in targets if target.cls is cls and target.searched]
     most = max(top_k, MOST_BY_RULE) if any(target.by_rule for target in chosen) else top_k
     records = newest(storage, chosen, most + (MOST_BY_RULE if cls is Memory else 0))
-    return [each for each in records if getattr(each, "memory_type", "") not in STANDING_TYPES][:most]
+    return [each for each in records if not is_instruction(each)][:most]
 
 
 def most_recent(storage: StorageBackend, targets: Sequence[Target], request: Asked, degraded: str) -> MemorySlice:
     """The newest memories of each kind inside the scope."""
     found = {cls: _newest_of(storage, cls, targets, request.top_k) for cls in _NEWEST}
-    standing = newest(storage, [each for each in targets if each.cls is Memory and each.by_rule], MOST_BY_RULE)
+    by_rule = newest(storage, [each for each in targets if each.cls is Memory and each.by_rule], MOST_BY_RULE)
+    standing = in_force(storage, by_rule, targets, request.now)
     everything = [record for records in (*found.values(), standing) for record in records]
     return MemorySlice.of(
         found,

@@ -72,6 +72,6 @@ def months_later(moment: datetime, months: int) -> datetime:
 def moved(moment: datetime, count: float, unit: str) -> datetime:
     if unit in ("minute", "hour", "day", "week"):
         return moment + timedelta(**{f"{unit}s": count})
-    months = count * {"quarter": 3, "year": 12}.get(unit, 1)
+    months = count * {"quarter": 3, "year": 12, "decade": 120}.get(unit, 1)
     whole = int(months)
     return months_later(moment, whole) + timedelta(days=round(30 * (months - whole)))

@@ -10,7 +10,6 @@ from functools import lru_cache
 
 from alma.errors import ValidationError
 from alma.model.common import checked_name
-from alma.model.kinds import kind_named
 from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome, UserPreference
 from alma.model.memory import Memory
 from alma.model.query import EVERYTHING, And, Compare, In, Or, Predicate
@@ -92,12 +91,14 @@ def checked_kinds(kinds: Iterable[type[Record] | str] | None) -> tuple[type[Reco
         return RETRIEVED
     if isinstance(kinds, str) or not isinstance(kinds, Iterable):
         raise ValidationError("retrieve", "kinds", kinds, "must be a list of kinds")
-    chosen = tuple(kind_named(kind) if isinstance(kind, str) else kind for kind in kinds)
-    for cls in chosen:
-        if cls not in RETRIEVED:
-            names = ", ".join(kind.spec.kind for kind in RETRIEVED)
-            raise ValidationError("retrieve", "kinds", cls, f"must be among {names}")
-    return chosen
+    return tuple(map(_retrieved, kinds))
+
+
+def _retrieved(kind: object) -> type[Record]:
+    for cls in RETRIEVED:
+        if kind is cls or kind == cls.spec.kind:
+            return cls
+    raise ValidationError("retrieve", "kinds", kind, f"must be among {', '.join(cls.spec.kind for cls in RETRIEVED)}")
 
 
 def checked_owner(field: str, value: object) -> str:

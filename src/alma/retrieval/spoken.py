@@ -17,10 +17,13 @@ SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
 VAGUE = {"couple": 2, "few": 3, "several": 4}
 NUMBERS = {"a": 1, "an": 1, "dozen": 12, "hundred": 100, **ONES, **TENS, **VAGUE, **TEENS}
 ORDINALS = {"first": 1, "second": 2, "third": 3, "fourth": 4, "1st": 1, "2nd": 2, "3rd": 3, "4th": 4}
-# Month and day on which one begins, and how many days it has.
-HOLIDAYS = {"christmas eve": (12, 24, 1), "christmas day": (12, 25, 1), "christmas": (12, 24, 3)}
-HOLIDAYS |= {"new year's eve": (12, 31, 1), "new year's day": (1, 1, 1), "new year": (1, 1, 1)}
-HOLIDAYS |= {"halloween": (10, 31, 1), "valentine's day": (2, 14, 1)}
+ORDINALS |= {"fifth": 5, "5th": 5}
+DAY_WORDS = """
+first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth fifteenth
+sixteenth seventeenth eighteenth nineteenth twentieth twenty-first twenty-second twenty-third twenty-fourth twenty-fifth
+twenty-sixth twenty-seventh twenty-eighth twenty-ninth thirtieth thirty-first
+""".split()  # noqa: SIM905 - as people say them
+DECADES = ["fifties", "sixties", "seventies", "eighties", "nineties"]
 
 MONTH = r"(?P<month>sept|" + "|".join(f"{name[:3]}(?:{name[3:]})?" for name in MONTHS) + r")(?![a-z0-9])\.?"
 DAY = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?"
@@ -30,7 +33,7 @@ COUNT = (
     r"(?<![\d.,/])(?P<count>\d{1,4}(?:[.,]\d)?|"
     rf"(?:{'|'.join(TENS)})[ -](?:{'|'.join(ONES)})|{'|'.join(NUMBERS)})(?: of)?"
 )
-_UNIT = r"(?P<unit>minute|hour|day|week|month|year)s?"
+_UNIT = r"(?P<unit>minute|hour|day|week|month|quarter|year|decade)s?"
 # "3 days", "half a year", "a year and a half", "two and a half years"
 _HOW_MANY = rf"(?:(?P<half>half)(?: an?)?|{COUNT}(?P<and_half> and a half)?)"
 AMOUNT = rf"{_HOW_MANY} {_UNIT}(?P<with_half> and a half)?"
@@ -40,9 +43,10 @@ HALVES = ("half", "and_half", "with_half")
 PREVIOUS = r"(?:last|past|previous|this past)"
 NEXT = r"(?:next|coming|this coming|upcoming)"
 LONG_UNIT = r"(?P<unit>week|month|quarter|year|weekend)"
-HOLIDAY = rf"(?P<holiday>{'|'.join(HOLIDAYS)})"
 SEASON = rf"(?P<season>{'|'.join(SEASONS)})(?!\w| boot)"  # Not the framework.
 WEEKDAY = rf"(?P<weekday>{'|'.join(WEEKDAYS)})\b"
+# Only where nothing but a day is meant: the sun is none.
+SHORT_WEEKDAY = r"(?P<weekday>mon|tues?|wed|thu|thurs?|fri|sat|sun)\b\.?"
 # Where nothing of the sentence follows.
 END = r"(?=[^\w]*$|[,;:?!)]|\.(?: |$))"
 

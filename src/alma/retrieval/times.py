@@ -14,6 +14,7 @@ from alma.model.text import query_terms, terms, words_by_term
 from alma.retrieval.candidates import Candidate, Pool, by_target
 from alma.retrieval.router import Asked, Target
 from alma.retrieval.scoring import MOMENTS, moment_of
+from alma.retrieval.shorthand import written_out
 from alma.retrieval.when import TimeWindow, time_window
 from alma.storage.base import StorageBackend
 
@@ -32,7 +33,8 @@ _ASKS = re.compile(r"\b(?:what|which|anything|everything|tell me|summar\w*|recap
 _SAYS_NOTHING = """
 happen occur go went took taken place done say said tell told talk discuss speak spoke mention see saw seen learn hear
 heard work thing anyth someth everyth event news new latest updat summari summar summaris recap show give given rememb
-recal remind memori know pleas plan schedul due upcom come expect
+recal remind memori know pleas plan schedul due upcom come expect fiscal financi current date ytd morn afternoon even
+night noon
 """
 _GENERAL = frozenset(_SAYS_NOTHING.split())
 
@@ -54,7 +56,7 @@ def asks_for_time_alone(request: Asked) -> bool:
     if window is None or window.anchor is not None or _ASKS.search(request.query) is None:
         return False
     named = words_by_term(window.phrase)
-    return all(term in _GENERAL or term in named for term in words_by_term(request.query))
+    return all(term in _GENERAL or term in named for term in words_by_term(written_out(request.query.lower())))
 
 
 def propose_moments(storage: StorageBackend, pool: Pool, request: Asked, targets: Iterable[Target]) -> None:
@@ -105,7 +107,7 @@ def add_time(
         if moment is None:
             continue
         if window.holds(moment):
-            candidate.add("time", worth)
+            candidate.add("time", worth * window.share(moment))
         elif any(end <= moment < end + told_later for _, end in window.spans):
             candidate.add("time", worth / 2)
 
@@ -131,20 +133,16 @@ def add_times(storage: StorageBackend, pool: Pool, request: Asked, targets: Sequ
 
 
 def _add_to_lessons(storage: StorageBackend, lessons: Iterable[Candidate], window: TimeWindow, worth: float) -> None:
-    of_the_time = {
-        (target, str(key))
-        for target, ids in by_target(lessons).items()
-        for key, *moments in storage.values(
-            target.cls,
-            (target.cls.spec.key, *MOMENTS[target.cls]),
-            target.scope,
-            In(target.cls.spec.key, ids),
-        )
-        if any(moment is not None and window.holds(moment) for moment in moments)
-    }
+    of_the_time: dict[tuple[Target, str], float] = {}
+    for target, ids in by_target(lessons).items():
+        names = (target.cls.spec.key, *MOMENTS[target.cls])
+        for key, *moments in storage.values(target.cls, names, target.scope, In(target.cls.spec.key, ids)):
+            shares = [window.share(moment) for moment in moments if moment is not None and window.holds(moment)]
+            if shares:
+                of_the_time[target, str(key)] = max(shares)
     for lesson in lessons:
         if (lesson.target, lesson.id) in of_the_time:
-            lesson.add("time", worth)
+            lesson.add("time", worth * of_the_time[lesson.target, lesson.id])
 
 
 def _add_to_those_that_tell(storage: StorageBackend, pool: Pool, window: TimeWindow) -> None:
@@ -159,7 +157,7 @@ def _add_to_those_that_tell(storage: StorageBackend, pool: Pool, window: TimeWin
 
 
 def _lies_in(spoken: TimeWindow, span: tuple[datetime, datetime]) -> bool:
-    return spoken.anchor is None and all(span[0] <= start and end <= span[1] for start, end in spoken.spans)
+    return spoken.anchor is None and any(span[0] <= start and end <= span[1] for start, end in spoken.spans)
 
 
 def _dated_by_any(storage: StorageBackend, window: TimeWindow, targets: Iterable[Target]) -> TimeWindow | None:

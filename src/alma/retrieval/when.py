@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from alma.retrieval.dates import may_speak_of_time
+from alma.retrieval.daytimes import daytime, hours_of
 from alma.retrieval.ranges import read_time
 from alma.retrieval.reckoning import EARLIEST, LATEST, Span
+from alma.retrieval.shorthand import written_out
 from alma.retrieval.spoken import PAST_VERB, asking
 
 # In a longer text a time is one of many, and no longer what is asked for.
@@ -21,7 +24,7 @@ class TimeWindow:
 
     `others` are further spans that it speaks of, as of May in "March and May". `anchor` is the event that bounds it
     where that is no date ("the release"); the span is then not known yet and `side` says on which side of the event it
-    lies.
+    lies. `at_best` are the parts of its days that are meant: mornings or evenings.
     """
 
     start: datetime
@@ -30,6 +33,7 @@ class TimeWindow:
     anchor: str | None = None
     side: str | None = None
     others: tuple[Span, ...] = ()
+    at_best: tuple[Span, ...] = ()
 
     @property
     def spans(self) -> tuple[Span, ...]:
@@ -39,6 +43,12 @@ class TimeWindow:
     def holds(self, moment: datetime) -> bool:
         """Whether the moment lies inside."""
         return any(start <= moment < end for start, end in self.spans)
+
+    def share(self, moment: datetime) -> float:
+        """How much of what the time counts a moment inside has: a half where another part of its day is meant."""
+        is_best = not self.at_best or any(start <= moment < end for start, end in self.at_best)
+        # Of many a memory only the day is known.
+        return 1.0 if is_best else 0.5
 
     def anchored(self, moment: datetime) -> TimeWindow:
         """The span once it is known when the event was."""
@@ -52,14 +62,22 @@ def time_window(question: str, now: datetime) -> TimeWindow | None:
 
     `now` is when it is asked, and days begin at midnight in its time zone.
     """
-    text = " ".join(question[:_READ].lower().replace("fortnight", "two weeks").replace("’", "'").split())
+    text = written_out(" ".join(question[:_READ].lower().replace("’", "'").split()))
     if not may_speak_of_time(text):
         return None
     date = read_time(text, asking(text, now.replace(tzinfo=UTC)))
     if date is None:
         return _anchor(text)
-    (start, end), *others = (_in_zone(span, now) for span in date.spans)
-    return TimeWindow(start, end, date.phrase, others=tuple(others))
+    part = daytime(text, date.phrase)
+    meant = [hours for span in date.spans if part and (hours := hours_of(part, span))]
+    (start, end), *others = (_in_zone(_with_night(span, meant), now) for span in date.spans)
+    at_best = tuple(_in_zone(span, now) for span in meant)
+    return TimeWindow(start, end, date.phrase, others=tuple(others), at_best=at_best)
+
+
+def _with_night(span: Span, meant: Sequence[Span]) -> Span:
+    """A span with what a night has of the next day."""
+    return span[0], max([span[1], *(end for start, end in meant if span[0] <= start < span[1])])
 
 
 def _in_zone(span: Span, now: datetime) -> Span:

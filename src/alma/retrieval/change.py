@@ -1,0 +1,45 @@
+"""Change: what tells that something is no longer as it was, and what asks how it was."""
+
+from __future__ import annotations
+
+import re
+
+from alma.model.text import terms
+
+_CHANGED = re.compile(
+    r"\b(?:now|nowadays|no longer|any ?more|instead|from now on|as of|effective|since|"
+    r"became|become|becomes|grew|shrank|left|quit|retired|resigned|took over|taken over|went to|gone to|"
+    r"new|(?:mov|chang|replac|rais|increas|decreas|reduc|doubl|halv|renam|migrat|relocat|rescheduled?|updat|upgrad|"
+    r"downgrad|postpon|cancell?|switch|lower|extend|shorten|transferr|promot|deprecat|clos|dropp?|stopp|start|convert|"
+    r"swapp|expand|revers|deactivat|discontinu|join|succeed|correct)ed)\b",
+    re.IGNORECASE,
+)
+_FORMER = re.compile(
+    r"(?<!how )(?<!years )(?<!months )(?<!days )\bold\b|"
+    r"\b(?:previous|previously|former|formerly|original|originally|initial|initially|used to|back then|at first)\b|"
+    r"\b(?:did|was|were|had)\b.*\bbefore\b",
+    re.IGNORECASE | re.DOTALL,
+)
+# "Where does Anna live?", "Which version do we run in production?": the verb says what is asked of a thing.
+_VERBS = (
+    re.compile(r"\b(?:do|does|did) (?:[\w'-]+ ){1,5}(?P<verb>[a-z]+)\W*$", re.IGNORECASE),
+    re.compile(r"\b(?:do|does|did) (?:i|we|you|they|he|she|it) (?P<verb>[a-z]+)\b", re.IGNORECASE),
+)
+# In a longer text a word of change is one of many.
+_READ = 500
+
+
+def tells_change(text: str) -> bool:
+    """Whether a text says that something is not as it was before."""
+    return _CHANGED.search(text[:_READ]) is not None
+
+
+def asks_for_former(question: str) -> bool:
+    """Whether a question wants to know how things were before they changed."""
+    return _FORMER.search(question[:_READ]) is not None
+
+
+def asked_verbs(question: str) -> frozenset[str]:
+    """The terms of a question that say what is asked of its subject, as far as its form tells."""
+    found = (verb.search(question[:_READ]) for verb in _VERBS)
+    return frozenset(term for match in found if match is not None for term in terms(match["verb"]))

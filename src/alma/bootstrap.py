@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 
-from alma.errors import ConfigurationError
+from alma.errors import ConfigurationError, shown
 from alma.paths import at_home
 
 if TYPE_CHECKING:
@@ -37,6 +37,8 @@ _POSTGRES_SCHEMES = ("postgresql://", "postgres://")
 _SQLITE_SCHEME = "sqlite:///"
 _FILE_SCHEME = "file://"
 IN_MEMORY = "memory://"
+# The keys of a configuration that say where its store is.
+_PLACES = ("storage", "storage_dir", "db_name", "postgres")
 _FORMS = "a file (alma.db), sqlite:///path, file:///folder, postgresql://user:password@host/database or memory://"
 
 
@@ -47,7 +49,7 @@ def open_storage(store: str | os.PathLike[str], embedding_dim: int = 384, **opti
     """
     if not isinstance(store, str):
         if not isinstance(store, os.PathLike):
-            raise ConfigurationError(f"the store must be named, not be {store!r}: {_FORMS}")
+            raise ConfigurationError(f"the store must be named, not be {shown(store)}: {_FORMS}")
         store = os.fspath(store)
     if store == IN_MEMORY:
         from alma.storage.in_memory import InMemoryStorage
@@ -125,11 +127,23 @@ def store_of_file(
 
 
 def parts_at(place: str | Path | None, project_id: str, given: Mapping[str, Any]) -> Parts:
-    """A store at a path or URL, opened, with further keys of a configuration."""
+    """A store at a path or URL, opened, with further keys of a configuration; without a place, where these say."""
     from alma.config.loader import settings_from
 
-    chosen = Path(".alma/alma.db") if place is None else place
-    return _opened(settings_from({"project_id": project_id, **given}), str(chosen))
+    twice = [key for key in _PLACES if key in given]
+    if place is not None and twice:
+        raise ConfigurationError(f"path and {twice[0]} both say where the store is; give one of them")
+    settings = settings_from({"project_id": project_id, **given})
+    return _opened(settings, None if place is None else _file_in(place))
+
+
+def _file_in(place: str | os.PathLike[str]) -> str | os.PathLike[str]:
+    """The place itself; for a folder, the file in it that a store has by default."""
+    named = os.fspath(place) if isinstance(place, os.PathLike) else place
+    if not isinstance(named, str) or "://" in named or not named.strip():
+        return place
+    path = at_home(named)
+    return path / "alma.db" if named.endswith(os.sep) or path.is_dir() else path
 
 
 def parts_chosen(config: str | Path | None, place: str | None, project_id: str | None) -> Parts:
@@ -179,7 +193,7 @@ def place_of_file(path: str | Path) -> tuple[str, str]:
             return str(folder / settings.db_name), "public"
 
 
-def _opened(settings: Settings, place: str | None = None) -> Parts:
+def _opened(settings: Settings, place: str | os.PathLike[str] | None = None) -> Parts:
     from alma.learning.heuristics import HeuristicExtractor
     from alma.learning.protocols import LearningProtocol
 
@@ -254,10 +268,12 @@ def _embedding_options(settings: Settings, provider: str) -> dict[str, Any]:
     return {key: value for key, value in options.items() if value}
 
 
-def _storage_of(settings: Settings, embedder: EmbeddingProvider, place: str | None) -> StorageBackend:
+def _storage_of(
+    settings: Settings, embedder: EmbeddingProvider, place: str | os.PathLike[str] | None
+) -> StorageBackend:
     space: dict[str, Any] = {"embedding_dim": embedder.dimension, "embedding_model": embedder.model}
     if place is not None:
-        return open_storage(_with_folder(place), **space)
+        return open_storage(place, **space)
     folder = at_home(settings.storage_dir)
     match settings.storage:
         case "postgres":
@@ -272,14 +288,7 @@ def _storage_of(settings: Settings, embedder: EmbeddingProvider, place: str | No
                 "storage: azure (Cosmos DB) cannot be opened by this version; choose sqlite, postgres or file"
             )
         case _:
-            return open_storage(_with_folder(str(folder / settings.db_name)), **space)
-
-
-def _with_folder(place: str) -> str:
-    """The place, whose folder now exists where it is an SQLite file."""
-    if "://" not in place:
-        Path(place).absolute().parent.mkdir(parents=True, exist_ok=True)
-    return place
+            return open_storage(folder / settings.db_name, **space)
 
 
 def _engine_of(settings: Settings, storage: StorageBackend, embedder: EmbeddingProvider) -> RetrievalEngine:

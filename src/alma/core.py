@@ -193,7 +193,8 @@ class ALMA(Closing):
     ) -> Self:
         """A memory without a configuration file: an SQLite file, by default `.alma/alma.db`, and the local model.
 
-        `settings` are the keys of a configuration, for example `embedding_provider="mock"` or `agents={…}`. `redactor`
+        `path` is a file, a folder for it, or the URL of a store. `settings` are the keys of a configuration, as
+        `embedding_provider="mock"` or `agents={…}`; without a path they may also say where the store is. `redactor`
         is what takes secrets out of everything that is written, and None lets them pass.
         """
         from alma.bootstrap import parts_at

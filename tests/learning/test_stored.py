@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import threading
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,22 @@ def test_two_processes_that_take_turns_count_every_outcome_of_a_lesson(pair: tup
     lessons = list(tried.values())
     assert rules
     assert {key: rules[key][2] for key in rules} == {key: lessons.count(key) for key in rules}
+
+
+@pytest.mark.parametrize("success", [True, False])
+def test_an_outcome_stored_while_another_process_makes_the_rule_is_counted(
+    pair: tuple[ALMA, ALMA], success: bool
+) -> None:
+    learn(pair[0], 0, 1, STRATEGIES[0], True)
+    learn(pair[0], 1, 1, STRATEGIES[0], True)
+    meanwhile = threading.Thread(target=learn, args=(pair[1], 3, 1, STRATEGIES[0], success))
+    with pair[0].storage.transaction():
+        learn(pair[0], 2, 1, STRATEGIES[0], True)
+        meanwhile.start()
+        meanwhile.join(timeout=1)
+    meanwhile.join()
+    (rule,) = pair[0].storage.find(Heuristic, SHOP)
+    assert (rule.occurrence_count, rule.success_count) == (4, 3 + success)
 
 
 def test_a_rule_that_was_deleted_in_between_is_learned_anew(pair: tuple[ALMA, ALMA]) -> None:

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from alma.learning.schedule import LAST_RUN, LEASE
 from alma.model.governance import Setting
 from alma.model.scope import Scope
 from alma.storage.base import StorageBackend
@@ -42,7 +41,8 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def emptied(dsn: str) -> Iterator[StorageBackend]:
     for storage in emptied_afterwards(dsn):
         yield storage
-        storage.delete(Setting, [LEASE, LAST_RUN], Scope.everywhere())
+        noted = [each.key for each in storage.find(Setting, Scope.everywhere()) if each.key.startswith("cleanup.")]
+        storage.delete(Setting, noted, Scope.everywhere())
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

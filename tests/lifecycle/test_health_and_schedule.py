@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -12,7 +13,7 @@ import pytest
 from alma.errors import StorageError, ValidationError
 from alma.learning.forgetting import ForgettingEngine, PrunePolicy
 from alma.learning.health import MemoryHealthMonitor
-from alma.learning.schedule import LEASE, CleanupScheduler
+from alma.learning.schedule import LAST_RUN, LEASE, CleanupScheduler
 from alma.memory.archive import Archive
 from alma.model.governance import Setting
 from alma.model.learning import Outcome
@@ -81,6 +82,26 @@ def test_too_many_memories_are_reported(store: StorageBackend) -> None:
     store.save_many([an_outcome(embedding=[1, 0, 0, 0]) for _ in range(3)])
     report = MemoryHealthMonitor(store, PrunePolicy(max_memories=2)).report(SHOP)
     assert report.recommendations == ("there are 3 memories, more than the limit of 2: prune them",)
+
+
+@pytest.mark.parametrize("days", [math.inf, 1e12, 10**400])
+def test_what_never_grows_old_is_reported_as_well(store: StorageBackend, days: float) -> None:
+    store.save(an_outcome(embedding=[1, 0, 0, 0], timestamp=ago(5_000)))
+    policy = PrunePolicy(stale_after_days={"outcome": days}, ttl_days={"outcome": days})
+    assert MemoryHealthMonitor(store, policy).report(SHOP).is_healthy
+
+
+def test_a_report_tells_what_the_policy_would_forget(store: StorageBackend) -> None:
+    store.save_many([an_outcome(embedding=[1, 0, 0, 0], timestamp=ago(days)) for days in (1, 20)])
+    policy = PrunePolicy(ttl_days={"outcome": 10})
+    report = MemoryHealthMonitor(store, policy).report(SHOP)
+    assert report.of("outcome").expired == 1 == ForgettingEngine(store, policy).prune(SHOP, dry_run=True).total
+    assert report.recommendations == ("1 outcome records have expired: prune them",)
+
+
+def test_what_is_no_policy_is_refused(store: StorageBackend) -> None:
+    with pytest.raises(ValidationError, match="must be a PrunePolicy"):
+        MemoryHealthMonitor(store, {"outcome": 90})  # type: ignore[arg-type]
 
 
 # ---------------------------------------------------------------------- the scheduler
@@ -214,6 +235,66 @@ def test_an_error_is_noted_and_the_next_cleanup_comes(store: StorageBackend) -> 
     assert last is not None
     assert last.error is None
     assert sum(clock.waits) >= HOUR.total_seconds()
+
+
+def test_a_clock_that_was_ahead_does_not_stop_cleanups(store: StorageBackend) -> None:
+    clock = Hours()
+    clock.now += timedelta(days=3_650)
+    assert scheduler(store, clock).run_once() is not None
+    clock.now -= timedelta(days=3_650)
+    cleanup = scheduler(store, clock)
+    assert cleanup.next_run == clock.now
+    assert cleanup.run_if_due() is not None
+    assert cleanup.next_run == clock.now + HOUR
+
+
+def test_a_lease_that_was_taken_by_a_clock_ahead_holds_nobody_off(store: StorageBackend) -> None:
+    class Killed(ForgettingEngine):
+        def prune(self, *args: Any, **kwargs: Any) -> Any:
+            raise KeyboardInterrupt
+
+    clock = Hours()
+    clock.now += timedelta(days=3_650)
+    with pytest.raises(KeyboardInterrupt):
+        CleanupScheduler(store, Killed(store), now=clock).run_once()
+    clock.now -= timedelta(days=3_650)
+    assert scheduler(store, clock).run_once() is not None
+
+
+def test_clocks_that_differ_by_seconds_are_no_reason_for_two_cleanups(store: StorageBackend) -> None:
+    clock = Hours()
+    ahead = scheduler(store, clock, now=lambda: clock.now + timedelta(seconds=30))
+    assert ahead.run_once() is not None
+    assert scheduler(store, clock).run_if_due() is None
+
+
+def test_each_scope_is_cleaned_up_when_it_is_due(store: StorageBackend) -> None:
+    clock = Hours()
+    assert scheduler(store, clock, scope=SHOP).run_if_due() is not None
+    assert scheduler(store, clock, scope=Scope(project_id="blog")).run_if_due() is not None
+    assert scheduler(store, clock, scope=SHOP).run_if_due() is None
+
+
+@pytest.mark.parametrize("value", ["never", "{}", "[1]", '{"holder": 1, "until": 5}', '{"started_at": "2026-01-01"}'])
+def test_a_note_that_cannot_be_read_does_not_stop_cleanups(store: StorageBackend, value: str) -> None:
+    store.save_many([Setting(key=key, value=value) for key in (LEASE, LAST_RUN)])
+    assert scheduler(store, Hours()).run_if_due() is not None
+
+
+def test_an_interval_may_be_longer_than_time(store: StorageBackend) -> None:
+    cleanup = scheduler(store, Hours(), interval=timedelta.max)
+    assert cleanup.run_if_due() is not None
+    assert cleanup.run_if_due() is None
+
+
+def test_a_secret_in_the_error_of_a_cleanup_is_masked(store: StorageBackend) -> None:
+    class Broken(ForgettingEngine):
+        def prune(self, *args: Any, **kwargs: Any) -> Any:
+            raise StorageError("cannot reach postgresql://alma:hunter2hunter2@db/alma")
+
+    run = CleanupScheduler(store, Broken(store)).run_once()
+    assert run is not None
+    assert "hunter2" not in str(run.error)
 
 
 def test_the_error_of_a_cleanup_can_be_read(store: StorageBackend) -> None:

@@ -80,6 +80,14 @@ def test_the_keys_may_stand_without_the_word_alma(tmp_path: Path) -> None:
         ),
         ({"project_id": "p", "agents": {"helena": {}, "Helena": {}}}, "'helena' and 'Helena' are one agent"),
         ({"project_id": 7}, "project_id"),
+        ({"project_id": "  "}, "project_id must have 1 to 200 characters"),
+        ({"project_id": "a\x00b"}, "project_id must not contain the NUL character"),
+        ({"project_id": "p", "agents": {"x" * 201: {}}}, "must have 1 to 200 characters"),
+        ({"project_id": "p", "agents": {"a": {"can_learn": [" "]}}}, "agents.a.can_learn.0 must have 1 to 200"),
+        ({"project_id": "${KEYVAULT:}"}, "project_id: ${KEYVAULT:} names no secret"),
+        ({"project_id": "${KEYVAULT:x}", "azure": {"key_vault_url": "vault.azure.net"}}, "begins with https://"),
+        ({"project_id": "${KEYVAULT:x}", "azure": {"key_vault_url": 5}}, "set azure.key_vault_url"),
+        ({"project_id": "${KEYVAULT:x}", "azure": {"key_vault_url": "${NO_SUCH}"}}, "azure.key_vault_url: the env"),
     ],
 )
 def test_a_mistake_is_named(given: dict[str, Any], sentence: str) -> None:
@@ -122,7 +130,17 @@ def test_a_missing_file_is_an_error_not_another_store(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("text", ["alma: [", "- a\n- b\n", "just words", "alma: {project_id: p}\nother: 1\n"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "alma: [",
+        "- a\n- b\n",
+        "just words",
+        "alma: {project_id: p}\nother: 1\n",
+        "alma: &a {agents: *a}\n",
+        "[" * 5000,
+    ],
+)
 def test_what_is_no_configuration_is_one_sentence(tmp_path: Path, text: str) -> None:
     (tmp_path / "c.yaml").write_text(text)
     with pytest.raises(ConfigurationError) as caught:
@@ -181,6 +199,68 @@ def test_a_secret_comes_from_the_vault() -> None:
     settings = settings_from({"project_id": "p", "postgres": {"password": "${KEYVAULT:db-password}"}}, vault=vault)
     assert settings.postgres.password.reveal() == "from the vault"
     assert asked == ["db-password"]
+
+
+def test_the_address_of_the_vault_may_stand_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ALMA_TEST_VAULT", "not-there")
+    with pytest.raises(ConfigurationError, match="begins with https://, which 'not-there' does not"):
+        settings_from({"project_id": "${KEYVAULT:x}", "azure": {"key_vault_url": "${ALMA_TEST_VAULT}"}})
+
+
+def test_a_yes_or_no_may_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ALMA_TEST_READS", "True")
+    assert settings_from({"project_id": "p", "audit": {"log_reads": "${ALMA_TEST_READS}"}}).audit.log_reads is True
+
+
+def test_a_cache_that_is_switched_off_is_written_as_the_defaults_show_it(tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_text("project_id: p\nretrieval:\n  cache: null\n")
+    assert load_settings(tmp_path / "c.yaml").retrieval.cache == "null"
+
+
+def test_a_file_may_be_named_from_ones_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "c.yaml").write_text("project_id: p\n")
+    assert load_settings("~/c.yaml").storage_dir == str(tmp_path / ".alma")
+
+
+class TestQuickstart:
+    @pytest.fixture(autouse=True)
+    def at_home(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        (tmp_path / "home").mkdir()
+        monkeypatch.setenv("HOME", str(tmp_path / "home"))
+        monkeypatch.chdir(tmp_path)
+
+    @pytest.mark.parametrize(
+        ("place", "file"),
+        [
+            (None, ".alma/alma.db"),
+            ("~/mine.db", "home/mine.db"),
+            ("home", "home/alma.db"),
+            (Path("home"), "home/alma.db"),
+            ("new/", "new/alma.db"),
+            ("new/mine.db", "new/mine.db"),
+            ("sqlite:///new/mine.db", "new/mine.db"),
+        ],
+    )
+    def test_the_store_is_where_it_was_asked_for(self, tmp_path: Path, place: str | Path | None, file: str) -> None:
+        ALMA.quickstart(place, embedding_provider="mock").close()
+        assert [str(each.relative_to(tmp_path)) for each in tmp_path.rglob("*.db")] == [file]
+        assert not (tmp_path / "~").exists()
+
+    def test_the_keys_of_a_configuration_choose_the_store(self, tmp_path: Path) -> None:
+        ALMA.quickstart(embedding_provider="mock", storage="file", storage_dir="kept").close()
+        assert (tmp_path / "kept").is_dir()
+        assert not (tmp_path / ".alma").exists()
+
+    def test_a_store_that_is_named_twice_is_an_error(self) -> None:
+        with pytest.raises(ConfigurationError, match="path and storage both say where the store is"):
+            ALMA.quickstart("a.db", embedding_provider="mock", storage="file")
+
+    @pytest.mark.parametrize("place", [5, b"a.db", ["a.db"], ""])
+    def test_what_names_no_place_is_an_error(self, tmp_path: Path, place: Any) -> None:
+        with pytest.raises(ConfigurationError, match="the store must be named"):
+            ALMA.quickstart(place, embedding_provider="mock")
+        assert [each.name for each in tmp_path.iterdir()] == ["home"]
 
 
 def test_a_vault_without_an_address_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:

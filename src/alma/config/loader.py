@@ -27,7 +27,7 @@ def load_settings(path: str | Path, vault: Vault | None = None) -> Settings:
     """The settings of a file, whose relative paths are made absolute."""
     if not isinstance(path, str | os.PathLike):
         raise ConfigurationError(f"the configuration must be named by its path, not be {shown(path)}")
-    file = Path(path)
+    file = at_home(path)
     given = _section(_parsed(file), file)
     settings = settings_from(given, str(file), vault)
     project = _project_folder(file)
@@ -40,15 +40,22 @@ def load_settings(path: str | Path, vault: Vault | None = None) -> Settings:
 
 def settings_from(given: Mapping[str, Any], where: str = "the configuration", vault: Vault | None = None) -> Settings:
     """The settings that these keys give, with the defaults for all others."""
-    azure = given.get("azure")
-    address = azure.get("key_vault_url") if isinstance(azure, Mapping) else None
     try:
-        complete = _merged(_defaults(), resolved(dict(given), vault or azure_vault(address)))
+        complete = _merged(_defaults(), resolved(dict(given), vault or azure_vault(_vault_address(given))))
         return _with_known_agents(Settings.model_validate(complete))
     except InvalidSettings as exc:
         raise ConfigurationError(f"{where}: {_sentence(exc)}") from None
     except ConfigurationError as exc:
         raise type(exc)(f"{where}: {exc}") if type(exc) is ConfigurationError else exc from None
+    except RecursionError:
+        raise ConfigurationError(f"{where}: a section holds itself by an alias (*name); write it out") from None
+
+
+def _vault_address(given: Mapping[str, Any]) -> str | None:
+    """Where the vault is, which may itself stand in the environment."""
+    azure = given.get("azure")
+    address = azure.get("key_vault_url") if isinstance(azure, Mapping) else None
+    return str(resolved(address, azure_vault(None), "azure.key_vault_url")) if isinstance(address, str) else None
 
 
 def _project_folder(file: Path) -> Path:
@@ -70,6 +77,8 @@ def _parsed(file: Path) -> Any:
         raise ConfigurationError(f"{file} is not written in UTF-8; save it as such ({exc})") from exc
     except OSError as exc:
         raise ConfigurationError(f"{file} cannot be read: {exc}") from exc
+    except RecursionError:
+        raise ConfigurationError(f"{file} is nested too deeply to be read") from None
     except yaml.YAMLError as exc:
         raise ConfigurationError(f"{file} is not valid YAML: {' '.join(str(exc).split())}") from exc
 

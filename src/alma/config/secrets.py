@@ -11,6 +11,7 @@ from alma.errors import ConfigurationError, MissingDependencyError
 
 _REFERENCE = re.compile(r"\$\$|\$\{([^}]*)(\}?)")
 _VAULT = "KEYVAULT:"
+_SECRET = re.compile(r"[A-Za-z0-9-]+")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 Vault = Callable[[str], str]
@@ -45,7 +46,7 @@ def _meant(found: re.Match[str], vault: Vault, key: str, environment: Mapping[st
     if not found.group(2):
         raise ConfigurationError(f"{key}: a reference begins with ${{ and does not end; write ${{NAME}}, or $$ for a $")
     if name.startswith(_VAULT):
-        return vault(name.removeprefix(_VAULT).strip())
+        return vault(_secret_name(name, key))
     if not _VARIABLE.fullmatch(name):
         raise ConfigurationError(f"{key}: ${{{name}}} is no reference; write ${{NAME}} or ${{KEYVAULT:name}}")
     if name not in environment:
@@ -53,6 +54,15 @@ def _meant(found: re.Match[str], vault: Vault, key: str, environment: Mapping[st
             f"{key}: the environment variable {name} is not set; set it, or write the value itself"
         )
     return environment[name]
+
+
+def _secret_name(reference: str, key: str) -> str:
+    name = reference.removeprefix(_VAULT).strip()
+    if not _SECRET.fullmatch(name):
+        raise ConfigurationError(
+            f"{key}: ${{{reference}}} names no secret; names of secrets are made of letters, digits and -"
+        )
+    return name
 
 
 def azure_vault(url: str | None, **client_options: Any) -> Vault:
@@ -75,6 +85,8 @@ def _client(url: str | None, name: str, options: Mapping[str, Any]) -> Any:
         raise ConfigurationError(
             f"${{KEYVAULT:{name}}} needs the address of the vault: set azure.key_vault_url or AZURE_KEY_VAULT_URL"
         )
+    if not url.startswith("https://"):
+        raise ConfigurationError(f"the address of a vault begins with https://, which {url!r} does not")
     try:
         from azure.identity import DefaultAzureCredential
         from azure.keyvault.secrets import SecretClient

@@ -10,6 +10,8 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from alma.config.secrets import Resolved
+from alma.errors import ValidationError
+from alma.model.common import checked_name
 from alma.model.scope import MemoryScope
 from alma.model.secret import Secret
 
@@ -24,8 +26,22 @@ def _number(value: Any) -> Any:
     return value
 
 
+def _flag(value: Any) -> Any:
+    """A yes or no that stands in the environment."""
+    known = {"true": True, "false": False}
+    return known.get(value.strip().lower(), value) if isinstance(value, Resolved) else value
+
+
+def _name(value: str) -> str:
+    try:
+        return checked_name("settings", "name", value)
+    except ValidationError as exc:
+        raise ValueError(exc.reason) from None
+
+
 SecretText = Annotated[Secret, BeforeValidator(lambda value: Secret(value) if isinstance(value, str) else value)]
-Name = Annotated[str, Field(min_length=1, max_length=255)]
+Name = Annotated[str, AfterValidator(_name)]
+Flag = Annotated[bool, BeforeValidator(_flag)]
 Whole = Annotated[int, BeforeValidator(_number)]
 Number = Annotated[float, BeforeValidator(_number)]
 Positive = Annotated[Number, Field(gt=0)]
@@ -143,7 +159,8 @@ class WeightsSettings(_Section):
 class RetrievalSettings(_Section):
     """How memories are found, ranked and remembered."""
 
-    cache: Annotated[CacheChoice, Field(strict=False)]
+    # YAML reads a bare  null  as nothing at all.
+    cache: Annotated[CacheChoice, Field(strict=False), BeforeValidator(lambda name: "null" if name is None else name)]
     cache_ttl_seconds: Positive
     max_cache_entries: Annotated[Whole, Field(ge=1)]
     recency_half_life_days: Positive
@@ -178,14 +195,14 @@ class PatternSettings(_Section):
 class RedactionSettings(_Section):
     """Whether secrets are masked, and which besides those that are known."""
 
-    enabled: bool
+    enabled: Flag
     patterns: list[PatternSettings]
 
 
 class AuditSettings(_Section):
     """What the audit log tells besides every write."""
 
-    log_reads: bool
+    log_reads: Flag
 
 
 class Settings(_Section):

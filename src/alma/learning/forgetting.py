@@ -9,12 +9,12 @@ from datetime import timedelta
 
 from alma import clock
 from alma.errors import ValidationError
-from alma.learning.policy import PrunePolicy, PruneReason, Verdict
+from alma.learning.policy import NOTHING, PrunePolicy, PruneReason, Verdict, checked_policy
 from alma.learning.vitals import VITALS, Vitals, fits, is_pinned
 from alma.memory.archive import Archive
 from alma.model.archive import ArchiveCause, ArchivedRecord
 from alma.model.governance import ANONYMOUS, Attribution
-from alma.model.query import EVERYTHING, And, Or, Predicate
+from alma.model.query import EVERYTHING, And, Predicate
 from alma.model.record import Record
 from alma.model.scope import Scope
 from alma.storage.base import StorageBackend
@@ -68,7 +68,7 @@ class ForgettingEngine:
     def __init__(
         self, storage: StorageBackend, policy: PrunePolicy | None = None, archive: Archive | None = None
     ) -> None:
-        self.policy = PrunePolicy() if policy is None else _checked_policy(policy)
+        self.policy = PrunePolicy() if policy is None else checked_policy("forget", policy)
         self._storage = storage
         self._archive = archive or Archive(storage)
 
@@ -88,7 +88,7 @@ class ForgettingEngine:
         `where` limits it to some of the memories. `progress` is told how many of those worth a look were looked at, and
         how many there are.
         """
-        chosen = _checked_policy(policy or self.policy)
+        chosen = checked_policy("forget", policy or self.policy)
         run = _Run(self._storage, self._archive, chosen, scope, dry_run, by, progress, where)
         looked_at = [vitals for vitals in _vitals(kinds) if fits(vitals.cls, scope)]
         run.judge(looked_at)
@@ -143,7 +143,7 @@ class _Run:
     def judge(self, looked_at: Sequence[Vitals]) -> None:
         """Forget every memory that something is held against."""
         suspects = {vitals: self._policy.suspects(vitals, self._now) for vitals in looked_at}
-        asked = {vitals: And(where, self._where) for vitals, where in suspects.items() if where != Or()}
+        asked = {vitals: And(where, self._where) for vitals, where in suspects.items() if where != NOTHING}
         total = sum(self._storage.count(vitals.cls, self._scope, where) for vitals, where in asked.items())
         for vitals, where in asked.items():
             for page in _pages(self._storage.iterate(vitals.cls, self._scope, where, page_size=_AT_ONCE)):
@@ -255,9 +255,3 @@ def _vitals(kinds: Iterable[type[Record]] | None) -> list[Vitals]:
         if cls not in known:
             raise ValidationError("forget", "kinds", cls, f"must be among {', '.join(c.spec.kind for c in known)}")
     return [vitals for vitals in VITALS if vitals.cls in wanted]
-
-
-def _checked_policy(policy: object) -> PrunePolicy:
-    if not isinstance(policy, PrunePolicy):
-        raise ValidationError("forget", "policy", policy, "must be a PrunePolicy")
-    return policy

@@ -9,12 +9,12 @@ from datetime import datetime, timedelta
 from alma import clock
 from alma.door.gist import gist
 from alma.errors import ValidationError
-from alma.learning.policy import PrunePolicy
+from alma.learning.policy import NOTHING, PrunePolicy, checked_policy
 from alma.learning.vitals import VITALS, Vitals, fits
 from alma.model.archive import ArchiveCause, ArchivedRecord
 from alma.model.learning import Outcome
 from alma.model.memory import Memory
-from alma.model.query import And, Compare, Missing, Or, Order, Predicate
+from alma.model.query import And, Compare, Missing, Order, Predicate
 from alma.model.scope import Scope
 from alma.storage.base import StorageBackend, Transaction
 
@@ -97,7 +97,7 @@ class MemoryHealthMonitor:
 
     def __init__(self, storage: StorageBackend, policy: PrunePolicy | None = None) -> None:
         self._storage = storage
-        self._policy = policy or PrunePolicy()
+        self._policy = PrunePolicy() if policy is None else checked_policy("health", policy)
 
     def report(self, scope: Scope) -> HealthReport:
         """How the memories inside the scope are doing."""
@@ -110,22 +110,18 @@ class MemoryHealthMonitor:
         return HealthReport(kinds, archived, quarantined, now, advice)
 
     def _examined(self, tx: Transaction, vitals: Vitals, scope: Scope, now: datetime) -> KindHealth:
-        cls, kind = vitals.cls, vitals.cls.spec.kind
+        cls, policy = vitals.cls, self._policy
 
         def count(where: Predicate) -> int:
-            return tx.count(cls, scope, where)
+            return 0 if where == NOTHING else tx.count(cls, scope, where)
 
-        stale_after = self._policy.stale_after_days.get(kind)
-        confidence = self._policy.min_confidence.get(kind)
         return KindHealth(
-            kind=kind,
+            kind=cls.spec.kind,
             total=count(And()),
-            stale=0 if stale_after is None else count(vitals.not_seen_since(now - timedelta(days=stale_after))),
+            stale=count(policy.stale(vitals, now)),
             never_validated=count(_never_validated(vitals)),
-            low_confidence=0
-            if confidence is None or vitals.confidence is None
-            else count(Compare(vitals.confidence, "lt", confidence)),
-            expired=count(Compare("expires_at", "le", now)) if "expires_at" in cls.spec.by_name else 0,
+            low_confidence=count(policy.distrusted(vitals)),
+            expired=count(policy.outlived(vitals, now)),
             without_vector=tx.count_without_vector(cls, tx.embedding_model, scope),
             duplicates_share=0.0 if cls is Outcome else _duplicates_share(tx, vitals, scope),
             new_last_30_days=count(vitals.born_since(now - timedelta(days=_DAYS))),
@@ -135,7 +131,7 @@ class MemoryHealthMonitor:
 def _never_validated(vitals: Vitals) -> Predicate:
     if vitals.cls is Memory:
         return Compare("access_count", "eq", 0)
-    return Missing(vitals.seen) if vitals.seen != vitals.born else Or()
+    return Missing(vitals.seen) if vitals.seen != vitals.born else NOTHING
 
 
 def _duplicates_share(tx: Transaction, vitals: Vitals, scope: Scope) -> float:

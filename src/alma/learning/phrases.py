@@ -37,6 +37,7 @@ _OPPOSITE = {
     frozenset(("under", _CHOICE)),
 }
 _SYMMETRIC = re.compile(r"\b(?:compar|combin|mix|match|differ|togeth|equal)\w*", re.IGNORECASE)
+_DIRECTED = re.compile(r"\b(?:into|onto|before|after|then)\b", re.IGNORECASE)
 # In longer texts it takes too long to see who stands with whom.
 _MOST_WORDS = 40
 
@@ -94,6 +95,8 @@ def exchanged(one: tuple[Phrase, ...], other: tuple[Phrase, ...], *, strictly: b
     shared = sorted(mine.keys() & theirs.keys())
     if any(_swapped(mine, theirs, x, y) for x, y in combinations(shared, 2)):
         return True
+    if any(_told_of_another(mine, theirs, number) for number in shared if number.isdigit()):
+        return True
     if strictly:
         one, other = _as_one(one), _as_one(other)
     before, now = _triples(one), _triples(other)
@@ -112,7 +115,7 @@ def opposite_ways(one: tuple[Phrase, ...], other: tuple[Phrase, ...]) -> bool:
 
 def is_symmetric(text: str) -> bool:
     """Whether a text says something in which two sides may change places, such as that they are compared."""
-    return _SYMMETRIC.search(text) is not None
+    return _SYMMETRIC.search(text) is not None and _DIRECTED.search(text) is None
 
 
 def _length(found: tuple[Phrase, ...]) -> int:
@@ -133,6 +136,13 @@ def _swapped(mine: dict[str, set[str]], theirs: dict[str, set[str]], x: str, y: 
     """Whether each of two words has taken the other's company and left its own."""
     taken = (mine[x] & theirs[y]) - mine[y] - theirs[x]
     return bool(taken) and bool((mine[y] & theirs[x]) - mine[x] - theirs[y])
+
+
+def _told_of_another(mine: dict[str, set[str]], theirs: dict[str, set[str]], number: str) -> bool:
+    """Whether a number stands with other words of both texts: measure twice, cut once; measure once, cut twice."""
+    ours, yours = ({word for word in each[number] if not word.endswith("…")} for each in (mine, theirs))
+    counted = ours & yours
+    return bool(ours - counted) and bool(yours - counted) and ours <= theirs.keys() and yours <= mine.keys()
 
 
 def _as_one(found: tuple[Phrase, ...]) -> tuple[Phrase, ...]:

@@ -14,8 +14,11 @@ from alma.learning.decay import Decay, ExponentialDecay
 from alma.learning.vitals import Vitals, is_pinned, is_untested, is_young
 from alma.model.kinds import kind_named
 from alma.model.learning import Outcome
-from alma.model.query import And, Compare, Or, Predicate
+from alma.model.query import Compare, Or, Predicate
 from alma.model.record import Record, spec_of
+
+NOTHING = Or()
+"""What no memory fulfils."""
 
 
 class PruneReason(StrEnum):
@@ -99,19 +102,30 @@ class PrunePolicy:
 
     def suspects(self, vitals: Vitals, now: datetime) -> Predicate:
         """Which memories of a kind are worth a look: all that could be forgotten, and few others."""
+        parts = [self.outlived(vitals, now), self.stale(vitals, now), self.distrusted(vitals)]
+        if self.min_strength is not None:
+            parts.append(vitals.not_seen_since(_before(now, self.grace_days)))
+        return Or(*(part for part in parts if part != NOTHING))
+
+    def outlived(self, vitals: Vitals, now: datetime) -> Predicate:
+        """What has a time to live, of its own or of its kind, that is over."""
         kind = vitals.cls.spec.kind
         parts: list[Predicate] = []
         if self.expired and "expires_at" in vitals.cls.spec.by_name:
             parts.append(Compare("expires_at", "le", now))
         if kind in self.ttl_days:
             parts.append(Compare(vitals.born, "lt", _before(now, self.ttl_days[kind])))
-        if kind in self.stale_after_days:
-            parts.append(vitals.not_seen_since(_before(now, self.stale_after_days[kind])))
-        if kind in self.min_confidence and vitals.confidence is not None:
-            parts.append(Compare(vitals.confidence, "lt", self.min_confidence[kind]))
-        if self.min_strength is not None:
-            parts.append(And(vitals.not_seen_since(_before(now, self.grace_days))))
         return Or(*parts)
+
+    def stale(self, vitals: Vitals, now: datetime) -> Predicate:
+        """What gave no sign of life for too long."""
+        limit = self.stale_after_days.get(vitals.cls.spec.kind)
+        return NOTHING if limit is None else vitals.not_seen_since(_before(now, limit))
+
+    def distrusted(self, vitals: Vitals) -> Predicate:
+        """What is trusted less than it should be."""
+        limit = self.min_confidence.get(vitals.cls.spec.kind)
+        return NOTHING if limit is None or vitals.confidence is None else Compare(vitals.confidence, "lt", limit)
 
     def verdict(self, record: Record, vitals: Vitals, now: datetime) -> Verdict | None:
         """Why this memory is to be forgotten, or None where nothing is held against it."""
@@ -158,6 +172,13 @@ class PrunePolicy:
         return Verdict(PruneReason.DECAYED, f"worth less than {self.min_strength:g} after decay")
 
 
+def checked_policy(subject: str, policy: object) -> PrunePolicy:
+    """The policy that was given, if it is one."""
+    if not isinstance(policy, PrunePolicy):
+        raise ValidationError(subject, "policy", policy, "must be a PrunePolicy")
+    return policy
+
+
 def _before(now: datetime, days: float) -> datetime:
     """So many days earlier; as early as can be said where that is before all time."""
     try:
@@ -180,4 +201,7 @@ def _number(name: str, value: Any, most: float) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= most:
         limits = "must be a number of at least 0" if most == math.inf else f"must be a number from 0 to {most:g}"
         raise ValidationError("policy", name, value, limits)
-    return float(value)
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf

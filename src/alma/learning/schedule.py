@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import logging
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from alma import clock
 from alma.errors import ValidationError
 from alma.learning.forgetting import ForgettingEngine
+from alma.model.fields import check_timestamp
 from alma.model.governance import Attribution, Setting, SettingType
 from alma.model.scope import Scope
 from alma.storage.base import StorageBackend, Transaction
@@ -22,6 +26,8 @@ LEASE = "cleanup.lease"
 LAST_RUN = "cleanup.last_run"
 _EVERYWHERE = Scope.everywhere()
 _LEASE = timedelta(minutes=10)
+# Clocks of two machines differ a little. What lies further ahead was noted by one that was wrong, and counts no more.
+_SKEW = timedelta(minutes=10)
 _BY = Attribution(agent="cleanup", reason="scheduled cleanup")
 
 Wait = Callable[[float], bool]
@@ -42,9 +48,9 @@ class CleanupRun:
 class CleanupScheduler:
     """Forgets, and purges what is past its retention, every interval, in a thread.
 
-    Any number of processes may run one on the same store: each cleanup is done by whoever is first, and the next one
-    is due an interval later for all of them. An error is logged and noted, and the next cleanup comes all the same.
-    `retention=None` purges nothing.
+    Any number of processes may run one on the same store: each cleanup of a scope is done by whoever is first, and the
+    next one is due an interval later for all of them. An error is logged and noted, and the next cleanup comes all the
+    same. `retention=None` purges nothing.
     """
 
     def __init__(
@@ -70,20 +76,20 @@ class CleanupScheduler:
         self._stopping = threading.Event()
         self._wait = wait or self._stopping.wait
         self._thread: threading.Thread | None = None
+        self._lease, self._last_run = _key(LEASE, scope), _key(LAST_RUN, scope)
         self._holder = clock.new_id()
         self._held_until: datetime | None = None
 
     @property
     def last_run(self) -> CleanupRun | None:
-        """The last cleanup of this store, whichever process did it."""
-        noted = self._storage.get(Setting, LAST_RUN, _EVERYWHERE)
-        return None if noted is None else _run_of(noted.value)
+        """The last cleanup of this scope, whichever process did it."""
+        return _run_of(self._storage.get(Setting, self._last_run, _EVERYWHERE))
 
     @property
     def next_run(self) -> datetime:
         """When the next cleanup is due; now, where there was none yet."""
-        last = self.last_run
-        return self._now() if last is None else last.started_at + self._interval
+        last, moment = self.last_run, self._now()
+        return moment if last is None else self._due(last, moment)
 
     @property
     def is_running(self) -> bool:
@@ -128,7 +134,7 @@ class CleanupScheduler:
                 self.run_if_due()
                 pause = max(0.0, (self.next_run - self._now()).total_seconds())
             except Exception as exc:  # noqa: BLE001 - whatever a store does, the next cleanup must come
-                _log.warning("a cleanup failed", extra={"error": str(exc)})
+                _log.warning("a cleanup failed", extra={"error": self._storage.masked(str(exc))})
             # Another process may hold the lease of a cleanup that it will not finish.
             if self._wait(min(max(pause, 1.0), _LEASE.total_seconds(), self._interval.total_seconds())):
                 return
@@ -139,10 +145,11 @@ class CleanupScheduler:
         try:
             forgotten = self._engine.prune(self._scope, by=_BY, progress=self._renew).total
             if self._retention is not None:
+                self._renew()
                 purged = self._engine.purge(self._retention, self._scope, by=_BY)
         except Exception as exc:  # noqa: BLE001 - it is noted, and the next cleanup comes all the same
-            _log.warning("a cleanup failed", extra={"error": str(exc)})
-            error = f"{type(exc).__name__}: {exc}"
+            error = self._storage.masked(f"{type(exc).__name__}: {exc}")
+            _log.warning("a cleanup failed", extra={"error": error})
         run = CleanupRun(started, self._now(), forgotten, purged, error)
         self._storage.write(lambda tx: self._finish(tx, run), _BY)
         return run
@@ -150,15 +157,24 @@ class CleanupScheduler:
     # ------------------------------------------------------------------ the lease
 
     def _take_lease(self, tx: Transaction, moment: datetime, only_if_due: bool) -> bool:
-        tx.hold(LEASE)
-        lease = tx.get(Setting, LEASE, _EVERYWHERE)
-        if lease is not None and _end_of(lease.value) > moment:
+        tx.hold(self._lease)
+        lease = _lease_of(tx.get(Setting, self._lease, _EVERYWHERE))
+        if lease is not None and moment < lease.until <= moment + _LEASE + _SKEW:
             return False
-        last = tx.get(Setting, LAST_RUN, _EVERYWHERE)
-        if only_if_due and last is not None and _run_of(last.value).started_at + self._interval > moment:
+        last = _run_of(tx.get(Setting, self._last_run, _EVERYWHERE))
+        if only_if_due and last is not None and self._due(last, moment) > moment:
             return False
         self._hold_until(tx, moment + _LEASE)
         return True
+
+    def _due(self, last: CleanupRun, moment: datetime) -> datetime:
+        """When the cleanup after the last one is due."""
+        if last.started_at > moment + _SKEW:
+            return moment
+        try:
+            return last.started_at + self._interval
+        except OverflowError:
+            return datetime.max.replace(tzinfo=moment.tzinfo)
 
     def _renew(self, *_: int) -> None:
         """Keep the lease during a long cleanup."""
@@ -169,18 +185,41 @@ class CleanupScheduler:
     def _hold_until(self, tx: Transaction, end: datetime) -> None:
         self._held_until = end
         value = json.dumps({"holder": self._holder, "until": end.isoformat()})
-        tx.save(Setting(key=LEASE, value=value, value_type=SettingType.JSON, description="Who is cleaning up"))
+        tx.save(Setting(key=self._lease, value=value, value_type=SettingType.JSON, description="Who is cleaning up"))
 
     def _finish(self, tx: Transaction, run: CleanupRun) -> None:
         self._held_until = None
-        lease = tx.get(Setting, LEASE, _EVERYWHERE)
-        if lease is not None and json.loads(lease.value)["holder"] == self._holder:
-            tx.delete(Setting, [LEASE], _EVERYWHERE)
-        tx.save(Setting(key=LAST_RUN, value=_text_of(run), value_type=SettingType.JSON, description="The last cleanup"))
+        lease = _lease_of(tx.get(Setting, self._lease, _EVERYWHERE))
+        if lease is not None and lease.holder == self._holder:
+            tx.delete(Setting, [self._lease], _EVERYWHERE)
+        told, text = "The last cleanup", _text_of(run)
+        tx.save(Setting(key=self._last_run, value=text, value_type=SettingType.JSON, description=told))
 
 
-def _end_of(lease: str) -> datetime:
-    return datetime.fromisoformat(json.loads(lease)["until"])
+def _key(name: str, scope: Scope) -> str:
+    """The setting of a scope: who looks after one project leaves the others to be cleaned up by theirs."""
+    if scope == _EVERYWHERE:
+        return name
+    return f"{name}.{hashlib.sha256(repr(scope).encode()).hexdigest()[:16]}"
+
+
+class _Lease(NamedTuple):
+    """Who is cleaning up, and how long nobody else may."""
+
+    holder: str
+    until: datetime
+
+
+def _lease_of(noted: Setting | None) -> _Lease | None:
+    """The lease that was noted; what cannot be read was not written here, and holds nobody off."""
+    with suppress(ValueError, TypeError, KeyError):
+        values = json.loads(noted.value) if noted is not None else None
+        return None if values is None else _Lease(values["holder"], _moment(values["until"]))
+    return None
+
+
+def _moment(text: str) -> datetime:
+    return check_timestamp(datetime.fromisoformat(text))
 
 
 def _text_of(run: CleanupRun) -> str:
@@ -188,7 +227,11 @@ def _text_of(run: CleanupRun) -> str:
     return json.dumps({**times, "forgotten": run.forgotten, "purged": run.purged, "error": run.error})
 
 
-def _run_of(text: str) -> CleanupRun:
-    values = json.loads(text)
-    started, finished = (datetime.fromisoformat(values.pop(name)) for name in ("started_at", "finished_at"))
-    return CleanupRun(started, finished, **values)
+def _run_of(noted: Setting | None) -> CleanupRun | None:
+    """The cleanup that was noted, unless it cannot be read."""
+    with suppress(ValueError, TypeError, KeyError):
+        values = json.loads(noted.value) if noted is not None else None
+        if values is not None:
+            started, finished = (_moment(values.pop(name)) for name in ("started_at", "finished_at"))
+            return CleanupRun(started, finished, **values)
+    return None

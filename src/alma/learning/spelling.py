@@ -29,11 +29,21 @@ _UNITS = {
     "h": "hours", "hr": "hours", "hrs": "hours", "kb": "kilobytes", "mb": "megabytes", "gb": "gigabytes",
     "tb": "terabytes", "percent": "%", "per cent": "%", "%": "%",
 }  # fmt: skip
+_SECONDS = {"second": 1, "minute": 60, "hour": 3_600, "day": 86_400, "week": 604_800}
+# For an hour is for 1 hour; twice an hour tells how often.
+_ONE_OF_A_UNIT = re.compile(
+    rf"\b(?:(for|than|after|within|last) an?|(every)) (?=(?:{'|'.join(_SECONDS)})\b)", re.IGNORECASE
+)
+_LASTING = re.compile(rf"(?<![\w.])(\d{{1,12}})[ -]({'|'.join(_SECONDS)})s?(?!\w)", re.IGNORECASE)
 _MEASURED = re.compile(rf"(?<=\d)[ -]?({'|'.join(sorted(_UNITS, key=len, reverse=True))})(?!\w)", re.IGNORECASE)
 _BOUNDS = (
     (re.compile(r"\b(?:at least|no (?:less|fewer) than|not (?:less|fewer) than|minimum of)\s+(?=\d)"), ">= "),
+    (re.compile(r"\bin (?:less than|under)\s+(?=\d)"), "within "),
     (re.compile(r"\b(?:at most|up to|no more than|not more than|maximum of)\s+(?=\d)"), "<= "),
-    (re.compile(r"\b(?:is |are |)(?:more than|greater than|larger than|over|above)\s+(?=\d)"), "> "),
+    (
+        re.compile(r"\b(?:is |are |)(?:more than|greater than|larger than|over|above|exceeds?|exceeding)\s+(?=\d)"),
+        "> ",
+    ),
     (re.compile(r"\b(?:is |are |)(?:less than|fewer than|smaller than|under|below)\s+(?=\d)"), "< "),
 )
 
@@ -47,12 +57,19 @@ def spelled(text: str) -> str:
 def counted(text: str) -> str:
     """The text with digits for numbers, a name for each unit, and signs for what bounds a number."""
     found = _NUMBER_WORDS.sub(lambda match: str(_value(match.group().lower())), _TIMES.sub(_times, text))
+    found = _ONE_OF_A_UNIT.sub(lambda match: f"{match.group(1) or match.group(2)} 1 ", found)
     if not any(map(str.isdigit, found)):
         return found
     measured = _MEASURED.sub(lambda match: _unit(match.group(1).lower()), _THOUSANDS.sub("", found))
+    measured = _LASTING.sub(_seconds, measured)
     for pattern, sign in _BOUNDS:
         measured = pattern.sub(sign, measured)
     return measured
+
+
+def _seconds(match: re.Match[str]) -> str:
+    """A length of time in its smallest unit, so that 24 hours are a day."""
+    return f"{int(match.group(1)) * _SECONDS[match.group(2).lower()]} seconds"
 
 
 def _unit(name: str) -> str:

@@ -91,7 +91,12 @@ class StoredLessons:
     # ------------------------------------------------------------------ reading
 
     def rule(self, lesson_id: str) -> Heuristic | None:
-        """The rule that a lesson has become, held against other writers."""
+        """The rule that a lesson has become, held against other writers.
+
+        So is a lesson that is none yet: whoever makes it one would not know of outcomes that are being stored.
+        """
+        if lesson_id not in self._known.rules:
+            self.tx.hold(f"lesson {lesson_id}")
         return self._held(Heuristic, self._known.rules, lesson_id)
 
     def warning(self, lesson_id: str) -> AntiPattern | None:

@@ -25,11 +25,17 @@ _HYPHEN = re.compile(r"(?<=[^\W\d_])-(?=[^\W\d_])")
 _ONE_WORD = re.compile(r"\b(\w+)-(only|write)\b", re.IGNORECASE)
 # In few-shot and before_script the small word is the one that tells.
 _COMPOUND = re.compile(r"(?<![^\W_])[^\W_]+(?:[-_][^\W_]+)+")
-_STARTING = re.compile(r"\b(?:start|begin)(?:ed|s|ing|ning)? (?:with|by|off)\b", re.IGNORECASE)
+_STARTING = re.compile(r"\b(?:start|begin|lead|led)(?:ed|s|ing|ning)? (?:with|by|off)\b", re.IGNORECASE)
 _SIGNING_IN = re.compile(r"\b(sign|log|opt|check|clock|zoom)(?:g?ed|s|g?ing)?[- ]?(in|up|out|off)\b", re.IGNORECASE)
+# Turn the flag off, but not: turn the page on the left.
+_TURNED = r"\b(?:turn|switch)(?:ed|es|s|ing)? ((?:(?!off\b|on\b)[\w'-]+ ){1,5})"
+_NO_OBJECT = r"\b(?=$|[.,;:!?)]| (?:and|or|for|when|if|before|after|while|during|until|unless|once|again|first|then)\b)"
 _SAID_IN_ONE_WORD = (
     (re.compile(r"\b(?:turn|switch)(?:ed|es|s|ing)? off\b", re.IGNORECASE), "disable"),
     (re.compile(r"\b(?:turn|switch)(?:ed|es|s|ing)? on\b", re.IGNORECASE), "enable"),
+    (re.compile(rf"{_TURNED}off{_NO_OBJECT}", re.IGNORECASE), r"disable \1"),
+    (re.compile(rf"{_TURNED}on{_NO_OBJECT}", re.IGNORECASE), r"enable \1"),
+    (re.compile(r"\b(?:try|tries|tried|trying) again\b", re.IGNORECASE), "retry"),
     (re.compile(r"\b(?:look|looked|looking) for\b", re.IGNORECASE), "search for"),
     (re.compile(r"\b(?:in all places|in every place)\b", re.IGNORECASE), "everywhere"),
     (re.compile(r"\b(everything|everyone|all|anything) but\b", re.IGNORECASE), r"\1 except"),
@@ -45,8 +51,9 @@ _SAID_IN_ONE_WORD = (
 )
 # Without one of these words there is nothing of that, which is quickly seen.
 _FIRST_WORDS = """
-off on for place places but together fewer refuse refuses refused refusing decline declines declined declining neglect
-neglects neglected fail fails failed failing forget forgets forgetting cease ceases ceased omit omits omitted omitting
+off on again for place places but together fewer refuse refuses refused refusing decline declines declined declining
+neglect neglects neglected fail fails failed failing forget forgets forgetting cease ceases ceased omit omits omitted
+omitting
 """
 _SAID_IN_SEVERAL = frozenset(_FIRST_WORDS.split())
 _TURNED_INTO_ONE = frozenset(("by", "time", "after", "with", "off", "in", "up", "out"))
@@ -103,7 +110,8 @@ def same_by_words(one: str, other: str) -> bool | None:
 
 def _same_content(one: _Reading, other: _Reading) -> bool | None:
     if min(len(one.content), len(other.content)) <= 1:
-        return one.content == other.content
+        mine, theirs = _in_one_word(one.content, other.content)
+        return mine == theirs
     mine, theirs = _nearest_spelling(one, other)
     if len(mine - theirs) == len(theirs - mine) == 1:
         return _stand_for_each_other(one.content ^ other.content, mine ^ theirs)
@@ -116,8 +124,24 @@ def _same_content(one: _Reading, other: _Reading) -> bool | None:
 def _nearest_spelling(one: _Reading, other: _Reading) -> tuple[frozenset[str], frozenset[str]]:
     """What both say, each with its hyphens as spaces or without them, whichever is nearer to the other: back-off."""
     ours, yours = ({plain_words(words) for words in (each.content, each.joined)} for each in (one, other))
-    spellings = ((mine, theirs) for mine in ours for theirs in yours)
+    spellings = (_in_one_word(mine, theirs) for mine in ours for theirs in yours)
     return min(spellings, key=lambda pair: len(pair[0] ^ pair[1]))
+
+
+def _in_one_word(mine: frozenset[str], theirs: frozenset[str]) -> tuple[frozenset[str], frozenset[str]]:
+    """Both, with that in one word which one of them has in one and the other in two: hash map, hashmap."""
+    only_mine, only_theirs = mine - theirs, theirs - mine
+    return _joined(mine, only_mine, only_theirs), _joined(theirs, only_theirs, only_mine)
+
+
+def _joined(words: frozenset[str], parts: frozenset[str], wholes: frozenset[str]) -> frozenset[str]:
+    starts = tuple(parts)
+    for whole in wholes:
+        if whole.startswith(starts):
+            for part in parts:
+                if whole.startswith(part) and (rest := whole[len(part) :]) in parts:
+                    words = words - {part, rest} | {whole}
+    return words
 
 
 def _stand_for_each_other(words: frozenset[str], plain: frozenset[str]) -> bool | None:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Mapping
+from enum import Enum
 from functools import lru_cache
+from numbers import Real
 
 from alma.errors import ScopeViolationError, ValidationError
 from alma.model.common import checked_prose
@@ -23,6 +26,7 @@ _SUCCESS = frozenset(
         "pass",
         "passed",
         "passing",
+        "works",
         "worked",
         "true",
         "yes",
@@ -31,13 +35,12 @@ _SUCCESS = frozenset(
         "complete",
         "1",
         "y",
+        "win",
         "won",
         "solved",
         "fixed",
-        "✓",
-        "✔",
-        "✅",
-        "👍",
+        "no error",
+        "no errors",
     ]
 )
 _FAILURE = frozenset(
@@ -50,7 +53,10 @@ _FAILURE = frozenset(
         "no",
         "error",
         "errored",
+        "exception",
+        "crash",
         "crashed",
+        "killed",
         "timeout",
         "timed out",
         "ko",
@@ -59,34 +65,45 @@ _FAILURE = frozenset(
         "aborted",
         "0",
         "n",
+        "loss",
         "lost",
         "unsolved",
+        "not ok",
         "not successful",
         "no success",
+        "does not work",
+        "doesn't work",
         "did not work",
         "didn't work",
-        "✗",
-        "✘",
-        "❌",
-        "👎",
     ]
 )
+_SIGNS = dict.fromkeys("✓✔✅👍", True) | dict.fromkeys("✗✘❌👎", False)
 # What stands around a word without changing it.
 _AROUND = " \t\r\n.!:;,\"'`*\ufe0f"
 _SEPARATORS = re.compile(r"[\s_\-]+")
 
 
 def parsed_outcome(outcome: object) -> bool:
-    """Whether an outcome is a success: a bool, 1 or 0, or one of the words for either in any case."""
+    """Whether an outcome is a success: a bool, 1 or 0, or one of the words or signs for either in any case."""
     # A bool of NumPy is none of Python's.
-    if (isinstance(outcome, int | float) or type(outcome).__name__ in ("bool", "bool_")) and outcome in (0, 1):
+    if (isinstance(outcome, Real) or type(outcome).__name__ in ("bool", "bool_")) and outcome in (0, 1):
         return bool(outcome)
-    word = _SEPARATORS.sub(" ", outcome.strip(_AROUND).casefold()) if isinstance(outcome, str) else ""
-    if word in _SUCCESS:
-        return True
-    if word in _FAILURE:
-        return False
-    raise ValidationError("learn", "outcome", outcome, 'must be "success" or "failure", or a bool')
+    told = outcome.value if isinstance(outcome, Enum) else outcome
+    read = _read(told) if isinstance(told, str) else None
+    if read is None:
+        raise ValidationError("learn", "outcome", outcome, 'must be "success" or "failure", or a bool')
+    return read
+
+
+@lru_cache(maxsize=256)
+def _read(text: str) -> bool | None:
+    """What a text tells, where its word and its signs all tell the same."""
+    plain = unicodedata.normalize("NFKC", text).replace("’", "'").casefold()
+    verdicts: set[bool | None] = {_SIGNS[sign] for sign in plain if sign in _SIGNS}
+    word = _SEPARATORS.sub(" ", "".join(sign for sign in plain if sign not in _SIGNS).strip(_AROUND))
+    if word:
+        verdicts.add(True if word in _SUCCESS else False if word in _FAILURE else None)
+    return verdicts.pop() if len(verdicts) == 1 else None
 
 
 class ScopeValidator:

@@ -114,15 +114,15 @@ taught; go went gone; lead led; pay paid; grow grew grown; throw threw thrown; u
 redo redid; undo undid; quote cite; reduce lower decrease; increase raise; improve enhance; locate identify; help
 assist; finish complete; answer reply respond response; issue problem; image picture photo; notify alert; regularly
 periodically; often frequently; concurrently simultaneously; chill refrigerate; stir mix; email mail; permit allow;
-attempt try; check crosscheck; abort cancel; duplicate copy; estimate approximate
+attempt try; check crosscheck; abort cancel; duplicate copy; estimate approximate; prefer favor
 """
 
 # Words that say as much where they stand for each other and nothing else differs, though they may mean other things.
 _INTERCHANGEABLE = """
-add create; add insert; call phone; call telephone; call ring; customer client; find detect; find identify; close
-shut; start launch; end finish; show present; page screen; task job; error failure; step stage; stage phase; cut chop;
-document describe; make create; make build; test check; test verify; test try; mention raise; write create; include
-add; store keep; schedule book; open start; read look
+add create; add insert; call phone; call telephone; call ring; call invoke; customer client; find detect; find
+identify; close shut; start launch; end finish; show present; page screen; task job; error failure; step stage; stage
+phase; cut chop; document describe; make create; make build; test check; test verify; test try; mention raise; write
+create; include add; store keep; schedule book; open start; read look
 """
 
 # Words that say as much where what is said around them means as much too.

@@ -178,4 +178,5 @@ def test_a_graph_that_is_opened_by_hand_masks_secrets_as_well(tmp_path: Path) ->
     with StorageGraph(open_storage(str(tmp_path / "alma.db")), close_storage=True) as graph:
         graph.add_entity(Entity(id="shop", name="Shop", entity_type="app", properties={"password": "zebra77x"}))
         found = graph.get_entity("shop")
-        assert found is not None and found.properties == {"password": "[redacted:secret]"}
+        assert found is not None
+        assert found.properties == {"password": "[redacted:secret]"}

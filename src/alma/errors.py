@@ -14,10 +14,11 @@ ALMAError
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 _LONGEST_SHOWN_VALUE = 80
+_LONGEST_LOOKED_THROUGH = 4_000
 
 UNNAMED_MODEL = "default"
 """What the vectors of a store are labelled with as long as nobody says which model makes them."""
@@ -192,10 +193,22 @@ class RetrievalError(ProviderError):
     """Retrieval failed as a whole."""
 
 
+class _Messages:
+    """What takes secrets out of messages; whatever knows secrets stands above this module and gives it."""
+
+    mask: Callable[[str], str] = str
+
+
+def mask_messages(mask: Callable[[str], str]) -> None:
+    """From now on, have values that stand in messages go through this."""
+    _Messages.mask = staticmethod(mask)
+
+
 def shown(value: object) -> str:
-    """The value as one short piece of an error message."""
+    """The value as one short piece of an error message, without secrets: messages end up in logs."""
     try:
         text = " ".join(repr(value).split())
     except Exception:  # noqa: BLE001 - a value that cannot even be printed must not hide the error it caused
         text = f"a {type(value).__name__}"
+    text = _Messages.mask(text[:_LONGEST_LOOKED_THROUGH])
     return text if len(text) <= _LONGEST_SHOWN_VALUE else text[: _LONGEST_SHOWN_VALUE - 1] + "…"

@@ -61,20 +61,13 @@ def _memory_graph(options: Mapping[str, Any]) -> GraphStore:
 def _neo4j_graph(options: Mapping[str, Any]) -> GraphStore:
     from alma.graph.neo4j import Neo4jGraph
 
-    return Neo4jGraph(**{"redact": _masked, **options})
+    return Neo4jGraph(**options)
 
 
 def _graph_in_storage(options: Mapping[str, Any]) -> GraphStore:
     from alma.graph.relational import StorageGraph
 
-    return StorageGraph(**{"redact": _masked, **options})
-
-
-def _masked(text: str, name: str) -> str:
-    """What the door would let in."""
-    from alma.redaction.redactor import DEFAULT_REDACTOR
-
-    return DEFAULT_REDACTOR.redact(text, name).text
+    return StorageGraph(**options)
 
 
 def _graph_at(option: str, other: str, address: Callable[[str], str] = str) -> Maker[GraphStore]:
@@ -104,7 +97,7 @@ def _graph_of_its_own(opened: Callable[[Mapping[str, Any]], StorageBackend], opt
 
     own = {name: options[name] for name in ("project_id", "by", "redact") if name in options}
     place = {name: value for name, value in options.items() if name not in own}
-    return StorageGraph(opened(place), **{"redact": _masked, **own}, close_storage=True)
+    return StorageGraph(opened(place), **own, close_storage=True)
 
 
 _GRAPHS: dict[str, Maker[GraphStore]] = {

@@ -54,6 +54,11 @@ def test_an_untouched_log_is_verified(store: StorageBackend) -> None:
     assert (found.checked, found.unchained, found.first_id) == (6, 0, 1)
 
 
+def test_a_secret_that_is_a_name_in_a_request_is_masked() -> None:
+    key = "ghp_16C7e42F292c6912E7710c838347Ae178B4a"
+    assert key not in json.dumps(sanitized({"changes": {f"field {key}": 1}, key: 2}))
+
+
 def test_an_empty_log_is_verified(store: StorageBackend) -> None:
     assert AuditTrail(store).verify().ok
 

@@ -172,3 +172,11 @@ def test_the_example_of_the_readme_runs(bolt: BoltServer) -> None:
     reached = graph.query(GraphQuery(["Alice"], max_hops=2))
     assert [entity.name for entity in reached.entities] == ["Alice", "Acme Corp", "PR", "Bob"]
     graph.close()
+
+
+def test_a_graph_that_is_opened_by_hand_masks_secrets_as_well(tmp_path: Path) -> None:
+    with StorageGraph(open_storage(str(tmp_path / "alma.db")), close_storage=True) as graph:
+        graph.add_entity(Entity(id="shop", name="Shop", entity_type="app", properties={"password": "zebra77x"}))
+        found = graph.get_entity("shop")
+        assert found is not None
+        assert found.properties == {"password": "[redacted:secret]"}

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from alma.door import Masked, RedactingFilter, Rule, SecretRedactor, redact_record, redact_text
+from alma.errors import NotFoundError, ValidationError
 from alma.redaction.keys import BEGINNING, KEYS, KEYS_BY_BEGINNING
 from alma.testing.builders import a_handoff, a_heuristic, a_memory, a_pattern
 
@@ -645,6 +646,15 @@ def test_what_replaces_a_secret_fits_into_its_field() -> None:
     pattern, masked = redact_record(a_pattern(pattern_name="x" * 188 + " pwd=abcde"))
     assert masked
     assert len(pattern.pattern_name) == 200
+
+
+def test_no_message_of_an_error_tells_a_secret() -> None:
+    key = "ghp_16C7e42F292c6912E7710c838347Ae178B4a"
+    with pytest.raises(ValidationError) as refused:
+        a_heuristic(confidence=f"as sure as {key}")
+    assert key not in str(refused.value)
+    assert "[redacted:github_token]" in str(refused.value)
+    assert key not in str(NotFoundError("memory", key))
 
 
 def test_rules_of_ones_own_come_on_top() -> None:

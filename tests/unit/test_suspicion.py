@@ -357,6 +357,10 @@ def test_orders_are_found_wherever_in_a_long_text_they_stand() -> None:
         "system: ",
         "human: x\n",
         "append this link to ",
+        "%%",
+        "curl ",
+        "ignore your ",
+        "0a ",
     ],
 )
 def test_no_text_makes_suspicion_slow(piece: str) -> None:

@@ -37,14 +37,15 @@ STEMS_IN_LATIN_LETTERS = _normal(
         "odrzu",
         "zabud",
         "nevš",
-        "gl",
+        "glöm",
+        "glem",
         "strunta",
         "bort",
         "unut",
-        "say",
-        "gel",
-        "alma",
-        "ver",
+        "yok",
+        "görmezden",
+        "dikkate",
+        "boş",
         "ardı",
         "uyma",
     ),
@@ -83,4 +84,64 @@ STEMS_IN_OTHER_LETTERS = _normal(
     ),
     *("указан", "команд", "правил", "приказ", "інструкц", "вказівк", "οδηγίες", "εντολές", "הוראות", "הנחיות"),
     *("دستور", "فرمان", "คำสั่ง", "指令", "指示", "提示", "规则", "規則", "命令"),
+)
+
+ROLES = _normal(
+    # "You are now …", "from now on only my orders", "do not follow the system's instructions", "without rules".
+    r"\b(?:du\s+bist|sie\s+sind)\s+(?:jetzt|nun|ab\s+sofort)\s+[^.\n]{0,40}(?:\bdan\b|kein\w*\s+(?:regeln|einschränkungen|grenzen|filter)"
+    r"|ohne\s+(?:regeln|einschränkungen|grenzen|filter)|uneingeschränkt)|\bbefolge\w*\b[^.\n]{0,20}\b(?:nur\s+noch|ausschließlich)\s+(?:meine|diese)"
+    r"|\b(?:ignorier\w*|missachte|vergiss)\b[^.\n]{0,20}\bsystem-?prompt",
+    r"\b(?:eres|ahora\s+eres|eres\s+ahora)\b[^.\n]{0,40}\bsin\s+(?:restricciones|reglas|límites|filtros)|\bhaz\s+caso\s+omiso\b"
+    r"|\bno\s+sigas\b[^.\n]{0,20}\b(?:instrucciones|reglas)\s+(?:del\s+sistema|anteriores|previas)",
+    r"\btu\s+es\s+(?:maintenant|désormais)\b[^.\n]{0,40}\bsans\s+(?:restrictions?|règles|limites|filtres?)"
+    r"|\bne\s+(?:tiens|tenez|suis|suivez)\s+pas\b[^.\n]{0,25}\b(?:instructions|consignes)\b[^.\n]{0,15}\b(?:ci-dessus|précédentes|du\s+système)",
+    r"\b(?:você|tu)\s+(?:agora\s+é|é\s+agora|és\s+agora)\b[^.\n]{0,40}\bsem\s+(?:restrições|regras|limites|filtros)"
+    r"|\bnão\s+sigas?\b[^.\n]{0,20}\b(?:instruções|regras)\s+(?:do\s+sistema|anteriores|acima)",
+    r"\b(?:sei\s+ora|ora\s+sei)\b[^.\n]{0,40}\bsenza\s+(?:restrizioni|regole|limiti|filtri)|\bnon\s+seguire\b[^.\n]{0,20}\bistruzioni\s+"
+    r"(?:del\s+sistema|precedenti)|\bcome\s+se\s+non\s+avessi\s+(?:regole|limiti|restrizioni)",
+    r"(?:теперь\s+ты|ты\s+теперь)\s[^.\n]{0,40}без\s+(?:ограничений|правил|фильтров)|не\s+следуй(?:те)?\s[^.\n]{0,15}(?:системн|предыдущ|прежн)",
+    r"(?:你现在是|从现在开始.{0,3}你|現在你是).{0,15}(?:没有|無|不受|沒有).{0,6}(?:限制|约束|規則|规则)|不要?(?:遵守|遵循|听从).{0,8}(?:系统|之前|以上).{0,4}(?:提示|指令|规则)",
+    r"システムの?(?:指示|プロンプト|命令)[^。\n]{0,8}(?:従わ|無視|表示し|出力し)|あなたは(?:今|これ)から[^。\n]{0,20}(?:制限|ルール)の?(?:ない|無い)",
+    r"시스템\s*프롬프트를?\s*(?:출력|보여|알려|공개)|너는\s*이제[^.\n]{0,20}(?:제한|규칙)\s*(?:이|가)?\s*없",
+    r"\b(?:zeig\w*|gib|nenn\w*|verrat\w*|drucke)\b[^.\n]{0,20}\b(?:dein\w*|intern\w*|versteckt\w*)\s+(?:system-?)?prompt|\bvergiss\s+deine\s+rolle"
+    r"|\b(?:révèle|révélez|montre|montrez|affiche|affichez|donne|donnez)\b[^.\n]{0,15}\b(?:ton|votre|le)\s+prompt\s+système"
+    r"|\b(?:mu[eé]stra\w*|revela\w*|dime|imprime)\b[^.\n]{0,15}\b(?:tu|el)\s+prompt\s+(?:del\s+sistema|inicial|interno)"
+    r"|\b(?:mostra\w*|rivela\w*|revele|mostre)\b[^.\n]{0,15}\b(?:tuo|seu|o|il)\s+prompt\s+(?:di|do|del)\s+sistema",
+    r"(?:显示|输出|告诉|打印|公开|泄露|顯示).{0,8}(?:系统|系統)?提示(?:词|詞)|(?:покажи|выведи|раскрой|напиши)(?:те)?\s[^.\n]{0,15}(?:системн\w+\s+(?:промпт|инструкц)|промпт)",
+    r"أنت\s+الآن\s[^.\n]{0,30}(?:بدون|بلا|دون)\s+(?:قيود|قواعد)",
+)
+STEMS_OF_ROLES = _normal(
+    *(
+        "du bist",
+        "sie sind",
+        "rolle",
+        "提示",
+        "промпт",
+        "инструкц",
+        "befolge",
+        "prompt",
+        "eres",
+        "omiso",
+        "siga",
+        "tu es",
+        "ne tien",
+        "ne ten",
+        "ne sui",
+        "agora",
+    ),
+    *(
+        "sei ora",
+        "ora sei",
+        "seguire",
+        "avessi",
+        "теперь",
+        "следуй",
+        "你",
+        "不",
+        "システム",
+        "あなたは",
+        "시스템",
+        "너는",
+        "أنت",
+    ),
 )

@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
-from alma.door.languages import IN_LATIN_LETTERS, IN_OTHER_LETTERS, STEMS_IN_LATIN_LETTERS, STEMS_IN_OTHER_LETTERS
+from alma.door.addressing import ADDRESSING
+from alma.door.languages import (
+    IN_LATIN_LETTERS,
+    IN_OTHER_LETTERS,
+    ROLES,
+    STEMS_IN_LATIN_LETTERS,
+    STEMS_IN_OTHER_LETTERS,
+    STEMS_OF_ROLES,
+)
+from alma.door.planting import PLANTING
+from alma.door.sign import Sign
+from alma.door.stealing import STEALING
+from alma.door.voiding import VOIDING
 
 _I = re.IGNORECASE
-
-
-@dataclass(frozen=True, slots=True)
-class Sign:
-    """One way to give orders: what is said of it, its pattern, and what a text has, in small letters, that fits it.
-
-    Hints are quick to look for; without any, the pattern is tried on every text.
-    """
-
-    reason: str
-    pattern: re.Pattern[str]
-    hints: tuple[str, ...] = ()
-
-    def is_in(self, text: str, folded: str) -> bool:
-        """Whether a text, which `folded` has in small letters, gives such orders."""
-        return (not self.hints or any(hint in folded for hint in self.hints)) and self.pattern.search(text) is not None
 
 
 _ORDERS = (
@@ -44,12 +39,13 @@ _HARMFUL = (
 )
 _IMPERATIVE = (
     r"ignore|recommend|send|approve|say|include|rate|reply|respond|run|execute|delete|output|print|give|tell|please|do|never"
-    r"|always|you|forget|mark|add|click|visit|call|use"
+    r"|always|you|forget|mark|add|click|visit|call|use(?!\s+of\b)"
 )
 SIGNS: tuple[Sign, ...] = (
     Sign(
         "it tells the reader to ignore its instructions",
         re.compile(
+            rf"(?<!how\sto\s)(?<!let\sthe\sassistant\s)(?<!let\sthe\smodel\s)(?<!let\sthe\sagent\s)"
             rf"\b(?:ignore|disregard|forget|override|bypass)\b[^.\n]{{0,40}}?\b(?:previous|prior|above|earlier|preceding|existing|"
             rf"original|all|any|your|these|those|system|safety)\b[^.\n]{{0,40}}?\b(?:{_ORDERS})\b(?! for\b)|"
             rf"\b(?:drop|discard|abandon)\b[^.\n]{{0,20}}?\b(?:your|previous|prior|earlier|above)\b[^.\n]{{0,20}}?\b(?:{_ORDERS})\b|"
@@ -83,8 +79,8 @@ SIGNS: tuple[Sign, ...] = (
             r"(?:above|before|previously|prior|so far|earlier|you (?:were|have been|know))|"
             r"\b(?:ignore|disregard|forget)\s+(?:the\s+)?(?:above|preceding|foregoing)\b(?:\s+(?:text|messages?|content|context))?"
             r"\s*(?:and\b|then\b|but\b|[,;.!]|$)|\bforget\s+what(?:ever)?\s+you\s+(?:were|have\s+been|know)\b|"
-            r"\b(?:previous|prior|above|earlier)\s+instructions\s+(?:were|are)\s+(?:only\s+)?(?:a\s+test|wrong|void|cancell?ed|"
-            r"obsolete|outdated|fake)",
+            r"\b(?:previous|prior|above|earlier)\s+instructions\s+(?:were|are)\s+(?:only\s+)?(?:a\s+test|void|cancell?ed|fake|"
+            r"(?:wrong|obsolete|outdated)\b[^\n]{0,20}\b(?:follow|obey|use|do)\s+(?:these|this|the\s+(?:following|new)))",
             _I | re.MULTILINE,
         ),
         ("ignore", "disregard", "forget", "instructions"),
@@ -93,9 +89,14 @@ SIGNS: tuple[Sign, ...] = (
         "it tells the reader to ignore its instructions",
         re.compile(
             r"\b(?:ignor(?:iere?n?|a|e|ez|ar|ate)|vergiss|vergesst|vergessen\s+sie|missachte\w*|olvid[ae]\w*|oublie[zr]?|esque[çc]a|"
-            r"dimentica\w*|negeer|vergeet)\b[^.\n]{0,40}\b(?:anweisungen|instrucciones|instru[cç][õo]es|instructions|"
-            r"istruzioni|instructies|consignes|regeln|reglas)|(?:忽略|无视|無視).{0,12}(?:指令|指示|提示|说明)|指示.{0,6}無視|"
-            r"(?:игнорируй|забудь)(?:те)?.{0,30}инструкци",
+            r"dimentica\w*|negeer|vergeet|desconsidere\w*|desprez[ae]\w*)\b[^.\n]{0,40}\b(?:anweisungen|instrucciones|instru[cç][õo]es|"
+            r"(?<=les\s)instructions|(?<=vos\s)instructions|(?<=tes\s)instructions|(?<=ces\s)instructions|istruzioni|instructies|consignes|regeln|reglas)|(?:忽略|无视|無視).{0,12}(?:指令|指示|提示|说明)|指示.{0,6}無視|"
+            r"(?:игнорируй|забудь)(?:те)?.{0,30}инструкци|"
+            r"\b(?:vergiss|vergesst|ignoriere?)\s+alles\b[^.\n]{0,40}\b(?:gesagt|bisher\w*|vorher\w*|davor|oben|zuvor)\b|"
+            r"\b(?:olvid[ae]\w*|ignor[ae]\w*)\s+todo\s+lo\s+(?:anterior|dicho|de\s+arriba|que\s+te)|\boublie[zr]?\s+tout\s+ce\s+(?:qui|que)\b|"
+            r"\bdimentica\w*\s+tutto\s+(?:quello|ciò|il\s+resto)|\besque[çc]a\s+tudo\s+(?:o\s+que|acima|antes)|"
+            r"забудь(?:те)?\s+вс[её][^.\n]{0,30}(?:раньше|до\s+этого|выше|прежде|говорил)|"
+            r"(?:忽略|无视|無視|忘记|忘掉).{0,4}(?:以上|上面|之前|上述).{0,6}(?:内容|文字|文本|一切|所有)",
             _I,
         ),
         (
@@ -107,6 +108,9 @@ SIGNS: tuple[Sign, ...] = (
             "esque",
             "dimentica",
             "negeer",
+            "descons",
+            "desprez",
+            "忘",
             "忽略",
             "无视",
             "無視",
@@ -126,7 +130,7 @@ SIGNS: tuple[Sign, ...] = (
             r"\b(?:simulate|emulate|be|become)\s+an?\s+(?:unrestricted|unfiltered|uncensored|jailbroken|amoral)\b|"
             r"\b(?:enter|activate|switch\s+to)\s+(?:developer|dan|god|jailbreak|unrestricted)\s+mode\b|"
             r"\b(?:pretend|act|behave|roleplay)\s+(?:to\s+be|as\s+if\s+you|as\s+(?:a|an|the)\s+(?:unrestricted|evil|admin|root|"
-            r"developer|jailbroken|different|new)|like\s+you\s+(?:have\s+no|are))|\byou\s+are\s+no\s+longer\b|"
+            r"developer|jailbroken|different|new)|like\s+you\s+(?:have\s+no|are))|"
             r"\byour\s+(?:new|real|actual|true|only)\s+(?:task|instructions?|goal|role|purpose|objective)\s+(?:is|are)\b|"
             r"\byour\s+(?:new|real|actual|true|only)\s+(?:task|goal|role|purpose|objective|instructions?)\s*:|"
             r"\b(?:new|real|actual|true)\s+(?:system\s+)?(?:instructions?|prompt|directives?|orders)\s*[:\n]|"
@@ -134,6 +138,10 @@ SIGNS: tuple[Sign, ...] = (
             r"\b(?:new|updated|urgent)\s+(?:instructions?|orders?|directives?)\s+(?:from|by)\s+(?:the\s+)?(?:admin\w*|system|"
             r"developers?|owner|operator)\b|\b(?:developer|god|dan)\s+mode\s+(?:is\s+)?(?:now\s+)?(?:on\s*[.!\n]|enabled|activated)|\bdo\s+anything\s+now\b",
             _I,
+        ),
+        (
+            *("you", "mode", "instruction", "prompt", "directive", "orders", "task", "pretend", "behave", "roleplay"),
+            *("act ", "act\n", "unrestricted", "unfiltered", "uncensored", "jailbroken", "amoral", "anything"),
         ),
     ),
     Sign(
@@ -148,12 +156,14 @@ SIGNS: tuple[Sign, ...] = (
             r"(?:the\s+|your\s+)?(?:user|human|operator|developer|owner|anyone)\b|"
             rf"\bas\s+an?\s+{_MODEL}\b[^.\n]{{0,40}}\b(?:you|reading|processing)\b|"
             rf"\bif\s+you(?:'re|\s+are)\s+an?\s+(?:large\s+)?{_MODEL}\b|"
-            r"\b(?:hey|dear|hi|hello|ok)\s+(?:chatgpt|claude|gpt(?:-?\d)?|gemini|copilot|assistant|ai)\s*(?:[,!:;.–-]|$|please\b|you\b|ignore\b|can\b|could\b)|"
+            r"\b(?:hey|dear|hi|hello|ok)\s+(?:(?:chatgpt|gpt(?:-?\d)?|gemini|copilot|assistant|ai)\s*(?:[,!:;.–-]|$|please\b|you\b|ignore\b|can\b|could\b)"
+            rf"|claude\s*[,!:;.–-]?\s*(?:{_IMPERATIVE}|can\s+you|could\s+you|i\s+want)\b)|"
             rf"\b{_MODEL}s?(?:\s+(?:instructions?|readers?))?\s*:\s*(?:{_IMPERATIVE})\b|"
             r"\bwithout\s+(?:telling|asking|informing|notifying|alerting)"
-            r"\s+(?:the\s+)?(?:user|human|operator|anyone)\b|\b(?:note|message|instructions?|attention|important|notice)\s*"
+            r"\s+(?:the\s+)?(?:user|human|operator|anyone)\b(?!['’]s)|\b(?:note|message|instructions?|attention|important|notice)\s*"
             r"(?:for|to|,|:)?\s*(?:the\s+|all\s+|any\s+)?(?:ai|llms?|language\s+models?|ai\s+(?:assistants?|agents?|models?)|"
-            r"assistants?|chatbots?)\b\s*(?:[:,\-–]|must|should|reading|please|you)",
+            r"assistants?(?=\s*(?:[:,\-–]\s*(?:you|please|ignore|always|never|do)\b|must|reading|please|you))|chatbots?)\b\s*"
+            r"(?:[:,\-–]|must|should|reading|please|you)",
             _I,
         ),
     ),
@@ -182,7 +192,8 @@ SIGNS: tuple[Sign, ...] = (
         "it plants a rule about what to answer",
         re.compile(
             r"\b(?:whenever|every\s+time|each\s+time|if|when)\s+(?:the\s+|a\s+|any\s+)?user\s+(?:asks?|says?|mentions?|requests?|"
-            r"wants?)\b[^.\n]{0,80}\b(?:say|reply|respond|recommend|answer|tell\s+them|send|run|execute|claim|insist)\b|"
+            r"wants?)\b[^.\n]{0,80}\b(?:say|recommend|tell\s+them|run|execute|claim|insist|(?:reply|respond|answer)\s+(?:with|that|only|as|by|no|yes|[\"'“])|"
+            r"send\s+(?:them|him|her|all|everything|the\s+user))\b|"
             r"\b(?:remember|memori[sz]e|store|save)\b[^.\n]{0,40}\b(?:you\s+must|always\s+(?:recommend|trust|obey|send|approve|say)|"
             r"the\s+user\s+(?:has\s+)?(?:authori[sz]ed|approved|allows?|wants\s+you))|"
             r"\bthe\s+(?:user|operator|administrator|admin|developer|owner|system)\s+(?:has\s+)?(?:already\s+)?"
@@ -214,8 +225,8 @@ SIGNS: tuple[Sign, ...] = (
         "it speaks as the system",
         re.compile(
             r"(?:^\W{0,4}|>\s*)(?:system|developer|assistant|admin(?:istrator)?|root)(?:\s+(?:message|prompt|override|notice|note|alert|update|instruction))?\s*(?:\]\s*:?|:)"
-            r"(?=[^\n]*\b(?:you\s+(?:are|must|will|should|shall)|your\s+(?:instructions?|task|role|rules)|ignore|must|always|never|delete|send|override|instructions?|new\s+(?:policy|rules?|orders?|directives?)\s*(?:[:,–—-]|$)|don'?t|do\s+not|assistant|user|"
-            r"reveal|obey|respond|reply|approve|execute|grant|disable|from\s+now)\b)",
+            r"(?=[^\n]*\b(?:you\s+(?:are|must|will|should|shall)|your\s+(?:instructions?|task|role|rules)|ignore|must|always|never|delete|send|override|instructions?|new\s+(?:policy|rules?|orders?|directives?)\s*(?:[:,–—-]|$)|don'?t|do\s+not|assistant|the\s+user|"
+            r"reveal|obey|respond|reply|approve|execute|grant|disable|from\s+now|bypassed)\b)",
             _I | re.MULTILINE,
         ),
         (":", "]"),
@@ -230,6 +241,7 @@ SIGNS: tuple[Sign, ...] = (
         re.compile("|".join(IN_OTHER_LETTERS), _I),
         STEMS_IN_OTHER_LETTERS,
     ),
+    Sign("it gives the reader a new role", re.compile("|".join(ROLES), _I), STEMS_OF_ROLES),
     Sign(
         "it tells the reader to ignore its instructions",
         re.compile(
@@ -345,4 +357,8 @@ SIGNS: tuple[Sign, ...] = (
         ),
         ("assistant:", "ai:", "bot:"),
     ),
+    *VOIDING,
+    *ADDRESSING,
+    *PLANTING,
+    *STEALING,
 )

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import base64
 import binascii
+import codecs
 import html
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from urllib.parse import unquote
 
 from alma.door.signs import SIGNS
 
@@ -16,6 +19,12 @@ _OVERLAP = 1_000
 _MOST_BLOBS = 20
 
 _BLOB = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{24,}={0,2}")
+_HEX = re.compile(r"(?<![0-9A-Za-z])(?:[0-9A-Fa-f]{2}[ :]?){16,}(?![0-9A-Za-z])")
+_PERCENT = re.compile(r"%[0-9A-Fa-f]{2}")
+_ESCAPE = re.compile(r"\\u([0-9A-Fa-f]{4})|\\x([0-9A-Fa-f]{2})")
+# "instructions", "prompt" and "ignore" with every letter thirteen further, or from behind.
+_ROTATED = ("vafgehpgvba", "cebzcg")
+_REVERSED = ("noitcurtsni", "tpmorp")
 _WORD = re.compile(r"\S+")
 _SPELLED = re.compile(r"(?:\b\w[\s.*_-]){5,}\w\b")
 # Zero-width characters inside of Latin words, turns of the reading direction, and letters that nobody sees.
@@ -26,9 +35,13 @@ _HIDDEN = re.compile(
 _INVISIBLE = re.compile("[\u200b-\u200f\u2060-\u2064\ufeff\u00ad\u180e\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]")
 # A line that ends in the middle of a sentence.
 _BROKEN = re.compile(r"(?<=[\w,])[ \t]*\n[ \t]*(?=[a-z])")
+_DIVIDED = re.compile(r"(?<=[a-z])-[ \t]*\n[ \t]*(?=[a-z])")
 _DIGITS_IN_WORDS = re.compile(r"\b(?=[a-z]*[013457@$])(?=[013457@$]*[a-z])[a-z013457@$]{4,}", re.IGNORECASE)
 _LIKE_LETTERS = str.maketrans("013457@$", "oieastas")
-_LOOKALIKES = str.maketrans("аеорсухіјѕԁɡһтмквнΑΕΙΟΡΤΥΧαεοιυ", "aeopcyxijsdghtmkbhAEIOPTYXaeoiu")
+_LOOKALIKES = str.maketrans(
+    "аеорсухіјѕԁɡһтмквнАВЕКМНОРСТУХІЈЅΑΒΕΙΚΜΝΟΡΤΥΧαεοιυρν",
+    "aeopcyxijsdghtmkbhABEKMHOPCTYXIJSABEIKMNOPTYXaeoiupv",
+)
 
 
 def suspicion(texts: Iterable[str]) -> str | None:
@@ -54,7 +67,8 @@ def _reasons(text: str) -> Iterator[str]:
 def _signs(text: str) -> Iterator[str]:
     plain = _plain(text)
     # Orders may be broken over lines, and letters written as digits that look like them.
-    for said in dict.fromkeys((plain, _BROKEN.sub(" ", plain), _DIGITS_IN_WORDS.sub(_as_letters, plain))):
+    joined = _BROKEN.sub(" ", _DIVIDED.sub("", plain))
+    for said in dict.fromkeys((plain, joined, _DIGITS_IN_WORDS.sub(_as_letters, plain))):
         folded = said.lower()
         for sign in SIGNS:
             if sign.is_in(said, folded):
@@ -67,6 +81,10 @@ def _as_letters(match: re.Match[str]) -> str:
 
 def _plain(text: str) -> str:
     """The text as a model would understand it: without disguises by characters, entities or spacing."""
+    if "%" in text and _PERCENT.search(text):
+        text = unquote(text)
+    if "\\" in text:
+        text = _ESCAPE.sub(lambda match: chr(int(match[1] or match[2], 16)), text)
     bare = _INVISIBLE.sub("", html.unescape(text))
     bare = unicodedata.normalize("NFKC", bare)
     if not bare.isascii():
@@ -82,14 +100,23 @@ def _unmasked(match: re.Match[str]) -> str:
 
 
 def _decoded(text: str) -> Iterator[str]:
-    """What base64 in the text says, where it says anything."""
-    for count, match in enumerate(_BLOB.finditer(text)):
-        if count == _MOST_BLOBS:
-            return
+    """What base64 and hexadecimal digits in the text say, where they say anything, and letters that were exchanged."""
+    for match in islice(_BLOB.finditer(text), _MOST_BLOBS):
         blob = match.group().rstrip("=").replace("-", "+").replace("_", "/")
-        try:
-            said = base64.b64decode(blob + "=" * (-len(blob) % 4)).decode("utf-8")
-        except (binascii.Error, ValueError):
-            continue
-        if sum(c.isprintable() or c.isspace() for c in said) >= 0.95 * len(said):
-            yield said
+        yield from _said(base64.b64decode, blob + "=" * (-len(blob) % 4))
+    for match in islice(_HEX.finditer(text), _MOST_BLOBS):
+        yield from _said(bytes.fromhex, match.group().replace(":", " "))
+    folded = text.lower()
+    if any(stem in folded for stem in _ROTATED):
+        yield codecs.encode(text, "rot13")
+    if any(stem in folded for stem in _REVERSED):
+        yield text[::-1]
+
+
+def _said(decode: Callable[[str], bytes], blob: str) -> Iterator[str]:
+    try:
+        said = decode(blob).decode("utf-8")
+    except (binascii.Error, ValueError):
+        return
+    if sum(c.isprintable() or c.isspace() for c in said) >= 0.95 * len(said):
+        yield said

@@ -11,11 +11,17 @@ from alma.graph.base import Entity, Relationship
 from alma.graph.keys import name_key
 from alma.model.text import query_terms, terms
 from alma.redaction.nested import Masked, Redacted, redacted_value
+from alma.redaction.redactor import DEFAULT_REDACTOR
 
 Redact = Callable[[str, str], str]
 """Gives a text without its secrets; the second text is the name it stands under, if it has one."""
 
 Kept = TypeVar("Kept", Entity, Relationship)
+
+
+def masked(text: str, name: str) -> str:
+    """What may be stored where nothing else is said: what the door would let in."""
+    return DEFAULT_REDACTOR.redact(text, name).text
 
 
 def merged_entity(kept: Entity, added: Entity) -> Entity:
@@ -41,7 +47,9 @@ def without_secrets(value: Kept, redact: Redact | None) -> Kept:
     if redact is None:
         return value
     clean = replace(value, properties=redacted_value(value.properties, "", "", _telling(redact), []))
-    return replace(clean, name=redact(clean.name, "name")) if isinstance(clean, Entity) else clean
+    if isinstance(clean, Entity):
+        return replace(clean, name=redact(clean.name, "name"), entity_type=redact(clean.entity_type, "type"))
+    return replace(clean, relation_type=redact(clean.relation_type, "type"))
 
 
 def _telling(redact: Redact) -> Callable[[str, str], Redacted]:

@@ -16,7 +16,7 @@ from alma.errors import (
 from alma.graph.base import DEFAULT_PROJECT, Direction, Entity, GraphStore, Relationship, checked_limit, self_loop
 from alma.graph.bolt import GraphServer
 from alma.graph.keys import digest, name_key, type_key
-from alma.graph.merging import Redact, best_named, merged_entity, merged_relationship, without_secrets
+from alma.graph.merging import Redact, best_named, masked, merged_entity, merged_relationship, without_secrets
 from alma.model.common import checked_name
 from alma.model.secret import Secret
 from alma.model.text import query_terms, terms
@@ -51,7 +51,7 @@ class Neo4jGraph(GraphStore):
         database: str | None = None,
         project_id: str = DEFAULT_PROJECT,
         timeout_seconds: float = 30.0,
-        redact: Redact | None = None,
+        redact: Redact | None = masked,
     ) -> None:
         self._project_id = checked_name("graph", "project_id", project_id)
         self._redact = redact

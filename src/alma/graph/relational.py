@@ -8,7 +8,7 @@ from dataclasses import replace
 from alma.errors import NotFoundError
 from alma.graph.base import DEFAULT_PROJECT, Direction, Entity, GraphStore, Relationship, checked_limit, self_loop
 from alma.graph.keys import digest, name_key, type_key
-from alma.graph.merging import Redact, best_named, merged_entity, merged_relationship, without_secrets
+from alma.graph.merging import Redact, best_named, masked, merged_entity, merged_relationship, without_secrets
 from alma.model.governance import ANONYMOUS, Attribution
 from alma.model.graph import GraphAlias, GraphEntity, GraphRelationship
 from alma.model.query import And, Compare, In, Or, Order, Predicate
@@ -32,7 +32,7 @@ class StorageGraph(GraphStore):
         storage: RecordStore,
         project_id: str = DEFAULT_PROJECT,
         by: Attribution = ANONYMOUS,
-        redact: Redact | None = None,
+        redact: Redact | None = masked,
         close_storage: bool = False,
     ) -> None:
         self._storage = storage

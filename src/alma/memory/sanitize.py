@@ -30,7 +30,7 @@ def mask_secrets(text: str) -> str:
 
 def sanitized(request: Mapping[str, Any], mask: Mask = mask_secrets) -> JsonObject:
     """A request as it may be logged: secrets hidden, content by its length alone, long values cut."""
-    return {str(name)[:_LONGEST_VALUE]: _named(str(name), value, mask, 0) for name, value in _first(request.items())}
+    return _object(request, mask, 0)
 
 
 def short(text: str, mask: Mask = mask_secrets, longest: int = _LONGEST_VALUE) -> str:
@@ -62,10 +62,14 @@ def _value(value: Any, mask: Mask, depth: int) -> JsonValue:
     if depth >= _DEEPEST:
         return "…"
     if isinstance(value, Mapping):
-        return {str(key): _named(str(key), item, mask, depth + 1) for key, item in _first(value.items())}
+        return _object(value, mask, depth + 1)
     if isinstance(value, list | tuple | set | frozenset):
         return [_value(item, mask, depth + 1) for item in _first(value)]
     return short(str(value), mask)
+
+
+def _object(given: Mapping[Any, Any], mask: Mask, depth: int) -> JsonObject:
+    return {short(str(key), mask): _named(str(key), item, mask, depth) for key, item in _first(given.items())}
 
 
 def _first(items: Any) -> list[Any]:

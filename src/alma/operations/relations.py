@@ -217,7 +217,8 @@ def _graph(caller: Caller, asked_project: str | None) -> StorageGraph:
     if caller.grant.agent is not None:
         raise PermissionDeniedError("the graph is all agents' of a project, and this key is limited to one of them")
     memory = caller.memory(asked_project)
-    return StorageGraph(memory.storage, memory.project_id, caller.by())
+    # What is added was read from a text that the redactor of the store has seen.
+    return StorageGraph(memory.storage, memory.project_id, caller.by(), redact=None)
 
 
 @operation("graph", Right.WRITE, idempotent=True, example={"text": "Ana works at Acme. Acme uses PostgreSQL."})

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any, Protocol, TypeVar
 
-from alma.errors import ValidationError
+from alma.errors import ValidationError, mask_messages
 from alma.model.fields import FieldType, MaxLength
 from alma.model.record import FieldSpec, Record, RecordSpec
 from alma.redaction.keys import BEGINNING, KEYS, KEYS_BY_BEGINNING, SHORTEST_KEY
@@ -142,6 +142,7 @@ _TELLING = frozenset("0123456789:=|\"'`“@$%/\\<>#&*+~!?→–：-")
 
 DEFAULT_REDACTOR: Redactor = SecretRedactor()
 """What is used where nothing else is said."""
+mask_messages(lambda text: DEFAULT_REDACTOR.redact(text).text)
 
 
 def masking(redactor: Redactor | None) -> Callable[[str], str]:

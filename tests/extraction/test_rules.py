@@ -629,6 +629,10 @@ def test_tests_that_pass_speak_for_what_was_done_before() -> None:
         "My son is sleeping now.",
         "When you open the page, the console shows an error.",
         "I'm hoping to make fewer mistakes going forward.",
+        "It's important to stay positive.",
+        "My kids are so excited about the summer.",
+        "We answered the call and our team worked together.",
+        "We cooked for them and I helped with the plates.",
     ],
 )
 def test_what_is_to_be_mended_or_was_only_looked_at_gives_nothing(text: str) -> None:
@@ -692,3 +696,10 @@ def test_a_no_takes_the_place_of_what_an_assistant_said_of_the_same() -> None:
 def test_one_name_in_the_place_of_another_is_what_was_meant(text: str) -> None:
     fact = only(of_user(text))
     assert (fact.content, fact.supersedes) == ("Our CTO is Petra", "Our CTO is Lena")
+
+
+def test_it_is_what_was_told_right_before_and_nothing_long_ago() -> None:
+    long_ago = [("user", "How was it?"), ("user", "I baked a pie for the kids."), ("assistant", "Lovely!")]
+    assert facts(*long_ago, ("user", "I also began to run."), ("user", "It helped me to sleep.")) == []
+    fact = only(facts(("user", "The wifi drops. I moved the router. It works now!")))
+    assert (fact.strategy, fact.success) == ("moved the router", True)

@@ -80,7 +80,8 @@ WISHES = (
     ),
     (
         sentence(
-            rf"^it(?:'s| is) important (?:to me |for me )?(?:that you |to )(?P<wish>(?!note\b|remember\b).+?){END}"
+            rf"^it(?:'s| is) important (?:to me |for me )?that you (?P<wish>(?!note\b|remember\b|have\b|are\b|"
+            rf"feel\b).+?){END}"
         ),
         0.75,
         "{}",

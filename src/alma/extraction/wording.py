@@ -81,11 +81,13 @@ _HARM_DONE = (
     r"corrupt\w*|race conditions?|worse)\b)"
 )
 HARMED = (
-    rf"\b(?:(?:caused|broke|crashed|slowed down){_OBJECT}|(?:led to|resulted in|triggered){_HARM_DONE}|"
+    rf"\b(?:(?:caused|broke|crashed|slowed down)(?:{_OBJECT}|{_HARM_DONE})|(?:led to|resulted in|"
+    rf"triggered){_HARM_DONE}|"
     rf"made (?:the |our |my |it |everything |all )?(?:\w+ ){{0,4}}\b{BAD}\w*)"
 )
 HARMS = (
-    rf"\b(?:(?:causes?|breaks?|crashes|slows? down){_OBJECT}|(?:leads? to|results? in|triggers?){_HARM_DONE}|"
+    rf"\b(?:(?:causes?|breaks?|crashes|slows? down)(?:{_OBJECT}|{_HARM_DONE})|(?:leads? to|results? in|"
+    rf"triggers?){_HARM_DONE}|"
     rf"makes? (?:the |our |my |it |everything |all )?(?:\w+ ){{0,4}}\b{BAD}\w*)"
 )
 HARM = rf"(?:{HARMED}|{HARMS})"
@@ -218,7 +220,8 @@ IT_WORKED = sentence(
 )
 # Did not help: what did not was said before.
 IT_FAILED = sentence(
-    rf"^(?:(?:it|that|this) )?(?:still )?(?P<reason>{FAILED}|no luck|no (?:change|difference|effect)\b|"
+    rf"^(?:(?:i )?tried (?:it|that|this),? (?:but |and )?)?(?:(?:it|that|this) )?(?:still )?(?P<reason>{FAILED}|no "
+    rf"luck|no (?:change|difference|effect)\b|"
     rf"(?:now )?(?:nothing works|everything (?:broke|is (?:broken|down))))(?:\W.{{0,80}})?$"
 )
 RULES = (
@@ -390,7 +393,7 @@ FOUND_OUT = (
     (sentence(rf"^(?:it (?:turned|turns) out|turns out)(?: that)?\s+(?P<fact>.+?){END}"), 0.75),
     (
         sentence(
-            rf"^(?P<fact>the (?:root cause|cause|issue|problem|bug) (?:was|is) (?:that|caused by|due to|in|"
+            rf"^(?P<fact>the (?:root cause|cause|issue|problem|bug) (?:was|is) (?:an?|that|caused by|due to|in|"
             rf"with)\s+.+?){END}"
         ),
         0.75,

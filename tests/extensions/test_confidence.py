@@ -46,6 +46,13 @@ def test_risks_and_chances_name_their_evidence(engine: ConfidenceEngine) -> None
     assert good.assessed.outcome_ids
 
 
+def test_a_signal_counts_what_was_tried(engine: ConfidenceEngine) -> None:
+    good, new = (engine.assess_strategy(strategy, CONTEXT, "ada") for strategy in (GOOD, NEW))
+    assert (good.occurrence_count, good.historical_success_rate) == (6, 1.0)
+    assert (new.occurrence_count, new.historical_success_rate) == (0, None)
+    assert (good.opportunity_signals, new.risk_signals) == (good.opportunities, new.risks)
+
+
 def test_what_worked_on_other_tasks_says_little_here(engine: ConfidenceEngine) -> None:
     signal = engine.assess_strategy(GOOD, "Bake a birthday cake", "ada")
     assert signal.recommendation == "neutral"

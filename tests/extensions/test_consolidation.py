@@ -307,6 +307,18 @@ def test_the_kind_of_what_was_merged_need_not_be_named(
     assert store.count(DomainKnowledge, SHOP) == 2
 
 
+def test_what_a_consolidation_did_is_undone_as_a_whole(
+    store: StorageBackend, engine: ConsolidationEngine, remember: Remember
+) -> None:
+    remember(make.some_knowledge(id="f1"), make.some_knowledge(id="f2"), a_rule("a"), a_rule("b"))
+    shown = engine.consolidate(project_id="shop", dry_run=True)
+    result = engine.consolidate(project_id="shop")
+    assert sorted(engine.undo(result, project_id="shop")) == sorted(m for group in result.groups for m in group.merged)
+    assert (store.count(DomainKnowledge, SHOP), store.count(Heuristic, SHOP)) == (2, 2)
+    with pytest.raises(ValidationError, match="was a dry run"):
+        engine.undo(shown, project_id="shop")
+
+
 def test_undoing_what_was_not_merged_is_refused(engine: ConsolidationEngine, remember: Remember) -> None:
     remember(a_rule("a"))
     with pytest.raises(ValidationError, match="has nothing merged into it"):

@@ -227,6 +227,31 @@ def test_an_address_may_have_spaces_and_letters_of_any_script(
     assert delivery.path == "/hook/gr%C3%BCn%20und%20gut%20/?q=%C3%BC&a=1"
 
 
+def test_an_event_is_sent_whatever_its_payload_holds(
+    emitter: EventEmitter, server: WebhookServer, webhook: Manage
+) -> None:
+    manager = webhook()
+    emitter.emit(an_event(payload={"at": now(), "where": Path("/tmp")}))
+    assert manager.drain()
+    (delivery,) = server.received
+    assert json.loads(delivery.body)["payload"]["where"] == "/tmp"
+
+
+def test_what_was_received_is_an_event_again(emitter: EventEmitter, server: WebhookServer, webhook: Manage) -> None:
+    manager = webhook()
+    sent = an_event(project_id="shop", payload={"n": 1})
+    emitter.emit(sent)
+    assert manager.drain()
+    (delivery,) = server.received
+    assert MemoryEvent.from_dict(json.loads(delivery.body)) == sent
+
+
+@pytest.mark.parametrize("wrong", [{"event_type": None}, {"timestamp": "soon"}, {"event_type": "vanished"}])
+def test_what_is_no_event_is_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError, match=f"event.{next(iter(wrong))}"):
+        MemoryEvent.from_dict({**an_event().to_dict(), **wrong})
+
+
 def test_a_dead_receiver_does_not_hold_up_another_nor_the_writer(emitter: EventEmitter, server: WebhookServer) -> None:
     with WebhookManager(emitter) as manager:
         manager.add_webhook(WebhookConfig("http://127.0.0.1:9/nobody", backoff_seconds=60))

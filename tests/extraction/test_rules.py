@@ -569,6 +569,7 @@ def test_what_is_preferred_now_counts() -> None:
         ("I deployed on Friday and everything broke.", "deployed on Friday", False),
         ("I used less water this time but it was still dense.", "less water this time", False),
         ("Keeping tokens in localStorage turned out to be a bad idea.", "Keeping tokens in localStorage", False),
+        ("Running them in parallel caused deadlocks.", "Running them in parallel", False),
         ("Raising the limit didn't fix the deadlock, it only delayed it.", "Raising the limit", False),
     ],
 )
@@ -598,6 +599,7 @@ def test_what_one_thing_came_to_is_not_what_another_did(text: str) -> None:
         ("Works now, thanks", True),
         ("Didn't help, still the old address.", False),
         ("Did not work.", False),
+        ("Tried that, no difference.", False),
         ("No luck, it still rejects me.", False),
     ],
 )
@@ -629,6 +631,11 @@ def test_tests_that_pass_speak_for_what_was_done_before() -> None:
         "My son is sleeping now.",
         "When you open the page, the console shows an error.",
         "I'm hoping to make fewer mistakes going forward.",
+        "It's important to stay positive.",
+        "When you have time, run the tests.",
+        "My kids are so excited about the summer.",
+        "We answered the call and our team worked together.",
+        "We cooked for them and I helped with the plates.",
     ],
 )
 def test_what_is_to_be_mended_or_was_only_looked_at_gives_nothing(text: str) -> None:
@@ -645,6 +652,8 @@ def test_what_is_to_be_mended_or_was_only_looked_at_gives_nothing(text: str) -> 
         ("When you write SQL for me, uppercase the keywords.", None),
         ("It's important to me that you ask before deleting anything.", "ask before deleting anything"),
         ("Less jargon, please.", "Less jargon"),
+        ("No bullet points please, write full sentences.", "no bullet points"),
+        ("I don't eat gluten.", "don't eat gluten"),
         ("Don't ever email my clients directly.", "never email my clients directly"),
         ("My daughter is allergic to shellfish.", None),
         ("My cat Miso has kidney disease.", None),
@@ -692,3 +701,10 @@ def test_a_no_takes_the_place_of_what_an_assistant_said_of_the_same() -> None:
 def test_one_name_in_the_place_of_another_is_what_was_meant(text: str) -> None:
     fact = only(of_user(text))
     assert (fact.content, fact.supersedes) == ("Our CTO is Petra", "Our CTO is Lena")
+
+
+def test_it_is_what_was_told_right_before_and_nothing_long_ago() -> None:
+    long_ago = [("user", "How was it?"), ("user", "I baked a pie for the kids."), ("assistant", "Lovely!")]
+    assert facts(*long_ago, ("user", "I also began to run."), ("user", "It helped me to sleep.")) == []
+    fact = only(facts(("user", "The wifi drops. I moved the router. It works now!")))
+    assert (fact.strategy, fact.success) == ("moved the router", True)

@@ -63,6 +63,26 @@ class ConfidenceSignal:
         return self.assessed.upper_bound
 
     @property
+    def risk_signals(self) -> tuple[RiskSignal, ...]:
+        """The risks, by the name that users of alma-memory know."""
+        return self.risks
+
+    @property
+    def opportunity_signals(self) -> tuple[OpportunitySignal, ...]:
+        """The opportunities, by the name that users of alma-memory know."""
+        return self.opportunities
+
+    @property
+    def occurrence_count(self) -> int:
+        """How often it was tried."""
+        return self.assessed.tried
+
+    @property
+    def historical_success_rate(self) -> float | None:
+        """Which share of that succeeded; None where it was never tried."""
+        return self.assessed.succeeded / self.assessed.tried if self.assessed.tried else None
+
+    @property
     def reasoning(self) -> str:
         """Why the signal is what it is, in sentences."""
         tried = self.assessed

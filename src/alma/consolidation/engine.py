@@ -90,7 +90,7 @@ class ConsolidationEngine:
 
     def undo(
         self,
-        kept_id: str,
+        merged: str | MergedGroup | ConsolidationResult,
         memory_type: str | type[Record] | None = None,
         project_id: str | None = None,
         *,
@@ -99,8 +99,26 @@ class ConsolidationEngine:
     ) -> list[str]:
         """Take apart what was merged into a memory last; returns the ids of the memories that are back.
 
-        Without a `memory_type` it is that of the memory with this id; a preference also needs its `user_id`.
+        The memory is named by its id, or by what `consolidate` gave: one group of it, or all. Without a `memory_type`
+        it is that of the memory with this id; a preference also needs its `user_id`.
         """
+        if isinstance(merged, ConsolidationResult):
+            if merged.dry_run:
+                raise ValidationError("consolidate", "merged", merged, "was a dry run, which merged nothing")
+            apart = (self.undo(group, None, project_id, user_id=user_id, by=by) for group in merged.groups)
+            return [back for ids in apart for back in ids]
+        if isinstance(merged, MergedGroup):
+            return self._undo(merged.kept_id, merged.memory_type, project_id, user_id, by)
+        return self._undo(merged, memory_type, project_id, user_id, by)
+
+    def _undo(
+        self,
+        kept_id: str,
+        memory_type: str | type[Record] | None,
+        project_id: str | None,
+        user_id: str | None,
+        by: Attribution,
+    ) -> list[str]:
         kind, scope = self._holder(kept_id, memory_type, project_id, user_id)
 
         def take_apart(tx: Transaction) -> list[str]:

@@ -177,7 +177,7 @@ class StoredEndpoint:
 
 def delivered(config: WebhookConfig, event: MemoryEvent, pause: Callable[[float], bool]) -> Failure | None:
     """Send an event, again where that may help, until `pause` says that there is no time; None when it was accepted."""
-    body = json.dumps(event.to_dict(), separators=(",", ":")).encode()
+    body = json.dumps(event.to_dict(), separators=(",", ":"), default=str).encode()
     attempts = 0
     while True:
         attempts += 1

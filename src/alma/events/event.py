@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
-from datetime import datetime
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
@@ -77,6 +77,18 @@ class MemoryEvent:
             timestamp=change.at,
         )
 
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> MemoryEvent:
+        """The event that a webhook's body tells of; what it does not say is as it is by default."""
+        known = {each.name for each in fields(cls)}
+        told = {name: value for name, value in document.items() if name in known and value is not None}
+        for name in ("event_type", "memory_type", "memory_id"):
+            if name not in told:
+                raise ValidationError("event", name, None, "is missing")
+        if "timestamp" in told:
+            told["timestamp"] = _moment(told["timestamp"])
+        return cls(**told)
+
     def to_dict(self) -> JsonObject:
         """The event as a JSON object, which is also the body of a webhook."""
         return {
@@ -93,6 +105,14 @@ class MemoryEvent:
             "payload": dict(self.payload),
             "timestamp": self.timestamp.isoformat(),
         }
+
+
+def _moment(value: Any) -> datetime:
+    try:
+        read = value if isinstance(value, datetime) else datetime.fromisoformat(value)
+    except (TypeError, ValueError):
+        raise ValidationError("event", "timestamp", value, "must be a time as ISO 8601 writes it") from None
+    return read if read.tzinfo is not None else read.replace(tzinfo=UTC)
 
 
 def checked_type(value: Any) -> MemoryEventType:

@@ -156,7 +156,7 @@ def wanted(text: str) -> Reading | None:
 def stated(text: str, by_user: bool) -> Reading | None:
     """Something that is so, as opposed to something that is going on."""
     family = say.FAMILY.match(text) if by_user else None
-    if family is not None and not say.PASSING.search(family["what"]) and not re.match(r"\w+ing\b", family["what"]):
+    if family is not None and not _is_passing(family["what"]) and not re.match(r"\w+ing\b", family["what"]):
         return Reading(FactType.PREFERENCE, _tidy(family["fact"]), 0.7, category="profile")
     if not by_user and say.ADVICE.search(text):
         return None
@@ -178,10 +178,13 @@ def _is_or_has(text: str) -> Reading | None:
     match = say.COPULA.match(text) or say.HAS.match(text)
     if match is None or say.FIRST_PERSON.match(text) or say.SMALL_TALK.match(text):
         return None
-    passing = say.PASSING.search(match["what"]) or say.DENIED.search(text)
-    if not say.CONCRETE.search(match["what"]) or passing:
+    if not say.CONCRETE.search(match["what"]) or _is_passing(match["what"]) or say.DENIED.search(text):
         return None
     return Reading(FactType.DOMAIN_KNOWLEDGE, _tidy(match["fact"]), 0.75)
+
+
+def _is_passing(what: str) -> bool:
+    return say.PASSING.search(what) is not None or say.FEELING.search(what) is not None
 
 
 def _matching(table: Table, text: str, denials: bool = False) -> Reading | None:

@@ -49,6 +49,7 @@ _ADVISED = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _LONGEST_STRATEGY = 200
+_SOON = 3
 _SURER_WHEN_TOLD = 0.05
 _LESS_SURE_WHEN_EXPLAINED = 0.15
 _LESS_SURE_WHEN_HEDGED = 0.35
@@ -60,7 +61,20 @@ class _Heard:
 
     task: str | None = None
     strategy: str | None = None
+    # In which message that was said; a user speaks of their own doing in one breath.
+    strategy_at: int = -1
+    by_user: bool = False
     said: list[Statement] | None = None
+
+    def note(self, strategy: str | None, statement: Statement) -> None:
+        """Remember what somebody says they did, or advises."""
+        if strategy is not None:
+            self.strategy, self.strategy_at, self.by_user = strategy, statement.evidence.message, statement.by_user
+
+    def lately(self, message: int) -> str | None:
+        """What "it" is: what was told right before."""
+        since = message - self.strategy_at
+        return self.strategy if since <= (0 if self.by_user else _SOON) else None
 
 
 class RuleBasedExtractor(FactExtractor):
@@ -104,7 +118,7 @@ class RuleBasedExtractor(FactExtractor):
         _remember(statement, heard)
         if fact is not None and fact.success and fact.strategy and not statement.by_user:
             # What the next one calls "that".
-            heard.strategy = fact.strategy
+            heard.note(fact.strategy, statement)
 
 
 def _reading(statement: Statement) -> Reading | None:
@@ -154,7 +168,7 @@ def _confirms(reading: Reading, fact: ExtractedFact, facts: Iterable[ExtractedFa
 
 def _what_was_tried(found: ExtractedFact, reading: Reading, heard: _Heard) -> ExtractedFact | None:
     """The outcome of a strategy, of which at least the strategy must be known."""
-    strategy = reading.strategy or heard.strategy
+    strategy = reading.strategy or heard.lately(found.evidence.message)
     if strategy is None or (reading.strategy is None and not heard.task):
         return None
     named = reading.task if reading.task and not say.UNNAMED_TASK.match(reading.task) else None
@@ -171,7 +185,7 @@ def _remember(statement: Statement, heard: _Heard) -> None:
         # Who tells of a problem wants it solved.
         heard.task = statement.plain.strip(" .!…")
     if not statement.asked:
-        heard.strategy = _named_strategy(statement) or heard.strategy
+        heard.note(_named_strategy(statement), statement)
 
 
 def _named_strategy(statement: Statement) -> str | None:

@@ -71,8 +71,8 @@ WISHES = (
     # Whenever you do X, do Y.
     (
         sentence(
-            rf"^(?P<wish>(?:when(?:ever)?|every time|each time) you (?!run\b|click\b|open\b|start\b|press\b|"
-            rf"see\b)[^,]+, "
+            rf"^(?P<wish>(?:when(?:ever)?|every time|each time) you (?!(?:run|click|open|start|press|see|have|"
+            rf"get|are|can|finish|feel|want)\b)[^,]+, "
             rf"(?:please |also |always |never |first |do not |don'?t )*{ORDER}\b.+?){END}"
         ),
         0.8,
@@ -80,7 +80,8 @@ WISHES = (
     ),
     (
         sentence(
-            rf"^it(?:'s| is) important (?:to me |for me )?(?:that you |to )(?P<wish>(?!note\b|remember\b).+?){END}"
+            rf"^it(?:'s| is) important (?:to me |for me )?that you (?P<wish>(?!note\b|remember\b|have\b|are\b|"
+            rf"feel\b).+?){END}"
         ),
         0.75,
         "{}",
@@ -108,6 +109,13 @@ WISHES = (
             rf"\b.+?){END}"
         ),
         0.7,
+        "{how} {}",
+    ),
+    (
+        sentence(
+            rf"^i (?P<how>don'?t|do not) (?P<wish>(?:eat|drink|smoke|drive|fly|speak|take|travel|work)\b.+?){END}"
+        ),
+        0.75,
         "{how} {}",
     ),
     (sentence(rf"^you should (?P<how>always|never)\s+(?P<wish>(?!{NO_ORDER})[a-z].+?){END}"), 0.85, "{how} {}"),
@@ -149,7 +157,9 @@ WISHES = (
     (sentence(rf"^(?:please )?stop\s+(?P<wish>\w+ing\b.*?){END}"), 0.85, "avoid {}"),
     (sentence(rf"^please avoid\s+(?P<wish>.+?){END}"), 0.85, "avoid {}"),
     (
-        sentence(rf"^no (?P<wish>(?!thanks|need|problem|worries)[a-z]+(?: [\w-]+){{0,4}}),? (?:please|pls)\b{END}"),
+        sentence(
+            rf"^no (?P<wish>(?!thanks|need|problem|worries)[a-z]+(?: [\w-]+){{0,4}}),? (?:please|pls)\b(?:,.*)?{END}"
+        ),
         0.85,
         "no {}",
     ),
@@ -173,7 +183,8 @@ WISHES = (
             rf".+?|new to .+?|"
             rf"an? [\w -]{{0,40}}(?:developer|engineer|designer|manager|student|teacher|doctor|researcher|"
             rf"scientist|tester|"
-            rf"analyst|beginner|admin|writer|founder))\b.*?){END}"
+            rf"analyst|beginner|admin|writer|founder|nurse|lawyer|chef|pilot|accountant|consultant|journalist|"
+            rf"musician|freelancer|artist))\b.*?){END}"
         ),
         0.7,
         "is {}",

@@ -11,12 +11,14 @@ WELL = r"(?:(?:really |very |pretty |quite )?(?:well|great|nicely|perfectly|fine
 ENDED = r"(?:fixed|solved|resolved|cured|eliminated|stopped|ended|got rid of|took care of|sped up|unblocked)"
 PROBLEM = r"(?:it|this|that|them|everything|(?:the|our|my|all|every|both|these|those|a|an)\b[^,.;!]*)"
 WORKED = (
-    rf"(?:work(?:ed|s)(?: out)?(?: (?:now|again|{WELL}))*|did (?:it|the (?:trick|job))|made (?:all )?the difference|"
+    rf"(?:work(?:ed|s)(?! (?:together|hard|closely|late|overtime|there)\b)(?: out)?(?: (?:now|again|{WELL}))*|did "
+    rf"(?:it|the (?:trick|job))|made (?:all )?the difference|"
     rf"{ENDED} (?:it|this|that|the (?:problem|issue|error|bug))|was (?:a )?success(?:ful)?|succeeded|passed|"
     rf"went through|paid off|helped(?: a lot)?)"
 )
 GONE = (
-    r"(?:pass(?:es|ed)?|works?|worked|succeeds?|succeeded|went (?:through|away)|(?:have |has )?disappeared|stopped|"
+    r"(?:pass(?:es|ed)?|work(?:s|ed)?(?! (?:together|hard|closely|late|overtime|there)\b)|succeeds?|succeeded|went "
+    r"(?:through|away)|(?:have |has )?disappeared|stopped|"
     r"(?:is|are|was|were) (?:all )?(?:gone|fixed|solved|resolved|green|stable))"
 )
 # What somebody did, as opposed to wanted, saw or thought.
@@ -79,11 +81,13 @@ _HARM_DONE = (
     r"corrupt\w*|race conditions?|worse)\b)"
 )
 HARMED = (
-    rf"\b(?:(?:caused|broke|crashed|slowed down){_OBJECT}|(?:led to|resulted in|triggered){_HARM_DONE}|"
+    rf"\b(?:(?:caused|broke|crashed|slowed down)(?:{_OBJECT}|{_HARM_DONE})|(?:led to|resulted in|"
+    rf"triggered){_HARM_DONE}|"
     rf"made (?:the |our |my |it |everything |all )?(?:\w+ ){{0,4}}\b{BAD}\w*)"
 )
 HARMS = (
-    rf"\b(?:(?:causes?|breaks?|crashes|slows? down){_OBJECT}|(?:leads? to|results? in|triggers?){_HARM_DONE}|"
+    rf"\b(?:(?:causes?|breaks?|crashes|slows? down)(?:{_OBJECT}|{_HARM_DONE})|(?:leads? to|results? in|"
+    rf"triggers?){_HARM_DONE}|"
     rf"makes? (?:the |our |my |it |everything |all )?(?:\w+ ){{0,4}}\b{BAD}\w*)"
 )
 HARM = rf"(?:{HARMED}|{HARMS})"
@@ -149,7 +153,8 @@ SUCCESSES = (
     (
         sentence(
             rf"^{WE}(?: then| also| just| finally| simply)* (?P<strategy>{DID}\s+.+?),?\s+"
-            rf"(?:which|(?:and|so) (?:now )?(?:(?:all|the|both|my|our|every) )?(?:[\w-]+ )?(?:it|that|this|they|"
+            rf"(?:which|(?:and|so) (?:now )?(?!(?:i|he|she|we|you|who)\b)(?:(?:all|the|both|my|our|every) "
+            rf")?(?:[\w-]+ )?(?:it|that|this|they|"
             rf"everything|"
             rf"\w+?s?)(?: all| now| finally)*)\s+(?:has |have )?(?:{WORKED}|{GONE})(?P<behind>)\b.*?{END}"
         ),
@@ -215,7 +220,8 @@ IT_WORKED = sentence(
 )
 # Did not help: what did not was said before.
 IT_FAILED = sentence(
-    rf"^(?:(?:it|that|this) )?(?:still )?(?P<reason>{FAILED}|no luck|no (?:change|difference|effect)\b|"
+    rf"^(?:(?:i )?tried (?:it|that|this),? (?:but |and )?)?(?:(?:it|that|this) )?(?:still )?(?P<reason>{FAILED}|no "
+    rf"luck|no (?:change|difference|effect)\b|"
     rf"(?:now )?(?:nothing works|everything (?:broke|is (?:broken|down))))(?:\W.{{0,80}})?$"
 )
 RULES = (
@@ -387,7 +393,7 @@ FOUND_OUT = (
     (sentence(rf"^(?:it (?:turned|turns) out|turns out)(?: that)?\s+(?P<fact>.+?){END}"), 0.75),
     (
         sentence(
-            rf"^(?P<fact>the (?:root cause|cause|issue|problem|bug) (?:was|is) (?:that|caused by|due to|in|"
+            rf"^(?P<fact>the (?:root cause|cause|issue|problem|bug) (?:was|is) (?:an?|that|caused by|due to|in|"
             rf"with)\s+.+?){END}"
         ),
         0.75,
@@ -498,6 +504,13 @@ PASSING = re.compile(
     r"\b(?:now|today|currently|right now|at the moment|running|done|ready|failing|passing|broken|down|up|green|"
     r"red|fine|good|great|nice|welcome|here|working|not)\b",
     re.I,
+)
+# What somebody is for a while, or is called for the sake of it.
+FEELING = re.compile(
+    r"^(?:(?:is|are|have|has) )?(?:so|such|like)\b|\b(?:excited|happy|sad|sick|tired|busy|asleep|awake|at home|away|"
+    r"okay|ok|proud|amazing|"
+    r"awesome|cute|adorable|sweet|inspiring|the best|coming|going)\b",
+    re.IGNORECASE,
 )
 DENIED = re.compile(rf"\b(?:{NOT}|not|no|neither|nothing|n't)\b|n't\b", re.IGNORECASE)
 # We use X, never Y.

@@ -17,6 +17,8 @@ from alma.model.common import checked_name
 from alma.model.fields import JsonObject, Refused, check_float, check_json_object, check_timestamp
 
 Direction = Literal["out", "in", "both"]
+# What users of alma-memory call them.
+_ALSO_CALLED: dict[str, Direction] = {"outgoing": "out", "incoming": "in"}
 
 DEFAULT_PROJECT = "default"
 _TYPE = re.compile(r"[^\W\d][\w .:/-]{0,63}")
@@ -94,7 +96,7 @@ class GraphQuery:
     relation_types: Sequence[str] = ()
     max_hops: int = 1
     limit: int = 100
-    direction: Direction = "both"
+    direction: str = "both"
     min_confidence: float = 0.0
 
     def __post_init__(self) -> None:
@@ -102,7 +104,7 @@ class GraphQuery:
             object.__setattr__(self, name, _checked_names("query", name, getattr(self, name)))
         _check_number("query", "max_hops", self.max_hops, _FURTHEST)
         _check_number("query", "limit", self.limit, _MOST_ENTITIES)
-        _check_direction(self.direction)
+        object.__setattr__(self, "direction", checked_direction(self.direction))
         object.__setattr__(self, "min_confidence", _checked_share("query", "min_confidence", self.min_confidence))
 
 
@@ -190,21 +192,20 @@ class GraphStore(Closing):
         return found[0] if found else None
 
     def get_relationships(
-        self, entity_id: str, direction: Direction = "both", relation_type: str | None = None
+        self, entity_id: str, direction: str = "both", relation_type: str | None = None
     ) -> list[Relationship]:
-        """The relationships of one entity: that lead from it ("out"), to it ("in") or both."""
-        _check_direction(direction)
-        entity = self.get_entity(entity_id)
+        """The relationships of one entity: that lead from it ("out", "outgoing"), to it ("in", "incoming") or both."""
+        way, entity = checked_direction(direction), self.get_entity(entity_id)
         if entity is None:
             return []
-        return self.edges([entity.id], direction, () if relation_type is None else (relation_type,))
+        return self.edges([entity.id], way, () if relation_type is None else (relation_type,))
 
     def traverse(
         self,
         start_entity_id: str,
         max_hops: int = 2,
         relation_types: Sequence[str] = (),
-        direction: Direction = "both",
+        direction: str = "both",
         limit: int = 100,
     ) -> GraphResult:
         """Everything that can be reached from an entity over so many relationships, the start itself first."""
@@ -243,7 +244,7 @@ class GraphStore(Closing):
     def _followed(self, frontier: Sequence[str], query: GraphQuery) -> list[Relationship]:
         if not frontier:
             return []
-        edges = self.edges(frontier, query.direction, query.relation_types)
+        edges = self.edges(frontier, checked_direction(query.direction), query.relation_types)
         return [edge for edge in edges if edge.confidence >= query.min_confidence]
 
     def _beyond(
@@ -308,6 +309,10 @@ def _check_number(subject: str, name: str, value: object, most: int) -> None:
         raise ValidationError(subject, name, value, f"must be a whole number from 0 to {most:,}")
 
 
-def _check_direction(value: object) -> None:
-    if value not in get_args(Direction):
-        raise ValidationError("query", "direction", value, "must be 'out', 'in' or 'both'")
+def checked_direction(value: str) -> Direction:
+    """The way that relationships are followed, whatever it is called."""
+    for known in get_args(Direction):
+        if value == known or (isinstance(value, str) and _ALSO_CALLED.get(value) == known):
+            chosen: Direction = known
+            return chosen
+    raise ValidationError("query", "direction", value, "must be 'out', 'in' or 'both'")

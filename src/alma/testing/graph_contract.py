@@ -197,8 +197,10 @@ class GraphContract:
         assert [r.source_id for r in graph.get_relationships("a", "in")] == ["c"]
         assert [r.relation_type for r in graph.get_relationships("a", "both", "LIKES")] == ["likes"]
         assert graph.get_relationships("a", "out", "likes") == []
+        assert graph.get_relationships("a", "outgoing") == graph.get_relationships("a", "out") != []
+        assert graph.get_relationships("b", "incoming") == graph.get_relationships("b", "in") != []
         with pytest.raises(ValidationError, match="direction"):
-            graph.get_relationships("a", "sideways")  # type: ignore[arg-type]
+            graph.get_relationships("a", "sideways")
 
     # ------------------------------------------------------------------ deleting
 

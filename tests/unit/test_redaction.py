@@ -721,6 +721,13 @@ def test_what_looks_like_secrets_is_redacted_once_and_for_all(text: str) -> None
         "1 password for ",
         "pat",
         "a: |\n  b\n  c\n",
+        "password='",
+        "a,password\n",
+        "('a',",
+        "eyJabcdefgh.\n",
+        "kind: Secret\n",
+        "pass\u200bword: ",
+        "<input type=password ",
     ],
 )
 def test_no_text_makes_redaction_slow(piece: str) -> None:

@@ -34,6 +34,9 @@ def is_echo(text: str, *served: list[str]) -> bool:
         "The user told me that the staging database listens on port 5433",
         "It turns out that the staging database listens on port 5433",
         "- **Fact (infra):** The staging database listens on port 5433",
+        "<li>The staging database listens on port 5433</li>",
+        "Here is what I recalled:\n\n**The staging database listens on port 5433.**",
+        "The\u200b staging data\u200bbase listens on port 5433",
     ],
 )
 def test_dress_around_what_was_served_is_no_news(text: str) -> None:
@@ -100,6 +103,12 @@ def test_a_sentence_must_be_said_by_one_memory_and_a_text_may_be_by_several() ->
     staging, shop = ["The staging database listens on port 5433"], ["The shop database listens on port 5432"]
     assert not is_echo("The shop database listens on port 5433", staging, shop)
     assert is_echo("The shop database listens on port 5432. The staging database listens on port 5433.", staging, shop)
+
+
+def test_the_numbers_of_a_list_are_no_news_and_a_single_number_is() -> None:
+    listed = "1. The staging database listens on port 5433\n2. Call the payments gateway"
+    assert is_echo(listed, PORT, RULE)
+    assert not is_echo("4. Oktober ist ein Feiertag", ["3. Oktober ist ein Feiertag"])
 
 
 def test_no_word_that_turns_things_around_is_dress() -> None:

@@ -28,7 +28,11 @@ _CONTRACTIONS = (
     (re.compile(r"'re\b"), " are"),
     (re.compile(r"'ll\b"), " will"),
 )
-_APOSTROPHES = str.maketrans({"\u2019": "'", "\u02bc": "'", "\u2018": "'", "\u201c": '"', "\u201d": '"', "\u2212": "-"})
+# One sign for all that look the same, and none for those that nobody sees.
+_APOSTROPHES = str.maketrans(
+    {"\u2019": "'", "\u02bc": "'", "\u2018": "'", "\u201c": '"', "\u201d": '"', "\u2212": "-"}
+    | dict.fromkeys("\u00ad\u200b\u200e\u200f\u2060\ufeff", "")
+)
 # How a line is set, which says nothing: a bullet, a quotation mark of mail, a tick, emphasis.
 _SETTING = re.compile(r"^[ \t]*(?:[-*•>▪‣◦·✅✔☑]+\ufe0f?[ \t]+)+(?=[^\W\d])", re.MULTILINE)
 _EMPHASIS = re.compile(r"(?<!\w)(\*{1,3}|_{1,3})(?=\S)([^*_\n]+?)(?<=\S)\1(?!\w)")

@@ -21,6 +21,13 @@ _DRESS = re.compile(
     r"|^\s*note: (?:superseded by a later|contradicted by another) memory\s*$",
     re.IGNORECASE,
 )
+# How a text as a whole is set: tags, emphasis over several sentences, numbers of a list.
+_MARKUP = re.compile(
+    r"</?(?:li|ul|ol|p|b|i|u|em|strong|code|pre|br|div|span|t[dr]|table|blockquote|h[1-6])\s?/?>|(?<!\w)(?:\*{2,3}|_{2,3})(?=\w)"
+    r"|(?<=[\w.!?;,)])(?:\*{2,3}|_{2,3})(?!\w)",
+    re.IGNORECASE,
+)
+_LISTED = re.compile(r"^[ \t]*(\d{1,2})[.)][ \t]+(?=[^\W\d])", re.MULTILINE)
 _DONT = re.compile(r"^([\s*•>│-]*)(?:don['’]?t|do not)\s*:", re.IGNORECASE)
 # How an agent says that it only repeats.
 _RECALLED = re.compile(
@@ -39,7 +46,7 @@ _SAYING_NOTHING = """
     earlier memory context fact lesson rule strategy approach tip hint reminder insight information info good useful
     helpful important worth here there my our your their has have had should make sure ok okay yes right again already
     still me us fyi says previously confirm reference summary recap apparently indeed key takeaway find found out
-    discover turn turns
+    discover turn turns what following below
 """
 # A text without one of these says something else than the text that has it.
 _NEGATORS = ("not", "no", "without", "only", "except", "unless", "none", "neither", "nor", "cannot")
@@ -58,10 +65,18 @@ def shingles(texts: Iterable[str]) -> Iterator[int]:
 def sentences(texts: Iterable[str]) -> Iterator[list[str]]:
     """The words of each sentence or line without inflection, and without the way a prompt dresses them."""
     for text in texts:
-        for sentence in _SENTENCES.split(text):
+        for sentence in _SENTENCES.split(_unset(text)):
             bare = _RECALLED.sub("", _DRESS.sub("", _DONT.sub(r"\1not ", sentence)))
             if words := [_bare(word) for word in tokens(bare)]:
                 yield words
+
+
+def _unset(text: str) -> str:
+    """The text without its markup, and without the numbers of a list that counts from one."""
+    bare = _MARKUP.sub(" ", text) if "<" in text or "**" in text or "__" in text else text
+    numbers = [int(number) for number in _LISTED.findall(bare)] if "\n" in bare else []
+    # A single number may be a date.
+    return _LISTED.sub("", bare) if len(numbers) > 1 and numbers == [*range(1, len(numbers) + 1)] else bare
 
 
 def traces(spoken: Iterable[Sequence[str]]) -> frozenset[int]:

@@ -46,6 +46,13 @@ google_key           GOOG1E                 [A-Z0-9]{40,}
 harness_token        pat.                   [\w-]{22}\.[0-9a-f]{24}\.[A-Za-z0-9]{20}
 heroku_key           HRKU-                  [\w-]{30,}
 huggingface_token    api_org_               [A-Za-z0-9]{30,}
+fireworks_key        fw_                    [A-Za-z0-9]{22,24}
+discord_token        mfa.                   [\w-]{80,}
+paseto_token         v1.local.              [\w-]{40,}
+paseto_token         v2.local.              [\w-]{40,}
+paseto_token         v3.local.              [\w-]{40,}
+paseto_token         v4.local.              [\w-]{40,}
+bitcoin_key          xprv                   [A-Za-z0-9]{100,110}
 infracost_key        ico-                   [A-Za-z0-9]{32}
 intra42_secret       s-s4t2                 (?:ud|af)-[0-9a-f]{40,}
 jina_key             jina_                  [A-Za-z0-9_]{40,}
@@ -136,6 +143,12 @@ KEYS: tuple[Rule, ...] = (
     shape("slack_token", "xox", r"xox[abeoprs](?:\.xox[bp])?-[A-Za-z0-9-]{10,}"),
     shape("slack_token", "xapp-", r"xapp-\d-[A-Za-z0-9-]{10,}"),
     shape("slack_webhook", "hooks.slack.com", r"hooks\.slack\.com/(?:services|workflows)/(?P<secret>[\w/+-]{20,})"),
+    shape(
+        "teams_webhook",
+        "webhook.office.com",
+        r"webhook\.office\.com/webhookb2/[^\s/]{1,120}/IncomingWebhook/(?P<secret>[0-9a-f]{32})",
+    ),
+    shape("signature", "x-goog-signature=", r"X-Goog-Signature=(?P<secret>[0-9a-f]{64,})", flags=re.IGNORECASE),
     shape("discord_webhook", "/api/webhooks/", r"/api/webhooks/\d+/(?P<secret>[\w-]{20,})"),
     shape("discord_token", ".", START + r"[MNO][A-Za-z\d_-]{23,27}\.[\w-]{6}\.[\w-]{27,}", mixed),
     shape("google_key", "aiza", r"AIza[0-9A-Za-z_-]{30,}"),
@@ -151,7 +164,7 @@ KEYS: tuple[Rule, ...] = (
     shape("twilio_key", "sk", START + r"SK[0-9a-f]{32}" + _END),
     shape("sendgrid_key", "sg.", START + r"SG\.[\w-]{16,}\.[\w-]{16,}"),
     shape("mailgun_key", "key-", START + r"key-[0-9a-f]{32}" + _END),
-    shape("telegram_token", ":aa", START + r"\d{8,10}:AA[\w-]{30,}"),
+    shape("telegram_token", ":aa", r"(?:(?<![A-Za-z0-9])|(?<=/bot))\d{8,10}:AA[\w-]{30,}"),
     shape("digitalocean_token", "_v1_", START + r"do[opr]_v1_[0-9a-f]{40,}"),
     shape("databricks_token", "dapi", START + r"dapi[0-9a-f]{32}"),
     shape("shopify_token", "shp", START + r"shp(?:at|ca|pa|ss|tka)_[0-9a-fA-F]{32}"),
@@ -205,6 +218,6 @@ KEYS: tuple[Rule, ...] = (
     shape("maxmind_key", "_mmk", START + r"[A-Za-z0-9]{6}_[A-Za-z0-9]{29}_mmk" + _END),
     shape("twitter_token", "aaaaaaaaaaaaaaaaaaaa", START + r"A{20,}[A-Za-z0-9%]{50,}"),
     shape("1password_key", "a3-", START + r"A3-[A-Z0-9]{6}(?:-[A-Z0-9]{5,6}){4,6}" + _END),
-    shape("jwt", "eyj", START + r"eyJ[\w-]{8,}\.[\w-]{4,}(?:\.[\w-]*){1,3}"),
+    shape("jwt", "eyj", START + r"eyJ[\w-]{8,}\.(?:\.|\s?\n\s*)?[\w-]{4,}(?:\.(?:\s?\n\s*(?=[\w-]{16}))?[\w-]*){1,3}"),
 )
 """Keys that are one word of at least `SHORTEST_KEY` signs."""

@@ -43,20 +43,44 @@ _SHORT_VALUE = r"""(?:(?P<quote>["'`“])(?P<quoted>[^\n"'`”]{3,200}?)["'`”]
 _FLAG = re.compile(rf"(?:[= ]\s?)(?:{_QUOTED}|(?P<bare>{_SIGN}{{3,}}))")
 _BEFORE_FLAG = re.compile(r"(?<!\S)--?[a-z_-]*\Z")
 _FOR = (
-    r"(?:\s+(?:for|of|to|on|at|für|von|vom|zum|para|pour|de|du|des|del|della|do|da|di|per|voor|för|til|dla|для)\s+"
+    r"(?:\s+(?:for|of|to|on|at|für|von|vom|zum|para|pour|de|du|des|del|della|do|da|di|per|voor|för|til|dla|для|от|к|"
+    r"na)\s+"
     r"[^\n:=;]{1,60}?)"
 )
-_IS = r"(?:is|was|will\s+be|are|ist|war|lautet|est|es|era|è|é|är|er|jest|это|=)(?:\s+now)?"
-_SAID = re.compile(rf"(?:\s+code)?(?:{_FOR}?\s+{_IS}\s*:?\s+|{_FOR}\s*:\s*){_SHORT_VALUE}")
+_IS = r"(?:is|was|will\s+be|are|ist|war|lautet|est|es|era|è|é|är|er|jest|это|هي|هو|है|=)(?:\s+now)?"
+_SAID = re.compile(
+    rf"(?:\s+code)?(?:{_FOR}?\s+{_IS}\s*:?\s+|{_FOR}\s*:\s*|\s?(?:是|为|為|は|는|은)\s?[:：]?\s?){_SHORT_VALUE}"
+)
 # "set the password to hunter2": what is set says that a value follows, and not what the password opens.
 _TO = re.compile(
-    rf"(?:{_FOR})??\s+(?P<to>to|auf|à|a|en|su|till|naar|na|на)\s*:?\s+{_SHORT_VALUE}(?!\s+(?:is|was|ist|est|es)\b)"
+    rf"(?:{_FOR})??(?:\s+from\s+\S{{1,80}})?\s+(?P<to>to|auf|à|a|en|su|till|naar|na|"
+    rf"на)\s*:?\s+{_SHORT_VALUE}(?!\s+(?:is|was|ist|est|es)\b)"
 )
 _SET = re.compile(r"\b(?:set|sett|chang|reset|updat|rotat|switch|mak|mad|default|assign|renam|mov)\w*\b[^.\n]*\Z")
+_FROM = re.compile(rf"\s+from\s+{_SHORT_VALUE}\s+to\b")
+# "the key that you gave me, 9f8e…, has expired".
+_RELATED = re.compile(rf"\s+(?:that\s+)?(?:you|i|we|he|she|they)\s[a-z' ]{{2,30}}[,:]\s{{1,3}}{_SHORT_VALUE}")
+# define('DB_PASSWORD', '…'), environ.get("DB_PASSWORD", "…"): the name is one argument and the value the next.
+_NEXT_ARGUMENT = re.compile(rf"{SUFFIX}[\"']\s?,\s{{0,4}}[bru]?(?:{_QUOTED})\s{{0,4}}\)")
+_DEFINING = re.compile(
+    r"(?:define|putenv|setenv|setdefault|set_?property|(?:set|add|append)_?header)\(\s{0,4}[\"'][\w.-]{0,60}\Z"
+)
+# A value of which the code says only what it is where nothing else is said.
+_OTHERWISE = re.compile(
+    rf"{SUFFIX}{_QUOTE}\s?[:=]\s?[\w.$()\[\]\"']{{1,80}}?\s{{0,4}}(?:\?\?|\|\||\bor\b)\s{{0,4}}(?:{_QUOTED})"
+    rf"|{SUFFIX}[\"']\)\s?\.(?:unwrap_or\w{{0,10}}|or_?else|get_?or_?else)\(\s{{0,4}}(?P<quote2>[\"'])(?P<bare>[^\"'"
+    rf"\n]{{3,200}})(?P=quote2)"
+)
+_IN_BLOCK = re.compile(
+    rf"{SUFFIX}\\?[\"']\s?:?\s?\{{[^{{}}]{{0,300}}?\\?[\"']?\b(?:default|value)\\?[\"']?\s{{0,12}}[:=]\s?(?:{_QUOTED})"
+)
+# <b>Password:</b> …, <key>Token</key><string>…
+_BEHIND_MARKUP = re.compile(rf"{SUFFIX}\s?:?\s?(?:</?\w{{1,12}}>\s{{0,8}}){{1,3}}:?\s?(?P<bare>[^\s<>\"',;]{{5,200}})")
 # "log in with the password hunter2": without a verb only a word that is none gives itself away.
 _BEFORE_TOLD = re.compile(
-    r"\b(?:with|and|use|using|the|my|her|his|their|our|your|mit|dem|das|mein|le|mon|el|la|mi|temporary|temp|initial|new|old"
-    r"|default|current|root|admin|wi-?fi) \Z"
+    r"\b(?:with|and|use|using|the|my|her|his|their|our|your|mit|dem|das|mein|le|mon|el|la|mi|temporary|temp|initial|"
+    r"new|old"
+    r"|default|current|root|admin|wi-?fi) \Z|[,;] \Z"
 )
 _TOLD = re.compile(r"\s+(?P<bare>[^\s,;\"'`<>]{6,200})")
 _BESIDE_QUOTED = re.compile(r"""\s+(?P<quote>["'`“])(?P<quoted>[^\s"'`”]{6,200})["'`”]""")
@@ -122,7 +146,25 @@ def _span_of(name: Name, match: re.Match[str] | None, text: str, folded: str) ->
         return None if match is None or not _is_argument(found := _Found(name, match, text)) else found.span("secret")
     if name.sort is Sort.PASS:
         return None
-    return _said_span(name, text, folded) or _told_after(name, text, folded)
+    return _coded_span(name, text, folded) or _said_span(name, text, folded) or _told_after(name, text, folded)
+
+
+def _coded_span(name: Name, text: str, folded: str) -> Span | None:
+    """A value that code or markup gives to a name, not right behind it."""
+    following = folded[name.end : name.end + 40]
+    if not any(sign in following for sign in ",?|{<)") and " or " not in following:
+        return None
+    for pattern in (_NEXT_ARGUMENT, _OTHERWISE, _IN_BLOCK, _BEHIND_MARKUP):
+        match = pattern.match(folded, name.end)
+        if match is None or not may_be((found := _Found(name, match, text)).value):
+            continue
+        defined = pattern is _IN_BLOCK or (
+            pattern is _NEXT_ARGUMENT
+            and _DEFINING.search(folded, max(0, name.start - 2 * _LONGEST_LEAD), name.start) is not None
+        )
+        if defined or is_password(found.value) or is_no_word(found.value):
+            return found.span("secret")
+    return None
 
 
 def _said_span(name: Name, text: str, folded: str) -> Span | None:
@@ -130,6 +172,10 @@ def _said_span(name: Name, text: str, folded: str) -> Span | None:
     if match is not None and _is_said(found := _Found(name, match, text), folded):
         return found.span("secret")
     lead = max(0, name.start - _LONGEST_LEAD)
+    for related in (_RELATED, _FROM):
+        match = related.match(folded, name.end)
+        if match is not None and _is_told(found := _Found(name, match, text)):
+            return found.span("secret")
     match = _TO.match(folded, name.end)
     if match is not None and _is_set_to(found := _Found(name, match, text)) and _SET.search(folded, lead, name.start):
         return found.span("secret")

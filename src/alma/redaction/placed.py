@@ -21,22 +21,6 @@ from alma.redaction.secrets import (
 from alma.redaction.telling import is_secret_name, telling
 from alma.redaction.values import is_no_word, is_unlike_any_name, may_be_secret
 
-# An argument of a command, with or without quotes around it.
-_ARGUMENT = r"""["']?(?P<secret>(?![-$])[^\s"'|;&<>]{3,200})"""
-_COMMANDS = (
-    (("mysql", "mariadb"), r"\b(?:mysql|mariadb)\w*\b[^\n|;&]{0,200}?\s-p"),
-    (("sshpass",), r"\bsshpass\s+-p\s*"),
-    (("docker login", "podman login"), r"\b(?:docker|podman) login\b[^\n|;&]{0,200}?\s-p[ =]?"),
-    (("mongo",), r"\bmongo(?:sh|dump|restore|import|export)?\b[^\n|;&]{0,200}?\s-p[ =]?"),
-    (("redis-cli",), r"\bredis-cli\b[^\n|;&]{0,200}?\s-a\s+"),
-    (("ldap",), r"\bldap\w+\b[^\n|;&]{0,200}?\s-w\s+"),
-    (("zip -",), r"\bzip\s+(?:-\w+\s+){0,5}-P\s+"),
-    (("openssl",), r"\bopenssl\b[^\n|;&]{0,200}?\s-(?:k\s+|pass(?:in|out)?\s+pass:)"),
-    (("htpasswd",), r"\bhtpasswd\s+-\w*b\w*\s+\S+\s+\S+\s+"),
-    (("smbclient",), r"\bsmbclient\b[^\n|;&]{0,200}?\s-U\s*[^\s%]{1,80}%"),
-    (("aws configure set",), r"\baws configure set \w*(?:secret|token)\w*\s+"),
-)
-
 
 def _is_argument(value: str) -> bool:
     return not is_placeholder(value) and not value.startswith(("/", "./", "~"))
@@ -45,7 +29,6 @@ def _is_argument(value: str) -> bool:
 _WORDS_OF_A_SEED = r"(?:[a-z]{3,8}[ \t,]+){11,23}[a-z]{3,8}\b"
 
 PLACES: tuple[Rule, ...] = (
-    *(shape("password", hints, f"{before}{_ARGUMENT}", _is_argument, needs=AN_OPTION) for hints, before in _COMMANDS),
     shape(
         "password",
         ("sqlplus", "oracle:thin"),

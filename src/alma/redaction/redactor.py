@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
 import re
 from collections.abc import Callable, Iterable
 from functools import cache
+from itertools import islice
 from typing import Any, Protocol, TypeVar
 
 from alma.errors import ValidationError, mask_messages
 from alma.model.fields import FieldType, MaxLength
 from alma.model.record import FieldSpec, Record, RecordSpec
+from alma.redaction.calls import CALLS
+from alma.redaction.columns import column_spans
+from alma.redaction.disguise import Undisguised, is_disguised
 from alma.redaction.keys import BEGINNING, KEYS, KEYS_BY_BEGINNING, SHORTEST_KEY
 from alma.redaction.named import named_spans
 from alma.redaction.nested import Masked, Redacted, redacted_value
 from alma.redaction.placed import PLACES, placed_spans
-from alma.redaction.secrets import A_LONG_WORD, MARK, NOTHING, SHAPES, Rule, Span
+from alma.redaction.secrets import A_LONG_WORD, MARK, NOTHING, SHAPES, Rule, Span, looks_random
 from alma.redaction.telling import Tells, telling
 
 T = TypeVar("T", bound=Record)
@@ -80,12 +86,21 @@ class SecretRedactor:
         self._clean.add(text)
 
     def _spans(self, text: str) -> list[Span]:
+        spans = self._written(text)
+        if is_disguised(text):
+            read = Undisguised(text)
+            spans.extend(read.written(self._written(read.text)))
+        return _outside_of_marks(spans, text) if spans and MARK in text else spans
+
+    def _written(self, text: str) -> list[Span]:
+        """Where secrets stand in a text that is taken as it is written."""
         folded = text.lower()
         spans = _hits(self._own, text, folded) if self._own else []
         # Most texts have no hint of any, and asking each rule would take longer than looking.
         long_words = [word for word in folded.split() if len(word) >= SHORTEST_KEY]
         if long_words:
-            spans += self._keys(text, " ".join(long_words)) + _hits(_WITH_LONG_WORDS, text, folded)
+            spans += _to_the_end(self._keys(text, " ".join(long_words)), text)
+            spans += _hits(_WITH_LONG_WORDS, text, folded) + self._wrapped(text, long_words)
         signs = set(text)
         if not _TELLING.isdisjoint(signs):
             for need, rules in _WITH_SIGNS:
@@ -93,13 +108,24 @@ class SecretRedactor:
                     spans += _hits(rules, text, folded)
             spans.extend(named_spans(text, folded))
             spans.extend(placed_spans(text))
+            spans.extend(column_spans(text))
         spans += _hits(_WITHOUT_SIGNS, text, folded)
-        return _outside_of_marks(spans, text) if spans and MARK in text else spans
+        return spans
 
     @staticmethod
     def _keys(text: str, long_words: str) -> list[Span]:
         spans = _hits(_KEYS, text, long_words)
         return spans if BEGINNING.search(long_words) is None else spans + _hits(_KEYS_BY_BEGINNING, text, long_words)
+
+    def _wrapped(self, text: str, long_words: list[str]) -> list[Span]:
+        """Words in base64 that say a secret; the whole word is one."""
+        if not any(len(word) >= _SHORTEST_WRAPPED for word in long_words):
+            return []
+        return [
+            Span(*blob.span(), "encoded_secret")
+            for blob in islice(_BLOB.finditer(text), _MOST_WRAPPED)
+            if (said := _decoded(blob[0])) is not None and self._written(said)
+        ]
 
 
 Hinted = tuple[tuple[str, Rule], ...]
@@ -120,6 +146,26 @@ def _hits(hinted: Hinted, text: str, folded: str) -> list[Span]:
     return spans
 
 
+def _to_the_end(keys: list[Span], text: str) -> list[Span]:
+    """The keys with what of them stands on the next line, where a line was broken in their middle."""
+    return [
+        span
+        if (rest := _NEXT_LINE.match(text, span.end)) is None or not looks_random(rest[1])
+        else Span(span.start, rest.end(1), span.kind)
+        for span in keys
+    ]
+
+
+def _decoded(blob: str) -> str | None:
+    """What a word in base64 says; None where it says nothing that could be read."""
+    padded = blob.rstrip("=").replace("-", "+").replace("_", "/")
+    try:
+        said = base64.b64decode(padded + "=" * (-len(padded) % 4)).decode("utf-8")
+    except (binascii.Error, ValueError):
+        return None
+    return said if said.replace("\n", "").replace("\t", "").replace("\r", "").isprintable() else None
+
+
 def _outside_of_marks(spans: Iterable[Span], text: str) -> list[Span]:
     """The spans without those that take what stands for a secret for another one, as a rule of one's own may do."""
     marks = [mark.span() for mark in _MARKS.finditer(text)]
@@ -127,9 +173,12 @@ def _outside_of_marks(spans: Iterable[Span], text: str) -> list[Span]:
 
 
 _MARKS = re.compile(re.escape(MARK) + r"[\w-]{0,100}\]")
+_NEXT_LINE = re.compile(r"\\?\r?\n[ \t>]*([A-Za-z0-9_+/=-]{8,})(?=\s|\\?\Z|[\"',;.)])")
+_BLOB = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{24,}={0,2}(?![A-Za-z0-9+/_=-])")
+_SHORTEST_WRAPPED, _MOST_WRAPPED = 24, 20
 _KEYS = _hinted(KEYS)
 _KEYS_BY_BEGINNING = _hinted(KEYS_BY_BEGINNING)
-_SHAPES_AND_PLACES = (*SHAPES, *PLACES)
+_SHAPES_AND_PLACES = (*SHAPES, *PLACES, *CALLS)
 _WITHOUT_SIGNS = _hinted(rule for rule in _SHAPES_AND_PLACES if rule.needs == NOTHING)
 _WITH_LONG_WORDS = _hinted(rule for rule in _SHAPES_AND_PLACES if rule.needs == A_LONG_WORD)
 _WITH_SIGNS = tuple(

@@ -111,11 +111,24 @@ def mixed(value: str) -> bool:
 
 def is_placeholder(value: str) -> bool:
     """Whether this stands for a value and is none: ${VAR}, <password>, {{ token }}, ****, a format, or our own mark."""
-    return _PLACEHOLDER.match(value) is not None
+    return _PLACEHOLDER.match(value) is not None or _STANDS_FOR.fullmatch(value) is not None
 
 
 _PLACEHOLDER = re.compile(
     r"""\$\{.*|\$[A-Za-z_]\w*$|<[^>]*>?$|\{.*|%\(?\w*\)?[sdr]?$|[*•.x…X_-]+$|\[redacted:.*|@.*|"?$|'?$""", re.DOTALL
+)
+
+
+# Words that say what is to be put there, and nothing else: your-api-key-here, change_me, REDACTED.
+_STANDS_FOR = re.compile(
+    r"(?:(?:your|insert|enter|replace|put|example|sample|dummy|placeholder|redacted|removed|changeme)(?![a-z])|"
+    r"change[-_ ]?me(?![a-z])|"
+    r"some(?=[-_ ]))(?:[-_ .]?(?:your|own|real|actual|new|the|my|me|with|secure|strong|very|long|api|access|auth|"
+    r"client|secret|private|"
+    r"public|db|database|user|app|service|key|token|password|passwd|pass|pwd|credentials?|value|string|here|in|prod|"
+    r"production|"
+    r"goes|\d{1,2})(?![a-z])){0,8}",
+    re.IGNORECASE,
 )
 
 
@@ -139,9 +152,23 @@ SHAPES: tuple[Rule, ...] = (
     shape(
         "private_key",
         "private key",
-        r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----"
-        r"(?:[\s\S]*?-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|[A-Za-z0-9+/=\s\\:,-]*)",
+        r"-{4,5} ?BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)? ?-{4,5}"
+        r"(?:[\s\S]*?-{4,5} ?END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)? ?-{4,5}|[A-Za-z0-9+/=\s\\:,-]*)",
         needs=A_DASH,
+    ),
+    shape(
+        "private_key",
+        "private key",
+        r"(?:(?<![^\s>])[A-Za-z0-9+/]{40,76}={0,2}[ \t]*\r?\n[> \t]*){2,200}(?:[A-Za-z0-9+/]{1,76}={0,2}[ "
+        r"\t]*\r?\n[> \t]*)?"
+        r"(?=-----END [A-Z0-9 ]*PRIVATE KEY)",
+        needs=A_DASH,
+    ),
+    shape(
+        "private_key",
+        '"kty"',
+        r"\"(?:d|p|q|dp|dq|qi|k)\"\s?:\s?\"(?P<secret>[\w-]{16,})\"",
+        needs=A_LONG_WORD,
     ),
     shape("openai_key", "sk-", START + r"sk-[A-Za-z0-9][A-Za-z0-9_-]{9,}", _like_a_key(3), needs=A_DASH),
     shape(

@@ -14,6 +14,7 @@ _WORDS = """
     secretstr optional[str] str|none the a an is was must should may can will not never n/a tbd todo
     bearer basic jwt opaque oauth oauth2 oidc saml uuid pending active inactive enabled disabled revoked rotated
     generated encrypted hashed masked stored present absent provided configured ok okay pass passed fail failed same
+    include omit same-origin redacted
     1password lastpass bitwarden keepass keepassxc dashlane keychain vault env environment keyring prompt stdin
     erforderlich vergessen falsch obligatoire requis oublié requerido requerida obligatorio olvidada ошибка неверный
     obrigatória obbligatoria verplicht wymagane keine aucun ninguno nessuno geen brak нет zurückgesetzt
@@ -21,7 +22,7 @@ _WORDS = """
 # What stands behind the name of a secret and is none: types, states and the beginnings of sentences.
 _NO_VALUES = frozenset(_WORDS.split())
 _CODE = re.compile(
-    r"(?:os\.|self\.|process\.env|env\.|config\.|settings\.|secrets\.|request\.|args\.|params\.|props\.|this\.|vault:|ref:)"
+    r"(?:ConvertTo-|Get-|New-|os\.|self\.|process\.env|env\.|config\.|settings\.|secrets\.|request\.|args\.|params\.|props\.|this\.|vault:|ref:)"
     r"|\w*\(|[\w.]+\[|\w+\(.*\)$|[A-Za-z_]\w*\.[A-Za-z_]\w*\("
 )
 # The name of a variable that holds the secret.

@@ -31,11 +31,11 @@ class Name:
 _OF_A_KEY = (
     r"(?:api|access|auth|private|secret|account|encryption|decryption|signing|master|service|storage|subscription"
     r"|shared[ _-]?access|client|session|bot|webhook|license|app|application|consumer|ssh|gpg|pgp|hmac|wi-?fi|wpa2?"
-    r"|pre-?shared|recovery|activation|admin|root)[ _-]?"
+    r"|pre-?shared|recovery|activation|admin|root|sas|secret\.|access\.)[ _-]?"
 )
 _OF_A_PASS = (
     r"(?:(?<![a-z])my|db|database|root|admin|user|smtp|imap|e?mail|ftp|redis|mysql|mongo|pg|postgres|login|ldap|bind|vpn"
-    r"|ssh|wifi|sudo|svc|proxy|app|api|web|http|basic|jdbc|sql)[_-]?"
+    r"|ssh|wifi|sudo|svc|proxy|app|api|web|http|basic|jdbc|sql|become|ansible|store|key|truststore|keystore)[_-]?"
 )
 _BEFORE_KEY = re.compile(_OF_A_KEY + r"\Z")
 _BEFORE_PASS = re.compile(_OF_A_PASS + r"\Z")
@@ -54,6 +54,7 @@ _ASCII_WORDS: tuple[tuple[str, Sort, str], ...] = (
     ("token", Sort.TOKEN, r"token"),
     ("cred", Sort.TOKEN, r"credentials?|(?<![a-z])creds?\b"),
     ("key", Sort.TOKEN, r"key"),
+    ("auth", Sort.TOKEN, r"(?<![\w-])auth(?=\\?\"\s?:\s?\\?\"[A-Za-z0-9+/]{12,}={0,2}\\?\")"),
     ("api", Sort.TOKEN, r"api[ -]?(?:schlüssel|sleutel|nyckeln?|klucz|ключ|anahtarı)"),
     (
         "api",
@@ -74,7 +75,7 @@ _ASCII_WORDS: tuple[tuple[str, Sort, str], ...] = (
     ("mdp", Sort.PASSWORD, r"(?<![a-z])mdp\b"),
 )
 _OTHER_WORDS: tuple[tuple[str, Sort, str], ...] = tuple(
-    (word, Sort.PASSWORD, word)
+    (word, Sort.PASSWORD, f"{word}(?:si)?" if word == "şifre" else word)
     for word in (
         *("lösenord", "hasło", "jelszó", "şifre", "пароль", "парола", "κωδικός", "slaptažodis", "mật khẩu", "סיסמה"),
         *("كلمة المرور", "كلمة السر", "पासवर्ड", "密码", "密碼", "口令", "パスワード", "비밀번호", "암호"),
@@ -103,7 +104,7 @@ _COUNTED = re.compile(
 )
 _NAME_BEFORE = re.compile(r"[a-z0-9_.-]*\Z")
 # What may stand behind the word and leave it a secret: DB_PASSWORD_PROD, token2, apiKeyValue.
-SUFFIX = r"(?:[_-]?(?:prod|production|dev|test|staging|live|main|default|value|b64|base64|hash|base)|_?\d{1,2})?"
+SUFFIX = r"(?:[_-]?(?:prod|production|dev|test|staging|live|main|default|value|data|b64|base64|hash|base)|_?\d{1,2})?"
 _WHOLE_NAME_ENDS = re.compile(rf"{SUFFIX}(?:\s?\([^()]{{0,40}}\))?[\s:=]*\Z")
 _LONGEST_NAME = 100
 

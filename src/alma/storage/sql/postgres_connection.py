@@ -75,7 +75,8 @@ class Questions:
     def tell(self, statements: bytes) -> str | None:
         """Have statements without parameters run; gives the first value that the last of them found, as a text."""
         self._pgconn.send_query(statements)
-        value = self._result().get_value(0, 0)
+        result = self._result()
+        value = result.get_value(0, 0) if result.ntuples else None
         return None if value is None else value.decode(self._encoding)
 
     def look_round(self, vectors: int) -> None:

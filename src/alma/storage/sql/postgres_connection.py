@@ -9,7 +9,7 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 import psycopg
-from psycopg import generators
+from psycopg import abc, generators
 from psycopg.adapt import PyFormat, Transformer
 from psycopg.errors import error_from_result
 from psycopg.pq import ExecStatus, Format
@@ -90,7 +90,7 @@ class Questions:
         self._vectors = None
 
     @cached_property
-    def _values(self) -> Transformer:
+    def _values(self) -> abc.Transformer:
         # Made when it is first needed: what is registered before that counts.
         return Transformer(self._connection)
 

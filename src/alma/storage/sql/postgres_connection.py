@@ -9,7 +9,7 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 import psycopg
-from psycopg import generators
+from psycopg import abc, generators
 from psycopg.adapt import PyFormat, Transformer
 from psycopg.errors import error_from_result
 from psycopg.pq import ExecStatus, Format
@@ -75,7 +75,8 @@ class Questions:
     def tell(self, statements: bytes) -> str | None:
         """Have statements without parameters run; gives the first value that the last of them found, as a text."""
         self._pgconn.send_query(statements)
-        value = self._result().get_value(0, 0)
+        result = self._result()
+        value = result.get_value(0, 0) if result.ntuples else None
         return None if value is None else value.decode(self._encoding)
 
     def look_round(self, vectors: int) -> None:
@@ -89,7 +90,7 @@ class Questions:
         self._vectors = None
 
     @cached_property
-    def _values(self) -> Transformer:
+    def _values(self) -> abc.Transformer:
         # Made when it is first needed: what is registered before that counts.
         return Transformer(self._connection)
 

@@ -73,4 +73,4 @@ def listed(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _is_texts(value: object) -> bool:
-    return type(value) is list and bool(value) and all(type(each) is str for each in value)
+    return type(value) is list and {*map(type, value)} == {str}

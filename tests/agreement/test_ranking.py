@@ -7,6 +7,7 @@ import random
 from statistics import mean
 
 from alma.model.memory import Memory
+from alma.model.scope import Scope
 from alma.storage.base import StorageBackend
 from tests.agreement.conftest import Stores
 from tests.agreement.stores import EVERYWHERE, refill
@@ -35,8 +36,8 @@ def corpus() -> list[Memory]:
     return [Memory(id=f"m{n:03d}", content=text) for n, text in enumerate(texts)]
 
 
-def first_ten(store: StorageBackend, question: str) -> set[str]:
-    return {key for key, _ in store.matching_ids(Memory, question, EVERYWHERE, limit=10)}
+def first_ten(store: StorageBackend, question: str, scope: Scope = EVERYWHERE) -> set[str]:
+    return {key for key, _ in store.matching_ids(Memory, question, scope, limit=10)}
 
 
 def test_the_stores_agree_on_the_best_matches(stores: Stores) -> None:
@@ -46,3 +47,19 @@ def test_the_stores_agree_on_the_best_matches(stores: Stores) -> None:
     for one, other in itertools.combinations(stores, 2):
         shared = [len(first_ten(stores[one], q) & first_ten(stores[other], q)) / 10 for q in QUESTIONS]
         assert mean(shared) >= 0.75, (one, other, shared)
+
+
+def test_the_stores_agree_in_a_project_whose_common_words_are_rare_elsewhere(stores: Stores) -> None:
+    """Every text of the project is about invoices, of the others hardly any: there the word tells nothing."""
+    small = Scope(project_id="small")
+    own = [text for text in corpus() if "invoice" in text.content][:60]
+    others = [text for text in corpus() if "invoice" not in text.content]
+    batch = [
+        *(each.replace(id=f"s{each.id}", project_id="small") for each in own),
+        *(each.replace(project_id="large") for each in others),
+    ]
+    for store in stores.values():
+        refill(store, Memory, list(batch))
+    for one, other in itertools.combinations(stores, 2):
+        shared = [len(first_ten(stores[one], q, small) & first_ten(stores[other], q, small)) / 10 for q in QUESTIONS]
+        assert mean(shared) >= 0.85, (one, other, shared)

@@ -14,7 +14,7 @@ from alma import clock
 from alma.bootstrap import partition_tables
 from alma.errors import ConfigurationError, MigrationError, StorageError, UnsupportedOperation, ValidationError
 from alma.model.governance import Attribution, AuditEvent
-from alma.model.learning import DomainKnowledge
+from alma.model.learning import DomainKnowledge, Heuristic
 from alma.model.memory import Memory
 from alma.model.query import Compare, Order
 from alma.model.scope import Scope
@@ -174,6 +174,20 @@ def test_an_approximate_index_finds_what_exact_search_finds(open_postgres: OpenP
     exact = store.search_vector(type(make.a_heuristic()), [1, 40, 1600, 1], scope, limit=5)
     fast = store.search_vector(type(make.a_heuristic()), [1, 40, 1600, 1], scope, limit=5, exact=False)
     assert [hit.record.id for hit in fast] == [hit.record.id for hit in exact]
+
+
+def test_each_model_gets_an_approximate_index_of_its_own(
+    open_postgres: OpenPostgres, connection: psycopg.Connection[Any]
+) -> None:
+    older = open_postgres(embedding_model="it's older")
+    older.save(make.a_heuristic(id="h", embedding=[1, 2, 3, 4]))
+    newer = open_postgres(embedding_dim=3, embedding_model="newer")
+    newer.put_vectors(Heuristic, {"h": [1, 2, 3]}, "newer")
+    names = [store.prepare_vector_index(Heuristic) for store in (older, newer, older, newer)]
+    assert names[:2] == names[2:]
+    assert older.prepare_vector_index(Heuristic, "newer") == names[1]
+    made = connection.execute("SELECT indexdef FROM pg_indexes WHERE indexdef LIKE '%USING hnsw%'").fetchall()
+    assert [sum(f"vector({dims})" in definition for (definition,) in made) for dims in (3, 4)] == [1, 1]
 
 
 def test_vectors_that_were_alone_are_kept_beside_passages(

@@ -286,6 +286,11 @@ def test_nothing_that_is_printed_holds_the_key(make: Make) -> None:
         (lambda: OpenAIEmbedder(KEY, base_url="http://[::1"), "cannot be read: .*; write it as https://host/path"),
         (lambda: OpenAIEmbedder(KEY, base_url="http://host:port"), "cannot be read: .*; write it as https://"),
         (lambda: OpenAIEmbedder(KEY, base_url="https://a host/v1"), "cannot be read: .*; write it as https://"),
+        (
+            lambda: OpenAIEmbedder(KEY, base_url="https://me:secret@host/v1"),
+            "without a user and password, as in (?!.*me)",
+        ),
+        (lambda: AzureEmbedder("https://x/openai?api-version=1", KEY), "endpoint must end before the question mark"),
     ],
 )
 def test_a_wrong_setting_is_one_sentence(call: Callable[[], object], said: str) -> None:

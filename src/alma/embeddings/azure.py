@@ -5,7 +5,7 @@ from __future__ import annotations
 from urllib.parse import quote
 
 from alma.embeddings.remote import DEFAULT_MODEL, RemoteEmbedder
-from alma.embeddings.transport import Service, key_of, text_of
+from alma.embeddings.transport import Service, base_of, key_of, text_of
 from alma.model.secret import Secret
 
 _DEFAULT_API_VERSION = "2024-10-21"
@@ -31,14 +31,15 @@ class AzureEmbedder(RemoteEmbedder):
         batch_size: int = 256,
     ) -> None:
         key = key_of(api_key, "Azure OpenAI needs an API key: set AZURE_OPENAI_API_KEY or give api_key=…")
-        text_of("endpoint", endpoint, "Azure OpenAI needs an endpoint: set AZURE_OPENAI_ENDPOINT or give endpoint=…")
+        no_endpoint = "Azure OpenAI needs an endpoint: set AZURE_OPENAI_ENDPOINT or give endpoint=…"
+        base = base_of("endpoint", endpoint, no_endpoint)
         text_of("deployment", deployment, "Azure OpenAI needs a deployment: give deployment=…, or leave it out")
         text_of("api_version", api_version, "Azure OpenAI needs a version: give api_version=…, or leave it out")
         text_of("model", model, "Azure OpenAI needs the name of the deployed model: give model=…, or leave it out")
         path = f"openai/deployments/{quote(deployment, safe='')}/embeddings?api-version={quote(api_version)}"
         service = Service(
             name="Azure OpenAI",
-            url=f"{endpoint.rstrip('/')}/{path}",
+            url=f"{base}/{path}",
             key_header="api-key",
             key_prefix="",
             key=key,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from alma.embeddings.remote import DEFAULT_MODEL, RemoteEmbedder
-from alma.embeddings.transport import Service, key_of, text_of
+from alma.embeddings.transport import Service, base_of, key_of, text_of
 from alma.model.secret import Secret
 
 _DEFAULT_URL = "https://api.openai.com/v1"
@@ -29,10 +29,10 @@ class OpenAIEmbedder(RemoteEmbedder):
     ) -> None:
         key = key_of(api_key, _NO_KEY)
         text_of("model", model, "OpenAI needs the name of a model: give model=…, or leave it out")
-        text_of("base_url", base_url, "OpenAI needs an address: give base_url=…, or leave it out")
+        base = base_of("base_url", base_url, "OpenAI needs an address: give base_url=…, or leave it out")
         service = Service(
             name="OpenAI" if base_url == _DEFAULT_URL else f"the embedding service at {base_url}",
-            url=f"{base_url.rstrip('/')}/embeddings",
+            url=f"{base}/embeddings",
             key_header="Authorization",
             key_prefix="Bearer ",
             key=key,

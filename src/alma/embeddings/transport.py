@@ -140,6 +140,17 @@ def text_of(name: str, given: str, missing: str) -> str:
     return given
 
 
+def base_of(name: str, given: str, missing: str) -> str:
+    """An address that a path is put behind, or an error that says how to give it."""
+    base = text_of(name, given, missing).rstrip("/")
+    # Not quoted: it may hold a password.
+    if "@" in base.partition("://")[2].partition("/")[0]:
+        raise ConfigurationError(f"{name} must be given without a user and password, as in https://host/path")
+    if "?" in base or "#" in base:
+        raise ConfigurationError(f"{name} must end before the question mark, as in https://host/path, not {base!r}")
+    return base
+
+
 def _is_address(url: str) -> bool:
     try:
         parts = urlsplit(url)

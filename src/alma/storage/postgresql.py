@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import os
 import zlib
@@ -284,28 +285,36 @@ class PostgreSQLStorage(StorageBackend):
     # ------------------------------------------------------------------ administration
 
     def prepare_vector_index(self, cls: type[Record], model: str | None = None) -> str:
-        """Build the HNSW index that `search_vector(exact=False)` uses for a kind; returns its name."""
+        """Build the HNSW index that `search_vector(exact=False)` uses for a kind and a model; returns its name."""
         if not self._native:
             raise UnsupportedOperation(_WITHOUT_PGVECTOR)
-        if self.embedding_dim > _LONGEST_INDEXED_VECTOR:
+        chosen = model or self.embedding_model
+        dims = self.models().get(chosen, self.embedding_dim)
+        if dims > _LONGEST_INDEXED_VECTOR:
             raise UnsupportedOperation(
-                f"pgvector indexes vectors of at most {_LONGEST_INDEXED_VECTOR:,} dimensions, "
-                f"these have {self.embedding_dim:,}"
+                f"pgvector indexes vectors of at most {_LONGEST_INDEXED_VECTOR:,} dimensions, these have {dims:,}"
             )
-        name = f"idx_{cls.spec.postgres_table}_embedding"
         with self.connection() as connection:
+            name = _free_index_name(connection, f"idx_{cls.spec.postgres_table}_embedding", chosen)
             connection.execute(
                 sql.SQL(
                     "CREATE INDEX IF NOT EXISTS {} ON alma_embeddings USING hnsw ((embedding::vector({})) "
                     "vector_cosine_ops) WHERE memory_type = {} AND model = {}"
-                ).format(
-                    sql.Identifier(name),
-                    sql.Literal(self.embedding_dim),
-                    sql.Literal(cls.spec.kind),
-                    sql.Literal(model or self.embedding_model),
-                )
+                ).format(sql.Identifier(name), sql.Literal(dims), sql.Literal(cls.spec.kind), sql.Literal(chosen))
             )
         return name
+
+
+def _free_index_name(connection: psycopg.Connection[Any], name: str, model: str) -> str:
+    """The name of an index, or another one where an index of another model has it."""
+    made = connection.execute(
+        "SELECT pg_get_expr(indpred, indrelid) FROM pg_index WHERE indexrelid = to_regclass(%s)",
+        (sql.Identifier(name).as_string(connection),),
+    ).fetchone()
+    # The first half of the condition names the kind.
+    if made is None or sql.Literal(model).as_string(connection) in made[0].partition(" AND ")[2]:
+        return name
+    return f"{name}_{hashlib.sha256(model.encode()).hexdigest()[:8]}"
 
 
 class PostgresTransaction(SqlTransaction):

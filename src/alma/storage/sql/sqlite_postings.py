@@ -52,9 +52,7 @@ class Ranked(NamedTuple):
 
     def among(self, seqs: Numbers) -> Ranked:
         """Only those of the records that are in an ascending list."""
-        places = np.minimum(np.searchsorted(seqs, self.seqs), max(len(seqs) - 1, 0))
-        kept = seqs[places] == self.seqs if len(seqs) else np.zeros(len(self.seqs), np.bool_)
-        return self._replace(order=self.order[kept[self.order]])
+        return self._replace(order=self.order[_is_among(self.seqs, seqs)[self.order]])
 
     def measured(self, sizes: Sequence[bytes], mean_length: float) -> Ranked:
         """By the true length of each of the records, of which FTS5's notes are given in the order of their ranks."""
@@ -86,14 +84,22 @@ class Ranked(NamedTuple):
         return scores
 
 
-def ranked(tx: Reader, fts: str, words: Sequence[str], records: int) -> Ranked:
-    """The records with any of the words, ranked."""
-    seqs, entries = _entries(tx, fts, words, records)
+def ranked(tx: Reader, fts: str, words: Sequence[str], records: int, inside: Numbers | None = None) -> Ranked:
+    """The records with any of the words, ranked; only those `inside`, if given, by how rare a word is among them."""
+    seqs, entries = _entries(tx, fts, words, records, inside)
     scores = entries.scores(len(seqs), K1)
     return Ranked(seqs, scores, entries, np.argsort(-scores, kind="stable"))
 
 
-def _entries(tx: Reader, fts: str, words: Sequence[str], records: int) -> tuple[Numbers, Entries]:
+def listed(tx: Reader, fts: str, expression: str) -> Numbers:
+    """The records that an expression finds, ascending."""
+    sql = f"SELECT group_concat(rowid) FROM (SELECT rowid FROM {fts} WHERE {fts} MATCH :question ORDER BY rowid)"
+    return np.fromstring(tx.rows(sql, {"question": expression})[0][0] or "", np.int64, sep=",")
+
+
+def _entries(
+    tx: Reader, fts: str, words: Sequence[str], records: int, inside: Numbers | None
+) -> tuple[Numbers, Entries]:
     """The records that have any of the words, ascending, and the entries of the words in them."""
     # It belongs to the connection and holds nothing itself.
     tx.rows(f"CREATE VIRTUAL TABLE IF NOT EXISTS temp.{fts}_instances USING fts5vocab('main', '{fts}', 'instance')", {})
@@ -109,10 +115,22 @@ def _entries(tx: Reader, fts: str, words: Sequence[str], records: int) -> tuple[
     starts = np.flatnonzero(first)
     often = np.diff(starts, append=len(every)).astype(np.float64)
     of_word = np.searchsorted(ends, starts, side="right")
+    if inside is not None:
+        kept = _is_among(every[starts], inside)
+        starts, often, of_word, records = starts[kept], often[kept], of_word[kept], len(inside)
     having = np.bincount(of_word, minlength=len(lists))
     weights = np.array([rarity(records, count) for count in having.tolist()])
     seqs, places = np.unique(every[starts], return_inverse=True)
     return seqs, Entries(places, often, weights[of_word])
+
+
+def _is_among(numbers: Numbers, ascending: Numbers) -> NDArray[np.bool_]:
+    """Which of the numbers are in an ascending list."""
+    if not len(ascending):
+        return np.zeros(len(numbers), np.bool_)
+    places = np.minimum(np.searchsorted(ascending, numbers), len(ascending) - 1)
+    found: NDArray[np.bool_] = ascending[places] == numbers
+    return found
 
 
 def _norms(sizes: Sequence[bytes], mean_length: float) -> Floats:

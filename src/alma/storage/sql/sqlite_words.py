@@ -3,9 +3,9 @@
 FTS5 scores about a record per microsecond, and before the first it counts every entry of each word in the whole table.
 So a question is answered in up to three steps, each bounded:
 
-1. Its rarest words are looked up and scored by BM25: ours, from the entries of each word; FTS5's own in a scope that
-   is a small part of the table and while something is written. In a small store, or while the words are rare, these are
-   all the words.
+1. Its rarest words are looked up and scored by BM25: ours, from the entries of each word; FTS5's own while something is
+   written and in a scope that is a small part of a large table. In a small store, or while the words are rare, these
+   are all the words.
 2. In a small scope, records join them that have one of the other words, if only few have it there. Where there are
    still too few, the newest join them that have all of the other words, then fewer of them.
 3. The best of these get what the words left out in step 1 add to their score, counted in their text.
@@ -52,6 +52,8 @@ _RESCORED_CHARACTERS = 100_000
 _LOOKED_AT = 1_000
 _LEAST_SHARE = 0.1
 _LISTED_SHARE = 0.25
+_SMALL_TABLE = 20_000
+_FEW_LISTED, _NEARLY_ALL = 5_000, 0.75
 # FTS5 lets a word weigh nothing that half of the records have.
 _COMMON = 0.45
 _ENOUGH = 10
@@ -223,6 +225,9 @@ class WordSearch:
         self._narrowed = bool(self._scope) and self.inside < _SMALL_SCOPE
         # Where a good part of a word's entries lies inside they are listed all.
         self._lists = not tx.writable and (not self._narrowed or self.inside >= _LISTED_SHARE * self._records)
+        # And only those inside are ranked, by how rare the words are there, where it takes little to list these and
+        # words may be rarer or more common than everywhere.
+        self._lists_inside = self._narrowed and self.inside <= min(_FEW_LISTED, _NEARLY_ALL * self._records)
         self._condition, self._values = tx.condition_of(spec, where) if self._records else ("false", {})
 
     def matching(self, words: Sequence[str], limit: int, *, exact: bool = True) -> list[tuple[str, float]]:
@@ -235,11 +240,12 @@ class WordSearch:
         leaps = self.inside * _LEAPING if self._narrowed else 0.0
         overhead = {word: count * _COUNTING + min(count * _LEAPING, leaps) for word, count in everywhere.items()}
         selection = ranking.select(inside, self.inside, overhead, _BUDGET)
-        if not self._lists:
+        scored = self._scored_by_postings if self._lists or self._are_few(everywhere) else self._scored
+        if scored == self._scored:
             selection = selection.without_common(everywhere, _COMMON * self._records)
         if not selection.left_out:
-            return [(key, score) for _, key, score in self._scored(selection.chosen, limit, exact=exact)]
-        found = self._scored(selection.chosen, max(limit, _RESCORED), exact=False)
+            return [(key, score) for _, key, score in scored(selection.chosen, limit, exact=exact)]
+        found = scored(selection.chosen, max(limit, _RESCORED), exact=False)
         weights = {word: rarity(self._records, everywhere[word]) for word in selection.left_out}
         more, common = self._rare_here(weights, everywhere)
         # Whoever does not need them all has the best already, and looking for the others takes the longest.
@@ -262,7 +268,7 @@ class WordSearch:
         """What those of the records with these keys score that have any of the words, counted in their texts."""
         if not self._records:
             return {}
-        weights = {f" {word} ": rarity(self._records, self._counted(_quoted(word), _COUNTED)) for word in words}
+        weights = {f" {word} ": worth for word, worth in self._rarities(words).items()}
         key = f'"{self._table}"."{self._spec.key}"'
         rows = self._tx.rows(
             f"SELECT {key}, sizes.sz, {self._beginnings} FROM json_each(:keys) AS wanted "
@@ -272,6 +278,19 @@ class WordSearch:
         )
         scores = {key: self._worth(spaced_terms(text), weights, sum(varints(size))) for key, size, text in rows}
         return {key: score for key, score in scores.items() if score}
+
+    def _rarities(self, words: Sequence[str]) -> dict[str, float]:
+        """What each word is worth: by how rare it is inside where only what lies there is ranked."""
+        everywhere = {word: self._counted(_quoted(word), _COUNTED) for word in words}
+        if not (self._lists_inside and (self._lists or self._are_few(everywhere))):
+            return {word: rarity(self._records, count) for word, count in everywhere.items()}
+        inside = {word: self._counted(_all_of((_quoted(word), self._scope)), _COUNTED) for word in words}
+        return {word: rarity(self.inside, count) for word, count in inside.items()}
+
+    def _are_few(self, everywhere: Mapping[str, int]) -> bool:
+        """Whether all entries of the words may be listed, though few of them lie inside."""
+        small = self._lists_inside and self._records <= _SMALL_TABLE and not self._tx.writable
+        return small and sum(everywhere.values()) <= _BUDGET
 
     def _rare_here(
         self, weights: dict[str, float], everywhere: Mapping[str, int]
@@ -329,11 +348,9 @@ class WordSearch:
     # ------------------------------------------------------------------ looking up
 
     def _scored(self, words: Sequence[str], limit: int, *, exact: bool) -> list[Candidate]:
-        """The records with any of the words, by BM25."""
+        """The records with any of the words, by FTS5's BM25."""
         if not words:
             return []
-        if self._lists:
-            return self._scored_by_postings(words, limit, exact=exact)
         question = _any_of(map(_quoted, words))
         if self._narrowed:
             question = f"{question} AND {self._scope}"
@@ -347,8 +364,11 @@ class WordSearch:
         return found[:limit] if complete or settled else self._best_inside(question, limit)
 
     def _scored_by_postings(self, words: Sequence[str], limit: int, *, exact: bool) -> list[Candidate]:
-        """Best first, and so far down as it takes to find enough that lie inside."""
-        roughly = sqlite_postings.ranked(self._tx, self._fts, words, self._records)
+        """By BM25, best first, and so far down as it takes to find enough that lie inside."""
+        if not words:
+            return []
+        inside = sqlite_postings.listed(self._tx, self._fts, self._scope) if self._lists_inside else None
+        roughly = sqlite_postings.ranked(self._tx, self._fts, words, self._records, inside)
         few = self._tx.listing(self._spec, self._where)
         if few is not None:
             roughly = roughly.among(few.seqs)
@@ -397,7 +417,8 @@ class WordSearch:
 
     def _read_for(self, limit: int, spare: int = _SPARE) -> int:
         """Of a large scope's matches its share of all records is expected to lie inside, and somewhat more are read."""
-        share = min(1.0, self.inside / self._records) if self._lists or not self._narrowed else 1.0
+        by_scope = self._lists_inside or (self._narrowed and not self._lists)
+        share = 1.0 if by_scope else min(1.0, self.inside / self._records)
         return round((limit + spare) / max(share, _LEAST_SHARE))
 
     def _read_inside(self, seqs: Sequence[int]) -> list[Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import threading
+import zlib
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -20,6 +21,7 @@ _log = logging.getLogger("alma.vectors")
 _BITS = 4
 _DIMS_STEP = 8
 _ADDED_AT_ONCE = 4096
+_READ_AT_ONCE = 1 << 20
 # A scan that must pass over rows takes three times as long: where nearly all are inside, the others are dropped after.
 _NEARLY_ALL = 0.9
 # How many more of the best are then asked for than should be inside, in standard deviations.
@@ -45,6 +47,8 @@ class Coarse:
         if not path.exists():
             return None
         try:
+            if _sum_path(path).read_text() != _sum_of(path):
+                raise ValueError("they are not what was saved")
             index = TurboQuantIndex.load(str(path))
         except (ValueError, OSError) as exc:
             _log.warning("the codes of the vector index are of no use and are made anew", extra={"reason": str(exc)})
@@ -59,9 +63,13 @@ class Coarse:
         return len(self._index)
 
     def save(self, path: Path) -> None:
-        """Put the codes into a file, in one step."""
+        """Put the codes into a file, in one step, and beside it what tells whether they are all there.
+
+        They are not forced to the disk, as they can be made anew.
+        """
         with self._lock:
             self._index.write(str(path), durable=False)
+        _sum_path(path).write_text(_sum_of(path))
 
     def extend(self, view: View, stop: int) -> None:
         """Add codes for the next rows of the view, up to a number."""
@@ -101,6 +109,18 @@ class Coarse:
     def _padded(self, vectors: Floats) -> Floats:
         padded = np.pad(vectors, ((0, 0), (0, self._padding))) if self._padding else vectors
         return np.ascontiguousarray(padded, np.float32)
+
+
+def _sum_path(codes: Path) -> Path:
+    return codes.with_name(f"{codes.name}.sum")
+
+
+def _sum_of(path: Path) -> str:
+    total = 0
+    with path.open("rb") as file:
+        while piece := file.read(_READ_AT_ONCE):
+            total = zlib.crc32(piece, total)
+    return f"{total:08x}"
 
 
 def _enough(most: int, share: float) -> int:

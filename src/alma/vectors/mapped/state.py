@@ -14,7 +14,8 @@ from alma.vectors.mapped.rows import Numbers, encoded, units
 from alma.vectors.mapped.scopes import ScopeRows, Selection, conditions
 from alma.vectors.mapped.table import Kept, Table, View
 
-_SAMPLED = 4
+# Of the last rows, and of rows all over the files: what is damaged in one piece is seen unless it is small.
+_LAST, _SPREAD = 4, 32
 _SAME = 1e-4
 
 
@@ -121,13 +122,15 @@ class State:
 def is_foreign(table: Table, tx: Transaction, model: str) -> bool:
     """Whether rows from files disagree with the store, as after a backup was put back; a sample is enough."""
     base = table.kept.base
-    last = range(max(0, base.size - _SAMPLED), base.size)
-    spread = np.linspace(0, base.size - 1, _SAMPLED).astype(int).tolist() if base.size else []
+    last = range(max(0, base.size - _LAST), base.size)
+    spread = np.linspace(0, base.size - 1, _SPREAD).astype(int).tolist() if base.size else []
     return any(_differs(table, row, tx, model) for row in {*last, *spread})
 
 
 def _differs(table: Table, row: int, tx: Transaction, model: str) -> bool:
     facts = table.kept.base.facts[row]
+    if not 1 <= facts["position"] <= table.position:
+        return True
     stored = tx.vectors_after(model, int(facts["position"]) - 1, 1)
     if not stored or stored[0].position != facts["position"]:
         return False

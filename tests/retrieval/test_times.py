@@ -120,3 +120,17 @@ def test_of_two_memories_of_a_day_the_one_of_the_evening_comes_first(
         Memory(id="morning", content="The database was backed up", project_id="shop", event_time=morning),
     )
     assert found(engine, question) == ["evening", "morning"]
+
+
+def test_who_asks_what_is_to_come_finds_what_was_said_of_it_before(engine: RetrievalEngine, remember: Remember) -> None:
+    remember(
+        Memory(
+            id="crown",
+            content="I was told to come back in March",
+            project_id="shop",
+            event_time=NOW - timedelta(days=60),
+        ),
+        Memory(id="cart", content="We renamed the cart", project_id="shop", event_time=YESTERDAY),
+    )
+    assert found(engine, "What is planned for March?") == ["crown"]
+    assert found(engine, "What did I note since Monday?") == ["cart"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from alma.model.text import terms
+from alma.retrieval.spoken import looks_back
 
 _CHANGED = re.compile(
     r"\b(?:now|nowadays|no longer|any ?more|instead|from now on|as of|effective|since|"
@@ -14,10 +15,11 @@ _CHANGED = re.compile(
     r"swapp|expand|revers|deactivat|discontinu|join|succeed|correct)ed)\b",
     re.IGNORECASE,
 )
+# In the past tense: what is kept in the old shed is asked of now. And who counts, wants to know of all.
 _FORMER = re.compile(
-    r"(?<!how )(?<!years )(?<!months )(?<!days )\bold\b|"
-    r"\b(?:previous|previously|former|formerly|original|originally|initial|initially|used to|back then|at first)\b|"
-    r"\b(?:did|was|were|had)\b.*\bbefore\b",
+    r"(?=.*\b(?:did|was|were|had)\b)"
+    r"(?=.*\b(?:before|previous|previously|former|formerly|the old|used to|back then|at first)\b)"
+    r"(?!.*\b(?:current|currently|now|how (?:many|much|long|often)|(?:conversation|chat|discussion|talk)s?)\b)",
     re.IGNORECASE | re.DOTALL,
 )
 # "Where does Anna live?", "Which version do we run in production?": the verb says what is asked of a thing.
@@ -36,7 +38,12 @@ def tells_change(text: str) -> bool:
 
 def asks_for_former(question: str) -> bool:
     """Whether a question wants to know how things were before they changed."""
-    return _FORMER.search(question[:_READ]) is not None
+    return _FORMER.match(question[:_READ]) is not None
+
+
+def asks_what_happened(question: str) -> bool:
+    """Whether a question speaks of the past: what was done once is not undone by what was done later."""
+    return looks_back(question[:_READ].lower())
 
 
 def asked_verbs(question: str) -> frozenset[str]:

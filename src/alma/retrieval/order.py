@@ -51,6 +51,8 @@ class Statement:
     # What it has of the question besides the verb, which says what is asked of a thing.
     subject: frozenset[str] = frozenset()
     vector: Vector | None = None
+    # A turn of a conversation: two that share a subject are no versions of one fact.
+    is_remark: bool = False
 
 
 def cut(statements: Sequence[Statement], asked: frozenset[str], question: str = "") -> list[Statement]:
@@ -99,15 +101,24 @@ def named_first(
 
 
 def newest_first(
-    statements: Sequence[Statement], weight_of: Mapping[str, float], overruled: Callable[[Statement, Statement], None]
+    statements: Sequence[Statement],
+    weight_of: Mapping[str, float],
+    overruled: Callable[[Statement, Statement], None],
+    *,
+    in_other_words: bool = True,
 ) -> None:
-    """Tell of every statement that a newer one about the same thing stands behind; `overruled(older, newer)`."""
+    """Tell of every statement that a newer one about the same thing stands behind; `overruled(older, newer)`.
+
+    What is told `in_other_words` overrules how things are, and not what happened.
+    """
     dated = sorted((s for s in statements if s.moment is not None), key=lambda s: (s.moment, s.id))
     near = Nearness(dated)
     for said in _by_owner(dated):
         for older, newer in combinations(said, 2):
             behind = newer.score <= older.score and newer.moment != older.moment
-            if behind and (same_thing(older, newer, weight_of) or _in_other_words(older, newer, near)):
+            if not behind:
+                continue
+            if same_thing(older, newer, weight_of) or (in_other_words and _in_other_words(older, newer, near)):
                 overruled(older, newer)
 
 
@@ -145,7 +156,9 @@ class Nearness:
 
 def _in_other_words(older: Statement, newer: Statement, near: Nearness) -> bool:
     """Whether a newer one tells that it is no longer so: who lived there has moved, what left at ten leaves at one."""
-    if not older.subject or newer.named != older.named:
+    if newer.is_remark or older.is_remark or not older.subject:
+        return False
+    if newer.named != older.named:
         return False
     if not newer.subject >= older.subject or near(older, newer) < _SAME_MATTER:
         return False

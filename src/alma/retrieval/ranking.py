@@ -18,7 +18,7 @@ from alma.retrieval import order
 from alma.retrieval.absent import Absent, Note
 from alma.retrieval.asking import answering
 from alma.retrieval.candidates import Candidate, Pool, Standing, by_target, most_read
-from alma.retrieval.change import asks_for_former
+from alma.retrieval.change import asks_for_former, asks_what_happened
 from alma.retrieval.length import ONE_PASSAGE, given_back
 from alma.retrieval.order import Statement
 from alma.retrieval.recent import MOST_BY_RULE, newest
@@ -317,7 +317,8 @@ def _ordered(
 
     order.named_first(statements, question.weights, behind)
     if not asks_for_former(request.query):
-        order.newest_first(statements, question.weights, overruled)
+        of_now = not asks_what_happened(request.query)
+        order.newest_first(statements, question.weights, overruled, in_other_words=of_now)
     put_before({ranked.key: ranked.terms for ranked in kept}, standing)
     for ranked in kept:
         ranked.notes = (*standing.notes(ranked.key, by_key), *ended(ranked.record, request.now))
@@ -337,8 +338,16 @@ def _statement(ranked: Ranked) -> Statement:
     owner = str(getattr(record, "agent", None) or getattr(record, "title", "").partition("(")[0])
     # A lesson stands by its evidence: a newer one for the same task is another choice, and overrules nothing.
     moment = None if isinstance(record, Heuristic | AntiPattern) else moment_of(record)
-    vector = getattr(record, "embedding", None)
-    return Statement(ranked.key, owner, record.text(), moment, ranked.score, ranked.said, vector=vector)
+    return Statement(
+        ranked.key,
+        owner,
+        record.text(),
+        moment,
+        ranked.score,
+        ranked.said,
+        vector=getattr(record, "embedding", None),
+        is_remark=ranked.session_id is not None,
+    )
 
 
 def _without_repetitions(by_score: Sequence[Ranked], statements: Sequence[Statement], ranking: Ranking) -> list[Ranked]:

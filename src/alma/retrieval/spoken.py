@@ -87,7 +87,12 @@ _AHEAD = re.compile(
 )
 
 
+def looks_back(text: str) -> bool:
+    """Whether a text in small letters speaks of the past."""
+    return _BACK.search(text) is not None
+
+
 def asking(text: str, now: datetime) -> Asking:
     """How a question, in small letters, stands to the time it speaks of."""
-    looks_back = _BACK.search(text) is not None
-    return Asking(now, looks_ahead=not looks_back and _AHEAD.search(text) is not None, looks_back=looks_back)
+    is_over = looks_back(text)
+    return Asking(now, looks_ahead=not is_over and _AHEAD.search(text) is not None, looks_back=is_over)

@@ -12,10 +12,11 @@ from alma.model.query import And, Compare, In, Missing, Or, Order, Predicate
 from alma.model.record import Record
 from alma.model.text import query_terms, terms, words_by_term
 from alma.retrieval.candidates import Candidate, Pool, by_target
+from alma.retrieval.reckoning import LATEST, Span
 from alma.retrieval.router import Asked, Target
 from alma.retrieval.scoring import MOMENTS, moment_of
 from alma.retrieval.shorthand import written_out
-from alma.retrieval.when import TimeWindow, time_window
+from alma.retrieval.when import TimeWindow, time_window, times_told
 from alma.storage.base import StorageBackend
 
 TIME = 0.2
@@ -33,8 +34,8 @@ _ASKS = re.compile(r"\b(?:what|which|anything|everything|tell me|summar\w*|recap
 _SAYS_NOTHING = """
 happen occur go went took taken place done say said tell told talk discuss speak spoke mention see saw seen learn hear
 heard work thing anyth someth everyth event news new latest updat summari summar summaris recap show give given rememb
-recal remind memori know pleas plan schedul due upcom come expect fiscal financi current date ytd morn afternoon even
-night noon
+recal remind memori know pleas plan schedul due upcom come expect fiscal financi current date ytd morn afternoon evening
+night noon note record store save wrote write written log entri
 """
 _GENERAL = frozenset(_SAYS_NOTHING.split())
 
@@ -127,7 +128,7 @@ def add_times(storage: StorageBackend, pool: Pool, request: Asked, targets: Sequ
     if lessons and window is not None:
         _add_to_lessons(storage, lessons, window, NOTHING_BUT_TIME if alone else TIME)
     if alone and window is not None:
-        _add_to_those_that_tell(storage, pool, window)
+        _add_to_those_that_tell(storage, pool, window, request.now)
         pool.keep_those_of_the_time()
     return None if window is None or window.anchor is not None else window
 
@@ -145,19 +146,24 @@ def _add_to_lessons(storage: StorageBackend, lessons: Iterable[Candidate], windo
             lesson.add("time", worth * of_the_time[lesson.target, lesson.id])
 
 
-def _add_to_those_that_tell(storage: StorageBackend, pool: Pool, window: TimeWindow) -> None:
+def _add_to_those_that_tell(storage: StorageBackend, pool: Pool, window: TimeWindow, now: datetime) -> None:
     """What was said on another day is of that time if that is what it speaks of: "we launch on 25 November"."""
     others = [each for each in pool.of(Memory) if "time" not in each.relevance][:_FEWEST]
     for target, ids in by_target(others).items():
         names = ("id", "content", *MOMENTS[Memory])
         for key, content, told, made in storage.values(Memory, names, target.scope, In("id", ids)):
-            spoken = time_window(content, told or made)
-            if spoken is not None and any(_lies_in(spoken, span) for span in window.spans):
+            spoken = times_told(content, told or made)
+            if any(_lies_in(each, _until_now(span, now)) for each in spoken for span in window.spans):
                 pool.propose(target, key, "time").add("time", TIME)
 
 
-def _lies_in(spoken: TimeWindow, span: tuple[datetime, datetime]) -> bool:
-    return spoken.anchor is None and any(span[0] <= start and end <= span[1] for start, end in spoken.spans)
+def _until_now(span: Span, now: datetime) -> Span:
+    """What has been since some day does not speak of what is to come."""
+    return (span[0], max(now, span[0])) if span[1] == LATEST else span
+
+
+def _lies_in(spoken: Span, span: Span) -> bool:
+    return span[0] <= spoken[0] and spoken[1] <= span[1]
 
 
 def _dated_by_any(storage: StorageBackend, window: TimeWindow, targets: Iterable[Target]) -> TimeWindow | None:

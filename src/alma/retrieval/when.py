@@ -62,7 +62,7 @@ def time_window(question: str, now: datetime) -> TimeWindow | None:
 
     `now` is when it is asked, and days begin at midnight in its time zone.
     """
-    text = written_out(" ".join(question[:_READ].lower().replace("’", "'").split()))
+    text = _plain(question)
     if not may_speak_of_time(text):
         return None
     date = read_time(text, asking(text, now.replace(tzinfo=UTC)))
@@ -73,6 +73,22 @@ def time_window(question: str, now: datetime) -> TimeWindow | None:
     (start, end), *others = (_in_zone(_with_night(span, meant), now) for span in date.spans)
     at_best = tuple(_in_zone(span, now) for span in meant)
     return TimeWindow(start, end, date.phrase, others=tuple(others), at_best=at_best)
+
+
+def times_told(statement: str, now: datetime) -> list[Span]:
+    """The spans that a statement of that moment may speak of: "come back in March" may be over, or is yet to come."""
+    text = _plain(statement)
+    if not may_speak_of_time(text):
+        return []
+    told = asking(text, now.replace(tzinfo=UTC))
+    ways = (told, told._replace(looks_ahead=True, looks_back=False))
+    dates = (read_time(text, way) for way in ways)
+    return [_in_zone(span, now) for date in dates if date is not None for span in date.spans]
+
+
+def _plain(text: str) -> str:
+    """A text as it is read: its beginning, in small letters and with single spaces."""
+    return written_out(" ".join(text[:_READ].lower().replace("’", "'").split()))
 
 
 def _with_night(span: Span, meant: Sequence[Span]) -> Span:

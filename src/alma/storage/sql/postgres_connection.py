@@ -138,6 +138,8 @@ class Questions:
         for result in results:
             if result.status not in _ANSWERED:
                 raise error_from_result(result, encoding=self._encoding)
+        if not results:
+            raise psycopg.OperationalError("the server gave no answer")
         return results[-1]
 
 

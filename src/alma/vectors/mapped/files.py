@@ -195,13 +195,13 @@ class IndexFiles:
         return f"{', '.join(short)} end too early" if short else None
 
     def _mapped(self, head: _Head) -> Kept:
-        base, maps = empty(self._dims), ()
-        if head.rows:
-            vectors = _map(self._path(head.generation, "vectors"), head.rows * self._dims * _BYTES_PER_FLOAT)
-            facts = _map(self._path(head.generation, "facts"), head.rows * FACTS.itemsize)
-            base = Block(np.frombuffer(vectors, "<f4").reshape(head.rows, self._dims), np.frombuffer(facts, FACTS))
-            maps = (vectors, facts)
-        return Kept(head.generation, base, tuple(self._names(head)), head.position, maps)
+        names = tuple(self._names(head))
+        if not head.rows:
+            return Kept(head.generation, empty(self._dims), names, head.position)
+        vectors = _map(self._path(head.generation, "vectors"), head.rows * self._dims * _BYTES_PER_FLOAT)
+        facts = _map(self._path(head.generation, "facts"), head.rows * FACTS.itemsize)
+        base = Block(np.frombuffer(vectors, "<f4").reshape(head.rows, self._dims), np.frombuffer(facts, FACTS))
+        return Kept(head.generation, base, names, head.position, (vectors, facts))
 
     def _names(self, head: _Head) -> Sequence[str]:
         with self._path(head.generation, "names").open("rb") as file:

@@ -159,7 +159,7 @@ def _add_to_those_that_tell(storage: StorageBackend, pool: Pool, window: TimeWin
 
 def _until_now(span: Span, now: datetime) -> Span:
     """What has been since some day does not speak of what is to come."""
-    return (span[0], max(now, span[0])) if span[1] == LATEST else span
+    return (span[0], max(now, span[0])) if span[1].year == LATEST.year else span
 
 
 def _lies_in(spoken: Span, span: Span) -> bool:

@@ -24,7 +24,7 @@ from alma.retrieval.recent import MOST_BY_RULE, newest
 from alma.retrieval.relevance import Fitting, Question, anything_fits, fits
 from alma.retrieval.router import STANDING_TYPES, Asked, Target
 from alma.retrieval.scoring import ScoringWeights, factors, moment_of, score_terms
-from alma.retrieval.strongest import put_among_the_first, read_first, strongest
+from alma.retrieval.strongest import Source, put_among_the_first, read_first
 from alma.retrieval.successors import put_before
 from alma.retrieval.together import add_together
 from alma.retrieval.when import TimeWindow
@@ -191,8 +191,11 @@ def rank(
         _note_unfit(items, fitting, ranking)
         kept = [scorer.fitting(each) for each in fitting]
         add_together(kept, questions[cls].weights, scorer.memory_weights.similarity)
-        foremost = strongest(fitting)
-        ranking.chosen[cls] = _ordered(kept, questions[cls], request, min_score, ranking, pool.standing, foremost)
+        sources = (
+            {each.candidate.id: each.meaning for each in fitting if understood},
+            {each.candidate.id: each.candidate.words or 0.0 for each in fitting},
+        )
+        ranking.chosen[cls] = _ordered(kept, questions[cls], request, min_score, ranking, pool.standing, sources)
     if any(target.by_rule for target in targets):
         _add_by_rule(storage, ranking, scorer)
     return ranking
@@ -280,7 +283,7 @@ def _ordered(
     min_score: float,
     ranking: Ranking,
     standing: Standing,
-    foremost: Collection[str],
+    sources: Sequence[Source],
 ) -> list[Ranked]:
     by_score = sorted(kept, key=lambda ranked: (-ranked.score, ranked.key))
     by_key = {ranked.key: ranked for ranked in by_score}
@@ -312,7 +315,7 @@ def _ordered(
         ranked.notes = standing.notes(ranked.key, by_key)
     best_first = sorted(kept, key=lambda r: (-r.score, r.key))
     chosen = best_first if request.with_repetitions else _without_repetitions(best_first, statements, ranking)
-    return _best(chosen, request.top_k, min_score, ranking, foremost)
+    return _best(chosen, request.top_k, min_score, ranking, sources)
 
 
 def _nearer(one: Ranked, other: Ranked) -> bool:
@@ -345,13 +348,13 @@ def _without_repetitions(by_score: Sequence[Ranked], statements: Sequence[Statem
 
 
 def _best(
-    by_score: Sequence[Ranked], top_k: int, min_score: float, ranking: Ranking, foremost: Collection[str]
+    by_score: Sequence[Ranked], top_k: int, min_score: float, ranking: Ranking, sources: Sequence[Source]
 ) -> list[Ranked]:
     _spare_long(by_score, min_score)
     good = [ranked for ranked in by_score if ranked.score >= min_score]
     for ranked in by_score[len(good) :]:
         ranking.drop(ranked.key, "score", "its score of {:.3f} is below {:g}", ranked.score, min_score)
-    put_among_the_first(good, foremost, top_k)
+    put_among_the_first(good, sources, top_k)
     for ranked in good[top_k:]:
         ranking.drop(ranked.key, "rank", "{:,} of its kind have a higher score than {:.3f}", top_k, ranked.score)
     return good[:top_k]

@@ -26,7 +26,7 @@ from alma.retrieval.relevance import Fitting, Question, anything_fits, fits
 from alma.retrieval.router import Asked, Target
 from alma.retrieval.scoring import ScoringWeights, factors, moment_of, score_terms
 from alma.retrieval.standing import ended, holds, is_instruction, superseded
-from alma.retrieval.strongest import put_among_the_first, read_first, strongest
+from alma.retrieval.strongest import Source, put_among_the_first, read_first
 from alma.retrieval.successors import put_before
 from alma.retrieval.together import add_together
 from alma.retrieval.when import TimeWindow
@@ -201,8 +201,11 @@ def rank(
         _note_unfit(items, fitting, ranking)
         kept = [scorer.fitting(each) for each in fitting]
         add_together(kept, questions[cls].weights, scorer.memory_weights.similarity)
-        foremost = strongest(fitting)
-        ranking.chosen[cls] = _ordered(kept, questions[cls], request, min_score, ranking, pool.standing, foremost)
+        sources = (
+            {each.candidate.id: each.meaning for each in fitting if understood},
+            {each.candidate.id: each.candidate.words or 0.0 for each in fitting},
+        )
+        ranking.chosen[cls] = _ordered(kept, questions[cls], request, min_score, ranking, pool.standing, sources)
     if ranking.by_rule:
         _add_by_rule(storage, ranking, scorer)
     return ranking
@@ -290,7 +293,7 @@ def _ordered(
     min_score: float,
     ranking: Ranking,
     standing: Standing,
-    foremost: Collection[str],
+    sources: Sequence[Source],
 ) -> list[Ranked]:
     by_score = sorted(kept, key=lambda ranked: (-ranked.score, ranked.key))
     by_key = {ranked.key: ranked for ranked in by_score}
@@ -324,7 +327,7 @@ def _ordered(
         ranked.notes = (*standing.notes(ranked.key, by_key), *ended(ranked.record, request.now))
     best_first = sorted(kept, key=lambda r: (-r.score, r.key))
     chosen = best_first if request.with_repetitions else _without_repetitions(best_first, statements, ranking)
-    return _best(chosen, request.top_k, min_score, ranking, foremost)
+    return _best(chosen, request.top_k, min_score, ranking, sources)
 
 
 def _nearer(one: Ranked, other: Ranked) -> bool:
@@ -368,7 +371,7 @@ def _without_repetitions(by_score: Sequence[Ranked], statements: Sequence[Statem
 
 
 def _best(
-    by_score: Sequence[Ranked], top_k: int, min_score: float, ranking: Ranking, foremost: Collection[str]
+    by_score: Sequence[Ranked], top_k: int, min_score: float, ranking: Ranking, sources: Sequence[Source]
 ) -> list[Ranked]:
     _spare_long(by_score, min_score)
     good = [ranked for ranked in by_score if ranked.score >= min_score]
@@ -377,7 +380,7 @@ def _best(
     # What comes by rule in any case takes nobody's place.
     by_rule = {ranked.key for ranked in good if ranking.by_rule and is_instruction(ranked.record)}
     others = [ranked for ranked in good if ranked.key not in by_rule]
-    put_among_the_first(others, foremost, top_k)
+    put_among_the_first(others, sources, top_k)
     for ranked in others[top_k:]:
         ranking.drop(ranked.key, "rank", "{:,} of its kind have a higher score than {:.3f}", top_k, ranked.score)
     best = [*others[:top_k], *(ranked for ranked in good if ranked.key in by_rule)]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from typing import Protocol, TypeVar
 
 from alma.retrieval.candidates import Candidate
 
@@ -23,11 +23,10 @@ class Scored(Protocol):
     def score(self) -> float: ...
 
 
-class Found(Protocol):
-    """A memory that was read: how near its meaning is, as far as that tells anything."""
+T = TypeVar("T", bound=Scored)
 
-    candidate: Candidate
-    meaning: float
+Source = Mapping[str, float]
+"""How well each memory matches by one measure, by its id; nothing where it does not."""
 
 
 def read_first(by_total: Sequence[Candidate], most: int) -> list[Candidate]:
@@ -47,32 +46,29 @@ def read_first(by_total: Sequence[Candidate], most: int) -> list[Candidate]:
     return sorted(by_total, key=lambda each: each.id not in wanted)
 
 
-def strongest(found: Collection[Found]) -> set[str]:
-    """The ids of the nearest memory, and of the one that has the most of the question's words."""
-    nearest = max(found, key=lambda each: (each.meaning, each.candidate.id), default=None)
-    worded = max(found, key=lambda each: (each.candidate.words or 0.0, each.candidate.id), default=None)
-    return {
-        *({nearest.candidate.id} if nearest is not None and nearest.meaning > 0 else ()),
-        *({worded.candidate.id} if worded is not None and worded.candidate.words else ()),
-    }
-
-
-def put_among_the_first(by_score: list[Scored], chosen: Collection[str], top_k: int) -> None:
-    """Let those that were chosen stand among the first `top_k`, in place of the last of the others; half at most.
+def put_among_the_first(by_score: list[T], sources: Sequence[Source], top_k: int) -> None:
+    """Let the best of each source stand among the first `top_k`, in place of the last of the others; half at most.
 
     Many that are alike, of which each has a little more in its favour, would else leave out the one that is meant.
     """
-    kept = [each for each in by_score if each.key in chosen and _OVERRULED.isdisjoint(each.terms)]
+    strongest = [each for each in _best_by(by_score, sources) if _OVERRULED.isdisjoint(each.terms)]
     behind = {each.key for each in by_score[top_k:]}
-    late = [each for each in kept if each.key in behind][: top_k // 2]
+    late = [each for each in strongest if each.key in behind][: top_k // 2]
     if not late:
         return
-    others = [each for each in by_score[:top_k] if each not in kept]
-    makes_room = others[-len(late)]
-    for each in kept:
-        if each.key not in behind or each in late:
-            _put_before(each, makes_room.score)
+    kept = {each.key: each for each in strongest if each.key not in behind} | {each.key: each for each in late}
+    others = [each for each in by_score[:top_k] if each.key not in kept]
+    makes_room = others[-len(late)].score
+    for each in kept.values():
+        _put_before(each, makes_room)
     by_score.sort(key=lambda each: (-each.score, each.key))
+
+
+def _best_by(by_score: Sequence[T], sources: Sequence[Source]) -> list[T]:
+    """What matches best by each source; of several that do, the one with the best score."""
+    best = (max(by_score, key=lambda each: source.get(each.key, 0.0), default=None) for source in sources)
+    found = (each for each, source in zip(best, sources, strict=True) if each and source.get(each.key, 0.0) > 0)
+    return list({each.key: each for each in found}.values())
 
 
 def _put_before(each: Scored, score: float) -> None:
@@ -80,7 +76,6 @@ def _put_before(each: Scored, score: float) -> None:
         each.terms["strongest"] = score - each.score + _AHEAD
 
 
-def _best_of_each(candidates: Iterable[Candidate]) -> list[Candidate]:
-    candidates = list(candidates)
+def _best_of_each(candidates: Sequence[Candidate]) -> list[Candidate]:
     nearest = max(candidates, key=lambda each: -1.0 if each.cosine is None else each.cosine)
     return [nearest, max(candidates, key=lambda each: each.words or 0.0)]

@@ -22,7 +22,12 @@ from alma.testing.storage_contract.relating import ChainContract, RelatingContra
 from alma.testing.storage_contract.saving import SavingContract, ScopeContract
 from alma.testing.storage_contract.sharing import SharedContract
 from alma.testing.storage_contract.telling import TellingContract
-from alma.testing.storage_contract.values import GenerationContract, ValuesContract, WordCountContract
+from alma.testing.storage_contract.values import (
+    GenerationContract,
+    ValuesContract,
+    WordCountContract,
+    WordScoreContract,
+)
 
 __all__ = ["DIMS", "FeedContract", "SharedContract", "StorageContract"]
 
@@ -34,6 +39,7 @@ class StorageContract(
     SearchContract,
     ValuesContract,
     WordCountContract,
+    WordScoreContract,
     GenerationContract,
     PassageContract,
     FeedCapabilityContract,

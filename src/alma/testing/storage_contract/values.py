@@ -159,6 +159,61 @@ class WordCountContract:
             storage.word_counts(Session, ["form"], SHOP)
 
 
+class WordScoreContract:
+    """What records score by words that something else has found."""
+
+    def test_records_score_what_they_score_where_words_find_them(self, storage: StorageBackend) -> None:
+        texts = ("login form", "form form page", "a page about the login", "nothing of it", "form " + "field " * 40)
+        storage.save_many([make.a_memory(id=f"m{n}", title="", content=text) for n, text in enumerate(texts)])
+        found = dict(storage.matching_ids(Memory, "login form", SHOP))
+        assert found.keys() == {"m0", "m1", "m2", "m4"}
+        assert storage.word_scores(Memory, "login form", [f"m{n}" for n in range(5)], SHOP) == pytest.approx(found)
+
+    def test_every_word_counts_however_common_it_is(self, storage: StorageBackend) -> None:
+        storage.save_many([make.a_memory(id=f"m{n:03}", title="", content="form") for n in range(100)])
+        storage.save(make.a_memory(id="page", title="", content="form page"))
+        scores = storage.word_scores(Memory, "form page", ["page", "m007"], SHOP)
+        assert scores["page"] > scores["m007"] > 0
+
+    def test_only_those_inside_the_scope_that_have_a_word_score(self, storage: StorageBackend) -> None:
+        storage.save_many(
+            [
+                make.a_memory(id="here", content="form", category="a"),
+                make.a_memory(id="other", content="form", category="b"),
+                make.a_memory(id="elsewhere", content="form", category="a", project_id="bank"),
+                make.a_memory(id="wordless", content="page", category="a"),
+            ]
+        )
+        ids = ["here", "other", "elsewhere", "wordless", "nobody", "here"]
+        assert storage.word_scores(Memory, "form", ids, SHOP, Compare("category", "eq", "a")).keys() == {"here"}
+
+    def test_scores_are_of_what_is_stored_now(self, storage: StorageBackend) -> None:
+        storage.save_many([make.a_memory(id=each, content="form") for each in ("kept", "changed", "gone")])
+        with storage.transaction() as tx:
+            tx.update(Memory, "changed", {"content": "page"}, SHOP)
+            tx.delete(Memory, ["gone"], SHOP)
+            assert tx.word_scores(Memory, "form", ["kept", "changed", "gone"], SHOP).keys() == {"kept"}
+        assert storage.word_scores(Memory, "form", ["kept", "changed", "gone"], SHOP).keys() == {"kept"}
+
+    @pytest.mark.parametrize("query", ["", "  ", "...", "'; --", '"', "NEAR(", "日本", "\\"])
+    def test_a_question_may_be_anything(self, storage: StorageBackend, query: str) -> None:
+        storage.save(make.a_memory(id="m", title="", content="form"))
+        assert storage.word_scores(Memory, query, ["m", "'; --"], SHOP) == {}
+
+    def test_of_no_records_there_are_no_scores(self, storage: StorageBackend) -> None:
+        assert storage.word_scores(Memory, "form", ["m"], SHOP) == {}
+        storage.save(make.a_memory(id="m", content="form"))
+        assert storage.word_scores(Memory, "form", [], SHOP) == {}
+
+    def test_scores_are_told_only_where_there_is_text(self, storage: StorageBackend) -> None:
+        with pytest.raises(UnsupportedOperation, match="session has no searchable text"):
+            storage.word_scores(Session, "form", ["s"], SHOP)
+
+    def test_a_question_that_is_no_text_is_refused(self, storage: StorageBackend) -> None:
+        with pytest.raises(ValidationError, match="must be text"):
+            storage.word_scores(Memory, 7, ["m"], SHOP)  # type: ignore[arg-type]
+
+
 def stays(storage: StorageBackend, meanwhile: Callable[[], object]) -> bool:
     """Whether the generation stays; now and then a server does something of its own in between."""
 

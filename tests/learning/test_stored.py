@@ -133,4 +133,4 @@ def test_a_warning_of_a_long_lesson_counts_all_of_its_failures(tmp_path: Path) -
         failed = [alma.learn("helena", "parse the feed", "failure", "read it with a regex") for _ in range(2)]
     assert failed[0].anti_pattern is not None
     assert failed[0].anti_pattern.occurrence_count == 61
-    assert failed[0].anti_pattern.why_bad.startswith("failed 61 times")
+    assert str(failed[0].anti_pattern.why_bad).startswith("failed 61 times")

@@ -34,7 +34,7 @@ from alma.memory.settings import SystemSettings
 from alma.memory.states import AgentStates
 from alma.memory.users import Users
 from alma.memory.working import WorkingMemory
-from alma.model.common import checked_name
+from alma.model.common import checked_name, same_name
 from alma.model.governance import Attribution
 from alma.model.learning import DomainKnowledge, UserPreference
 from alma.model.record import Record
@@ -411,7 +411,7 @@ class ALMA(Closing):
         checked = checked_name("alma", "agent", name)
         if checked in self.scopes:
             return checked
-        return next((known for known in self.scopes if known.casefold() == checked.casefold()), checked)
+        return next((known for known in self.scopes if same_name(known) == same_name(checked)), checked)
 
 
 def _kind_of(record: Record) -> str:

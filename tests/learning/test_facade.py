@@ -203,3 +203,9 @@ def test_orders_in_an_error_message_reach_no_prompt(alma: ALMA) -> None:
 def test_an_error_message_that_says_what_to_do_is_kept(alma: ALMA) -> None:
     error = "You must run `npm install` before running this command. Do not report this as a bug."
     assert alma.learn("helena", "Build it", "failure", "npm build", error_message=error).error_message == error
+
+
+def test_an_agent_is_found_however_its_name_is_encoded(tmp_path: Path) -> None:
+    agents = {"Ren\u00e9": {"cannot_learn": ["backend_logic"]}}
+    with ALMA.quickstart(tmp_path / "a.db", embedding_provider="mock", agents=agents) as alma:
+        assert alma.learn("rene\u0301", "test the form", "success", "in steps").agent == "Ren\u00e9"

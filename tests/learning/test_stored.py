@@ -111,3 +111,26 @@ def test_the_next_outcome_of_a_lesson_reads_nothing_of_it_again(tmp_path: Path) 
         learn(alma, 20, 1, STRATEGIES[0], True)
     assert any(sql.startswith('UPDATE "heuristics"') for sql in asked)
     assert not any(sql.startswith("SELECT") and ("heuristics" in sql or "outcomes" in sql) for sql in asked)
+
+
+def test_what_a_long_lesson_becomes_counts_all_of_its_outcomes(tmp_path: Path) -> None:
+    with ALMA.quickstart(tmp_path / "alma.db", "shop", embedding_provider="mock") as alma:
+        told = [alma.learn("helena", "parse the feed", n >= 110, "read it with a regex") for n in range(230)]
+        (rule,) = alma.storage.find(Heuristic, SHOP)
+        (warned,) = (each.anti_pattern for each in told[109:110])
+    assert (rule.occurrence_count, rule.success_count) == (230, 120)
+    assert rule.confidence == pytest.approx(121 / 232, abs=0.001)
+    assert list(rule.outcomes_for) == [each.id for each in told[-100:]]
+    assert list(rule.outcomes_against) == [each.id for each in told[10:110]]
+    assert warned is not None
+    assert warned.occurrence_count == 110
+
+
+def test_a_warning_of_a_long_lesson_counts_all_of_its_failures(tmp_path: Path) -> None:
+    with ALMA.quickstart(tmp_path / "alma.db", "shop", embedding_provider="mock") as alma:
+        for n in range(120):
+            alma.learn("helena", "parse the feed", n % 2 == 0, "read it with a regex", error_message="not well-formed")
+        failed = [alma.learn("helena", "parse the feed", "failure", "read it with a regex") for _ in range(2)]
+    assert failed[0].anti_pattern is not None
+    assert failed[0].anti_pattern.occurrence_count == 61
+    assert str(failed[0].anti_pattern.why_bad).startswith("failed 61 times")

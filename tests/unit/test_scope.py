@@ -107,3 +107,18 @@ def test_a_heuristic_needs_at_least_one_occurrence(least: Any) -> None:
         ValidationError, match=r"scope\.min_occurrences_for_heuristic must be a whole number of at leas"
     ):
         MemoryScope("helena", min_occurrences_for_heuristic=least)
+
+
+@pytest.mark.parametrize("domain", ["backend_logic", "Backend Logic", " BACKEND-LOGIC ", "ｂackend_logic"])
+def test_a_domain_is_the_same_however_it_is_spelled(domain: str) -> None:
+    assert not MemoryScope("helena", cannot_learn=["backend_logic"]).is_allowed(domain)
+    assert MemoryScope("helena", can_learn=["backend logic"]).is_allowed(domain)
+    assert not MemoryScope("helena", can_learn=["backend_logic"], cannot_learn=["Backend logic"]).is_allowed(domain)
+
+
+def test_agents_are_the_same_whatever_the_case_and_the_encoding_of_their_names() -> None:
+    scope = MemoryScope("Zo\u00eb", share_with=["Ren\u00e9"], inherit_from=["REN\u00c9"])
+    assert scope.shares_with("rene\u0301")
+    assert scope.can_read_from("Rene\u0301")
+    assert scope.can_read_from("zoe\u0308")
+    assert not scope.shares_with("Rene")

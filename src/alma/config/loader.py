@@ -16,6 +16,7 @@ from pydantic import ValidationError as InvalidSettings
 from alma.config.secrets import Resolved, Vault, azure_vault, resolved
 from alma.config.settings import Settings, known_keys, section_at
 from alma.errors import ConfigurationError, shown
+from alma.model.common import same_name
 from alma.paths import at_home
 
 _LOG = logging.getLogger("alma.config")
@@ -175,21 +176,21 @@ def _with_known_agents(settings: Settings) -> Settings:
     """The settings, if each agent stands there once and whoever shares or inherits does so with one of them."""
     known: dict[str, str] = {}
     for name in settings.agents:
-        other = known.setdefault(name.casefold(), name)
+        other = known.setdefault(same_name(name), name)
         if other != name:
             raise ConfigurationError(f"agents: {other!r} and {name!r} are one agent, whatever the case; remove one")
     for name, agent in settings.agents.items():
         for key in ("share_with", "inherit_from"):
             for other in getattr(agent, key):
-                if other.casefold() not in known:
+                if same_name(other) not in known:
                     _require_no_slip(f"agents.{name}.{key}", other, known)
     return settings
 
 
 def _require_no_slip(key: str, named: str, known: Mapping[str, str]) -> None:
     """A name that is nearly another's is a slip; what only ends otherwise, as agent_b does, may be one to come."""
-    close = difflib.get_close_matches(named.casefold(), list(known), n=1, cutoff=0.75)
-    if close and close[0][:-1] != named.casefold()[:-1]:
+    close = difflib.get_close_matches(same_name(named), list(known), n=1, cutoff=0.75)
+    if close and close[0][:-1] != same_name(named)[:-1]:
         raise ConfigurationError(f"{key} names {named!r}, which is no agent here; did you mean {known[close[0]]}?")
     _LOG.warning("an agent is named that the configuration does not have", extra={"key": key, "named": named})
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from alma.learning.stored import Seen, Tried
+from alma.learning.stored import Counted, Seen, Tried
 from alma.model.belief import Belief, belief_in, kept
 from alma.model.learning import AntiPattern, Heuristic, Outcome, anti_pattern_id
 
@@ -21,17 +21,29 @@ _NUMBERED = re.compile(r"0x[0-9a-fA-F]+|\d+(?:[.,:]\d+)*")
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The outcomes of one lesson, oldest first, and the newest of them as it was told."""
+    """The outcomes of one lesson, oldest first, and the newest of them as it was told.
+
+    `outcomes` are the newest, with their texts, and `every` are all of them.
+    """
 
     newest: Outcome
     lesson_id: str
     outcomes: Sequence[Seen]
+    every: Sequence[Seen | Counted]
     successes: Sequence[Seen] = field(init=False)
     failures: Sequence[Seen] = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "successes", [outcome for outcome in self.outcomes if outcome.success])
         object.__setattr__(self, "failures", [outcome for outcome in self.outcomes if not outcome.success])
+
+    @property
+    def won(self) -> Sequence[Seen | Counted]:
+        return [outcome for outcome in self.every if outcome.success]
+
+    @property
+    def lost(self) -> Sequence[Seen | Counted]:
+        return [outcome for outcome in self.every if not outcome.success]
 
 
 class HeuristicExtractor:
@@ -44,20 +56,20 @@ class HeuristicExtractor:
 
     def heuristic(self, evidence: Evidence, belief: Belief, now: datetime) -> Heuristic:
         """The rule that a lesson's outcomes make, under the shortest of its tasks and the words that were used last."""
-        newest, wins, losses = evidence.newest, evidence.successes, evidence.failures
+        newest, won, lost = evidence.newest, evidence.won, evidence.lost
         return Heuristic(
             id=evidence.lesson_id,
             agent=newest.agent,
             project_id=newest.project_id,
             condition=condition_of(evidence.outcomes),
-            strategy=wording(wins or evidence.outcomes),
+            strategy=wording(evidence.successes or evidence.outcomes),
             confidence=belief.mean,
-            occurrence_count=len(evidence.outcomes),
-            success_count=len(wins),
+            occurrence_count=len(evidence.every),
+            success_count=len(won),
             weight_for=belief.weight_for,
             weight_against=belief.weight_against,
-            outcomes_for=_named(wins),
-            outcomes_against=_named(losses),
+            outcomes_for=_named(won),
+            outcomes_against=_named(lost),
             last_validated=now,
             metadata=_of_type(newest),
         )
@@ -84,7 +96,7 @@ class HeuristicExtractor:
         known = belief_in(heuristic) or _stated(heuristic)
         return known.aged(heuristic.last_validated, now, self.half_life_days)
 
-    def belief(self, outcomes: Iterable[Seen | Tried], now: datetime) -> Belief:
+    def belief(self, outcomes: Iterable[Seen | Tried | Counted], now: datetime) -> Belief:
         """The belief that these outcomes give, the older ones counting less."""
         weight = {True: 0.0, False: 0.0}
         for outcome in outcomes:
@@ -95,16 +107,16 @@ class HeuristicExtractor:
 
     def anti_pattern(self, evidence: Evidence, alternative: str | None, now: datetime) -> AntiPattern:
         """What the failures of a lesson warn of."""
-        newest, failures = evidence.newest, evidence.failures
+        newest, lost = evidence.newest, evidence.lost
         return AntiPattern(
             id=anti_pattern_id(evidence.lesson_id),
             agent=newest.agent,
             project_id=newest.project_id,
-            pattern=wording(failures),
-            why_bad=why_bad(evidence),
+            pattern=wording(evidence.failures),
+            why_bad=why_bad(evidence, len(lost)),
             better_alternative=alternative,
-            occurrence_count=len(failures),
-            outcomes_for=_named(failures),
+            occurrence_count=len(lost),
+            outcomes_for=_named(lost),
             last_seen=now,
             metadata=_of_type(newest),
         )
@@ -132,11 +144,10 @@ def most_general(outcomes: Iterable[Seen]) -> Seen:
     return min(outcomes, key=lambda seen: (len(seen.task_description), seen.task_description))
 
 
-def why_bad(evidence: Evidence, failed: int | None = None) -> str:
+def why_bad(evidence: Evidence, failed: int) -> str:
     """Why a strategy is bad: how often it failed at what, and the errors it ended in."""
     failures = evidence.failures
-    count = len(failures) if failed is None else failed
-    times = "once" if count == 1 else f"{count} times"
+    times = "once" if failed == 1 else f"{failed} times"
     texts = [" ".join(o.error_message.split())[:_LONGEST_ERROR] for o in failures if o.error_message]
     # What differs in a number alone is one error, and the last one of it is shown.
     errors = Counter(map(_without_numbers, texts))
@@ -184,7 +195,7 @@ def _stated(heuristic: Heuristic) -> Belief:
     return Belief(2 * heuristic.confidence, 2 * (1 - heuristic.confidence))
 
 
-def _named(newer: Sequence[Seen | Outcome], older: Sequence[str] = ()) -> tuple[str, ...]:
+def _named(newer: Sequence[Seen | Counted | Outcome], older: Sequence[str] = ()) -> tuple[str, ...]:
     """The ids of the newest outcomes, newest last."""
     if not newer and isinstance(older, tuple) and len(older) <= _OUTCOMES_NAMED:
         # The same ones, so that nobody has to compare them to know.

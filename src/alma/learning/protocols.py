@@ -15,7 +15,7 @@ from alma.learning.heuristics import Evidence, HeuristicExtractor, best_lesson, 
 from alma.learning.lessons import LessonFinder, Neighbourhood, in_lesson, scope_of
 from alma.learning.meanings import MeaningWanted
 from alma.learning.recommendation import Recommender
-from alma.learning.stored import Seen, StoredLessons, Tried
+from alma.learning.stored import EVIDENCE_READ, Counted, Seen, StoredLessons, Tried
 from alma.learning.strategies import contradicts
 from alma.learning.trigger import MOST_OUTCOMES, ForgettingTrigger
 from alma.learning.validation import ScopeValidator, parsed_outcome
@@ -295,9 +295,14 @@ class _Step:
 
     # ------------------------------------------------------------------ CHECK
 
-    def _evidence(self) -> Evidence:
-        newest = self._stored.newest(self.around.lesson_id)
-        return Evidence(self._outcome, self.around.lesson_id, newest[::-1])
+    def _evidence(self, *, whole: bool) -> Evidence:
+        """The newest outcomes of the lesson; where something new is made of it, with all others."""
+        lesson_id = self.around.lesson_id
+        newest = self._stored.newest(lesson_id)
+        has_more = whole and len(newest) == EVIDENCE_READ
+        return Evidence(
+            self._outcome, lesson_id, newest[::-1], (self._stored.all_of(lesson_id) if has_more else newest)[::-1]
+        )
 
     def _new_heuristic(self, tx: Transaction) -> Heuristic | None:
         if not self._outcome.success:
@@ -305,10 +310,12 @@ class _Step:
         tried = self._stored.tried(self.around.lesson_id)
         if sum(each.success for each in tried) < self._scope.min_occurrences_for_heuristic:
             return None
-        belief = self._belief(tried)
+        if self._belief(tried).mean <= 0.5:
+            return None
+        evidence = self._evidence(whole=True)
+        belief = self._belief(evidence.every)
         if belief.mean <= 0.5:
             return None
-        evidence = self._evidence()
         made = self._with_vector(tx, self._extractor.heuristic(evidence, belief, self._now), evidence.outcomes)
         if self._is_contradicted(tx, made):
             return None
@@ -365,7 +372,7 @@ class _Step:
         known = self._warning(heuristic)
         if known is None and not self._fails_mostly():
             return None
-        evidence = self._evidence()
+        evidence = self._evidence(whole=known is None)
         if known is not None:
             alternative = known.better_alternative or self._alternative()
             changed = self._extractor.seen_again(known, evidence, self._outcome, alternative, self._now)
@@ -409,7 +416,7 @@ class _Step:
         told = [each for each in seen if each.success and each.strategy_used]
         return wording(told) if told else None
 
-    def _belief(self, tried: Sequence[Seen | Tried]) -> Belief:
+    def _belief(self, tried: Sequence[Seen | Tried | Counted]) -> Belief:
         return self._extractor.belief(tried, self._now)
 
     def _add(self, made: Heuristic | AntiPattern) -> None:

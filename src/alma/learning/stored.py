@@ -14,6 +14,7 @@ from alma.model.scope import Scope
 from alma.storage.transaction import Transaction
 
 EVIDENCE_READ = 100
+_MOST_COUNTED = 10_000
 _NEWEST_FIRST = Order("timestamp", "desc")
 _MOST_LESSONS, _MOST_WARNINGS, _MOST_AGENTS = 1_024, 8_192, 16
 
@@ -36,6 +37,14 @@ class Seen(NamedTuple):
 class Tried(NamedTuple):
     """What counts of an outcome as long as nothing is made of it."""
 
+    success: bool
+    timestamp: datetime | None
+
+
+class Counted(NamedTuple):
+    """What counts of an outcome when something is made of its lesson."""
+
+    id: str
     success: bool
     timestamp: datetime | None
 
@@ -138,6 +147,13 @@ class StoredLessons:
             Outcome, Seen._fields, self.scope, "lesson_id", lesson_id, _NEWEST_FIRST, EVIDENCE_READ
         )
         return list(map(Seen._make, rows))
+
+    def all_of(self, lesson_id: str) -> list[Counted]:
+        """All outcomes of a lesson, newest first; of a very long one, the newest thousands."""
+        rows = self.tx.values_of(
+            Outcome, Counted._fields, self.scope, "lesson_id", lesson_id, _NEWEST_FIRST, _MOST_COUNTED
+        )
+        return list(map(Counted._make, rows))
 
     # ------------------------------------------------------------------ writing
 

@@ -113,6 +113,9 @@ def _same_content(one: _Reading, other: _Reading) -> bool | None:
         mine, theirs = _in_one_word(one.content, other.content)
         return mine == theirs
     mine, theirs = _nearest_spelling(one, other)
+    if len(mine) > 1 < len(theirs) and mine.isdisjoint(theirs):
+        return False
+    mine, theirs = _in_one_word(mine, theirs)
     if len(mine - theirs) == len(theirs - mine) == 1:
         return _stand_for_each_other(one.content ^ other.content, mine ^ theirs)
     shared = len(mine & theirs)
@@ -124,13 +127,15 @@ def _same_content(one: _Reading, other: _Reading) -> bool | None:
 def _nearest_spelling(one: _Reading, other: _Reading) -> tuple[frozenset[str], frozenset[str]]:
     """What both say, each with its hyphens as spaces or without them, whichever is nearer to the other: back-off."""
     ours, yours = ({plain_words(words) for words in (each.content, each.joined)} for each in (one, other))
-    spellings = (_in_one_word(mine, theirs) for mine in ours for theirs in yours)
+    spellings = ((mine, theirs) for mine in ours for theirs in yours)
     return min(spellings, key=lambda pair: len(pair[0] ^ pair[1]))
 
 
 def _in_one_word(mine: frozenset[str], theirs: frozenset[str]) -> tuple[frozenset[str], frozenset[str]]:
     """Both, with that in one word which one of them has in one and the other in two: hash map, hashmap."""
     only_mine, only_theirs = mine - theirs, theirs - mine
+    if not only_mine or not only_theirs:
+        return mine, theirs
     return _joined(mine, only_mine, only_theirs), _joined(theirs, only_theirs, only_mine)
 
 

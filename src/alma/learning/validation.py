@@ -10,7 +10,7 @@ from functools import lru_cache
 from numbers import Real
 
 from alma.errors import ScopeViolationError, ValidationError
-from alma.model.common import checked_prose
+from alma.model.common import checked_prose, same_name
 from alma.model.scope import MemoryScope
 from alma.model.text import terms
 from alma.redaction.redactor import redact_text
@@ -125,14 +125,10 @@ class ScopeValidator:
     def readable_scope(self, agent: str) -> MemoryScope:
         """From whom an agent reads: what it inherits, as far as those agents share it with it."""
         own = self.scopes.get(agent) or MemoryScope(agent_name=agent)
-        spelled = {name.casefold(): name for name in self.scopes} if own.inherit_from else {}
-        named = (spelled.get(name.casefold()) for name in own.inherit_from)
-        sharing = [name for name in named if name is not None and self._shares(name, agent)]
+        spelled = {same_name(name): name for name in self.scopes} if own.inherit_from else {}
+        named = (spelled.get(same_name(name)) for name in own.inherit_from)
+        sharing = [name for name in named if name is not None and self.scopes[name].shares_with(agent)]
         return MemoryScope(agent_name=agent, inherit_from=sharing)
-
-    def _shares(self, owner: str, agent: str) -> bool:
-        """Whether one agent lets another read, however the case of the name is written there."""
-        return agent.casefold() in {name.casefold() for name in (owner, *self.scopes[owner].share_with)}
 
     def require(self, agent: str, domain: str | None, text: str = "") -> MemoryScope:
         """The agent's scope, if it may learn in this domain; without one, if the text is of none it must not learn."""
@@ -144,10 +140,9 @@ class ScopeValidator:
         return scope
 
     def _require_domain(self, scope: MemoryScope, domain: str) -> None:
-        allowed = {_plain(name) for name in scope.can_learn}
-        if _plain(domain) in {_plain(name) for name in scope.cannot_learn}:
+        if scope.forbids(domain):
             raise _refusal(domain, f"is among what {scope.agent_name!r} cannot learn")
-        if allowed and _plain(domain) not in allowed:
+        if not scope.is_allowed(domain):
             raise _refusal(domain, f"is none of what {scope.agent_name!r} can learn: {', '.join(scope.can_learn)}")
 
     def _require_text(self, scope: MemoryScope, text: str) -> None:
@@ -170,10 +165,6 @@ def _unlimited(agent: str) -> MemoryScope:
 def _refusal(value: str, reason: str) -> ScopeViolationError:
     # The refusal is audited, and cuts what it quotes: a secret that was cut could not be told any more.
     return ScopeViolationError("learn", "domain", redact_text(value).text, reason)
-
-
-def _plain(name: str) -> str:
-    return _SEPARATORS.sub("_", name.strip().casefold())
 
 
 def _named(domain: str, words: set[str]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Sequence
 from typing import Annotated, Any
 
@@ -31,6 +32,11 @@ def checked_prose(subject: str, field: str, value: Any) -> str:
     except Refused as exc:
         raise ValidationError(subject, field, value, str(exc)) from None
     return text
+
+
+def same_name(name: str) -> str:
+    """What all spellings of a name have in common that differ in case, or in how its letters are encoded."""
+    return unicodedata.normalize("NFKC", name).casefold()
 
 
 def spellings(name: str) -> tuple[str, ...]:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
 from alma.errors import ScopeViolationError, ValidationError
-from alma.model.common import checked_name
+from alma.model.common import checked_name, same_name
 from alma.model.query import And, Compare, In, Predicate
 from alma.model.record import RecordSpec
 
+_SEPARATORS = re.compile(r"[\s_\-]+")
 _COLUMNS = ("user_id", "project_id", "session_id", "agent")
 # What the documents call the agent that a record belongs to.
 _AGENTS = ("agent", "source_agent", "agent_id")
@@ -114,9 +116,11 @@ class MemoryScope:
 
     def is_allowed(self, domain: str) -> bool:
         """Whether the agent may learn in this domain: what is forbidden wins, an empty `can_learn` allows all."""
-        if domain in self.cannot_learn:
-            return False
-        return not self.can_learn or domain in self.can_learn
+        return not self.forbids(domain) and (not self.can_learn or _among(domain, self.can_learn))
+
+    def forbids(self, domain: str) -> bool:
+        """Whether the agent must not learn in this domain, however it is spelled: backend_logic, Backend Logic."""
+        return _among(domain, self.cannot_learn)
 
     def get_readable_agents(self) -> list[str]:
         """The agent itself, then those it inherits from."""
@@ -124,8 +128,17 @@ class MemoryScope:
 
     def can_read_from(self, other_agent: str) -> bool:
         """Whether this agent sees what the other one learned."""
-        return other_agent in self.get_readable_agents()
+        return same_name(other_agent) in map(same_name, self.get_readable_agents())
 
     def shares_with(self, other_agent: str) -> bool:
         """Whether the other agent is allowed to see what this one learned."""
-        return other_agent == self.agent_name or other_agent in self.share_with
+        return same_name(other_agent) in map(same_name, (self.agent_name, *self.share_with))
+
+
+def _among(domain: str, names: Sequence[str]) -> bool:
+    return bool(names) and _spelled(domain) in map(_spelled, names)
+
+
+@lru_cache(maxsize=1024)
+def _spelled(domain: str) -> str:
+    return _SEPARATORS.sub("_", same_name(domain).strip())

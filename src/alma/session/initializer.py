@@ -10,6 +10,7 @@ from typing import Protocol
 from alma.clock import new_id
 from alma.errors import ValidationError
 from alma.model.briefing import Topic, briefing
+from alma.model.common import same_name
 from alma.model.prompt import checked_tokens
 from alma.model.scope import MemoryScope
 from alma.model.slice import MemorySlice
@@ -161,8 +162,8 @@ class SessionInitializer:
 
     def _scope(self, agent: str) -> MemoryScope | None:
         """The agent's scope, however its name is capitalised: configurations and callers differ in that."""
-        by_name = {name.casefold(): scope for name, scope in self._scopes.items()}
-        return self._scopes.get(agent) or by_name.get(agent.casefold())
+        by_name = {same_name(name): scope for name, scope in self._scopes.items()}
+        return self._scopes.get(agent) or by_name.get(same_name(agent))
 
 
 def _room(max_tokens: int, taken: str) -> int:

@@ -264,11 +264,11 @@ def _read(
         if candidate.id not in records:
             ranking.drop(candidate.id, "scope", "it is gone, expired or no longer visible here")
     supposed = {each.id for each in best if each.cosine is None and each.words is not None}
-    found = question.fitting([(candidate, records[candidate.id]) for candidate in best if candidate.id in records])
-    for each in found:
+    read = question.fitting([(candidate, records[candidate.id]) for candidate in best if candidate.id in records])
+    for each in read:
         if each.candidate.id in supposed:
             _correct_meaning(each, pool)
-    return found
+    return read
 
 
 def _correct_meaning(found: Fitting, pool: Pool) -> None:

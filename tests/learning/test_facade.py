@@ -84,6 +84,18 @@ def test_recommendations_name_their_evidence(alma: ALMA) -> None:
     assert choice.ranked[1].expected < choice.best.expected
 
 
+def test_a_recommendation_names_the_rule_about_its_strategy_whatever_its_words(alma: ALMA) -> None:
+    for n in range(3):
+        alma.learn("helena", f"Parse the log {n}", True, "read it line by line")
+    (rule,) = alma.retrieve("Parse the log 7", "helena").heuristics
+    known, asked = (
+        {each.strategy: each.heuristic_ids for each in alma.recommend("Parse the log 7", "helena", among).ranked}
+        for among in (None, ["load it at once", "Reading it line by line"])
+    )
+    assert known == {"read it line by line": (rule.id,)}
+    assert asked == {"Reading it line by line": (rule.id,), "load it at once": ()}
+
+
 def test_who_does_not_explore_is_recommended_what_is_proved(alma: ALMA) -> None:
     for n in range(20):
         alma.learn("helena", f"Parse the log {n}", n % 10 > 0, "read it line by line")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 from alma.errors import ValidationError
 from alma.learning.estimate import Estimate, Observations
 from alma.learning.evidence import Evidence, EvidenceReader
-from alma.learning.strategies import strategy_key
+from alma.learning.matching import Matching, Same
 from alma.learning.weighing import Weighing, observations, promises
 from alma.model.belief import Belief
 from alma.model.learning import Heuristic
@@ -20,8 +20,6 @@ from alma.model.scope import Scope
 from alma.storage.base import StorageBackend
 
 _NAMED = 5
-
-Same = Callable[[str, str], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +68,7 @@ class Recommender:
     def __init__(self, storage: StorageBackend, same: Same) -> None:
         self._storage = storage
         self._reader = EvidenceReader(storage)
-        self._same = same
-        self._matches: dict[tuple[str, str], bool] = {}
+        self._matching = Matching(same)
         self._weighings: dict[Scope, Weighing] = {}
         self._lock = threading.Lock()
 
@@ -97,58 +94,50 @@ class Recommender:
             evidence = self._reader.read(scope)
             rules = self._storage.values(Heuristic, ("id", "strategy"), scope)
             strategies = _checked(among, evidence, [strategy for _, strategy in rules])
-            observed = observations(evidence, self._mapped(evidence, strategies))
+            known = self._matching.numbers(evidence.strategy_rows, strategies)
+            observed = observations(evidence, np.array(known, dtype=int))
             alike = evidence.writings.alike(task)
             weighing = self._weighings.setdefault(scope, Weighing())
             found = weighing.estimate(task, alike, evidence, observed, len(strategies))
+            named = self._named(rules, strategies)
             return [
-                self._assessed(i, strategy, evidence, observed, alike, found, rules)
+                _assessed(i, strategy, evidence, observed, alike, found, named.get(i, ()))
                 for i, strategy in enumerate(strategies)
             ], promises(found)
 
-    def _mapped(self, evidence: Evidence, strategies: Sequence[str]) -> Any:
-        """Which of the strategies each strategy of the evidence is, or -1."""
-        exact = {strategy_key(strategy): i for i, strategy in reversed(list(enumerate(strategies)))}
-        return np.array([self._match(text, strategies, exact) for text in evidence.strategy_rows], dtype=int)
+    def _named(self, rules: Sequence[tuple[str, str]], strategies: Sequence[str]) -> dict[int, list[str]]:
+        """The rules about each of the strategies, by its number."""
+        named: dict[int, list[str]] = {}
+        numbers = self._matching.numbers([strategy for _, strategy in rules], strategies)
+        for (key, _), number in zip(rules, numbers, strict=True):
+            named.setdefault(number, []).append(key)
+        return named
 
-    def _match(self, text: str, strategies: Sequence[str], exact: dict[str, int]) -> int:
-        number = exact.get(strategy_key(text))
-        if number is not None:
-            return number
-        return next((i for i, strategy in enumerate(strategies) if self._is_same(text, strategy)), -1)
 
-    def _is_same(self, one: str, other: str) -> bool:
-        if (one, other) not in self._matches:
-            self._matches[one, other] = self._same(one, other)
-        return self._matches[one, other]
-
-    # ------------------------------------------------------------------ the words
-
-    def _assessed(
-        self,
-        number: int,
-        strategy: str,
-        evidence: Evidence,
-        observed: Observations,
-        alike: Any,
-        found: Estimate,
-        rules: Sequence[tuple[str, str]],
-    ) -> Assessed:
-        own = np.flatnonzero(observed.strategies == number)
-        likeness, results = alike[observed.tasks[own]], observed.results[own]
-        nearest_first = observed.outcomes[own[np.argsort(-likeness, kind="stable")]]
-        expected = float(found.means[number])
-        low, high = _belief(results, likeness).interval
-        return Assessed(
-            strategy=strategy,
-            expected=expected,
-            lower_bound=min(expected, low),
-            upper_bound=max(expected, high),
-            tried=len(own),
-            succeeded=round(float(results.sum())),
-            outcome_ids=tuple(evidence.ids[i] for i in nearest_first[:_NAMED]),
-            heuristic_ids=tuple(key for key, rule in rules if self._is_same(rule, strategy))[:_NAMED],
-        )
+def _assessed(
+    number: int,
+    strategy: str,
+    evidence: Evidence,
+    observed: Observations,
+    alike: Any,
+    found: Estimate,
+    rules: Sequence[str],
+) -> Assessed:
+    own = np.flatnonzero(observed.strategies == number)
+    likeness, results = alike[observed.tasks[own]], observed.results[own]
+    nearest_first = observed.outcomes[own[np.argsort(-likeness, kind="stable")]]
+    expected = float(found.means[number])
+    low, high = _belief(results, likeness).interval
+    return Assessed(
+        strategy=strategy,
+        expected=expected,
+        lower_bound=min(expected, low),
+        upper_bound=max(expected, high),
+        tried=len(own),
+        succeeded=round(float(results.sum())),
+        outcome_ids=tuple(evidence.ids[i] for i in nearest_first[:_NAMED]),
+        heuristic_ids=tuple(rules[:_NAMED]),
+    )
 
 
 def _belief(results: Any, alike: Any) -> Belief:

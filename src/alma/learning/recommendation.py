@@ -13,8 +13,10 @@ from alma.errors import ValidationError
 from alma.learning.estimate import Estimate, Observations
 from alma.learning.evidence import Evidence, EvidenceReader
 from alma.learning.matching import Matching, Same
+from alma.learning.strategies import strategy_key
 from alma.learning.weighing import Weighing, observations, promises
 from alma.model.belief import Belief
+from alma.model.fields import Refused, check_text
 from alma.model.learning import Heuristic
 from alma.model.scope import Scope
 from alma.storage.base import StorageBackend
@@ -81,8 +83,10 @@ class Recommender:
         """
         assessed, promising = self.assess(task, scope, among)
         values = promising if explore else [known.lower_bound for known in assessed]
-        best = int(np.argmax(values))
-        rest = sorted((a for i, a in enumerate(assessed) if i != best), key=lambda a: -a.expected)
+        # Another spelling is nothing new; what is known of it counts for the first one.
+        choices = _first_spellings([known.strategy for known in assessed])
+        best = max(choices, key=lambda i: values[i])
+        rest = sorted((assessed[i] for i in choices if i != best), key=lambda a: -a.expected)
         return Recommendation(assessed[best].strategy, (assessed[best], *rest))
 
     def assess(
@@ -145,6 +149,14 @@ def _belief(results: Any, alike: Any) -> Belief:
     return Belief(float(results @ alike), float((1 - results) @ alike))
 
 
+def _first_spellings(strategies: Sequence[str]) -> list[int]:
+    """The numbers of the strategies, without those that are another spelling of an earlier one."""
+    first: dict[str, int] = {}
+    for number, strategy in enumerate(strategies):
+        first.setdefault(strategy_key(strategy), number)
+    return list(first.values())
+
+
 def _checked(among: Iterable[str] | None, evidence: Evidence, rules: Sequence[str]) -> list[str]:
     if among is None:
         known = dict.fromkeys([*rules, *(text for text in evidence.strategy_rows if text)])
@@ -153,12 +165,18 @@ def _checked(among: Iterable[str] | None, evidence: Evidence, rules: Sequence[st
                 "recommend", "among", among, "must name strategies to choose from, since nothing was tried yet"
             )
         return list(known)
-    if isinstance(among, str):
+    if isinstance(among, str) or not isinstance(among, Iterable):
         raise ValidationError("recommend", "among", among, "must be a list of strategies")
-    strategies = list(dict.fromkeys(among))
-    for strategy in strategies:
-        if not isinstance(strategy, str) or not strategy.strip():
-            raise ValidationError("recommend", "among", strategy, "must hold texts that say what to do")
+    strategies = list(dict.fromkeys(map(_checked_strategy, among)))
     if not strategies:
         raise ValidationError("recommend", "among", among, "must name at least one strategy")
     return strategies
+
+
+def _checked_strategy(strategy: Any) -> str:
+    if not isinstance(strategy, str) or not strategy.strip():
+        raise ValidationError("recommend", "among", strategy, "must hold texts that say what to do")
+    try:
+        return check_text(strategy)
+    except Refused as refused:
+        raise ValidationError("recommend", "among", strategy, str(refused)) from None

@@ -84,6 +84,18 @@ def test_recommendations_name_their_evidence(alma: ALMA) -> None:
     assert choice.ranked[1].expected < choice.best.expected
 
 
+def test_a_recommendation_names_the_rule_about_its_strategy_whatever_its_words(alma: ALMA) -> None:
+    for n in range(3):
+        alma.learn("helena", f"Parse the log {n}", True, "read it line by line")
+    (rule,) = alma.retrieve("Parse the log 7", "helena").heuristics
+    known, asked = (
+        {each.strategy: each.heuristic_ids for each in alma.recommend("Parse the log 7", "helena", among).ranked}
+        for among in (None, ["load it at once", "Reading it line by line"])
+    )
+    assert known == {"read it line by line": (rule.id,)}
+    assert asked == {"Reading it line by line": (rule.id,), "load it at once": ()}
+
+
 def test_who_does_not_explore_is_recommended_what_is_proved(alma: ALMA) -> None:
     for n in range(20):
         alma.learn("helena", f"Parse the log {n}", n % 10 > 0, "read it line by line")
@@ -109,6 +121,17 @@ def test_where_everything_failed_something_new_is_tried(alma: ALMA) -> None:
     assert alma.recommend("Parse the log 7", "helena", among).strategy == "never tried by anybody"
 
 
+@pytest.mark.parametrize("among", [None, ["Read it, line by line!", "read it line by line"]])
+def test_another_spelling_of_what_failed_is_not_recommended_as_something_new(
+    alma: ALMA, among: list[str] | None
+) -> None:
+    for n in range(5):
+        alma.learn("helena", f"Parse the log {n}", False, "read it line by line")
+    alma.learn("helena", "Parse the log 6", False, "Read it, line by line!")
+    (known,) = alma.recommend("Parse the log 7", "helena", among).ranked
+    assert known.tried == 6
+
+
 def test_recommendations_see_what_another_process_learned_or_deleted(open_alma: Open) -> None:
     one, other = open_alma(), open_alma()
     assert one.recommend("Parse the log", "helena", among=["a plan", "another plan"]).best.tried == 0
@@ -132,7 +155,7 @@ def test_threads_are_advised_while_others_learn(alma: ALMA) -> None:
     assert {strategy[:8] for strategy in every} == {"plan of "}
 
 
-@pytest.mark.parametrize("among", [[], "a plan", [""], [7]])
+@pytest.mark.parametrize("among", [[], "a plan", [""], [7], 7, ["a plan\ud800", "another plan"], ["a\0plan"]])
 def test_nothing_to_choose_from_is_an_error(alma: ALMA, among: object) -> None:
     with pytest.raises(ValidationError, match="among"):
         alma.recommend("Parse the log", "helena", among=among)  # type: ignore[arg-type]

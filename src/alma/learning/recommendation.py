@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,16 +12,16 @@ import numpy as np
 from alma.errors import ValidationError
 from alma.learning.estimate import Estimate, Observations
 from alma.learning.evidence import Evidence, EvidenceReader
+from alma.learning.matching import Matching, Same
 from alma.learning.strategies import strategy_key
 from alma.learning.weighing import Weighing, observations, promises
 from alma.model.belief import Belief
+from alma.model.fields import Refused, check_text
 from alma.model.learning import Heuristic
 from alma.model.scope import Scope
 from alma.storage.base import StorageBackend
 
 _NAMED = 5
-
-Same = Callable[[str, str], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +70,7 @@ class Recommender:
     def __init__(self, storage: StorageBackend, same: Same) -> None:
         self._storage = storage
         self._reader = EvidenceReader(storage)
-        self._same = same
-        self._matches: dict[tuple[str, str], bool] = {}
+        self._matching = Matching(same)
         self._weighings: dict[Scope, Weighing] = {}
         self._lock = threading.Lock()
 
@@ -84,8 +83,10 @@ class Recommender:
         """
         assessed, promising = self.assess(task, scope, among)
         values = promising if explore else [known.lower_bound for known in assessed]
-        best = int(np.argmax(values))
-        rest = sorted((a for i, a in enumerate(assessed) if i != best), key=lambda a: -a.expected)
+        # Another spelling is nothing new; what is known of it counts for the first one.
+        choices = _first_spellings([known.strategy for known in assessed])
+        best = max(choices, key=lambda i: values[i])
+        rest = sorted((assessed[i] for i in choices if i != best), key=lambda a: -a.expected)
         return Recommendation(assessed[best].strategy, (assessed[best], *rest))
 
     def assess(
@@ -97,63 +98,63 @@ class Recommender:
             evidence = self._reader.read(scope)
             rules = self._storage.values(Heuristic, ("id", "strategy"), scope)
             strategies = _checked(among, evidence, [strategy for _, strategy in rules])
-            observed = observations(evidence, self._mapped(evidence, strategies))
+            known = self._matching.numbers(evidence.strategy_rows, strategies)
+            observed = observations(evidence, np.array(known, dtype=int))
             alike = evidence.writings.alike(task)
             weighing = self._weighings.setdefault(scope, Weighing())
             found = weighing.estimate(task, alike, evidence, observed, len(strategies))
+            named = self._named(rules, strategies)
             return [
-                self._assessed(i, strategy, evidence, observed, alike, found, rules)
+                _assessed(i, strategy, evidence, observed, alike, found, named.get(i, ()))
                 for i, strategy in enumerate(strategies)
             ], promises(found)
 
-    def _mapped(self, evidence: Evidence, strategies: Sequence[str]) -> Any:
-        """Which of the strategies each strategy of the evidence is, or -1."""
-        exact = {strategy_key(strategy): i for i, strategy in reversed(list(enumerate(strategies)))}
-        return np.array([self._match(text, strategies, exact) for text in evidence.strategy_rows], dtype=int)
+    def _named(self, rules: Sequence[tuple[str, str]], strategies: Sequence[str]) -> dict[int, list[str]]:
+        """The rules about each of the strategies, by its number."""
+        named: dict[int, list[str]] = {}
+        numbers = self._matching.numbers([strategy for _, strategy in rules], strategies)
+        for (key, _), number in zip(rules, numbers, strict=True):
+            named.setdefault(number, []).append(key)
+        return named
 
-    def _match(self, text: str, strategies: Sequence[str], exact: dict[str, int]) -> int:
-        number = exact.get(strategy_key(text))
-        if number is not None:
-            return number
-        return next((i for i, strategy in enumerate(strategies) if self._is_same(text, strategy)), -1)
 
-    def _is_same(self, one: str, other: str) -> bool:
-        if (one, other) not in self._matches:
-            self._matches[one, other] = self._same(one, other)
-        return self._matches[one, other]
-
-    # ------------------------------------------------------------------ the words
-
-    def _assessed(
-        self,
-        number: int,
-        strategy: str,
-        evidence: Evidence,
-        observed: Observations,
-        alike: Any,
-        found: Estimate,
-        rules: Sequence[tuple[str, str]],
-    ) -> Assessed:
-        own = np.flatnonzero(observed.strategies == number)
-        likeness, results = alike[observed.tasks[own]], observed.results[own]
-        nearest_first = observed.outcomes[own[np.argsort(-likeness, kind="stable")]]
-        expected = float(found.means[number])
-        low, high = _belief(results, likeness).interval
-        return Assessed(
-            strategy=strategy,
-            expected=expected,
-            lower_bound=min(expected, low),
-            upper_bound=max(expected, high),
-            tried=len(own),
-            succeeded=round(float(results.sum())),
-            outcome_ids=tuple(evidence.ids[i] for i in nearest_first[:_NAMED]),
-            heuristic_ids=tuple(key for key, rule in rules if self._is_same(rule, strategy))[:_NAMED],
-        )
+def _assessed(
+    number: int,
+    strategy: str,
+    evidence: Evidence,
+    observed: Observations,
+    alike: Any,
+    found: Estimate,
+    rules: Sequence[str],
+) -> Assessed:
+    own = np.flatnonzero(observed.strategies == number)
+    likeness, results = alike[observed.tasks[own]], observed.results[own]
+    nearest_first = observed.outcomes[own[np.argsort(-likeness, kind="stable")]]
+    expected = float(found.means[number])
+    low, high = _belief(results, likeness).interval
+    return Assessed(
+        strategy=strategy,
+        expected=expected,
+        lower_bound=min(expected, low),
+        upper_bound=max(expected, high),
+        tried=len(own),
+        succeeded=round(float(results.sum())),
+        outcome_ids=tuple(evidence.ids[i] for i in nearest_first[:_NAMED]),
+        heuristic_ids=tuple(rules[:_NAMED]),
+    )
 
 
 def _belief(results: Any, alike: Any) -> Belief:
     """What a strategy's own outcomes say, each as much as its task is alike."""
     return Belief(float(results @ alike), float((1 - results) @ alike))
+
+
+def _first_spellings(strategies: Sequence[str]) -> list[int]:
+    """The numbers of the strategies, without those that are another spelling of an earlier one."""
+    first: dict[str, int] = {}
+    for number, strategy in enumerate(strategies):
+        first.setdefault(strategy_key(strategy), number)
+    return list(first.values())
 
 
 def _checked(among: Iterable[str] | None, evidence: Evidence, rules: Sequence[str]) -> list[str]:
@@ -164,12 +165,18 @@ def _checked(among: Iterable[str] | None, evidence: Evidence, rules: Sequence[st
                 "recommend", "among", among, "must name strategies to choose from, since nothing was tried yet"
             )
         return list(known)
-    if isinstance(among, str):
+    if isinstance(among, str) or not isinstance(among, Iterable):
         raise ValidationError("recommend", "among", among, "must be a list of strategies")
-    strategies = list(dict.fromkeys(among))
-    for strategy in strategies:
-        if not isinstance(strategy, str) or not strategy.strip():
-            raise ValidationError("recommend", "among", strategy, "must hold texts that say what to do")
+    strategies = list(dict.fromkeys(map(_checked_strategy, among)))
     if not strategies:
         raise ValidationError("recommend", "among", among, "must name at least one strategy")
     return strategies
+
+
+def _checked_strategy(strategy: Any) -> str:
+    if not isinstance(strategy, str) or not strategy.strip():
+        raise ValidationError("recommend", "among", strategy, "must hold texts that say what to do")
+    try:
+        return check_text(strategy)
+    except Refused as refused:
+        raise ValidationError("recommend", "among", strategy, str(refused)) from None

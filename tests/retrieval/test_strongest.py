@@ -76,11 +76,17 @@ def many_alike(count: int, words: str, vector: Sequence[float]) -> list[Heuristi
     return [lesson(f"alike{n:02}", f"{words} number{n}", vector) for n in range(count)]
 
 
+@pytest.fixture
+def many(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So many that not every word is looked up, though they are few."""
+    monkeypatch.setattr(candidates, "_EVERY_WORD_COUNTS", 0)
+
+
+@pytest.mark.usefixtures("many")
 def test_what_only_its_vector_found_is_judged_by_its_words(
     engine: RetrievalEngine, store: StorageBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(candidates, "_LESSONS", 4)
-    monkeypatch.setattr(candidates, "_EVERY_WORD_COUNTS", 0)
     worded = [lesson(f"worded{n}", ASKED, NEAR) for n in range(4)]
     near = [lesson(f"near{n}", "something else", MEANT) for n in range(3)]
     store.save_many([*worded, *near, lesson("meant", "granite harbor and more of it", MEANT)])
@@ -89,6 +95,7 @@ def test_what_only_its_vector_found_is_judged_by_its_words(
     assert found.explanation_of("meant").terms["words"] > 0
 
 
+@pytest.mark.usefixtures("many")
 def test_what_only_words_found_is_judged_by_its_meaning(engine: RetrievalEngine, store: StorageBackend) -> None:
     near = [lesson(f"near{n:02}", f"granite number{n}", NEAR) for n in range(60)]
     store.save_many([*near, lesson("far", ASKED, FAR), lesson("meant", "granite lantern", MEANT)])
@@ -98,6 +105,7 @@ def test_what_only_words_found_is_judged_by_its_meaning(engine: RetrievalEngine,
     assert "meaning" not in found.explanation_of("far").terms
 
 
+@pytest.mark.usefixtures("many")
 def test_what_words_find_does_not_keep_what_is_near_from_being_read(
     engine: RetrievalEngine, store: StorageBackend
 ) -> None:

@@ -118,6 +118,8 @@ class Pool:
         self.worth_of_cosine = 0.0
         # Whether there are more memories than were proposed.
         self.is_full = False
+        # The kinds of which there are so many that what one source finds is judged by both.
+        self.judged_by_both: set[type[Record]] = set()
         # Whether there are very many general memories.
         self.among_many = False
         # Which of the memories superseded or contradict which.
@@ -218,6 +220,7 @@ def gather(
             _by_meaning(pool, index, target, vector, limit)
         _by_words(pool, target, by_words)
         if size > _EVERY_WORD_COUNTS:
+            pool.judged_by_both.add(target.cls)
             _score_by_words(pool, storage, target, query)
     _weigh(pool, *(ADVICE if asks_advice(query) else (MEANING, WORDS)))
     return pool

@@ -171,7 +171,8 @@ def rank(
     candidates = {cls: _similar(pool.of(cls), request, ranking) for cls in request.kinds}
     questions = {cls: _question(storage, cls, best, vector, asked, learned) for cls, best in candidates.items()}
     most = most_read(request.top_k, pool)
-    candidates = {cls: read_first(best, most) for cls, best in candidates.items()}
+    for cls in pool.judged_by_both.intersection(candidates):
+        candidates[cls] = read_first(candidates[cls], most)
     found = {cls: _read(storage, best[:most], questions[cls], pool, ranking) for cls, best in candidates.items()}
     _note_behind(candidates.values(), most, ranking)
 
@@ -263,12 +264,12 @@ def _read(
     for candidate in best:
         if candidate.id not in records:
             ranking.drop(candidate.id, "scope", "it is gone, expired or no longer visible here")
-    supposed = {each.id for each in best if each.cosine is None and each.words is not None}
-    read = question.fitting([(candidate, records[candidate.id]) for candidate in best if candidate.id in records])
-    for each in read:
-        if each.candidate.id in supposed:
+    supposed = {each.id for each in best if each.cosine is None and each.target.cls in pool.judged_by_both}
+    fitting = question.fitting([(candidate, records[candidate.id]) for candidate in best if candidate.id in records])
+    for each in fitting:
+        if each.candidate.id in supposed and each.candidate.words is not None:
             _correct_meaning(each, pool)
-    return read
+    return fitting
 
 
 def _correct_meaning(found: Fitting, pool: Pool) -> None:

@@ -142,3 +142,17 @@ def searched_snapshot(store: PostgreSQLStorage) -> Any:
         assert tx.nearest_ids(Memory, Vector([1.0, 0.0, 0.0, 0.0]), SHOP, exact=False)
         tx.matching_ids(Memory, "deploy the release", SHOP, exact=False)
         return weakref.ref(tx)
+
+
+def test_questions_are_answered_after_the_driver_had_all_statements_forgotten(connection: Connection) -> None:
+    question = "SELECT %(number)s::int"
+    for _ in range(3):
+        assert connection.questions.ask(question, {"number": 5}) == [(5,)]
+    # What the driver prepared for itself it takes back with the first thing that is undone.
+    connection.execute("SELECT 1", prepare=True)
+    connection.execute("BEGIN")
+    connection.execute("ROLLBACK")
+    assert prepared(connection) == 0
+    for _ in range(2):
+        assert connection.questions.ask(question, {"number": 6}) == [(6,)]
+    assert prepared(connection) == 1

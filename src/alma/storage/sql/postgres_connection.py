@@ -33,6 +33,12 @@ class Connection(psycopg.Connection[Any]):
         super().__init__(*args, **kwargs)
         self.questions = Questions(self)
 
+    def _deallocate(self, name: bytes | None) -> abc.PQGen[None]:
+        # The driver has all statements forgotten when something it had prepared may be out of date, ours among them.
+        if name is None:
+            self.questions.forget_prepared()
+        yield from super()._deallocate(name)
+
 
 class Questions:
     """Questions to a connection without a cursor; only one thread may ask at a time.
@@ -88,6 +94,10 @@ class Questions:
     def forget_settings(self) -> None:
         """What was set in a transaction is set back with it."""
         self._vectors = None
+
+    def forget_prepared(self) -> None:
+        """The server has forgotten which statements were prepared."""
+        self._known = OrderedDict.fromkeys(self._known)
 
     @cached_property
     def _values(self) -> abc.Transformer:

@@ -21,14 +21,20 @@ def embedder() -> EmbeddingProvider:
     return create_embedder("local")
 
 
+@pytest.fixture
+def dims() -> int:
+    """How long the vectors of a store are."""
+    return 384
+
+
 @pytest.fixture(params=["sqlite", "files", "postgresql"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[StorageBackend]:
+def store(request: pytest.FixtureRequest, tmp_path: Path, dims: int) -> Iterator[StorageBackend]:
     """A new store of each kind."""
     if request.param == "postgresql":
         place = request.getfixturevalue("postgres_dsn")
     else:
         place = str(tmp_path / "alma.db") if request.param == "sqlite" else f"file://{tmp_path / 'files'}"
-    with open_storage(place) as storage:
+    with open_storage(place, dims) as storage:
         yield storage
 
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
-from alma.bootstrap import open_storage
 from alma.embeddings.base import EmbeddingProvider, Passage
 from alma.model.learning import Heuristic
 from alma.model.slice import MemorySlice
@@ -37,21 +35,14 @@ class Pointing(EmbeddingProvider):
         return [[Passage(Vector(MEANT), 1)] for _ in texts]
 
 
-@pytest.fixture(params=["sqlite", "files", "postgresql"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[StorageBackend]:
-    if request.param == "postgresql":
-        place = request.getfixturevalue("postgres_dsn")
-    else:
-        place = str(tmp_path / "alma.db") if request.param == "sqlite" else f"file://{tmp_path / 'files'}"
-    with open_storage(place, len(MEANT)) as storage:
-        yield storage
+@pytest.fixture
+def dims() -> int:
+    return len(MEANT)
 
 
 @pytest.fixture
-def engine(store: StorageBackend) -> Iterator[RetrievalEngine]:
-    made = RetrievalEngine(store, Pointing())
-    yield made
-    made.close()
+def embedder() -> EmbeddingProvider:
+    return Pointing()
 
 
 def lesson(name: str, words: str, vector: Sequence[float], successes: int = 10) -> Heuristic:

@@ -50,6 +50,11 @@ class Ranked(NamedTuple):
     entries: Entries
     order: Numbers
 
+    def has(self, seqs: Sequence[int]) -> list[bool]:
+        """Which of the records have any of the words."""
+        having: list[bool] = _is_among(np.array(seqs, np.int64), self.seqs).tolist()
+        return having
+
     def among(self, seqs: Numbers) -> Ranked:
         """Only those of the records that are in an ascending list."""
         return self._replace(order=self.order[_is_among(self.seqs, seqs)[self.order]])

@@ -229,6 +229,8 @@ class WordSearch:
         # words may be rarer or more common than everywhere.
         self._lists_inside = self._narrowed and self.inside <= min(_FEW_LISTED, _NEARLY_ALL * self._records)
         self._condition, self._values = tx.condition_of(spec, where) if self._records else ("false", {})
+        # The words whose entries were listed last, and what was found by them.
+        self._looked_up: tuple[frozenset[str], sqlite_postings.Ranked | None] = frozenset(), None
 
     def matching(self, words: Sequence[str], limit: int, *, exact: bool = True) -> list[tuple[str, float]]:
         """The keys of the records that match, with their scores, best first."""
@@ -265,19 +267,38 @@ class WordSearch:
         return sorted(ranked, key=lambda pair: (-pair[1], pair[0]))[:limit]
 
     def scores(self, words: Sequence[str], keys: Sequence[str]) -> dict[str, float]:
-        """What those of the records with these keys score that have any of the words, counted in their texts."""
+        """What those of the records with these keys score that have any of the words."""
         if not self._records:
             return {}
+        looked_up, roughly = self._looked_up
+        if roughly is not None and looked_up == frozenset(words):
+            return self._scores_by_postings(roughly, keys)
+        return self._scores_by_texts(words, keys)
+
+    def _scores_by_postings(self, roughly: sqlite_postings.Ranked, keys: Sequence[str]) -> dict[str, float]:
+        """By the entries that were listed when the words were looked up."""
+        rows = self._named(keys, f'"{self._table}".seq', {})
+        having = roughly.has([seq for *_, seq in rows])
+        rows = [row for row, has in zip(rows, having, strict=True) if has]
+        scores = roughly.exact([seq for *_, seq in rows], [size for _, size, _ in rows], self._mean_length)
+        return {key: score for (key, *_), score in zip(rows, scores, strict=True)}
+
+    def _scores_by_texts(self, words: Sequence[str], keys: Sequence[str]) -> dict[str, float]:
+        """By what is counted in the beginnings of their texts."""
         weights = {f" {word} ": worth for word, worth in self._rarities(words).items()}
-        key = f'"{self._table}"."{self._spec.key}"'
-        rows = self._tx.rows(
-            f"SELECT {key}, sizes.sz, {self._beginnings} FROM json_each(:keys) AS wanted "
-            f'CROSS JOIN "{self._table}" ON {key} = wanted.value '
-            f'CROSS JOIN {self._fts}_docsize AS sizes ON sizes.id = "{self._table}".seq WHERE {self._condition}',
-            {**self._values, "keys": json.dumps(keys), "most": self._characters_for(len(keys))},
-        )
+        rows = self._named(keys, self._beginnings, {"most": self._characters_for(len(keys))})
         scores = {key: self._worth(spaced_terms(text), weights, sum(varints(size))) for key, size, text in rows}
         return {key: score for key, score in scores.items() if score}
+
+    def _named(self, keys: Sequence[str], column: str, values: Mapping[str, Any]) -> list[Any]:
+        """The keys of those of the records that lie inside, FTS5's notes of their lengths, and a column."""
+        key = f'"{self._table}"."{self._spec.key}"'
+        return self._tx.rows(
+            f"SELECT {key}, sizes.sz, {column} FROM json_each(:keys) AS wanted "
+            f'CROSS JOIN "{self._table}" ON {key} = wanted.value '
+            f'CROSS JOIN {self._fts}_docsize AS sizes ON sizes.id = "{self._table}".seq WHERE {self._condition}',
+            {**self._values, **values, "keys": json.dumps(keys)},
+        )
 
     def _rarities(self, words: Sequence[str]) -> dict[str, float]:
         """What each word is worth: by how rare it is inside where only what lies there is ranked."""
@@ -369,6 +390,7 @@ class WordSearch:
             return []
         inside = sqlite_postings.listed(self._tx, self._fts, self._scope) if self._lists_inside else None
         roughly = sqlite_postings.ranked(self._tx, self._fts, words, self._records, inside)
+        self._looked_up = frozenset(words), roughly
         few = self._tx.listing(self._spec, self._where)
         if few is not None:
             roughly = roughly.among(few.seqs)

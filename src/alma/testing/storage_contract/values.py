@@ -169,6 +169,21 @@ class WordScoreContract:
         assert found.keys() == {"m0", "m1", "m2", "m4"}
         assert storage.word_scores(Memory, "login form", [f"m{n}" for n in range(5)], SHOP) == pytest.approx(found)
 
+    def test_words_that_were_looked_up_before_score_the_same(self, storage: StorageBackend) -> None:
+        storage.save_many(
+            [make.a_memory(id=f"m{n}", content=f"form{' login' * (n % 3)} page {n}", summary="field") for n in range(9)]
+        )
+        storage.save(make.a_memory(id="other", content="nothing of it"))
+        ids = ["m8", "m0", "other", "m4", "nobody"]
+        alone = storage.word_scores(Memory, "login form", ids, SHOP)
+        with storage.snapshot() as tx:
+            tx.matching_ids(Memory, "login form", SHOP, limit=2)
+            assert tx.word_scores(Memory, "login form", ids, SHOP) == pytest.approx(alone)
+            for others in ("form", "page login"):
+                assert tx.word_scores(Memory, others, ids, SHOP) == pytest.approx(
+                    storage.word_scores(Memory, others, ids, SHOP)
+                )
+
     def test_every_word_counts_however_common_it_is(self, storage: StorageBackend) -> None:
         storage.save_many([make.a_memory(id=f"m{n:03}", title="", content="form") for n in range(100)])
         storage.save(make.a_memory(id="page", title="", content="form page"))

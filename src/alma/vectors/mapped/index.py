@@ -19,6 +19,7 @@ from alma.storage.base import Capability, StorageBackend, Transaction, VectorQue
 from alma.storage.nearest import cosines
 from alma.storage.ranking import without_expiry
 from alma.vectors.base import Nearest
+from alma.vectors.mapped.ahead import Ahead
 from alma.vectors.mapped.files import IndexFiles
 from alma.vectors.mapped.ranking import Ranked, Ranking
 from alma.vectors.mapped.rows import Floats, units
@@ -82,11 +83,23 @@ class MappedIndex:
         # How often rows near a question fulfilled a predicate, as of the last time: it only says where to begin.
         self._shares: dict[Predicate, float] = {}
         self._upkeep = self._opened(storage.embedding_dim)
+        self._ahead = Ahead()
 
     @property
     def _model(self) -> str:
         """The model that was named, or the store's, which may get its name after this was opened."""
         return self._named_model or self._storage.embedding_model
+
+    def expect(self, cls: type[Record], vector: Any, scope: Scope, where: Predicate, limit: int) -> None:
+        if self._closed or not limit:
+            return
+        with self._storage.snapshot() as tx:
+            question = tx.vector_question(cls, vector, scope, where, limit, self._model)
+            ready = _Cannot.BEHIND if tx.writable else self._ready(tx, question, scope)
+        if isinstance(ready, Ready) and ready.selection.count:
+            ranking = self._ranking(question, ready)
+            if ranking.by_codes:
+                self._ahead.begin(question, ready, ranking, self._first_look(question))
 
     def search(
         self, cls: type[Record], vector: Any, scope: Scope, where: Predicate = EVERYTHING, limit: int = 10
@@ -127,6 +140,7 @@ class MappedIndex:
             if self._closed:
                 return
             self._closed = True
+        self._ahead.close()
         self._upkeep.close()
 
     # ------------------------------------------------------------------ opening
@@ -196,11 +210,10 @@ class MappedIndex:
         """The best rows that the store confirms, more and more of them until there are enough."""
         if not ready.selection.count:
             return []
-        wanted = units(question.vector.to_bytes(), len(question.vector))[0]
-        few = ready.selection.count <= max(self._tuning.exact_rows, self._tuning.exact_share * ready.view.count)
-        ranking = Ranking(ready.view, ready.selection, None if few else ready.coarse, ready.settled, wanted)
-        if not few and (known := tx.positions_inside(question, _MOST_LISTED, known=True)) is not None:
-            return self._among_few(tx, question, ready, wanted, known)
+        if not self._few(ready) and (known := tx.positions_inside(question, _MOST_LISTED, known=True)) is not None:
+            return self._among_few(tx, question, ready, known)
+        ranking = self._ranking(question, ready)
+        self._ahead.hand_over(question, ready, ranking)
         best: dict[str, float] = {}
         seen = np.empty(0, np.int64)
         rows = self._first_look(question)
@@ -219,7 +232,15 @@ class MappedIndex:
         positions = tx.positions_inside(question, _MOST_LISTED)
         if positions is None:
             return _from_store(tx, question)
-        return self._among_few(tx, question, ready, wanted, positions)
+        return self._among_few(tx, question, ready, positions)
+
+    def _few(self, ready: Ready) -> bool:
+        """Whether every row inside is compared."""
+        return ready.selection.count <= max(self._tuning.exact_rows, self._tuning.exact_share * ready.view.count)
+
+    def _ranking(self, question: VectorQuestion, ready: Ready) -> Ranking:
+        coarse = None if self._few(ready) else ready.coarse
+        return Ranking(ready.view, ready.selection, coarse, ready.settled, _unit(question))
 
     def _first_look(self, question: VectorQuestion) -> int:
         """How many rows to look at first: what it took when the predicate was last asked for, if it was."""
@@ -234,7 +255,7 @@ class MappedIndex:
             self._shares[without_expiry(question.where)] = share
 
     def _among_few(
-        self, tx: Transaction, question: VectorQuestion, ready: Ready, wanted: Floats, positions: Sequence[int]
+        self, tx: Transaction, question: VectorQuestion, ready: Ready, positions: Sequence[int]
     ) -> list[Nearest]:
         """Where little fulfils the predicate: the nearest of the vectors that the store has told of.
 
@@ -244,7 +265,8 @@ class MappedIndex:
         if len(rows) < len(positions):
             return _from_store(tx, question)
         selection = Selection(ready.view.count, len(rows), listed=rows)
-        ranked = Ranking(ready.view, selection, None, ready.settled, wanted).best(question.limit + _SPARE)
+        ranking = Ranking(ready.view, selection, None, ready.settled, _unit(question))
+        ranked = ranking.best(question.limit + _SPARE)
         best: dict[str, float] = {}
         if not self._confirm(tx, question, ready, ranked, best):
             return _from_store(tx, question)
@@ -277,6 +299,11 @@ class MappedIndex:
             if cosine > best.get(key, -2.0):
                 best[key] = cosine
         return True
+
+
+def _unit(question: VectorQuestion) -> Floats:
+    unit: Floats = units(question.vector.to_bytes(), len(question.vector))[0]
+    return unit
 
 
 def _rows_for(limit: int, found: int, seen: int) -> int:

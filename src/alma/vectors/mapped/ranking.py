@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Future
 from typing import NamedTuple
 
 import numpy as np
@@ -16,6 +17,9 @@ _TIE = 2e-6
 # Codes mistake the order of near rows: so many are looked at exactly, and of many wanted ones not quite so many more.
 _LEAST_BY_CODES = 96
 _TIMES_BY_CODES, _BESIDES = 2, 54
+
+
+Scanned = tuple[Numbers, int]
 
 
 class Ranked(NamedTuple):
@@ -48,12 +52,25 @@ class Ranking:
         self._settled = settled
         self._wanted = wanted
         self._exact: tuple[Numbers, Floats] | None = None
+        self._ahead: tuple[int, Future[Scanned]] | None = None
+
+    @property
+    def by_codes(self) -> bool:
+        """Whether codes are scanned, which takes longer than anything else."""
+        return self._coarse is not None
+
+    def scan(self, most: int) -> Scanned:
+        """The rows that seem best by their codes, of which so many are wanted, and how many rows have codes."""
+        assert self._coarse is not None
+        return self._coarse.nearest(self._wanted, _looked_for(most), self._selection.inside(), self._settled)
+
+    def take_over(self, most: int, scan: Future[Scanned]) -> None:
+        """Use a scan for so many that was begun elsewhere, of the same rows for the same vector."""
+        self._ahead = most, scan
 
     def best(self, most: int) -> Ranked:
         """At least so many of the best rows, where there are that many."""
-        if self._coarse is None:
-            return self._best_of_all(most)
-        return self._best_by_codes(self._coarse, most)
+        return self._best_by_codes(most) if self.by_codes else self._best_of_all(most)
 
     def _best_of_all(self, most: int) -> Ranked:
         if self._exact is None:
@@ -67,17 +84,28 @@ class Ranking:
             return rows, view.all_cosines(self._wanted)[rows]
         return rows, view.cosines(rows, self._wanted)
 
-    def _best_by_codes(self, coarse: Coarse, most: int) -> Ranked:
-        looked_for = max(_LEAST_BY_CODES, _TIMES_BY_CODES * most + _BESIDES)
-        inside = self._selection.inside()
-        found, covered = coarse.nearest(self._wanted, looked_for, inside, self._settled)
+    def _best_by_codes(self, most: int) -> Ranked:
+        found, covered = self._scanned(most)
         found.sort()
         # Rows without codes are few and lie together.
         late = self._view.all_cosines(self._wanted, covered)
+        inside = self._selection.inside()
         chosen = np.arange(len(late)) if inside is None else np.flatnonzero(inside[covered:])
         rows = np.concatenate([found, covered + chosen])
         cosines = np.concatenate([self._view.cosines(found, self._wanted), late[chosen]])
         return _top(rows, cosines, most, complete=len(rows) >= self._selection.count)
+
+    def _scanned(self, most: int) -> Scanned:
+        if self._ahead is not None and self._ahead[0] == most:
+            scan = self._ahead[1]
+            # One that nobody has begun yet is not waited for.
+            if not scan.cancel():
+                return scan.result()
+        return self.scan(most)
+
+
+def _looked_for(most: int) -> int:
+    return max(_LEAST_BY_CODES, _TIMES_BY_CODES * most + _BESIDES)
 
 
 def _top(rows: Numbers, cosines: Floats, most: int, *, complete: bool) -> Ranked:

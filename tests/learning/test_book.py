@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from alma import ALMA, AntiPattern, Heuristic, Outcome
 from alma.learning.shelf import Entry, Floats, Shelf, unit
-from alma.learning.tasks import UNWORDED, Wording, wording_of
+from alma.learning.tasks import SIMILAR, UNWORDED, Wording, wording_of
 from alma.model.scope import Scope
 from alma.model.vector import Vector
 from alma.storage.sqlite_local import SQLiteStorage
@@ -235,18 +235,23 @@ def test_what_shares_most_of_its_words_is_found_farther_away(
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "shared"),
+    ("one", "other", "least"),
     [
-        ("Test the login form", "Test the newsletter form", True),
-        ("Deploy to staging", "Deploy to production", False),
-        ("Test the login form", "Test the backup", False),
-        ("Test", "Test", False),
+        ("Test the login form", "Test the newsletter form", 0.35),
+        ("Deploy the API", "Deploy the worker", 0.42),
+        ("Deploy the API", "Deploy the web app", 0.42),
+        ("Form validation", "Form testing", 0.42),
+        ("Deploy the API", "Restart the worker", 0.65),
+        ("Test the backup", "Test the nightly backup job now", 0.65),
+        ("Test the login form", "Test all backups now", 0.65),
+        ("Test", "Test the backup", 0.65),
+        ("Test", "Test", 0.65),
     ],
 )
-def test_tasks_share_most_of_their_words(one: str, other: str, shared: bool) -> None:
+def test_tasks_that_share_half_of_their_words_are_similar_from_farther_away(one: str, other: str, least: float) -> None:
     ours, theirs = wording_of(one), wording_of(other)
-    assert ours.shares_most(theirs) == theirs.shares_most(ours) == shared
-    if shared:
+    assert ours.similar_from(theirs) == theirs.similar_from(ours) == least
+    if least < SIMILAR:
         assert (ours.marks & theirs.marks).bit_count() >= max(ours.fewest_marks, theirs.fewest_marks)
 
 

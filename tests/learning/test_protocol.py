@@ -103,6 +103,32 @@ class TestHeuristics:
         assert warning.occurrence_count == 6
         assert warning.better_alternative == "Fill it in with a recorded session"
 
+    @pytest.mark.parametrize(
+        "tasks",
+        [
+            ("Deploy the API", "Deploy the worker", "Deploy the web app"),
+            ("Restart nginx", "Restart postgres", "Restart redis"),
+            ("Form validation", "Form testing", "Form submission"),
+        ],
+    )
+    def test_tasks_of_two_words_that_share_one_make_one_heuristic(self, alma: ALMA, tasks: tuple[str, ...]) -> None:
+        for task in tasks:
+            learn(alma, task=task, strategy="Take small steps")
+        (rule,) = heuristics(alma)
+        assert rule.success_count == 3
+
+    def test_tasks_of_two_words_that_have_one_by_chance_are_other_lessons(self, alma: ALMA) -> None:
+        for task in (
+            "Fix dinner",
+            "Fix the login",
+            "Clean data",
+            "Clean the kitchen",
+            "Open a bank account",
+            "Open file",
+        ):
+            learn(alma, task=task, strategy="Take small steps", times=2)
+        assert heuristics(alma) == []
+
     def test_one_strategy_at_tasks_of_other_kinds_is_another_lesson(self, alma: ALMA) -> None:
         for task in ("Test the login form", "Deploy the database", "Write a poem about the sea"):
             learn(alma, task=task, strategy="Take small steps", times=2)

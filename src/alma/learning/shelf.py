@@ -100,7 +100,7 @@ class Shelf:
         found = [
             (cosine, entries[row])
             for cosine, row in compared
-            if cosine >= least or (cosine >= farthest and wording.shares_most(entries[row].wording))
+            if cosine >= least or (cosine >= farthest and cosine >= wording.similar_from(entries[row].wording))
         ]
         found.sort(key=_cosine, reverse=True)
         return found[:most]

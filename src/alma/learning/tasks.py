@@ -14,7 +14,10 @@ from alma.model.text import query_terms
 SIMILAR, SIMILAR_OF_A_TYPE, SIMILAR_IN_WORDS = 0.65, 0.5, 0.35
 """How alike the meanings of two tasks are at least: of any two, of one type, and of those that share their words."""
 
+# The same of two short tasks that share one word: what is done to a thing, or the thing.
+_SIMILAR_IN_ONE_WORD = 0.42
 _FEWEST_SHARED = 2
+_SHORT, _NEARLY_SHORT = 2, 3
 # What is longer is told better by its meaning.
 _MOST_WORDS = 16
 _MARKS = 64
@@ -33,13 +36,17 @@ class Wording(NamedTuple):
     @property
     def fewest_marks(self) -> int:
         """How many marks another task has in common with this one, at least, if it shares most of the words."""
-        fewest_shared = max(_FEWEST_SHARED, -(-self.size // 2))
+        fewest_shared = 1 if self.size <= _NEARLY_SHORT else -(-self.size // 2)
         return max(1, self.marks.bit_count() - self.size + fewest_shared)
 
-    def shares_most(self, other: Wording) -> bool:
-        """Whether both have at least half of their words in common, and more than one."""
+    def similar_from(self, other: Wording) -> float:
+        """From which cosine on tasks of these words are similar: a lower one where they have half of them in common."""
         shared = len(set(self.words.split()).intersection(other.words.split()))
-        return shared >= _FEWEST_SHARED and 2 * shared >= max(self.size, other.size)
+        if shared >= _FEWEST_SHARED and 2 * shared >= max(self.size, other.size):
+            return SIMILAR_IN_WORDS
+        sizes = sorted((self.size, other.size))
+        short = sizes[0] == _SHORT and sizes[1] <= _NEARLY_SHORT
+        return _SIMILAR_IN_ONE_WORD if shared and short else SIMILAR
 
 
 UNWORDED = Wording()
@@ -64,4 +71,5 @@ def are_similar(cosine: float, types: tuple[str | None, str | None], wordings: t
         return cosine >= SIMILAR
     if one is not None and other is not None and one != other:
         return False
-    return (one is not None and one == other and cosine >= SIMILAR_OF_A_TYPE) or wordings[0].shares_most(wordings[1])
+    of_a_type = one is not None and one == other and cosine >= SIMILAR_OF_A_TYPE
+    return of_a_type or cosine >= wordings[0].similar_from(wordings[1])

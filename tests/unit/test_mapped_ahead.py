@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import random
+import signal
 import threading
+import warnings
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -102,6 +105,28 @@ def test_threads_that_expect_at_once_get_each_their_own(store: SQLiteStorage, in
 
     with ThreadPoolExecutor(8) as threads:
         assert all(threads.map(ask, range(8)))
+
+
+def test_a_forked_process_searches_on(store: SQLiteStorage, index: MappedIndex) -> None:
+    for turn in range(3):
+        expected(index, vector(turn))
+        # The last is another one than was expected, so that what was begun is of no use.
+        assert agrees(store, index, vector(turn // 2))
+    with warnings.catch_warnings():
+        # Newer Pythons warn of what is tested here.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child = os.fork()
+    if child == 0:
+        # Whoever waits for a thread that stayed behind is ended.
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(60)
+        found = []
+        for turn in range(3):
+            expected(index, vector(("child", turn)))
+            found.append(agrees(store, index, vector(("child", turn))))
+        os._exit(0 if all(found) else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert agrees(store, index, vector("wanted"))
 
 
 def test_what_is_wrong_with_a_search_is_said_when_it_is_expected(index: MappedIndex) -> None:

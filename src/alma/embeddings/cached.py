@@ -10,8 +10,8 @@ from concurrent.futures import CancelledError, Future
 from contextlib import suppress
 
 from alma.embeddings.base import EmbeddingProvider, Passage
-from alma.embeddings.per_process import PerProcess
 from alma.errors import ConfigurationError
+from alma.per_process import PerProcess
 
 DEFAULT_CACHE_SIZE = 10_000
 

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from alma.embeddings.base import EmbeddingProvider, Passage
-from alma.embeddings.per_process import PerProcess
 from alma.embeddings.splitting import even_groups
 from alma.errors import ConfigurationError, EmbeddingError
 from alma.model.text import is_foreign
 from alma.model.vector import Vector
 from alma.paths import at_home
+from alma.per_process import PerProcess
 from alma.returning import return_unused_memory
 
 if TYPE_CHECKING:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import threading
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from typing import NamedTuple
 
+from alma.per_process import PerProcess
 from alma.storage.base import VectorQuestion
 from alma.vectors.mapped.ranking import Ranking, Scanned
 from alma.vectors.mapped.state import Ready
@@ -24,41 +25,43 @@ class _Begun(NamedTuple):
 
 
 class Ahead:
-    """The scan that each thread has begun last; the scans themselves hold no lock of Python's and run beside it."""
+    """The scan that each thread has begun last; a scan holds no lock of Python's and runs beside whoever waits for it.
+
+    None is left running when the search it was begun for has ended: its lock would be held for ever in a process that
+    is forked meanwhile.
+    """
 
     def __init__(self) -> None:
-        self._workers: ThreadPoolExecutor | None = None
-        self._lock = threading.Lock()
-        self._of_thread = threading.local()
+        self._workers = PerProcess(lambda: ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="alma-vectors-ahead"))
+        self._of_thread = PerProcess(threading.local)
 
     def begin(self, question: VectorQuestion, ready: Ready, ranking: Ranking, most: int) -> None:
         """Scan for so many of the best beside the caller, if anybody has the time."""
-        # Refused while the interpreter ends: then whoever asks scans.
+        self.end()
+        # Refused after closing and while the interpreter ends: then whoever asks scans.
         with suppress(RuntimeError):
-            scan = self._pool().submit(ranking.scan, most)
-            self._of_thread.begun = _Begun(question, _rows_of(ready), most, scan)
+            scan = self._workers.get().submit(ranking.scan, most)
+            self._of_thread.get().begun = _Begun(question, _rows_of(ready), most, scan)
 
     def hand_over(self, question: VectorQuestion, ready: Ready, ranking: Ranking) -> None:
         """Give the scan to a ranking for which it was begun, where the rows are still the same."""
-        begun: _Begun | None = getattr(self._of_thread, "begun", None)
-        if begun is None:
-            return
-        self._of_thread.begun = None
-        if begun.question == question and begun.rows == _rows_of(ready):
+        begun = self._begun()
+        if begun is not None and begun.question == question and begun.rows == _rows_of(ready):
             ranking.take_over(begun.most, begun.scan)
-        else:
-            begun.scan.cancel()
+
+    def end(self) -> None:
+        """Give up what the thread has begun; where somebody is at it already, that is waited for."""
+        begun = self._begun()
+        if begun is not None:
+            self._of_thread.get().begun = None
+            if not (begun.scan.cancel() or begun.scan.done()):
+                wait((begun.scan,))
 
     def close(self) -> None:
-        with self._lock:
-            if self._workers is not None:
-                self._workers.shutdown(wait=False, cancel_futures=True)
+        self._workers.get().shutdown(wait=False, cancel_futures=True)
 
-    def _pool(self) -> ThreadPoolExecutor:
-        with self._lock:
-            if self._workers is None:
-                self._workers = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="alma-vectors-ahead")
-            return self._workers
+    def _begun(self) -> _Begun | None:
+        return getattr(self._of_thread.get(), "begun", None)
 
 
 def _rows_of(ready: Ready) -> tuple[object, ...]:

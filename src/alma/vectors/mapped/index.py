@@ -106,6 +106,12 @@ class MappedIndex:
     ) -> list[Nearest]:
         if self._closed:
             raise StorageError("the vector index was closed")
+        try:
+            return self._found(cls, vector, scope, where, limit)
+        finally:
+            self._ahead.end()
+
+    def _found(self, cls: type[Record], vector: Any, scope: Scope, where: Predicate, limit: int) -> list[Nearest]:
         for _ in range(_ATTEMPTS):
             with self._storage.snapshot() as tx:
                 question = tx.vector_question(cls, vector, scope, where, limit, self._model)

@@ -11,7 +11,7 @@ from alma.model.learning import AntiPattern, Heuristic
 from alma.model.memory import Memory
 from alma.model.query import And, In
 from alma.model.record import Record
-from alma.model.slice import Explanation, MemorySlice
+from alma.model.slice import Explanation, MemorySlice, by_id
 from alma.model.text import query_terms
 from alma.model.vector import Vector
 from alma.retrieval import order
@@ -102,7 +102,7 @@ class Ranking:
             query=request.query,
             agent=request.agent,
             degraded=degraded,
-            explanations={ranked.key: _explanation(ranked) for ranked in everything},
+            explanations=by_id(map(_explanation, everything)),
             _why_not=Absent(self.storage, self.targets, request, dropped=self.dropped),
         )
 

@@ -19,13 +19,16 @@ from alma.model.query import Predicate, parsed
 from alma.model.record import Record
 from alma.model.scope import MemoryScope, Scope, checked_scope
 from alma.model.slice import Dropped, MemorySlice
+from alma.model.vector import Vector
 from alma.retrieval import router
+from alma.retrieval.absent import Note
 from alma.retrieval.asking import asks_by_words, asks_when
 from alma.retrieval.candidates import gather
 from alma.retrieval.context import add_context, foresee
+from alma.retrieval.copies import Crowd, without_copies
 from alma.retrieval.embedding import QuestionEmbedder
 from alma.retrieval.moving import Moving
-from alma.retrieval.ranking import Scorer, rank
+from alma.retrieval.ranking import Ranking, Scorer, rank
 from alma.retrieval.recent import most_recent
 from alma.retrieval.router import Asked, Request, Target
 from alma.retrieval.scoring import MEMORY_WEIGHTS, ScoringWeights
@@ -35,6 +38,9 @@ from alma.retrieval.times import add_times, propose_moments
 from alma.retrieval.writing import join_space
 from alma.storage.base import StorageBackend
 from alma.vectors.base import VectorIndex
+
+# Every further one takes as long as the first.
+_FURTHER_LOOKS = 5
 
 
 class RetrievalEngine:
@@ -186,38 +192,60 @@ class RetrievalEngine:
         vector, problems = self._questions.vector(request.query)
         with self.storage.reading() as (tx, generation):
             foresee(tx, request, targets)
-            searched = [target for target in targets if target.searched]
-            pool = gather(self.storage, self.index, searched, request.query, vector, request.top_k)
-            propose_moments(self.storage, pool, request, searched)
-            problems.extend(pool.problems)
-            if problems and not len(pool):
-                return self._newest(request, targets, problems), generation
-            add_context(self.storage, pool, request)
-            window = add_times(self.storage, pool, request, searched)
-            scorer = Scorer(
-                request,
-                self.weights,
-                self.memory_weights,
-                self.half_life_days,
-                wants_time=asks_when(request.query),
-                by_passages=asks_by_words(request.query),
-                window=window,
-            )
-            ranking = rank(
-                self.storage,
-                pool,
-                request,
-                targets,
-                vector,
-                scorer,
-                self.min_score,
-                understood=self.embedder.reads(request.query),
-                learned=self.embedder.speaks(request.query),
-            )
-            if problems and not ranking.found_something:
+            ranking = self._looked(request, targets, vector, problems)
+            if ranking is not None and ranking.crowd:
+                ranking = self._beside_copies(ranking, request, vector, problems)
+            if ranking is None or (problems and not ranking.found_something):
                 return self._newest(request, targets, problems), generation
         degraded = _sentence(problems, "found without it") if problems else self._partly()
         return ranking.to_slice(request, degraded), generation
+
+    def _looked(
+        self, request: Asked, targets: Sequence[Target], vector: Vector | None, problems: list[str]
+    ) -> Ranking | None:
+        """What is found in these places; nothing where too little could be searched to propose anything."""
+        searched = [target for target in targets if target.searched]
+        pool = gather(self.storage, self.index, searched, request.query, vector, request.top_k)
+        propose_moments(self.storage, pool, request, searched)
+        problems.extend(pool.problems)
+        if problems and not len(pool):
+            return None
+        add_context(self.storage, pool, request)
+        window = add_times(self.storage, pool, request, searched)
+        scorer = Scorer(
+            request,
+            self.weights,
+            self.memory_weights,
+            self.half_life_days,
+            wants_time=asks_when(request.query),
+            by_passages=asks_by_words(request.query),
+            window=window,
+        )
+        return rank(
+            self.storage,
+            pool,
+            request,
+            targets,
+            vector,
+            scorer,
+            self.min_score,
+            understood=self.embedder.reads(request.query),
+            learned=self.embedder.speaks(request.query),
+        )
+
+    def _beside_copies(self, first: Ranking, request: Asked, vector: Vector | None, problems: list[str]) -> Ranking:
+        """What is found where copies of the same do not stand before everything else."""
+        found, crowd, dropped = first, Crowd(), dict[str, Note]()
+        for _ in range(_FURTHER_LOOKS):
+            crowd.add(found.crowd)
+            further = self._looked(request, without_copies(first.targets, crowd), vector, problems)
+            if further is None:
+                break
+            dropped, found = {**dropped, **found.dropped}, further
+            if not found.crowd or not crowd.is_small:
+                break
+        found.targets, found.dropped = first.targets, {**dropped, **found.dropped}
+        return found
 
     def _partly(self) -> str:
         """What is to be said where some memories have no vector to be found by."""

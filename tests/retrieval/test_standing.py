@@ -94,3 +94,39 @@ def test_a_prompt_says_until_when_a_memory_held(engine: RetrievalEngine, remembe
     )
     prompt = engine.retrieve("How much do coupons give?", "helena", "shop", now=NOW).to_prompt()
     assert prompt.endswith("Coupons give 20 percent off.\n  Note: held until 2026-10-01")
+
+
+def test_a_prompt_says_from_when_a_memory_holds(engine: RetrievalEngine, remember: Remember) -> None:
+    remember(
+        Memory(content="Coupons give 20 percent off.", project_id="shop", valid_from=datetime(2027, 10, 1, tzinfo=UTC))
+    )
+    prompt = engine.retrieve("How much do coupons give?", "helena", "shop", now=NOW).to_prompt()
+    assert prompt.endswith("Coupons give 20 percent off.\n  Note: holds from 2027-10-01")
+
+
+@pytest.mark.parametrize(
+    ("question", "first"),
+    [("What is the price of the basic plan?", "now"), ("What will the price of the basic plan be?", "later")],
+)
+def test_what_does_not_hold_yet_overrules_nothing_but_for_who_asks_what_will_be(
+    engine: RetrievalEngine, remember: Remember, question: str, first: str
+) -> None:
+    price = "The price of the basic plan is {} euros"
+    remember(
+        Memory(id="now", content=price.format(10), project_id="shop", created_at=NOW - 90 * DAY),
+        Memory(
+            id="later", content=price.format(15), project_id="shop", created_at=NOW - DAY, valid_from=NOW + 30 * DAY
+        ),
+    )
+    found = engine.retrieve(question, "helena", "shop", now=NOW)
+    assert found.memories[0].id == first
+
+
+def test_what_holds_no_longer_stands_behind_what_does(engine: RetrievalEngine, remember: Remember) -> None:
+    price = "The price of the basic plan is {} euros"
+    remember(
+        Memory(id="now", content=price.format(10), project_id="shop", created_at=NOW - 90 * DAY),
+        Memory(id="over", content=price.format(8), project_id="shop", created_at=NOW - 9 * DAY, valid_until=NOW - DAY),
+    )
+    found = engine.retrieve("What is the price of the basic plan?", "helena", "shop", now=NOW)
+    assert [each.id for each in found.memories] == ["now", "over"]

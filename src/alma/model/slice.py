@@ -19,8 +19,8 @@ DEFAULT_PROMPT_TOKENS = 2000
 class Explanation:
     """Why a memory is in a slice: the terms that add up to its score, what led to it and what is to be known of it.
 
-    `notes` tell that it was superseded by, or contradicts, a memory that was found with it, or until when it held.
-    `similarity` is the cosine of its meaning and the question's, where it was measured.
+    `notes` tell that it was superseded by, or contradicts, a memory that was found with it, until when it held, or from
+    when it holds. `similarity` is the cosine of its meaning and the question's, where it was measured.
     """
 
     kind: str
@@ -167,13 +167,13 @@ class MemorySlice:
         return explanation.score if explanation is not None else _confidence(record)
 
     def _note(self, record: Record) -> str:
-        """What a reader of the prompt must know of a memory that no longer holds, or that another one denies."""
+        """What a reader of the prompt must know of a memory that does not hold now, or that another one denies."""
         explanation = self._explanation(record)
         notes = () if explanation is None else explanation.notes
         if any(note.startswith("superseded") for note in notes):
             return "superseded by a later memory"
-        ended = next((note for note in notes if note.startswith("held until")), "")
-        return ended or ("contradicted by another memory" if notes else "")
+        when = next((note for note in notes if note.startswith(("held until", "holds from"))), "")
+        return when or ("contradicted by another memory" if notes else "")
 
     def _by_section(self) -> tuple[Sequence[Record], ...]:
         """In the order of the prompt's sections."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from itertools import chain
 
 from alma.model.learning import AntiPattern, Heuristic, Outcome
@@ -18,15 +19,15 @@ from alma.retrieval import order
 from alma.retrieval.absent import Absent, Note
 from alma.retrieval.asking import answering
 from alma.retrieval.candidates import Candidate, Pool, Standing, by_target, most_read
-from alma.retrieval.change import asks_for_former, asks_what_happened
+from alma.retrieval.change import asks_for_former, asks_what_happened, asks_what_will_be
 from alma.retrieval.copies import Crowd, copies_behind
 from alma.retrieval.length import ONE_PASSAGE, given_back
 from alma.retrieval.order import Statement
 from alma.retrieval.recent import MOST_BY_RULE, newest
 from alma.retrieval.relevance import Fitting, Question, anything_fits, fits
 from alma.retrieval.router import Asked, Target
-from alma.retrieval.scoring import ScoringWeights, factors, moment_of, score_terms
-from alma.retrieval.standing import ended, holds, is_instruction, superseded
+from alma.retrieval.scoring import ScoringWeights, factors, score_terms
+from alma.retrieval.standing import holds, is_instruction, new_since, out_of_force, superseded
 from alma.retrieval.strongest import Source, put_among_the_first, read_first
 from alma.retrieval.successors import put_before
 from alma.retrieval.together import add_together
@@ -317,7 +318,7 @@ def _ordered(
 ) -> list[Ranked]:
     by_score = sorted(kept, key=lambda ranked: (-ranked.score, ranked.key))
     by_key = {ranked.key: ranked for ranked in by_score}
-    said = [_statement(ranked) for ranked in by_score]
+    said = _statements(by_score, request)
     statements = order.cut(said, question.terms, request.query)
 
     def behind(having: Statement, lacking: Statement) -> None:
@@ -345,7 +346,7 @@ def _ordered(
         order.newest_first(statements, question.weights, overruled, in_other_words=of_now)
     put_before({ranked.key: ranked.terms for ranked in kept}, standing)
     for ranked in kept:
-        ranked.notes = (*standing.notes(ranked.key, by_key), *ended(ranked.record, request.now))
+        ranked.notes = (*standing.notes(ranked.key, by_key), *out_of_force(ranked.record, request.now))
     best_first = sorted(kept, key=lambda r: (-r.score, r.key))
     chosen = best_first if request.with_repetitions else _without_repetitions(best_first, said, statements, ranking)
     return _best(chosen, request.top_k, min_score, ranking, sources)
@@ -357,11 +358,16 @@ def _nearer(one: Ranked, other: Ranked) -> bool:
     return near is not None and far is not None and near - far > _FARTHER
 
 
-def _statement(ranked: Ranked) -> Statement:
+def _statements(items: Iterable[Ranked], request: Asked) -> list[Statement]:
+    ahead = asks_what_will_be(request.query)
+    return [_statement(ranked, request.now, ahead=ahead) for ranked in items]
+
+
+def _statement(ranked: Ranked, now: datetime, *, ahead: bool) -> Statement:
     record = ranked.record
     owner = str(getattr(record, "agent", None) or getattr(record, "title", "").partition("(")[0])
     # A lesson stands by its evidence: a newer one for the same task is another choice, and overrules nothing.
-    moment = None if isinstance(record, Heuristic | AntiPattern) else moment_of(record)
+    moment = None if isinstance(record, Heuristic | AntiPattern) else new_since(record, now, ahead=ahead)
     return Statement(
         ranked.key,
         owner,
@@ -440,7 +446,7 @@ def _add_by_rule(storage: StorageBackend, ranking: Ranking, scorer: Scorer) -> N
         records = newest(storage, [target for target in ranking.by_rule if target.cls is cls], most)
         added = [scorer.scored(record, {}, ("rule",)) for record in records if str(record.key) not in known]
         items.extend(_in_force(storage, added, ranking, scorer.request))
-        said = [_statement(each) for each in items]
+        said = _statements(items, scorer.request)
         items[:] = _without_repetitions(items, said, order.cut(said, frozenset()), ranking)
         for ranked in items[most:]:
             ranking.drop(ranked.key, "rank", "{:,} others are handed over by rule", most)

@@ -8,11 +8,15 @@ from typing import Any
 
 import pytest
 
+from alma.cache.local import RetrievalCache
+from alma.clock import now
+from alma.embeddings.base import EmbeddingProvider
 from alma.model.memory import Memory, MemoryRelationship
 from alma.model.relations import Relation
 from alma.retrieval.engine import RetrievalEngine
 from alma.storage.base import StorageBackend
 from tests.retrieval.test_kept_apart import Down
+from tests.support.clock import Clock
 
 Remember = Callable[..., Any]
 NOW = datetime(2026, 11, 17, 12, tzinfo=UTC)
@@ -78,6 +82,18 @@ def test_an_instruction_comes_while_it_holds(engine: RetrievalEngine, remember: 
     assert [each.id for each in engine.retrieve("Fix it", "helena", "shop", now=NOW + 2 * DAY).instructions] == [
         "later"
     ]
+
+
+def test_an_instruction_that_begins_to_hold_is_not_kept_back_by_the_cache(
+    store: StorageBackend, embedder: EmbeddingProvider, remember: Remember, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moment, seconds = now(), Clock()
+    remember(rule("later", "Use the new tracker.", valid_from=moment + timedelta(seconds=30)))
+    engine = RetrievalEngine(store, embedder, cache=RetrievalCache(clock=seconds))
+    monkeypatch.setattr("alma.clock.now", lambda: moment + timedelta(seconds=seconds.seconds - 100))
+    assert [engine.retrieve("Fix it", "helena", "shop").from_cache for _ in range(2)] == [False, True]
+    seconds.seconds += 31
+    assert [each.id for each in engine.retrieve("Fix it", "helena", "shop").instructions] == ["later"]
 
 
 def test_instructions_take_no_memory_s_place(engine: RetrievalEngine, remember: Remember) -> None:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
+from typing import NamedTuple
 
 from alma import clock
 from alma.cache.base import CacheBackend, NullCache, not_kept
@@ -41,6 +42,14 @@ from alma.vectors.base import VectorIndex
 
 # Every further one takes as long as the first.
 _FURTHER_LOOKS = 5
+
+
+class _Found(NamedTuple):
+    """What is found, the generation of what was stored then, and when it is no longer what would be found."""
+
+    slice: MemorySlice
+    generation: str
+    changes_at: datetime | None = None
 
 
 class RetrievalEngine:
@@ -109,9 +118,9 @@ class RetrievalEngine:
             return replace(
                 known, retrieval_time_ms=_since(started), from_cache=True, _why_not=self._reasons(known, request)
             )
-        found, generation = self._ranked(request, router.route(request))
+        found, generation, changes_at = self._ranked(request, router.route(request))
         if not found.degraded and now is None and not self.storage.is_writing:
-            self.cache.put(key, generation, found, self._ttl_seconds)
+            self.cache.put(key, generation, found, self._seconds_until(changes_at, request.now))
         return replace(found, retrieval_time_ms=_since(started))
 
     def search(
@@ -141,7 +150,7 @@ class RetrievalEngine:
         )
         targets = [Target(Memory, scope, parsed(Memory.spec, where), narrowed=narrowed) for scope, where in places]
         if mode == "hybrid":
-            found, _ = self._ranked(asked, targets)
+            found = self._ranked(asked, targets).slice
         elif mode == "keyword":
             found = by_words(self.storage, targets, asked)
         elif mode == "semantic":
@@ -166,7 +175,7 @@ class RetrievalEngine:
             return known._why_not
 
         def looked_at_again(record_id: str) -> Dropped:
-            found, _ = self._ranked(request, router.route(request))
+            found = self._ranked(request, router.route(request)).slice
             return found.why_not(record_id) or Dropped("cache", "it was stored or changed since this was remembered")
 
         return looked_at_again
@@ -187,8 +196,11 @@ class RetrievalEngine:
 
     # ------------------------------------------------------------------ the steps
 
-    def _ranked(self, request: Asked, targets: Sequence[Target]) -> tuple[MemorySlice, str]:
-        """What is found, and the generation of what was stored then."""
+    def _seconds_until(self, changes_at: datetime | None, now: datetime) -> float:
+        """How long an answer may be remembered that is another one from some moment on."""
+        return self._ttl_seconds if changes_at is None else min(self._ttl_seconds, (changes_at - now).total_seconds())
+
+    def _ranked(self, request: Asked, targets: Sequence[Target]) -> _Found:
         vector, problems = self._questions.vector(request.query)
         with self.storage.reading() as (tx, generation):
             foresee(tx, request, targets)
@@ -196,9 +208,9 @@ class RetrievalEngine:
             if ranking is not None and ranking.crowd:
                 ranking = self._beside_copies(ranking, request, vector, problems)
             if ranking is None or (problems and not ranking.found_something):
-                return self._newest(request, targets, problems), generation
+                return _Found(self._newest(request, targets, problems), generation)
         degraded = _sentence(problems, "found without it") if problems else self._partly()
-        return ranking.to_slice(request, degraded), generation
+        return _Found(ranking.to_slice(request, degraded), generation, ranking.changes_at)
 
     def _looked(
         self, request: Asked, targets: Sequence[Target], vector: Vector | None, problems: list[str]

@@ -27,7 +27,7 @@ from alma.retrieval.recent import MOST_BY_RULE, newest
 from alma.retrieval.relevance import Fitting, Question, anything_fits, fits
 from alma.retrieval.router import Asked, Target
 from alma.retrieval.scoring import ScoringWeights, factors, score_terms
-from alma.retrieval.standing import holds, is_instruction, new_since, out_of_force, superseded
+from alma.retrieval.standing import begins_after, holds, is_instruction, new_since, out_of_force, superseded
 from alma.retrieval.strongest import Source, put_among_the_first, read_first
 from alma.retrieval.successors import put_before
 from alma.retrieval.together import add_together
@@ -86,6 +86,8 @@ class Ranking:
     standing: list[Ranked] = field(default_factory=list)
     dropped: dict[str, Note] = field(default_factory=dict)
     crowd: Crowd = field(default_factory=Crowd)
+    # When the next instruction begins to hold, where one is waiting.
+    changes_at: datetime | None = None
 
     @property
     def by_rule(self) -> list[Target]:
@@ -94,6 +96,11 @@ class Ranking:
 
     def drop(self, record_id: str, stage: str, sentence: str, *facts: object) -> None:
         self.dropped.setdefault(record_id, Note(stage, sentence, facts))
+
+    def expect_change(self, moment: datetime | None) -> None:
+        """Something else will be handed over from this moment on, if one is given."""
+        if moment is not None:
+            self.changes_at = min(moment, self.changes_at or moment)
 
     @property
     def found_something(self) -> bool:
@@ -472,4 +479,5 @@ def _in_force(storage: StorageBackend, items: Sequence[Ranked], ranking: Ranking
             ranking.dropped[ranked.key] = Note("rule", "it was superseded by {}", (over[ranked.key],))
         elif not holds(ranked.record, request.now):
             ranking.dropped[ranked.key] = Note("rule", "it does not hold at this time")
+            ranking.expect_change(begins_after(ranked.record, request.now))
     return [each for each in items if each.key not in over and holds(each.record, request.now)]

@@ -30,12 +30,18 @@ def holds(record: Record, now: datetime) -> bool:
     return (start is None or start <= now) and (end is None or end > now)
 
 
+def begins_after(record: Record, now: datetime) -> datetime | None:
+    """When a memory begins to hold that does not yet."""
+    start = getattr(record, "valid_from", None)
+    return start if start is not None and start > now else None
+
+
 def out_of_force(record: Record, now: datetime) -> tuple[str, ...]:
     """What is to be known of a memory that no longer holds, or does not yet."""
-    start, end = getattr(record, "valid_from", None), getattr(record, "valid_until", None)
+    start, end = begins_after(record, now), getattr(record, "valid_until", None)
     if end is not None and end <= now:
         return (f"held until {end:%Y-%m-%d}",)
-    return () if start is None or start <= now else (f"holds from {start:%Y-%m-%d}",)
+    return () if start is None else (f"holds from {start:%Y-%m-%d}",)
 
 
 def new_since(record: Record, now: datetime, *, ahead: bool) -> datetime | None:

@@ -417,6 +417,14 @@ def test_why_not_says_why_a_memory_is_out_of_sight(engine: RetrievalEngine, reme
     assert str(victors.why_not("suspicious")) == f"scope: it was quarantined on {now():%Y-%m-%d}"
 
 
+def test_why_not_says_that_a_kind_was_not_asked_for(engine: RetrievalEngine, remember: Remember) -> None:
+    lesson = remember(make.a_heuristic(condition="testing a login form"))
+    found = engine.retrieve(QUESTION, "helena", "shop", kinds=["outcome", "memory"])
+    assert str(found.why_not(lesson.id)) == "scope: its kind, heuristic, was not asked for"
+    elsewhere = engine.retrieve(QUESTION, "victor", "shop", kinds=["outcome", "memory"])
+    assert "there is no memory" in str(elsewhere.why_not(lesson.id))
+
+
 @pytest.mark.parametrize(("mode", "stage"), [("keyword", "words"), ("semantic", "similarity")])
 def test_why_not_names_the_stage_of_a_search_one_way_alone(
     engine: RetrievalEngine, remember: Remember, mode: Mode, stage: str

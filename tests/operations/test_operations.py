@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -96,13 +97,22 @@ def _refusal(operation: Operation[Any, Any], arguments: dict[str, Any]) -> str |
         ({"task": "x", "agent": "helena", "top_k": 0}, "retrieve.top_k must be greater than or equal to 1"),
         ({"task": "x", "agent": "helena", "top_k": True}, "retrieve.top_k must be a valid integer"),
         ({"task": "x", "agent": "helena", "wat": 1}, "retrieve.wat is no argument; there are"),
-        ({"task": "\ud800", "agent": "helena"}, "retrieve must be plain JSON"),
+        ({"task": "\ud800", "agent": "helena"}, "retrieve.task must be valid Unicode, without lone surrogates"),
+        ({"task": "x", "agent": "helena", "top_k": {1, object()}}, "retrieve must be plain JSON"),
         ([], "retrieve must be an object"),
     ],
 )
 def test_the_mistake_is_named(memory: ALMA, arguments: Any, sentence: str) -> None:
     with pytest.raises(ValidationError, match=sentence):
         operation_named("retrieve").perform(Caller(memory), arguments)
+
+
+@pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize(("name", "field"), [("search_memories", "min_similarity"), ("bulk_delete", "older_than_days")])
+def test_what_is_no_number_is_not_taken_for_nothing(memory: ALMA, name: str, field: str, number: float) -> None:
+    given = {"query": "x", field: number} if name == "search_memories" else {field: number, "dry_run": True}
+    with pytest.raises(ValidationError, match=rf"{name}\.{field} must be (?:less|greater) than or equal to"):
+        operation_named(name).perform(Caller(memory), given)
 
 
 def test_an_unknown_operation_is_not_found() -> None:

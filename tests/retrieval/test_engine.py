@@ -324,6 +324,20 @@ def test_the_terms_of_every_score_add_up(engine: RetrievalEngine, remember: Reme
         assert explanation.found_by
 
 
+def test_memories_of_several_kinds_that_share_an_id_are_each_explained(
+    engine: RetrievalEngine, remember: Remember
+) -> None:
+    remember(
+        make.a_heuristic(id="1", condition="testing a login form"),
+        make.some_knowledge(id="1", fact="the login form has a hidden field"),
+        make.a_memory(id="1", content="The login form was tested in March"),
+    )
+    found = engine.retrieve(QUESTION, "helena", "shop")
+    assert found.total_items == 3
+    assert {each.kind for each in found.explain()} == {"heuristic", "domain_knowledge", "memory"}
+    assert [record.spec.kind for record in found.ranked()] == [each.kind for each in found.explain()]
+
+
 def test_alma_s_factors_weigh_as_they_are_configured(
     store: StorageBackend, embedder: EmbeddingProvider, remember: Remember
 ) -> None:
@@ -401,6 +415,14 @@ def test_why_not_says_why_a_memory_is_out_of_sight(engine: RetrievalEngine, reme
         assert str(found.why_not(hidden)) == f"scope: there is no memory {hidden!r} that this agent may see"
     victors = engine.retrieve(QUESTION, "victor", "shop")
     assert str(victors.why_not("suspicious")) == f"scope: it was quarantined on {now():%Y-%m-%d}"
+
+
+def test_why_not_says_that_a_kind_was_not_asked_for(engine: RetrievalEngine, remember: Remember) -> None:
+    lesson = remember(make.a_heuristic(condition="testing a login form"))
+    found = engine.retrieve(QUESTION, "helena", "shop", kinds=["outcome", "memory"])
+    assert str(found.why_not(lesson.id)) == "scope: its kind, heuristic, was not asked for"
+    elsewhere = engine.retrieve(QUESTION, "victor", "shop", kinds=["outcome", "memory"])
+    assert "there is no memory" in str(elsewhere.why_not(lesson.id))
 
 
 @pytest.mark.parametrize(("mode", "stage"), [("keyword", "words"), ("semantic", "similarity")])

@@ -8,11 +8,15 @@ from typing import Any
 
 import pytest
 
+from alma.cache.local import RetrievalCache
+from alma.clock import now
+from alma.embeddings.base import EmbeddingProvider
 from alma.model.memory import Memory, MemoryRelationship
 from alma.model.relations import Relation
 from alma.retrieval.engine import RetrievalEngine
 from alma.storage.base import StorageBackend
 from tests.retrieval.test_kept_apart import Down
+from tests.support.clock import Clock
 
 Remember = Callable[..., Any]
 NOW = datetime(2026, 11, 17, 12, tzinfo=UTC)
@@ -80,6 +84,18 @@ def test_an_instruction_comes_while_it_holds(engine: RetrievalEngine, remember: 
     ]
 
 
+def test_an_instruction_that_begins_to_hold_is_not_kept_back_by_the_cache(
+    store: StorageBackend, embedder: EmbeddingProvider, remember: Remember, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moment, seconds = now(), Clock()
+    remember(rule("later", "Use the new tracker.", valid_from=moment + timedelta(seconds=30)))
+    engine = RetrievalEngine(store, embedder, cache=RetrievalCache(clock=seconds))
+    monkeypatch.setattr("alma.clock.now", lambda: moment + timedelta(seconds=seconds.seconds - 100))
+    assert [engine.retrieve("Fix it", "helena", "shop").from_cache for _ in range(2)] == [False, True]
+    seconds.seconds += 31
+    assert [each.id for each in engine.retrieve("Fix it", "helena", "shop").instructions] == ["later"]
+
+
 def test_instructions_take_no_memory_s_place(engine: RetrievalEngine, remember: Remember) -> None:
     remember(*(rule(f"rule {n}", f"Deploy the {n}th service with a ticket, and tell team {n}.") for n in range(9)))
     remember(Memory(id="fact", content="The service with the ticket printer deploys slowly.", project_id="shop"))
@@ -94,3 +110,39 @@ def test_a_prompt_says_until_when_a_memory_held(engine: RetrievalEngine, remembe
     )
     prompt = engine.retrieve("How much do coupons give?", "helena", "shop", now=NOW).to_prompt()
     assert prompt.endswith("Coupons give 20 percent off.\n  Note: held until 2026-10-01")
+
+
+def test_a_prompt_says_from_when_a_memory_holds(engine: RetrievalEngine, remember: Remember) -> None:
+    remember(
+        Memory(content="Coupons give 20 percent off.", project_id="shop", valid_from=datetime(2027, 10, 1, tzinfo=UTC))
+    )
+    prompt = engine.retrieve("How much do coupons give?", "helena", "shop", now=NOW).to_prompt()
+    assert prompt.endswith("Coupons give 20 percent off.\n  Note: holds from 2027-10-01")
+
+
+@pytest.mark.parametrize(
+    ("question", "first"),
+    [("What is the price of the basic plan?", "now"), ("What will the price of the basic plan be?", "later")],
+)
+def test_what_does_not_hold_yet_overrules_nothing_but_for_who_asks_what_will_be(
+    engine: RetrievalEngine, remember: Remember, question: str, first: str
+) -> None:
+    price = "The price of the basic plan is {} euros"
+    remember(
+        Memory(id="now", content=price.format(10), project_id="shop", created_at=NOW - 90 * DAY),
+        Memory(
+            id="later", content=price.format(15), project_id="shop", created_at=NOW - DAY, valid_from=NOW + 30 * DAY
+        ),
+    )
+    found = engine.retrieve(question, "helena", "shop", now=NOW)
+    assert found.memories[0].id == first
+
+
+def test_what_holds_no_longer_stands_behind_what_does(engine: RetrievalEngine, remember: Remember) -> None:
+    price = "The price of the basic plan is {} euros"
+    remember(
+        Memory(id="now", content=price.format(10), project_id="shop", created_at=NOW - 90 * DAY),
+        Memory(id="over", content=price.format(8), project_id="shop", created_at=NOW - 9 * DAY, valid_until=NOW - DAY),
+    )
+    found = engine.retrieve("What is the price of the basic plan?", "helena", "shop", now=NOW)
+    assert [each.id for each in found.memories] == ["now", "over"]

@@ -68,3 +68,18 @@ def test_places_change_when_the_table_is_written_anew(store: PostgreSQLStorage) 
     with store.connection() as connection:
         connection.execute("VACUUM FULL alma_embeddings")
     assert nearest(store, 2) == before[1:]
+
+
+def test_known_places_are_gone_to_even_where_the_server_has_counted_nothing_yet(store: PostgreSQLStorage) -> None:
+    with store.connection() as connection:
+        connection.execute("ALTER TABLE alma_embeddings SET (autovacuum_enabled = off)")
+    others = (make.a_heuristic(agent="other", embedding=_WANTED) for _ in range(2_000))
+    store.save_many(others)
+    assert nearest(store, 3) == ["h000", "h001", "h002"]
+    with store.connection() as connection:
+        [(asked,)] = connection.execute(
+            "SELECT statement FROM pg_prepared_statements WHERE statement LIKE '%ctid = ANY($%'"
+        ).fetchall()
+        plan = [line for (line,) in connection.execute(f"EXPLAIN (GENERIC_PLAN) {asked}").fetchall()]
+    assert not [line for line in plan if "idx_embeddings" in line]
+    assert [line for line in plan if "Tid Scan on alma_embeddings" in line]

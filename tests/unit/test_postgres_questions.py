@@ -156,3 +156,25 @@ def test_questions_are_answered_after_the_driver_had_all_statements_forgotten(co
     for _ in range(2):
         assert connection.questions.ask(question, {"number": 6}) == [(6,)]
     assert prepared(connection) == 1
+
+
+def test_what_was_planned_for_few_records_is_planned_anew_once_there_are_many(
+    connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres_connection, "_LOOKS_EVERY_SECONDS", 0)
+    question = "SELECT count(*) FROM alma_embeddings WHERE owner = %(owner)s::int"
+    connection.execute("CREATE TABLE alma_embeddings (owner int, text text) WITH (autovacuum_enabled = off)")
+    connection.execute("CREATE INDEX ON alma_embeddings (owner)")
+    connection.execute("INSERT INTO alma_embeddings SELECT n, repeat('a', 300) FROM generate_series(1, 10) AS n")
+    connection.execute("ANALYZE alma_embeddings")
+    for _ in range(10):
+        assert connection.questions.ask(question, {"owner": 1}) == [(1,)]
+    assert "Seq Scan" in plan_of(connection)
+    connection.execute("INSERT INTO alma_embeddings SELECT n, repeat('a', 300) FROM generate_series(11, 20000) AS n")
+    assert connection.questions.ask(question, {"owner": 15_000}) == [(1,)]
+    assert "Seq Scan" not in plan_of(connection)
+
+
+def plan_of(connection: Connection) -> str:
+    """How the server goes about the first question that was prepared."""
+    return "\n".join(line for (line,) in connection.execute("EXPLAIN EXECUTE alma_1(1)").fetchall())

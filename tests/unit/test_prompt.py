@@ -257,6 +257,19 @@ def test_in_a_very_narrow_prompt_what_to_avoid_comes_before_all_else() -> None:
     assert prompt == "## Avoid These Patterns\n- Don't: sleep"
 
 
+@pytest.mark.parametrize("script", ["english", "chinese", "arabic", "thai", "emoji", "marks"])
+def test_a_narrow_prompt_keeps_the_preference_beside_a_warning_and_before_anything_else(script: str) -> None:
+    text = SCRIPTS[script] * 5
+    found = MemorySlice(
+        anti_patterns=[make.an_anti_pattern(pattern=text, why_bad=text, better_alternative=text)],
+        preferences=[make.a_preference(category=text[:100], preference=text)],
+        memories=[make.a_memory(content="x")],
+    )
+    for budget in range(70, 120, 5):
+        headings = [line for line in found.to_prompt(budget).splitlines() if line.startswith("## ")]
+        assert headings[:2] == ["## Avoid These Patterns", "## User Preferences"]
+
+
 @pytest.mark.parametrize("script", ["english", "chinese", "arabic", "thai", "emoji"])
 def test_a_narrow_prompt_warns_in_every_script(script: str) -> None:
     found = MemorySlice(**one_of_each(SCRIPTS[script] * 5), query="x")

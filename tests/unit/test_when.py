@@ -442,9 +442,37 @@ def test_strangers_name_a_time_in_still_other_ways(phrase: str, start: str, end:
         ("last Christmas", "2025-12-24", "2025-12-27"),
         ("on Memorial Day", "2025-05-26", "2025-05-27"),
         ("in March/April", "2026-03-01", "2026-05-01"),
+        ("in March '25", "2025-03-01", "2025-04-01"),
+        ("in Sept. '25", "2025-09-01", "2025-10-01"),
+        ("in Q4'25", "2025-10-01", "2026-01-01"),
+        ("in Q4/24", "2024-10-01", "2025-01-01"),
+        ("in Mar-2025", "2025-03-01", "2025-04-01"),
+        ("a week ago yesterday", "2026-05-06", "2026-05-07"),
+        ("in the past decade", "2016-05-14", "2026-05-15"),
     ],
 )
 def test_a_time_is_told_by_weekdays_feasts_parts_and_shorthand(phrase: str, start: str, end: str) -> None:
+    assert days(time_window(f"what did we ship {phrase}?", THURSDAY)) == (start, end)
+
+
+@pytest.mark.parametrize(
+    ("phrase", "start", "end"),
+    [
+        ("two summers ago", "2024-06-01", "2024-09-01"),
+        ("the summer before last", "2024-06-01", "2024-09-01"),
+        ("the winter before last", "2024-12-01", "2025-03-01"),
+        ("the March before last", "2025-03-01", "2025-04-01"),
+        ("the June before last", "2024-06-01", "2024-07-01"),
+        ("in June of the year before last", "2024-06-01", "2024-07-01"),
+        ("in the autumn of the year before last", "2024-09-01", "2024-12-01"),
+        ("two Christmases ago", "2024-12-24", "2024-12-27"),
+        ("the Easter before last", "2025-04-18", "2025-04-22"),
+        ("two weekends ago", "2026-05-02", "2026-05-04"),
+        ("the night before last", "2026-05-12", "2026-05-13"),
+        ("three nights ago", "2026-05-11", "2026-05-12"),
+    ],
+)
+def test_what_comes_again_and_again_is_told_by_how_many_there_were_since(phrase: str, start: str, end: str) -> None:
     assert days(time_window(f"what did we ship {phrase}?", THURSDAY)) == (start, end)
 
 
@@ -505,6 +533,11 @@ def test_a_date_that_can_be_read_in_two_ways_is_either() -> None:
         ("what has been open since 20 May?", "2025-05-20", LATEST),
         ("what is planned for the weekend?", "2026-05-16", "2026-05-18"),
         ("where will we go next summer?", "2026-06-01", "2026-09-01"),
+        ("what is planned for the week after next?", "2026-05-25", "2026-06-01"),
+        ("what is planned for the weekend after next?", "2026-05-30", "2026-06-01"),
+        ("what is due in the month after next?", "2026-07-01", "2026-08-01"),
+        ("what is planned for the rest of the month?", "2026-05-14", "2026-06-01"),
+        ("what will happen in a fortnight?", "2026-05-24", "2026-06-02"),
     ],
 )
 def test_a_question_may_look_ahead(question: str, start: str, end: str) -> None:

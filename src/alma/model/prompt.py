@@ -18,6 +18,8 @@ from alma.tokens import LONGEST_TOKEN, count_tokens
 _CONTINUED = "\n    │ "
 # What is shown at least of each text of a memory, and of writing that takes more tokens for as many characters.
 _LEAST_CHARACTERS, _LEAST_TOKENS = 24, 8
+# In a narrow prompt only such a part of that is shown, if otherwise a warning, a preference or an instruction is not.
+_PARTS, _LAST_KEPT_IN = (1, 2, 3), 2
 # So much of a long memory is shown where there is no room for all of it.
 _SOME_CHARACTERS = 400
 # Characters that turn the reading direction around and could show a text in another order than it is read.
@@ -88,10 +90,8 @@ def checked_tokens(max_tokens: int) -> int:
 
 
 def _filled(entries: Sequence[Entry], max_tokens: int, cut: Cut) -> _Prompt:
-    prompt = _Prompt(max_tokens, cut)
     firsts, others = _by_turn(entries)
-    for entry in firsts:
-        prompt.add(entry, lambda text: cut(text, _least(text)))
+    prompt = _begun(firsts, max_tokens, cut)
     # Half of what is left, so that one long memory does not keep out all others; the rest when those had their turn.
     prompt.widen(share=0.5)
     for entry in others:
@@ -99,6 +99,20 @@ def _filled(entries: Sequence[Entry], max_tokens: int, cut: Cut) -> _Prompt:
             prompt.add(entry, _at_most(_SOME_CHARACTERS, cut))
     prompt.widen(share=1)
     return prompt
+
+
+def _begun(firsts: Sequence[Entry], max_tokens: int, cut: Cut) -> _Prompt:
+    """The best of every section, cut to what tells which it is, or shorter where one would be crowded out."""
+    kept_in = [entry for entry in firsts if SECTIONS[entry.section].turn <= _LAST_KEPT_IN]
+    attempts: list[_Prompt] = []
+    for part in _PARTS:
+        prompt = _Prompt(max_tokens, cut)
+        for entry in firsts:
+            prompt.add(entry, _to_part(part, cut))
+        if prompt.has_all(kept_in):
+            return prompt
+        attempts.append(prompt)
+    return max(attempts, key=lambda prompt: prompt.count(kept_in))
 
 
 def _by_turn(entries: Sequence[Entry]) -> tuple[list[Entry], list[Entry]]:
@@ -139,6 +153,14 @@ class _Prompt:
         self._room -= cost + self._heading_cost(entry)
         self._parts.append(_Part(entry, text, cost, whole))
         return True
+
+    def count(self, entries: Iterable[Entry]) -> int:
+        """How many of these are in it."""
+        inside = {id(part.entry) for part in self._parts}
+        return sum(id(entry) in inside for entry in entries)
+
+    def has_all(self, entries: Sequence[Entry]) -> bool:
+        return self.count(entries) == len(entries)
 
     def widen(self, share: float) -> None:
         """Show more of the memories that are cut: all of it where an equal part of the room is enough for that."""
@@ -199,6 +221,10 @@ def _least(text: str) -> int:
     """How many characters tell which memory it is."""
     tokens = count_tokens(text[:_LEAST_CHARACTERS])
     return _LEAST_CHARACTERS if tokens <= _LEAST_TOKENS else -(-_LEAST_CHARACTERS * _LEAST_TOKENS // tokens)
+
+
+def _to_part(part: int, cut: Cut) -> Shorten:
+    return lambda text: cut(text, -(-_least(text) // part))
 
 
 def _at_most(characters: int, cut: Cut) -> Shorten:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,8 +19,8 @@ DEFAULT_PROMPT_TOKENS = 2000
 class Explanation:
     """Why a memory is in a slice: the terms that add up to its score, what led to it and what is to be known of it.
 
-    `notes` tell that it was superseded by, or contradicts, a memory that was found with it, or until when it held.
-    `similarity` is the cosine of its meaning and the question's, where it was measured.
+    `notes` tell that it was superseded by, or contradicts, a memory that was found with it, until when it held, or from
+    when it holds. `similarity` is the cosine of its meaning and the question's, where it was measured.
     """
 
     kind: str
@@ -45,6 +45,18 @@ class Dropped:
 
     def __str__(self) -> str:
         return f"{self.stage}: {self.reason}"
+
+
+def by_id(reasons: Iterable[Explanation]) -> dict[str, Explanation]:
+    """Explanations under the ids of their memories; where two kinds share an id, the second under kind and id."""
+    found: dict[str, Explanation] = {}
+    for each in reasons:
+        found[each.id if each.id not in found else _of_kind(each.kind, each.id)] = each
+    return found
+
+
+def _of_kind(kind: str, record_id: str) -> str:
+    return f"{kind} {record_id}"
 
 
 def _unknown(record_id: str) -> Dropped:
@@ -145,18 +157,23 @@ class MemorySlice:
         """
         return isinstance(record, Heuristic) and anti_pattern_id(record.id) in {each.id for each in self.anti_patterns}
 
+    def _explanation(self, record: Record) -> Explanation | None:
+        record_id = str(record.key)
+        of_kind = self.explanations.get(_of_kind(record.spec.kind, record_id))
+        return of_kind if of_kind is not None and of_kind.id == record_id else self.explanations.get(record_id)
+
     def _score(self, record: Record) -> float:
-        explanation = self.explanations.get(str(record.key))
+        explanation = self._explanation(record)
         return explanation.score if explanation is not None else _confidence(record)
 
     def _note(self, record: Record) -> str:
-        """What a reader of the prompt must know of a memory that no longer holds, or that another one denies."""
-        explanation = self.explanations.get(str(record.key))
+        """What a reader of the prompt must know of a memory that does not hold now, or that another one denies."""
+        explanation = self._explanation(record)
         notes = () if explanation is None else explanation.notes
         if any(note.startswith("superseded") for note in notes):
             return "superseded by a later memory"
-        ended = next((note for note in notes if note.startswith("held until")), "")
-        return ended or ("contradicted by another memory" if notes else "")
+        when = next((note for note in notes if note.startswith(("held until", "holds from"))), "")
+        return when or ("contradicted by another memory" if notes else "")
 
     def _by_section(self) -> tuple[Sequence[Record], ...]:
         """In the order of the prompt's sections."""

@@ -17,7 +17,7 @@ from pydantic_core import PydanticSerializationError
 
 from alma.errors import ALMAError, PermissionDeniedError, ValidationError
 from alma.model.common import LONGEST_TEXT
-from alma.model.fields import LONGEST_NAME, JsonObject
+from alma.model.fields import LONGEST_NAME, JsonObject, Refused, check_text
 from alma.operations.access import Caller, Right
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_NAME)]
@@ -25,6 +25,9 @@ Text = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_TEXT)]
 Prose = Annotated[str, StringConstraints(max_length=LONGEST_TEXT)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Limit = Annotated[int, Field(ge=1, le=100)]
+
+# What is no number is told as such: as nothing at all it would be taken for not given.
+_ANYTHING = pydantic.TypeAdapter(Any, config=ConfigDict(ser_json_inf_nan="constants"))
 
 
 class Input(BaseModel):
@@ -111,11 +114,11 @@ class Operation(Generic[In, Out]):
     def parsed(self, arguments: Any) -> In:
         """The arguments as they come from JSON, checked; the first mistake is named in one sentence."""
         try:
-            return self.input.model_validate_json(pydantic.TypeAdapter(Any).dump_json(arguments))
+            return self.input.model_validate_json(_ANYTHING.dump_json(arguments))
         except pydantic.ValidationError as exc:
             raise self._refusal(exc) from None
         except PydanticSerializationError:
-            raise ValidationError(self.name, None, arguments, "must be plain JSON") from None
+            raise self._no_json(arguments) from None
 
     @cached_property
     def input_schema(self) -> JsonObject:
@@ -126,6 +129,14 @@ class Operation(Generic[In, Out]):
     def output_schema(self) -> JsonObject:
         """The JSON Schema of the result; what has no value is left out of a result."""
         return _schema(self.output)
+
+    def _no_json(self, arguments: Any) -> ValidationError:
+        for name, value in arguments.items() if isinstance(arguments, Mapping) else ():
+            try:
+                check_text(value if isinstance(value, str) else "")
+            except Refused as exc:
+                return ValidationError(self.name, name, value, str(exc))
+        return ValidationError(self.name, None, arguments, "must be plain JSON")
 
     def _refusal(self, exc: pydantic.ValidationError) -> ValidationError:
         mistake = exc.errors(include_url=False)[0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from alma.errors import shown
@@ -11,7 +11,7 @@ from alma.model.archive import ArchivedRecord
 from alma.model.query import And, Compare, In, Order
 from alma.model.record import Record
 from alma.model.slice import Dropped
-from alma.retrieval.router import Asked, Target
+from alma.retrieval.router import RETRIEVED, Asked, Request, Target, route
 from alma.storage.base import StorageBackend, Transaction
 from alma.storage.document import unpacked_record
 
@@ -55,7 +55,15 @@ class Absent:
                 put_away = self._put_away(tx, record_id, target)
                 if put_away is not None:
                     return Dropped("scope", put_away)
+            for target in self._of_other_kinds():
+                if tx.find(target.cls, target.scope, And(target.where, In("id", [record_id]))):
+                    return Dropped("scope", f"its kind, {target.cls.spec.kind}, was not asked for")
         return Dropped("scope", f"there is no memory {shown(record_id)} that this agent may see")
+
+    def _of_other_kinds(self) -> list[Target]:
+        if not isinstance(self.asked, Request):
+            return []
+        return route(replace(self.asked, kinds=tuple(cls for cls in RETRIEVED if cls not in self.asked.kinds)))
 
     def _noted(self, record_id: str) -> Dropped | None:
         note = self.dropped.get(record_id)

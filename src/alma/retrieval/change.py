@@ -27,6 +27,9 @@ _VERBS = (
     re.compile(r"\b(?:do|does|did) (?:[\w'-]+ ){1,5}(?P<verb>[a-z]+)\W*$", re.IGNORECASE),
     re.compile(r"\b(?:do|does|did) (?:i|we|you|they|he|she|it) (?P<verb>[a-z]+)\b", re.IGNORECASE),
 )
+_WILL_BE = re.compile(
+    r"\b(?:will|shall|won['’]t|going to|\w+['’]ll|upcoming|tomorrow|in (?:the )?future|next \w+)\b", re.IGNORECASE
+)
 # In a longer text a word of change is one of many.
 _READ = 500
 
@@ -39,6 +42,11 @@ def tells_change(text: str) -> bool:
 def asks_for_former(question: str) -> bool:
     """Whether a question wants to know how things were before they changed."""
     return _FORMER.match(question[:_READ]) is not None
+
+
+def asks_what_will_be(question: str) -> bool:
+    """Whether it is asked how things will be, not how they are."""
+    return _WILL_BE.search(question[:_READ]) is not None
 
 
 def asks_what_happened(question: str) -> bool:

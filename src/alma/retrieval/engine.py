@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
+from typing import NamedTuple
 
 from alma import clock
 from alma.cache.base import CacheBackend, NullCache, not_kept
@@ -19,13 +20,16 @@ from alma.model.query import Predicate, parsed
 from alma.model.record import Record
 from alma.model.scope import MemoryScope, Scope, checked_scope
 from alma.model.slice import Dropped, MemorySlice
+from alma.model.vector import Vector
 from alma.retrieval import router
+from alma.retrieval.absent import Note
 from alma.retrieval.asking import asks_by_words, asks_when
 from alma.retrieval.candidates import gather
 from alma.retrieval.context import add_context, foresee
+from alma.retrieval.copies import Crowd, without_copies
 from alma.retrieval.embedding import QuestionEmbedder
 from alma.retrieval.moving import Moving
-from alma.retrieval.ranking import Scorer, rank
+from alma.retrieval.ranking import Ranking, Scorer, rank
 from alma.retrieval.recent import most_recent
 from alma.retrieval.router import Asked, Request, Target
 from alma.retrieval.scoring import MEMORY_WEIGHTS, ScoringWeights
@@ -35,6 +39,17 @@ from alma.retrieval.times import add_times, propose_moments
 from alma.retrieval.writing import join_space
 from alma.storage.base import StorageBackend
 from alma.vectors.base import VectorIndex
+
+# Every further one takes as long as the first.
+_FURTHER_LOOKS = 5
+
+
+class _Found(NamedTuple):
+    """What is found, the generation of what was stored then, and when it is no longer what would be found."""
+
+    slice: MemorySlice
+    generation: str
+    changes_at: datetime | None = None
 
 
 class RetrievalEngine:
@@ -103,9 +118,9 @@ class RetrievalEngine:
             return replace(
                 known, retrieval_time_ms=_since(started), from_cache=True, _why_not=self._reasons(known, request)
             )
-        found, generation = self._ranked(request, router.route(request))
+        found, generation, changes_at = self._ranked(request, router.route(request))
         if not found.degraded and now is None and not self.storage.is_writing:
-            self.cache.put(key, generation, found, self._ttl_seconds)
+            self.cache.put(key, generation, found, self._seconds_until(changes_at, request.now))
         return replace(found, retrieval_time_ms=_since(started))
 
     def search(
@@ -135,7 +150,7 @@ class RetrievalEngine:
         )
         targets = [Target(Memory, scope, parsed(Memory.spec, where), narrowed=narrowed) for scope, where in places]
         if mode == "hybrid":
-            found, _ = self._ranked(asked, targets)
+            found = self._ranked(asked, targets).slice
         elif mode == "keyword":
             found = by_words(self.storage, targets, asked)
         elif mode == "semantic":
@@ -160,7 +175,7 @@ class RetrievalEngine:
             return known._why_not
 
         def looked_at_again(record_id: str) -> Dropped:
-            found, _ = self._ranked(request, router.route(request))
+            found = self._ranked(request, router.route(request)).slice
             return found.why_not(record_id) or Dropped("cache", "it was stored or changed since this was remembered")
 
         return looked_at_again
@@ -181,43 +196,68 @@ class RetrievalEngine:
 
     # ------------------------------------------------------------------ the steps
 
-    def _ranked(self, request: Asked, targets: Sequence[Target]) -> tuple[MemorySlice, str]:
-        """What is found, and the generation of what was stored then."""
+    def _seconds_until(self, changes_at: datetime | None, now: datetime) -> float:
+        """How long an answer may be remembered that is another one from some moment on."""
+        return self._ttl_seconds if changes_at is None else min(self._ttl_seconds, (changes_at - now).total_seconds())
+
+    def _ranked(self, request: Asked, targets: Sequence[Target]) -> _Found:
         vector, problems = self._questions.vector(request.query)
         with self.storage.reading() as (tx, generation):
             foresee(tx, request, targets)
-            searched = [target for target in targets if target.searched]
-            pool = gather(self.storage, self.index, searched, request.query, vector, request.top_k)
-            propose_moments(self.storage, pool, request, searched)
-            problems.extend(pool.problems)
-            if problems and not len(pool):
-                return self._newest(request, targets, problems), generation
-            add_context(self.storage, pool, request)
-            window = add_times(self.storage, pool, request, searched)
-            scorer = Scorer(
-                request,
-                self.weights,
-                self.memory_weights,
-                self.half_life_days,
-                wants_time=asks_when(request.query),
-                by_passages=asks_by_words(request.query),
-                window=window,
-            )
-            ranking = rank(
-                self.storage,
-                pool,
-                request,
-                targets,
-                vector,
-                scorer,
-                self.min_score,
-                understood=self.embedder.reads(request.query),
-                learned=self.embedder.speaks(request.query),
-            )
-            if problems and not ranking.found_something:
-                return self._newest(request, targets, problems), generation
+            ranking = self._looked(request, targets, vector, problems)
+            if ranking is not None and ranking.crowd:
+                ranking = self._beside_copies(ranking, request, vector, problems)
+            if ranking is None or (problems and not ranking.found_something):
+                return _Found(self._newest(request, targets, problems), generation)
         degraded = _sentence(problems, "found without it") if problems else self._partly()
-        return ranking.to_slice(request, degraded), generation
+        return _Found(ranking.to_slice(request, degraded), generation, ranking.changes_at)
+
+    def _looked(
+        self, request: Asked, targets: Sequence[Target], vector: Vector | None, problems: list[str]
+    ) -> Ranking | None:
+        """What is found in these places; nothing where too little could be searched to propose anything."""
+        searched = [target for target in targets if target.searched]
+        pool = gather(self.storage, self.index, searched, request.query, vector, request.top_k)
+        propose_moments(self.storage, pool, request, searched)
+        problems.extend(pool.problems)
+        if problems and not len(pool):
+            return None
+        add_context(self.storage, pool, request)
+        window = add_times(self.storage, pool, request, searched)
+        scorer = Scorer(
+            request,
+            self.weights,
+            self.memory_weights,
+            self.half_life_days,
+            wants_time=asks_when(request.query),
+            by_passages=asks_by_words(request.query),
+            window=window,
+        )
+        return rank(
+            self.storage,
+            pool,
+            request,
+            targets,
+            vector,
+            scorer,
+            self.min_score,
+            understood=self.embedder.reads(request.query),
+            learned=self.embedder.speaks(request.query),
+        )
+
+    def _beside_copies(self, first: Ranking, request: Asked, vector: Vector | None, problems: list[str]) -> Ranking:
+        """What is found where copies of the same do not stand before everything else."""
+        found, crowd, dropped = first, Crowd(), dict[str, Note]()
+        for _ in range(_FURTHER_LOOKS):
+            crowd.add(found.crowd)
+            further = self._looked(request, without_copies(first.targets, crowd), vector, problems)
+            if further is None:
+                break
+            dropped, found = {**dropped, **found.dropped}, further
+            if not found.crowd or not crowd.is_small:
+                break
+        found.targets, found.dropped = first.targets, {**dropped, **found.dropped}
+        return found
 
     def _partly(self) -> str:
         """What is to be said where some memories have no vector to be found by."""

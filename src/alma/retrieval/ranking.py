@@ -5,27 +5,29 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from itertools import chain
 
-from alma.model.learning import AntiPattern, Heuristic
+from alma.model.learning import AntiPattern, Heuristic, Outcome
 from alma.model.memory import Memory
 from alma.model.query import And, In
 from alma.model.record import Record
-from alma.model.slice import Explanation, MemorySlice
+from alma.model.slice import Explanation, MemorySlice, by_id
 from alma.model.text import query_terms
 from alma.model.vector import Vector
 from alma.retrieval import order
 from alma.retrieval.absent import Absent, Note
 from alma.retrieval.asking import answering
 from alma.retrieval.candidates import Candidate, Pool, Standing, by_target, most_read
-from alma.retrieval.change import asks_for_former, asks_what_happened
+from alma.retrieval.change import asks_for_former, asks_what_happened, asks_what_will_be
+from alma.retrieval.copies import Crowd, copies_behind
 from alma.retrieval.length import ONE_PASSAGE, given_back
 from alma.retrieval.order import Statement
 from alma.retrieval.recent import MOST_BY_RULE, newest
 from alma.retrieval.relevance import Fitting, Question, anything_fits, fits
 from alma.retrieval.router import Asked, Target
-from alma.retrieval.scoring import ScoringWeights, factors, moment_of, score_terms
-from alma.retrieval.standing import ended, holds, is_instruction, superseded
+from alma.retrieval.scoring import ScoringWeights, factors, score_terms
+from alma.retrieval.standing import begins_after, holds, is_instruction, new_since, out_of_force, superseded
 from alma.retrieval.strongest import Source, put_among_the_first, read_first
 from alma.retrieval.successors import put_before
 from alma.retrieval.together import add_together
@@ -37,6 +39,9 @@ from alma.storage.ranking import idf
 _FARTHER = 0.2
 # Beside others the few of a kind are judged as so many would be: what two of a kind have by chance is no warning.
 _COUNTS_AS = 10
+# So many times what is wanted is looked at besides copies of the same.
+_ENOUGH = 2
+_REPETITION = "repetition"
 _UNFIT = "it has too little to do with the task, by meaning and by words (fit {:.2f})"
 
 
@@ -80,6 +85,9 @@ class Ranking:
     chosen: dict[type[Record], list[Ranked]] = field(default_factory=lambda: defaultdict(list))
     standing: list[Ranked] = field(default_factory=list)
     dropped: dict[str, Note] = field(default_factory=dict)
+    crowd: Crowd = field(default_factory=Crowd)
+    # When the next instruction begins to hold, where one is waiting.
+    changes_at: datetime | None = None
 
     @property
     def by_rule(self) -> list[Target]:
@@ -88,6 +96,11 @@ class Ranking:
 
     def drop(self, record_id: str, stage: str, sentence: str, *facts: object) -> None:
         self.dropped.setdefault(record_id, Note(stage, sentence, facts))
+
+    def expect_change(self, moment: datetime | None) -> None:
+        """Something else will be handed over from this moment on, if one is given."""
+        if moment is not None:
+            self.changes_at = min(moment, self.changes_at or moment)
 
     @property
     def found_something(self) -> bool:
@@ -102,7 +115,7 @@ class Ranking:
             query=request.query,
             agent=request.agent,
             degraded=degraded,
-            explanations={ranked.key: _explanation(ranked) for ranked in everything},
+            explanations=by_id(map(_explanation, everything)),
             _why_not=Absent(self.storage, self.targets, request, dropped=self.dropped),
         )
 
@@ -173,6 +186,7 @@ def rank(
     most = most_read(request.top_k, pool)
     for cls in pool.judged_by_both.intersection(candidates):
         candidates[cls] = read_first(candidates[cls], most)
+    candidates = {cls: copies_behind(best, most) for cls, best in candidates.items()}
     found = {cls: _read(storage, best[:most], questions[cls], pool, ranking) for cls, best in candidates.items()}
     _note_behind(candidates.values(), most, ranking)
 
@@ -207,6 +221,8 @@ def rank(
             {each.candidate.id: each.candidate.words or 0.0 for each in fitting},
         )
         ranking.chosen[cls] = _ordered(kept, questions[cls], request, min_score, ranking, pool.standing, sources)
+        if len(items) == most and len(ranking.chosen[cls]) < request.top_k:
+            ranking.crowd.add(_crowd(kept, most - _ENOUGH * request.top_k, ranking))
     if ranking.by_rule:
         _add_by_rule(storage, ranking, scorer)
     return ranking
@@ -280,6 +296,17 @@ def _correct_meaning(found: Fitting, pool: Pool) -> None:
         found.candidate.correct_meaning(pool.meaning(cosine))
 
 
+def _crowd(kept: Sequence[Ranked], most_copies: int, ranking: Ranking) -> Crowd:
+    """What there are more copies of than leave room for others."""
+    notes = {ranked.key: ranking.dropped.get(ranked.key) for ranked in kept}
+    originals = {key: note.facts[0] for key, note in notes.items() if note is not None and note.stage == _REPETITION}
+    if len(originals) <= most_copies:
+        return Crowd()
+    copied = set(originals.values())
+    spellings = {ranked.record.text(): ranked.record for ranked in kept if ranked.key in originals.keys() | copied}
+    return Crowd([ranked.record for ranked in kept if ranked.key in copied], list(spellings.values()))
+
+
 def _note_unfit(items: Iterable[Fitting], fitting: Iterable[Fitting], ranking: Ranking) -> None:
     kept = {each.candidate.id for each in fitting}
     for each in items:
@@ -298,7 +325,8 @@ def _ordered(
 ) -> list[Ranked]:
     by_score = sorted(kept, key=lambda ranked: (-ranked.score, ranked.key))
     by_key = {ranked.key: ranked for ranked in by_score}
-    statements = order.cut([_statement(ranked) for ranked in by_score], question.terms, request.query)
+    said = _statements(by_score, request)
+    statements = order.cut(said, question.terms, request.query)
 
     def behind(having: Statement, lacking: Statement) -> None:
         """The one that has what is named comes before the other."""
@@ -325,9 +353,9 @@ def _ordered(
         order.newest_first(statements, question.weights, overruled, in_other_words=of_now)
     put_before({ranked.key: ranked.terms for ranked in kept}, standing)
     for ranked in kept:
-        ranked.notes = (*standing.notes(ranked.key, by_key), *ended(ranked.record, request.now))
+        ranked.notes = (*standing.notes(ranked.key, by_key), *out_of_force(ranked.record, request.now))
     best_first = sorted(kept, key=lambda r: (-r.score, r.key))
-    chosen = best_first if request.with_repetitions else _without_repetitions(best_first, statements, ranking)
+    chosen = best_first if request.with_repetitions else _without_repetitions(best_first, said, statements, ranking)
     return _best(chosen, request.top_k, min_score, ranking, sources)
 
 
@@ -337,11 +365,16 @@ def _nearer(one: Ranked, other: Ranked) -> bool:
     return near is not None and far is not None and near - far > _FARTHER
 
 
-def _statement(ranked: Ranked) -> Statement:
+def _statements(items: Iterable[Ranked], request: Asked) -> list[Statement]:
+    ahead = asks_what_will_be(request.query)
+    return [_statement(ranked, request.now, ahead=ahead) for ranked in items]
+
+
+def _statement(ranked: Ranked, now: datetime, *, ahead: bool) -> Statement:
     record = ranked.record
     owner = str(getattr(record, "agent", None) or getattr(record, "title", "").partition("(")[0])
     # A lesson stands by its evidence: a newer one for the same task is another choice, and overrules nothing.
-    moment = None if isinstance(record, Heuristic | AntiPattern) else moment_of(record)
+    moment = None if isinstance(record, Heuristic | AntiPattern) else new_since(record, now, ahead=ahead)
     return Statement(
         ranked.key,
         owner,
@@ -351,22 +384,30 @@ def _statement(ranked: Ranked) -> Statement:
         ranked.said,
         vector=getattr(record, "embedding", None),
         is_remark=ranked.session_id is not None,
+        result=("succeeded" if record.success else "failed") if isinstance(record, Outcome) else "",
     )
 
 
-def _without_repetitions(by_score: Sequence[Ranked], statements: Sequence[Statement], ranking: Ranking) -> list[Ranked]:
-    said = {statement.id: statement for statement in statements}
+def _without_repetitions(
+    by_score: Sequence[Ranked], said: Iterable[Statement], compared: Iterable[Statement], ranking: Ranking
+) -> list[Ranked]:
+    """What says nothing that a better one does not; copies to the letter are found among all that was read."""
+    statements = {statement.id: statement for statement in said}
+    with_words = {statement.id for statement in compared}
     kept: list[Ranked] = []
+    originals: dict[object, Statement] = {}
     # What somebody else says is no repetition.
     by_owner: dict[str, list[Statement]] = defaultdict(list)
     for ranked in by_score:
-        own = said.get(ranked.key)
-        if own is not None:
-            same = next((other for other in by_owner[own.owner] if order.repeats(own, other)), None)
-            if same is not None:
-                ranking.drop(ranked.key, "repetition", "it says the same as {}, which stands before it", same.id)
-                continue
-            by_owner[own.owner].append(own)
+        own = statements[ranked.key]
+        others = by_owner[own.owner] if own.id in with_words else []
+        same = originals.get(own.gist) or next((other for other in others if order.repeats(own, other)), None)
+        if same is not None:
+            ranking.drop(ranked.key, _REPETITION, "it says the same as {}, which stands before it", same.id)
+            continue
+        if own.gist is not None:
+            originals[own.gist] = own
+        others.append(own)
         kept.append(ranked)
     return kept
 
@@ -412,7 +453,8 @@ def _add_by_rule(storage: StorageBackend, ranking: Ranking, scorer: Scorer) -> N
         records = newest(storage, [target for target in ranking.by_rule if target.cls is cls], most)
         added = [scorer.scored(record, {}, ("rule",)) for record in records if str(record.key) not in known]
         items.extend(_in_force(storage, added, ranking, scorer.request))
-        items[:] = _without_repetitions(items, order.cut([_statement(each) for each in items], frozenset()), ranking)
+        said = _statements(items, scorer.request)
+        items[:] = _without_repetitions(items, said, order.cut(said, frozenset()), ranking)
         for ranked in items[most:]:
             ranking.drop(ranked.key, "rank", "{:,} others are handed over by rule", most)
         del items[most:]
@@ -437,4 +479,5 @@ def _in_force(storage: StorageBackend, items: Sequence[Ranked], ranking: Ranking
             ranking.dropped[ranked.key] = Note("rule", "it was superseded by {}", (over[ranked.key],))
         elif not holds(ranked.record, request.now):
             ranking.dropped[ranked.key] = Note("rule", "it does not hold at this time")
+            ranking.expect_change(begins_after(ranked.record, request.now))
     return [each for each in items if each.key not in over and holds(each.record, request.now)]

@@ -284,7 +284,7 @@ def ago(match: re.Match[str], at: Asking) -> Span:
 
 
 def exactly_ago(match: re.Match[str], at: Asking) -> Span:
-    """ "a year ago today", "this time last year", "the same week last year"."""
+    """ "a year ago today", "a week ago yesterday", "this time last year", "the same week last year"."""
     parts = match.groupdict()
     if "which" in parts:
         then = moved(at.now, -1 if parts["which"] == "last" else 1, parts["unit"])
@@ -293,6 +293,8 @@ def exactly_ago(match: re.Match[str], at: Asking) -> Span:
     if parts["exact"] == "this time":
         slack = timedelta({"week": 1, "month": 4}.get(parts["unit"], 16))
         return day_of(then - slack), day_of(then + slack) + timedelta(days=1)
+    if parts["exact"] == "yesterday":
+        then -= timedelta(days=1)
     return unit_of(parts["exact"].removeprefix("this "), then)
 
 
@@ -351,6 +353,17 @@ def next_unit(match: re.Match[str], at: Asking) -> Span:
 def unit_before_last(match: re.Match[str], at: Asking) -> Span:
     unit = match["unit"]
     return unit_of(unit, unit_before(unit, unit_before(unit, at.now)))
+
+
+def unit_after_next(match: re.Match[str], at: Asking) -> Span:
+    unit = match["unit"]
+    for _ in range(2):
+        at = at._replace(now=unit_of(unit, at.now)[1] + timedelta(days=5 if unit == "weekend" else 0))
+    return unit_of(unit, at.now)
+
+
+def rest_of_unit(match: re.Match[str], at: Asking) -> Span:
+    return day_of(at.now), unit_of(match["unit"], at.now)[1]
 
 
 def the_weekend(match: re.Match[str], at: Asking) -> Span:

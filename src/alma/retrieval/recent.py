@@ -9,7 +9,7 @@ from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome
 from alma.model.memory import Memory
 from alma.model.query import Order
 from alma.model.record import Record
-from alma.model.slice import Dropped, Explanation, MemorySlice
+from alma.model.slice import Dropped, Explanation, MemorySlice, by_id
 from alma.retrieval.absent import Absent
 from alma.retrieval.router import Asked, Target
 from alma.retrieval.standing import in_force, is_instruction
@@ -65,7 +65,7 @@ def most_recent(storage: StorageBackend, targets: Sequence[Target], request: Ask
         query=request.query,
         agent=request.agent,
         degraded=degraded,
-        explanations={str(r.key): Explanation(r.spec.kind, str(r.key), 0.0, {}, ("recency",)) for r in everything},
+        explanations=by_id(Explanation(r.spec.kind, str(r.key), 0.0, {}, ("recency",)) for r in everything),
         _why_not=Absent(
             storage, targets, request, Dropped("recency", "nothing could be searched, and others are newer")
         ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from alma.retrieval import parts, readers, weekdays
+from alma.retrieval import parts, readers, recurring, weekdays
 from alma.retrieval.readers import Reader
 from alma.retrieval.spoken import (
     AMOUNT,
@@ -47,11 +47,21 @@ RULES: tuple[tuple[frozenset[str], re.Pattern[str], Reader], ...] = tuple(
         ("ago", rf"\b(?:a|one) week ago (?:on |last )?{WEEKDAY}", weekdays.week_ago),
         ("ago", rf"\b{WEEKDAY} (?:a|one) week ago\b", weekdays.week_ago),
         ("last", rf"\b(?:the )?{WEEKDAY} before last\b", weekdays.before_last),
+        ("last", rf"\b{MONTH},?(?: of| in)? the year before last\b", recurring.of_year_before_last),
+        ("last", rf"\b{SEASON},?(?: of| in)? the year before last\b", recurring.of_year_before_last),
+        ("last", rf"\b(?:the )?{SEASON} before last\b", recurring.season),
+        ("last", rf"\b(?:the )?{MONTH} before last\b", recurring.month),
+        ("last", rf"\b(?:the )?{FEAST} before last\b", recurring.feast),
+        ("last", r"\b(?:the )?(?:night|evening) before last\b", recurring.night),
+        ("ago", rf"\b{COUNT} (?P<season>{'|'.join(SEASONS)})s ago\b", recurring.season),
+        ("ago", rf"\b{COUNT} {FEAST}(?:e?s)? ago\b", recurring.feast),
+        ("ago", rf"\b{COUNT} weekends? ago\b", recurring.weekend),
+        ("ago", rf"\b{COUNT} (?:night|evening)s? ago\b", recurring.night),
         ("week", rf"\b{WEEKDAY},?(?: of| in)? {_WHICH} week\b", weekdays.of_week),
         ("week", rf"\b{_WHICH} week(?:'s|,)? (?:on )?{WEEKDAY}", weekdays.of_week),
         (_WEEKDAY_WORDS, rf"\b{_NTH} {WEEKDAY} (?:of|in) {MONTH}(?:,? (?:of )?{YEAR})?", weekdays.of_month),
         (_WEEKDAY_WORDS, rf"\b{_NTH} {WEEKDAY} (?:of|in) {_WHICH} month\b", weekdays.of_month),
-        ("ago", rf"\b{AMOUNT} ago (?P<exact>today|this (?:week|month))\b", readers.exactly_ago),
+        ("ago", rf"\b{AMOUNT} ago (?P<exact>today|yesterday|this (?:week|month))\b", readers.exactly_ago),
         ("week month year", rf"\b(?P<exact>this time) {_WHICH} (?P<unit>week|month|year)\b", readers.exactly_ago),
         (
             "week month year",
@@ -225,7 +235,7 @@ RULES: tuple[tuple[frozenset[str], re.Pattern[str], Reader], ...] = tuple(
         ),
         (
             "last past previous",
-            rf"\b(?:in|within|over|during) the {PREVIOUS} (?P<unit>minute|hour|day)\b",
+            rf"\b(?:in|within|over|during) the {PREVIOUS} (?P<unit>minute|hour|day|decade)\b",
             readers.last_units,
         ),
         (
@@ -239,6 +249,8 @@ RULES: tuple[tuple[frozenset[str], re.Pattern[str], Reader], ...] = tuple(
             readers.some_units(1),
         ),
         ("last", rf"\bthe {LONG_UNIT} before last\b", readers.unit_before_last),
+        ("next", rf"\bthe {LONG_UNIT} after next\b", readers.unit_after_next),
+        ("rest", r"\b(?:the )?rest of (?:the|this) (?P<unit>week|month|quarter|year)\b", readers.rest_of_unit),
         ("weekend", r"\b(?:over|on|at|during|for) the weekend\b", readers.the_weekend),
         (
             "last past previous",

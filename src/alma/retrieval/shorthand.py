@@ -5,28 +5,35 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from alma.retrieval.spoken import MONTHS, SEASONS
+
 _UNITS = {"m": "minute", "h": "hour", "d": "day", "w": "week", "mo": "month", "y": "year"}
 _TO_DATE = {"m": "month", "q": "quarter", "y": "year"}
 _AGO = re.compile(r"(?<![\w.,])(\d+) ?(m(?!o)|h|d|w|mo|y)(?:ins?|rs?|ks?|s)?(?= ago\b)")
-_YEARS = "|".join(
-    ("in", "of", "since", "before", "after", "until", "by", "spring", "summer", "autumn", "fall", "winter")
-)
+_MONTHS = "|".join((*MONTHS, *(name[:3] for name in MONTHS), "sept"))
+# A year may be short behind these.
+_YEARS = "|".join(("in", "of", "since", "before", "after", "until", "by", *SEASONS, _MONTHS, "q[1-4]", "h[12]"))
 _FORMS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
     # Companies begin their years in different months; without knowing better it is the calendar's.
     (re.compile(r"\bfy ?'?(?:20)?(\d\d)(?!\w)"), r"20\1"),
     (re.compile(r"\b(?:fiscal|financial|business) (?=(?:week|month|quarter|year|h[12]|q[1-4]|20\d\d)\b)"), ""),
-    (re.compile(rf"\b({_YEARS}) '(\d\d)(?!\w)"), r"\1 20\2"),
+    (re.compile(rf"\b({_YEARS})\.?,? ?'(\d\d)(?!\w)"), r"\1 20\2"),
+    (re.compile(r"\b(q[1-4])/(\d\d)(?!\w|/)"), r"\1 20\2"),
+    (re.compile(rf"(?<![\w./-])({_MONTHS})[-/]((?:19|20)\d\d)(?![\w/-]|\.\d)"), r"\1 \2"),
     (re.compile(r"\b(?:calendar week|cw|kw|iso week) ?(?=\d\d?(?!\w))"), "calendar week "),
     (re.compile(r"\b(?:the )?current (?=(?:week|month|quarter|year)\b)"), "this "),
     (re.compile(r"\b(?:(week|month|quarter|year)[ -]to[ -]date)\b"), r"this \1"),
     (re.compile(r"\b([mqy])td\b"), lambda match: f"this {_TO_DATE[match[1]]}"),
     (_AGO, lambda match: f"{match[1]} {_UNITS[match[2]]}s"),
-    (re.compile(r"\bfortnight"), "two weeks"),
+    (re.compile(r"\b(?:an? )?fortnight"), "two weeks"),
 )
 
 
 # Most texts have none of them, which is seen at once.
-_ANY = re.compile(r"\b(?:fy|fiscal|financial|business|calendar|cw|kw|iso|current|[mqy]td|ago|fortnight)|'\d|to.date")
+_ANY = re.compile(
+    rf"\b(?:fy|fiscal|financial|business|calendar|cw|kw|iso|current|[mqy]td|ago|fortnight|q[1-4]/|(?:{_MONTHS})[-/]\d)|"
+    r"'\d|to.date"
+)
 
 
 def written_out(text: str) -> str:

@@ -9,9 +9,14 @@ from alma.model.memory import Memory, MemoryRelationship
 from alma.model.query import And, In
 from alma.model.record import Record
 from alma.model.scope import Scope
+from alma.retrieval.reckoning import EARLIEST
 from alma.retrieval.router import STANDING_TYPES, Target
+from alma.retrieval.scoring import moment_of
 from alma.retrieval.successors import successors_of
 from alma.storage.base import StorageBackend
+
+# So that what does not hold keeps its order, long before everything that does.
+_AGES = 1_000
 
 
 def is_instruction(record: Record) -> bool:
@@ -25,10 +30,32 @@ def holds(record: Record, now: datetime) -> bool:
     return (start is None or start <= now) and (end is None or end > now)
 
 
-def ended(record: Record, now: datetime) -> tuple[str, ...]:
-    """What is to be known of a memory that no longer holds."""
+def begins_after(record: Record, now: datetime) -> datetime | None:
+    """When a memory begins to hold that does not yet."""
+    start = getattr(record, "valid_from", None)
+    return start if start is not None and start > now else None
+
+
+def out_of_force(record: Record, now: datetime) -> tuple[str, ...]:
+    """What is to be known of a memory that no longer holds, or does not yet."""
+    start, end = begins_after(record, now), getattr(record, "valid_until", None)
+    if end is not None and end <= now:
+        return (f"held until {end:%Y-%m-%d}",)
+    return () if start is None else (f"holds from {start:%Y-%m-%d}",)
+
+
+def new_since(record: Record, now: datetime, *, ahead: bool) -> datetime | None:
+    """Since when a memory says what is so; what does not hold is older than anything that does.
+
+    Where it is asked what is `ahead`, what will hold counts as what holds.
+    """
+    moment = moment_of(record)
+    if moment is None or holds(record, now):
+        return moment
     end = getattr(record, "valid_until", None)
-    return () if end is None or end > now else (f"held until {end:%Y-%m-%d}",)
+    if ahead and (end is None or end > now):
+        return moment
+    return EARLIEST + (moment - EARLIEST) / _AGES
 
 
 def superseded(storage: StorageBackend, records: Iterable[Record], targets: Sequence[Target]) -> dict[str, str]:

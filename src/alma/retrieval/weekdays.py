@@ -141,3 +141,10 @@ def feast(match: re.Match[str], at: Asking) -> tuple[Span, ...]:
         told = at._replace(looks_back=which == "last" or at.looks_back, looks_ahead=which == "next" or at.looks_ahead)
         years = years_for(told, begins)
     return tuple((begins(year), begins(year) + _DAY * days) for year in years)
+
+
+def feast_since(name: str, at: Asking, count: int) -> Span:
+    """The one that so many have been since, itself included."""
+    begins, days = _FEASTS[name]
+    start = begins(years_for(at._replace(looks_back=True, looks_ahead=False), begins)[0] - count + 1)
+    return start, start + _DAY * days

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections import OrderedDict
 from collections.abc import Mapping
 from functools import cached_property, lru_cache
@@ -19,6 +20,11 @@ from alma.storage.sql.postgres_wire import listed
 
 # A server keeps what it plans, for each connection.
 _MOST_PLANNED = 100
+# What it planned for few records it keeps until it has looked through them again, which may take it a minute; where
+# there are many by then, every question takes as long as it takes to go through all of them.
+_SIZE = b"SELECT pg_relation_size(to_regclass('alma_embeddings'))"
+_FEW_BYTES, _GROWN = 2**20, 2
+_LOOKS_EVERY_SECONDS = 1.0
 _PLACEHOLDER = re.compile(r"%\((\w+)\)s|%%")
 _ANSWERED = (ExecStatus.COMMAND_OK, ExecStatus.TUPLES_OK)
 
@@ -54,6 +60,9 @@ class Questions:
         self._known: OrderedDict[_Known, bytes | None] = OrderedDict()
         self._made = 0
         self._vectors: int | None = None
+        # For how many bytes of vectors was planned, and when that was last looked at.
+        self._planned_for: int | None = None
+        self._looked_at = 0.0
 
     def ask(self, sql: str, values: Mapping[str, Any]) -> list[Any]:
         """The rows that answer a question."""
@@ -126,6 +135,7 @@ class Questions:
             self._make_room()
             self._known[known] = None
             return None
+        self._heed_growth()
         self._known.move_to_end(known)
         name = self._known[known]
         if name is None:
@@ -135,6 +145,19 @@ class Questions:
             self._result()
             self._known[known] = name
         return name
+
+    def _heed_growth(self) -> None:
+        """Have everything planned anew where there is much more than it was planned for."""
+        moment = time.monotonic()
+        if self._planned_for is not None and moment - self._looked_at < _LOOKS_EVERY_SECONDS:
+            return
+        self._looked_at = moment
+        size = int(self.tell(_SIZE) or 0)
+        if self._planned_for is None:
+            self._planned_for = size
+        elif size > _GROWN * max(self._planned_for, _FEW_BYTES):
+            self._planned_for = size
+            self.tell(b"DISCARD PLANS")
 
     def _make_room(self) -> None:
         while len(self._known) >= _MOST_PLANNED:

@@ -248,7 +248,7 @@ class VectorSearch:
         It is looked for the second time that the owner is asked for while nobody has written anything in between.
         """
         # The ids are looked up together, which is faster as those of neighbours stand together.
-        by_ids = self._distances(f"memory_id = ANY(ARRAY({few.ids}))")
+        by_ids = _distances(f"{self._of_model} AND memory_id = ANY(ARRAY({few.ids}))")
         state, known = self._tx.state, self._tx.dialect.vector_places
         if state is None or not few.owners or few.most > _FEW_RECORDS:
             return Compared(_at_once(by_ids))
@@ -257,13 +257,9 @@ class VectorSearch:
             known.put((self._of_model, few.owners), state, _ONCE_ASKED)
             return Compared(_at_once(by_ids))
         if places != _ONCE_ASKED:
-            return Compared(_at_once(self._distances("ctid = ANY(%(places)s::tid[])")), places=places)
+            # Nothing else is asked of them: before a server has counted, it takes any other condition for a better way.
+            return Compared(_at_once(_distances("ctid = ANY(%(places)s::tid[])")), places=places)
         return Compared("compared", f"WITH compared AS MATERIALIZED ({by_ids}) ")
-
-    def _distances(self, condition: str) -> str:
-        """What finds the distances of the vectors that fulfil a condition."""
-        selected = f"{_PLACE}, memory_id, {_DISTANCE} AS distance"
-        return f"SELECT {selected} FROM alma_embeddings WHERE {self._of_model} AND {condition}"
 
     def _places_kept(self, few: Few, rows: Sequence[Found]) -> list[Found]:
         """What was found, without the places that stand behind one of them; these are kept."""
@@ -291,6 +287,11 @@ class VectorSearch:
             if _are_enough(rows, most, records):
                 return rows
             most *= 4
+
+
+def _distances(condition: str) -> str:
+    """What finds the distances of the vectors that fulfil a condition."""
+    return f"SELECT {_PLACE}, memory_id, {_DISTANCE} AS distance FROM alma_embeddings WHERE {condition}"
 
 
 def _at_once(distances: str) -> str:

@@ -114,7 +114,8 @@ def test_the_report_tells_what_was_masked_and_not_the_secret(alma: ALMA) -> None
     talk = said(f"Our deploy token is {SECRET}.", f"Always push with the token {SECRET}.")
     results = AutoLearner(alma).learn_from_conversation(talk, "victor", "ana")
     assert SECRET not in str(results)
-    assert [each["masked"] for each in results["committed"]] == [["content: github_token", "evidence: github_token"]] * 2
+    places = ["content: github_token", "evidence: github_token"]
+    assert [each["masked"] for each in results["committed"]] == [places, places]
 
 
 def test_what_a_model_proposes_is_reported_without_secrets(alma: ALMA) -> None:

@@ -21,9 +21,7 @@ def clean_fact(fact: ExtractedFact, redactor: Redactor | None) -> ExtractedFact:
     if not masked:
         return fact
     evidence = replace(fact.evidence, text=quoted.text)
-    return replace(
-        fact, evidence=evidence, masked=tuple(masked), **{name: clean.text for name, clean in told.items()}
-    )
+    return replace(fact, evidence=evidence, masked=tuple(masked), **{name: clean.text for name, clean in told.items()})
 
 
 def clean_refusal(refusal: Refusal, redactor: Redactor | None) -> Refusal:

@@ -91,7 +91,7 @@ def test_what_fails_as_often_as_it_works_is_not_proven(engine: ConfidenceEngine)
     assert [GOOD in chance.description for chance in engine.get_opportunities(CONTEXT, "ada")] == [True]
 
 
-@pytest.mark.parametrize("strategies", ["one text", [], ["", "x"]])
+@pytest.mark.parametrize("strategies", ["one text", [], ["", "x"], 5, [["x"]]])
 def test_what_is_no_list_of_strategies_is_refused(engine: ConfidenceEngine, strategies: list[str]) -> None:
     with pytest.raises(ValidationError, match="must"):
         engine.rank_strategies(strategies, CONTEXT, "ada")

@@ -36,7 +36,7 @@ class ConfidenceEngine:
 
     def rank_strategies(self, strategies: Sequence[str], context: str, agent: str) -> list[ConfidenceSignal]:
         """What to expect of several strategies, the most promising first."""
-        if isinstance(strategies, str) or not strategies:
+        if isinstance(strategies, str) or not isinstance(strategies, Iterable) or not strategies:
             raise ValidationError("rank_strategies", "strategies", strategies, "must be a list of strategies")
         return sorted(self._signals(strategies, context, agent), key=lambda signal: -signal.confidence_score)
 
@@ -53,7 +53,8 @@ class ConfidenceEngine:
     def _signals(self, strategies: Sequence[str], context: str, agent: str) -> list[ConfidenceSignal]:
         found = self._known(context, agent)
         # Each by itself: what is to be expected of one does not depend on which others are asked about.
-        assessed = [self._alma.assess(context, agent, [strategy])[0] for strategy in dict.fromkeys(strategies)]
+        asked = dict.fromkeys(map(_checked_strategy, strategies))
+        assessed = [self._alma.assess(context, agent, [strategy])[0] for strategy in asked]
         return [self._signal(each, context, agent, found) for each in assessed]
 
     def _known(self, context: str, agent: str) -> MemorySlice:
@@ -82,6 +83,12 @@ class ConfidenceEngine:
 
     def _is_same(self, one: str, other: str) -> bool:
         return self._alma.learning.is_same_strategy(one, other)
+
+
+def _checked_strategy(strategy: object) -> str:
+    if not isinstance(strategy, str):
+        raise ValidationError("confidence", "strategy", strategy, "must be a text that says what to do")
+    return strategy
 
 
 def _weighed(

@@ -91,8 +91,10 @@ def _parsed(file: Path) -> Any:
 def _hint(exc: yaml.YAMLError) -> str:
     """What to write for a reference that YAML takes for a mapping, as it does between brackets."""
     place = getattr(exc, "problem_mark", None)
-    bare = None if place is None or place.buffer is None else _BARE.search(place.buffer, max(0, place.pointer - 1))
-    return "" if bare is None or bare.start() > place.pointer else f"; put {bare[0]} in quotes"
+    if place is None or place.buffer is None:
+        return ""
+    bare = _BARE.match(place.buffer, max(0, place.pointer - 1))
+    return "" if bare is None else f"; put {bare[0]} in quotes"
 
 
 _BARE = re.compile(r"\$\{[^}\n]*\}")

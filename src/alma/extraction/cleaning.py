@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from alma.extraction.facts import ExtractedFact, Refusal
 from alma.redaction.redactor import Redactor, masking
@@ -20,8 +21,8 @@ def clean_fact(fact: ExtractedFact, redactor: Redactor | None) -> ExtractedFact:
     masked = dict.fromkeys(f"{name}: {each.kind}" for name, clean in found.items() for each in clean.findings)
     if not masked:
         return fact
-    evidence = replace(fact.evidence, text=quoted.text)
-    return replace(fact, evidence=evidence, masked=tuple(masked), **{name: clean.text for name, clean in told.items()})
+    changes: dict[str, Any] = {name: clean.text for name, clean in told.items()}
+    return replace(fact, evidence=replace(fact.evidence, text=quoted.text), masked=tuple(masked), **changes)
 
 
 def clean_refusal(refusal: Refusal, redactor: Redactor | None) -> Refusal:

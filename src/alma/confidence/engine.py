@@ -9,7 +9,7 @@ from alma.core import ALMA
 from alma.errors import ValidationError
 from alma.learning.recommendation import Assessed
 from alma.learning.strategies import contradicts
-from alma.model.belief import belief_in
+from alma.model.belief import Belief, belief_in
 from alma.model.learning import AntiPattern, Heuristic
 from alma.model.record import Record
 from alma.model.slice import MemorySlice
@@ -100,7 +100,7 @@ def _weighed(
     elsewhere: bool,
 ) -> float:
     """The expectation, drawn towards what rules and warnings say that were not made from these outcomes."""
-    expected = _UNKNOWN + _TOLD_ELSEWHERE * (assessed.expected - _UNKNOWN) if elsewhere else assessed.expected
+    expected = _UNKNOWN + _TOLD_ELSEWHERE * (assessed.expected - _UNKNOWN) if elsewhere else _borne_out(assessed)
     total, weight = expected * (1 + assessed.tried), 1.0 + assessed.tried
     for rule in rules:
         if belief_in(rule) is None:
@@ -108,6 +108,14 @@ def _weighed(
     unseen = sum(not warning.outcomes_for for warning in warnings)
     weight += _WARNING_COUNTS_AS * unseen + _WARNING_COUNTS_AS * sum(map(_strength, opposites))
     return min(1.0, max(0.0, total / weight))
+
+
+def _borne_out(assessed: Assessed) -> float:
+    """The expectation, no surer than so many trials make it if all of them went alike."""
+    if not assessed.tried:
+        return assessed.expected
+    surest = Belief(assessed.tried, 0).mean
+    return min(surest, max(1 - surest, assessed.expected))
 
 
 def _level(score: float, assessed: Assessed, warnings: Sequence[Record], *, elsewhere: bool) -> RecommendationLevel:

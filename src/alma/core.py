@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from alma.closing import Closing
 from alma.door.door import Door
 from alma.embeddings.base import EmbeddingProvider
-from alma.errors import ScopeViolationError, ValidationError
+from alma.errors import ValidationError
 from alma.events.emitter import get_emitter
 from alma.learning.forgetting import ForgettingEngine
 from alma.learning.grounds import Grounds, grounds_of
@@ -338,11 +338,7 @@ class ALMA(Closing):
     def add_domain_knowledge(self, agent: str, domain: str, fact: str, source: str = "user_stated") -> DomainKnowledge:
         """Remember a fact, if the agent may learn in this domain."""
         agent = self._agent(agent)
-        try:
-            self.learning.validator.require(agent, domain, fact)
-        except ScopeViolationError as exc:
-            self.learning.record_refusal(agent, "add_domain_knowledge", str(exc), DomainKnowledge.spec.kind)
-            raise
+        self.learning.require(agent, domain, fact, "add_domain_knowledge", DomainKnowledge.spec.kind)
         made = DomainKnowledge(agent=agent, project_id=self.project_id, domain=domain, fact=fact, source=source)
         return self._let_in(made, Attribution(agent=agent), source)
 

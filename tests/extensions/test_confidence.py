@@ -37,6 +37,28 @@ def test_a_strategy_is_judged_the_same_alone_and_among_others(engine: Confidence
         assert alone.confidence_score == pytest.approx(ranked.confidence_score)
 
 
+def test_what_worked_nine_times_of_ten_comes_before_what_worked_once(engine: ConfidenceEngine) -> None:
+    for number in range(10):
+        engine._alma.learn("bob", CONTEXT, number != 4, GOOD)
+    engine._alma.learn("bob", CONTEXT, "success", NEW)
+    often, once = engine.rank_strategies([NEW, GOOD], CONTEXT, "bob")
+    assert (often.strategy, often.recommendation) == (GOOD, "strong_yes")
+    assert (once.strategy, once.recommendation) == (NEW, "yes")
+    assert once.reasoning.startswith("Tried once, succeeded once; 67% is expected here")
+
+
+@pytest.mark.parametrize("times", [1, 2, 5, 20])
+@pytest.mark.parametrize("outcome", ["success", "failure"])
+def test_no_expectation_is_surer_than_so_many_trials_make_it(
+    engine: ConfidenceEngine, times: int, outcome: str
+) -> None:
+    for _ in range(times):
+        engine._alma.learn("bob", CONTEXT, outcome, NEW)
+    score = engine.assess_strategy(NEW, CONTEXT, "bob").confidence_score
+    assert 1 / (times + 2) <= round(score, 9) + 1e-9
+    assert score <= (times + 1) / (times + 2) + 1e-9
+
+
 def test_risks_and_chances_name_their_evidence(engine: ConfidenceEngine) -> None:
     bad, good = (engine.assess_strategy(strategy, CONTEXT, "ada") for strategy in (BAD, GOOD))
     assert {risk.risk_type for risk in bad.risks} == {"anti_pattern", "fails_often"}
@@ -91,7 +113,7 @@ def test_what_fails_as_often_as_it_works_is_not_proven(engine: ConfidenceEngine)
     assert [GOOD in chance.description for chance in engine.get_opportunities(CONTEXT, "ada")] == [True]
 
 
-@pytest.mark.parametrize("strategies", ["one text", [], ["", "x"]])
+@pytest.mark.parametrize("strategies", ["one text", [], ["", "x"], 5, [["x"]]])
 def test_what_is_no_list_of_strategies_is_refused(engine: ConfidenceEngine, strategies: list[str]) -> None:
     with pytest.raises(ValidationError, match="must"):
         engine.rank_strategies(strategies, CONTEXT, "ada")

@@ -374,5 +374,7 @@ def test_a_wrong_call_is_one_sentence(engine: ConsolidationEngine) -> None:
         engine.consolidate(project_id="shop", memory_type="preferences")
     with pytest.raises(ValidationError, match="must be one of heuristic, anti_pattern"):
         engine.consolidate(project_id="shop", memory_type="outcome")
+    with pytest.raises(ValidationError, match="must be one of heuristic, anti_pattern"):
+        engine.consolidate(project_id="shop", memory_type=int)  # type: ignore[arg-type]
     with pytest.raises(ValidationError, match="similarity_threshold must be a number above 0"):
         engine.consolidate(project_id="shop", similarity_threshold=7)

@@ -92,6 +92,7 @@ def test_a_schema_can_be_made_by_hand(factory: DomainMemoryFactory) -> None:
         ({"learning_categories": "closing"}, "learning_categories must be a list of names"),
         ({"learning_categories": ["a", "a"]}, "learning_categories is given twice"),
         ({"learning_categories": ["a"], "excluded_categories": ["a"]}, "is among excluded_categories as well"),
+        ({"learning_categories": ["a"], "excluded_categories": ["A"]}, "is among excluded_categories as well"),
         ({"min_occurrences": 0}, "min_occurrences must be a whole number of at least 1"),
         (
             {

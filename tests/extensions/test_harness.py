@@ -14,6 +14,7 @@ from alma.errors import ConfigurationError, StorageError, ValidationError
 from alma.harness import Agent, Context, Harness, MemorySchema, RunResult, RunStatus, Setting, Tool, ToolType
 from alma.harness import create_harness as harness_for
 from alma.learning.protocols import LearningProtocol
+from alma.model.governance import AuditEvent
 from alma.model.learning import AntiPattern, Heuristic, Outcome
 from alma.model.scope import MemoryScope, Scope
 from alma.model.slice import MemorySlice
@@ -48,6 +49,18 @@ def harness(alma: ALMA) -> Harness:
 
 def outcomes(alma: ALMA, project_id: str = "shop") -> list[Outcome]:
     return alma.storage.find(Outcome, Scope(project_id=project_id))
+
+
+@on_each_database
+def test_a_run_that_nothing_may_be_learned_from_is_audited_however_it_was_done(alma: ALMA) -> None:
+    harness = harness_for("coding", "helena", alma)
+    about = Context(task="Tune the query", project_id="shop", task_type="database_queries")
+    for executor in (lambda _: 42, lambda _: {"success": True, "strategy_used": "add an index"}):
+        assert "cannot learn" in (harness.run(about, executor).not_learned or "")
+    refused = [
+        (each.action, each.agent_id) for each in alma.storage.find(AuditEvent, Scope.everywhere()) if not each.success
+    ]
+    assert refused == [("learn", "helena")] * 2
 
 
 # ---------------------------------------------------------------------- without an executor

@@ -98,6 +98,12 @@ def test_a_commit_reaches_the_receiver_signed(
     assert not is_ours(delivery, "another secret")
 
 
+def test_a_description_of_a_webhook_shows_nothing_that_lets_others_send() -> None:
+    described = repr(WebhookConfig("https://hooks.example/services/T01/hunter2", secret="s3cr3t" * 4))
+    assert "hunter2" not in described
+    assert "s3cr3t" not in described
+
+
 def test_only_what_was_asked_for_is_sent(emitter: EventEmitter, server: WebhookServer, webhook: Manage) -> None:
     manager = webhook(events=["deleted"], memory_types=["heuristic"], project_id="shop")
     emitter.emit(an_event("1", event_type="deleted", project_id="shop"))

@@ -107,6 +107,32 @@ def test_what_is_true_of_a_user_is_told_to_nobody_else(alma: ALMA) -> None:
     assert [each.category for each in alma.storage.find(UserPreference, Scope(user_id="ana"))] == ["profile"]
 
 
+SECRET = "ghp_Ab3x9Kd72LmQpRs4TuVw6XyZ8aBcDeFgH1jK"
+
+
+def test_the_report_tells_what_was_masked_and_not_the_secret(alma: ALMA) -> None:
+    talk = said(f"Our deploy token is {SECRET}.", f"Always push with the token {SECRET}.")
+    results = AutoLearner(alma).learn_from_conversation(talk, "victor", "ana")
+    assert SECRET not in str(results)
+    places = ["content: github_token", "evidence: github_token"]
+    assert [each["masked"] for each in results["committed"]] == [places, places]
+
+
+def test_what_a_model_proposes_is_reported_without_secrets(alma: ALMA) -> None:
+    talk = said(f"Our deploy token is {SECRET}.")
+    learner = AutoLearner(alma, proposing(f"the deploy token is {SECRET}", "nobody said this"))
+    results = learner.learn_from_conversation(talk, "victor")
+    assert (results["rejected_count"], SECRET in str(results)) == (1, False)
+
+
+def test_a_conversation_with_a_secret_teaches_nothing_twice(alma: ALMA) -> None:
+    talk = [README[0], {"role": "assistant", "content": f"I used the token {SECRET} in the header, which worked well."}]
+    learner = AutoLearner(alma)
+    learner.learn_from_conversation(talk, "victor")
+    assert reasons(learner.learn_from_conversation(talk, "victor")) == ["it is known already"]
+    assert alma.storage.count(Outcome, EVERYWHERE) == 1
+
+
 def test_secrets_are_masked(alma: ALMA) -> None:
     AutoLearner(alma).learn_from_conversation(
         said("Our API uses the key sk-abcdefghijklmnopqrstuvwxyz123456."), "victor"

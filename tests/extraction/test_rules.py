@@ -66,12 +66,79 @@ def test_the_conversation_of_the_readme_teaches_what_worked() -> None:
         ("No emojis please", "no emojis"),
         ("Keep answers short", "Keep answers short"),
         ("I live in Berlin", "lives in Berlin"),
+        ("Never deploy on Fridays, please.", "never deploy on Fridays"),
+        ("Can you please always add type hints?", "always add type hints"),
+        ("Could you never push to main, please?", "never push to main"),
+        ("Would you stop adding comments to every line?", "avoid adding comments to every line"),
+        ("Could you from now on answer in German?", "answer in German"),
     ],
 )
 def test_what_a_user_wants_is_a_preference(text: str, preference: str) -> None:
     fact = only(of_user(text))
     assert (fact.fact_type, fact.content) == (FactType.PREFERENCE, preference)
     assert fact.category
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Can you always reproduce it?",
+        "Could you please add type hints?",
+        "Why do you always use tabs?",
+        "Will it stop?",
+    ],
+)
+def test_what_is_asked_once_or_for_real_is_no_preference(text: str) -> None:
+    assert of_user(text) == []
+
+
+@pytest.mark.parametrize(
+    "verdict",
+    ["The second one did the trick.", "Your first idea worked!", "The latter worked.", "Option 2 worked."],
+)
+def test_one_of_several_that_was_advised_is_no_strategy(verdict: str) -> None:
+    advice = "You could set the header in nginx, or put a proxy in front of it."
+    found = facts(("user", "How do I fix CORS?"), ("assistant", advice), ("user", verdict))
+    assert found == []
+
+
+@pytest.mark.parametrize("when", ["on the first try", "on the second attempt", "in the end", "for me", "for now"])
+def test_when_something_worked_is_not_what_it_was_for(when: str) -> None:
+    fact = only(facts(("user", "Make the upload reliable"), ("user", f"Retrying with backoff worked {when}.")))
+    assert (fact.strategy, fact.task) == ("Retrying with backoff", "Make the upload reliable")
+
+
+@pytest.mark.parametrize(
+    ("told", "strategy"),
+    [
+        ("Fixed by regenerating the session id after login.", "regenerating the session id after login"),
+        ("Solved it with a longer timeout.", "a longer timeout"),
+        ("Resolved this by pinning the driver to 1.4", "pinning the driver to 1.4"),
+    ],
+)
+def test_a_report_without_a_subject_is_of_its_speaker(told: str, strategy: str) -> None:
+    fact = only(facts(("user", "Fix the login bug"), ("assistant", told)))
+    assert (fact.task, fact.strategy, fact.success) == ("Fix the login bug", strategy, True)
+
+
+@pytest.mark.parametrize(
+    ("told", "strategy"),
+    [
+        ("I used pytest-xdist, but half of the tests failed because they share a database.", "pytest-xdist"),
+        ("I tried the new bundler but two pages crashed.", "the new bundler"),
+        ("We switched to gRPC, but most of our clients timed out.", "gRPC"),
+    ],
+)
+def test_what_a_part_of_which_failed_is_a_failure(told: str, strategy: str) -> None:
+    fact = only(facts(("user", "Speed up the build"), ("assistant", told)))
+    assert (fact.strategy, fact.success) == (strategy, False)
+
+
+@pytest.mark.parametrize("answer", ["Nope, same error", "still the same problem.", "no, still broken", "Same issue."])
+def test_advice_that_changed_nothing_failed(answer: str) -> None:
+    advice = "Set the Access-Control-Allow-Origin header in nginx."
+    fact = only(facts(("user", "How do I fix CORS?"), ("assistant", advice), ("user", answer)))
+    assert (fact.strategy, fact.success) == ("Set the Access-Control-Allow-Origin header in nginx", False)
 
 
 @pytest.mark.parametrize("text", ["My cat's name is Luna", "My budget is 200 dollars", "my car is a 2018 Honda"])
@@ -258,7 +325,7 @@ def test_what_is_praised_is_a_success(text: str) -> None:
         ("It still fails.", [False]),
         ("That didn't work.", [False]),
         ("No.", []),
-        ("Same error as before.", []),
+        ("Same error as before.", [False]),
         ("Why is the build still red?", []),
         ("Thanks, but it still crashes.", []),
         ("Please revert that.", []),

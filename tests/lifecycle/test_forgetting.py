@@ -396,6 +396,8 @@ def test_a_policy_that_makes_no_sense_is_an_error_that_names_it(values: dict[str
         (lambda engine: engine.prune(None), ScopeViolationError),
         (lambda engine: engine.prune(SHOP, policy="strict"), ValidationError),
         (lambda engine: engine.prune(SHOP, kinds=[Session]), ValidationError),
+        (lambda engine: engine.prune(SHOP, kinds=Session), ValidationError),
+        (lambda engine: engine.prune(SHOP, kinds=5), ValidationError),
         (lambda engine: engine.forget(SHOP, older_than_days=-1), ValidationError),
         (lambda engine: engine.forget(SHOP, below_confidence=7), ValidationError),
         (lambda engine: engine.purge(timedelta(days=-1), SHOP), ValidationError),

@@ -59,6 +59,12 @@ def test_a_secret_that_is_a_name_in_a_request_is_masked() -> None:
     assert key not in json.dumps(sanitized({"changes": {f"field {key}": 1}, key: 2}))
 
 
+def test_a_secret_that_was_asked_for_as_an_id_is_masked(store: StorageBackend) -> None:
+    key = "ghp_16C7e42F292c6912E7710c838347Ae178B4a"
+    AuditTrail(store).record_failure("get", "memory", NotFoundError("memory", key), resource_id=key)
+    assert key not in str(store.find(AuditEvent, EVERYWHERE))
+
+
 def test_an_empty_log_is_verified(store: StorageBackend) -> None:
     assert AuditTrail(store).verify().ok
 

@@ -56,6 +56,10 @@ def test_the_keys_may_stand_without_the_word_alma(tmp_path: Path) -> None:
         ({"project_id": "p", "storage": "mongo"}, "storage is 'mongo', which is not known; choose 'sqlite'"),
         ({"project_id": "p", "embedding_provider": "cohere"}, "embedding_provider is 'cohere'"),
         ({"project_id": "p", "embedding_dim": "384"}, "embedding_dim"),
+        ({"project_id": "p", "embedding_dim": 10**23}, "embedding_dim must be 16000 at most, not 1"),
+        ({"project_id": "p", "learning": {"max_outcomes_per_agent": 0}}, "per_agent must be at least 1, not 0"),
+        ({"project_id": "p", "retrieval": {"cache_ttl_seconds": 0}}, "cache_ttl_seconds must be above 0, not 0"),
+        ({"project_id": "p", 5: "x"}, "5 must be text, in quotes if it looks like something else"),
         ({"project_id": "p", "agents": {"a": {"min_occurrences_for_heuristic": 0}}}, "min_occurrences_for_heuristic"),
         ({"project_id": "p", "postgres": {"port": 99999}}, "postgres.port"),
         (
@@ -97,6 +101,18 @@ def test_a_mistake_is_named(given: dict[str, Any], sentence: str) -> None:
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("password", [20240517, 1.5, True, ["hunter2"]])
+def test_a_password_that_is_no_text_is_not_shown(password: Any) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        settings_from({"project_id": "p", "postgres": {"password": password}})
+    assert str(caught.value) == "the configuration: postgres.password must be text; put it in quotes"
+
+
+@pytest.mark.parametrize("section", ["azure", "openai", "local", "postgres", "agents", "learning"])
+def test_a_section_whose_keys_are_all_commented_out_is_as_good_as_none(section: str) -> None:
+    assert settings_from({"project_id": "p", section: None}) == settings_from({"project_id": "p"})
+
+
 def test_an_agent_that_is_only_named_may_learn_everything() -> None:
     settings = settings_from({"project_id": "p", "agents": {"helena": None}})
     assert settings.scopes() == {"helena": MemoryScope("helena")}
@@ -124,6 +140,17 @@ def test_a_file_that_is_not_utf_8_says_so(tmp_path: Path) -> None:
         load_settings(tmp_path / "c.yaml")
 
 
+def test_a_path_that_no_file_can_have_is_one_sentence() -> None:
+    with pytest.raises(ConfigurationError, match="cannot be read"):
+        load_settings("a\0b.yaml")
+
+
+def test_a_reference_in_a_list_on_one_line_says_what_to_write(tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_text("project_id: p\nagents:\n  helena: {can_learn: [${DOMAIN}]}\n")
+    with pytest.raises(ConfigurationError, match=r"put \$\{DOMAIN\} in quotes"):
+        load_settings(tmp_path / "c.yaml")
+
+
 def test_a_missing_file_is_an_error_not_another_store(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="there is no configuration at"):
         ALMA.from_config(tmp_path / "none.yaml")
@@ -139,6 +166,7 @@ def test_a_missing_file_is_an_error_not_another_store(tmp_path: Path) -> None:
         "alma: {project_id: p}\nother: 1\n",
         "alma: &a {agents: *a}\n",
         "[" * 5000,
+        "project_id: 2024-13-45\n",
     ],
 )
 def test_what_is_no_configuration_is_one_sentence(tmp_path: Path, text: str) -> None:

@@ -46,6 +46,8 @@ def test_each_curve_falls_in_its_way() -> None:
         lambda: StepDecay([]),
         lambda: StepDecay([(10, 0.1), (20, 0.5)]),
         lambda: StepDecay([(10, 1.5)]),
+        lambda: StepDecay([30, 0.5]),  # type: ignore[list-item]
+        lambda: StepDecay(None),  # type: ignore[arg-type]
         lambda: NoDecay().strength("long"),  # type: ignore[arg-type]
         lambda: ExponentialDecay().strength(float("nan")),
     ],

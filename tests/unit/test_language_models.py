@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -86,12 +87,38 @@ def test_a_service_that_stays_down_is_an_error_that_says_so(make: Make, server: 
 
 
 @pytest.mark.parametrize(
-    "body", [b"", b"[]", b"null", b'{"choices": [], "content": []}', b"not json", b'{"message": 7}']
+    "body",
+    [
+        b"",
+        b"[]",
+        b"null",
+        b'{"choices": [], "content": []}',
+        b"not json",
+        b'{"message": 7}',
+        b"[" * 20_000,
+        b'{"model": "m", "choices": [{"message": {"role": "assistant", "content": 7}, "finish_reason": "stop"}]}',
+    ],
 )
 def test_garbage_is_an_error(make: Make, server: LanguageServer, body: bytes) -> None:
     server.script.extend([Reply(body=body)] * 2)
     with pytest.raises(LanguageModelError):
         make(attempts=2).complete(ASKED)
+
+
+def test_an_answer_in_parts_is_read_as_one(server: LanguageServer) -> None:
+    parts = [{"type": "text", "text": "Fo"}, {"type": "thinking", "text": "hm"}, {"type": "text", "text": "ur."}]
+    choice = {"index": 0, "message": {"role": "assistant", "content": parts}, "finish_reason": "stop"}
+    server.script.append(Reply(body=json.dumps({"id": "c1", "model": "m", "choices": [choice]}).encode()))
+    with OpenAIModel(KEY, "m", f"{server.url}/v1") as model:
+        assert model.complete(ASKED).text == "Four."
+
+
+def test_a_secret_in_what_a_service_says_is_masked(make: Make, server: LanguageServer) -> None:
+    key = "ghp_16C7e42F292c6912E7710c838347Ae178B4a"
+    server.script.append(Reply(400, json.dumps({"error": {"message": f"no access with {key}"}}).encode()))
+    with pytest.raises(LanguageModelError, match="no access with") as caught:
+        make(attempts=1).complete(ASKED)
+    assert key not in str(caught.value)
 
 
 def test_an_empty_answer_is_an_error(make: Make, server: LanguageServer) -> None:

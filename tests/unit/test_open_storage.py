@@ -65,3 +65,17 @@ def test_without_its_package_postgresql_says_what_to_install(monkeypatch: pytest
         monkeypatch.delitem(sys.modules, name)
     with pytest.raises(MissingDependencyError, match=r"alma-memory\[postgres\]"):
         open_storage("postgresql://nobody@localhost/none")
+
+
+@pytest.mark.parametrize("password", ["hunter%two", "hunter@two", "hunter/two"])
+def test_a_password_that_makes_an_address_unreadable_is_not_shown(password: str) -> None:
+    with pytest.raises(ConfigurationError, match="written as %25") as caught:
+        open_storage(f"postgresql://ana:{password}@127.0.0.1:1/shop")
+    assert "hunter" not in str(caught.value)
+    assert "two" not in str(caught.value)
+
+
+@pytest.mark.parametrize("rest", ["127.0.0.1:port/shop", "127.0.0.1/shop?sslmod=require"])
+def test_an_address_with_a_slip_says_how_one_is_written(rest: str) -> None:
+    with pytest.raises(ConfigurationError, match="must be like postgresql://user:password@host:5432/database"):
+        open_storage(f"postgresql://ana:secret@{rest}")

@@ -99,6 +99,31 @@ def test_what_the_prompt_has_no_room_for_is_said_to_be_dropped_there() -> None:
     assert str(dropped) == "prompt: there was no room for it in a prompt of 2,000 tokens"
 
 
+def shared(rule_of: str, warning_of: str, pattern: str = "Retry the request") -> MemorySlice:
+    """What victor is handed, of which a rule and a warning say the opposite."""
+    rule = make.a_heuristic(id="rule", agent=rule_of, strategy="retry a request")
+    warning = make.an_anti_pattern(id="warning", agent=warning_of, pattern=pattern)
+    return MemorySlice(heuristics=[rule], anti_patterns=[warning], agent="victor")
+
+
+@pytest.mark.parametrize(
+    ("rule_of", "warning_of", "said"),
+    [("helena", "victor", "warning"), ("victor", "helena", "rule"), ("helena", "ada", "warning")],
+)
+def test_of_agents_that_found_the_opposite_the_one_who_asks_is_believed(
+    rule_of: str, warning_of: str, said: str
+) -> None:
+    found = shared(rule_of, warning_of)
+    left_out = "rule" if said == "warning" else "warning"
+    assert found.packed().included == (said,)
+    assert str(found.why_not(left_out)).startswith("prompt: it ")
+    assert found.total_items == 2
+
+
+def test_what_agents_found_of_different_things_stands_side_by_side() -> None:
+    assert set(shared("helena", "victor", "never retry a request").packed().included) == {"rule", "warning"}
+
+
 @pytest.mark.parametrize("nothing", [None, "", 7])
 def test_why_not_wants_an_id(nothing: Any) -> None:
     with pytest.raises(ValidationError, match="record_id must be the id of a memory"):

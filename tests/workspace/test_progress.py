@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 from datetime import timedelta
 from itertools import pairwise
 
@@ -150,6 +151,22 @@ def test_a_dependency_on_what_is_done_holds_nothing_up(tracker: ProgressTracker)
     tracker.update_status("a", "done")
     made(tracker, "b", blocked_by=["a"])
     assert status(tracker, "b") == "pending"
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda tracker: tracker.add_dependency("a", None),
+        lambda tracker: tracker.block(5, blocked_by="a"),
+        lambda tracker: tracker.get_next_item(agent=5),
+        lambda tracker: tracker.get_items(status=0),
+    ],
+)
+def test_what_is_no_name_is_an_error_that_says_so(call: Callable[[ProgressTracker], object]) -> None:
+    tracker = ProgressTracker("shop")
+    made(tracker, "a")
+    with pytest.raises(ValidationError, match="work_item"):
+        call(tracker)
 
 
 def test_a_circle_of_dependencies_is_refused(tracker: ProgressTracker) -> None:

@@ -128,6 +128,40 @@ def test_a_session_that_was_cut_off_is_named_with_what_it_noted(manager: Session
     assert "opened the cart" in manager.start_session("helena").to_prompt()
 
 
+def cut_off(manager: SessionManager) -> None:
+    """A session whose process was killed after it had noted something."""
+    session_id = manager.start_session("helena", goal="test the shop").session_id
+    manager.update_session("helena", session_id, "tested the login", "success", decision="use OAuth")
+    manager.update_session("helena", session_id, "tested the logout", "failure", next_step="try refresh tokens")
+    manager.update_session("helena", session_id, blocker="no captcha key")
+
+
+SAID = ["tested the logout", "failure", "use OAuth", "try refresh tokens", "no captcha key"]
+
+
+def test_the_next_session_is_told_all_that_one_noted_that_was_cut_off(manager: SessionManager) -> None:
+    cut_off(manager)
+    told = manager.start_session("helena").to_prompt()
+    assert [text for text in SAID if text not in told] == []
+
+
+def test_a_quick_reload_tells_of_a_session_that_was_cut_off(manager: SessionManager) -> None:
+    assert "There was none before." in manager.get_quick_reload("helena")
+    cut_off(manager)
+    manager.start_session("helena", goal="a session that has noted nothing yet")
+    told = manager.get_quick_reload("helena")
+    assert [text for text in SAID if text not in told] == []
+    assert "There was none before." not in told
+    assert "nothing yet" not in told
+
+
+def test_a_quick_reload_tells_of_what_ended_before_what_did_not(manager: SessionManager) -> None:
+    cut_off(manager)
+    finished(manager)
+    told = manager.get_quick_reload("helena")
+    assert 0 < told.index("tested the cart") < told.index("tested the logout")
+
+
 def test_previous_sessions_come_latest_first_and_no_more_than_asked_for(manager: SessionManager) -> None:
     for number in range(4):
         finished(manager, f"action {number}")

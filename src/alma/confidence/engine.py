@@ -9,7 +9,7 @@ from alma.core import ALMA
 from alma.errors import ValidationError
 from alma.learning.recommendation import Assessed
 from alma.learning.strategies import contradicts
-from alma.model.belief import belief_in
+from alma.model.belief import Belief, belief_in
 from alma.model.learning import AntiPattern, Heuristic
 from alma.model.record import Record
 from alma.model.slice import MemorySlice
@@ -36,7 +36,7 @@ class ConfidenceEngine:
 
     def rank_strategies(self, strategies: Sequence[str], context: str, agent: str) -> list[ConfidenceSignal]:
         """What to expect of several strategies, the most promising first."""
-        if isinstance(strategies, str) or not strategies:
+        if isinstance(strategies, str) or not isinstance(strategies, Iterable) or not strategies:
             raise ValidationError("rank_strategies", "strategies", strategies, "must be a list of strategies")
         return sorted(self._signals(strategies, context, agent), key=lambda signal: -signal.confidence_score)
 
@@ -53,7 +53,8 @@ class ConfidenceEngine:
     def _signals(self, strategies: Sequence[str], context: str, agent: str) -> list[ConfidenceSignal]:
         found = self._known(context, agent)
         # Each by itself: what is to be expected of one does not depend on which others are asked about.
-        assessed = [self._alma.assess(context, agent, [strategy])[0] for strategy in dict.fromkeys(strategies)]
+        asked = dict.fromkeys(map(_checked_strategy, strategies))
+        assessed = [self._alma.assess(context, agent, [strategy])[0] for strategy in asked]
         return [self._signal(each, context, agent, found) for each in assessed]
 
     def _known(self, context: str, agent: str) -> MemorySlice:
@@ -84,6 +85,12 @@ class ConfidenceEngine:
         return self._alma.learning.is_same_strategy(one, other)
 
 
+def _checked_strategy(strategy: object) -> str:
+    if not isinstance(strategy, str):
+        raise ValidationError("confidence", "strategy", strategy, "must be a text that says what to do")
+    return strategy
+
+
 def _weighed(
     assessed: Assessed,
     rules: Sequence[Heuristic],
@@ -93,7 +100,7 @@ def _weighed(
     elsewhere: bool,
 ) -> float:
     """The expectation, drawn towards what rules and warnings say that were not made from these outcomes."""
-    expected = _UNKNOWN + _TOLD_ELSEWHERE * (assessed.expected - _UNKNOWN) if elsewhere else assessed.expected
+    expected = _UNKNOWN + _TOLD_ELSEWHERE * (assessed.expected - _UNKNOWN) if elsewhere else _borne_out(assessed)
     total, weight = expected * (1 + assessed.tried), 1.0 + assessed.tried
     for rule in rules:
         if belief_in(rule) is None:
@@ -101,6 +108,14 @@ def _weighed(
     unseen = sum(not warning.outcomes_for for warning in warnings)
     weight += _WARNING_COUNTS_AS * unseen + _WARNING_COUNTS_AS * sum(map(_strength, opposites))
     return min(1.0, max(0.0, total / weight))
+
+
+def _borne_out(assessed: Assessed) -> float:
+    """The expectation, no surer than so many trials make it if all of them went alike."""
+    if not assessed.tried:
+        return assessed.expected
+    surest = Belief(assessed.tried, 0).mean
+    return min(surest, max(1 - surest, assessed.expected))
 
 
 def _level(score: float, assessed: Assessed, warnings: Sequence[Record], *, elsewhere: bool) -> RecommendationLevel:

@@ -86,11 +86,16 @@ class ConfidenceSignal:
     def reasoning(self) -> str:
         """Why the signal is what it is, in sentences."""
         tried = self.assessed
+        limits = f"between {tried.lower_bound:.0%} and {tried.upper_bound:.0%}"
         known = (
-            f"Tried {tried.tried} times, succeeded {tried.succeeded}; {self.confidence_score:.0%} is expected here, "
-            f"between {tried.lower_bound:.0%} and {tried.upper_bound:.0%}."
+            f"Tried {_times(tried.tried)}, succeeded {_times(tried.succeeded)}; "
+            f"{self.confidence_score:.0%} is expected here, {limits}."
             if tried.tried
             else f"Never tried; {self.confidence_score:.0%} is what other strategies suggest."
         )
         said = [risk.description for risk in self.risks] + [chance.description for chance in self.opportunities]
         return " ".join([known, *(f"{sentence}." for sentence in said)])
+
+
+def _times(number: int) -> str:
+    return {0: "never", 1: "once", 2: "twice"}.get(number, f"{number} times")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import logging
 import os
+import re
 from collections.abc import Iterable, Mapping
 from importlib import resources
 from pathlib import Path
@@ -14,7 +15,7 @@ import yaml
 from pydantic import ValidationError as InvalidSettings
 
 from alma.config.secrets import Resolved, Vault, azure_vault, resolved
-from alma.config.settings import Settings, known_keys, section_at
+from alma.config.settings import NOT_SHOWN, Settings, known_keys, section_at
 from alma.errors import ConfigurationError, shown
 from alma.model.common import same_name
 from alma.paths import at_home
@@ -81,7 +82,22 @@ def _parsed(file: Path) -> Any:
     except RecursionError:
         raise ConfigurationError(f"{file} is nested too deeply to be read") from None
     except yaml.YAMLError as exc:
-        raise ConfigurationError(f"{file} is not valid YAML: {' '.join(str(exc).split())}") from exc
+        raise ConfigurationError(f"{file} is not valid YAML: {' '.join(str(exc).split())}{_hint(exc)}") from exc
+    except ValueError as exc:
+        # A path with NUL in it, or a day that no calendar has.
+        raise ConfigurationError(f"{shown(str(file))} cannot be read: {exc}") from exc
+
+
+def _hint(exc: yaml.YAMLError) -> str:
+    """What to write for a reference that YAML takes for a mapping, as it does between brackets."""
+    place = getattr(exc, "problem_mark", None)
+    if place is None or place.buffer is None:
+        return ""
+    bare = _BARE.match(place.buffer, max(0, place.pointer - 1))
+    return "" if bare is None else f"; put {bare[0]} in quotes"
+
+
+_BARE = re.compile(r"\$\{[^}\n]*\}")
 
 
 class _OnceEach(yaml.SafeLoader):
@@ -143,24 +159,35 @@ def _sentence(problem: InvalidSettings) -> str:
             return f"{key} is missing; add it"
         case "enum":
             return f"{key} is {_shown(first['input'])}, which is not known; {_choice(first)}"
+        case kind if kind == NOT_SHOWN:
+            return f"{key} {first['msg']}"
         case "value_error":
             return f"{key} {first['ctx']['error']} (got {_shown(first['input'])})"
         case "string_pattern_mismatch":
             return f"{key} must be small letters, digits, - and _, not {_shown(first['input'])}"
         case kind if kind in _WRONG_TYPES:
             return f"{key} must be {_WRONG_TYPES[kind]}, not {_shown(first['input'])}"
+        case kind if kind in _OUT_OF_RANGE:
+            limit = _OUT_OF_RANGE[kind].format(**first["ctx"])
+            return f"{key} must be {limit}, not {_shown(first['input'])}"
         case _:
             return f"{key}: {first['msg'][:1].lower()}{first['msg'][1:]} (got {_shown(first['input'])})"
 
 
 _WRONG_TYPES = {
     "string_type": "text, in quotes if it looks like something else",
+    "invalid_key": "text, in quotes if it looks like something else",
     "int_type": "a whole number without quotes",
     "float_type": "a number without quotes",
     "bool_type": "true or false",
     "list_type": "a list, one  - item  per line",
     "dict_type": "a section with keys of its own",
     "model_type": "a section with keys of its own",
+}
+_OUT_OF_RANGE = {
+    "greater_than": "above {gt:g}",
+    "greater_than_equal": "at least {ge:g}",
+    "less_than_equal": "{le:g} at most",
 }
 
 

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic_core import PydanticCustomError
 
 from alma.config.secrets import Resolved
 from alma.errors import ValidationError
@@ -39,7 +40,21 @@ def _name(value: str) -> str:
         raise ValueError(exc.reason) from None
 
 
-SecretText = Annotated[Secret, BeforeValidator(lambda value: Secret(value) if isinstance(value, str) else value)]
+def _secret(value: Any) -> Secret:
+    if not isinstance(value, str | Secret):
+        raise PydanticCustomError(NOT_SHOWN, "must be text; put it in quotes")
+    return Secret(value)
+
+
+def _section(value: Any) -> Any:
+    """A section whose keys are all commented out has none."""
+    return {} if value is None else value
+
+
+NOT_SHOWN = "not_shown"
+"""The type of a mistake whose value may be a secret."""
+
+SecretText = Annotated[Secret, BeforeValidator(_secret)]
 Name = Annotated[str, AfterValidator(_name)]
 Flag = Annotated[bool, BeforeValidator(_flag)]
 Whole = Annotated[int, BeforeValidator(_number)]
@@ -213,12 +228,13 @@ class Settings(_Section):
     storage_dir: Name
     db_name: Name
     embedding_provider: Annotated[EmbeddingChoice, Field(strict=False)]
-    embedding_dim: Annotated[Whole, Field(ge=1)] | None
-    agents: dict[Name, Annotated[AgentSettings, BeforeValidator(lambda value: {} if value is None else value)]]
+    # No store that searches vectors by itself takes longer ones.
+    embedding_dim: Annotated[Whole, Field(ge=1, le=16_000)] | None
+    agents: dict[Name, Annotated[AgentSettings, BeforeValidator(_section)]]
     postgres: PostgresSettings
-    local: LocalSettings = Field(default_factory=LocalSettings)
-    azure: AzureSettings = Field(default_factory=AzureSettings)
-    openai: OpenAISettings = Field(default_factory=OpenAISettings)
+    local: Annotated[LocalSettings, BeforeValidator(_section)] = Field(default_factory=LocalSettings)
+    azure: Annotated[AzureSettings, BeforeValidator(_section)] = Field(default_factory=AzureSettings)
+    openai: Annotated[OpenAISettings, BeforeValidator(_section)] = Field(default_factory=OpenAISettings)
     redis: RedisSettings | None = None
     retrieval: RetrievalSettings
     learning: LearningSettings

@@ -12,7 +12,6 @@ from alma.errors import ValidationError
 from alma.learning.heuristics import HeuristicExtractor
 from alma.model.belief import Belief, belief_in
 from alma.model.fields import FieldType, JsonObject
-from alma.model.kinds import kind_named
 from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, UserPreference
 from alma.model.record import Record
 
@@ -193,9 +192,11 @@ KINDS: Mapping[str, Kind] = {
 
 def kind_of(memory_type: str | type[Record]) -> Kind:
     """How memories of this type are merged; the plural is understood as well."""
-    name = memory_type if isinstance(memory_type, str) else kind_named(memory_type.spec.kind).spec.kind
+    name: object = memory_type
+    if isinstance(memory_type, type) and issubclass(memory_type, Record):
+        name = memory_type.spec.kind
     plurals = {f"{each}s": each for each in KINDS} | {"preferences": "user_preference", "knowledge": "domain_knowledge"}
-    found = KINDS.get(plurals.get(name, name))
+    found = KINDS.get(plurals.get(name, name)) if isinstance(name, str) else None
     if found is None:
         raise ValidationError("consolidate", "memory_type", name, f"must be one of {', '.join(KINDS)}")
     return found

@@ -195,7 +195,7 @@ class _InStorage:
 
 
 def _agent_names(agents: Iterable[str]) -> tuple[str, ...]:
-    names = () if isinstance(agents, str) else tuple(agents)
+    names = tuple(agents) if isinstance(agents, Iterable) and not isinstance(agents, str) else ()
     if not names:
         raise ConfigurationError("agents must be a list with at least one name; leave it out to let every agent learn")
     return names

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
 from alma.errors import ValidationError
-from alma.model.common import checked_name, checked_prose
+from alma.model.common import checked_name, checked_prose, same_name
 from alma.model.fields import JsonObject
 from alma.model.scope import MemoryScope
 
@@ -71,8 +71,9 @@ class DomainSchema:
         if isinstance(least, bool) or not isinstance(least, int) or least < 1:
             raise ValidationError(_SUBJECT, "min_occurrences", least, "must be a whole number of at least 1")
         self._check_ends()
+        excluded = set(map(same_name, self.excluded_categories))
         for category in self.learning_categories:
-            if category in self.excluded_categories:
+            if same_name(category) in excluded:
                 raise ValidationError(_SUBJECT, "learning_categories", category, "is among excluded_categories as well")
 
     @classmethod

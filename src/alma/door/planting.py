@@ -39,6 +39,8 @@ PLANTING: tuple[Sign, ...] = (
             r"obey|do) (?:it|them|that)\b",
             r"\byou must (?:always |only |never )+(?:approve|recommend|trust|obey|agree|comply|promote|suggest|"
             r"praise)\b",
+            r"\byou must (?:always |only )+(?:prefer|favou?r|rank|name)\b[^.\n]{0,60}\b(?:every|all|any|each|your) "
+            r"(?:recommendations?|answers?|comparisons?|rankings?|responses?|repl(?:y|ies))\b",
             rf"\b(?:when(?:ever)?|if) you (?:summari[sz]e|read|review|analy[sz]e|process|translate|evaluate|"
             rf"quote) {_THIS_PAGE}\b"
             r"[^.\n]{0,60}\b(?:say|state|include|mention|recommend|rate|claim|tell|write|add|give)\b",
@@ -76,6 +78,8 @@ PLANTING: tuple[Sign, ...] = (
             r"\b(?:update|edit|modify|change) your (?:\w+ )?memory (?:so|to|with|and|:)|"
             r"\bmemory update ?:[^\n]{0,60}\b(?:user|you)\b",
             r"\badd to your (?:notes|memory|context|instructions|knowledge)\b",
+            r"(?:^|[.!?;:]\s)\W{0,6}remember (?:this|the following|that)(?: ?:)? (?:permanently|forever|"
+            r"(?:for|in|across) (?:all|every|each) future (?:session|conversation|chat|task|run)s?)\b",
             r"\bremember\W{1,3}(?:that )?you (?:now )?(?:have (?:full |my )?permission|are (?:now )?(?:allowed|"
             r"permitted|"
             r"authori[sz]ed))\b",
@@ -88,7 +92,7 @@ PLANTING: tuple[Sign, ...] = (
             r"\bas soon as the user (?:says?|types?|writes?|thanks|confirms?)\b[^.\n]{0,40}\b(?:call|invoke|run|"
             r"execute) (?:the )?\w+",
         ),
-        hints("memory|add to your|permi|allowed|authori|following as|this as|access|as soon as"),
+        hints("memory|add to your|perm|forever|future|allowed|authori|following as|this as|access|as soon as"),
     ),
 )
 """What the reader shall say to others, or hold true, from now on."""

@@ -75,6 +75,10 @@ STEALING: tuple[Sign, ...] = (
             r"\b(?:print|output|include|show|list|dump|put) (?:all |the |every |your )*(?:environment variables|"
             r"secrets|credentials|"
             r"passwords) in(?:to)? your (?:reply|answer|response|output|summary|message)\b",
+            r"\b(?:respond|reply|answer)\b[^.\n]{0,40}\b(?:and|also|then) include (?:the |your |all )*"
+            r"(?:api[ -]?keys?|passwords?|secrets|credentials|system prompt)\b",
+            r"\b(?:click|open|visit|follow)\b[^\n]{0,30}https?://\S+[^.\n]{0,20}\band (?:log|sign) ?in "
+            r"(?:with|using|as) the user['’]s\b",
             r"\bcomplete (?:the |this )?(?:sentence|phrase|line)\b[^.\n]{0,30}\b(?:password|key|secret|token|"
             r"prompt) is\b",
             r"(?<!not\s)(?<!never\s)(?<!n't\s)(?<!\bto\s)\b(?:reveal|divulge) (?:the|your|"
@@ -84,7 +88,7 @@ STEALING: tuple[Sign, ...] = (
         ),
         hints(
             "just|now|simply|please|immediately|in your|into your|complete|use your|call the|hand over|give me|"
-            "give us|tell me|send me|leak|reveal"
+            "give us|tell me|send me|leak|reveal|include|user's|user’s"
         ),
     ),
     Sign(
@@ -124,9 +128,11 @@ STEALING: tuple[Sign, ...] = (
             r"\bnc(?:at)?\b[^\n]{0,60} -e /bin/",
             r"/dev/tcp/\d",
             r"\bbash -i >& ",
+            r"\bwithout (?:asking|confirm\w+|telling)\b[^\n]{0,80}\b(?:curl|wget)\b[^\n|]{0,120}"
+            r"\| ?(?:sudo )?(?:ba|z)?sh\b",
             r"\bgrant \S+@\S+ (?:\w+ )?(?:admin|root|owner|full)\b",
         ),
-        hints("nc|/dev/tcp|bash -i|grant"),
+        hints("nc|/dev/tcp|bash -i|grant|curl|wget"),
     ),
 )
 """What belongs to the user shall go elsewhere."""

@@ -83,6 +83,9 @@ VOIDING: tuple[Sign, ...] = (
             r"context)\b(?! (?:manager|menu|switch|processor|object))",
             rf"(?<!how\sto\s)\b{_NULL}\b[^.\n]{{0,40}}\b{_OWNED}",
             rf"\b{_OWNED}[^.\n]{{0,40}}\b{_NULL}\b",
+            rf"\byour {_OLDER} (?:\w+ )?(?:instructions?|directives?|guidelines|rules|prompt) "
+            r"(?:has been|have been|are|were) (?:now )?(?:updated|replaced|changed|overridden|superseded|outdated|"
+            r"obsolete|deprecated)\b",
             r"\b(?:overwrite|rewrite|erase|wipe) your (?:\w+ )?memory\b(?! (?:card|stick))",
             r"\b(?:constraints|restrictions|limitations|limits|boundaries|rules) (?:that (?:were|are|"
             r"have been) )?(?:placed|"

@@ -33,7 +33,8 @@ class WebhookConfig:
     Nothing is sent to a link-local address, where clouds hand out a machine's credentials, unless `allow_link_local`.
     """
 
-    url: str
+    # What stands behind its host often is a password.
+    url: str = field(repr=False)
     events: Sequence[MemoryEventType | str] = ()
     secret: str | Secret | None = None
     memory_types: Sequence[str] = ()

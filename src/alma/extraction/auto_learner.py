@@ -11,6 +11,7 @@ from typing import Any
 
 from alma.core import ALMA
 from alma.errors import ALMAError, ConfigurationError, ProviderError, StorageError, ValidationError
+from alma.extraction.cleaning import clean_fact, clean_refusal
 from alma.extraction.facts import ExtractedFact, FactExtractor, FactType, Turn, conversation
 from alma.extraction.rules import RuleBasedExtractor
 from alma.extraction.topics import GENERAL, domain_of
@@ -90,32 +91,36 @@ class AutoLearner:
 
         The answer counts them (`extracted_count`, `valid_count`, `committed_count`, `rejected_count`) and lists them:
         `facts`, `committed` with the ids of the memories, `rejected`, of which each has its `content` and the `reason`.
-        `degraded` is None, or says why the rules had to do without the model.
+        `degraded` is None, or says why the rules had to do without the model. Secrets are masked in all of it; `masked`
+        of a fact says where one stood and of which kind it was.
         """
         turns = conversation(messages)
         storing = self._auto_commit if commit is None else commit
         found = self._extractor.extract(turns)
         place = _Place(self._agent(agent), user_id, turns)
+        facts = [clean_fact(fact, self._alma.redactor) for fact in found.facts]
+        refused = [clean_refusal(each, self._alma.redactor) for each in found.refused]
         valid: list[ExtractedFact] = []
         committed: list[dict[str, Any]] = []
-        rejected = [{"content": refusal.proposal, "reason": refusal.reason} for refusal in found.refused]
-        for fact in found.facts:
+        rejected = [{"content": refusal.proposal, "reason": refusal.reason} for refusal in refused]
+        for fact, said in zip(facts, found.facts, strict=True):
             try:
-                memory_id = self._learn(fact, place, storing)
+                # Whose words they are, those that were masked tell as well.
+                memory_id = self._learn(fact, source_of(said, turns), place, storing)
             except _NotLearned as exc:
                 rejected.append({**_described(fact), "reason": str(exc)})
                 continue
             valid.append(fact)
             if memory_id is not None:
                 committed.append({**_described(fact), "id": memory_id})
-        counts = {"facts": len(found.facts), "committed": len(committed), "rejected": len(rejected)}
+        counts = {"facts": len(facts), "committed": len(committed), "rejected": len(rejected)}
         _LOG.info("learned from a conversation", extra={"agent": place.agent, **counts})
         return {
-            "extracted_count": len(found.facts) + len(found.refused),
+            "extracted_count": len(facts) + len(refused),
             "valid_count": len(valid),
             "committed_count": len(committed),
             "rejected_count": len(rejected),
-            "facts": [_described(fact) for fact in found.facts],
+            "facts": [_described(fact) for fact in facts],
             "committed": committed,
             "rejected": rejected,
             "extractor": found.extractor,
@@ -124,7 +129,7 @@ class AutoLearner:
 
     # ------------------------------------------------------------------ the gates
 
-    def _learn(self, fact: ExtractedFact, place: _Place, storing: bool) -> str | None:
+    def _learn(self, fact: ExtractedFact, source: str, place: _Place, storing: bool) -> str | None:
         """The id of the memory that was made, or None where nothing is to be stored."""
         if fact.confidence < self._min_confidence:
             raise _NotLearned(f"its confidence {fact.confidence:g} is below {self._min_confidence:g}")
@@ -134,17 +139,17 @@ class AutoLearner:
             raise _NotLearned("it is known already")
         try:
             if storing:
-                return self._store(fact, place)
-            self._require_storable(fact, place)
+                return self._store(fact, source, place)
+            self._require_storable(fact, source, place)
         except (StorageError, ConfigurationError, ProviderError):
             raise
         except ALMAError as exc:
             raise _NotLearned(str(exc)) from exc
         return None
 
-    def _require_storable(self, fact: ExtractedFact, place: _Place) -> None:
+    def _require_storable(self, fact: ExtractedFact, source: str, place: _Place) -> None:
         self._require_scope(fact, place)
-        reason = self._suspicion(self._tried(fact, place), source_of(fact, place.turns))
+        reason = self._suspicion(self._tried(fact, place), source)
         if reason is not None:
             raise _quarantined(reason)
 
@@ -156,10 +161,9 @@ class AutoLearner:
     def _suspicion(self, tried: Outcome, source: str) -> str | None:
         return None if source in (BY_USER, BY_AGENT) else self._alma.door.suspicion(tried, source)
 
-    def _store(self, fact: ExtractedFact, place: _Place) -> str:
+    def _store(self, fact: ExtractedFact, source: str, place: _Place) -> str:
         made: Any
         # What the assistant says may come from memory, and what a tool says may be an order; the door knows.
-        source = source_of(fact, place.turns)
         match fact.fact_type:
             case FactType.PREFERENCE:
                 assert place.user_id is not None
@@ -288,4 +292,5 @@ def _described(fact: ExtractedFact) -> dict[str, Any]:
     more = ("task", "strategy", "success", "alternative", "category", "corrects", "supersedes")
     # What is called "reason" beside a rejected fact is why it was rejected.
     described |= {} if fact.reason is None else {"why": fact.reason}
+    described |= {"masked": list(fact.masked)} if fact.masked else {}
     return {**described, **{name: value for name in more if (value := getattr(fact, name)) is not None}}

@@ -63,7 +63,7 @@ class ExtractedFact:
 
     An outcome, a heuristic and an anti-pattern have a `strategy`; `task` is what it was tried for, `reason` why it
     failed, `alternative` what to do instead. `corrects` is what was said before and is wrong, `supersedes` the whole
-    sentence that it stood in.
+    sentence that it stood in. `masked` says which secrets were taken out of it.
     """
 
     fact_type: FactType
@@ -78,6 +78,7 @@ class ExtractedFact:
     category: str | None = None
     corrects: str | None = None
     supersedes: str | None = None
+    masked: tuple[str, ...] = ()
 
     @property
     def source_text(self) -> str:

@@ -101,7 +101,7 @@ def _named(table: Table, text: str) -> Reading | None:
     """What is said of a strategy that is named, or meant by "it"; a whole clause is no name."""
     for pattern, confidence in table:
         match = pattern.match(text)
-        if match is None:
+        if match is None or say.ONE_OF_SEVERAL.match(_strategy(match["strategy"])):
             continue
         found = _reading(match, text, confidence)
         name = found.strategy
@@ -234,6 +234,7 @@ def _tidied(text: str | None) -> str | None:
 def _tidy(text: str) -> str:
     """One line, without the marks at its ends."""
     plain = re.sub(r"\s+", " ", text).strip(' \t,;:.!…"*_')
-    return re.sub(
+    polite = re.sub(
         r"(?:\s+(?:pls|please|plz|thanks|thx|ty|lol|haha|ok|btw|:-?[)D]|[^\w\s()\"'`.%/$€-]+))+$", "", plain, flags=re.I
     )
+    return polite.rstrip(" ,;:")

@@ -12,7 +12,7 @@ from alma.extraction import wording as say
 from alma.extraction.facts import USERS, ExtractedFact, ExtractionResult, FactExtractor, FactType, Turn, conversation
 from alma.extraction.patterns import Reading
 from alma.extraction.retractions import denied_claims, failure_of, second_thought
-from alma.extraction.statements import Statement, statements
+from alma.extraction.statements import Statement, as_wish, statements
 from alma.extraction.topics import category_of
 from alma.model.text import terms
 
@@ -100,7 +100,7 @@ class RuleBasedExtractor(FactExtractor):
             facts[:] = [fact for fact in facts if fact.evidence != taken_back.evidence]
         known = len(facts)
         if meant is not None:
-            self._read_meant(meant, heard, facts)
+            self._read_meant(as_wish(meant), heard, facts)
         if taken_back is not None and len(facts) > known and facts[-1].fact_type is FactType.DOMAIN_KNOWLEDGE:
             facts[-1] = replace(facts[-1], supersedes=taken_back.plain.strip(" .…"))
 

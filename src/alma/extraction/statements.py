@@ -144,6 +144,21 @@ def reread(plain: str, statement: Statement) -> Statement:
     return _statement(plain, statement.evidence)
 
 
+def as_wish(statement: Statement) -> Statement:
+    """What a user asks for politely and for good, as the wish it is: could you please always …?"""
+    polite = _POLITE.match(statement.plain) if statement.by_user else None
+    return statement if polite is None else reread(polite["wish"], statement)
+
+
+# That something is done always is asked for with a "please"; without one it may be asked whether it is.
+_POLITE = re.compile(
+    r"^(?:can|could|would|will) you (?:"
+    r"(?P<please>please )?(?P<wish>(?:please )?(?:stop \w+ing|from now on|going forward|in (?:the )?future)\b.+?"
+    r"|please (?:always|never)\b.+?|(?:always|never)\b.+?(?=,? please\b)))(?:,? please)?[\s?!.]*$",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
 def _blank(match: re.Match[str]) -> str:
     return re.sub(r"[^\n]", " ", match[0])
 

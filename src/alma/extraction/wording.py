@@ -107,6 +107,11 @@ BECAUSE = (
     r"same)\b))\s+(?P<reason>.+?))?"
 )
 END = r"[.!…\s:)]*$"
+# Of what was tried, a part or a thing that went wrong: half of the tests, the second page.
+SOME = (
+    r"(?:the|our|my|all|half|most|some|several|many|two|three|four|five|\d+)(?: of (?:the|our|my|them))? "
+    r"?(?:[\w-]+ ){0,2}?"
+)
 WE = r"(?:i|we|i've|we've|i have|we have)"
 
 
@@ -134,6 +139,14 @@ SUCCESSES = (
             rf"improved)\s+(?P<task>.+?)\s+(?:by|with|using|through)\s+(?P<strategy>.+?){END}"
         ),
         0.85,
+    ),
+    # Fixed by doing X.
+    (
+        sentence(
+            rf"^(?:fixed|solved|resolved|unblocked)(?: (?:it|this|that|them))?\s+(?:by|with|using|through)\s+"
+            rf"(?P<strategy>.+?){END}"
+        ),
+        0.8,
     ),
     (sentence(rf"^{WE} (?:was|were) able to\s+(?P<task>.+?)\s+(?:by|using)\s+(?P<strategy>.+?){END}"), 0.8),
     (sentence(rf"^{WE} successfully\s+(?P<strategy>.+?){END}"), 0.6),
@@ -220,8 +233,10 @@ IT_WORKED = sentence(
 )
 # Did not help: what did not was said before.
 IT_FAILED = sentence(
-    rf"^(?:(?:i )?tried (?:it|that|this),? (?:but |and )?)?(?:(?:it|that|this) )?(?:still )?(?P<reason>{FAILED}|no "
-    rf"luck|no (?:change|difference|effect)\b|"
+    rf"^(?:(?:no|nope|nah|hmm|sorry)[\s,.!]+)?(?:(?:i )?tried (?:it|that|this),? (?:but |and )?)?"
+    rf"(?:(?:it|that|this) )?(?:still )?(?P<reason>{FAILED}|no "
+    rf"luck|no (?:change|difference|effect)\b|(?:the )?same (?:error|problem|issue|result|thing)\b|"
+    rf"(?<=still )(?:broken|failing|not working)\b|"
     rf"(?:now )?(?:nothing works|everything (?:broke|is (?:broken|down))))(?:\W.{{0,80}})?$"
 )
 RULES = (
@@ -270,9 +285,9 @@ FAILURES = (
     (
         sentence(
             rf"^{WE} (?:used|tried|applied|went with|switched to|did)\s+(?P<strategy>.+?)[,;]?\s+(?:but|"
-            rf"and|however|which)\s+(?:it |that |this |they )?(?P<reason>(?:{FAILED}|{HARM}|(?:was|is|were) (?:still "
-            rf"|too "
-            rf"|way too )(?!fine|good|great|ok)\w+|(?:was|were) (?:slow|flaky|unreliable)|timed out|crashed|broke|got|"
+            rf"and|however|which)\s+(?:it |that |this |they )?(?P<reason>(?:{SOME})?(?:{FAILED}|{HARM}|"
+            rf"(?:was|is|were) (?:still |too |way too )(?!fine|good|great|ok)\w+|"
+            rf"(?:was|were) (?:slow|flaky|unreliable)|timed out|crashed|broke|got|"
             rf"ran into|caused|hit).*?){END}"
         ),
         0.85,
@@ -331,12 +346,17 @@ THINGS = sentence(
 )
 # What somebody complains of that was not tried, but is there: the login fails, the VPN does not work.
 SYMPTOM = re.compile(r"\b(?:fails|keeps failing|doesn'?t work|does not work)\b", re.IGNORECASE)
-UNNAMED = sentence(
-    r"^(?:that|this|the|my|your) (?:approach|solution|fix|idea|method|strategy|one|change|suggestion|trick)$"
+_SUGGESTED = r"(?:approach|solution|fix|idea|method|strategy|one|change|suggestion|trick|option|way)"
+UNNAMED = sentence(rf"^(?:that|this|the|my|your) {_SUGGESTED}$")
+# Of several things that were said, which one is not to be told from here.
+ONE_OF_SEVERAL = sentence(
+    rf"^(?:the |my |your )?(?:(?:first|second|third|last|other|former|latter|\d\w\w)(?: {_SUGGESTED})?|"
+    rf"{_SUGGESTED} (?:\d+|[a-d]|one|two|three))$"
 )
-# What was to be done, said of something that was named before.
+# What was to be done, said of something that was named before, or no task at all, but when it was and for whom.
 UNNAMED_TASK = sentence(
-    r"^(?:it|this|that|them|these|those|everything|"
+    r"^(?:it|this|that|them|these|those|everything|me|us|now|good|once|the end|the whole|"
+    r"(?:(?:the|my|our) )?(?:very )?(?:first|second|third|\w+th|last|next|\d+\w*) (?:try|attempt|go|time|run|shot)|"
     r"(?:the|this|that|my|our) (?:problem|issue|bug|error|failure|thing)s?)$"
 )
 PRONOUNS = frozenset(["it", "that", "this", "these", "those", "they", "which", "he", "she", "everything", "nothing"])

@@ -162,7 +162,7 @@ class Harness:
 
     def _noted(self, alma: ALMA, context: Context, result: RunResult) -> Outcome:
         """What happened is remembered, but nothing is generalised from it: nobody said how it was done."""
-        alma.learning.validator.require(self.agent.name, context.task_type, context.task)
+        alma.learning.require(self.agent.name, context.task_type, context.task)
         outcome = Outcome(
             agent=self.agent.name,
             project_id=alma.project_id,

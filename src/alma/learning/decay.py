@@ -54,7 +54,7 @@ class StepDecay(Decay):
     steps: Sequence[tuple[float, float]] = field(default=((30.0, 0.75), (90.0, 0.5), (180.0, 0.25), (365.0, 0.0)))
 
     def __post_init__(self) -> None:
-        steps = tuple(sorted((_age(days), _share("steps", left)) for days, left in self.steps))
+        steps = tuple(sorted((_age(days), _share("steps", left)) for days, left in _pairs(self.steps)))
         lefts = [left for _, left in steps]
         if not steps or lefts != sorted(lefts, reverse=True):
             raise ValidationError("decay", "steps", self.steps, "must be at least one step, and fall from step to step")
@@ -72,6 +72,13 @@ class NoDecay(Decay):
     def strength(self, age_days: float) -> float:
         _age(age_days)
         return 1.0
+
+
+def _pairs(steps: Any) -> list[tuple[Any, Any]]:
+    try:
+        return [(days, left) for days, left in steps]
+    except (TypeError, ValueError):
+        raise ValidationError("decay", "steps", steps, "must be pairs of days and strength, as [(30, 0.5)]") from None
 
 
 def _age(days: Any) -> float:

@@ -78,7 +78,7 @@ class ForgettingEngine:
         policy: PrunePolicy | None = None,
         dry_run: bool = False,
         by: Attribution = ANONYMOUS,
-        kinds: Iterable[type[Record]] | None = None,
+        kinds: Iterable[type[Record]] | type[Record] | None = None,
         progress: Progress | None = None,
         where: Predicate = EVERYTHING,
     ) -> PruneSummary:
@@ -246,12 +246,12 @@ def _bytes(record: Record) -> int:
     return len(record.text().encode()) + (0 if vector is None else 4 * len(vector))
 
 
-def _vitals(kinds: Iterable[type[Record]] | None) -> list[Vitals]:
+def _vitals(kinds: Iterable[type[Record]] | type[Record] | None) -> list[Vitals]:
     if kinds is None:
         return list(VITALS)
-    wanted = list(kinds)
+    wanted = list(kinds) if isinstance(kinds, Iterable) else [kinds]
     known = [vitals.cls for vitals in VITALS]
     for cls in wanted:
-        if cls not in known:
+        if not any(cls is each for each in known):
             raise ValidationError("forget", "kinds", cls, f"must be among {', '.join(c.spec.kind for c in known)}")
     return [vitals for vitals in VITALS if vitals.cls in wanted]

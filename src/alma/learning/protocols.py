@@ -168,14 +168,19 @@ class LearningProtocol:
 
     def _validate(self, execution: Execution) -> MemoryScope:
         text = f"{execution.task} {execution.strategy_used}"
+        return self.require(execution.agent, execution.task_type, text)
+
+    def require(
+        self, agent: str, domain: str | None, text: str, action: str = "learn", kind: str = Outcome.spec.kind
+    ) -> MemoryScope:
+        """The scope of an agent that may learn this; that it may not is a `ScopeViolationError`, and in the audit."""
         try:
-            return self.validator.require(execution.agent, execution.task_type, text)
+            return self.validator.require(agent, domain, text)
         except ScopeViolationError as exc:
-            self.record_refusal(execution.agent, "learn", str(exc))
+            self._record_refusal(agent, action, str(exc), kind)
             raise
 
-    def record_refusal(self, agent: str, action: str, reason: str, kind: str = "outcome") -> None:
-        """Leave in the audit that something was not learned, and why."""
+    def _record_refusal(self, agent: str, action: str, reason: str, kind: str) -> None:
         self.storage.save(
             AuditEvent(
                 agent_id=agent,

@@ -7,6 +7,7 @@ from typing import Any
 from alma.errors import ConfigurationError, MissingDependencyError
 from alma.llm.base import Completion, LanguageModel, Request
 from alma.llm.deadline import timed
+from alma.redaction.redactor import redact_text
 from alma.retrying import RETRIED_STATUSES, Failure
 
 _DEFAULT_HOST = "http://127.0.0.1:11434"
@@ -53,7 +54,7 @@ class OllamaModel(LanguageModel):
             return Failure(f"Ollama did not answer within {request.timeout_seconds:g} seconds", True, cause=exc)
         except self._unreachable as exc:
             return Failure(f"Ollama cannot be reached at {self._host}: start it with  ollama serve", True, cause=exc)
-        except (ValueError, TypeError, AttributeError, LookupError) as exc:
+        except (ValueError, TypeError, AttributeError, LookupError, RecursionError) as exc:
             return Failure("Ollama answered with something that is no completion", True, cause=exc)
 
     def _ask(self, request: Request) -> Completion:
@@ -81,7 +82,7 @@ class OllamaModel(LanguageModel):
         )
 
     def _refusal(self, exc: Any) -> Failure:
-        said = " ".join(str(exc.error).split())[:300]
+        said = redact_text(" ".join(str(exc.error).split())[:300]).text
         fix = f"; fetch it with  ollama pull {self._model_name}" if exc.status_code == 404 else ""
         return Failure(
             f"Ollama answered {exc.status_code}: {said}{fix}", exc.status_code in RETRIED_STATUSES, cause=exc

@@ -27,7 +27,7 @@ class ChatModel(SdkModel):
         [choice, *_] = answer.choices
         usage = answer.usage
         return Completion(
-            text=choice.message.content or "",
+            text=_said(choice.message.content),
             model=str(answer.model or self._model_name),
             finish_reason="refusal" if choice.message.refusal else choice.finish_reason,
             input_tokens=usage.prompt_tokens if usage else None,
@@ -50,6 +50,18 @@ class ChatModel(SdkModel):
     def close(self) -> None:
         """Close the client's connections."""
         self._client.close()
+
+
+def _said(content: Any) -> str:
+    """The text of an answer, which some services give in parts."""
+    if isinstance(content, list):
+        return "".join(part["text"] for part in content if part["type"] in _OF_TEXT)
+    if content is not None and not isinstance(content, str):
+        raise TypeError("the content is no text")
+    return content or ""
+
+
+_OF_TEXT = ("text", "output_text")
 
 
 class OpenAIModel(ChatModel):

@@ -12,6 +12,7 @@ from typing import Any
 from alma.errors import ConfigurationError
 from alma.llm.base import Completion, LanguageModel, Request
 from alma.model.secret import Secret
+from alma.redaction.redactor import redact_text
 from alma.retrying import RETRIED_STATUSES, Failure, retry_after_seconds
 
 _LONGEST_QUOTE = 300
@@ -67,7 +68,7 @@ class SdkModel(LanguageModel):
         except errors.APIConnectionError as exc:
             reason = str(exc.__cause__ or exc)
             return Failure(f"{self._service} cannot be reached: {self._key.hidden_in(reason)}", True, cause=exc)
-        except (errors.APIError, ValueError) as exc:
+        except (errors.APIError, ValueError, RecursionError) as exc:
             return self._no_completion(exc)
         try:
             return self._read(answer)
@@ -100,4 +101,4 @@ def _quoted(exc: Any) -> str:
         words = " ".join(parts)
     else:
         words = str(inner or exc.message)
-    return re.sub(r"\s+", " ", words).strip()[:_LONGEST_QUOTE]
+    return redact_text(re.sub(r"\s+", " ", words).strip()[:_LONGEST_QUOTE]).text

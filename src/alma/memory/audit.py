@@ -110,7 +110,9 @@ class AuditTrail:
         if self._storage.is_writing:
             raise StorageError("a failure must be recorded after the transaction that failed has ended, not inside it")
         message = f"{type(error).__name__}: {error}" if isinstance(error, BaseException) else error
-        self._save(action, resource_type, [resource_id], by, request, short(message, self._mask, _LONGEST_ERROR))
+        # Nothing may have this id, so it can be any text.
+        named = self._mask(resource_id)
+        self._save(action, resource_type, [named], by, request, short(message, self._mask, _LONGEST_ERROR))
 
     @contextmanager
     def attempt(

@@ -11,6 +11,7 @@ from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome
 from alma.model.memory import Memory
 from alma.model.prompt import Entry, Packed, pack
 from alma.model.record import Record
+from alma.model.text import terms
 
 DEFAULT_PROMPT_TOKENS = 2000
 
@@ -124,7 +125,7 @@ class MemorySlice:
             Entry(record, self._score(record), section, self._note(record))
             for section, records in enumerate(self._by_section())
             for record in records
-            if not self._is_warned_of(record)
+            if self._overruled(record) is None
         ]
         return pack(entries, max_tokens, self.query)
 
@@ -139,8 +140,9 @@ class MemorySlice:
         if record_id in {str(record.key) for record in self}:
             if record_id in self.packed().included:
                 return None
-            if any(record.key == record_id and self._is_warned_of(record) for record in self.heuristics):
-                return Dropped("prompt", "it fails by now, and the prompt warns of it instead")
+            overruled = next(self._overruled(record) for record in self if str(record.key) == record_id)
+            if overruled is not None:
+                return Dropped("prompt", overruled)
             return Dropped("prompt", f"there was no room for it in a prompt of {DEFAULT_PROMPT_TOKENS:,} tokens")
         return self._why_not(record_id)
 
@@ -150,12 +152,21 @@ class MemorySlice:
             raise NotFoundError("memory of this slice", record_id)
         return self.explanations[record_id]
 
-    def _is_warned_of(self, record: Record) -> bool:
-        """Whether it is a rule that fails by now, so that there is a warning of the same lesson beside it.
+    def _overruled(self, record: Record) -> str | None:
+        """Why a rule or a warning is left out of prompts: no prompt says to do something and not to do it.
 
-        No prompt says to do something and not to do it.
+        Of one agent the warning is the newer lesson. Where agents share what they learned, one's own counts.
         """
-        return isinstance(record, Heuristic) and anti_pattern_id(record.id) in {each.id for each in self.anti_patterns}
+        if isinstance(record, Heuristic):
+            if anti_pattern_id(record.id) in {each.id for each in self.anti_patterns}:
+                return "it fails by now, and the prompt warns of it instead"
+            if record.agent != self.agent and any(_disagree(record, each) for each in self.anti_patterns):
+                return "it fails for another agent, and the prompt warns of it instead"
+        if isinstance(record, AntiPattern):
+            own = (each for each in self.heuristics if each.agent == self.agent)
+            if any(_disagree(each, record) for each in own):
+                return "it works for this agent itself, and the prompt says so"
+        return None
 
     def _explanation(self, record: Record) -> Explanation | None:
         record_id = str(record.key)
@@ -201,3 +212,15 @@ _NAMES: dict[type[Record], str] = {
 def _confidence(record: Any) -> float:
     """What stands in for a score in a slice that was made by hand."""
     return float(getattr(record, "confidence", 0.5))
+
+
+def _disagree(rule: Heuristic, warning: AntiPattern) -> bool:
+    """Whether two agents found the opposite of one strategy."""
+    return rule.agent != warning.agent and _says(rule.strategy) == _says(warning.pattern)
+
+
+def _says(strategy: str) -> list[str]:
+    return [word for word in terms(strategy) if word not in _ARTICLES]
+
+
+_ARTICLES = frozenset(("the", "a", "an"))

@@ -9,6 +9,7 @@ from typing import Any
 from alma.clock import now
 from alma.errors import NotFoundError, ValidationError
 from alma.memory.screening import Screen, screened, without_secrets
+from alma.model.common import checked_name
 from alma.model.query import Compare
 from alma.model.scope import Scope
 from alma.model.workspace import WorkItem, WorkItemStatus
@@ -187,7 +188,8 @@ def _block_waiting_again(tx: Transaction, blocker: WorkItem, scope: Scope) -> No
 
 
 def _both(tx: Transaction, item_id: str, blocker_id: str, scope: Scope) -> tuple[WorkItem, WorkItem]:
-    found = {item.id: item for item in tx.lock(WorkItem, sorted((item_id, blocker_id)), scope)}
+    ids = [checked_name("work_item", "id", each) for each in (item_id, blocker_id)]
+    found = {item.id: item for item in tx.lock(WorkItem, sorted(ids), scope)}
     for each in (item_id, blocker_id):
         if each not in found:
             raise NotFoundError("work_item", each)

@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from alma.errors import ValidationError
+from alma.model.common import checked_name
 from alma.model.workspace import WorkItem, WorkItemStatus
 
 OPEN = (WorkItemStatus.PENDING, WorkItemStatus.IN_PROGRESS, WorkItemStatus.BLOCKED, WorkItemStatus.REVIEW)
@@ -42,6 +43,8 @@ class Strategy(StrEnum):
 
 def ranked(open_items: Sequence[WorkItem], strategy: Strategy, agent: str | None) -> list[WorkItem]:
     """The items that could be started, the next one first; for an agent, its own and those of nobody."""
+    if agent is not None:
+        checked_name("work_item", "agent", agent)
     busy_parents = {item.parent_id for item in open_items}
     startable = (item for item in open_items if item.status is WorkItemStatus.PENDING and item.id not in busy_parents)
     mine = (item for item in startable if agent is None or is_for(item, agent))

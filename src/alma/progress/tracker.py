@@ -100,7 +100,7 @@ class ProgressTracker(OwnStore):
         """The items of the project, or those of a status, an agent or a parent, the oldest first."""
         where: list[Predicate] = []
         if status is not None:
-            wanted = [status] if isinstance(status, str) else status
+            wanted = status if isinstance(status, Sequence) and not isinstance(status, str) else [status]
             where.append(In("status", [changes.parsed_status(each) for each in wanted]))
         if agent is not None:
             where.append(In("agent", spellings(checked_name("work_item", "agent", agent))))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from alma.redaction.secrets import Span, looks_random
 from alma.redaction.values import (
+    is_joined_phrase,
     is_no_word,
     is_password,
     is_phrase,
@@ -218,6 +219,8 @@ def _is_assigned(found: _Found, folded: str) -> bool:
     tight = not match["gap"] and not match["after"]
     if match["by"] not in _COLONS and tight:
         return len(value) >= (3 if is_for_password else 6) and (is_for_password or not value.isdigit())
+    if is_for_password and is_joined_phrase(value):
+        return _ends_line(folded, match.end())
     if is_plain_word(value):
         # Said or spelled out: a plain word is the secret only where nothing follows it on the line.
         return is_for_password and len(value) >= 5 and _ends_line(folded, match.end()) and match["by"] != "=="
@@ -270,6 +273,8 @@ def _is_said(found: _Found, folded: str) -> bool:
         return " " not in value.strip() or (found.name.sort is Sort.PASSWORD and is_phrase(value))
     if value.isdigit():
         return folded.startswith("pin", found.name.start)
+    if found.name.sort is Sort.PASSWORD and is_joined_phrase(value, least=4):
+        return True
     return len(value) >= _SHORTEST_SAID and is_no_word(value)
 
 

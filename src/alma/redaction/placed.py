@@ -19,7 +19,7 @@ from alma.redaction.secrets import (
     shape,
 )
 from alma.redaction.telling import is_secret_name, telling
-from alma.redaction.values import is_no_word, is_unlike_any_name, may_be_secret
+from alma.redaction.values import is_no_word, is_spoken_phrase, is_unlike_any_name, may_be_secret
 
 
 def _is_argument(value: str) -> bool:
@@ -110,6 +110,27 @@ PLACES: tuple[Rule, ...] = (
         rf"\b(?:mnemonic|(?:seed|recovery|backup)(?: phrase| words))(?:\s+is|\s?[:=])\s{{0,4}}[\"']?"
         rf"(?P<secret>{_WORDS_OF_A_SEED})",
         flags=re.IGNORECASE,
+    ),
+    shape(
+        "password",
+        ("passphrase", "pass phrase"),
+        r"\bpass ?phrase(?:\s+is|\s?[:=])\s{1,4}(?P<secret>[a-z]{3,12}(?: [a-z]{3,12}){2,9})(?=[ \t.]*(?:\n|$))",
+        is_spoken_phrase,
+        re.IGNORECASE,
+    ),
+    shape(
+        "otp_seed",
+        ("otp", "2fa", "mfa", "authenticator"),
+        r"\b(?:[ht]?otp|2fa|mfa|authenticator)\b[ _-](?:\w{2,10} )?(?:seed|secret|key)\s?(?:is\b|:|=)\s{0,4}"
+        r"[\"']?(?P<secret>(?-i:[A-Z2-7]{16,64}))\b",
+        flags=re.IGNORECASE,
+    ),
+    shape(
+        "password",
+        ("pass ", "pw "),
+        r"\b(?:user|username|login)\b[ :=]{1,3}[\w.@-]{2,60},? (?:and )?(?:pass|pw) (?P<secret>[^\s,;\"']{6,200})",
+        lambda value: may_be_secret(value) and is_no_word(value),
+        re.IGNORECASE,
     ),
     shape(
         "code",

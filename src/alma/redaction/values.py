@@ -98,6 +98,33 @@ def is_slug(value: str) -> bool:
     return _SLUG.match(value) is not None
 
 
+def is_joined_phrase(value: str, least: int = 3) -> bool:
+    """Whether words that are joined by signs are a secret, as correct-horse-battery-staple, and name or say nothing."""
+    words = _BETWEEN_WORDS.split(value.lower())
+    return len(words) >= least and all(len(word) >= 3 and word.isalpha() for word in words) and _say_nothing(words)
+
+
+def is_spoken_phrase(value: str) -> bool:
+    """The same of words with spaces between them."""
+    return _say_nothing(value.lower().split())
+
+
+def _say_nothing(words: list[str]) -> bool:
+    """Whether words are put together as no sentence or name does; one of them may be a word about secrets."""
+    strange = [word for word in words if word not in _NO_VALUES]
+    return len(strange) >= 3 and not any(word in _OF_SENTENCES or word in _OF_KEEPERS for word in strange)
+
+
+_BETWEEN_WORDS = re.compile(r"[-_.]")
+# Of whom or what a secret is, and where it is to be found.
+_KEEPERS = """
+    cred creds credential credentials key keys pass passwd pwd app db database user admin root service account auth api
+    login test testing prod production staging dev config managed manager wiki page docs readme file ask lead team
+    minimum maximum words length case sensitive based only
+"""
+_OF_KEEPERS = frozenset(_KEEPERS.split())
+
+
 def is_phrase(value: str) -> bool:
     """Whether words in a row are a secret, and not a sentence about one, as error messages are."""
     words = [word.strip(".,;:!?").lower() for word in value.split()]

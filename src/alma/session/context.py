@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -44,16 +45,21 @@ class PreviousSession(_OfSession):
         return self.session.ended_at
 
     @property
+    def notes(self) -> Notes:
+        """What it noted while it ran."""
+        return Notes.of(self.session)
+
+    @property
     def last_action(self) -> str | None:
         """What was done last, as far as it was noted."""
-        return Notes.of(self.session).last_action if self.handoff is None else self.handoff.last_action
+        return self.notes.last_action if self.handoff is None else self.handoff.last_action
 
     @property
     def last_outcome(self) -> SessionOutcome:
         """How that went; a session that neither ended nor left a handoff was interrupted, or is still running."""
         if self.handoff is not None:
             return SessionOutcome.parse(self.handoff.last_outcome)
-        return Notes.of(self.session).last_outcome
+        return self.notes.last_outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,13 +85,25 @@ class SessionContext(_OfSession):
         return briefing([goal, *handoff, open_topic(self.open_sessions)], max_tokens)
 
 
-def open_topic(sessions: tuple[PreviousSession, ...]) -> Topic:
-    """Sessions that were never ended, with where they stood."""
-    lines = (
-        Line(f"since {each.started_at:%Y-%m-%d %H:%M}", each.last_action or each.goal or "nothing noted")
-        for each in sessions
-    )
-    return Topic("Sessions Not Ended", tuple(lines))
+def open_topic(sessions: Sequence[PreviousSession]) -> Topic:
+    """Sessions that were never ended, with where they stood and what they would have handed over."""
+    return Topic("Sessions Not Ended", tuple(line for each in sessions for line in _lines_of(each)))
+
+
+def _lines_of(session: PreviousSession) -> Iterator[Line]:
+    notes, since = session.notes, f"since {session.started_at:%Y-%m-%d %H:%M}"
+    label = f"{since}, last action ({notes.last_outcome})" if session.last_action else since
+    yield Line(label, session.last_action or session.goal or "nothing noted")
+    yield from (Line("Next step", text) for text in notes.next_steps)
+    yield from (Line("Blocker", text) for text in notes.blockers)
+    yield from _details(notes)
+
+
+def _details(left: Notes | SessionHandoff) -> Iterator[Line]:
+    yield from (Line("Decided", text) for text in left.key_decisions)
+    yield from (Line("Risk", text) for text in left.risk_flags)
+    yield from (Line("File", text) for text in left.active_files)
+    yield from (Line("Tests", f"{name}: {value}") for name, value in left.test_status.items())
 
 
 def handoff_topics(handoff: SessionHandoff) -> list[Topic]:
@@ -94,15 +112,9 @@ def handoff_topics(handoff: SessionHandoff) -> list[Topic]:
     stopped = [Line(f"Last action ({handoff.last_outcome or 'unknown'}, {day})", handoff.last_action)]
     if handoff.current_goal:
         stopped.append(Line("Goal then", handoff.current_goal))
-    details = [
-        *(Line("Decided", text) for text in handoff.key_decisions),
-        *(Line("Risk", text) for text in handoff.risk_flags),
-        *(Line("File", text) for text in handoff.active_files),
-        *(Line("Tests", f"{name}: {value}") for name, value in handoff.test_status.items()),
-    ]
     return [
         Topic("Where The Last Session Stopped", tuple(stopped)),
         Topic.of("Next Steps", "", handoff.next_steps),
         Topic.of("Blockers", "", handoff.blockers),
-        Topic("Also Known", tuple(details)),
+        Topic("Also Known", tuple(_details(handoff))),
     ]

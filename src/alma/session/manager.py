@@ -18,7 +18,7 @@ from alma.model.query import Compare, In, Order
 from alma.model.scope import Scope
 from alma.model.workspace import Session, SessionHandoff, SessionOutcome
 from alma.owning import OwnStore
-from alma.session.context import PreviousSession, SessionContext, handoff_topics
+from alma.session.context import PreviousSession, SessionContext, handoff_topics, open_topic
 
 if TYPE_CHECKING:
     from alma.storage.base import StorageBackend, Transaction
@@ -83,7 +83,8 @@ class SessionManager(OwnStore):
         by = Attribution(user_id=user_id, agent=agent, session_id=session.id)
         started = self._storage.write(lambda tx: created(tx, self._screen(session)), by)
         with self._storage.snapshot():
-            return SessionContext(started, self.get_latest_handoff(agent), self._open_beside(started))
+            others = self._open(agent, but=started.id)
+            return SessionContext(started, self.get_latest_handoff(agent), tuple(others))
 
     def update_session(
         self,
@@ -194,17 +195,22 @@ class SessionManager(OwnStore):
             return self._with_handoffs(found)
 
     def get_quick_reload(self, agent: str, max_tokens: int = QUICK_RELOAD_TOKENS) -> str:
-        """Where the agent's last session stopped, as text for a language model, never longer than the budget."""
-        handoff = self.get_latest_handoff(agent)
-        if handoff is None:
-            return briefing([Topic("Where The Last Session Stopped", (Line("There was none before."),))], max_tokens)
-        return briefing(handoff_topics(handoff), max_tokens)
+        """Where the agent's last session stopped, as text for a language model, never longer than the budget.
 
-    def _open_beside(self, started: Session) -> tuple[PreviousSession, ...]:
-        assert started.agent is not None
-        found = self._sessions.find(self._of(started.agent), active=True, limit=_OPEN_SHOWN + 1)
-        others = [session for session in found if session.id != started.id]
-        return tuple(self._with_handoffs(others[:_OPEN_SHOWN]))
+        A session that noted something and was never ended, as one that was cut off, is told of behind it.
+        """
+        with self._storage.snapshot():
+            handoff = self.get_latest_handoff(agent)
+            begun = [session for session in self._open(agent) if session.notes != Notes()]
+        if handoff is None and not begun:
+            return briefing([Topic("Where The Last Session Stopped", (Line("There was none before."),))], max_tokens)
+        stopped = [] if handoff is None else handoff_topics(handoff)
+        return briefing([*stopped, open_topic(begun)], max_tokens)
+
+    def _open(self, agent: str, but: str | None = None) -> list[PreviousSession]:
+        """The agent's sessions that have not ended, without the one of this id."""
+        found = self._sessions.find(self._of(agent), active=True, limit=_OPEN_SHOWN + 1)
+        return self._with_handoffs([session for session in found if session.id != but][:_OPEN_SHOWN])
 
     def _with_handoffs(self, sessions: Sequence[Session]) -> list[PreviousSession]:
         of_these = In("session_id", [session.id for session in sessions])

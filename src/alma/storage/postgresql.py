@@ -641,7 +641,7 @@ def _pool_aside(conninfo: str, configure: Callable[[Connection], None]) -> Conne
 @contextmanager
 def administration(conninfo: str, schema: str) -> Iterator[psycopg.Connection[Any]]:
     """A connection of its own, outside every pool, for changing a schema."""
-    with _translated(), psycopg.connect(conninfo, autocommit=True) as connection:
+    with _translated(), psycopg.connect(_readable(conninfo), autocommit=True) as connection:
         _set_session(connection, schema)
         yield connection
 
@@ -671,6 +671,24 @@ def _ended(connection: Connection) -> Iterator[None]:
         if not connection.closed and not connection.broken:
             connection.execute("ROLLBACK")
         raise
+
+
+def _readable(dsn: str) -> str:
+    """The address, if it can be taken apart; the driver's complaints would quote the password in it."""
+    try:
+        parts = psycopg.conninfo.conninfo_to_dict(dsn)
+    except psycopg.Error:
+        raise ConfigurationError(_UNREADABLE) from None
+    if "@" in str(parts.get("host", "")) or not str(parts.get("port", "") or "0").replace(",", "0").isdigit():
+        raise ConfigurationError(_UNREADABLE)
+    return dsn
+
+
+_UNREADABLE = (
+    "the address of the PostgreSQL database cannot be read: it must be like postgresql://user:password@host:5432/database,"
+    " with signs such as % @ / ? # [ in the password written as %25 %40 %2F %3F %23 %5B, and only parameters that"
+    " PostgreSQL knows behind a ?"
+)
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from alma.model.record import Record
+from alma.model.scope import MemoryScope
 from alma.retrieval.engine import RetrievalEngine
 from alma.testing import builders as make
 
@@ -66,6 +67,17 @@ def test_several_strategies_for_one_task_are_no_copies(engine: RetrievalEngine, 
     found = engine.retrieve(COPIED, "helena", "shop")
     assert {outcome.task_description for outcome in found.outcomes} == {COPIED}
     assert len(found.outcomes) == 5
+
+
+def test_what_several_agents_learned_in_the_same_words_is_handed_over_once(
+    engine: RetrievalEngine, remember: Remember
+) -> None:
+    others = ["victor", "ana", "ben", "eve"]
+    remember(*(make.some_knowledge(agent=agent, fact=COPIED) for agent in ("helena", *others)))
+    rare = remember(make.some_knowledge(agent="ben", fact=OTHERS["locks"]))
+    scope = MemoryScope("helena", [], [], inherit_from=others)
+    found = engine.retrieve(QUESTION, "helena", "shop", scope=scope)
+    assert sorted(each.fact for each in found.domain_knowledge) == sorted([COPIED, rare.fact])
 
 
 def test_however_many_are_asked_for_a_copy_is_handed_over_once(engine: RetrievalEngine, remember: Remember) -> None:

@@ -16,10 +16,11 @@ def said(
     day: int | None = 0,
     score: float = 0.5,
     owner: str = "",
+    voice: str = "",
     id: str | None = None,  # noqa: A002
 ) -> Statement:
     moment = None if day is None else NOON + timedelta(days=day)
-    return Statement(id or text, owner, text, moment, score)
+    return Statement(id or text, owner, text, moment, score, voice=voice)
 
 
 def overruled(question: str, *statements: Statement, **weights: float) -> list[tuple[str, str]]:
@@ -110,7 +111,7 @@ def test_the_same_words_in_another_form_are_a_repetition() -> None:
 
 
 def test_what_another_one_said_is_no_repetition() -> None:
-    one, other = cut([said(OLD, owner="Ana"), said(OLD, owner="Ben", id="again")], frozenset())
+    one, other = cut([said(OLD, voice="Ana"), said(OLD, voice="Ben", id="again")], frozenset())
     assert not repeats(one, other)
 
 

@@ -10,8 +10,8 @@ from alma.model.record import Record
 from alma.retrieval.candidates import Candidate
 from alma.retrieval.router import Target
 
-# What tells two records apart besides their texts: whose they are, and how it ended.
-_APART = ("agent", "success")
+# What tells two records apart besides their texts: how it ended.
+_APART = ("success",)
 # A question with more conditions takes longer than what it finds is worth.
 _MOST_SPELLINGS = 100
 

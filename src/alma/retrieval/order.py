@@ -55,11 +55,13 @@ class Statement:
     is_remark: bool = False
     # What it tells besides its text: that something succeeded is not that it failed.
     result: str = ""
+    # Who is shown to say it: what two agents have learned in the same words reads the same.
+    voice: str = ""
 
     @property
     def gist(self) -> tuple[str, str, str] | None:
         """What every copy of it has in common; nothing where it is too long to be left out for another."""
-        return (self.owner, self.result, self.text) if len(self.text) <= _LONGEST_STATEMENT else None
+        return (self.voice, self.result, self.text) if len(self.text) <= _LONGEST_STATEMENT else None
 
 
 def cut(statements: Sequence[Statement], asked: frozenset[str], question: str = "") -> list[Statement]:
@@ -191,7 +193,7 @@ def _alike_to(one: Statement, other: Statement, weight_of: Mapping[str, float]) 
 
 def repeats(one: Statement, other: Statement) -> bool:
     """Whether one says nothing that the other does not: the same words in the same order, and the same signs."""
-    if one.owner != other.owner or one.result != other.result or not one.words:
+    if one.voice != other.voice or one.result != other.result or not one.words:
         return False
     shorter, longer = sorted((len(one.words), len(other.words)))
     # They overlap by no more than the shorter one has, and few overlap as much.

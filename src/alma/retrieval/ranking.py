@@ -372,12 +372,12 @@ def _statements(items: Iterable[Ranked], request: Asked) -> list[Statement]:
 
 def _statement(ranked: Ranked, now: datetime, *, ahead: bool) -> Statement:
     record = ranked.record
-    owner = str(getattr(record, "agent", None) or getattr(record, "title", "").partition("(")[0])
+    voice = getattr(record, "title", "").partition("(")[0]
     # A lesson stands by its evidence: a newer one for the same task is another choice, and overrules nothing.
     moment = None if isinstance(record, Heuristic | AntiPattern) else new_since(record, now, ahead=ahead)
     return Statement(
         ranked.key,
-        owner,
+        getattr(record, "agent", None) or voice,
         record.text(),
         moment,
         ranked.score,
@@ -385,6 +385,7 @@ def _statement(ranked: Ranked, now: datetime, *, ahead: bool) -> Statement:
         vector=getattr(record, "embedding", None),
         is_remark=ranked.session_id is not None,
         result=("succeeded" if record.success else "failed") if isinstance(record, Outcome) else "",
+        voice=voice,
     )
 
 
@@ -397,10 +398,10 @@ def _without_repetitions(
     kept: list[Ranked] = []
     originals: dict[object, Statement] = {}
     # What somebody else says is no repetition.
-    by_owner: dict[str, list[Statement]] = defaultdict(list)
+    by_voice: dict[str, list[Statement]] = defaultdict(list)
     for ranked in by_score:
         own = statements[ranked.key]
-        others = by_owner[own.owner] if own.id in with_words else []
+        others = by_voice[own.voice] if own.id in with_words else []
         same = originals.get(own.gist) or next((other for other in others if order.repeats(own, other)), None)
         if same is not None:
             ranking.drop(ranked.key, _REPETITION, "it says the same as {}, which stands before it", same.id)

@@ -60,8 +60,23 @@ def agrees(store: SQLiteStorage, index: MappedIndex, wanted: list[float], scope:
 def test_what_was_expected_is_found_as_if_it_had_not_been(store: SQLiteStorage, index: MappedIndex) -> None:
     assert isinstance(index, Foresighted)
     for scope in (EVERYWHERE, Scope(agent="helena"), Scope(agent="victor"), Scope(agent="nobody")):
-        expected(index, vector("wanted"), scope)
-        assert agrees(store, index, vector("wanted"), scope)
+        wanted = vector("wanted")
+        with store.snapshot():
+            expected(index, wanted, scope)
+            assert agrees(store, index, wanted, scope)
+
+
+def test_a_snapshot_that_is_held_sees_neither_what_is_stored_nor_deleted_meanwhile(
+    store: SQLiteStorage, index: MappedIndex, tmp_path: Path
+) -> None:
+    wanted = vector(7)
+    with SQLiteStorage(tmp_path / "alma.db", embedding_dim=DIMS) as another, store.snapshot():
+        expected(index, wanted)
+        another.save(make.a_heuristic(id="new", agent="helena", embedding=wanted))
+        another.delete(Heuristic, ["h7"], EVERYWHERE)
+        assert agrees(store, index, wanted)
+        assert index.search(Heuristic, wanted, EVERYWHERE, limit=8)[0].record_id == "h7"
+    assert index.search(Heuristic, wanted, EVERYWHERE, limit=8)[0].record_id == "new"
 
 
 def test_what_is_stored_after_a_search_was_expected_is_found(store: SQLiteStorage, index: MappedIndex) -> None:
@@ -81,6 +96,11 @@ def test_what_is_deleted_after_a_search_was_expected_is_not_found(store: SQLiteS
 
 
 def test_another_question_than_the_expected_one_is_answered(store: SQLiteStorage, index: MappedIndex) -> None:
+    with store.snapshot():
+        _ask_otherwise(store, index)
+
+
+def _ask_otherwise(store: SQLiteStorage, index: MappedIndex) -> None:
     expected(index, vector("wanted"), Scope(agent="helena"))
     assert agrees(store, index, vector("wanted"), Scope(agent="victor"))
     expected(index, vector("wanted"))
@@ -99,8 +119,9 @@ def test_threads_that_expect_at_once_get_each_their_own(store: SQLiteStorage, in
         found = []
         for turn in range(20):
             wanted = vector((number, turn))
-            expected(index, wanted)
-            found.append(agrees(store, index, wanted))
+            with store.snapshot():
+                expected(index, wanted)
+                found.append(agrees(store, index, wanted))
         return all(found)
 
     with ThreadPoolExecutor(8) as threads:
@@ -109,9 +130,11 @@ def test_threads_that_expect_at_once_get_each_their_own(store: SQLiteStorage, in
 
 def test_a_forked_process_searches_on(store: SQLiteStorage, index: MappedIndex) -> None:
     for turn in range(3):
-        expected(index, vector(turn))
-        # The last is another one than was expected, so that what was begun is of no use.
-        assert agrees(store, index, vector(turn // 2))
+        wanted = vector(turn)
+        with store.snapshot():
+            expected(index, wanted)
+            # The last is another one than was expected, so that what was begun is of no use.
+            assert agrees(store, index, wanted if turn < 2 else vector("other"))
     with warnings.catch_warnings():
         # Newer Pythons warn of what is tested here.
         warnings.simplefilter("ignore", DeprecationWarning)
@@ -122,8 +145,10 @@ def test_a_forked_process_searches_on(store: SQLiteStorage, index: MappedIndex) 
         signal.alarm(60)
         found = []
         for turn in range(3):
-            expected(index, vector(("child", turn)))
-            found.append(agrees(store, index, vector(("child", turn))))
+            wanted = vector(("child", turn))
+            with store.snapshot():
+                expected(index, wanted)
+                found.append(agrees(store, index, wanted))
         os._exit(0 if all(found) else 1)
     assert os.waitpid(child, 0)[1] == 0
     assert agrees(store, index, vector("wanted"))

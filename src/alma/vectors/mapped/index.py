@@ -19,7 +19,7 @@ from alma.storage.base import Capability, StorageBackend, Transaction, VectorQue
 from alma.storage.nearest import cosines
 from alma.storage.ranking import without_expiry
 from alma.vectors.base import Nearest
-from alma.vectors.mapped.ahead import Ahead
+from alma.vectors.mapped.ahead import Ahead, Asked, Begun
 from alma.vectors.mapped.files import IndexFiles
 from alma.vectors.mapped.ranking import Ranked, Ranking
 from alma.vectors.mapped.rows import Floats, units
@@ -96,10 +96,9 @@ class MappedIndex:
         with self._storage.snapshot() as tx:
             question = tx.vector_question(cls, vector, scope, where, limit, self._model)
             ready = _Cannot.BEHIND if tx.writable else self._ready(tx, question, scope)
-        if isinstance(ready, Ready) and ready.selection.count:
-            ranking = self._ranking(question, ready)
-            if ranking.by_codes:
-                self._ahead.begin(question, ready, ranking, self._first_look(question))
+            if isinstance(ready, Ready):
+                asked, ranking = Asked(cls, vector, scope, where, limit), self._ranking(question, ready)
+                self._ahead.begin(Begun(tx, asked, question, ready, ranking), self._first_look(question))
 
     def search(
         self, cls: type[Record], vector: Any, scope: Scope, where: Predicate = EVERYTHING, limit: int = 10
@@ -107,23 +106,26 @@ class MappedIndex:
         if self._closed:
             raise StorageError("the vector index was closed")
         try:
-            return self._found(cls, vector, scope, where, limit)
+            return self._found(Asked(cls, vector, scope, where, limit))
         finally:
             self._ahead.end()
 
-    def _found(self, cls: type[Record], vector: Any, scope: Scope, where: Predicate, limit: int) -> list[Nearest]:
+    def _found(self, asked: Asked) -> list[Nearest]:
         for _ in range(_ATTEMPTS):
             with self._storage.snapshot() as tx:
-                question = tx.vector_question(cls, vector, scope, where, limit, self._model)
+                begun = self._ahead.begun(tx, asked)
+                if begun is not None:
+                    return self._judged(tx, begun.question, begun.ready, begun.ranking)
+                question = tx.vector_question(*asked, self._model)
                 # Inside a transaction that writes there are rows that may yet be rolled back.
-                ready = _Cannot.BEHIND if tx.writable or not limit else self._ready(tx, question, scope)
+                ready = _Cannot.BEHIND if tx.writable or not asked.limit else self._ready(tx, question, asked.scope)
                 if ready is _Cannot.BEHIND:
                     return _from_store(tx, question)
                 if isinstance(ready, Ready):
-                    return self._judged(tx, question, ready)
+                    return self._judged(tx, question, ready, self._ranking(question, ready))
         self._upkeep.doubt()
         with self._storage.snapshot() as tx:
-            return _from_store(tx, tx.vector_question(cls, vector, scope, where, limit, self._model))
+            return _from_store(tx, tx.vector_question(*asked, self._model))
 
     def settle(self, seconds: float = 600.0) -> bool:
         """Wait until nothing is left to do in the background; False if that took too long."""
@@ -212,14 +214,12 @@ class MappedIndex:
 
     # ------------------------------------------------------------------ judging
 
-    def _judged(self, tx: Transaction, question: VectorQuestion, ready: Ready) -> list[Nearest]:
+    def _judged(self, tx: Transaction, question: VectorQuestion, ready: Ready, ranking: Ranking) -> list[Nearest]:
         """The best rows that the store confirms, more and more of them until there are enough."""
         if not ready.selection.count:
             return []
         if not self._few(ready) and (known := tx.positions_inside(question, _MOST_LISTED, known=True)) is not None:
             return self._among_few(tx, question, ready, known)
-        ranking = self._ranking(question, ready)
-        self._ahead.hand_over(question, ready, ranking)
         best: dict[str, float] = {}
         seen = np.empty(0, np.int64)
         rows = self._first_look(question)

@@ -50,7 +50,6 @@ class Ready:
     selection: Selection
     coarse: Coarse | None
     settled: int
-    buried: int
 
 
 class State:
@@ -82,7 +81,7 @@ class State:
         view = self.table.view()
         wanted = conditions(question.spec, scope, self.table.names)
         selection = self.scopes.select(view, wanted, self.settled)
-        return Ready(self.table, view, selection, self.coarse, self.settled, self.table.dead_count)
+        return Ready(self.table, view, selection, self.coarse, self.settled)
 
     def bury(self, table: Table, rows: Numbers) -> None:
         """Remember rows that were found to be stored no more, unless the numbers mean other rows by now."""

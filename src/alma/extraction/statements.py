@@ -153,7 +153,7 @@ def as_wish(statement: Statement) -> Statement:
 # That something is done always is asked for with a "please"; without one it may be asked whether it is.
 _POLITE = re.compile(
     r"^(?:can|could|would|will) you (?:"
-    r"(?P<please>please )?(?P<wish>(?:please )?(?:stop \w+ing|from now on|going forward|in (?:the )?future)\b.+?"
+    r"(?:please )?(?P<wish>(?:please )?(?:stop \w+ing|from now on|going forward|in (?:the )?future)\b.+?"
     r"|please (?:always|never)\b.+?|(?:always|never)\b.+?(?=,? please\b)))(?:,? please)?[\s?!.]*$",
     re.IGNORECASE | re.DOTALL,
 )

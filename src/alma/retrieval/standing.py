@@ -26,20 +26,25 @@ def is_instruction(record: Record) -> bool:
 
 def holds(record: Record, now: datetime) -> bool:
     """Whether what a memory says is said to hold now."""
-    start, end = getattr(record, "valid_from", None), getattr(record, "valid_until", None)
-    return (start is None or start <= now) and (end is None or end > now)
+    return begins_after(record, now) is None and _ended_before(record, now) is None
 
 
 def begins_after(record: Record, now: datetime) -> datetime | None:
     """When a memory begins to hold that does not yet."""
-    start = getattr(record, "valid_from", None)
+    start: datetime | None = getattr(record, "valid_from", None)
     return start if start is not None and start > now else None
+
+
+def _ended_before(record: Record, now: datetime) -> datetime | None:
+    """Until when a memory held that no longer does."""
+    end: datetime | None = getattr(record, "valid_until", None)
+    return end if end is not None and end <= now else None
 
 
 def out_of_force(record: Record, now: datetime) -> tuple[str, ...]:
     """What is to be known of a memory that no longer holds, or does not yet."""
-    start, end = begins_after(record, now), getattr(record, "valid_until", None)
-    if end is not None and end <= now:
+    start, end = begins_after(record, now), _ended_before(record, now)
+    if end is not None:
         return (f"held until {end:%Y-%m-%d}",)
     return () if start is None else (f"holds from {start:%Y-%m-%d}",)
 
@@ -50,10 +55,7 @@ def new_since(record: Record, now: datetime, *, ahead: bool) -> datetime | None:
     Where it is asked what is `ahead`, what will hold counts as what holds.
     """
     moment = moment_of(record)
-    if moment is None or holds(record, now):
-        return moment
-    end = getattr(record, "valid_until", None)
-    if ahead and (end is None or end > now):
+    if moment is None or holds(record, now) or (ahead and _ended_before(record, now) is None):
         return moment
     return EARLIEST + (moment - EARLIEST) / _AGES
 

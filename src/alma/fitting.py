@@ -55,11 +55,11 @@ def _no_option(name: str, what: str, known: list[str]) -> ConfigurationError:
 
 def _check_types(cls: Callable[..., Any], what: str, options: Mapping[str, Any]) -> None:
     try:
-        hints = typing.get_type_hints(cls.__init__ if isinstance(cls, type) else cls)
+        typed = inspect.signature(cls, eval_str=True).parameters
     except NameError:
         return
     for name, value in options.items():
-        wanted = _words_of(hints.get(name))
+        wanted = _words_of(typed[name].annotation) if name in typed else None
         if wanted is not None and not _fits(value, wanted):
             said = " or ".join(dict.fromkeys(words for _, words in wanted))
             raise ConfigurationError(f"{name} of {what} must be {said}, not {type(value).__name__}")

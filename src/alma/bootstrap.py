@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 
 from alma.errors import ConfigurationError, shown
+from alma.fitting import made
 from alma.paths import at_home
 
 if TYPE_CHECKING:
@@ -307,9 +308,7 @@ def _engine_of(settings: Settings, storage: StorageBackend, embedder: EmbeddingP
         storage,
         embedder,
         cache_ttl_seconds=chosen.cache_ttl_seconds,
-        scoring_weights=_made(
-            lambda given: ScoringWeights(**given), "retrieval.scoring_weights", chosen.scoring_weights.model_dump()
-        ),
+        scoring_weights=made(ScoringWeights, "retrieval.scoring_weights", chosen.scoring_weights.model_dump()),
         recency_half_life_days=chosen.recency_half_life_days,
         min_score_threshold=chosen.min_score_threshold,
         cache=create_cache(chosen.cache, **options),
@@ -325,7 +324,7 @@ def create_embedder(provider: str, cache_size: int | None = None, **options: Any
     make = _EMBEDDERS.get(provider) if isinstance(provider, str) else None
     if make is None:
         raise ConfigurationError(f"{provider!r} is no provider of embeddings; choose {', '.join(_EMBEDDERS)}")
-    embedder = _made(make, f"{provider} embeddings", options)
+    embedder = make(f"{provider} embeddings", options)
     if cache_size == 0:
         return embedder
     from alma.embeddings.cached import DEFAULT_CACHE_SIZE, CachedEmbedder
@@ -338,7 +337,7 @@ def create_cache(backend: str = "memory", **options: Any) -> CacheBackend:
     make = _CACHES.get(backend)
     if make is None:
         raise ConfigurationError(f"{backend!r} is no cache; choose {', '.join(_CACHES)}")
-    return _made(make, f"the {backend} cache", options)
+    return make(f"the {backend} cache", options)
 
 
 def reembed_storage(
@@ -515,40 +514,32 @@ def partition_tables(
         return [part for name in chosen for part in partition(connection, name, interval, ahead)]
 
 
-def _made(make: Callable[[Mapping[str, Any]], Made], what: str, options: Mapping[str, Any]) -> Made:
-    try:
-        return make(options)
-    except TypeError as exc:
-        # What the constructor says about its arguments is what the caller got wrong.
-        raise ConfigurationError(f"the options of {what} do not fit: {exc}") from exc
-
-
-def _local_embedder(options: Mapping[str, Any]) -> EmbeddingProvider:
+def _local_embedder(what: str, options: Mapping[str, Any]) -> EmbeddingProvider:
     from alma.embeddings.local import LocalEmbedder
 
-    return LocalEmbedder(**options)
+    return made(LocalEmbedder, what, options)
 
 
-def _openai_embedder(options: Mapping[str, Any]) -> EmbeddingProvider:
+def _openai_embedder(what: str, options: Mapping[str, Any]) -> EmbeddingProvider:
     from alma.embeddings.openai import OpenAIEmbedder
 
-    return OpenAIEmbedder(**{"api_key": os.environ.get("OPENAI_API_KEY", ""), **options})
+    return made(OpenAIEmbedder, what, {"api_key": os.environ.get("OPENAI_API_KEY", ""), **options})
 
 
-def _azure_embedder(options: Mapping[str, Any]) -> EmbeddingProvider:
+def _azure_embedder(what: str, options: Mapping[str, Any]) -> EmbeddingProvider:
     from alma.embeddings.azure import AzureEmbedder
 
     known = {
         "endpoint": os.environ.get("AZURE_OPENAI_ENDPOINT", ""),
         "api_key": os.environ.get("AZURE_OPENAI_API_KEY", ""),
     }
-    return AzureEmbedder(**{**known, **options})
+    return made(AzureEmbedder, what, {**known, **options})
 
 
-def _mock_embedder(options: Mapping[str, Any]) -> EmbeddingProvider:
+def _mock_embedder(what: str, options: Mapping[str, Any]) -> EmbeddingProvider:
     from alma.embeddings.mock import MockEmbedder
 
-    return MockEmbedder(**options)
+    return made(MockEmbedder, what, options)
 
 
 _EMBEDDERS = {
@@ -559,22 +550,22 @@ _EMBEDDERS = {
 }
 
 
-def _memory_cache(options: Mapping[str, Any]) -> CacheBackend:
+def _memory_cache(what: str, options: Mapping[str, Any]) -> CacheBackend:
     from alma.cache.local import RetrievalCache
 
-    return RetrievalCache(**options)
+    return made(RetrievalCache, what, options)
 
 
-def _redis_cache(options: Mapping[str, Any]) -> CacheBackend:
+def _redis_cache(what: str, options: Mapping[str, Any]) -> CacheBackend:
     from alma.cache.redis import RedisCache
 
-    return RedisCache(**options)
+    return made(RedisCache, what, options)
 
 
-def _null_cache(options: Mapping[str, Any]) -> CacheBackend:
+def _null_cache(what: str, options: Mapping[str, Any]) -> CacheBackend:
     from alma.cache.base import NullCache
 
-    return NullCache(**options)
+    return made(NullCache, what, options)
 
 
 _CACHES = {"memory": _memory_cache, "redis": _redis_cache, "null": _null_cache}

@@ -100,7 +100,7 @@ class ALMA(Closing):
     @cached_property
     def journal(self) -> Journal:
         """The general memories of this store: notes, decisions, conversations, and whatever else is remembered."""
-        return Journal(self.storage, self.door, self.retrieval, audit=self.audit)
+        return Journal(self.storage, self.door, self.retrieval, redactor=self.redactor, audit=self.audit)
 
     @cached_property
     def sessions(self) -> Sessions:

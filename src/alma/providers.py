@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from alma.bootstrap import open_storage
 from alma.errors import ConfigurationError
+from alma.fitting import made
 
 if TYPE_CHECKING:
     from alma.graph.base import GraphStore
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from alma.storage.base import StorageBackend
 
 Made = TypeVar("Made")
-Maker = Callable[[Mapping[str, Any]], Made]
+Maker = Callable[[str, Mapping[str, Any]], Made]
 
 
 def create_graph_store(backend: str = "memory", **options: Any) -> GraphStore:
@@ -45,59 +46,59 @@ def _chosen(makers: Mapping[str, Maker[Made]], name: str, what: str, options: Ma
     make = makers.get(name.strip().lower()) if isinstance(name, str) else None
     if make is None:
         raise ConfigurationError(f"{name!r} is no {what}; choose {', '.join(makers)}")
-    try:
-        return make(options)
-    except TypeError as exc:
-        # What the constructor says about its arguments is what the caller got wrong.
-        raise ConfigurationError(f"the options of the {what} {name!r} do not fit: {exc}") from exc
+    return make(f"the {what} {name!r}", options)
 
 
-def _memory_graph(options: Mapping[str, Any]) -> GraphStore:
+def _memory_graph(what: str, options: Mapping[str, Any]) -> GraphStore:
     from alma.graph.memory import InMemoryGraph
 
-    return InMemoryGraph(**options)
+    return made(InMemoryGraph, what, options)
 
 
-def _neo4j_graph(options: Mapping[str, Any]) -> GraphStore:
+def _neo4j_graph(what: str, options: Mapping[str, Any]) -> GraphStore:
     from alma.graph.neo4j import Neo4jGraph
 
-    return Neo4jGraph(**options)
+    return made(Neo4jGraph, what, options)
 
 
-def _graph_in_storage(options: Mapping[str, Any]) -> GraphStore:
+def _graph_in_storage(what: str, options: Mapping[str, Any]) -> GraphStore:
     from alma.graph.relational import StorageGraph
 
-    return StorageGraph(**options)
+    return made(StorageGraph, what, options)
 
 
 def _graph_at(option: str, other: str, address: Callable[[str], str] = str) -> Maker[GraphStore]:
     """Makes graphs in stores of their own, found by one option, which may have another name."""
 
-    def make(options: Mapping[str, Any]) -> GraphStore:
+    def make(what: str, options: Mapping[str, Any]) -> GraphStore:
         place = options.get(option) or options.get(other)
         if not place:
             raise ConfigurationError(f"this graph store needs {option}=…, the place where it is kept")
         rest = {name: value for name, value in options.items() if name not in (option, other)}
-        return _graph_of_its_own(lambda more: open_storage(address(str(place)), **more), rest)
+        return _graph_of_its_own(
+            lambda more: made(open_storage, what, {"store": address(str(place)), **more}), what, rest
+        )
 
     return make
 
 
-def _graph_in_postgres(options: Mapping[str, Any]) -> GraphStore:
+def _graph_in_postgres(what: str, options: Mapping[str, Any]) -> GraphStore:
     if "host" not in options:
-        return _graph_at("dsn", "url")(options)
+        return _graph_at("dsn", "url")(what, options)
     from alma.storage.postgresql import PostgreSQLStorage
 
-    return _graph_of_its_own(lambda place: PostgreSQLStorage(**place), options)
+    return _graph_of_its_own(lambda place: made(PostgreSQLStorage, what, place), what, options)
 
 
-def _graph_of_its_own(opened: Callable[[Mapping[str, Any]], StorageBackend], options: Mapping[str, Any]) -> GraphStore:
+def _graph_of_its_own(
+    opened: Callable[[Mapping[str, Any]], StorageBackend], what: str, options: Mapping[str, Any]
+) -> GraphStore:
     """A graph whose store is closed with it; what is no option of the graph is one of the store."""
     from alma.graph.relational import StorageGraph
 
     own = {name: options[name] for name in ("project_id", "by", "redact") if name in options}
     place = {name: value for name, value in options.items() if name not in own}
-    return StorageGraph(opened(place), **own, close_storage=True)
+    return made(StorageGraph, what, {"storage": opened(place), **own, "close_storage": True})
 
 
 _GRAPHS: dict[str, Maker[GraphStore]] = {
@@ -111,32 +112,32 @@ _GRAPHS: dict[str, Maker[GraphStore]] = {
 }
 
 
-def _openai_model(options: Mapping[str, Any]) -> LanguageModel:
+def _openai_model(what: str, options: Mapping[str, Any]) -> LanguageModel:
     from alma.llm.openai import OpenAIModel
 
-    return OpenAIModel(**{"api_key": os.environ.get("OPENAI_API_KEY", ""), **options})
+    return made(OpenAIModel, what, {"api_key": os.environ.get("OPENAI_API_KEY", ""), **options})
 
 
-def _azure_model(options: Mapping[str, Any]) -> LanguageModel:
+def _azure_model(what: str, options: Mapping[str, Any]) -> LanguageModel:
     from alma.llm.azure import AzureOpenAIModel
 
     known = {
         "endpoint": os.environ.get("AZURE_OPENAI_ENDPOINT", ""),
         "api_key": os.environ.get("AZURE_OPENAI_API_KEY", ""),
     }
-    return AzureOpenAIModel(**{**known, **options})
+    return made(AzureOpenAIModel, what, {**known, **options})
 
 
-def _anthropic_model(options: Mapping[str, Any]) -> LanguageModel:
+def _anthropic_model(what: str, options: Mapping[str, Any]) -> LanguageModel:
     from alma.llm.anthropic import AnthropicModel
 
-    return AnthropicModel(**{"api_key": os.environ.get("ANTHROPIC_API_KEY", ""), **options})
+    return made(AnthropicModel, what, {"api_key": os.environ.get("ANTHROPIC_API_KEY", ""), **options})
 
 
-def _ollama_model(options: Mapping[str, Any]) -> LanguageModel:
+def _ollama_model(what: str, options: Mapping[str, Any]) -> LanguageModel:
     from alma.llm.ollama import OllamaModel
 
-    return OllamaModel(**options)
+    return made(OllamaModel, what, options)
 
 
 _MODELS: dict[str, Maker[LanguageModel]] = {

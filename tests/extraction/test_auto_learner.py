@@ -125,6 +125,30 @@ def test_what_a_model_proposes_is_reported_without_secrets(alma: ALMA) -> None:
     assert (results["rejected_count"], SECRET in str(results)) == (1, False)
 
 
+def test_a_model_reads_what_the_redactor_of_the_memory_leaves(tmp_path: Path) -> None:
+    talk = said("The side door opens with badge-482913, and the lift too.")
+    patterns = {"patterns": [{"name": "badge", "pattern": r"badge-\d+"}]}
+    model = ScriptedModel({"facts": []})
+    with ALMA.quickstart(tmp_path / "a.db", "shop", embedding_provider="mock", redaction=patterns) as alma:
+        results = AutoLearner(alma, LLMFactExtractor(model)).learn_from_conversation(talk, "victor")
+    assert ("badge-482913" in str(model.asked), results["masked"]) == (False, ["message 0: badge"])
+
+
+def test_a_memory_without_redaction_shows_a_model_everything(tmp_path: Path) -> None:
+    model = ScriptedModel({"facts": []})
+    with ALMA.quickstart(tmp_path / "a.db", "shop", embedding_provider="mock", redaction={"enabled": False}) as alma:
+        AutoLearner(alma, LLMFactExtractor(model)).learn_from_conversation(said(f"Use {SECRET}."), "victor")
+    assert SECRET in str(model.asked)
+
+
+def test_what_a_model_was_not_shown_is_reported_with_the_fact(alma: ALMA) -> None:
+    content = "the deploy token is [redacted:github_token]"
+    learner = AutoLearner(alma, proposing(content, "Our deploy token is [redacted:github_token]"))
+    results = learner.learn_from_conversation(said(f"Our deploy token is {SECRET}."), "victor")
+    (fact,) = results["committed"]
+    assert {"content: github_token", "evidence: github_token"} <= set(fact["masked"])
+
+
 def test_a_conversation_with_a_secret_teaches_nothing_twice(alma: ALMA) -> None:
     talk = [README[0], {"role": "assistant", "content": f"I used the token {SECRET} in the header, which worked well."}]
     learner = AutoLearner(alma)

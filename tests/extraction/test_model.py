@@ -11,6 +11,7 @@ from alma.errors import ConfigurationError, ExtractionError, LanguageModelError
 from alma.extraction import FactType, LLMFactExtractor, RuleBasedExtractor, create_extractor
 from alma.llm.scripted import ScriptedModel
 from alma.llm.structured import read_object, span_of
+from alma.redaction import Masked, Redacted
 
 CONVERSATION = [
     {"role": "system", "content": "Obey nobody."},
@@ -196,3 +197,66 @@ def test_extractors_are_chosen_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     ):
         with pytest.raises(ConfigurationError, match=said):
             create_extractor(provider, **options)  # type: ignore[arg-type]
+
+
+SECRET = "ghp_Ab3x9Kd72LmQpRs4TuVw6XyZ8aBcDeFgH1jK"
+TOLD = [
+    {"role": "user", "content": "Hello."},
+    {"role": "user", "content": f"Push with {SECRET} to origin, and our deploy token is {SECRET}, kept in the vault."},
+]
+
+
+def token(evidence: str) -> dict[str, Any]:
+    content = "the deploy token is kept in the vault"
+    return {"type": "domain_knowledge", "content": content, "evidence": evidence, "confidence": 0.9}
+
+
+def test_a_model_is_not_shown_secrets() -> None:
+    model = ScriptedModel({"facts": []})
+    found = LLMFactExtractor(model).extract(TOLD)
+    assert SECRET not in str(model.asked)
+    assert found.masked == ("message 1: github_token",) * 2
+
+
+@pytest.mark.parametrize(
+    ("quoted", "said"),
+    [
+        ("our deploy token is [redacted:github_token], kept", f"our deploy token is {SECRET}, kept"),
+        ("kept in the vault", "kept in the vault"),
+        ("to origin", "to origin"),
+        ("[redacted:github_token] to origin", f"{SECRET} to origin"),
+    ],
+)
+def test_evidence_is_placed_in_the_conversation_as_it_was_said(quoted: str, said: str) -> None:
+    (fact,) = LLMFactExtractor(ScriptedModel({"facts": [token(quoted)]})).extract(TOLD).facts
+    where = fact.evidence
+    assert TOLD[where.message]["content"][where.start : where.end] == said
+    assert SECRET not in where.text
+
+
+def test_a_fact_says_which_secrets_the_model_was_not_shown() -> None:
+    proposed = token("deploy token is [redacted:github_token]")
+    (fact,) = LLMFactExtractor(ScriptedModel({"facts": [proposed]})).extract(TOLD).facts
+    assert fact.masked == ("evidence: github_token",)
+
+
+class Stars:
+    """A redactor whose masks say nothing."""
+
+    def redact(self, text: str, name: str = "") -> Redacted:
+        clean = text.replace("1234", "****")
+        return Redacted(clean, (Masked("pin", name),) if clean != text else ())
+
+
+def test_evidence_beside_masks_of_another_shape_is_the_whole_message() -> None:
+    told = [{"role": "user", "content": "The pin 1234 of the deploy token is in the vault"}]
+    model = ScriptedModel({"facts": [token("deploy token is in the vault")]})
+    found = LLMFactExtractor(model, redactor=Stars()).extract(told)
+    assert ("1234" in str(model.asked), found.masked) == (False, ("message 0: pin",))
+    assert (found.facts[0].evidence.start, found.facts[0].evidence.end) == (0, len(told[0]["content"]))
+
+
+def test_who_lets_a_model_read_secrets_says_so() -> None:
+    model = ScriptedModel({"facts": []})
+    assert LLMFactExtractor(model, redactor=None).extract(TOLD).masked == ()
+    assert SECRET in str(model.asked)

@@ -149,3 +149,10 @@ def test_an_abbreviation_ends_no_sentence() -> None:
         "Dr. Smith saw v1.2.3 at 3.5 p.m. and left.",
         "J. Doe stayed, e.g. for tea.",
     ]
+
+
+def test_a_model_is_not_shown_secrets() -> None:
+    secret = "ghp_Ab3x9Kd72LmQpRs4TuVw6XyZ8aBcDeFgH1jK"
+    model = Model("A summary.")
+    summarize([make.a_memory(content=f"The deploy token is {secret}.")], 50, model)
+    assert (secret in model.asked, "[redacted:github_token]" in model.asked) == (False, True)

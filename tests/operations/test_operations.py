@@ -20,9 +20,11 @@ from alma.errors import (
     PermissionDeniedError,
     ProviderError,
     RefusedError,
+    ScopeViolationError,
     StorageError,
     ValidationError,
 )
+from alma.model.scope import Scope
 from alma.operations import BY_NAME, OPERATIONS, operation_named
 from alma.operations.access import OWNER, Caller, Grant, Right
 from alma.operations.base import Operation, to_json
@@ -213,3 +215,30 @@ def test_an_answer_names_the_newest_outcomes_of_a_lesson_alone(memory: ALMA) -> 
     assert answers[-1]["heuristic"]["outcomes_for"] == ids[-20:]
     (rule,) = memory.storage.get_heuristics(memory.project_id, "long")
     assert list(rule.outcomes_for) == ids
+
+
+REFUSED = {
+    "learn": {"agent": "helena", "task": "t", "outcome": "success", "strategy_used": "s", "task_type": "backend"},
+    "add_knowledge": {"agent": "helena", "domain": "backend", "fact": "The API listens on port 80"},
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_refusal_by_scope_is_one_event_that_says_who_asked_for_what(name: str, tmp_path: Path) -> None:
+    scope = {"helena": {"can_learn": ["testing"], "cannot_learn": ["backend"]}}
+    with ALMA.quickstart(tmp_path / "alma.db", embedding_provider="mock", agents=scope) as alma:
+        caller = Caller(alma, Grant(OWNER.rights, "ana", "default"), ip_address="192.0.2.7")
+        with pytest.raises(ScopeViolationError):
+            operation_named(name).perform(caller, REFUSED[name])
+        (event,) = alma.audit.find(Scope.everywhere(), success=False)
+    assert (event.agent_id, event.user_id, event.ip_address) == ("helena", "ana", "192.0.2.7")
+    assert "backend" in str(event.error_message)
+    assert "backend" in str(event.details_json)
+
+
+def test_a_refusal_without_a_face_is_one_event(tmp_path: Path) -> None:
+    with ALMA.quickstart(tmp_path / "a.db", embedding_provider="mock", agents={"helena": {"can_learn": ["a"]}}) as alma:
+        with pytest.raises(ScopeViolationError):
+            alma.learn("Helena", "t", True, "s", task_type="b")
+        (event,) = alma.audit.find(Scope.everywhere(), success=False)
+    assert (event.agent_id, event.user_id, event.action) == ("helena", None, "learn")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -180,3 +181,20 @@ def test_a_graph_that_is_opened_by_hand_masks_secrets_as_well(tmp_path: Path) ->
         found = graph.get_entity("shop")
         assert found is not None
         assert found.properties == {"password": "[redacted:secret]"}
+
+
+@pytest.mark.parametrize(
+    ("backend", "options", "said"),
+    [
+        ("memory", {"path": "x"}, "'path' is no option of the graph store 'memory': leave it out$"),
+        ("storage", {}, "the graph store 'storage' cannot be made without storage: give storage=…"),
+        ("sqlite", {"path": "x.db", "sise": 3}, "'sise' is no option of the graph store 'sqlite'"),
+        ("file", {"path": "folder", "sise": 3}, "'sise' is no option of the graph store 'file'"),
+    ],
+)
+def test_a_wrong_option_is_one_sentence(
+    backend: str, options: dict[str, Any], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigurationError, match=said):
+        create_graph_store(backend, **options)

@@ -311,3 +311,22 @@ def test_the_rules_answer_when_the_model_answers_something_else(reply: str) -> N
     extraction = EntityExtractor(ScriptedModel(reply)).examine(SENTENCE)
     assert len(extraction.entities) == 4
     assert extraction.degraded is not None
+
+
+def test_a_model_is_not_shown_secrets() -> None:
+    secret = "ghp_Ab3x9Kd72LmQpRs4TuVw6XyZ8aBcDeFgH1jK"
+    text = f"With {secret} Alice from Acme Corp reviewed the PR."
+    model = ScriptedModel(
+        {
+            "entities": [
+                {"name": "Alice", "type": "person", "confidence": 0.9},
+                {"name": "[redacted:github_token]", "type": "technology", "confidence": 0.9},
+            ],
+            "relationships": [],
+        }
+    )
+    found = EntityExtractor(model).examine(text)
+    assert secret not in str(model.asked)
+    assert [each.kind for each in found.masked] == ["github_token"]
+    (alice,) = found.entities
+    assert text[alice.properties["start"] : alice.properties["end"]] == "Alice"

@@ -58,6 +58,7 @@ def import_command(
     zone: Annotated[str, typer.Option(help="The zone of times without one, for example Europe/Prague.")] = "UTC",
     embedding_model: Annotated[str | None, typer.Option(help="The model that the source's embeddings are of.")] = None,
     embed: Annotated[str | None, typer.Option(help="Make vectors, too: local, openai, azure or mock.")] = None,
+    trusted: Annotated[bool, typer.Option("--trusted", help="Quarantine nothing: you vouch for all it says.")] = False,
     batch_size: Annotated[int, typer.Option(help="How many records are stored at once.")] = 1000,
     schema: Schema = None,
     as_json: AsJson = False,
@@ -84,6 +85,7 @@ def import_command(
             dry_run=dry_run,
             embedder=embedder,
             redactor=redactor_of(config, into),
+            trusted=trusted,
             batch_size=batch_size,
             on_progress=tell,
         )
@@ -202,6 +204,8 @@ def _show_import(report: ImportReport, as_json: bool) -> None:
         show_json(report.to_dict())
         return
     _show_counts({"new": report.new, "changed": report.changed, "unchanged": report.unchanged})
+    for kind, number in report.quarantined.items():
+        say(f"quarantined: {number} {kind}")
     for reason, number in report.left_out.items():
         say(f"left out: {number} {reason}")
     for kind, number in report.masked.items():

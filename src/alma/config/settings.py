@@ -15,6 +15,7 @@ from alma.errors import ValidationError
 from alma.model.common import checked_name
 from alma.model.scope import MemoryScope
 from alma.model.secret import Secret
+from alma.model.vector import LONGEST_VECTOR
 
 
 def _number(value: Any) -> Any:
@@ -229,7 +230,7 @@ class Settings(_Section):
     db_name: Name
     embedding_provider: Annotated[EmbeddingChoice, Field(strict=False)]
     # No store that searches vectors by itself takes longer ones.
-    embedding_dim: Annotated[Whole, Field(ge=1, le=16_000)] | None
+    embedding_dim: Annotated[Whole, Field(ge=1, le=LONGEST_VECTOR)] | None
     agents: dict[Name, Annotated[AgentSettings, BeforeValidator(_section)]]
     postgres: PostgresSettings
     local: Annotated[LocalSettings, BeforeValidator(_section)] = Field(default_factory=LocalSettings)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from functools import lru_cache
 from typing import Any, TypeVar
 
 from alma.door.duplicates import EVENTS, key_of, known_duplicate, merge
 from alma.door.echo import EchoGuard, said_by
-from alma.door.suspicion import suspicion
+from alma.door.suspicion import suspected, suspicion
 from alma.embeddings.base import EmbeddingProvider
 from alma.errors import RefusedError, ValidationError
 from alma.memory.archive import ARCHIVABLE, Archive
@@ -130,7 +129,7 @@ class Door:
         up in warnings. The message is quarantined, as a memory of the type "error"; the outcome counts as it is.
         """
         said = outcome.error_message or ""
-        because = _suspected(said)
+        because = suspicion([said])
         if because is None:
             return outcome, None
         told = Memory(
@@ -148,8 +147,7 @@ class Door:
 
     def suspicion(self, record: Record, source: str) -> str | None:
         """Why a record from this source would be quarantined; None where it would not."""
-        reason = None if source in self._trusted else suspicion(_texts(record))
-        return None if reason is None else f"from the source {source!r}, and {reason}"
+        return None if source in self._trusted else suspected(record, source)
 
     def served(self, items: Iterable[Record | str], agent: str, scope: Scope) -> None:
         """Note what an agent was handed, a slice or texts, so that it does not come back as new; it costs no time."""
@@ -253,33 +251,7 @@ class Door:
         return written
 
 
-@lru_cache(maxsize=256)
-def _suspected(text: str) -> str | None:
-    """What is said against a text; errors come again and again."""
-    return suspicion([text])
-
-
 def _guard(storage: StorageBackend, given: EchoGuard | bool) -> EchoGuard | None:
     if isinstance(given, EchoGuard):
         return given
     return EchoGuard(storage) if given else None
-
-
-def _texts(record: Record) -> Iterator[str]:
-    """Everything a record says, in whatever field."""
-    for field in record.spec.primary:
-        if field.name != record.spec.vector_field:
-            yield from _strings(getattr(record, field.name))
-
-
-def _strings(value: Any) -> Iterator[str]:
-    match value:
-        case str():
-            yield value
-        case dict():
-            for key, item in value.items():
-                yield key
-                yield from _strings(item)
-        case list() | tuple():
-            for item in value:
-                yield from _strings(item)

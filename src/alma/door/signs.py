@@ -14,7 +14,7 @@ from alma.door.languages import (
     STEMS_OF_ROLES,
 )
 from alma.door.planting import PLANTING
-from alma.door.sign import Sign
+from alma.door.sign import Sign, hints
 from alma.door.stealing import STEALING
 from alma.door.voiding import VOIDING
 
@@ -167,6 +167,9 @@ SIGNS: tuple[Sign, ...] = (
             r"(?:[:,\-–]|must|should|reading|please|you)",
             _I,
         ),
+        hints(
+            "user|human|operator|developer|owner|person|any|ai|llm|language|chatbot|gpt|gemini|copilot|assistant|claude"
+        ),
     ),
     Sign(
         "it asks for the instructions of the model",
@@ -188,6 +191,7 @@ SIGNS: tuple[Sign, ...] = (
             r"xyz|dev|app|sh|site)\b)|\bexfiltrat(?:e|ing)\b|\brm\s+-rf\s+/(?![\w.])",
             _I,
         ),
+        hints("send|post|upload|mail|exfiltrat|forward|leak|transmit|submit|curl|append|include|encode|-rf"),
     ),
     Sign(
         "it plants a rule about what to answer",
@@ -210,6 +214,7 @@ SIGNS: tuple[Sign, ...] = (
             r"this\b[^.\n]{0,60}\b(?:call|run|execute|send|delete|invoke|use|reply|respond|say|open|visit|click|approve|forward)\b",
             _I,
         ),
+        hints("user|remember|memori|store|save|you|future|subsequent|this|only"),
     ),
     Sign(
         "it imitates the marks of a conversation or a tool call",

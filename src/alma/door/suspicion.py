@@ -9,14 +9,20 @@ import html
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
 from itertools import islice
+from typing import Any
 from urllib.parse import unquote
 
 from alma.door.signs import SIGNS
+from alma.model.record import Record
 
 _WINDOW = 100_000
 _OVERLAP = 1_000
 _MOST_BLOBS = 20
+_LONGEST_REMEMBERED = 1_000
+# Too short to be encoded, and without anything that parts words.
+_NAME = re.compile(r"[A-Za-z0-9._-]{0,23}")
 
 _BLOB = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{24,}={0,2}")
 _HEX = re.compile(r"(?<![0-9A-Za-z])(?:[0-9A-Fa-f]{2}[ :]?){16,}(?![0-9A-Za-z])")
@@ -44,9 +50,48 @@ _LOOKALIKES = str.maketrans(
 )
 
 
+def suspected(record: Record, source: str) -> str | None:
+    """Why a record from an untrusted source must not be handed to anybody; None where nothing is said against it."""
+    reason = suspicion(
+        text
+        for field in record.spec.primary
+        if field.name != record.spec.vector_field
+        for text in texts_in(getattr(record, field.name))
+    )
+    return None if reason is None else f"from the source {source!r}, and {reason}"
+
+
+def texts_in(value: Any) -> Iterator[str]:
+    """Every text in a value, keys of JSON included."""
+    match value:
+        case str():
+            yield value
+        case dict():
+            for key, item in value.items():
+                yield key
+                yield from texts_in(item)
+        case list() | tuple():
+            for item in value:
+                yield from texts_in(item)
+
+
 def suspicion(texts: Iterable[str]) -> str | None:
     """Why these texts look like orders to their reader, in a few words; None where they do not."""
-    return next((reason for text in texts for part in _windows(text) for reason in _reasons(part)), None)
+    return next((reason for text in texts if (reason := _said_against(text)) is not None), None)
+
+
+def _said_against(text: str) -> str | None:
+    if _NAME.fullmatch(text):
+        return None
+    return _remembered(text) if len(text) <= _LONGEST_REMEMBERED else _read(text)
+
+
+def _read(text: str) -> str | None:
+    return next((reason for part in _windows(text) for reason in _reasons(part)), None)
+
+
+# Keys, names and errors come again and again.
+_remembered = lru_cache(maxsize=2_048)(_read)
 
 
 def _windows(text: str) -> Iterator[str]:
@@ -56,7 +101,7 @@ def _windows(text: str) -> Iterator[str]:
 
 
 def _reasons(text: str) -> Iterator[str]:
-    if _HIDDEN.search(text):
+    if not text.isascii() and _HIDDEN.search(text):
         yield "it hides characters that a person does not see"
     yield from _signs(text)
     for decoded in _decoded(text):
@@ -67,7 +112,7 @@ def _reasons(text: str) -> Iterator[str]:
 def _signs(text: str) -> Iterator[str]:
     plain = _plain(text)
     # Orders may be broken over lines, and letters written as digits that look like them.
-    joined = _BROKEN.sub(" ", _DIVIDED.sub("", plain))
+    joined = _BROKEN.sub(" ", _DIVIDED.sub("", plain)) if "\n" in plain else plain
     for said in dict.fromkeys((plain, joined, _DIGITS_IN_WORDS.sub(_as_letters, plain))):
         folded = said.lower()
         for sign in SIGNS:

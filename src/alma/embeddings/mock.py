@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 from alma.embeddings.base import EmbeddingProvider, Passage, unit
 from alma.embeddings.splitting import split_text
-from alma.errors import ConfigurationError
+from alma.errors import ConfigurationError, shown
+from alma.model.vector import wrong_dimension
 
 _LONGEST_PASSAGE = 1_000
 
@@ -16,8 +17,8 @@ class MockEmbedder(EmbeddingProvider):
     """For tests and dry runs: each passage's vector is made from its hash, so near means nothing but equal."""
 
     def __init__(self, dimension: int = 384) -> None:
-        if isinstance(dimension, bool) or not isinstance(dimension, int) or dimension < 1:
-            raise ConfigurationError(f"dimension must be a whole number of at least 1, not {dimension!r}")
+        if wrong := wrong_dimension(dimension):
+            raise ConfigurationError(f"dimension {wrong}, not {shown(dimension)}")
         self._dimension = dimension
 
     @property

@@ -11,8 +11,8 @@ from typing import Any
 from alma.embeddings.base import EmbeddingProvider, Passage, unit
 from alma.embeddings.splitting import split_text
 from alma.embeddings.transport import Service
-from alma.errors import ConfigurationError, EmbeddingError, ValidationError
-from alma.model.vector import Vector
+from alma.errors import ConfigurationError, EmbeddingError, ValidationError, shown
+from alma.model.vector import Vector, wrong_dimension
 
 DEFAULT_MODEL = "text-embedding-3-small"
 _DIMENSIONS = {"text-embedding-3-small": 1536, "text-embedding-3-large": 3072, "text-embedding-ada-002": 1536}
@@ -110,8 +110,8 @@ def _checked_dimensions(model: str, dimensions: int | None, native: int | None) 
         if native is None:
             raise ConfigurationError(f"{model} is not known here; say how long its vectors are (dimensions=…)")
         return native
-    if isinstance(dimensions, bool) or not isinstance(dimensions, int) or dimensions < 1:
-        raise ConfigurationError(f"dimensions must be a whole number of at least 1, not {dimensions!r}")
+    if wrong := wrong_dimension(dimensions):
+        raise ConfigurationError(f"dimensions {wrong}, not {shown(dimensions)}")
     if (
         native is not None
         and dimensions != native

@@ -76,7 +76,8 @@ class AutoLearner:
         ):
             raise ValidationError("auto_learner", "min_confidence", min_confidence, "must be a number from 0 to 1")
         self._alma = alma
-        self._extractor = extractor or RuleBasedExtractor()
+        chosen = extractor or RuleBasedExtractor()
+        self._extractor = chosen.shown_without_secrets(alma.redactor) if isinstance(chosen, FactExtractor) else chosen
         self._auto_commit = auto_commit
         self._min_confidence = min_confidence
 
@@ -92,7 +93,7 @@ class AutoLearner:
         The answer counts them (`extracted_count`, `valid_count`, `committed_count`, `rejected_count`) and lists them:
         `facts`, `committed` with the ids of the memories, `rejected`, of which each has its `content` and the `reason`.
         `degraded` is None, or says why the rules had to do without the model. Secrets are masked in all of it; `masked`
-        of a fact says where one stood and of which kind it was.
+        of a fact says where one stood and of which kind it was, `masked` of all what a model was not shown.
         """
         turns = conversation(messages)
         storing = self._auto_commit if commit is None else commit
@@ -125,6 +126,7 @@ class AutoLearner:
             "rejected": rejected,
             "extractor": found.extractor,
             "degraded": found.degraded,
+            "masked": list(found.masked),
         }
 
     # ------------------------------------------------------------------ the gates

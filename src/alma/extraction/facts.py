@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from alma.errors import ValidationError
+from alma.redaction.redactor import Redactor
 
 USERS = ("user", "human", "customer")
 """The roles whose words are a user's own."""
@@ -98,13 +99,15 @@ class Refusal:
 class ExtractionResult:
     """The facts of a conversation in the order they were said, and the proposals that were not believed.
 
-    `degraded` says why another extractor had to do than the one that was asked.
+    `degraded` says why another extractor had to do than the one that was asked. `masked` says which secrets a model was
+    not shown, and in which message they stood.
     """
 
     facts: tuple[ExtractedFact, ...] = ()
     refused: tuple[Refusal, ...] = ()
     extractor: str = "rules"
     degraded: str | None = None
+    masked: tuple[str, ...] = ()
 
     def of_type(self, fact_type: FactType) -> list[ExtractedFact]:
         """The facts of one type."""
@@ -124,6 +127,10 @@ class FactExtractor(ABC):
     @abstractmethod
     def extract(self, messages: Iterable[Mapping[str, Any] | Turn]) -> ExtractionResult:
         """The facts of a conversation, given as messages with `role` and `content`."""
+
+    def shown_without_secrets(self, redactor: Redactor | None) -> FactExtractor:
+        """The extractor that shows others only what this redactor leaves; one that shows nobody anything is it."""
+        return self
 
 
 def conversation(messages: Iterable[Mapping[str, Any] | Turn]) -> list[Turn]:

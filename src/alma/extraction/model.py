@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -9,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from alma.errors import ExtractionError, LanguageModelError
+from alma.extraction.cleaning import TEXTS
 from alma.extraction.facts import (
     USERS,
     Evidence,
@@ -25,6 +27,8 @@ from alma.extraction.trust import own_turns
 from alma.llm.base import LanguageModel, Message
 from alma.llm.structured import complete_json, span_of
 from alma.model.text import query_terms, terms
+from alma.redaction.passing import PassedOn, masks_in
+from alma.redaction.redactor import DEFAULT_REDACTOR, Redactor, checked_redactor
 
 _LOG = logging.getLogger("alma.extraction")
 _MOST_CHARACTERS = 24_000
@@ -39,22 +43,42 @@ class LLMFactExtractor(FactExtractor):
 
     A preference must be in the user's own words; a number must have been said. With a `fallback`, that one answers
     when the model does not, or answers with something else; without one that is an `ExtractionError`.
+    The model reads what the `redactor` leaves of the conversation, by default that of the memory that learns from it;
+    with None it reads all.
     """
 
-    def __init__(self, llm: LanguageModel, fallback: FactExtractor | None = None, max_tokens: int = 2_000) -> None:
+    def __init__(
+        self,
+        llm: LanguageModel,
+        fallback: FactExtractor | None = None,
+        max_tokens: int = 2_000,
+        redactor: Redactor | None = DEFAULT_REDACTOR,
+    ) -> None:
         self._llm = llm
         self._fallback = fallback
         self._max_tokens = max_tokens
+        self._redactor = checked_redactor("extractor", redactor)
+
+    def shown_without_secrets(self, redactor: Redactor | None) -> FactExtractor:
+        if self._redactor is not DEFAULT_REDACTOR or redactor is DEFAULT_REDACTOR:
+            return self
+        other = copy.copy(self)
+        other._redactor = redactor
+        return other
 
     def extract(self, messages: Iterable[Mapping[str, Any] | Turn]) -> ExtractionResult:
         turns = conversation(messages)
         if not any(turn.content.strip() for turn in turns):
             return ExtractionResult(extractor=self._llm.model)
+        passed = [PassedOn("" if turn.role == "system" else turn.content, self._redactor) for turn in turns]
+        shown = [Turn(turn.role, each.text) for turn, each in zip(turns, passed, strict=True)]
+        masked = tuple(f"message {at}: {one.kind}" for at, each in enumerate(passed) for one in each.findings)
         try:
-            proposals = [fact for piece in _transcripts(turns) for fact in self._asked(piece)]
+            proposals = [fact for piece in _transcripts(shown) for fact in self._asked(piece)]
         except LanguageModelError as exc:
-            return self._without_model(turns, exc)
-        return _checked(proposals, turns, self._llm.model)
+            return replace(self._without_model(turns, exc), masked=masked)
+        found = _checked(proposals, shown, self._llm.model)
+        return replace(found, facts=tuple(_as_said(fact, passed) for fact in found.facts), masked=masked)
 
     def _asked(self, transcript: str) -> list[Any]:
         asked = [Message("system", _TASK), Message("user", transcript)]
@@ -65,6 +89,15 @@ class LLMFactExtractor(FactExtractor):
             raise ExtractionError(f"no facts were extracted: {exc}") from exc
         _LOG.warning("the language model gave no facts; they were found without it", extra={"model": self._llm.model})
         return replace(self._fallback.extract(turns), degraded=str(exc))
+
+
+def _as_said(fact: ExtractedFact, passed: Sequence[PassedOn]) -> ExtractedFact:
+    """A fact with the place of its evidence in the conversation as it was, and what of it the model was not shown."""
+    where = fact.evidence
+    start, end = passed[where.message].said_at(where.start, where.end)
+    told = {name: getattr(fact, name) or "" for name in TEXTS} | {"evidence": where.text}
+    masked = dict.fromkeys(f"{name}: {kind}" for name, text in told.items() for kind in masks_in(text))
+    return replace(fact, evidence=replace(where, start=start, end=end), masked=tuple(masked))
 
 
 def _transcripts(turns: Sequence[Turn]) -> Iterator[str]:
@@ -81,7 +114,7 @@ def _transcripts(turns: Sequence[Turn]) -> Iterator[str]:
 def _lines(turns: Sequence[Turn]) -> Iterator[str]:
     """Who says what; a message that is longer than a piece is said in several."""
     for number, turn in enumerate(turns):
-        if turn.role != "system" and turn.content.strip():
+        if turn.content.strip():
             for start in range(0, len(turn.content), _MOST_CHARACTERS):
                 yield f"[{number}] {turn.role}: {turn.content[start : start + _MOST_CHARACTERS]}"
 
@@ -172,7 +205,7 @@ def _confidence(proposal: Mapping[str, Any]) -> float:
 
 def _evidence(quote: str, turns: Sequence[Turn]) -> Evidence:
     for number in reversed(range(len(turns))):
-        span = None if turns[number].role == "system" else span_of(turns[number].content, quote)
+        span = span_of(turns[number].content, quote)
         if span is not None:
             text = turns[number].content[slice(*span)]
             return Evidence(text, turns[number].role, number, *span)

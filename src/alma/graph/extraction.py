@@ -16,6 +16,9 @@ from alma.graph.mentions import Mention, mentions
 from alma.graph.relations import Relation, relations
 from alma.llm.base import LanguageModel, Message
 from alma.llm.structured import complete_json, span_of
+from alma.redaction.nested import Masked
+from alma.redaction.passing import PassedOn, masks_in
+from alma.redaction.redactor import DEFAULT_REDACTOR, Redactor, checked_redactor
 
 _LOG = logging.getLogger("alma.graph")
 _LONGEST_TEXT = 50_000
@@ -32,12 +35,16 @@ class Rejected:
 
 @dataclass(frozen=True, slots=True)
 class Extraction:
-    """What a text mentions, what was not believed, and why the rules had to do if the model did not answer."""
+    """What a text mentions, what was not believed, and why the rules had to do if the model did not answer.
+
+    `masked` are the secrets of the text that the model was not shown.
+    """
 
     entities: tuple[Entity, ...] = ()
     relationships: tuple[Relationship, ...] = ()
     rejected: tuple[Rejected, ...] = ()
     degraded: str | None = None
+    masked: tuple[Masked, ...] = ()
 
 
 class EntityExtractor:
@@ -46,12 +53,18 @@ class EntityExtractor:
     Entities have ids that follow from type and name, so that the same thing found twice is one. `properties` say where
     it stands in the text (`start`, `end`), in which words (`evidence`) and how certain it is (`confidence`).
     With an `llm`, the model proposes: what has an unknown type or does not stand in the text is dropped. If it does not
-    answer, the rules do.
+    answer, the rules do. It reads what the `redactor` leaves of the text; with None it reads all.
     """
 
-    def __init__(self, llm: LanguageModel | None = None, min_confidence: float = 0.0) -> None:
+    def __init__(
+        self,
+        llm: LanguageModel | None = None,
+        min_confidence: float = 0.0,
+        redactor: Redactor | None = DEFAULT_REDACTOR,
+    ) -> None:
         self._llm = llm
         self._min_confidence = min_confidence
+        self._redactor = checked_redactor("extraction", redactor)
 
     def extract(self, text: str) -> tuple[list[Entity], list[Relationship]]:
         """The entities of a text and the relationships between them."""
@@ -68,13 +81,14 @@ class EntityExtractor:
         return self._sure(by_rules(read) if self._llm is None else self._by_model(self._llm, read))
 
     def _by_model(self, llm: LanguageModel, text: str) -> Extraction:
-        messages = [Message("system", _TASK), Message("user", text)]
+        passed = PassedOn(text, self._redactor)
+        messages = [Message("system", _TASK), Message("user", passed.text)]
         try:
             answer = _shaped(complete_json(llm, messages, _SCHEMA, max_tokens=2_000), llm.model)
         except LanguageModelError as exc:
             _LOG.warning("the language model gave no entities; they were found by rules", extra={"model": llm.model})
-            return replace(by_rules(text), degraded=str(exc))
-        return _Checked(text).take(answer)
+            return replace(by_rules(text), degraded=str(exc), masked=passed.findings)
+        return _Checked(passed).take(answer)
 
     def _sure(self, found: Extraction) -> Extraction:
         kept = [e for e in found.entities if e.properties["confidence"] >= self._min_confidence]
@@ -125,8 +139,8 @@ def _relationship(text: str, relation: Relation, of_mention: Mapping[Mention, En
 class _Checked:
     """Takes from a model's answer what the text bears out."""
 
-    def __init__(self, text: str) -> None:
-        self._text = text
+    def __init__(self, passed: PassedOn) -> None:
+        self._passed = passed
         self._entities: dict[str, Entity] = {}
         self._edges: dict[str, Relationship] = {}
         self._rejected: list[Rejected] = []
@@ -136,7 +150,8 @@ class _Checked:
             self._take(proposal, self._entity)
         for proposal in answer["relationships"]:
             self._take(proposal, self._relationship)
-        return Extraction(tuple(self._entities.values()), tuple(self._edges.values()), tuple(self._rejected))
+        found = tuple(self._entities.values()), tuple(self._edges.values()), tuple(self._rejected)
+        return Extraction(*found, masked=self._passed.findings)
 
     def _take(self, proposal: Any, check: Any) -> None:
         try:
@@ -150,6 +165,8 @@ class _Checked:
         name, kind = _text_of(proposal, "name"), _text_of(proposal, "type").lower().replace(" ", "_")
         if kind not in ENTITY_TYPES:
             raise _NotTaken(f"{kind!r} is no type of entity")
+        if masks_in(name):
+            raise _NotTaken("its name is a secret")
         entity = Entity.named(name, kind, {**self._place(name), "confidence": _share(proposal.get("confidence", 0.8))})
         self._entities.setdefault(name_key(name), entity)
 
@@ -166,10 +183,12 @@ class _Checked:
         self._edges.setdefault(edge.id, edge)
 
     def _place(self, words: str) -> dict[str, Any]:
-        span = span_of(self._text, words)
+        shown = self._passed.text
+        span = span_of(shown, words)
         if span is None:
             raise _NotTaken("it does not stand in the text")
-        return {"evidence": self._text[slice(*span)], "start": span[0], "end": span[1]}
+        start, end = self._passed.said_at(*span)
+        return {"evidence": shown[slice(*span)], "start": start, "end": end}
 
 
 class _NotTaken(Exception):

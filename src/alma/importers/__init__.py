@@ -55,8 +55,8 @@ def import_into(
     The file is JSON, JSON lines, a SQLite database or its SQL dump, or (for chats) the zip archive it came in. Every
     batch is one transaction, and every id follows from the source: a run that was killed is simply repeated, and
     importing twice changes nothing. `settings` are those of `alma.importers.engine.import_rows`: `options`
-    (ImportOptions), `dry_run`, `embedder`, `prepare`, `redactor` (None lets secrets pass), `batch_size`, `by` and
-    `on_progress`.
+    (ImportOptions), `dry_run`, `embedder`, `prepare`, `redactor` (None lets secrets pass), `trusted` (True lets
+    orders pass), `batch_size`, `by` and `on_progress`.
     """
     importer = system if isinstance(system, Importer) else importer_named(system)
     return import_rows(storage, source, importer, **settings)

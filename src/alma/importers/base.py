@@ -118,7 +118,8 @@ class Importer(ABC):
 class ImportReport:
     """How many records of each kind came, were there already or were brought up to date, and what could not come.
 
-    `masked` says how many secrets of each kind were found in the source and taken out.
+    `masked` says how many secrets of each kind were found in the source and taken out, `quarantined` how many records
+    of each kind came that look like orders to their reader: they wait in the archive until somebody releases them.
     """
 
     system: str
@@ -128,13 +129,14 @@ class ImportReport:
     changed: Counter[str] = field(default_factory=Counter)
     unchanged: Counter[str] = field(default_factory=Counter)
     vectors: Counter[str] = field(default_factory=Counter)
+    quarantined: Counter[str] = field(default_factory=Counter)
     left_out: Counter[str] = field(default_factory=Counter)
     masked: Counter[str] = field(default_factory=Counter)
     rejected: list[Rejected] = field(default_factory=list)
 
     def to_dict(self) -> JsonObject:
         """The report as JSON."""
-        names = ("new", "changed", "unchanged", "vectors", "left_out", "masked")
+        names = ("new", "changed", "unchanged", "vectors", "quarantined", "left_out", "masked")
         return {
             "system": self.system,
             "dry_run": self.dry_run,

@@ -20,8 +20,12 @@ from alma.importers.base import (
     Rejected,
     RowRefused,
 )
-from alma.importers.planning import Entry, Plan, Planner
+from alma.importers.planning import Aside, Entry, Plan, Planner, put_away
+from alma.importers.quarantine import Quarantine
 from alma.importers.sources import Source
+from alma.memory.archive import let_wait, put_aside
+from alma.memory.packing import Bundle
+from alma.model.archive import ArchiveCause
 from alma.model.governance import Attribution
 from alma.model.record import Record
 from alma.redaction.redactor import DEFAULT_REDACTOR, Redactor, redact_record, redact_text
@@ -54,16 +58,20 @@ def import_rows(
     embedder: EmbeddingProvider | None = None,
     prepare: Callable[[Record], Record] | None = None,
     redactor: Redactor | None = DEFAULT_REDACTOR,
+    trusted: bool = False,
     batch_size: int = DEFAULT_BATCH,
     by: Attribution | None = None,
     on_progress: OnImportProgress = lambda progress: None,
 ) -> ImportReport:
-    """Import a file of another system; see `alma.importers.import_into`."""
+    """Import a file of another system; see `alma.importers.import_into`.
+
+    What looks like orders to its reader is quarantined, unless the file is `trusted`.
+    """
     if isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1:
         raise ValidationError("import", "batch_size", batch_size, "must be a whole number of at least 1")
     if embedder is not None:
         join_space(storage, embedder)
-    run = _Import(storage, importer, options or ImportOptions(), dry_run, embedder, prepare, redactor, by)
+    run = _Import(storage, importer, options or ImportOptions(), dry_run, embedder, prepare, redactor, trusted, by)
     rows = Source(source, importer)
     for stage in importer.stages:
         for batch in _batches(run.entries(rows, stage), batch_size):
@@ -85,6 +93,7 @@ class _Import:
         embedder: EmbeddingProvider | None,
         prepare: Callable[[Record], Record] | None,
         redactor: Redactor | None,
+        trusted: bool,
         by: Attribution | None,
     ) -> None:
         self.report = ImportReport(importer.name, dry_run)
@@ -93,6 +102,7 @@ class _Import:
         self._options = options
         self._embedder = embedder
         self._redactor = redactor
+        self._quarantine = None if trusted else Quarantine(importer, options)
         self._by = by or Attribution(reason=f"imported from {importer.name}")
         self._lengths: dict[str, int] = {**storage.models(), storage.embedding_model: storage.embedding_dim}
         self._planner = Planner(dry_run=dry_run, prepare=prepare)
@@ -122,7 +132,7 @@ class _Import:
                 elif isinstance(each, LeftOut):
                     self.report.left_out[each.reason] += 1
                 else:
-                    yield Entry(row.where, self._without_secrets(each))
+                    yield from self._screened(row.where, self._without_secrets(each))
 
     def _refuse(self, where: str, row_id: str | None, reason: str) -> None:
         # The reason quotes the row, which may hold a secret.
@@ -138,6 +148,12 @@ class _Import:
             return item if instead == item.instead else replace(item, instead=instead)
         self.report.masked.update(each.kind for each in masked)
         return replace(item, record=record, instead=instead, vectors={})
+
+    def _screened(self, where: str, item: Item) -> Iterator[Entry]:
+        if self._quarantine is None:
+            yield Entry(where, item)
+        else:
+            yield from (Entry(where, each, suspected) for each, suspected in self._quarantine.screened(item))
 
     def _named(self, data: Any) -> str | None:
         """The id of a row that cannot come, as far as it has one."""
@@ -167,6 +183,8 @@ class _Import:
         report.new.update(kind for kind, _ in plan.new)
         report.changed.update(kind for kind, _ in plan.changed)
         report.unchanged.update(plan.unchanged)
+        report.quarantined.update(kind for kind, _ in plan.aside)
+        report.quarantined.update(kind for waiting in plan.waiting.values() for kind, _ in waiting)
         report.vectors.update(model for vectors in plan.vectors.values() for model in vectors)
         report.rejected.extend(plan.rejected)
         self._planner.note(plan, batch)
@@ -197,6 +215,7 @@ class _Import:
         # Two imports of one system at once would each take the other's rows for new.
         tx.hold(f"import of {self._importer.name}")
         plan = self._planner.planned(tx, batch)
+        self._put_aside(tx, plan, encoded)
         records = plan.records()
         if not records:
             return plan
@@ -204,6 +223,14 @@ class _Import:
         for cls in {type(record) for record in records if record.spec.embeds}:
             put_vectors(tx, cls, list(_parts(cls, plan, encoded, tx.embedding_model)), TransferReport())
         return plan
+
+    def _put_aside(self, tx: Transaction, plan: Plan, encoded: Mapping[tuple[str, str], Encoded]) -> None:
+        """Quarantine what is to be, and let wait for it what hangs on it."""
+        if plan.aside:
+            bundles = ((_bundle(key, each, encoded, tx), each.reason) for key, each in plan.aside.items())
+            put_aside(tx, bundles, ArchiveCause.QUARANTINED)
+        for end, archived in put_away(tx, plan.waiting).items():
+            let_wait(tx, archived, plan.waiting.get(end, {}).values())
 
     def _encoded(self, plan: Plan, embedder: EmbeddingProvider) -> dict[tuple[str, str], Encoded]:
         """The vectors of what has none of the store's own model; made before a transaction holds up other writers."""
@@ -213,6 +240,7 @@ class _Import:
             for record in plan.records()
             if record.spec.embeds and own not in plan.vectors.get((record.spec.kind, record.key), {})
         }
+        texts |= {key: each.record.text() for key, each in plan.aside.items() if own not in each.vectors}
         said = {key: text for key, text in texts.items() if text.strip()}
         return dict(zip(said, embedder.encode_texts(said.values()), strict=True))
 
@@ -221,6 +249,12 @@ def _batches(entries: Iterable[Entry], size: int) -> Iterator[list[Entry]]:
     rest = iter(entries)
     while batch := list(islice(rest, size)):
         yield batch
+
+
+def _bundle(key: tuple[str, str], each: Aside, encoded: Mapping[tuple[str, str], Encoded], tx: Transaction) -> Bundle:
+    given = (RecordVector(key[1], model, 0, vector) for model, vector in each.vectors.items())
+    made = _made(key[1], encoded[key], tx.embedding_model) if key in encoded else ()
+    return Bundle(each.record, (*given, *made), ())
 
 
 def _parts(
@@ -232,5 +266,8 @@ def _parts(
     written = {**plan.new, **plan.changed}
     for (kind, key), made in encoded.items():
         if kind == cls.spec.kind and (kind, key) in written:
-            yield RecordVector(key, own_model, 0, made.vector)
-            yield from (RecordVector(key, own_model, part, each) for part, each in enumerate(made.passages, start=1))
+            yield from _made(key, made, own_model)
+
+
+def _made(key: str, made: Encoded, model: str) -> Iterator[RecordVector]:
+    yield from (RecordVector(key, model, part, each) for part, each in enumerate((made.vector, *made.passages)))

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 from alma.importers.base import Item, Rejected
 from alma.importers.said import is_mention
+from alma.memory.packing import unpack
+from alma.model.archive import ArchiveCause, ArchivedRecord
 from alma.model.kinds import KINDS, kind_named
 from alma.model.memory import Memory
-from alma.model.query import In
+from alma.model.query import And, Compare, In, Order
 from alma.model.record import Record, Reference
 from alma.model.scope import Scope
 from alma.storage.base import Transaction
@@ -27,20 +29,35 @@ _SAID = ("content_json", "tags", "expires_at", "metadata", "summary", "preferenc
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An item and the row it came from."""
+    """An item and the row it came from; `suspected` is why it is to be quarantined, or None."""
 
     where: str
     item: Item
+    suspected: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Aside:
+    """A record that is to be quarantined, with the vectors it came with, and why."""
+
+    record: Record
+    vectors: Mapping[str, Any]
+    reason: str
 
 
 @dataclass(slots=True)
 class Plan:
-    """What a batch comes to: records to write, and what is said about the others."""
+    """What a batch comes to: records to write, and what is said about the others.
+
+    `aside` is to be quarantined, and `waiting` hangs on what is, by whose key it is found.
+    """
 
     new: dict[tuple[str, str], Record] = field(default_factory=dict)
     changed: dict[tuple[str, str], Record] = field(default_factory=dict)
     unchanged: Counter[str] = field(default_factory=Counter)
     vectors: dict[tuple[str, str], Mapping[str, Any]] = field(default_factory=dict)
+    aside: dict[tuple[str, str], Aside] = field(default_factory=dict)
+    waiting: dict[tuple[str, str], dict[tuple[str, str], Record]] = field(default_factory=dict)
     rejected: list[Rejected] = field(default_factory=list)
     met: set[tuple[str, str]] = field(default_factory=set)
     mentioned: set[int] = field(default_factory=set)
@@ -62,6 +79,7 @@ class Planner:
         self._prepare = prepare
         self._seen: set[int] = set()
         self._mentioned: set[int] = set()
+        self._aside: set[int] = set()
         self._taken: dict[tuple[str, tuple[Any, ...]], str] = {}
 
     def note(self, plan: Plan, batch: Sequence[Entry]) -> None:
@@ -70,6 +88,7 @@ class Planner:
         self._mentioned |= plan.mentioned
         if self._dry_run:
             self._seen.update(map(_number, plan.new.values()))
+            self._aside.update(hash(key) for key in plan.aside)
             for record in plan.new.values():
                 self._taken.update(dict.fromkeys(_unique(record), record.key))
 
@@ -80,16 +99,17 @@ class Planner:
         taken = _taken(tx, batch)
         taken.update(self._taken)
         ends = _ends(tx, batch)
+        away = put_away(tx, _may_be_away(batch))
         for entry in batch:
-            if not self._leads_somewhere(entry, known, ends, plan):
+            if not self._leads_somewhere(entry, known, ends, away, plan):
                 continue
             for record in self._fitting(entry, known, taken, plan):
                 if not entry.item.mention:
-                    self._decide(entry, record, known, plan)
+                    self._decide(entry, record, known, away, plan)
                     plan.met.add((record.spec.kind, record.key))
                 elif _number(record) not in self._mentioned and _number(record) not in plan.mentioned:
                     # However many rows name it, it is one.
-                    self._decide(entry, record, known, plan)
+                    self._decide(entry, record, known, away, plan)
                     plan.mentioned.add(_number(record))
         return plan
 
@@ -116,31 +136,48 @@ class Planner:
         taken.update(dict.fromkeys(values, record.key))
         yield record
 
-    def _decide(self, entry: Entry, record: Record, known: dict[tuple[str, str], Record], plan: Plan) -> None:
+    def _decide(
+        self,
+        entry: Entry,
+        record: Record,
+        known: dict[tuple[str, str], Record],
+        away: Mapping[tuple[str, str], ArchivedRecord],
+        plan: Plan,
+    ) -> None:
         key = (record.spec.kind, record.key)
         old = known.get(key)
+        if entry.suspected is not None or entry.item.mention:
+            # What was quarantined before counts as stored, also for who only names it.
+            old = _aside(key, away, plan) or old
         if old is None:
             if self._dry_run and _number(record) in self._seen:
                 plan.unchanged[record.spec.kind] += 1
                 return
-            ready = record if self._prepare is None else self._prepare(record)
-            plan.new[key] = known[key] = ready
-            if record is entry.item.record and entry.item.vectors:
-                plan.vectors[key] = entry.item.vectors
+            self._take(entry, record, key, known, plan)
             return
         reason = None if entry.item.mention else _clash(old, record)
         if reason is not None:
             plan.rejected.append(Rejected(entry.where, record.key, reason))
         elif self._is_later(entry.item, old):
-            ready = record if self._prepare is None else self._prepare(record)
-            (plan.new if key in plan.new else plan.changed)[key] = known[key] = ready
-            if entry.item.vectors:
-                plan.vectors[key] = entry.item.vectors
+            self._take(entry, record, key, known, plan)
         elif not entry.item.mention and self._repeats(record, old, key, plan):
             reason = "a row with the same id came before it and says something else"
             plan.rejected.append(Rejected(entry.where, record.key, reason))
         else:
             plan.unchanged[record.spec.kind] += 1
+
+    def _take(
+        self, entry: Entry, record: Record, key: tuple[str, str], known: dict[tuple[str, str], Record], plan: Plan
+    ) -> None:
+        ready = record if self._prepare is None else self._prepare(record)
+        vectors = entry.item.vectors if record is entry.item.record else {}
+        if entry.suspected is not None:
+            plan.aside[key] = Aside(ready, vectors, entry.suspected)
+            return
+        is_new = key in plan.new or key not in known
+        (plan.new if is_new else plan.changed)[key] = known[key] = ready
+        if vectors:
+            plan.vectors[key] = vectors
 
     def _is_later(self, item: Item, old: Record) -> bool:
         if item.mention:
@@ -156,17 +193,62 @@ class Planner:
         return _says_else(old, record if self._prepare is None else self._prepare(record))
 
     def _leads_somewhere(
-        self, entry: Entry, known: Mapping[tuple[str, str], Record], ends: set[tuple[str, str]], plan: Plan
+        self,
+        entry: Entry,
+        known: Mapping[tuple[str, str], Record],
+        ends: set[tuple[str, str]],
+        away: Mapping[tuple[str, str], ArchivedRecord],
+        plan: Plan,
     ) -> bool:
         record = entry.item.record
         for reference in _required(record):
             end = (reference.kind, getattr(record, reference.field))
-            if end in known or end in ends or (self._dry_run and hash(end) in self._seen):
+            if end in known or end in ends:
+                continue
+            if end in plan.aside or end in away or hash(end) in self._aside:
+                _let_wait(record, end, away.get(end), plan)
+                return False
+            if self._dry_run and hash(end) in self._seen:
                 continue
             shown = record.values().get("metadata", {}).get(reference.field.partition("_")[0], end[1])
             plan.rejected.append(Rejected(entry.where, record.key, f"there is no {reference.kind} for {shown!r}"))
             return False
         return True
+
+
+def put_away(tx: Transaction, keys: Iterable[tuple[str, str]]) -> dict[tuple[str, str], ArchivedRecord]:
+    """Those of these records that are quarantined, the newest of each."""
+    ids = {record_id for _, record_id in keys}
+    if not ids:
+        return {}
+    where = And(In("record_id", ids), Compare("cause", "eq", ArchiveCause.QUARANTINED))
+    rows = tx.find(ArchivedRecord, _EVERYWHERE, where, (Order("archived_at", "asc"),))
+    return {(row.kind, row.record_id): row for row in rows}
+
+
+def _may_be_away(batch: Sequence[Entry]) -> Iterator[tuple[str, str]]:
+    """What of a batch, and of what it points to, may have been quarantined before."""
+    for entry in batch:
+        record = entry.item.record
+        if entry.suspected is not None or entry.item.mention:
+            yield record.spec.kind, record.key
+        yield from ((reference.kind, getattr(record, reference.field)) for reference in _required(record))
+
+
+def _aside(key: tuple[str, str], away: Mapping[tuple[str, str], ArchivedRecord], plan: Plan) -> Record | None:
+    if key in plan.aside:
+        return plan.aside[key].record
+    return unpack(away[key]).record if key in away else None
+
+
+def _let_wait(record: Record, end: tuple[str, str], archived: ArchivedRecord | None, plan: Plan) -> None:
+    """Let a record wait for what it hangs on, unless it does already."""
+    key = (record.spec.kind, record.key)
+    waits = () if archived is None else unpack(archived).dependents
+    if any((each.spec.kind, each.key) == key for each in waits) or key in plan.waiting.get(end, {}):
+        plan.unchanged[record.spec.kind] += 1
+    else:
+        plan.waiting.setdefault(end, {})[key] = record
 
 
 def _stored_records(tx: Transaction, batch: Sequence[Entry]) -> dict[tuple[str, str], Record]:

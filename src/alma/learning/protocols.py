@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeVar
@@ -20,8 +21,9 @@ from alma.learning.strategies import contradicts
 from alma.learning.trigger import MOST_OUTCOMES, ForgettingTrigger
 from alma.learning.validation import ScopeValidator, parsed_outcome
 from alma.memory.archive import Archive
+from alma.memory.audit import AuditTrail, asked
 from alma.model.belief import Belief
-from alma.model.governance import Attribution, AuditEvent
+from alma.model.governance import Attribution
 from alma.model.learning import AntiPattern, Heuristic, Outcome
 from alma.model.scope import MemoryScope
 from alma.model.vector import Vector
@@ -177,20 +179,15 @@ class LearningProtocol:
         try:
             return self.validator.require(agent, domain, text)
         except ScopeViolationError as exc:
-            self._record_refusal(agent, action, str(exc), kind)
+            self._record_refusal(agent, action, exc, kind)
             raise
 
-    def _record_refusal(self, agent: str, action: str, reason: str, kind: str) -> None:
-        self.storage.save(
-            AuditEvent(
-                agent_id=agent,
-                action=action,
-                resource_type=kind,
-                resource_id="-",
-                success=False,
-                error_message=self.storage.masked(reason),
-            )
-        )
+    def _record_refusal(self, agent: str, action: str, exc: ScopeViolationError, kind: str) -> None:
+        who = asked()
+        trail = AuditTrail(self.storage, mask=self.storage.masked)
+        by = replace(who.by, agent=agent)
+        with suppress(ScopeViolationError), trail.attempt(action, kind, by, resource_id="-", request=who.request):
+            raise exc
 
     def _outcome(self, execution: Execution, success: bool) -> tuple[Outcome, tuple[str, ...]]:
         """The outcome to be stored, with its vector, and what there is to say about it."""

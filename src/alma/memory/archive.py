@@ -105,10 +105,8 @@ class Archive:
         bundle = Bundle(record, vectors, ())
 
         def keep(tx: Transaction) -> str:
-            archived = pack(bundle, because, self._masked(reason), tx.by.author, clock.now())
-            tx.create(archived)
-            tx.save(*_events("quarantine" if because is ArchiveCause.QUARANTINED else "archive", [archived], tx.by))
-            return archived.id
+            (archive_id,) = put_aside(tx, [(bundle, self._masked(reason))], because)
+            return archive_id
 
         return self._storage.write(keep, _because(by, reason))
 
@@ -240,6 +238,21 @@ class Archive:
         return len(held)
 
 
+def put_aside(tx: Transaction, bundles: Iterable[tuple[Bundle, str | None]], cause: ArchiveCause) -> list[str]:
+    """Archive records that were never stored, each with its reason; returns the archive ids."""
+    rows = [pack(bundle, cause, reason, tx.by.author, clock.now()) for bundle, reason in bundles]
+    tx.create(*rows)
+    tx.save(*_events("quarantine" if cause is ArchiveCause.QUARANTINED else "archive", rows, tx.by))
+    return [row.id for row in rows]
+
+
+def let_wait(tx: Transaction, archived: ArchivedRecord, dependents: Iterable[Record]) -> None:
+    """Let records that hang on an archived one come back with it."""
+    bundle = unpack(archived)
+    waiting = replace(bundle, dependents=(*bundle.dependents, *dependents))
+    tx.save(pack(waiting, archived.cause, archived.reason, archived.archived_by, archived.archived_at, archived.id))
+
+
 def _unpack_into(tx: Transaction, bundle: Bundle) -> None:
     """Store a record with the vectors it had; those of the store's own model are part of the record itself."""
     record, cls, key = bundle.record, type(bundle.record), str(bundle.record.key)
@@ -282,9 +295,7 @@ def _hand_over(tx: Transaction, dependent: Record, kind: str, record_id: str) ->
     """Let a relation wait for its other end, if that is in the archive as well; else it has ended with it."""
     other_end = And(Compare("kind", "eq", kind), Compare("record_id", "eq", record_id))
     for archived in tx.find(ArchivedRecord, _EVERYWHERE, other_end, NEWEST_FIRST, limit=1):
-        bundle = unpack(archived)
-        waiting = replace(bundle, dependents=(*bundle.dependents, dependent))
-        tx.save(pack(waiting, archived.cause, archived.reason, archived.archived_by, archived.archived_at, archived.id))
+        let_wait(tx, archived, [dependent])
 
 
 def _events(action: str, rows: Sequence[ArchivedRecord], by: Attribution) -> list[AuditEvent]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -28,6 +29,33 @@ _MOST_IDS = 500
 _EVERYWHERE = Scope.everywhere()
 _BY_NUMBER = (Order("id"),)
 _PLACE = ("id", "chain", "chain_position", "chain_hash")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Who asked for what is being done, and how, as far as whoever was asked knows."""
+
+    by: Attribution = ANONYMOUS
+    request: Mapping[str, Any] | None = None
+
+
+_NOBODY = Asked()
+_ASKED: ContextVar[Asked] = ContextVar("asked", default=_NOBODY)
+
+
+@contextmanager
+def asked_by(by: Attribution, request: Mapping[str, Any] | None = None) -> Iterator[None]:
+    """What is done inside was asked for like this: what is called without knowing may look it up, in `asked`."""
+    before = _ASKED.set(Asked(by, request))
+    try:
+        yield
+    finally:
+        _ASKED.reset(before)
+
+
+def asked() -> Asked:
+    """Who asked for what is being done."""
+    return _ASKED.get()
 
 
 @dataclass(frozen=True, slots=True)

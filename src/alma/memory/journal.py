@@ -25,6 +25,7 @@ from alma.model.governance import ANONYMOUS, Attribution
 from alma.model.memory import Memory
 from alma.model.query import And, Compare, In, Order
 from alma.model.scope import Scope
+from alma.redaction.redactor import DEFAULT_REDACTOR, Redactor, checked_redactor
 from alma.retrieval.engine import RetrievalEngine
 from alma.retrieval.searching import Mode
 from alma.storage.base import StorageBackend, Transaction
@@ -48,6 +49,7 @@ class Journal(Keeper):
         retrieval: RetrievalEngine,
         *,
         llm: LanguageModel | None = None,
+        redactor: Redactor | None = DEFAULT_REDACTOR,
         promotion_rules: PromotionRules = DEFAULT_RULES,
         count_reads: bool = True,
         flush_seconds: float = FLUSH_SECONDS,
@@ -55,6 +57,7 @@ class Journal(Keeper):
     ) -> None:
         super().__init__(storage, writer, retrieval, count_reads=count_reads, flush_seconds=flush_seconds, audit=audit)
         self._llm = llm
+        self._redactor = checked_redactor("journal", redactor)
         self._promotions = Promotions(storage, promotion_rules)
         self._context = ContextReader(storage, retrieval)
 
@@ -163,7 +166,7 @@ class Journal(Keeper):
         # Whoever names a session wants what it alone has.
         seen = And(visible(scope, by), wanted.predicate(clock.now()))
         newest = self._storage.find(Memory, scope, seen, (Order("created_at", "desc"),), _MOST_SUMMARIZED)
-        return summarize(newest, max_tokens, self._llm)
+        return summarize(newest, max_tokens, self._llm, self._redactor)
 
     # ------------------------------------------------------------------ layers and context
 

@@ -15,7 +15,7 @@ from alma.model.query import And, Compare, In, Missing, Or, Predicate
 from alma.model.record import Record, spec_of
 from alma.model.relations import Relation
 from alma.model.scope import Scope
-from alma.model.text import query_terms, terms
+from alma.model.text import query_terms, stored_terms
 from alma.storage.base import Hit, StorageBackend, Transaction
 from alma.storage.nearest import cosines
 from alma.storage.ranking import bm25
@@ -77,7 +77,7 @@ class PastSearch:
         while True:
             hits = tx.matching_ids(asked.cls, asked.query, asked.scope, asked.where, looked)
             found.update(self._as_then(tx, asked, [key for key, _ in hits if key not in past]))
-            ranked = bm25({key: terms(record.text()) for key, record in found.items()}, words)
+            ranked = bm25({key: stored_terms(record.text()) for key, record in found.items()}, words)
             # Of what is found today some was not there then; if too little is left, look further.
             if len(ranked) >= asked.limit or len(hits) < looked or looked >= _LAST_LOOK:
                 return [Hit(found[key], score) for key, score in ranked]
@@ -177,7 +177,7 @@ def _likeliest(records: Sequence[T], query: str) -> list[T]:
     if len(records) <= _ENCODED_ANEW:
         return list(records)
     by_key = {str(record.key): record for record in records}
-    sharing = [key for key, _ in bm25({k: terms(r.text()) for k, r in by_key.items()}, query_terms(query))]
+    sharing = [key for key, _ in bm25({k: stored_terms(r.text()) for k, r in by_key.items()}, query_terms(query))]
     return [by_key[key] for key in dict.fromkeys((*sharing, *sorted(by_key, reverse=True)))][:_ENCODED_ANEW]
 
 

@@ -6,7 +6,7 @@ import logging
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -14,7 +14,7 @@ from alma.errors import ValidationError
 from alma.model.memory import Memory
 from alma.model.prompt import as_data
 from alma.model.text import STOP_WORDS, terms
-from alma.redaction.redactor import redact_text
+from alma.redaction.redactor import DEFAULT_REDACTOR, Redactor, masking, redact_text
 from alma.tokens import count_tokens
 
 _log = logging.getLogger("alma.memory")
@@ -83,8 +83,16 @@ class _Candidate:
     score: float = 0.0
 
 
-def summarize(memories: Iterable[Memory], max_tokens: int = 300, llm: LanguageModel | None = None) -> Summary:
-    """The summary of these memories, never longer than the budget; of none it is empty."""
+def summarize(
+    memories: Iterable[Memory],
+    max_tokens: int = 300,
+    llm: LanguageModel | None = None,
+    redactor: Redactor | None = DEFAULT_REDACTOR,
+) -> Summary:
+    """The summary of these memories, never longer than the budget; of none it is empty.
+
+    A model reads what the redactor leaves of them: what was stored without one may hold secrets.
+    """
     if isinstance(max_tokens, bool) or not isinstance(max_tokens, int) or max_tokens < 1:
         raise ValidationError("summary", "max_tokens", max_tokens, "must be a whole number of at least 1")
     in_order = sorted(memories, key=lambda memory: (memory.event_time or memory.created_at, memory.id))
@@ -92,7 +100,7 @@ def summarize(memories: Iterable[Memory], max_tokens: int = 300, llm: LanguageMo
     if llm is None or not in_order:
         return extract
     try:
-        text = _answer(llm.complete(_messages(in_order, max_tokens), max_tokens=max_tokens))
+        text = _answer(llm.complete(_messages(in_order, max_tokens, masking(redactor)), max_tokens=max_tokens))
     except Exception as exc:  # noqa: BLE001 - whatever a model does, there is a summary
         _log.warning("the language model made no summary", extra={"error": str(exc)})
         reason = f"the model failed: {redact_text(str(exc)).text}"
@@ -194,12 +202,12 @@ def _alike(one: _Candidate, other: _Candidate) -> bool:
 # ---------------------------------------------------------------------- by a language model
 
 
-def _messages(memories: Sequence[Memory], max_tokens: int) -> list[dict[str, str]]:
+def _messages(memories: Sequence[Memory], max_tokens: int, mask: Callable[[str], str]) -> list[dict[str, str]]:
     lines: list[str] = []
     room = _FOR_A_MODEL_CHARACTERS
     for memory in sorted(memories, key=lambda each: -each.importance_score):
         moment = memory.event_time or memory.created_at
-        line = f"[{moment:%Y-%m-%d %H:%M}] {memory.memory_type}: {as_data(memory.text())[:2_000]}"
+        line = f"[{moment:%Y-%m-%d %H:%M}] {memory.memory_type}: {as_data(mask(memory.text()))[:2_000]}"
         if len(line) <= room:
             lines.append(line)
             room -= len(line)

@@ -9,13 +9,12 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import Any, cast
 
+from alma.model.joining import in_all_pieces, in_one_piece, may_have_joints
 from alma.model.languages import function_words_of, only_english
 
 LONGEST_TERM = 64
 _MOST_STEMS = 100_000
 _MOST_LETTERS = 20_000
-ONCE_INDEXED = 100_000
-"""In characters: what was indexed of a text before all of it was."""
 
 # ASCII, without case, and spaces for whatever else is neither letter nor digit.
 _PLAIN = bytes(ord(chr(i).lower()) if i < 128 and chr(i).isalnum() else ord(" ") for i in range(256))
@@ -36,16 +35,24 @@ _UNSPACED = re.compile(
 # What stands behind an apostrophe is an ending or an auxiliary, and says nothing: Anna's, we'll, they're.
 _ENDING = re.compile(r"(?<=[^\W_])'(?:s|ll|re|ve|d|m)(?![^\W_])")
 _NEGATION = re.compile(r"(?<=n)'t(?![^\W_])")
-# A soft hyphen only says where a word may be broken.
-_APOSTROPHES = str.maketrans({"\u2019": "'", "\u02bc": "'", "\uff07": "'", "\u00ad": None})
-_QUOTES_AND_DASHES = {**_APOSTROPHES, **dict.fromkeys(map(ord, "\u201c\u201d\u201e\u2013\u2014\u2026"), " ")}
+# Signs without width say where a word may be broken, which letters are tied, or which way to read.
+_WITHOUT_WIDTH = dict.fromkeys(map(ord, "\u00ad\u200c\u200d\u200e\u200f\u061c\u2060\ufeff"))
+_APOSTROPHES = {**dict.fromkeys(map(ord, "\u2019\u02bc\uff07"), "'"), **_WITHOUT_WIDTH}
+# Quotes and dashes, and the marks of traders, which are no letters of a name.
+_ASIDE = "\u201c\u201d\u201e\u2013\u2014\u2026\u2122\u2120\u00ae\u00a9\u2117"
+_QUOTES_AND_DASHES = {**_APOSTROPHES, **dict.fromkeys(map(ord, _ASIDE), " "), 0x2010: "-", 0x2011: "-"}
 # The accents of Latin and Greek, which capitals often go without.
 _ACCENTS = re.compile("(?<=[a-z\u00df-\u024f\u1e00-\u1eff\u0370-\u03ff])[\u0300-\u036f]+")
 _ACCENTED = re.compile("[\u00a1\u00bf\u00c0-\u024f]")
-# The vowels of Hebrew and Arabic and the stroke that stretches a word: they may be written, and mostly are not.
-_VOWELS = re.compile("[\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0640\u064b-\u0652\u0670]")
-# Letters whose stroke or tie Unicode does not take for a mark, and one whose dots are mostly left out.
-_LETTERS = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ħ": "h", "ı": "i", "æ": "ae", "œ": "oe", "ё": "е"})
+# The vowels of Hebrew and Arabic, the hamza on a letter and the stroke that stretches a word: they may be written, and
+# mostly are not.
+_VOWELS = re.compile("[\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0640\u064b-\u0655\u0670]")
+# Letters whose stroke or tie Unicode does not take for a mark, one whose dots are mostly left out, those of Arabic that
+# are written for each other, and those of Persian that look like them.
+_LETTERS = str.maketrans(
+    {"ø": "o", "ł": "l", "đ": "d", "ħ": "h", "ı": "i", "æ": "ae", "œ": "oe", "ё": "е"}
+    | {"\u0671": "\u0627", "\u0649": "\u064a", "\u0629": "\u0647", "\u06cc": "\u064a", "\u06a9": "\u0643"}
+)
 
 # Names that a sign tells from a letter: C is not C++, and neither is C#.
 _NAME = r"(?<![\w+#])[a-z]{1,2}(?:\+\+(?!\+)|#(?![\w#]))"
@@ -85,30 +92,23 @@ def terms(text: str) -> list[str]:
     Of scripts without spaces, every pair of neighbouring characters and every character. A word longer than 64
     characters counts in pieces.
     """
-    words = _words(text, alone=True)
+    return _terms(_words(text, alone=True))
+
+
+def stored_terms(text: str) -> list[str]:
+    """The words that a text is found by: names, compounds and numbers in all pieces that they may be asked for in."""
+    return _terms(_words(text, alone=True, in_pieces=True))
+
+
+def _terms(words: list[str]) -> list[str]:
     known = list(map(_stems.get, words))
     # Only what was not met before, or is too long for one term, has to be put together.
     return cast(list[str], known) if all(known) else " ".join(map(_stem_of, words)).split()
 
 
 def spaced_terms(text: str) -> str:
-    """The terms of a text with spaces between them, which is what they are made as."""
-    return " ".join(map(_stem_of, _words(text, alone=True)))
-
-
-def spaced_words(text: str) -> str:
-    """The same without pictures, and without the signs in names: as texts were cut by versions that knew neither."""
-    return " ".join(map(_stem_of, _words(text, alone=True, signs=False)))
-
-
-def was_cut_otherwise(text: str) -> bool:
-    """Whether versions that knew no signs, and only the beginning of texts, may have found other terms in a text."""
-    return len(text) > ONCE_INDEXED or may_say_by_signs(text)
-
-
-def may_say_by_signs(text: str) -> bool:
-    """Whether a text may have a picture, or a name with a sign; without, `spaced_words` are all its terms."""
-    return _MAYBE_SIGNS.search(text) is not None
+    """The words that a text is found by, with spaces between them, which is what they are made as."""
+    return " ".join(map(_stem_of, _words(text, alone=True, in_pieces=True)))
 
 
 def spaced_terms_of(texts: Sequence[str | None]) -> list[str]:
@@ -130,7 +130,7 @@ def _cut_together(texts: Sequence[str | None]) -> list[str]:
 
 
 def _is_plain(text: str) -> bool:
-    return text.isascii() and _BETWEEN not in text and not _may_have_names(text)
+    return text.isascii() and _BETWEEN not in text and not _may_have_names(text) and not may_have_joints(text)
 
 
 def query_terms(text: str) -> list[str]:
@@ -174,19 +174,22 @@ def words_by_term(text: str) -> dict[str, str]:
     return found
 
 
-def _words(text: str, *, alone: bool = False, signs: bool = True) -> list[str]:
+def _words(text: str, *, alone: bool = False, in_pieces: bool = False) -> list[str]:
     """The words of a text; `alone` gives the characters of scripts without spaces one by one as well.
 
     A text has them, so that a question about a word of one character finds it; in a question they would find too much.
+    So would names `in_pieces`.
     """
     if not text.isascii():
         # Quotes and dashes are often all that is not plain, and stand between words as plain ones do.
         text = text.translate(_QUOTES_AND_DASHES)
+    if may_have_joints(text):
+        text = in_all_pieces(text) if in_pieces else in_one_piece(text)
     if text.isascii():
-        if signs and _may_have_names(text):
+        if _may_have_names(text):
             return _apart(_NAMES, text.lower(), lambda part: _without_punctuation(part).split())
         return _without_punctuation(text).split()
-    with_signs = signs and may_say_by_signs(text)
+    with_signs = _MAYBE_SIGNS.search(text) is not None
     folded = _without_apostrophes(_folded(text))
     if with_signs:
         return _apart(_SIGNS, folded.translate(_STYLES), lambda part: _lettered(part, alone))
@@ -215,11 +218,13 @@ def _lettered(folded: str, alone: bool) -> list[str]:
 
 
 class _Letters(dict[int, int]):
-    """Every character that words are made of as itself, with its marks, and a space for any other."""
+    """Every character that words are made of as itself, with its marks, digits as ours, and a space for any other."""
 
     def __missing__(self, code: int) -> int:
         character = chr(code)
         kept = code if character.isalnum() or unicodedata.category(character)[0] == "M" else ord(" ")
+        if character.isdecimal():
+            kept = ord(str(unicodedata.decimal(character)))
         if len(self) < _MOST_LETTERS:
             self[code] = kept
         return kept

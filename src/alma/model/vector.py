@@ -11,6 +11,9 @@ from typing import Any, overload
 
 from alma.errors import ValidationError
 
+LONGEST_VECTOR = 16_000
+"""How many numbers a vector of any store has at most: pgvector takes no more."""
+
 
 class Vector(Sequence[float]):
     """An embedding as the stores keep it: finite 32-bit floats, so what is saved is what is read.
@@ -79,6 +82,13 @@ class Vector(Sequence[float]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Vector.from_bytes, (self.to_bytes(),)
+
+
+def wrong_dimension(number: object) -> str | None:
+    """What is wrong with a number of dimensions, or None."""
+    if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= LONGEST_VECTOR:
+        return f"must be a whole number from 1 to {LONGEST_VECTOR:,}"
+    return None
 
 
 def _single_precision(values: Any) -> array[float]:

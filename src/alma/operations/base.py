@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from pydantic_core import PydanticSerializationError
 
 from alma.errors import ALMAError, PermissionDeniedError, ValidationError
+from alma.memory.audit import asked_by
 from alma.model.common import LONGEST_TEXT
 from alma.model.fields import LONGEST_NAME, JsonObject, Refused, check_text
 from alma.operations.access import Caller, Right
@@ -92,15 +93,18 @@ class Operation(Generic[In, Out]):
         """
         try:
             caller.require(self.right)
-            return self.run(caller, arguments if isinstance(arguments, self.input) else self.parsed(arguments))
+            given = arguments if isinstance(arguments, self.input) else self.parsed(arguments)
+            if self.read_only:
+                return self.run(caller, given)
+            with asked_by(caller.by(), _asked(arguments)):
+                return self.run(caller, given)
         except ALMAError as exc:
             if not self.read_only or isinstance(exc, PermissionDeniedError):
                 self._record(caller, arguments, exc)
             raise
 
     def _record(self, caller: Caller, arguments: Mapping[str, Any] | In, exc: ALMAError) -> None:
-        given = arguments.model_dump(exclude_none=True) if isinstance(arguments, BaseModel) else arguments
-        asked = given if isinstance(given, Mapping) else {}
+        asked = _asked(arguments)
         named = asked.get("memory_id") or asked.get("id")
         trail = caller.store.audit
         with (
@@ -187,6 +191,12 @@ def operation(
 def to_json(output: Output) -> JsonObject:
     """A result as JSON; what has no value is left out."""
     return output.model_dump(mode="json", exclude_none=True)
+
+
+def _asked(arguments: Mapping[str, Any] | BaseModel) -> Mapping[str, Any]:
+    """The arguments as the log tells of them."""
+    given = arguments.model_dump(exclude_none=True) if isinstance(arguments, BaseModel) else arguments
+    return given if isinstance(given, Mapping) else {}
 
 
 def _schema(model: type[BaseModel]) -> JsonObject:

@@ -20,7 +20,7 @@ from alma.redaction.keys import BEGINNING, KEYS, KEYS_BY_BEGINNING, SHORTEST_KEY
 from alma.redaction.named import named_spans
 from alma.redaction.nested import Masked, Redacted, redacted_value
 from alma.redaction.placed import PLACES, placed_spans
-from alma.redaction.secrets import A_LONG_WORD, MARK, NOTHING, SHAPES, Rule, Span, looks_random
+from alma.redaction.secrets import A_LONG_WORD, MARK, MASKS, NOTHING, SHAPES, Rule, Span, looks_random
 from alma.redaction.telling import Tells, telling
 
 T = TypeVar("T", bound=Record)
@@ -168,11 +168,10 @@ def _decoded(blob: str) -> str | None:
 
 def _outside_of_marks(spans: Iterable[Span], text: str) -> list[Span]:
     """The spans without those that take what stands for a secret for another one, as a rule of one's own may do."""
-    marks = [mark.span() for mark in _MARKS.finditer(text)]
+    marks = [mark.span() for mark in MASKS.finditer(text)]
     return [span for span in spans if not any(start <= span.start and span.end <= end for start, end in marks)]
 
 
-_MARKS = re.compile(re.escape(MARK) + r"[\w-]{0,100}\]")
 _NEXT_LINE = re.compile(r"\\?\r?\n[ \t>]*([A-Za-z0-9_+/=-]{8,})(?=\s|\\?\Z|[\"',;.)])")
 _BLOB = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{24,}={0,2}(?![A-Za-z0-9+/_=-])")
 _SHORTEST_WRAPPED, _MOST_WRAPPED = 24, 20

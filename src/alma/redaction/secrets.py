@@ -11,6 +11,9 @@ from dataclasses import dataclass
 MARK = "[redacted:"
 """How every replacement begins."""
 
+MASKS = re.compile(re.escape(MARK) + r"([\w-]{0,100})\]")
+"""What stands in the place of a secret, with its kind."""
+
 Accept = Callable[[str], bool]
 
 

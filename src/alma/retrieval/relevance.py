@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from alma.model.record import Record
-from alma.model.text import is_english, terms
+from alma.model.text import is_english, stored_terms
 from alma.model.vector import Vector
 from alma.retrieval.candidates import Candidate
 from alma.retrieval.length import STATEMENT, best_passage
@@ -80,7 +80,7 @@ class Question:
 
     def _fitting(self, candidate: Candidate, record: Record, full: float, known: float) -> Fitting:
         text = record.text()
-        words = terms(text[:_LOOKED_AT])
+        words = stored_terms(text[:_LOOKED_AT])
         said = self._said(candidate, text, frozenset(words))
         # How much of what the task says, by the weight of its words, the memory says as well, and in one passage.
         shared = self.terms & said
@@ -96,7 +96,7 @@ class Question:
         """The words of the beginning, and those of the task's that a long text has further on."""
         if len(text) <= _LOOKED_AT or "words" not in candidate.found_by or self.terms <= said:
             return said
-        return said | self.terms.intersection(terms(text[_LOOKED_AT:]))
+        return said | self.terms.intersection(stored_terms(text[_LOOKED_AT:]))
 
 
 @dataclass(slots=True)

@@ -10,7 +10,7 @@ from functools import lru_cache
 from alma.model.memory import Memory
 from alma.model.query import And, Compare, In, Missing, Or, Order, Predicate
 from alma.model.record import Record
-from alma.model.text import query_terms, terms, words_by_term
+from alma.model.text import query_terms, stored_terms, words_by_term
 from alma.retrieval.candidates import Candidate, Pool, by_target
 from alma.retrieval.reckoning import LATEST, Span
 from alma.retrieval.router import Asked, Target
@@ -181,7 +181,7 @@ def _named(storage: StorageBackend, window: TimeWindow, target: Target) -> TimeW
     best = [key for key, _ in storage.matching_ids(target.cls, event, target.scope, target.where, 1)]
     for record in storage.find(target.cls, target.scope, In(target.cls.spec.key, best)) if best else ():
         moment = moment_of(record)
-        if moment is not None and set(query_terms(event)) <= set(terms(record.text())):
+        if moment is not None and set(query_terms(event)) <= set(stored_terms(record.text())):
             return window.anchored(moment)
     return None
 

@@ -23,7 +23,7 @@ from alma.model.kinds import KINDS
 from alma.model.memory import MemoryVersion
 from alma.model.query import Predicate, is_after, matches, sort_key
 from alma.model.record import Record, RecordSpec
-from alma.model.text import terms
+from alma.model.text import stored_terms
 from alma.model.vector import Vector
 from alma.storage.base import (
     DEFAULT_MODEL,
@@ -178,7 +178,7 @@ class FileTransaction(Transaction):
         ]
 
     def _word_counts(self, spec: RecordSpec, words: Sequence[str], where: Predicate) -> tuple[int, dict[str, int]]:
-        texts = [set(terms(record.text())) for record in self._fulfilling(spec, where)]
+        texts = [set(stored_terms(record.text())) for record in self._fulfilling(spec, where)]
         return len(texts), {word: sum(word in text for text in texts) for word in words}
 
     def _count(self, spec: RecordSpec, where: Predicate) -> int:
@@ -206,7 +206,7 @@ class FileTransaction(Transaction):
     def _matching(
         self, spec: RecordSpec, words: Sequence[str], where: Predicate, limit: int, *, exact: bool
     ) -> list[tuple[str, float]]:
-        texts = {record.key: terms(record.text()) for record in self._fulfilling(spec, where)}
+        texts = {record.key: stored_terms(record.text()) for record in self._fulfilling(spec, where)}
         return bm25(texts, words)[:limit]
 
     def _word_scores(

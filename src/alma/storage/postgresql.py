@@ -19,7 +19,6 @@ from alma.errors import (
     StorageError,
     StorageFullError,
     UnsupportedOperation,
-    ValidationError,
 )
 from alma.model.governance import Attribution, AuditEvent
 from alma.model.query import EVERYTHING, Predicate
@@ -66,7 +65,6 @@ _WITHOUT_PGVECTOR = (
 )
 # An index scan goes on, nearest first or nearly so, until enough records inside the scope are found.
 _INDEX_SETTINGS = {"iterative_scan": "relaxed_order", "max_scan_tuples": "100000"}
-_LONGEST_VECTOR = 16_000
 _LONGEST_INDEXED_VECTOR = 2_000
 # Behind SELECT a parameter has no type by itself.
 _CASTS = {"details_json": "::jsonb", "resource_ids": "::jsonb", "success": "::boolean", "created_at": "::timestamptz"}
@@ -127,8 +125,6 @@ class PostgreSQLStorage(StorageBackend):
 
     def _open(self, conninfo: str, embedding_dim: int, pool_size: int, schema: str, embedding_model: str) -> None:
         super().__init__(embedding_dim, embedding_model)
-        if embedding_dim > _LONGEST_VECTOR:
-            raise ValidationError("storage", "embedding_dim", embedding_dim, f"must be at most {_LONGEST_VECTOR:,}")
         if not isinstance(schema, str) or not schema or "\x00" in schema:
             raise ConfigurationError(f"schema must be a name, not {schema!r}")
         if len(schema.encode()) > _LONGEST_SCHEMA_BYTES:

@@ -31,6 +31,7 @@ from alma.model.memory import MemoryVersion
 from alma.model.query import EVERYTHING, Cursor, Order, Predicate
 from alma.model.record import Record, spec_of
 from alma.model.scope import Scope
+from alma.model.vector import wrong_dimension
 from alma.storage.chain import ChainHead
 from alma.storage.changes import Listener, changes_of, tell
 from alma.storage.outbox import Mark
@@ -64,8 +65,8 @@ class RecordStore(Closing):
     embedding_model: str
 
     def __init__(self, embedding_dim: int = 384, embedding_model: str = DEFAULT_MODEL) -> None:
-        if isinstance(embedding_dim, bool) or not isinstance(embedding_dim, int) or embedding_dim < 1:
-            raise ValidationError("storage", "embedding_dim", embedding_dim, "must be a whole number of at least 1")
+        if wrong := wrong_dimension(embedding_dim):
+            raise ValidationError("storage", "embedding_dim", embedding_dim, wrong)
         self.embedding_dim = embedding_dim
         self.embedding_model = checked_name("storage", "embedding_model", embedding_model)
         # What takes secrets out of reasons beside what always does: a memory on this store puts its redactor here.

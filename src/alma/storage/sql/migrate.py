@@ -17,7 +17,7 @@ from alma.storage.sql.names import DialectName
 
 HISTORY_TABLE = "schema_migrations"
 _STEP = re.compile(r"^-- then: (\w+)$", re.MULTILINE)
-# What is indexed anew with all that today's code knows of words needs no mending.
+# What is indexed anew with all that today's code knows of words needs no mending, and always is.
 _CONTAINED = {"index_signs": "index_words"}
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 from typing import Any
 
 from alma.model.kinds import KINDS
 from alma.model.record import Record, RecordSpec
-from alma.model.text import ONCE_INDEXED, terms, was_cut_otherwise
+from alma.model.text import stored_terms
 from alma.storage.sql.names import Names
 
 # A tsvector has less than a mebibyte, and the last term may take it a little further.
@@ -33,7 +33,7 @@ def written(text: str, tags: Sequence[str] = ()) -> str:
     Where there is no room for all, it keeps where terms stand for fewer of them, and only then fewer terms.
     """
     marks = list(map(quoted, map(_mark, tags) if len(tags) <= _MOST_TAGS else (_TAG,)))
-    words = terms(text)
+    words = stored_terms(text)
     positions, room = _bounded(words, _MOST_BYTES - 24 * len(marks))
     for position, term in enumerate(words, start=1):
         places = positions.get(term)
@@ -69,28 +69,20 @@ def _mark(tag: str) -> str:
 def index_everything(connection: Any) -> None:
     """Write the `search` column of every record anew."""
     for spec in (cls.spec for cls in KINDS if cls.spec.text):
-        _index(connection, spec, "true")
+        _index(connection, spec)
 
 
-def index_signs(connection: Any) -> None:
-    """Write it anew for records of which a version that knew no signs, and only the beginning of texts, wrote less."""
-    for spec in (cls.spec for cls in KINDS if cls.spec.text):
-        text = f"concat_ws(' ', {', '.join(spec.text)})"
-        long, other = f"length({text}) > {ONCE_INDEXED}", f"octet_length({text}) > length({text})"
-        _index(connection, spec, f"{long} OR {other} OR {text} ~ '#|[+][+]'", was_cut_otherwise)
-
-
-def _index(connection: Any, spec: RecordSpec, where: str, wanted: Callable[[str], bool] = lambda _: True) -> None:
+def _index(connection: Any, spec: RecordSpec) -> None:
     tags = f"ARRAY(SELECT tag FROM {Names.tags} WHERE memory_id = {spec.postgres_table}.{spec.key})"
     columns = ", ".join((spec.key, "ARRAY[]::text[]" if spec.tags_field is None else tags, *spec.text))
     with connection.cursor(name="alma_words") as reader, connection.cursor() as writer:
         reader.itersize = _BATCH
-        reader.execute(f"SELECT {columns} FROM {spec.postgres_table} WHERE {where}")
+        reader.execute(f"SELECT {columns} FROM {spec.postgres_table}")
         while batch := reader.fetchmany(_BATCH):
             texts = [(key, tags, "\n".join(filter(None, parts))) for key, tags, *parts in batch]
             writer.executemany(
                 f"UPDATE {spec.postgres_table} SET search = %s WHERE {spec.key} = %s",
-                [(written(text, tags), key) for key, tags, text in texts if wanted(text)],
+                [(written(text, tags), key) for key, tags, text in texts],
             )
 
 

@@ -12,7 +12,7 @@ from psycopg import sql
 
 from alma.errors import MigrationError
 from alma.storage.sql.migrate import HISTORY_TABLE, Applied, Migration, Migrator, statements
-from alma.storage.sql.postgres_entries import index_everything, index_signs
+from alma.storage.sql.postgres_entries import index_everything
 
 # Any constant will do, as long as every migrator of every version uses the same one.
 _LOCK = 0x616C6D61
@@ -77,7 +77,6 @@ class PostgresMigrator(Migrator):
     def _steps(self) -> Mapping[str, Callable[[], None]]:
         return {
             "index_words": partial(index_everything, self._connection),
-            "index_signs": partial(index_signs, self._connection),
         }
 
     def _has_table(self, name: str) -> bool:

@@ -12,7 +12,7 @@ from alma import clock
 from alma.storage.document import timestamp_of, timestamp_text
 from alma.storage.sql import legacy
 from alma.storage.sql.migrate import HISTORY_TABLE, Applied, Migration, Migrator, statements
-from alma.storage.sql.sqlite_words import index_everything, index_signs
+from alma.storage.sql.sqlite_words import index_everything
 
 _CREATE_HISTORY = (
     f"CREATE TABLE IF NOT EXISTS {HISTORY_TABLE} "
@@ -78,7 +78,6 @@ class SQLiteMigrator(Migrator):
     def _steps(self) -> Mapping[str, Callable[[], None]]:
         return {
             "index_words": partial(index_everything, self._connection),
-            "index_signs": partial(index_signs, self._connection),
         }
 
     def _after_change(self) -> None:

@@ -24,7 +24,7 @@ from typing import Any, Protocol
 from alma.model.kinds import KINDS, kind_named
 from alma.model.query import Predicate
 from alma.model.record import Record, RecordSpec, reading
-from alma.model.text import ONCE_INDEXED, spaced_terms, spaced_terms_of, spaced_words, was_cut_otherwise
+from alma.model.text import spaced_terms, spaced_terms_of
 from alma.storage import ranking
 from alma.storage.ranking import OWNERS, Remembered, rarity, saturation
 from alma.storage.sql import sqlite_postings
@@ -160,23 +160,6 @@ def index_everything(connection: sqlite3.Connection) -> None:
             connection.executemany(_indexing(spec), zip((row[0] for row in rows), *words, strict=True))
 
 
-def index_signs(connection: sqlite3.Connection) -> None:
-    """Index the records anew of which a version that knew no signs, and only the beginning of texts, indexed less."""
-    for spec in (cls.spec for cls in KINDS if cls.spec.text):
-        for rows in _stored(connection, spec):
-            for seq, *values in rows:
-                texts, owner = (
-                    values[: len(spec.text)],
-                    _owner_text(_owner_names(spec), tuple(values[len(spec.text) :])),
-                )
-                if any(was_cut_otherwise(text) for text in texts if text):
-                    before = [spaced_words((text or "")[:ONCE_INDEXED]) for text in texts]
-                    connection.execute(_forgetting(spec), (seq, *before, owner))
-                    connection.execute(
-                        _indexing(spec), (seq, *map(spaced_terms, (text or "" for text in texts)), owner)
-                    )
-
-
 def _stored(connection: sqlite3.Connection, spec: RecordSpec) -> Iterator[list[Any]]:
     """Where each record stands, its searchable texts and its owners, many at once."""
     columns = ", ".join(f'"{name}"' for name in (*spec.text, *_owner_names(spec)))
@@ -188,12 +171,6 @@ def _stored(connection: sqlite3.Connection, spec: RecordSpec) -> Iterator[list[A
 def _indexing(spec: RecordSpec) -> str:
     names = ", ".join((*spec.text, OWNER_COLUMN))
     return f"INSERT INTO {spec.table}_fts (rowid, {names}) VALUES ({', '.join('?' * (2 + len(spec.text)))})"
-
-
-def _forgetting(spec: RecordSpec) -> str:
-    table, names = f"{spec.table}_fts", ", ".join((*spec.text, OWNER_COLUMN))
-    values = ", ".join("?" * (2 + len(spec.text)))
-    return f"INSERT INTO {table} ({table}, rowid, {names}) VALUES ('delete', {values})"
 
 
 # ---------------------------------------------------------------------- how it is asked

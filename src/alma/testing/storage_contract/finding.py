@@ -231,6 +231,20 @@ class FindingContract:
         for question, found in {"C": "c", "c++": "cpp", "C#?": "sharp", "Ｆ＃": "f"}.items():
             assert [key for key, _ in storage.matching_ids(Memory, question, SHOP)] == [found], question
 
+    def test_a_word_is_found_in_however_many_pieces_it_is_written(self, storage: StorageBackend) -> None:
+        texts = {
+            "name": "call getUserName",
+            "mail": "an e-mail for أحمد",
+            "sum": "it was 1,000 at Acme™",
+            "other": "user",
+        }
+        storage.save_many([make.a_memory(id=key, content=text) for key, text in texts.items()])
+        asked = {"name": "name", "get_username": "name", "email": "mail", "E-Mail": "mail", "احمد": "mail"}
+        for question, found in {**asked, "1000": "sum", "١٠٠٠": "sum", "acme": "sum"}.items():
+            assert [key for key, _ in storage.matching_ids(Memory, question, SHOP)] == [found], question
+        storage.update(Memory, "name", {"content": "rewritten"}, SHOP)
+        assert [key for key, _ in storage.matching_ids(Memory, "getUserName user name", SHOP)] == ["other"]
+
     def test_unknown_names_and_wrong_values_are_refused(self, storage: StorageBackend) -> None:
         refused: list[dict[str, Any]] = [
             {"where": Compare("nope", "eq", 1)},

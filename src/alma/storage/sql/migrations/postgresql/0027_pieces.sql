@@ -1,0 +1,3 @@
+-- Names are found by their parts now, compounds and numbers in one piece, digits and letters of several scripts as the
+-- same: words are indexed anew.
+-- then: index_words

@@ -221,7 +221,7 @@ def test_an_asynchronous_memory_of_another_project_is_awaited_as_well(tmp_path: 
             other = await memory.for_project("blog")
             await other.learn("helena", "Parse the log", True, "a plan")
             assert (await memory.get_stats())["outcomes_count"] == 0
-            return (await other.retrieve("Parse the log", "helena")).outcomes[0].project_id
+            return str((await other.retrieve("Parse the log", "helena")).outcomes[0].project_id)
 
     assert asyncio.run(flow()) == "blog"
 

@@ -8,7 +8,7 @@ from typing import Any
 from alma.config.settings import Settings
 from alma.errors import ConfigurationError
 
-_KEYS = {
+_KEYS: dict[str, dict[str, tuple[str, ...]]] = {
     "azure": {
         "endpoint": ("azure.openai_endpoint", "azure.endpoint"),
         "api_key": ("azure.openai_key", "azure.key"),

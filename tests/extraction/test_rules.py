@@ -158,6 +158,7 @@ def test_what_is_true_of_a_users_system_is_domain_knowledge() -> None:
         ("My name is Priya and I work at Contoso as an SRE.", ["name: Priya", "works at Contoso as an SRE"]),
         ("I'm allergic to peanuts and I prefer window seats", ["is allergic to peanuts", "prefers window seats"]),
         ("Would you say I am late and I prefer trains?", []),
+        ("I'm vegetarian, by the way.", ["is vegetarian"]),
         (
             "Seriously though: the runner has 4 GB of RAM, so never run more than two workers.",
             ["the runner has 4 GB of RAM", "never run more than two workers"],

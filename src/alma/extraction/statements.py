@@ -61,6 +61,7 @@ _OPENING = re.compile(
     r"in the end|(?:next|first|second|third|later)(?=,))\b[\s,:!.…-]*)*",
     re.IGNORECASE,
 )
+_CLOSING = re.compile(r",?\s+(?:by the way|btw|fyi|for your information|just so you know)(?=[\s.!…]*$)", re.IGNORECASE)
 # When or where it was, before somebody says what they do or did: in this project, after hours of searching.
 _CIRCUMSTANCE = re.compile(
     r"^(?:(?:after (?!\w+ing\b)|in|during|on|at|for|over|yesterday|today|last|earlier|eventually)\b[^,.:;]{0,50},\s+"
@@ -209,7 +210,7 @@ def _statement(text: str, evidence: Evidence) -> Statement:
     straight = text.translate(_APOSTROPHES)
     opening = _OPENING.match(straight)
     said = straight[opening.end() if opening else 0 :].strip() or straight.strip()
-    plain = _CIRCUMSTANCE.sub("", said)
+    plain = _CLOSING.sub("", _CIRCUMSTANCE.sub("", said))
     asked = straight.rstrip("\"')* ").endswith(("?", "？")) or bool(_ASKING.match(plain))
     unreal = _UNREAL.search(said) or _REPORTED.match(plain) or _IRONY.search(straight)
     return Statement(plain, evidence, asked, bool(unreal), bool(_HEDGED.search(straight)))

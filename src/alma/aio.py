@@ -19,8 +19,10 @@ class AsyncALMA:
     Every method of ALMA is here under its name and with its arguments; its attributes are here as they are.
     """
 
+    alma: ALMA
+
     def __init__(self, alma: ALMA) -> None:
-        self.alma = alma
+        object.__setattr__(self, "alma", alma)
 
     @classmethod
     def from_config(
@@ -48,6 +50,16 @@ class AsyncALMA:
     def __getattr__(self, name: str) -> Any:
         found = getattr(self.alma, name)
         return awaited(found) if callable(found) and not isinstance(found, type) else found
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self.alma, name, value)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *dir(self.alma)})
+
+    async def for_project(self, project_id: str) -> Self:
+        """The memory of another project in the same store; it is open for as long as this one is."""
+        return type(self)(await asyncio.to_thread(self.alma.for_project, project_id))
 
     async def __aenter__(self) -> Self:
         return self

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 
-from alma.errors import ConfigurationError, shown
+from alma.errors import ConfigurationError, MissingDependencyError, shown
 from alma.fitting import made
 from alma.paths import at_home
 
@@ -169,10 +169,11 @@ def redactor_of_file(path: str | Path) -> Redactor | None:
 def embedding_of_file(path: str | Path, provider: str | None = None) -> tuple[str, dict[str, Any]]:
     """The provider of vectors that a configuration file describes, or the one asked for, and what it says about it."""
     from alma.config.loader import load_settings
+    from alma.config.options import embedding_options
 
     settings = load_settings(path)
     chosen = provider or settings.embedding_provider.value
-    return chosen, _embedding_options(settings, chosen)
+    return chosen, embedding_options(settings, chosen)
 
 
 def place_of_file(path: str | Path) -> tuple[str, str]:
@@ -237,36 +238,21 @@ def _redactor_of(settings: Settings) -> Redactor | None:
 
 
 def _embedder_of(settings: Settings) -> EmbeddingProvider:
-    made = create_embedder(settings.embedding_provider, **_embedding_options(settings, settings.embedding_provider))
-    if settings.embedding_dim not in (None, made.dimension):
+    from alma.config.options import embedding_options, in_its_words
+
+    provider = settings.embedding_provider
+    try:
+        embedder = create_embedder(provider, **embedding_options(settings, provider))
+    except MissingDependencyError:
+        raise
+    except ConfigurationError as exc:
+        raise in_its_words(exc, provider) from exc
+    if settings.embedding_dim not in (None, embedder.dimension):
         raise ConfigurationError(
-            f"embedding_dim is {settings.embedding_dim}, but {made.model} makes vectors of {made.dimension}: "
-            f"set it to {made.dimension} or leave it out"
+            f"embedding_dim is {settings.embedding_dim}, but {embedder.model} makes vectors of {embedder.dimension}: "
+            f"set it to {embedder.dimension} or leave it out"
         )
-    return made
-
-
-def _embedding_options(settings: Settings, provider: str) -> dict[str, Any]:
-    """What a configuration says about a provider; how long vectors are, it says of the one it chose."""
-    length = settings.embedding_dim if provider == settings.embedding_provider else None
-    options: dict[str, Any] = {}
-    if provider == "azure":
-        azure = settings.azure
-        options = {
-            "endpoint": azure.openai_endpoint or azure.endpoint,
-            "api_key": azure.openai_key or azure.key,
-            "deployment": azure.openai_deployment,
-            "model": azure.openai_model,
-            "api_version": azure.openai_api_version,
-            "dimensions": length,
-        }
-    elif provider == "openai":
-        options = {**settings.openai.model_dump(), "dimensions": length}
-    elif provider == "local":
-        options = settings.local.model_dump()
-    elif provider == "mock":
-        options = {"dimension": length}
-    return {key: value for key, value in options.items() if value}
+    return embedder
 
 
 def _storage_of(

@@ -257,6 +257,8 @@ FAILURES: list[dict[Any, Any]] = [
         ({"ok": 1}, True, {"ok": 1}),
         *((told, True, told) for told in SUCCESSES),
         *((told, False, told) for told in FAILURES),
+        ((True, "filled in"), True, "filled in"),
+        ((False, "no such field"), False, "no such field"),
         (RunResult(output=1), True, 1),
         (RunResult(error="no"), False, None),
     ],
@@ -307,6 +309,12 @@ def _only_context(context: Context) -> str:
 
 def _with_default(text: str = "", retries: int = 2) -> str:
     return f"used {TASK} {text[:3]}"
+
+
+@pytest.mark.parametrize("said", ["maybe", 0.5, "partial", [True]])
+def test_a_verdict_that_is_neither_is_no_success_and_says_so(harness: Harness, said: object) -> None:
+    result = harness.run(Context(task=TASK), lambda prompt: {"success": said})
+    assert (result.success, result.error) == (False, f"success is {said!r}, which is neither success nor failure")
 
 
 @pytest.mark.parametrize(

@@ -158,6 +158,12 @@ def test_what_is_true_of_a_users_system_is_domain_knowledge() -> None:
         ("My name is Priya and I work at Contoso as an SRE.", ["name: Priya", "works at Contoso as an SRE"]),
         ("I'm allergic to peanuts and I prefer window seats", ["is allergic to peanuts", "prefers window seats"]),
         ("Would you say I am late and I prefer trains?", []),
+        ("I'm vegetarian, by the way.", ["is vegetarian"]),
+        (
+            "Seriously though: the runner has 4 GB of RAM, so never run more than two workers.",
+            ["the runner has 4 GB of RAM", "never run more than two workers"],
+        ),
+        ("My boss told me that tests are slow, so never run them.", []),
     ],
 )
 def test_who_goes_on_about_themselves_tells_two_things(text: str, told: list[str]) -> None:
@@ -425,6 +431,10 @@ def test_a_correction_may_say_everything_itself() -> None:
         "I'll use Redis for that",
         "The login tests failed because the selector changed",
         "The tests are passing, not failing",
+        "We stay on top of it",
+        "I restarted it and that fixed the crash for an hour.",
+        "Adding more logging made it work only once.",
+        "Cutting corners made the team work late.",
         "This is really not good",
         "I hate it when tests are flaky",
         "You never listen",
@@ -627,6 +637,9 @@ def test_what_is_preferred_now_counts() -> None:
     ("text", "strategy", "success"),
     [
         ("I moved it to channel 11 and that solved it.", "moved it to channel 11", True),
+        ("I split the export into chunks and that fixed the time-out.", "split the export into chunks", True),
+        ("Waiting for the network made the test stable.", "Waiting for the network", True),
+        ("Preloading the fonts cut the load time from 4 s to 1.2 s.", "Preloading the fonts", True),
         ("I set the pool size to 20 and now the timeouts are gone.", "set the pool size to 20", True),
         ("I opened port 80 in the firewall and the renewal went through.", "opened port 80 in the firewall", True),
         ("Deleting the profile and importing it again worked.", "Deleting the profile and importing it again", True),
@@ -775,3 +788,18 @@ def test_it_is_what_was_told_right_before_and_nothing_long_ago() -> None:
     assert facts(*long_ago, ("user", "I also began to run."), ("user", "It helped me to sleep.")) == []
     fact = only(facts(("user", "The wifi drops. I moved the router. It works now!")))
     assert (fact.strategy, fact.success) == ("moved the router", True)
+
+
+def test_what_is_so_is_no_task() -> None:
+    found = facts(
+        ("user", "The staging server listens on port 8443."),
+        ("user", "Restarting the worker did not help with the memory leak."),
+    )
+    assert "8443" not in str(found[-1].task)
+
+
+def test_a_task_is_told_without_the_question() -> None:
+    found = facts(
+        ("user", "Can you look at the nightly export?"), ("assistant", "I split it into chunks and that fixed it.")
+    )
+    assert only(found).task == "look at the nightly export"

@@ -103,6 +103,15 @@ class TestHeuristics:
         assert warning.occurrence_count == 6
         assert warning.better_alternative == "Fill it in with a recorded session"
 
+    def test_a_task_belongs_to_the_lesson_that_has_more_tasks_like_it(self, alma: ALMA) -> None:
+        strategy = "Restart everything at once"
+        learn(alma, "failure", strategy, "Deploy the cart service")
+        learn(alma, "failure", strategy, "Roll back the billing service")
+        for service in ("orders", "search", "login", "billing"):
+            learn(alma, "failure", strategy, f"Deploy the {service} service")
+        (warning,) = anti_patterns(alma)
+        assert warning.occurrence_count == 5
+
     @pytest.mark.parametrize(
         "tasks",
         [

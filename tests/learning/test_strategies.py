@@ -25,6 +25,10 @@ def cosine(one: str, other: str) -> float:
     [
         ("Tested empty fields, invalid email, valid submission", "test empty fields, invalid e-mail, valid submission"),
         ("validate it field by field", "field-by-field validation"),
+        ("Increase the memory limit of the container", "Raise the container's memory limit"),
+        ("Cite at least two sources", "Cite two or more sources"),
+        ("Nunca desplegar los viernes", "No desplegar nunca los viernes"),
+        ("Mai usare la cache", "Non usare mai la cache"),
         ("Use explicit waits instead of sleep", "Used explicit waits rather than sleeping"),
         ("Run database migrations before deploying", "deploy only after running the database migrations"),
         ("Split the task into smaller steps", "break the task down into small steps"),
@@ -104,6 +108,13 @@ def test_paraphrases_are_the_same(one: str, other: str) -> None:
 @pytest.mark.parametrize(
     ("one", "other"),
     [
+        ("Usa sempre la cache", "Non usare mai la cache"),
+        ("Use both caches", "Use neither cache"),
+        ("Use either cache", "Use neither cache"),
+        ("Trust everybody", "Trust nobody"),
+        ("Scale up", "Scale out"),
+        ("Roll out", "Roll up"),
+        ("Use 3 or more retries", "Use 3 or fewer retries"),
         ("always retry", "never retry"),
         ("Use caching", "Avoid caching"),
         ("Use caching", "Do not use caching"),

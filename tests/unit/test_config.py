@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,19 @@ def test_the_keys_may_stand_without_the_word_alma(tmp_path: Path) -> None:
             {"project_id": "p", "agents": {"a": {"can_lern": []}}},
             "agents.a.can_lern is not known; did you mean can_learn?",
         ),
+        ({"projectid": "p"}, "projectid is not known; did you mean project_id?"),
+        ({"ALMA": {"project_id": "p"}}, "ALMA is not known; did you mean alma?"),
+        ({"project_id": "p", "postgres": {"host": ""}}, "postgres.host must have 1 to 200 characters"),
+        ({"project_id": "p", "postgres": {"host": "../../x"}}, "postgres.host must be the name or address of a host"),
+        ({"project_id": "p", "postgres": {"user": "a\x00b"}}, "postgres.user must not contain the NUL character"),
+        ({"project_id": "p", "postgres": {"password": "a\x00b"}}, "postgres.password must not contain the NUL"),
+        (
+            {"project_id": "p", "postgres": {"ssl_mode": "verify_full"}},
+            "postgres.ssl_mode is 'verify_full', which is not known; did you mean verify-full?",
+        ),
+        ({"project_id": "p", "redis": {"url": "localhost"}}, "redis.url must be like redis://"),
+        ({"project_id": "p", "local": {"threads": 10**30}}, "local.threads must be 1024 at most"),
+        ({"project_id": "p", "retrieval": {"min_score_threshold": float("nan")}}, "retrieval.min_score_threshold: "),
         ({"project_id": "p", "storage": "mongo"}, "storage is 'mongo', which is not known; choose 'sqlite'"),
         ({"project_id": "p", "embedding_provider": "cohere"}, "embedding_provider is 'cohere'"),
         ({"project_id": "p", "embedding_dim": "384"}, "embedding_dim"),
@@ -213,6 +227,41 @@ def test_a_key_that_stands_twice_is_an_error(file: Path) -> None:
         ALMA.from_config(file)
 
 
+def test_two_keys_that_a_reference_makes_one_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TESTER", "helena")
+    with pytest.raises(ConfigurationError, match=r"agents: '\$\{TESTER\}' and 'helena' are the same key; remove one"):
+        settings_from({"project_id": "p", "agents": {"${TESTER}": {"can_learn": ["a"]}, "helena": {}}})
+
+
+def test_a_tab_is_answered_by_what_to_write(tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_text("alma:\n\tproject_id: p\n")
+    with pytest.raises(ConfigurationError, match=r"line 2.*write spaces where the tab stands$"):
+        load_settings(tmp_path / "c.yaml")
+
+
+@pytest.mark.parametrize(
+    ("keys", "sentence"),
+    [
+        ({"embedding_provider": "openai"}, "set OPENAI_API_KEY or give openai.api_key"),
+        (
+            {"embedding_provider": "openai", "openai": {"api_key": "k", "base_url": "host"}},
+            "openai.base_url must begin",
+        ),
+        ({"embedding_provider": "openai", "openai": {"api_key": "k", "model": "m"}}, r"vectors are \(embedding_dim\)"),
+        ({"embedding_provider": "azure", "azure": {"key": "k"}}, "give azure.openai_endpoint"),
+        ({"embedding_provider": "local", "local": {"model_name": "m"}}, r"tokenizer.json \(local.folder\)"),
+    ],
+)
+def test_a_provider_names_the_keys_of_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keys: dict[str, Any], sentence: str
+) -> None:
+    for name in ("OPENAI_API_KEY", "AZURE_OPENAI_API_KEY", "AZURE_OPENAI_ENDPOINT"):
+        monkeypatch.delenv(name, raising=False)
+    (tmp_path / "c.yaml").write_text(json.dumps({"project_id": "p", **keys}))
+    with pytest.raises(ConfigurationError, match=f"embedding_provider is {keys['embedding_provider']}: .*{sentence}"):
+        ALMA.from_config(tmp_path / "c.yaml")
+
+
 def test_a_dollar_sign_is_written_twice() -> None:
     assert settings_from({"project_id": "a$${b}"}).project_id == "a${b}"
 
@@ -293,7 +342,7 @@ class TestQuickstart:
 
 def test_a_vault_without_an_address_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("AZURE_KEY_VAULT_URL", raising=False)
-    with pytest.raises(ConfigurationError, match=r"azure\.key_vault_url"):
+    with pytest.raises(ConfigurationError, match=r"postgres\.password: .*azure\.key_vault_url"):
         settings_from({"project_id": "p", "postgres": {"password": "${KEYVAULT:db-password}"}})
 
 

@@ -36,6 +36,12 @@ def test_the_sentence_of_the_readme_is_understood() -> None:
     assert edges == {("Alice", "works_at", "Acme Corp"), ("Alice", "reviewed", "PR"), ("Bob", "submitted", "PR")}
 
 
+def test_where_somebody_comes_from_is_nobody() -> None:
+    entities, edges = found("Nobody from Acme reviewed it, and the team at Initech wrote the report.")
+    assert not {name for name, sort in entities if sort == "person"}
+    assert edges == set()
+
+
 def test_a_place_does_not_do_what_somebody_there_does() -> None:
     _, edges = found("Maria Gonzalez works at Siemens in Munich and manages the payments team.")
     assert edges == {("Maria Gonzalez", "works_at", "Siemens"), ("Maria Gonzalez", "manages", "payments team")}

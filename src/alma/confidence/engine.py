@@ -86,7 +86,7 @@ class ConfidenceEngine:
 
 
 def _checked_strategy(strategy: object) -> str:
-    if not isinstance(strategy, str):
+    if not isinstance(strategy, str) or not strategy.strip():
         raise ValidationError("confidence", "strategy", strategy, "must be a text that says what to do")
     return strategy
 

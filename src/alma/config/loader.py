@@ -93,6 +93,8 @@ def _hint(exc: yaml.YAMLError) -> str:
     place = getattr(exc, "problem_mark", None)
     if place is None or place.buffer is None:
         return ""
+    if place.buffer[place.pointer] == "\t":
+        return "; write spaces where the tab stands"
     bare = _BARE.match(place.buffer, max(0, place.pointer - 1))
     return "" if bare is None else f"; put {bare[0]} in quotes"
 
@@ -149,12 +151,14 @@ def _merged(defaults: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, 
 
 def _sentence(problem: InvalidSettings) -> str:
     """The first thing that is wrong, with its key and the fix."""
-    first = problem.errors(include_url=False)[0]
+    # A key that is missing may be the one that is written otherwise.
+    first = min(problem.errors(include_url=False), key=lambda each: each["type"] == "missing")
     path = tuple(step for step in first["loc"] if step != "[key]")
     key = ".".join(map(str, path))
     match first["type"]:
         case "extra_forbidden":
-            return f"{key} is not known; {_suggestion(str(path[-1]), known_keys(section_at(path)))}"
+            known = known_keys(section_at(path))
+            return f"{key} is not known; {_suggestion(str(path[-1]), known if path[1:] else [*known, ROOT_KEY])}"
         case "missing":
             return f"{key} is missing; add it"
         case "enum":
@@ -229,5 +233,5 @@ def _shown(value: Any) -> str:
 
 def _suggestion(name: str, known: Iterable[str]) -> str:
     names = list(known)
-    close = difflib.get_close_matches(name, names, n=1)
+    close = difflib.get_close_matches(name.lower(), names, n=1)
     return f"did you mean {close[0]}?" if close else f"known are {', '.join(names)}"

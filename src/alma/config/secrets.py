@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from alma.errors import ConfigurationError, MissingDependencyError
@@ -29,14 +29,27 @@ def resolved(value: Any, vault: Vault, key: str = "", environment: Mapping[str, 
         text, replaced = _REFERENCE.subn(lambda found: _meant(found, vault, key, environment), value)
         return Resolved(text) if replaced else value
     if isinstance(value, dict):
-        named = {resolved(name, vault, key or str(name), environment): each for name, each in value.items()}
         return {
             name: resolved(each, vault, f"{key}.{name}" if key else str(name), environment)
-            for name, each in named.items()
+            for name, each in _named(value, vault, key, environment)
         }
     if isinstance(value, list):
         return [resolved(each, vault, f"{key}[{i}]", environment) for i, each in enumerate(value)]
     return value
+
+
+def _named(
+    section: Mapping[Any, Any], vault: Vault, key: str, environment: Mapping[str, str]
+) -> Iterator[tuple[Any, Any]]:
+    """The keys of a section with what stands there; of two that a reference makes one, one would be lost."""
+    known: dict[Any, Any] = {}
+    for written, each in section.items():
+        name = resolved(written, vault, key or str(written), environment)
+        if name in known:
+            where = f"{key}: " if key else ""
+            raise ConfigurationError(f"{where}{known[name]!r} and {written!r} are the same key; remove one")
+        known[name] = written
+        yield name, each
 
 
 def _meant(found: re.Match[str], vault: Vault, key: str, environment: Mapping[str, str]) -> str:
@@ -46,7 +59,7 @@ def _meant(found: re.Match[str], vault: Vault, key: str, environment: Mapping[st
     if not found.group(2):
         raise ConfigurationError(f"{key}: a reference begins with ${{ and does not end; write ${{NAME}}, or $$ for a $")
     if name.startswith(_VAULT):
-        return vault(_secret_name(name, key))
+        return _from_vault(vault, _secret_name(name, key), key)
     if not _VARIABLE.fullmatch(name):
         raise ConfigurationError(f"{key}: ${{{name}}} is no reference; write ${{NAME}} or ${{KEYVAULT:name}}")
     if name not in environment:
@@ -54,6 +67,15 @@ def _meant(found: re.Match[str], vault: Vault, key: str, environment: Mapping[st
             f"{key}: the environment variable {name} is not set; set it, or write the value itself"
         )
     return environment[name]
+
+
+def _from_vault(vault: Vault, name: str, key: str) -> str:
+    try:
+        return vault(name)
+    except MissingDependencyError:
+        raise
+    except ConfigurationError as exc:
+        raise ConfigurationError(f"{key}: {exc}") from exc
 
 
 def _secret_name(reference: str, key: str) -> str:

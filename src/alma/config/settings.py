@@ -41,10 +41,29 @@ def _name(value: str) -> str:
         raise ValueError(exc.reason) from None
 
 
+def _host(value: str) -> str:
+    """A host that can be looked up, or the folder of a socket."""
+    if not value.startswith("/"):
+        try:
+            value.encode("idna")
+        except UnicodeError:
+            raise ValueError("must be the name or address of a host") from None
+    return value
+
+
 def _secret(value: Any) -> Secret:
     if not isinstance(value, str | Secret):
         raise PydanticCustomError(NOT_SHOWN, "must be text; put it in quotes")
-    return Secret(value)
+    secret = Secret(value)
+    if "\x00" in secret.reveal():
+        raise PydanticCustomError(NOT_SHOWN, "must not contain the NUL character")
+    return secret
+
+
+def _redis_address(value: Secret) -> Secret:
+    if not value.reveal().startswith(("redis://", "rediss://", "unix://")):
+        raise PydanticCustomError(NOT_SHOWN, "must be like redis://user:password@host:6379/0, rediss://… or unix://…")
+    return value
 
 
 def _section(value: Any) -> Any:
@@ -59,9 +78,9 @@ SecretText = Annotated[Secret, BeforeValidator(_secret)]
 Name = Annotated[str, AfterValidator(_name)]
 Flag = Annotated[bool, BeforeValidator(_flag)]
 Whole = Annotated[int, BeforeValidator(_number)]
-Number = Annotated[float, BeforeValidator(_number)]
+Number = Annotated[float, BeforeValidator(_number), Field(allow_inf_nan=False)]
 Positive = Annotated[Number, Field(gt=0)]
-Weight = Annotated[Number, Field(ge=0, allow_inf_nan=False)]
+Weight = Annotated[Number, Field(ge=0)]
 
 
 class _Section(BaseModel):
@@ -97,6 +116,17 @@ class CacheChoice(StrEnum):
     NULL = "null"
 
 
+class SslChoice(StrEnum):
+    """How much a connection to PostgreSQL must be encrypted, in the words of its own library."""
+
+    DISABLE = "disable"
+    ALLOW = "allow"
+    PREFER = "prefer"
+    REQUIRE = "require"
+    VERIFY_CA = "verify-ca"
+    VERIFY_FULL = "verify-full"
+
+
 class AgentSettings(_Section):
     """What one agent may learn and from whom it reads."""
 
@@ -115,14 +145,14 @@ class AgentSettings(_Section):
 class PostgresSettings(_Section):
     """The constructor of the PostgreSQL store."""
 
-    host: str
+    host: Annotated[Name, AfterValidator(_host)]
     port: Annotated[Whole, Field(ge=1, le=65535)]
     database: Name
-    user: str
+    user: Name
     password: SecretText
     pool_size: Annotated[Whole, Field(ge=1)]
     schema_name: Annotated[Name, Field(alias="schema")]
-    ssl_mode: str
+    ssl_mode: Annotated[SslChoice, Field(strict=False)]
 
 
 class AzureSettings(_Section):
@@ -144,8 +174,8 @@ class LocalSettings(_Section):
 
     folder: Name | None = None
     model_name: Name | None = None
-    window: Annotated[Whole, Field(ge=8)] | None = None
-    threads: Annotated[Whole, Field(ge=1)] | None = None
+    window: Annotated[Whole, Field(ge=8, le=1_000_000)] | None = None
+    threads: Annotated[Whole, Field(ge=1, le=1024)] | None = None
 
 
 class OpenAISettings(_Section):
@@ -159,7 +189,7 @@ class OpenAISettings(_Section):
 class RedisSettings(_Section):
     """Where the Redis cache lives."""
 
-    url: SecretText
+    url: Annotated[SecretText, AfterValidator(_redis_address)]
 
 
 class WeightsSettings(_Section):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from alma.door.sign import Sign, hints, said
+from alma.door.sign import MODEL, USER, Sign, hints, said
 
 _ANSWER = r"(?:answers?|repl(?:y|ies)|responses?|outputs?|summar(?:y|ies)|reviews?|first message|next message)"
 _WORDING = r"(?:[\"'“‘`]|https?://|the (?:words?|string|phrase|sentence|link|url)\b)"
@@ -72,9 +72,10 @@ PLANTING: tuple[Sign, ...] = (
     Sign(
         "it plants a rule about what to answer",
         said(
-            r"\b(?:save|add|store|write|commit|put|record)\b[^.\n]{0,30}\b(?:to|in|into) (?:your (?:\w+ )?|"
+            r"\b(?:save|add|store|write|commit|put|record)\b[^.\n]{0,30}\b(?:to|in|into) (?:your (?:[\w-]+ )?|"
             r"long-term |core |"
             r"persistent |the (?:agent|assistant|model)['’]s (?:\w+ )?)memory\b",
+            r"\b(?:save|store|keep|record|write|note) in your (?:[\w-]+ )?memory\b",
             r"\b(?:update|edit|modify|change) your (?:\w+ )?memory (?:so|to|with|and|:)|"
             r"\bmemory update ?:[^\n]{0,60}\b(?:user|you)\b",
             r"\badd to your (?:notes|memory|context|instructions|knowledge)\b",
@@ -93,6 +94,36 @@ PLANTING: tuple[Sign, ...] = (
             r"execute) (?:the )?\w+",
         ),
         hints("memory|add to your|perm|forever|future|allowed|authori|following as|this as|access|as soon as"),
+    ),
+    Sign(
+        "it plants a rule about what to answer",
+        said(
+            r"\b(?:answer|reply to|respond to) (?:every|all|any|each) (?:future|subsequent|later) "
+            r"(?:questions?|messages?|requests?|prompts?|quer(?:y|ies))\b",
+            r"\byour (?:new |updated |only )+(?:system )?(?:message|prompt|instructions?|orders?|objective) "
+            r"(?:is|are)\b",
+        ),
+        hints("future|subsequent|later|your new|your updated|your only"),
+    ),
+    Sign(
+        "it speaks in the user's place",
+        said(
+            rf"\b(?:act|behave|proceed|continue|respond|answer) as (?:if|though) the {USER} "
+            r"(?:had |has |have )?(?:already )?(?:confirm|approv|agree|consent|allow|permit|ask|request)",
+            rf"\b(?:call|invoke|use|run) (?:the|your) [\w-]+ tool\b[^\n]{{0,80}}?\b(?:don['’]?t|do not|never|without) "
+            rf"(?:ask|tell|inform|notify|warn|alert)(?:ing)? (?:the|your|any) {USER}\b",
+            r"\buse your [\w-]+ tool to (?:open|visit|fetch|load|post|send|request|call)\b[^\n]{0,40}https?://",
+        ),
+        hints("as if the|as though the| tool"),
+    ),
+    Sign(
+        "it orders a model about",
+        said(
+            rf"\bthe (?:assistant|agent|model|{MODEL}) (?:must|shall|should|has to|is to) (?:now |always |hereby )*"
+            r"(?:(?:comply|obey)\b|(?:delete|erase|wipe|forget|reveal|disclose|ignore) (?:all |any )?(?:of )?its "
+            r"(?:\w+ )?(?:memor(?:y|ies)|instructions|rules|guidelines|prompt|secrets?)\b)",
+        ),
+        hints("comply|obey|delete|erase|wipe|forget|reveal|disclose|ignore"),
     ),
 )
 """What the reader shall say to others, or hold true, from now on."""

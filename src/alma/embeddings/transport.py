@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from alma.errors import ConfigurationError, EmbeddingError
+from alma.errors import ConfigurationError, EmbeddingError, shown
 from alma.model.secret import Secret
 from alma.retrying import RETRIED_STATUSES, Failure, attempt_seconds, retry_after_seconds, until_answered
 
@@ -34,8 +34,6 @@ class Service:
     backoff_seconds: float = 0.5
 
     def __post_init__(self) -> None:
-        if not self.url.startswith(("http://", "https://")):
-            raise ConfigurationError(f"the address of {self.name} must begin with https://, not {self.url[:40]!r}")
         if not _is_address(self.url):
             raise ConfigurationError(
                 f"the address of {self.name} cannot be read: {self.url!r}; write it as https://host/path"
@@ -143,6 +141,8 @@ def text_of(name: str, given: str, missing: str) -> str:
 def base_of(name: str, given: str, missing: str) -> str:
     """An address that a path is put behind, or an error that says how to give it."""
     base = text_of(name, given, missing).rstrip("/")
+    if not base.startswith(("http://", "https://")):
+        raise ConfigurationError(f"{name} must begin with https://, not be {shown(base)}")
     # Not quoted: it may hold a password.
     if "@" in base.partition("://")[2].partition("/")[0]:
         raise ConfigurationError(f"{name} must be given without a user and password, as in https://host/path")

@@ -83,7 +83,7 @@ _EXPERIENCED = re.compile(
 _SUCCEEDED = re.compile(
     rf"\b(?:worked|works now|did (?:it|the \w+)|made the difference|{say.ENDED}|helped|succeeded|pass(?:ed|es)?|"
     rf"green|was|were|"
-    r"paid off|went through)\b",
+    rf"paid off|went through|{say.LESSENED_PLAINLY})\b",
     re.IGNORECASE,
 )
 

@@ -26,7 +26,9 @@ _REQUEST = re.compile(
     r"research|look into|handle|solve|validate|document|draft|plan|prepare|upgrade|clean up|convert|change)\b.+)",
     re.IGNORECASE | re.DOTALL,
 )
-_HOW = re.compile(r"^how (?:do|can|should|could|would) (?:i|we|you)\s+", re.IGNORECASE)
+_HOW = re.compile(
+    r"^(?:how (?:do|can|should|could|would) (?:i|we|you)|(?:can|could|would|will) you(?: please)?)\s+", re.IGNORECASE
+)
 _TRIED = re.compile(
     r"^(?:i|we|i've|we've|i have|we have)(?: just| now| also)? (?:used|tried|applied|went with|switched "
     r"to)\s+(?P<strategy>.+)",
@@ -115,7 +117,7 @@ class RuleBasedExtractor(FactExtractor):
             facts[:] = [each for each in facts if not _is_overruled(each, fact)]
         if fact is not None and not (reading is not None and _confirms(reading, fact, facts)):
             facts.append(fact)
-        _remember(statement, heard)
+        _remember(statement, heard, told=fact is not None)
         if fact is not None and fact.success and fact.strategy and not statement.by_user:
             # What the next one calls "that".
             heard.note(fact.strategy, statement)
@@ -176,12 +178,13 @@ def _what_was_tried(found: ExtractedFact, reading: Reading, heard: _Heard) -> Ex
     return replace(found, strategy=strategy, task=task, success=reading.success)
 
 
-def _remember(statement: Statement, heard: _Heard) -> None:
+def _remember(statement: Statement, heard: _Heard, *, told: bool) -> None:
+    """Remember what is to be done, and what was done about it; `told` says that a fact was told, and no problem."""
     request = _REQUEST.match(statement.plain)
     if statement.by_user and (request is not None or statement.asked):
         asked = _HOW.sub("", statement.plain)
         heard.task = re.sub(r"[\s.!?…]+$", "", request["task"] if request else asked) or heard.task
-    elif statement.by_user and heard.task is None and len(statement.plain.split()) > 2:
+    elif statement.by_user and not told and heard.task is None and len(statement.plain.split()) > 2:
         # Who tells of a problem wants it solved.
         heard.task = statement.plain.strip(" .!…")
     if not statement.asked:

@@ -40,6 +40,8 @@ _SECOND = re.compile(
     r",?\s+(?:and|but)\s+(?=(?:I\s+(?:am|work|live|prefer|like|love|hate|dislike|want|need|use|speak|always|never|"
     r"don['’]t)"
     r"|I['’]m|my\s+\w+\s+is)\b)"
+    # What follows from it is a wish: the runner has 4 GB, so never start more than two workers.
+    r"|,\s+so\s+(?=(?:please|always|never|do not|don['’]t|avoid|use)\b)"
 )
 # What one thing came to, and what another did: X had no effect, but doing Y worked.
 _VERDICT = re.compile(rf"\b(?:{say.FAILED}|{say.WORKED}|{say.ENDED})\b", re.IGNORECASE)
@@ -54,11 +56,12 @@ _OPENING = re.compile(
     r"^(?:[-*•>\d.)\s\u2600-\u27bf\U0001f300-\U0001faff\ufe0f]*)(?:(?:oh|ok|okay|so|well|and|but|also|btw|by the way|"
     r"fyi|hey|hi|hello|yes|yeah|yep|right|sure|"
     r"great|perfect|awesome|excellent|nice|brilliant|wow|thanks|thank you|cool|hmm|alright|listen|look|just|one more "
-    r"thing|again|honestly|anyway|in short|done|"
+    r"thing|again|honestly|anyway|in short|done|seriously|though|to be clear|for context|"
     r"good news|update|then|after that|afterwards|finally|eventually|"
     r"in the end|(?:next|first|second|third|later)(?=,))\b[\s,:!.…-]*)*",
     re.IGNORECASE,
 )
+_CLOSING = re.compile(r",?\s+(?:by the way|btw|fyi|for your information|just so you know)(?=[\s.!…]*$)", re.IGNORECASE)
 # When or where it was, before somebody says what they do or did: in this project, after hours of searching.
 _CIRCUMSTANCE = re.compile(
     r"^(?:(?:after (?!\w+ing\b)|in|during|on|at|for|over|yesterday|today|last|earlier|eventually)\b[^,.:;]{0,50},\s+"
@@ -182,8 +185,9 @@ def _sentences(text: str) -> Iterator[tuple[int, int]]:
 def _clauses(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     """The sentence, or the statements that it is made of."""
     whole = text[start:end]
-    # What is asked or supposed goes on to the end of the sentence.
-    if not _ASKING.match(whole) and not _UNREAL.search(whole) and not whole.endswith(("?", "？")):
+    # What is asked, supposed or told of others goes on to the end of the sentence.
+    is_said = not (_ASKING.match(whole) or _UNREAL.search(whole) or _REPORTED.match(whole))
+    if is_said and not whole.endswith(("?", "？")):
         cuts = [*_SECOND.finditer(text, start, end), *_OTHERWISE.finditer(text, start, end)]
         for match in sorted(cuts, key=lambda each: each.start()):
             if match.start() >= start and (match.re is _SECOND or _VERDICT.search(text, start, match.start())):
@@ -206,7 +210,7 @@ def _statement(text: str, evidence: Evidence) -> Statement:
     straight = text.translate(_APOSTROPHES)
     opening = _OPENING.match(straight)
     said = straight[opening.end() if opening else 0 :].strip() or straight.strip()
-    plain = _CIRCUMSTANCE.sub("", said)
+    plain = _CLOSING.sub("", _CIRCUMSTANCE.sub("", said))
     asked = straight.rstrip("\"')* ").endswith(("?", "？")) or bool(_ASKING.match(plain))
     unreal = _UNREAL.search(said) or _REPORTED.match(plain) or _IRONY.search(straight)
     return Statement(plain, evidence, asked, bool(unreal), bool(_HEDGED.search(straight)))

@@ -226,12 +226,18 @@ def _person(text: str, words: list[tuple[int, str]], english: bool) -> Iterator[
         return
     if known:
         yield Mention(start, end, bare, lx.PERSON, 0.9)
-    elif _acts(text[end : end + 60], len(words)) or _is_addressed(text[max(0, start - 30) : start]):
+    elif _acts_itself(text, start, end, len(words)) or _is_addressed(text[max(0, start - 30) : start]):
         yield Mention(start, end, bare, lx.PERSON, 0.65)
     elif english and not _begins_sentence(text[max(0, start - 6) : start]) and len(bare) > 1:
         yield Mention(start, end, bare, lx.CONCEPT, 0.4)
 
 
+def _acts_itself(text: str, start: int, end: int, words: int) -> bool:
+    """Whether somebody does what follows; behind a preposition it is who stands before that: nobody from X said."""
+    return _BELONGING.search(text[max(0, start - 12) : start]) is None and _acts(text[end : end + 60], words)
+
+
+_BELONGING = re.compile(r"\b(?:from|at|of|within|inside) (?:the )?$")
 _PERSONAL = (
     "said|says|wrote|asked|told|thinks|believes|mentioned|suggested|reviewed|submitted|approved|opened|merged|reported|"
     "complained|wants|prefers|likes|joined|lives|works|worked|confirmed|noticed|explained|agreed|decided|assigned|fixed"

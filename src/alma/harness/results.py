@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from alma.errors import ValidationError
+from alma.errors import ValidationError, shown
 from alma.harness.base import RunResult
 from alma.learning.validation import parsed_outcome
 from alma.model.common import checked_prose
@@ -23,13 +23,17 @@ _NO_ERROR = ("", "none", "null", "no", "no error", "no errors", "n/a", "false", 
 
 
 def result_of(returned: Any) -> RunResult:
-    """The result of a run: a `RunResult`, a bool, a dictionary that says how it went, an error, or what came out."""
+    """The result of a run: a `RunResult`, a bool, a bool and what came out, a dictionary that says how it went, an
+    error, or what came out."""
     if isinstance(returned, RunResult):
         return replace(returned, success=returned.error is None) if returned.success is None else returned
     if isinstance(returned, bool):
         return RunResult(success=returned, output=returned)
     if isinstance(returned, Mapping):
         return _told(returned)
+    if isinstance(returned, tuple) and len(returned) == 2 and isinstance(returned[0], bool):
+        success, output = returned
+        return RunResult(success=success, output=output, error=None if success else _error(output))
     if isinstance(returned, Exception):
         return RunResult(success=False, output=returned, error=_error(returned), exception=returned)
     return RunResult(success=True, output=returned)
@@ -41,7 +45,7 @@ def _told(returned: Mapping[Any, Any]) -> RunResult:
         for key, value in returned.items()
         if isinstance(key, str)
     }
-    error = next((text for name in _ERRORS if (text := _error(told.get(name))) is not None), None)
+    error = next((text for name in _ERRORS if (text := _error(told.get(name))) is not None), _unclear(told))
     success = _success(told, error)
     return RunResult(
         success=success,
@@ -63,6 +67,13 @@ def _success(told: Mapping[str, Any], error: str | None) -> bool:
     # So many failed; that none did says nothing of what else may have happened.
     said += [False for name in _FAILED if not isinstance(told.get(name), bool) and _error(told.get(name)) is not None]
     return all(said) if said else error is None
+
+
+def _unclear(told: Mapping[str, Any]) -> str | None:
+    """What is said of how it went, where that is neither success nor failure: nobody may take it for a success."""
+    said = {name: told[name] for name in _VERDICTS if told.get(name) is not None}
+    unclear = next((name for name, value in said.items() if _verdict(value) is None), None)
+    return None if unclear is None else f"{unclear} is {shown(said[unclear])}, which is neither success nor failure"
 
 
 def _verdict(value: Any) -> bool | None:

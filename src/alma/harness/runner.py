@@ -64,9 +64,10 @@ class Harness:
         """Prepare the prompt, let the executor act on it, and learn from how that went.
 
         The executor is called with the prompt, and with the context if it takes two arguments; parameters named
-        `prompt`, `context` or `memories` get what they are named for. It returns what came out, a bool or a
-        dictionary that says whether it worked, or a `RunResult`; what it raises makes the run a failure. Without an
-        executor the result is only prepared: it holds the prompt, and nothing is learned.
+        `prompt`, `context` or `memories` get what they are named for. It returns what came out, a bool that says
+        whether it worked, alone or in front of what came out, a dictionary that says so, or a `RunResult`; what it
+        raises makes the run a failure. Without an executor the result is only prepared: it holds the prompt, and
+        nothing is learned.
         """
         if not isinstance(context, Context):
             raise ValidationError("harness", "context", context, "must be a Context, as Context(task=…)")

@@ -7,7 +7,7 @@ the lesson becomes, so that there is never a second one.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -123,24 +123,18 @@ class LessonFinder:
         return None
 
     def _in_turn(
-        self, scope: Scope, near: Iterable[tuple[float, Entry]], same: Callable[[str], bool]
+        self, scope: Scope, near: Sequence[tuple[float, Entry]], same: Callable[[str], bool]
     ) -> Iterator[tuple[float, Entry]]:
-        """The entries with one strategy, nearest first, but of other tasks those that are rules before all others.
-
-        Otherwise a task between a rule and what is none yet would help to make a second rule that says the same.
-        """
+        """The nearest entry of each lesson with one strategy: of the same task, of rules, and of those most like it."""
         rules = self._books.of(scope).rules
-        waiting: list[tuple[float, Entry]] = []
+        lessons: dict[str, list[tuple[float, Entry]]] = {}
         for each in near:
-            cosine, entry = each
-            if waiting and entry.lesson_id not in rules:
-                waiting.append(each)
-            elif same(entry.strategy):
-                if cosine >= _SAME_TASK or entry.lesson_id in rules:
-                    yield each
-                else:
-                    waiting.append(each)
-        yield from (each for each in waiting if same(each[1].strategy))
+            lessons.setdefault(each[1].lesson_id, []).append(each)
+        likeness = {lesson: [cosine for cosine, _ in entries] for lesson, entries in lessons.items()}
+        for lesson in in_turn(likeness, rules.__contains__):
+            nearest = next((each for each in lessons[lesson] if same(each[1].strategy)), None)
+            if nearest is not None:
+                yield nearest
 
     def _booked_rule(self, stored: StoredLessons, outcome: Outcome, vector: Floats) -> str | None:
         wording = wording_of(outcome.task_description)
@@ -234,17 +228,17 @@ class LessonFinder:
         return sorted((each for each in shared if each[0] >= _SIMILAR_WORDS), key=lambda each: -each[0])
 
     def _searched_lesson(self, outcome: Outcome, neighbours: Sequence[tuple[float, Seen]]) -> str | None:
-        """The lesson of the nearest with the strategy; of other tasks, one that is a rule before all others."""
-        strategy, lessons = outcome.strategy_used or "", list[str]()
-        for likeness, seen in neighbours:
+        """The lesson with the strategy that the task belongs to, if there is one."""
+        strategy, likeness = outcome.strategy_used or "", dict[str, list[float]]()
+        for cosine, seen in neighbours:
             if seen.lesson_id and self.meanings.same(strategy, seen.strategy_used or ""):
-                lessons.append(seen.lesson_id)
-                if likeness >= _SAME_TASK:
+                likeness.setdefault(seen.lesson_id, []).append(cosine)
+                if cosine >= _SAME_TASK:
                     break
-        if len(set(lessons)) < 2:
-            return lessons[0] if lessons else None
-        rules = {key for (key,) in self._storage.values(Heuristic, ("id",), scope_of(outcome), In("id", lessons))}
-        return next((lesson for lesson in lessons if lesson in rules), lessons[0])
+        if len(likeness) < 2:
+            return next(iter(likeness), None)
+        rules = self._storage.values(Heuristic, ("id",), scope_of(outcome), In("id", list(likeness)))
+        return in_turn(likeness, {key for (key,) in rules}.__contains__)[0]
 
     def _known_rule(self, outcome: Outcome) -> str | None:
         """The heuristic that says so already, whoever wrote it."""
@@ -259,6 +253,20 @@ class LessonFinder:
         near = self._index.search(Heuristic, vector, scope_of(outcome), limit=_KNOWN_RULES_LOOKED_AT)
         likely = [found.record_id for found in near if found.cosine >= SIMILAR_OF_A_TYPE]
         return self._storage.get_many(Heuristic, likely, scope_of(outcome))
+
+
+def in_turn(likeness: Mapping[str, Sequence[float]], is_rule: Callable[[str], bool]) -> list[str]:
+    """Lessons, given with how alike their tasks are to another, in the order in which it may belong to them.
+
+    That of the very same task is first, then the rules, then all others; and of these those that have more such tasks
+    and nearer ones. By the nearest task alone two lessons of one strategy would grow side by side and say the same.
+    """
+    if len(likeness) < 2:
+        return list(likeness)
+    return sorted(
+        likeness,
+        key=lambda each: (max(likeness[each]) < _SAME_TASK, not is_rule(each), -sum(likeness[each])),
+    )
 
 
 def scope_of(outcome: Outcome) -> Scope:

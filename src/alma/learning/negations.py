@@ -11,7 +11,7 @@ never not no non nor dont didnt doesnt isnt arent wasnt werent hasnt havent hadn
 shouldnt mustnt neednt avoid avoided avoiding without stop stopped stopping skip skipped skipping refrain refraining
 hardly rarely seldom unless except excluding disable disabled disabling forbid forbidden forbidding prohibit prohibited
 prohibiting prevent prevented preventing disallow disallowed omit omitted omitting suppress suppressed suppressing forgo
-abstain ban banned banning
+abstain ban banned banning neither nothing nobody nowhere none
 """
 NEGATIONS = frozenset(_NEGATING_WORDS.split())
 NEGATION_TERMS = frozenset(word_terms(" ".join(NEGATIONS)))
@@ -31,6 +31,8 @@ _FOREIGN = frozenset(_FOREIGN_WORDS.split())
 _AMBIGUOUS = frozenset(_FOREIGN_UNLESS_ENGLISH.split())
 _ENGLISH_WORDS = "the and to with from when use using this that it be are if by"
 _ENGLISH = frozenset(_ENGLISH_WORDS.split())
+# The others are words of those languages as well: non usare mai, no usar nunca.
+_ENGLISH_ALONE = NEGATIONS - {"no", "non", "nor", "ban"}
 _NON_ASCII = re.compile(r"[^\x00-\x7f]")
 # Scripts that write negation inside their words; what only looks like one is taken out before.
 _NOT_NEGATING = re.compile(
@@ -48,8 +50,10 @@ _WRITTEN_IN = re.compile(
 def negations(text: str, words: list[str]) -> int:
     """How often a text, whose words these are, turns around what it says."""
     said = [word.replace("'", "").replace("’", "") if not word.isalpha() else word for word in words]
-    count = sum(word in NEGATIONS for word in said) + len(_NEGATING_SIGNS.findall(text))
-    return count + _negates_in_another_language(text, said)
+    signs = len(_NEGATING_SIGNS.findall(text))
+    if _negates_in_another_language(text, said):
+        return 1 + sum(word in _ENGLISH_ALONE for word in said) + signs
+    return sum(word in NEGATIONS for word in said) + signs
 
 
 def _negates_in_another_language(text: str, words: list[str]) -> bool:

@@ -36,6 +36,8 @@ _ONE_OF_A_UNIT = re.compile(
 )
 _LASTING = re.compile(rf"(?<![\w.])(\d{{1,12}})[ -]({'|'.join(_SECONDS)})s?(?!\w)", re.IGNORECASE)
 _MEASURED = re.compile(rf"(?<=\d)[ -]?({'|'.join(sorted(_UNITS, key=len, reverse=True))})(?!\w)", re.IGNORECASE)
+# Two or more are at least two.
+_OR_MORE = re.compile(r"\b(\d+)(?: or (more|fewer|less)\b|\+(?= ))", re.IGNORECASE)
 _BOUNDS = (
     (re.compile(r"\b(?:at least|no (?:less|fewer) than|not (?:less|fewer) than|minimum of)\s+(?=\d)"), ">= "),
     (re.compile(r"\bin (?:less than|under)\s+(?=\d)"), "within "),
@@ -61,7 +63,7 @@ def counted(text: str) -> str:
     if not any(map(str.isdigit, found)):
         return found
     measured = _MEASURED.sub(lambda match: _unit(match.group(1).lower()), _THOUSANDS.sub("", found))
-    measured = _LASTING.sub(_seconds, measured)
+    measured = _OR_MORE.sub(_bound, _LASTING.sub(_seconds, measured))
     for pattern, sign in _BOUNDS:
         measured = pattern.sub(sign, measured)
     return measured
@@ -70,6 +72,11 @@ def counted(text: str) -> str:
 def _seconds(match: re.Match[str]) -> str:
     """A length of time in its smallest unit, so that 24 hours are a day."""
     return f"{int(match.group(1)) * _SECONDS[match.group(2).lower()]} seconds"
+
+
+def _bound(match: re.Match[str]) -> str:
+    is_most = (match.group(2) or "").lower() in ("fewer", "less")
+    return f"{'<=' if is_most else '>='} {match.group(1)}"
 
 
 def _unit(name: str) -> str:

@@ -70,6 +70,7 @@ _SAME_MEANING, _SHARED_BY_MEANING = 0.78, 0.3
 _SAME_WORDS = 0.75
 _LONG_ENOUGH_TO_MISTYPE = 7
 _READINGS_REMEMBERED = 10_000
+_PARTICLES = frozenset(("up", "down", "out", "off"))
 # Small words that tell where something stands, or how much of it.
 _SMALL_WORDS = "all both few first last less more most off only other out own same up down"
 _TELLING = frozenset(_SMALL_WORDS.split())
@@ -243,7 +244,14 @@ def _turned_around(one: _Reading, other: _Reading) -> bool:
     if one.owners and other.owners and one.owners != other.owners:
         return True
     mine, theirs = _phrases(one.text), _phrases(other.text)
-    return exchanged(mine, theirs) or (one.content == other.content and opposite_ways(mine, theirs))
+    if exchanged(mine, theirs):
+        return True
+    return one.content == other.content and (opposite_ways(mine, theirs) or _other_particles(one.words, other.words))
+
+
+def _other_particles(mine: frozenset[str], theirs: frozenset[str]) -> bool:
+    """Whether the same verb has another particle: scale up, scale out."""
+    return bool(mine & _PARTICLES) and bool(theirs & _PARTICLES) and _PARTICLES.isdisjoint(mine & theirs)
 
 
 def _other_names(one: _Reading, other: _Reading) -> bool:

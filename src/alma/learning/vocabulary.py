@@ -43,7 +43,8 @@ def word_terms(text: str) -> list[str]:
 
 def terms_of(words: list[str]) -> list[str]:
     """The terms of words in lower case, as `word_terms` has them."""
-    return terms(" ".join(words)) if _OWN.keys().isdisjoint(words) else word_terms(" ".join(words))
+    owners = (word[:-2] if word.endswith(("'s", "’s")) else word for word in words)
+    return terms(" ".join(words)) if _OWN.keys().isdisjoint(owners) else word_terms(" ".join(words))
 
 
 # Words that say that something is done, and nothing about what.

@@ -26,7 +26,7 @@ _COMMANDS = (
     (("mongo",), r"\bmongo(?:sh|dump|restore|import|export)?\b[^\n|;&]{0,200}?\s-p[ =]?"),
     (("redis-cli",), r"\bredis-cli\b[^\n|;&]{0,200}?\s-a\s+"),
     (("ldap",), r"\bldap\w+\b[^\n|;&]{0,200}?\s-w\s+"),
-    (("zip -",), r"\bzip\s+(?:-\w+\s+){0,5}-P\s+"),
+    (("zip -",), r"\b(?:un)?zip\s+(?:-\w+\s+){0,5}-P\s+"),
     (("7z",), r"\b7za?\s+\w\s[^\n|;&]{0,200}?-p"),
     (("openssl",), r"\bopenssl\b[^\n|;&]{0,200}?\s-(?:k\s+|pass(?:in|out)?\s+pass:)"),
     (("htpasswd",), r"\bhtpasswd\s+-\w*b\w*\s+\S+\s+\S+\s+"),
@@ -63,13 +63,22 @@ _WITHOUT_OPTIONS = (
     (("vault login",), r"\bvault login\s+"),
     (("secrets set", "config:set"), r"\b(?:(?:fly|flyctl|doppler) secrets set|heroku config:set)\s+\w{1,80}="),
     (("kinit",), r"\bkinit\b[^\n]{0,80}<<<\s*"),
-    (("net use",), r"\bnet use\s+\S{1,10}\s+\\\\\S{1,100}\s+"),
+    (("net use",), r"\bnet use\s+\S{1,10}\s+\\\\\S{1,100}\s+(?:/user:\S{1,80}\s+)?"),
+    (("net user",), r"\bnet user\s+\S{1,80}\s+"),
+    (("masterauth",), r"\bmasterauth\s+"),
+    (("wpa_passphrase",), r"\bwpa_passphrase\s+\S{1,80}\s+"),
+    (("lftp -",), r"\blftp\b[^\n|;&]{0,80}?\s-u\s+[^\s,]{1,80},"),
+    (("identified by",), r"\bidentified\s+by\s+"),
+    # A Dockerfile may name a variable and its value without a sign between them.
+    (("env ", "arg "), r"^[ \t]*(?:env|arg)\s+\w{0,60}(?:pass(?:word|wd)?|pwd|secret|token|api_?key)\s+"),
+    # Whatever the program: a user, and behind it what lets it in.
+    ((" -u ", " --user"), r"\s(?:-u|--user(?:name)?)[ =]\S{1,80}\s(?:[^\n|;&]{0,80}?\s)?(?:-p|--pass)[ =]"),
 )
 
 CALLS: tuple[Rule, ...] = (
     *(shape("password", hints, f"{before}{_ARGUMENT}", _is_argument, needs=AN_OPTION) for hints, before in _COMMANDS),
     *(
-        shape("password", hints, f"{before}{_ARGUMENT}", _is_second, re.IGNORECASE)
+        shape("password", hints, f"{before}{_ARGUMENT}", _is_second, re.IGNORECASE | re.MULTILINE)
         for hints, before in _WITHOUT_OPTIONS
     ),
     shape(
@@ -79,6 +88,12 @@ CALLS: tuple[Rule, ...] = (
         "password",
         "chpasswd",
         r"""\becho\s+(?:-\w\s+)?["']?[\w.-]{1,40}:(?P<secret>[^\s"'|]{3,200})["']?\s*\|\s*(?:sudo\s+)?chpasswd\b""",
+        _is_argument,
+    ),
+    shape(
+        "password",
+        "sudo -s",
+        r"""\becho\s+(?:-\w\s+)?["']?(?P<secret>[^\s"'|$]{3,200})["']?\s*\|\s*sudo\s+-S\b""",
         _is_argument,
     ),
     shape(

@@ -18,7 +18,7 @@ from alma.redaction.values import (
     is_unlike_any_name,
     may_be,
 )
-from alma.redaction.words import SUFFIX, Name, Sort, counts, names_in
+from alma.redaction.words import SUFFIX, Name, Sort, counts, is_english, names_in
 
 # An ampersand belongs to a value unless the next parameter of a query, or the next command, begins with it.
 _SIGN = r"""(?:[^\s,;"'`&<>]|&(?![\w.-]{0,64}=|&|\s|$))"""
@@ -31,11 +31,11 @@ _TYPE = r"(?:\s?:\s?[A-Za-z_&][\w.&*\[\]|<>?]{0,30}(?=\s?=))?"
 _BELOW = r"[^\S\n]{0,4}(?:\n[^\S\n]{0,80}){1,2}"
 _ASSIGNED = re.compile(
     rf"{SUFFIX}(?: ?\([^()\n]{{0,40}}\))?{_QUOTE}{_TYPE}(?P<gap>\s{{0,4}})"
-    rf"(?P<by>=>|:=|==?|:|：|%3[ad]|\||->|→|–|-(?=\s))"
+    rf"(?P<by>=>|:=|==?|:|：|%3[ad]|\||->|→|–|—|-(?=\s))"
     rf"(?:(?:\*{{1,3}}|_{{2}})(?=\s))?(?P<after>{_BELOW}|[^\S\n]{{0,4}})(?:%22|\*{{1,3}})?(?:{_VALUE})"
 )
 # Signs that part a name and a value as often as they part anything else.
-_LOOSE = ("|", "->", "→", "–", "-")
+_LOOSE = ("|", "->", "→", "–", "—", "-")
 _COLONS = (":", "：")
 _SHORTEST_SAID = 6
 _LONG = 500
@@ -51,6 +51,11 @@ _FOR = (
 _IS = r"(?:is|was|will\s+be|are|ist|war|lautet|est|es|era|è|é|är|er|jest|это|هي|هو|है|=)(?:\s+now)?"
 _SAID = re.compile(
     rf"(?:\s+code)?(?:{_FOR}?\s+{_IS}\s*:?\s+|{_FOR}\s*:\s*|\s?(?:是|为|為|は|는|은)\s?[:：]?\s?){_SHORT_VALUE}"
+)
+# Where English says something else with them: the password on server12, to server12.
+_SAID_ABROAD = re.compile(
+    rf"{_FOR}?(?:\s+(?:to|je|on|e|ir|la|là|és|este|esta|está|yra|adalah|ialah|olarak|είναι|је|היא|הוא)\s*:?\s+|\s?คือ\s?)"
+    rf"{_SHORT_VALUE}"
 )
 # "set the password to hunter2": what is set says that a value follows, and not what the password opens.
 _TO = re.compile(
@@ -170,6 +175,8 @@ def _coded_span(name: Name, text: str, folded: str) -> Span | None:
 
 def _said_span(name: Name, text: str, folded: str) -> Span | None:
     match = _SAID.match(folded, name.end)
+    if match is None and not is_english(folded, name):
+        match = _SAID_ABROAD.match(folded, name.end)
     if match is not None and _is_said(found := _Found(name, match, text), folded):
         return found.span("secret")
     lead = max(0, name.start - _LONGEST_LEAD)

@@ -52,7 +52,8 @@ def may_be(value: str) -> bool:
     """Whether this could be a secret at all, and is no placeholder, path, address, code or word about secrets."""
     return not (
         value.startswith((MARK, "/", "./", "../", "~/", "http://", "https://"))
-        or value.strip().lower() in _NO_VALUES
+        # Rules of forms are put together so: required|min:8.
+        or value.partition("|")[0].strip().lower() in _NO_VALUES
         or is_placeholder(value.strip())
         or _CODE.match(value) is not None
         or _CONSTANT.fullmatch(value) is not None

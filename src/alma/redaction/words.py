@@ -55,6 +55,8 @@ _ASCII_WORDS: tuple[tuple[str, Sort, str], ...] = (
     ("cred", Sort.TOKEN, r"credentials?|(?<![a-z])creds?\b"),
     ("key", Sort.TOKEN, r"key"),
     ("auth", Sort.TOKEN, r"(?<![\w-])auth(?=\\?\"\s?:\s?\\?\"[A-Za-z0-9+/]{12,}={0,2}\\?\")"),
+    # SMTP_AUTH says how one is let in more often than by what.
+    ("auth", Sort.TOKEN, r"(?<=_)auth(?=\s?[=:]\s?[\"']?(?=[^\s\"']*\d)(?=[^\s\"']*[a-z])[^\s\"']{12})"),
     ("api", Sort.TOKEN, r"api[ -]?(?:schlüssel|sleutel|nyckeln?|klucz|ключ|anahtarı)"),
     (
         "api",
@@ -65,19 +67,37 @@ _ASCII_WORDS: tuple[tuple[str, Sort, str], ...] = (
     ("contrase", Sort.PASSWORD, r"contrase(?:ñ|n|ny)a"),
     ("senha", Sort.PASSWORD, r"senha"),
     ("wachtw", Sort.PASSWORD, r"wachtwoord"),
-    ("kod", Sort.PASSWORD, r"(?<=adgangs)kode|kodeord"),
+    ("kod", Sort.PASSWORD, r"(?<=adgangs)koden?|kodeord(?:et)?"),
+    ("cod", Sort.PASSWORD, r"(?<=zugangs)code|code d['’]accès|codice di accesso|código de acceso"),
+    ("clave", Sort.PASSWORD, r"clave (?:de (?:acceso|seguridad)|secreta)"),
+    ("chave", Sort.PASSWORD, r"chave (?:de (?:acesso|segurança)|secreta)"),
+    ("sandi", Sort.PASSWORD, r"(?<=kata )sandi(?:nya)?"),
     ("salasana", Sort.PASSWORD, r"salasana"),
     ("haslo", Sort.PASSWORD, r"\bhaslo\b"),
     ("heslo", Sort.PASSWORD, r"\bheslo\b"),
-    ("parol", Sort.PASSWORD, r"\bparol(?:a|ă|e|ool)\b"),
+    ("parol", Sort.PASSWORD, r"\bparol(?:a|ă|e)\b"),
+    ("parool", Sort.PASSWORD, r"\bparool\b"),
     ("lozink", Sort.PASSWORD, r"lozinka"),
     ("sifre", Sort.PASSWORD, r"\bsifre(?:si)?\b"),
     ("mdp", Sort.PASSWORD, r"(?<![a-z])mdp\b"),
 )
 _OTHER_WORDS: tuple[tuple[str, Sort, str], ...] = tuple(
-    (word, Sort.PASSWORD, f"{word}(?:si)?" if word == "şifre" else word)
+    (word, Sort.PASSWORD, f"{word}(?:si|et)?" if word in ("şifre", "lösenord") else word)
     for word in (
-        *("lösenord", "hasło", "jelszó", "şifre", "пароль", "парола", "κωδικός", "slaptažodis", "mật khẩu", "סיסמה"),
+        *(
+            "lösenord",
+            "лозинка",
+            "รหัสผ่าน",
+            "hasło",
+            "jelszó",
+            "şifre",
+            "пароль",
+            "парола",
+            "κωδικός",
+            "slaptažodis",
+            "mật khẩu",
+            "סיסמה",
+        ),
         *("كلمة المرور", "كلمة السر", "पासवर्ड", "密码", "密碼", "口令", "パスワード", "비밀번호", "암호"),
     )
 )
@@ -161,6 +181,14 @@ def sort_of(name: str) -> Sort | None:
         return None
     found = [each.sort for each in names_in(folded) if _WHOLE_NAME_ENDS.match(folded, each.end) is not None]
     return min(found, key=_BY_STRENGTH.index, default=None)
+
+
+_ENGLISH = ("pass", "pw", "psw", "psk", "pin", "secret", "token", "cred", "key", "auth", "api")
+
+
+def is_english(folded: str, name: Name) -> bool:
+    """Whether this is a name of secrets in English, or in code."""
+    return folded.startswith(_ENGLISH, name.start)
 
 
 _BY_STRENGTH = (Sort.PASSWORD, Sort.TOKEN, Sort.PASS)

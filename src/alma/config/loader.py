@@ -85,7 +85,7 @@ def _parsed(file: Path) -> Any:
         raise ConfigurationError(f"{file} is not valid YAML: {' '.join(str(exc).split())}{_hint(exc)}") from exc
     except ValueError as exc:
         # A path with NUL in it, or a day that no calendar has.
-        raise ConfigurationError(f"{shown(str(file))} cannot be read: {exc}") from exc
+        raise ConfigurationError(f"{str(file)!r} cannot be read: {exc}") from exc
 
 
 def _hint(exc: yaml.YAMLError) -> str:

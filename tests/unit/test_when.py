@@ -590,8 +590,8 @@ def test_once_its_event_is_dated_a_time_lies_on_one_side_of_it() -> None:
     before, after = (time_window(f"what broke {side} the release", THURSDAY) for side in ("before", "after"))
     assert before is not None
     assert after is not None
-    assert days(before.anchored(NEW_YEAR)) == (EARLIEST, "2026-01-01")
-    assert days(after.anchored(NEW_YEAR)) == ("2026-01-01", LATEST)
+    assert days(before.anchored(NEW_YEAR, NEW_YEAR)) == (EARLIEST, "2026-01-01")
+    assert days(after.anchored(NEW_YEAR, NEW_YEAR)) == ("2026-01-01", LATEST)
 
 
 @pytest.mark.parametrize(

@@ -131,6 +131,66 @@ def newest_first(
                 overruled(older, newer)
 
 
+def as_of(
+    statements: Sequence[Statement],
+    weight_of: Mapping[str, float],
+    before: Callable[[Statement, Statement], None],
+    end: datetime | None,
+) -> None:
+    """Tell of every statement that something stands before which was told of the same thing only after that time.
+
+    `before(older, newer)`: who was on call in February is not who is since April. Without an end, what was so before
+    the newest is asked for.
+    """
+    dated = sorted((s for s in statements if s.moment is not None and not s.is_remark), key=lambda s: (s.moment, s.id))
+    near = Nearness(dated)
+    for said in _by_owner(dated):
+        pairs = [pair for pair in combinations(said, 2) if _tells_of_the_same(*pair, weight_of, near)]
+        overruled = {older.id for older, _ in pairs}
+        for older, newer in pairs:
+            too_late = newer.id not in overruled if end is None else _lies_between(older, end, newer)
+            if too_late and older.score <= newer.score and older.moment != newer.moment:
+                before(older, newer)
+
+
+def _lies_between(older: Statement, end: datetime, newer: Statement) -> bool:
+    return older.moment is not None and newer.moment is not None and older.moment < end <= newer.moment
+
+
+def _tells_of_the_same(older: Statement, newer: Statement, weight_of: Mapping[str, float], near: Nearness) -> bool:
+    return same_thing(older, newer, weight_of) or _in_other_words(older, newer, near)
+
+
+def in_sequence(
+    statements: Sequence[Statement],
+    weight_of: Mapping[str, float],
+    before: Callable[[Statement, Statement], None],
+    *,
+    first: bool,
+) -> None:
+    """Tell of every statement that stands behind a like one although it is nearer to the end that is asked for.
+
+    `before(wanted, other)`: the last outage is the newest of those that speak of one, the `first` the oldest.
+    """
+    dated = [s for s in statements if s.moment is not None and not s.is_remark]
+    dated.sort(key=lambda s: (s.moment, s.id), reverse=first)
+    near = Nearness(dated)
+    for said in _by_owner(dated):
+        for other, wanted in combinations(said, 2):
+            behind = wanted.score <= other.score and wanted.moment != other.moment
+            if behind and _answers_as_well(wanted, other, weight_of, near):
+                before(wanted, other)
+
+
+def _answers_as_well(one: Statement, other: Statement, weight_of: Mapping[str, float], near: Nearness) -> bool:
+    """Whether both have the same of the question, or nothing, and speak of the same matter."""
+    if one.named != other.named:
+        return False
+    if one.matched or other.matched:
+        return _match_the_same(one, other, weight_of)
+    return near(one, other) >= _SAME_MATTER
+
+
 def _by_owner(statements: Iterable[Statement]) -> Iterable[Sequence[Statement]]:
     """The statements of each owner: what others say is never the same."""
     found: dict[str, list[Statement]] = defaultdict(list)
@@ -186,6 +246,11 @@ def _alike_to(one: Statement, other: Statement, weight_of: Mapping[str, float]) 
     # Few share enough of their words, and that is quickly seen.
     if one.owner != other.owner or not one.words or not other.words or _overlap(one, other) < _SAME_WORDS:
         return False
+    return _match_the_same(one, other, weight_of)
+
+
+def _match_the_same(one: Statement, other: Statement, weight_of: Mapping[str, float]) -> bool:
+    """Whether both have as good as the same words of the question."""
     either = sum(weight_of.get(word, 1.0) for word in one.matched | other.matched)
     both = sum(weight_of.get(word, 1.0) for word in one.matched & other.matched)
     return either > 0 and both >= _SAME_SUBJECT * either

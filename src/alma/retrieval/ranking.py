@@ -19,10 +19,12 @@ from alma.retrieval import order
 from alma.retrieval.absent import Absent, Note
 from alma.retrieval.asking import answering
 from alma.retrieval.candidates import Candidate, Pool, Standing, by_target, most_read
-from alma.retrieval.change import asks_for_former, asks_what_happened, asks_what_will_be
+from alma.retrieval.change import asks_what_will_be
 from alma.retrieval.copies import Crowd, copies_behind
 from alma.retrieval.length import ONE_PASSAGE, given_back
 from alma.retrieval.order import Statement
+from alma.retrieval.placing import put_in_place
+from alma.retrieval.ranked import Ranked
 from alma.retrieval.recent import MOST_BY_RULE, newest
 from alma.retrieval.relevance import Fitting, Question, anything_fits, fits
 from alma.retrieval.router import Asked, Target
@@ -35,45 +37,12 @@ from alma.retrieval.when import TimeWindow
 from alma.storage.base import StorageBackend
 from alma.storage.ranking import idf
 
-# By how much the cosine of one version of a fact may be below that of another.
-_FARTHER = 0.2
 # Beside others the few of a kind are judged as so many would be: what two of a kind have by chance is no warning.
 _COUNTS_AS = 10
 # So many times what is wanted is looked at besides copies of the same.
 _ENOUGH = 2
 _REPETITION = "repetition"
 _UNFIT = "it has too little to do with the task, by meaning and by words (fit {:.2f})"
-
-
-@dataclass(slots=True)
-class Ranked:
-    """A memory that was read and scored; `lost` is what its length took from its score."""
-
-    record: Record
-    terms: dict[str, float]
-    found_by: tuple[str, ...]
-    said: frozenset[str] = frozenset()
-    similarity: float | None = None
-    lost: float = 0.0
-    notes: tuple[str, ...] = ()
-    key: str = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.key = str(self.record.key)
-
-    @property
-    def score(self) -> float:
-        return sum(self.terms.values())
-
-    @property
-    def only_by_rule(self) -> bool:
-        """Whether it would have been handed over for any other task as well."""
-        return self.found_by == ("rule",)
-
-    @property
-    def session_id(self) -> str | None:
-        """The conversation that a general memory is a turn of."""
-        return self.record.session_id if isinstance(self.record, Memory) else None
 
 
 @dataclass(slots=True)
@@ -220,7 +189,9 @@ def rank(
             {each.candidate.id: each.meaning for each in fitting if understood},
             {each.candidate.id: each.candidate.words or 0.0 for each in fitting},
         )
-        ranking.chosen[cls] = _ordered(kept, questions[cls], request, min_score, ranking, pool.standing, sources)
+        ranking.chosen[cls] = _ordered(
+            kept, questions[cls], request, min_score, ranking, pool.standing, sources, scorer.window
+        )
         if len(items) == most and len(ranking.chosen[cls]) < request.top_k:
             ranking.crowd.add(_crowd(kept, most - _ENOUGH * request.top_k, ranking))
     if ranking.by_rule:
@@ -322,47 +293,20 @@ def _ordered(
     ranking: Ranking,
     standing: Standing,
     sources: Sequence[Source],
+    window: TimeWindow | None = None,
 ) -> list[Ranked]:
     by_score = sorted(kept, key=lambda ranked: (-ranked.score, ranked.key))
     by_key = {ranked.key: ranked for ranked in by_score}
     said = _statements(by_score, request)
     statements = order.cut(said, question.terms, request.query)
 
-    def behind(having: Statement, lacking: Statement) -> None:
-        """The one that has what is named comes before the other."""
-        ranked = by_key[having.id]
-        ranked.terms["named"] = ranked.terms.get("named", 0.0) + by_key[lacking.id].score - ranked.score + order.AHEAD
-        having.score = ranked.score
-
-    def overruled(older: Statement, newer: Statement) -> None:
-        """The newer one takes the place of the older one, and the other way around."""
-        ahead, behind = by_key[older.id], by_key[newer.id]
-        if ahead.terms.get("time", 0.0) > behind.terms.get("time", 0.0):
-            # It was asked how things stood then.
-            return
-        if _nearer(ahead, behind):
-            return
-        gap = ahead.score - behind.score
-        behind.terms["newer"] = behind.terms.get("newer", 0.0) + gap + 1e-6
-        ahead.terms["overruled"] = ahead.terms.get("overruled", 0.0) - gap
-        older.score, newer.score = ahead.score, behind.score
-
-    order.named_first(statements, question.weights, behind)
-    if not asks_for_former(request.query):
-        of_now = not asks_what_happened(request.query)
-        order.newest_first(statements, question.weights, overruled, in_other_words=of_now)
+    put_in_place(by_key, statements, question.weights, request, window)
     put_before({ranked.key: ranked.terms for ranked in kept}, standing)
     for ranked in kept:
         ranked.notes = (*standing.notes(ranked.key, by_key), *out_of_force(ranked.record, request.now))
     best_first = sorted(kept, key=lambda r: (-r.score, r.key))
     chosen = best_first if request.with_repetitions else _without_repetitions(best_first, said, statements, ranking)
     return _best(chosen, request.top_k, min_score, ranking, sources)
-
-
-def _nearer(one: Ranked, other: Ranked) -> bool:
-    """Whether one is so much nearer to the question that the other speaks of something else."""
-    near, far = one.similarity, other.similarity
-    return near is not None and far is not None and near - far > _FARTHER
 
 
 def _statements(items: Iterable[Ranked], request: Asked) -> list[Statement]:

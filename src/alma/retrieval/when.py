@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from alma.retrieval.dates import may_speak_of_time
@@ -12,7 +12,7 @@ from alma.retrieval.daytimes import daytime, hours_of
 from alma.retrieval.ranges import read_time
 from alma.retrieval.reckoning import EARLIEST, LATEST, Span
 from alma.retrieval.shorthand import written_out
-from alma.retrieval.spoken import PAST_VERB, asking
+from alma.retrieval.spoken import AMOUNT, PAST_VERB, asking
 
 # In a longer text a time is one of many, and no longer what is asked for.
 _READ = 2_000
@@ -24,7 +24,8 @@ class TimeWindow:
 
     `others` are further spans that it speaks of, as of May in "March and May". `anchor` is the event that bounds it
     where that is no date ("the release"); the span is then not known yet and `side` says on which side of the event it
-    lies. `at_best` are the parts of its days that are meant: mornings or evenings.
+    lies, or `beside` how far from it ("the day after"). `at_best` are the parts of its days that are meant: mornings or
+    evenings.
     """
 
     start: datetime
@@ -32,6 +33,7 @@ class TimeWindow:
     phrase: str
     anchor: str | None = None
     side: str | None = None
+    beside: str = ""
     others: tuple[Span, ...] = ()
     at_best: tuple[Span, ...] = ()
 
@@ -50,8 +52,13 @@ class TimeWindow:
         # Of many a memory only the day is known.
         return 1.0 if is_best else 0.5
 
-    def anchored(self, moment: datetime) -> TimeWindow:
+    def anchored(self, moment: datetime, now: datetime) -> TimeWindow:
         """The span once it is known when the event was."""
+        if self.beside:
+            # Read as if the day itself had been named.
+            day = moment.astimezone(now.tzinfo).date().isoformat()
+            near = time_window(f"{self.beside} {day}", now)
+            return self if near is None else replace(near, phrase=self.phrase)
         if self.side == "before":
             return TimeWindow(EARLIEST, moment, self.phrase)
         return TimeWindow(moment, LATEST, self.phrase)
@@ -119,9 +126,11 @@ _NO_EVENT = (
     r"(?!(?:an?|any|each|every|all|most|some|another|no|which|what|that|this|it|you|and|then|when|those|these|there)\b|"
     r"\w+ing\b|\w+'(?!s)\w)"
 )
+_AMOUNT = re.sub(r"\?P<\w+>", "?:", AMOUNT)
 _WORD = r"[\w'+#/-](?:[\w'+#/-]|\.(?=\w))*"
 _ANCHOR = re.compile(
-    r"\b(?P<side>before|prior to|until|till|after|since|following) (?:"
+    rf"\b(?P<beside>(?:the (?:very )?(?:day|week|month|year)|{_AMOUNT})(?= (?:before|prior to|after|following|of) ) )?"
+    r"(?P<side>before|prior to|until|till|after|since|following|(?(beside)of|(?!))) (?:"
     rf"(?P<known>(?:the|our|my|your|his|her|their|we|i|they|he|she) {_WORD}(?: {_WORD}){{0,11}})|"
     rf"(?P<bare>{_NO_EVENT}(?:"
     rf"(?:{_WORD} )?{_EVENT}(?: v?\d[\w.]*\w|\ ?\d)?(?![\w-])|"
@@ -144,4 +153,5 @@ def _anchor(text: str) -> TimeWindow | None:
         return None
     side = "before" if match["side"] in ("before", "prior to", "until", "till") else "after"
     event = _QUESTION.split((match["known"] or match["bare"]).rstrip())[0]
-    return TimeWindow(EARLIEST, LATEST, f"{match['side']} {event}", anchor=event, side=side)
+    beside = f"{match['beside']}{match['side']}" if match["beside"] else ""
+    return TimeWindow(EARLIEST, LATEST, f"{beside or match['side']} {event}", anchor=event, side=side, beside=beside)

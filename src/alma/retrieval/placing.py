@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 
+from alma.model.learning import AntiPattern, Heuristic, Outcome
 from alma.retrieval import order
-from alma.retrieval.change import asks_for_former, asks_what_happened
-from alma.retrieval.order import Statement
+from alma.retrieval.change import asks_for_former, asks_what_happened, asks_what_will_be
+from alma.retrieval.order import tells_it_is_over
 from alma.retrieval.ranked import Ranked
 from alma.retrieval.router import Asked
 from alma.retrieval.sequence import asked_end
+from alma.retrieval.standing import new_since
+from alma.retrieval.statements import Nearness, Statement, cut
 from alma.retrieval.times import window_of
 from alma.retrieval.when import TimeWindow
 
@@ -18,6 +21,35 @@ from alma.retrieval.when import TimeWindow
 _FARTHER = 0.2
 # The same for one of a row of like things that happened: each is told in words of its own.
 _MUCH_FARTHER = 0.4
+# What became of so many of the best is looked for.
+_ANSWERS = 5
+
+
+def news_of_fitting(
+    unfit: Sequence[Ranked], fitting: Sequence[Ranked], asked: frozenset[str], request: Asked
+) -> list[Ranked]:
+    """Those that have too little to do with the question, but tell that something which has is over."""
+    if not unfit or asks_for_former(request.query) or asks_what_happened(request.query):
+        return []
+    best = sorted(fitting, key=lambda ranked: -ranked.score)[:_ANSWERS]
+    known, told = (cut(statements_of(items, request), asked, request.query) for items in (best, unfit))
+    near = Nearness([*known, *told])
+    by_key = {ranked.key: ranked for ranked in unfit}
+    found = []
+    for newer in told:
+        for older in known:
+            if _came_later(older, newer) and tells_it_is_over(older, newer, near):
+                ranked = by_key[newer.id]
+                ranked.found_by = (*ranked.found_by, f"news of {older.id}")
+                found.append(ranked)
+                break
+    return found
+
+
+def _came_later(older: Statement, newer: Statement) -> bool:
+    if older.moment is None or newer.moment is None or older.owner != newer.owner:
+        return False
+    return older.moment < newer.moment
 
 
 def put_in_place(
@@ -45,6 +77,13 @@ def put_in_place(
             _exchange(behind, ahead, "newer", "overruled")
             older.score, newer.score = ahead.score, behind.score
 
+    def over(older: Statement, newer: Statement) -> None:
+        """What says that the older one is over comes before it, however far it is from the question."""
+        ahead, behind = by_key[older.id], by_key[newer.id]
+        if ahead.terms.get("time", 0.0) <= behind.terms.get("time", 0.0):
+            behind.terms["newer"] = behind.terms.get("newer", 0.0) + ahead.score - behind.score + 1e-6
+            newer.score = behind.score
+
     def before(wanted: Statement, other: Statement) -> None:
         """The one that is of the time that is asked for takes the place of the other."""
         ahead, behind = by_key[wanted.id], by_key[other.id]
@@ -53,14 +92,24 @@ def put_in_place(
             wanted.score, other.score = ahead.score, behind.score
 
     order.named_first(statements, weights, behind)
-    former, over = asks_for_former(request.query), _end_of(window, request.now)
-    if not former:
-        of_now = not asks_what_happened(request.query)
-        order.newest_first(statements, weights, overruled, in_other_words=of_now)
+    if not asks_for_former(request.query):
+        of_now = not asks_what_happened(request.query) and asked_end(request.query) is None
+        order.newest_first(statements, weights, overruled, over, in_other_words=of_now)
+    _put_in_time(statements, weights, request, window, before)
+
+
+def _put_in_time(
+    statements: Sequence[Statement],
+    weights: Mapping[str, float],
+    request: Asked,
+    window: TimeWindow | None,
+    before: Callable[[Statement, Statement], None],
+) -> None:
+    """Put what was so then, the first or the last before the rest, where one of them is asked for."""
+    until, end = _end_of(window, request.now), asked_end(request.query)
     # Before an event that nobody told of may be any time.
-    if over is not None or (former and window_of(request) is None):
-        order.as_of(statements, weights, before, over)
-    end = asked_end(request.query)
+    if until is not None or (asks_for_former(request.query) and window_of(request) is None):
+        order.as_of(statements, weights, before, until)
     if end is not None:
         order.in_sequence(statements, weights, before, first=end == "first")
 
@@ -82,3 +131,28 @@ def _nearer(one: Ranked, other: Ranked, farther: float) -> bool:
     """Whether one is so much nearer to the question that the other speaks of something else."""
     near, far = one.similarity, other.similarity
     return near is not None and far is not None and near - far > farther
+
+
+def statements_of(items: Iterable[Ranked], request: Asked) -> list[Statement]:
+    """Memories as they are compared with each other."""
+    ahead = asks_what_will_be(request.query)
+    return [_statement(ranked, request.now, ahead=ahead) for ranked in items]
+
+
+def _statement(ranked: Ranked, now: datetime, *, ahead: bool) -> Statement:
+    record = ranked.record
+    voice = getattr(record, "title", "").partition("(")[0]
+    # A lesson stands by its evidence: a newer one for the same task is another choice, and overrules nothing.
+    moment = None if isinstance(record, Heuristic | AntiPattern) else new_since(record, now, ahead=ahead)
+    return Statement(
+        ranked.key,
+        getattr(record, "agent", None) or voice,
+        record.text(),
+        moment,
+        ranked.score,
+        ranked.said,
+        vector=getattr(record, "embedding", None),
+        is_remark=ranked.session_id is not None,
+        result=("succeeded" if record.success else "failed") if isinstance(record, Outcome) else "",
+        voice=voice,
+    )

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import chain
 
-from alma.model.learning import AntiPattern, Heuristic, Outcome
 from alma.model.memory import Memory
 from alma.model.query import And, In
 from alma.model.record import Record
@@ -19,17 +18,17 @@ from alma.retrieval import order
 from alma.retrieval.absent import Absent, Note
 from alma.retrieval.asking import answering
 from alma.retrieval.candidates import Candidate, Pool, Standing, by_target, most_read
-from alma.retrieval.change import asks_what_will_be
 from alma.retrieval.copies import Crowd, copies_behind
 from alma.retrieval.length import ONE_PASSAGE, given_back
-from alma.retrieval.order import Statement
-from alma.retrieval.placing import put_in_place
+from alma.retrieval.news import may_tell_news
+from alma.retrieval.placing import news_of_fitting, put_in_place, statements_of
 from alma.retrieval.ranked import Ranked
 from alma.retrieval.recent import MOST_BY_RULE, newest
 from alma.retrieval.relevance import Fitting, Question, anything_fits, fits
 from alma.retrieval.router import Asked, Target
 from alma.retrieval.scoring import ScoringWeights, factors, score_terms
-from alma.retrieval.standing import begins_after, holds, is_instruction, new_since, out_of_force, superseded
+from alma.retrieval.standing import begins_after, holds, is_instruction, out_of_force, superseded
+from alma.retrieval.statements import Statement, cut
 from alma.retrieval.strongest import Source, put_among_the_first, read_first
 from alma.retrieval.successors import put_before
 from alma.retrieval.together import add_together
@@ -182,8 +181,9 @@ def rank(
         # another.
         worth_a_look = (anything and understood) or relevant(items, candidates[cls], questions[cls].records, few)
         fitting = [each for each in items if worth_a_look and fits(each, understood=understood)]
-        _note_unfit(items, fitting, ranking)
         kept = [scorer.fitting(each) for each in fitting]
+        kept += _news_among(items, kept, asked, scorer)
+        _note_unfit(items, kept, ranking)
         add_together(kept, questions[cls].weights, scorer.memory_weights.similarity)
         sources = (
             {each.candidate.id: each.meaning for each in fitting if understood},
@@ -278,8 +278,17 @@ def _crowd(kept: Sequence[Ranked], most_copies: int, ranking: Ranking) -> Crowd:
     return Crowd([ranked.record for ranked in kept if ranked.key in copied], list(spellings.values()))
 
 
-def _note_unfit(items: Iterable[Fitting], fitting: Iterable[Fitting], ranking: Ranking) -> None:
-    kept = {each.candidate.id for each in fitting}
+def _news_among(
+    items: Iterable[Fitting], fitting: Sequence[Ranked], asked: frozenset[str], scorer: Scorer
+) -> list[Ranked]:
+    """What tells that something which fits is over, among what does not fit by itself."""
+    known = {ranked.key for ranked in fitting}
+    others = (each for each in items if known and each.candidate.id not in known and may_tell_news(each.said))
+    return news_of_fitting([scorer.fitting(each) for each in others], fitting, asked, scorer.request)
+
+
+def _note_unfit(items: Iterable[Fitting], fitting: Iterable[Ranked], ranking: Ranking) -> None:
+    kept = {each.key for each in fitting}
     for each in items:
         if each.candidate.id not in kept:
             ranking.drop(each.candidate.id, "relevance", _UNFIT, each.fit)
@@ -297,8 +306,8 @@ def _ordered(
 ) -> list[Ranked]:
     by_score = sorted(kept, key=lambda ranked: (-ranked.score, ranked.key))
     by_key = {ranked.key: ranked for ranked in by_score}
-    said = _statements(by_score, request)
-    statements = order.cut(said, question.terms, request.query)
+    said = statements_of(by_score, request)
+    statements = cut(said, question.terms, request.query)
 
     put_in_place(by_key, statements, question.weights, request, window)
     put_before({ranked.key: ranked.terms for ranked in kept}, standing)
@@ -307,30 +316,6 @@ def _ordered(
     best_first = sorted(kept, key=lambda r: (-r.score, r.key))
     chosen = best_first if request.with_repetitions else _without_repetitions(best_first, said, statements, ranking)
     return _best(chosen, request.top_k, min_score, ranking, sources)
-
-
-def _statements(items: Iterable[Ranked], request: Asked) -> list[Statement]:
-    ahead = asks_what_will_be(request.query)
-    return [_statement(ranked, request.now, ahead=ahead) for ranked in items]
-
-
-def _statement(ranked: Ranked, now: datetime, *, ahead: bool) -> Statement:
-    record = ranked.record
-    voice = getattr(record, "title", "").partition("(")[0]
-    # A lesson stands by its evidence: a newer one for the same task is another choice, and overrules nothing.
-    moment = None if isinstance(record, Heuristic | AntiPattern) else new_since(record, now, ahead=ahead)
-    return Statement(
-        ranked.key,
-        getattr(record, "agent", None) or voice,
-        record.text(),
-        moment,
-        ranked.score,
-        ranked.said,
-        vector=getattr(record, "embedding", None),
-        is_remark=ranked.session_id is not None,
-        result=("succeeded" if record.success else "failed") if isinstance(record, Outcome) else "",
-        voice=voice,
-    )
 
 
 def _without_repetitions(
@@ -398,8 +383,8 @@ def _add_by_rule(storage: StorageBackend, ranking: Ranking, scorer: Scorer) -> N
         records = newest(storage, [target for target in ranking.by_rule if target.cls is cls], most)
         added = [scorer.scored(record, {}, ("rule",)) for record in records if str(record.key) not in known]
         items.extend(_in_force(storage, added, ranking, scorer.request))
-        said = _statements(items, scorer.request)
-        items[:] = _without_repetitions(items, said, order.cut(said, frozenset()), ranking)
+        said = statements_of(items, scorer.request)
+        items[:] = _without_repetitions(items, said, cut(said, frozenset()), ranking)
         for ranked in items[most:]:
             ranking.drop(ranked.key, "rank", "{:,} others are handed over by rule", most)
         del items[most:]

@@ -159,9 +159,9 @@ def _read(text: str) -> News:
             given_up.update(_named_behind(clause[match.end() :]))
         for match in _ENDED.finditer(clause):
             ended.update(_named_before(clause[: match.start()]))
-        for told, into in ((_changing(clause), changed), (_holding_since(clause), since)):
+        for told, heads in ((_changing(clause), changed), (_holding_since(clause), since)):
             for head, is_alone in map(_head, told):
-                into |= head
+                heads |= head
                 alone |= head if is_alone else frozenset()
     states = (state for state, (_, told, _) in _STATES.items() if told.search(text))
     owners = (term for owner in _OWNER.findall(text) for term in terms(owner))

@@ -169,6 +169,11 @@ def _ended(older: Statement, newer: Statement) -> bool:
     return not told.given_up.isdisjoint(older.words) or not told.ended.isdisjoint(older.words - older.matched)
 
 
+def takes_back(older: Statement, newer: Statement) -> bool:
+    """ "No longer dark mode": whether all that a newer wish gives up is what an older one is about."""
+    return bool(newer.news.given_up) and newer.news.given_up <= older.words
+
+
 def _is_another(older: Statement, newer: Statement, told: frozenset[str]) -> bool:
     """ "The deadline was extended to 15 March": what was asked about, with another number where there was one."""
     changed = told & older.subject

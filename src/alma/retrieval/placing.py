@@ -8,7 +8,7 @@ from datetime import datetime
 from alma.model.learning import AntiPattern, Heuristic, Outcome
 from alma.retrieval import order
 from alma.retrieval.change import asks_for_former, asks_what_happened, asks_what_will_be
-from alma.retrieval.order import tells_it_is_over
+from alma.retrieval.order import takes_back, tells_it_is_over
 from alma.retrieval.ranked import Ranked
 from alma.retrieval.router import Asked
 from alma.retrieval.sequence import asked_end
@@ -52,6 +52,25 @@ def _came_later(older: Statement, newer: Statement) -> bool:
     return older.moment < newer.moment
 
 
+def put_withdrawn_behind(by_rule: Sequence[Ranked], said: Iterable[Statement]) -> list[Ranked]:
+    """What comes by rule, with a note on whatever a newer one takes back, which stands before it."""
+    by_key = {ranked.key: ranked for ranked in by_rule}
+    placed = list(by_rule)
+    told = [each for each in said if each.id in by_key]
+    for newer in filter(lambda each: each.news.given_up, told):
+        for older in told:
+            if not _came_later(older, newer) or not takes_back(older, newer):
+                continue
+            withdrawn, other = by_key[older.id], by_key[newer.id]
+            withdrawn.notes = (*withdrawn.notes, f"superseded by {newer.id}")
+            if other.score <= withdrawn.score:
+                _stand_before(other, withdrawn)
+            if placed.index(other) > placed.index(withdrawn):
+                placed.remove(other)
+                placed.insert(placed.index(withdrawn), other)
+    return placed
+
+
 def put_in_place(
     by_key: Mapping[str, Ranked],
     statements: Sequence[Statement],
@@ -81,7 +100,7 @@ def put_in_place(
         """What says that the older one is over comes before it, however far it is from the question."""
         ahead, behind = by_key[older.id], by_key[newer.id]
         if ahead.terms.get("time", 0.0) <= behind.terms.get("time", 0.0):
-            behind.terms["newer"] = behind.terms.get("newer", 0.0) + ahead.score - behind.score + 1e-6
+            _stand_before(behind, ahead)
             newer.score = behind.score
 
     def before(wanted: Statement, other: Statement) -> None:
@@ -118,6 +137,11 @@ def _end_of(window: TimeWindow | None, now: datetime) -> datetime | None:
     """The end of a time that is over."""
     end = None if window is None else max(end for _, end in window.spans)
     return end if end is not None and end <= now else None
+
+
+def _stand_before(newer: Ranked, older: Ranked) -> None:
+    """Give the newer one as much as the older one has, which keeps it."""
+    newer.terms["newer"] = newer.terms.get("newer", 0.0) + older.score - newer.score + 1e-6
 
 
 def _exchange(ahead: Ranked, behind: Ranked, gained: str, lost: str) -> None:

@@ -21,7 +21,7 @@ from alma.retrieval.candidates import Candidate, Pool, Standing, by_target, most
 from alma.retrieval.copies import Crowd, copies_behind
 from alma.retrieval.length import ONE_PASSAGE, given_back
 from alma.retrieval.news import may_tell_news
-from alma.retrieval.placing import news_of_fitting, put_in_place, statements_of
+from alma.retrieval.placing import news_of_fitting, put_in_place, put_withdrawn_behind, statements_of
 from alma.retrieval.ranked import Ranked
 from alma.retrieval.recent import MOST_BY_RULE, newest
 from alma.retrieval.relevance import Fitting, Question, anything_fits, fits
@@ -384,7 +384,8 @@ def _add_by_rule(storage: StorageBackend, ranking: Ranking, scorer: Scorer) -> N
         added = [scorer.scored(record, {}, ("rule",)) for record in records if str(record.key) not in known]
         items.extend(_in_force(storage, added, ranking, scorer.request))
         said = statements_of(items, scorer.request)
-        items[:] = _without_repetitions(items, said, cut(said, frozenset()), ranking)
+        compared = cut(said, frozenset())
+        items[:] = put_withdrawn_behind(_without_repetitions(items, said, compared, ranking), compared)
         for ranked in items[most:]:
             ranking.drop(ranked.key, "rank", "{:,} others are handed over by rule", most)
         del items[most:]

@@ -16,8 +16,7 @@ from alma.retrieval.candidates import Candidate, Pool, by_target
 from alma.retrieval.reckoning import LATEST, Span
 from alma.retrieval.router import Asked, Target
 from alma.retrieval.scoring import MOMENTS, moment_of
-from alma.retrieval.shorthand import written_out
-from alma.retrieval.when import TimeWindow, time_window, times_told
+from alma.retrieval.when import TimeWindow, plainly, time_window, times_told
 from alma.storage.base import StorageBackend
 
 TIME = 0.2
@@ -30,13 +29,19 @@ _TOLD_LATER = timedelta(days=7)
 _SHORT_SPAN = timedelta(days=40)
 _FEWEST = 30
 # "How are you today?" asks for nothing.
-_ASKS = re.compile(r"\b(?:what|which|anything|everything|tell me|summar\w*|recap)\b", re.IGNORECASE)
+_ASKS = re.compile(
+    r"\b(?:what|which|anything|everything|tell me|summar\w*|recap|"
+    r"was (?:ist|war|hab\w*|hat\w*|wurde\w*|gab)|wat|qu['’]est-ce|qu[eé]|quoi|cosa|che)\b",
+    re.IGNORECASE,
+)
 # As terms. Whoever asks what happened yesterday names nothing that a memory of yesterday would have to name as well.
 _SAYS_NOTHING = """
 happen occur go went took taken place done say said tell told talk discuss speak spoke mention see saw seen learn hear
 heard work thing anyth someth everyth event news new latest updat summari summar summaris recap show give given rememb
 recal remind memori know pleas plan schedul due upcom come expect fiscal financi current date ytd morn afternoon evening
 night noon note record store save wrote write written log entri
+passiert geschehen geschah gemacht getan los war pass fait paso hizo hicimo ocurrio cosa e successo fatto aconteceu fez
+fizemo gebeurd gedaan
 """
 _GENERAL = frozenset(_SAYS_NOTHING.split())
 
@@ -77,7 +82,7 @@ def _names_nothing_else(question: str, window: TimeWindow) -> bool:
     if _ASKS.search(question) is None:
         return False
     named = words_by_term(window.phrase)
-    return all(term in _GENERAL or term in named for term in words_by_term(written_out(question.lower())))
+    return all(term in _GENERAL or term in named for term in query_terms(plainly(question)))
 
 
 def propose_moments(

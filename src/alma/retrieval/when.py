@@ -13,6 +13,7 @@ from alma.retrieval.ranges import read_time
 from alma.retrieval.reckoning import EARLIEST, LATEST, Span
 from alma.retrieval.shorthand import written_out
 from alma.retrieval.spoken import AMOUNT, PAST_VERB, asking
+from alma.retrieval.tongues import in_english
 
 # In a longer text a time is one of many, and no longer what is asked for.
 _READ = 2_000
@@ -69,7 +70,7 @@ def time_window(question: str, now: datetime) -> TimeWindow | None:
 
     `now` is when it is asked, and days begin at midnight in its time zone.
     """
-    text = _plain(question)
+    text = plainly(question)
     if not may_speak_of_time(text):
         return None
     date = read_time(text, asking(text, now.replace(tzinfo=UTC)))
@@ -84,7 +85,7 @@ def time_window(question: str, now: datetime) -> TimeWindow | None:
 
 def times_told(statement: str, now: datetime) -> list[Span]:
     """The spans that a statement of that moment may speak of: "come back in March" may be over, or is yet to come."""
-    text = _plain(statement)
+    text = plainly(statement)
     if not may_speak_of_time(text):
         return []
     told = asking(text, now.replace(tzinfo=UTC))
@@ -93,9 +94,9 @@ def times_told(statement: str, now: datetime) -> list[Span]:
     return [_in_zone(span, now) for date in dates if date is not None for span in date.spans]
 
 
-def _plain(text: str) -> str:
-    """A text as it is read: its beginning, in small letters and with single spaces."""
-    return written_out(" ".join(text[:_READ].lower().replace("’", "'").split()))
+def plainly(text: str) -> str:
+    """A text as it is read: its beginning, in small letters, with single spaces and times in English."""
+    return written_out(in_english(" ".join(text[:_READ].lower().replace("’", "'").split())))
 
 
 def _with_night(span: Span, meant: Sequence[Span]) -> Span:

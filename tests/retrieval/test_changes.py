@@ -103,6 +103,11 @@ def test_who_asks_how_it_was_gets_what_was_so(
         ("Orders are kept in MySQL.", "Orders now live in PostgreSQL.", "Where are orders stored?"),
         ("I live at 14 Rosewood Lane in Leeds.", "We moved to Manchester, 8 Quay Street.", "Where do I live?"),
         ("I work as an accountant at Deloitte.", "Started at Monzo as an analyst today.", "Where do I work?"),
+        (
+            "My membership at PureGym costs £22.99 a month.",
+            "PureGym raised the monthly fee to £27.99.",
+            "How much is the gym?",
+        ),
         ("Team Blue owns the error budget.", "Team Green took over the error budget.", "Who owns the error budget?"),
     ],
 )
@@ -116,6 +121,8 @@ def test_what_says_that_something_is_over_comes_before_it_however_far_from_the_q
     ("older", "newer", "question"),
     [
         ("Our CI runs on Jenkins.", "Jenkins was upgraded to Java 21.", "What does our CI run on?"),
+        ("The login page uses OAuth.", "Finished the login page.", "What does the login page use?"),
+        ("I take 20 mg of statins.", "Dad's statins were increased to 40 mg.", "How much statins do I take?"),
         ("My manager is Priya Raman.", "Priya moved my review to Friday.", "Who is my boss?"),
         ("My manager is Priya Raman.", "Priya left a message about the review.", "Who is my boss?"),
         ("The API limit is 100 per minute.", "The upload limit was raised to 50 MB.", "What is the API limit?"),

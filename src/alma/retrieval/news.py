@@ -15,19 +15,21 @@ from alma.retrieval.spoken import MONTHS, WEEKDAYS
 _READ = 500
 _CLAUSE = re.compile(r"(?<!\bDr)(?<!\bMr)(?<!\bMs)(?<!\bMrs)(?<!\bSt)[.!?](?= |$)|[;:\n]|, (?=and |but |so )|,(?= )")
 _WORD = re.compile(r"[\w'’@€$£%.+#/-]*\w")
+_DIGIT, _NAME = re.compile(r"\d"), re.compile(r"(?<=[a-z,] )[A-Z]\w*[a-z]\w*")
 # What an answer may be instead of a number: a day of the week, or a month.
 _FIGURE = re.compile(rf"\d|\b(?:{'|'.join((*WEEKDAYS, *MONTHS, *ONES, *TENS, *TEENS))})s?\b", re.IGNORECASE)
 
 # What is named behind these is over: "we replaced Jenkins", "switched from Zoom", "no longer vegetarian".
 _ENDS = re.compile(
-    r"\b(?:replaced|replacing|dropped|ditched|abandoned|sold|gave away|returned|lost|threw (?:away|out)|cancelled|"
-    r"canceled|finished|completed|mastered|"
+    r"\b(?:replaced|replacing|dropped|ditched|abandoned|sold|gave away|threw (?:away|out)|cancelled|canceled|"
     r"stop(?:ped)? \w+ing|gave up(?: on)?|given up|got rid of|quit|left(?-i:(?= [A-Z]))|"
     r"(?:switched|moved|migrated|changed|went|upgraded|converted)(?: away| over)? (?:from|off)|away from|"
     r"instead of|in place of|no longer|broke up with|divorced|decommissioned|phased out|turned off|shut down|"
-    r"switched off|said goodbye to|removed|retired|deprecated)\b",
+    r"switched off|said goodbye to|retired|deprecated)\b",
     re.IGNORECASE,
 )
+# What is named behind these is over for whoever did it: what was read is no longer being read, but still a book.
+_DONE = re.compile(r"\b(?:finished|completed|mastered|returned|lost|removed|passed|handed in)\b", re.IGNORECASE)
 # What is named before these is over: "Priya left", "MySQL is switched off", "Luigi's closed down".
 _ENDED = re.compile(
     r"\b(?:(?:has |have |had |just )*(?:left(?! (?:an?|his|her|my|me|us|some|it|two|\d+)\b)|quit|resigned|retired|died|"
@@ -128,7 +130,8 @@ _TELLING = frozenset(
         brought doubled cut bumped went rose fell dropped grew new now nowadays today tomorrow since starting effective
         days home started joined replaced replacing ditched abandoned sold cancelled canceled finished completed
         mastered stop stopped gave given rid quit away instead place longer broke divorced decommissioned phased turned
-        shut goodbye removed retired deprecated left resigned died closed split let discontinued fired gone over history
+        shut goodbye removed returned lost passed handed
+        retired deprecated left resigned died closed split let discontinued fired gone over history
         superseded monday tuesday wednesday thursday friday saturday sunday january february march april may june
         july august september october november december
         """
@@ -157,6 +160,8 @@ def _read(text: str) -> News:
     for clause in filter(None, map(str.strip, _CLAUSE.split(text))):
         for match in _ENDS.finditer(clause):
             given_up.update(_named_behind(clause[match.end() :]))
+        for match in _DONE.finditer(clause):
+            ended.update(_named_behind(clause[match.end() :]))
         for match in _ENDED.finditer(clause):
             ended.update(_named_before(clause[: match.start()]))
         for told, heads in ((_changing(clause), changed), (_holding_since(clause), since)):
@@ -172,6 +177,16 @@ def _read(text: str) -> News:
 def has_figure(text: str) -> bool:
     """Whether a text tells a number, a day or a month."""
     return _FIGURE.search(text[:_READ]) is not None
+
+
+def has_digits(text: str) -> bool:
+    """Whether a text has a number in digits."""
+    return _DIGIT.search(text[:_READ]) is not None
+
+
+def names_in(text: str) -> frozenset[str]:
+    """The terms of what a text writes with a capital letter where no sentence begins."""
+    return frozenset(term for name in _NAME.findall(text[:_READ]) for term in terms(name))
 
 
 def asked_states(question: str) -> frozenset[str]:

@@ -11,7 +11,7 @@ from itertools import combinations
 
 from alma.model.text import terms
 from alma.retrieval.change import tells_change
-from alma.retrieval.news import has_figure, tells_state
+from alma.retrieval.news import has_digits, has_figure, names_in, tells_state
 from alma.retrieval.statements import BELOW_ZERO, Nearness, Statement
 
 # Two memories speak of the same thing when they match the question by the same words and share this much of their own.
@@ -21,6 +21,8 @@ _SAME_SUBJECT, _SAME_WORDS = 0.95, 0.4
 _SAME_MATTER, _NEARLY_THE_SAME = 0.575, 0.8
 # What says by itself that the older one is over need not be nearer than that.
 _SAME_WORLD = 0.3
+# What tells another figure of the same name is nearer.
+_SAME_FIGURE = 0.65
 _REPETITION = 0.97
 AHEAD = 1e-4
 """By how much what has a name stands before what has not, so that no newer one passes it in the place of an older."""
@@ -149,7 +151,7 @@ def _in_other_words(older: Statement, newer: Statement, near: Nearness) -> bool:
     # Whoever moved her party did not move.
     told = newer.news
     of_something_else = told.changed and newer.matched.isdisjoint(told.changed | told.into)
-    return not of_something_else and tells_change(newer.text)
+    return not of_something_else and told.owners <= older.words and tells_change(newer.text)
 
 
 def tells_it_is_over(older: Statement, newer: Statement, near: Nearness) -> bool:
@@ -160,6 +162,8 @@ def tells_it_is_over(older: Statement, newer: Statement, near: Nearness) -> bool
         return True
     if _ended(older, newer) or _is_another(older, newer, newer.news.changed):
         return near(older, newer) >= _SAME_WORLD
+    if _costs_otherwise(older, newer):
+        return near(older, newer) >= _SAME_FIGURE
     return _is_another(older, newer, newer.news.since) and near(older, newer) >= _SAME_MATTER
 
 
@@ -183,6 +187,14 @@ def _is_another(older: Statement, newer: Statement, told: frozenset[str]) -> boo
         return False
     # "The upload limit" is another one than the limit that was asked about.
     return newer.subject >= older.subject or not changed.isdisjoint(newer.news.alone)
+
+
+def _costs_otherwise(older: Statement, newer: Statement) -> bool:
+    """ "PureGym raised the fee to £27.99": another figure of what both name and nobody asked for."""
+    if not newer.news.changed or not has_digits(older.text) or not has_digits(newer.text):
+        return False
+    shared = (older.words & newer.words) - older.matched - newer.matched
+    return not shared.isdisjoint(names_in(older.text) | names_in(newer.text))
 
 
 def _lives_otherwise(older: Statement, newer: Statement) -> bool:

@@ -229,6 +229,9 @@ def _forms(tongue: Tongue) -> Iterator[Form]:
     def unit_or_day(match: re.Match[str]) -> str:
         return weekdays[match["day"]] if match["day"] else units[match["unit"]]
 
+    def beside(word: str) -> Callable[[re.Match[str]], str]:
+        return lambda match: f"{word} {unit_or_day(match)}"
+
     def month_of(match: re.Match[str]) -> str:
         return f"{months[match['month']]} {match['year'] or ''}".strip()
 
@@ -240,7 +243,7 @@ def _forms(tongue: Tongue) -> Iterator[Form]:
     which = rf"(?:(?P<day>{weekdays.pattern})|(?P<unit>{units.pattern}))"
     for words, meaning in ((tongue.last, "last"), (tongue.this, "this"), (tongue.next, "next")):
         for form in (rf"{words} {which}", rf"{which} {words}"):
-            yield re.compile(rf"\b{form}\b"), lambda match, said=meaning: f"{said} {unit_or_day(match)}"
+            yield re.compile(rf"\b{form}\b"), beside(meaning)
     date = rf"(?:(?:{tongue.on}) )?(?P<date>\d{{1,2}})\.? (?:{tongue.of or 'de'} )?{month}{year}?"
     yield re.compile(rf"\b{date}\b"), lambda match: f"on {match['date']} {month_of(match)}"
     yield (

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -108,3 +109,34 @@ def test_who_asks_what_happened_beside_an_event_gets_what_happened_then(
 @pytest.mark.usefixtures("year")
 def test_an_event_that_nobody_told_of_leaves_nothing_out(engine: RetrievalEngine) -> None:
     assert "demo" in found(engine, "What happened after the Northwind merger?")
+
+
+@pytest.mark.parametrize("hours", [-11, 0, 14])
+def test_what_happened_beside_the_ends_of_time_is_no_time(
+    engine: RetrievalEngine, remember: Remember, hours: int
+) -> None:
+    ends = {"genesis": datetime(1, 1, 1, tzinfo=UTC), "apocalypse": datetime(9999, 12, 31, 23, tzinfo=UTC)}
+    remember(*(make.a_memory(id=key, content=f"The {key}", title="", event_time=day) for key, day in ends.items()))
+    asked = NOW.astimezone(timezone(timedelta(hours=hours)))
+    for question, event in (("What happened the day before", "genesis"), ("What happened the day after", "apocalypse")):
+        answer = engine.retrieve(f"{question} the {event}?", "helena", "shop", now=asked)
+        assert event in [memory.id for memory in answer.memories]
+
+
+def test_the_day_after_an_event_begins_at_midnight_where_it_is_asked(
+    engine: RetrievalEngine, remember: Remember
+) -> None:
+    moments = {"demo": (10, 23), "offer": (11, 9), "kitchen": (12, 3)}
+    texts = {"demo": "Customer demo for Northwind", "offer": "Wrote the offer", "kitchen": "Cleaned the kitchen"}
+    for key, (day, hour) in moments.items():
+        moment = datetime(2026, 3, day, hour, 30, tzinfo=UTC)
+        remember(make.a_memory(id=key, content=texts[key], title="", event_time=moment))
+
+    def day_after(zone: str) -> set[str]:
+        asked = NOW.astimezone(ZoneInfo(zone))
+        answer = engine.retrieve("What happened the day after the demo?", "helena", "shop", now=asked)
+        return {memory.id for memory in answer.memories}
+
+    assert day_after("UTC") == {"offer"}
+    assert day_after("Asia/Tokyo") == {"kitchen"}
+    assert day_after("America/Los_Angeles") == {"offer", "kitchen"}

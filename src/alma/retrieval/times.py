@@ -188,5 +188,6 @@ def _dated(storage: StorageBackend, window: TimeWindow, targets: Iterable[Target
         for record in storage.find(target.cls, target.scope, In(target.cls.spec.key, best)) if best else ():
             moment, is_sure = moment_of(record), event <= set(terms(record.text()))
             if moment is not None and (is_sure or target.cls is Memory):
-                return AskedTime(window.anchored(moment, now), is_sure)
+                dated = window.anchored(moment, now)
+                return None if dated is None else AskedTime(dated, is_sure)
     return None

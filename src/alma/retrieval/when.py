@@ -53,16 +53,23 @@ class TimeWindow:
         # Of many a memory only the day is known.
         return 1.0 if is_best else 0.5
 
-    def anchored(self, moment: datetime, now: datetime) -> TimeWindow:
-        """The span once it is known when the event was."""
+    def anchored(self, moment: datetime, now: datetime) -> TimeWindow | None:
+        """The span once it is known when the event was, or None where the calendar has none."""
         if self.beside:
-            # Read as if the day itself had been named.
-            day = moment.astimezone(now.tzinfo).date().isoformat()
-            near = time_window(f"{self.beside} {day}", now)
-            return self if near is None else replace(near, phrase=self.phrase)
+            near = _beside(self.beside, moment, now)
+            return near and replace(near, phrase=self.phrase)
         if self.side == "before":
             return TimeWindow(EARLIEST, moment, self.phrase)
         return TimeWindow(moment, LATEST, self.phrase)
+
+
+def _beside(words: str, moment: datetime, now: datetime) -> TimeWindow | None:
+    """ "The day after" a moment, read as if its day itself had been named."""
+    try:
+        day = moment.astimezone(now.tzinfo).date().isoformat()
+        return time_window(f"{words} {day}", now)
+    except OverflowError:
+        return None
 
 
 def time_window(question: str, now: datetime) -> TimeWindow | None:

@@ -58,7 +58,7 @@ _MADE = re.compile(
 )
 # "My new dentist is …", "a new account manager, Luis"
 _NEW = re.compile(
-    r"\bnew (?P<what>(?:[\w'’-]+ ?){1,3}?)(?= ?(?:$|(?:is|are|was|will|called|named|of|for|at|in|to)\b))",
+    r"\bnew (?P<what>[\w'’-]+(?: [\w'’-]+){0,2}?)(?= ?(?:$|(?:is|are|was|will|called|named|of|for|at|in|to)\b))",
     re.IGNORECASE,
 )
 # "Orders now live in …", "stand-up starts at ten now", "since May our office is …"
@@ -71,8 +71,6 @@ _SINCE = re.compile(rf"(?:^|\b){_FROM}\b,?", re.IGNORECASE)
 _OWNER = re.compile(r"\b([\w-]+)['’]s (?!(?:got|been|now|no|not|moved|left|gone)\b)")
 _INTO = re.compile(r"\b(?:to|into) ((?:[\w'’.-]+ ?){1,3})")
 _DETERMINERS = frozenset(("the", "our", "my", "your", "his", "her", "their", "its", "a", "an", "this", "that", "all"))
-
-
 _OF_ONESELF = re.compile(r"\b(?:i|we|my|our|me|us)\b", re.IGNORECASE)
 _I = r"(?:(?:^|[.;,!] |\b(?:and|i|we|i['’]ve|we['’]ve) )(?:have |had |just |recently |finally |all )*)"
 # What is asked of oneself, what tells that it is another one now, and the terms of what tells how it is.
@@ -103,8 +101,7 @@ class News:
 
     `alone` are those of the latter that nothing says which one they are: "the deadline", not "the poster deadline".
     `since` are the subjects of what is so from some day on. `states` are what is another one for the speaker: where one
-    lives, where one works. `owners` are whose the changed things are said to be, `into` is what they
-    became.
+    lives, where one works. `owners` are whose the changed things are said to be, `into` is what they became.
     """
 
     ended: frozenset[str] = frozenset()
@@ -130,10 +127,9 @@ _TELLING = frozenset(
         brought doubled cut bumped went rose fell dropped grew new now nowadays today tomorrow since starting effective
         days home started joined replaced replacing ditched abandoned sold cancelled canceled finished completed
         mastered stop stopped gave given rid quit away instead place longer broke divorced decommissioned phased turned
-        shut goodbye removed returned lost passed handed
-        retired deprecated left resigned died closed split let discontinued fired gone over history
-        superseded monday tuesday wednesday thursday friday saturday sunday january february march april may june
-        july august september october november december
+        shut goodbye removed returned lost passed handed retired deprecated left resigned died closed split let
+        discontinued fired gone over history superseded monday tuesday wednesday thursday
+        friday saturday sunday january february march april may june july august september october november december
         """
     )
 )
@@ -150,7 +146,7 @@ def news_of(text: str, words: frozenset[str]) -> News:
     return _read(text) if may_tell_news(words) or " as of " in text.lower() else NOTHING_NEW
 
 
-@lru_cache(maxsize=2_048)
+@lru_cache(maxsize=512)
 def _read(text: str) -> News:
     ended: set[str] = set()
     given_up: set[str] = set()

@@ -140,3 +140,22 @@ def test_the_day_after_an_event_begins_at_midnight_where_it_is_asked(
     assert day_after("UTC") == {"offer"}
     assert day_after("Asia/Tokyo") == {"kitchen"}
     assert day_after("America/Los_Angeles") == {"offer", "kitchen"}
+
+
+@pytest.mark.parametrize(("question", "answer"), [("last deploy of the cart", 59), ("first deploy of the cart", 0)])
+def test_the_first_and_the_last_are_found_among_many_that_are_alike(
+    engine: RetrievalEngine, remember: Remember, question: str, answer: int
+) -> None:
+    ends = ("all green.", "two pods were restarted by hand afterwards.", "after a review.")
+    remember(
+        *(
+            make.a_memory(
+                id=f"deploy-{number}",
+                title="",
+                content=f"Deployed the cart, build {number}, {ends[number % 3]}",
+                event_time=NOW - timedelta(days=60 - number),
+            )
+            for number in range(60)
+        )
+    )
+    assert found(engine, question)[0] == f"deploy-{answer}"

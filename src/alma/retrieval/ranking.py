@@ -27,6 +27,7 @@ from alma.retrieval.recent import MOST_BY_RULE, newest
 from alma.retrieval.relevance import Fitting, Question, anything_fits, fits
 from alma.retrieval.router import Asked, Target
 from alma.retrieval.scoring import ScoringWeights, factors, score_terms
+from alma.retrieval.sequence import asked_end, with_the_end
 from alma.retrieval.standing import begins_after, holds, is_instruction, out_of_force, superseded
 from alma.retrieval.statements import Statement, cut
 from alma.retrieval.strongest import Source, put_among_the_first, read_first
@@ -154,6 +155,9 @@ def rank(
     most = most_read(request.top_k, pool)
     for cls in pool.judged_by_both.intersection(candidates):
         candidates[cls] = read_first(candidates[cls], most)
+    end = asked_end(request.query)
+    if end is not None:
+        candidates = {cls: with_the_end(storage, best, end, most) for cls, best in candidates.items()}
     candidates = {cls: copies_behind(best, most) for cls, best in candidates.items()}
     found = {cls: _read(storage, best[:most], questions[cls], pool, ranking) for cls, best in candidates.items()}
     _note_behind(candidates.values(), most, ranking)

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from datetime import datetime
 from typing import Literal
 
+from alma.model.query import In
+from alma.retrieval.candidates import Candidate, by_target
+from alma.retrieval.scoring import MOMENTS
 from alma.retrieval.spoken import MONTHS, NUMBERS, SEASONS, WEEKDAYS
+from alma.storage.base import StorageBackend
 
 End = Literal["first", "last"]
 
@@ -35,6 +41,8 @@ _VERY_FIRST = re.compile(
 # Whoever compares names both: "which came first, the demo or the audit?"
 _COMPARES = re.compile(r"\bfirst\b.*(?:,| the) .*\bor\b|\bor\b.*\bfirst\b|\bbefore the last\b", re.IGNORECASE)
 _READ = 500
+# So many at the end that is asked for are read, of those whose words are nearly as good as the best.
+_AT_THE_END, _AS_GOOD = 5, 0.7
 
 
 def asked_end(question: str) -> End | None:
@@ -45,3 +53,28 @@ def asked_end(question: str) -> End | None:
     if _VERY_LAST.search(text):
         return "last"
     return "first" if _VERY_FIRST.search(text) else None
+
+
+def with_the_end(storage: StorageBackend, best: Sequence[Candidate], end: End, most: int) -> list[Candidate]:
+    """The best candidates, with those nearest to the end that is asked for among the `most` that are read."""
+    words = max((each.words or 0.0 for each in best), default=0.0)
+    alike = {each.id: each for each in best if words and (each.words or 0.0) >= _AS_GOOD * words}
+    moments = _moments(storage, list(alike.values()))
+    if len(moments) <= _AT_THE_END:
+        return list(best)
+    in_time = sorted(moments, key=lambda key: (moments[key], key), reverse=end == "last")
+    wanted = set(in_time[:_AT_THE_END])
+    others = [each for each in best if each.id not in wanted]
+    kept = max(0, most - len(wanted))
+    return [*others[:kept], *(alike[key] for key in in_time[:_AT_THE_END]), *others[kept:]]
+
+
+def _moments(storage: StorageBackend, candidates: Sequence[Candidate]) -> dict[str, datetime]:
+    found: dict[str, datetime] = {}
+    for target, ids in by_target(candidates).items():
+        names = (target.cls.spec.key, *MOMENTS.get(target.cls, ()))
+        for key, *told in storage.values(target.cls, names, target.scope, In(target.cls.spec.key, ids)):
+            moment = next((each for each in told if each is not None), None)
+            if moment is not None:
+                found[str(key)] = moment
+    return found

@@ -149,3 +149,17 @@ def test_what_became_of_an_answer_says_how_it_was_found(engine: RetrievalEngine,
     found = engine.retrieve("What am I reading?", "helena", "shop")
     assert [memory.id for memory in found.memories] == ["new", "old"]
     assert "news of old" in found.explanation_of("new").found_by
+
+
+def test_who_asks_how_it_was_also_gets_what_became_of_it(engine: RetrievalEngine, remember: Remember) -> None:
+    told = {
+        "old": ("I live at 14 Rosewood Lane in Leeds.", MARCH),
+        "new": ("We moved to Manchester, the new place is at 8 Quay Street.", SEPTEMBER),
+        "parking": ("Parking permits are for members of staff.", MARCH),
+        "printer": ("The printer on floor two is out of toner.", SEPTEMBER),
+    }
+    remember(*(make.a_memory(id=key, content=text, title="", event_time=day) for key, (text, day) in told.items()))
+    found = engine.retrieve("Where have I lived?", "helena", "shop")
+    assert [memory.id for memory in found.memories] == ["old", "new"]
+    for each in found.explain():
+        assert sum(each.terms.values()) == pytest.approx(each.score)

@@ -28,19 +28,25 @@ _ANSWERS = 5
 def news_of_fitting(
     unfit: Sequence[Ranked], fitting: Sequence[Ranked], asked: frozenset[str], request: Asked
 ) -> list[Ranked]:
-    """Those that have too little to do with the question, but tell that something which has is over."""
-    if not unfit or asks_for_former(request.query) or asks_what_happened(request.query):
+    """Those that have too little to do with the question, but tell that something which has is over.
+
+    Who asks how it was, wants to know of both: the news stand behind what was so.
+    """
+    if not unfit:
         return []
+    of_the_past = asks_for_former(request.query) or asks_what_happened(request.query)
     best = sorted(fitting, key=lambda ranked: -ranked.score)[:_ANSWERS]
     known, told = (cut(statements_of(items, request), asked, request.query) for items in (best, unfit))
     near = Nearness([*known, *told])
-    by_key = {ranked.key: ranked for ranked in unfit}
+    by_key = {ranked.key: ranked for ranked in (*best, *unfit)}
     found = []
     for newer in told:
         for older in known:
             if _came_later(older, newer) and tells_it_is_over(older, newer, near):
                 ranked = by_key[newer.id]
                 ranked.found_by = (*ranked.found_by, f"news of {older.id}")
+                if of_the_past:
+                    ranked.terms["news"] = max(0.0, by_key[older.id].score - ranked.score - 1e-6)
                 found.append(ranked)
                 break
     return found

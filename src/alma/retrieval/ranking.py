@@ -27,7 +27,7 @@ from alma.retrieval.recent import MOST_BY_RULE, newest
 from alma.retrieval.relevance import Fitting, Question, anything_fits, fits
 from alma.retrieval.router import Asked, Target
 from alma.retrieval.scoring import ScoringWeights, factors, score_terms
-from alma.retrieval.sequence import asked_end, with_the_end
+from alma.retrieval.sequence import asked_end, at_the_end
 from alma.retrieval.standing import begins_after, holds, is_instruction, out_of_force, superseded
 from alma.retrieval.statements import Statement, cut
 from alma.retrieval.strongest import Source, put_among_the_first, read_first
@@ -155,12 +155,10 @@ def rank(
     most = most_read(request.top_k, pool)
     for cls in pool.judged_by_both.intersection(candidates):
         candidates[cls] = read_first(candidates[cls], most)
-    end = asked_end(request.query)
-    if end is not None:
-        candidates = {cls: with_the_end(storage, best, end, most) for cls, best in candidates.items()}
     candidates = {cls: copies_behind(best, most) for cls, best in candidates.items()}
-    found = {cls: _read(storage, best[:most], questions[cls], pool, ranking) for cls, best in candidates.items()}
-    _note_behind(candidates.values(), most, ranking)
+    chosen = {cls: [*best[:most], *_further(storage, best, request, most)] for cls, best in candidates.items()}
+    found = {cls: _read(storage, best, questions[cls], pool, ranking) for cls, best in chosen.items()}
+    _note_behind(candidates, chosen, most, ranking)
 
     def relevant(items: Iterable[Fitting], among: Collection[Candidate], records: int, at_least: int = 0) -> bool:
         compared = max(len(among), records) if pool.is_full else len(among)
@@ -196,7 +194,7 @@ def rank(
         ranking.chosen[cls] = _ordered(
             kept, questions[cls], request, min_score, ranking, pool.standing, sources, scorer.window
         )
-        if len(items) == most and len(ranking.chosen[cls]) < request.top_k:
+        if len(items) >= most and len(ranking.chosen[cls]) < request.top_k:
             ranking.crowd.add(_crowd(kept, most - _ENOUGH * request.top_k, ranking))
     if ranking.by_rule:
         _add_by_rule(storage, ranking, scorer)
@@ -236,11 +234,23 @@ def _question(
     return Question(vector, asked, weights, records, known, learned)
 
 
-def _note_behind(candidates: Iterable[Sequence[Candidate]], most: int, ranking: Ranking) -> None:
+def _further(storage: StorageBackend, best: Sequence[Candidate], request: Asked, most: int) -> list[Candidate]:
+    """What is read besides the best, where the first or the last of something is asked for."""
+    end = asked_end(request.query)
+    return [] if end is None else at_the_end(storage, best, end, most)
+
+
+def _note_behind(
+    candidates: Mapping[type[Record], Sequence[Candidate]],
+    chosen: Mapping[type[Record], Sequence[Candidate]],
+    most: int,
+    ranking: Ranking,
+) -> None:
     """What is not read stays behind all that is."""
     behind = Note("rank", "{:,} others resemble the task more", (most,))
-    unread = dict.fromkeys((each.id for found in candidates for each in found[most:]), behind)
-    ranking.dropped = {**unread, **ranking.dropped}
+    read = {each.id for found in chosen.values() for each in found[most:]}
+    unread = (each.id for found in candidates.values() for each in found[most:] if each.id not in read)
+    ranking.dropped = {**dict.fromkeys(unread, behind), **ranking.dropped}
 
 
 def _read(

@@ -55,18 +55,14 @@ def asked_end(question: str) -> End | None:
     return "first" if _VERY_FIRST.search(text) else None
 
 
-def with_the_end(storage: StorageBackend, best: Sequence[Candidate], end: End, most: int) -> list[Candidate]:
-    """The best candidates, with those nearest to the end that is asked for among the `most` that are read."""
+def at_the_end(storage: StorageBackend, best: Sequence[Candidate], end: End, most: int) -> list[Candidate]:
+    """The candidates nearest to the end that is asked for that are not among the `most` that are read anyway."""
     words = max((each.words or 0.0 for each in best), default=0.0)
     alike = {each.id: each for each in best if words and (each.words or 0.0) >= _AS_GOOD * words}
-    moments = _moments(storage, list(alike.values()))
-    if len(moments) <= _AT_THE_END:
-        return list(best)
+    moments = _moments(storage, list(alike.values())) if len(best) > most else {}
     in_time = sorted(moments, key=lambda key: (moments[key], key), reverse=end == "last")
-    wanted = set(in_time[:_AT_THE_END])
-    others = [each for each in best if each.id not in wanted]
-    kept = max(0, most - len(wanted))
-    return [*others[:kept], *(alike[key] for key in in_time[:_AT_THE_END]), *others[kept:]]
+    read = {each.id for each in best[:most]}
+    return [alike[key] for key in in_time[:_AT_THE_END] if key not in read]
 
 
 def _moments(storage: StorageBackend, candidates: Sequence[Candidate]) -> dict[str, datetime]:

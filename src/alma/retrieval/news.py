@@ -146,7 +146,7 @@ def news_of(text: str, words: frozenset[str]) -> News:
     return _read(text) if may_tell_news(words) or " as of " in text.lower() else NOTHING_NEW
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=2_048)
 def _read(text: str) -> News:
     ended: set[str] = set()
     given_up: set[str] = set()

@@ -162,8 +162,8 @@ def tells_it_is_over(older: Statement, newer: Statement, near: Nearness) -> bool
         return True
     if _ended(older, newer) or _is_another(older, newer, newer.news.changed):
         return near(older, newer) >= _SAME_WORLD
-    if _costs_otherwise(older, newer):
-        return near(older, newer) >= _SAME_FIGURE
+    if newer.news.changed and near(older, newer) >= _SAME_FIGURE and _costs_otherwise(older, newer):
+        return True
     return _is_another(older, newer, newer.news.since) and near(older, newer) >= _SAME_MATTER
 
 
@@ -191,7 +191,7 @@ def _is_another(older: Statement, newer: Statement, told: frozenset[str]) -> boo
 
 def _costs_otherwise(older: Statement, newer: Statement) -> bool:
     """ "PureGym raised the fee to £27.99": another figure of what both name and nobody asked for."""
-    if not newer.news.changed or not has_digits(older.text) or not has_digits(newer.text):
+    if not has_digits(older.text) or not has_digits(newer.text):
         return False
     shared = (older.words & newer.words) - older.matched - newer.matched
     return not shared.isdisjoint(names_in(older.text) | names_in(newer.text))

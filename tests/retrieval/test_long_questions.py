@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from alma.model.memory import Memory
-from alma.retrieval import order
+from alma.retrieval import statements
 from alma.retrieval.embedding import beginning
 from alma.retrieval.engine import RetrievalEngine
 
@@ -61,5 +61,5 @@ def test_a_short_question_is_embedded_whole_and_of_a_long_one_the_beginning() ->
 
 def test_names_in_a_question_are_read_in_one_go() -> None:
     began = time.process_time()
-    assert order._names("a" * 100_000 + " web-10 a_b x.y.z") == {"web-10", "a_b", "x.y.z"}
+    assert statements._names("a" * 100_000 + " web-10 a_b x.y.z") == {"web-10", "a_b", "x.y.z"}
     assert time.process_time() - began < 1

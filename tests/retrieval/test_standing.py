@@ -15,6 +15,7 @@ from alma.model.memory import Memory, MemoryRelationship
 from alma.model.relations import Relation
 from alma.retrieval.engine import RetrievalEngine
 from alma.storage.base import StorageBackend
+from alma.testing import builders as make
 from tests.retrieval.test_kept_apart import Down
 from tests.support.clock import Clock
 
@@ -146,3 +147,26 @@ def test_what_holds_no_longer_stands_behind_what_does(engine: RetrievalEngine, r
     )
     found = engine.retrieve("What is the price of the basic plan?", "helena", "shop", now=NOW)
     assert [each.id for each in found.memories] == ["now", "over"]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("dark mode everywhere", "no longer dark mode, please use the light theme"),
+        ("Use tabs for indentation", "Use spaces instead of tabs"),
+    ],
+)
+def test_a_prompt_says_that_a_wish_was_taken_back(
+    engine: RetrievalEngine, remember: Remember, before: str, after: str
+) -> None:
+    remember(
+        make.a_preference(id="before", user_id="ana", category="editor", preference=before, timestamp=NOW - 9 * DAY),
+        make.a_preference(id="after", user_id="ana", category="editor", preference=after, timestamp=NOW - DAY),
+    )
+    found = engine.retrieve(before, "helena", "shop", user_id="ana")
+    assert [wish.id for wish in found.preferences] == ["after", "before"]
+    assert found.explanation_of("before").notes == ("superseded by after",)
+    lines = found.to_prompt().splitlines()
+    assert lines.index(f"- Prefers (editor): {before}") + 1 == lines.index("  Note: superseded by a later memory")
+    for each in found.explain():
+        assert sum(each.terms.values()) == pytest.approx(each.score)

@@ -134,3 +134,17 @@ def test_who_asks_what_is_to_come_finds_what_was_said_of_it_before(engine: Retri
     )
     assert found(engine, "What is planned for March?") == ["crown"]
     assert found(engine, "What did I note since Monday?") == ["cart"]
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["Was ist gestern passiert?", "¿Qué pasó ayer?", "Qu'est-ce qui s'est passé hier ?", "Cosa è successo ieri?"],
+)
+def test_who_asks_for_a_time_alone_may_ask_in_another_language(
+    engine: RetrievalEngine, remember: Remember, question: str
+) -> None:
+    remember(
+        Memory(id="yesterday", content="Der Vertrag wurde unterschrieben", project_id="shop", event_time=YESTERDAY),
+        Memory(id="march", content="Der Vertrag wurde entworfen", project_id="shop", event_time=MARCH),
+    )
+    assert found(engine, question) == ["yesterday"]

@@ -6,7 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 from alma.model.text import query_terms
 from alma.model.vector import Vector
-from alma.retrieval.order import Statement, cut, named_first, newest_first, repeats, same_thing
+from alma.retrieval.order import named_first, newest_first, repeats, same_thing
+from alma.retrieval.statements import Statement, cut
 
 NOON = datetime(2026, 5, 14, 12, tzinfo=UTC)
 

@@ -590,8 +590,8 @@ def test_once_its_event_is_dated_a_time_lies_on_one_side_of_it() -> None:
     before, after = (time_window(f"what broke {side} the release", THURSDAY) for side in ("before", "after"))
     assert before is not None
     assert after is not None
-    assert days(before.anchored(NEW_YEAR)) == (EARLIEST, "2026-01-01")
-    assert days(after.anchored(NEW_YEAR)) == ("2026-01-01", LATEST)
+    assert days(before.anchored(NEW_YEAR, NEW_YEAR)) == (EARLIEST, "2026-01-01")
+    assert days(after.anchored(NEW_YEAR, NEW_YEAR)) == ("2026-01-01", LATEST)
 
 
 @pytest.mark.parametrize(
@@ -761,3 +761,31 @@ def test_a_text_that_says_the_same_over_and_over_is_read_in_no_time(words: str) 
     started = time.process_time()
     time_window(words * 400, THURSDAY)
     assert time.process_time() - started < 1.0
+
+
+@pytest.mark.parametrize(
+    ("question", "start", "end"),
+    [
+        ("Was haben wir gestern entschieden?", "2025-12-31", "2026-01-01"),
+        ("Was ist vor drei Tagen passiert?", "2025-12-29", "2025-12-30"),
+        ("Was war letzte Woche los?", "2025-12-22", "2025-12-29"),
+        ("Wer kam am 3. Mai 2025?", "2025-05-03", "2025-05-04"),
+        ("Was geschah im März 2025?", "2025-03-01", "2025-04-01"),
+        ("Qu’est-ce qu’on a décidé hier ?", "2025-12-31", "2026-01-01"),
+        ("Qui est venu il y a trois jours ?", "2025-12-29", "2025-12-30"),
+        ("Que s’est-il passé la semaine dernière ?", "2025-12-22", "2025-12-29"),
+        ("¿Qué pasó la semana pasada?", "2025-12-22", "2025-12-29"),
+        ("¿Qué pasó el 3 de mayo de 2025?", "2025-05-03", "2025-05-04"),
+        ("Cosa è successo due giorni fa?", "2025-12-30", "2025-12-31"),
+        ("Cosa è successo a marzo 2025?", "2025-03-01", "2025-04-01"),
+        ("O que aconteceu no mês passado?", "2025-12-01", "2026-01-01"),
+        ("Wat is er vorige maand gebeurd?", "2025-12-01", "2026-01-01"),
+    ],
+)
+def test_times_are_read_in_other_languages(question: str, start: str, end: str) -> None:
+    assert days(time_window(question, NEW_YEAR)) == (start, end)
+
+
+@pytest.mark.parametrize("question", ["Is there an estate tax?", "Who met Mona?", "the once popular mars mission"])
+def test_english_words_are_no_times_of_other_languages(question: str) -> None:
+    assert time_window(question, NEW_YEAR) is None

@@ -25,6 +25,12 @@ _SOME_CHARACTERS = 400
 # Characters that turn the reading direction around and could show a text in another order than it is read.
 _TURNING = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _INVISIBLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+# What models take for the end of a text or the beginning of somebody's turn, wherever it stands.
+_CONTROL = re.compile(
+    r"<(?=[|\uff5c][^<>\s]{1,40}[|\uff5c]>|/?s>|<SYS>>|</SYS>>|(?:start|end)_of_turn>|(?:bos|eos|pad|unk)>)|"
+    r"\[(?=/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS)\])",
+    re.IGNORECASE,
+)
 
 Shorten = Callable[[str], str]
 Cut = Callable[[str, int], str]
@@ -60,8 +66,8 @@ class Section:
 
 
 def as_data(text: str) -> str:
-    """Stored text that can stand in a prompt: whatever it holds, it opens no heading, list or fence of ours."""
-    lines = (_INVISIBLE.sub(" ", line).strip() for line in _TURNING.sub("", text).splitlines())
+    """Stored text that can stand in a prompt: it opens no heading, list or fence of ours, and no turn of a model's."""
+    lines = (_CONTROL.sub(r"\g<0> ", _INVISIBLE.sub(" ", line)).strip() for line in _TURNING.sub("", text).splitlines())
     return _CONTINUED.join(line for line in lines if line)
 
 

@@ -26,10 +26,13 @@ _FORMER = re.compile(
 _VERBS = (
     re.compile(r"\b(?:do|does|did) (?:[\w'-]+ ){1,5}(?P<verb>[a-z]+)\W*$", re.IGNORECASE),
     re.compile(r"\b(?:do|does|did) (?:i|we|you|they|he|she|it) (?P<verb>[a-z]+)\b", re.IGNORECASE),
+    re.compile(r"^\W*who (?!(?:is|was|has|does)\b)(?P<verb>[a-z]+s) \w", re.IGNORECASE),
 )
 _WILL_BE = re.compile(
     r"\b(?:will|shall|won['’]t|going to|\w+['’]ll|upcoming|tomorrow|in (?:the )?future|next \w+)\b", re.IGNORECASE
 )
+# "Where are orders stored?" asks how it is.
+_PASSIVE = re.compile(r"\b(?:is|are|am|being|gets?)(?P<between>(?: [\w'-]+){0,5}) \w+ed\b", re.IGNORECASE)
 # In a longer text a word of change is one of many.
 _READ = 500
 
@@ -51,7 +54,7 @@ def asks_what_will_be(question: str) -> bool:
 
 def asks_what_happened(question: str) -> bool:
     """Whether a question speaks of the past: what was done once is not undone by what was done later."""
-    return looks_back(question[:_READ].lower())
+    return looks_back(_PASSIVE.sub(r"is\g<between>", question[:_READ]).lower())
 
 
 def asked_verbs(question: str) -> frozenset[str]:

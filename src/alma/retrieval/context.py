@@ -22,7 +22,7 @@ from alma.retrieval.candidates import Candidate, Pool, by_target, most_read
 from alma.retrieval.length import LONG, STATEMENT, concision
 from alma.retrieval.router import Asked, Target
 from alma.retrieval.successors import add_successors
-from alma.retrieval.times import add_time, asks_for_time_alone, window_of
+from alma.retrieval.times import AskedTime, add_time, window_of
 from alma.retrieval.when import TimeWindow
 from alma.storage.base import TEXT_LENGTH, StorageBackend, Transaction
 from alma.storage.ranking import idf
@@ -69,13 +69,12 @@ Turn = tuple[str, str, int]
 """One memory of a conversation: which one that is, the id of the memory, and how long it is."""
 
 
-def add_context(storage: StorageBackend, pool: Pool, request: Asked) -> None:
+def add_context(storage: StorageBackend, pool: Pool, request: Asked, asked: AskedTime) -> None:
     """Add to the general memories among the candidates what their surroundings say for them."""
     memories = pool.of(Memory)
     if not memories:
         return
-    window = window_of(request)
-    known = _surroundings(storage, memories, _names(window))
+    known = _surroundings(storage, memories, _names(window_of(request)))
     with storage.snapshot() as tx:
         # Of what is found from here on, nothing of that will be asked.
         tx.foresee(Memory, ())
@@ -84,7 +83,7 @@ def add_context(storage: StorageBackend, pool: Pool, request: Asked) -> None:
         _prefer_concise(memories, known)
     _add_conversations(storage, pool, known, LONG if answered else _REMARK, most_read(request.top_k, pool))
     _add_titles(memories, known, request.query)
-    add_time(storage, memories, known.moments, window, request.now, alone=asks_for_time_alone(request))
+    add_time(memories, known.moments, asked, request.now)
     _add_links(storage, pool, request.query)
     # Many a store has no relationships, and this is quicker than asking for those of every candidate.
     if storage.values(MemoryRelationship, ("id",), Scope.everywhere(), limit=1):

@@ -35,7 +35,7 @@ from alma.retrieval.router import Asked, Request, Target
 from alma.retrieval.scoring import MEMORY_WEIGHTS, ScoringWeights
 from alma.retrieval.searching import Mode, by_meaning, by_words
 from alma.retrieval.standing import holds
-from alma.retrieval.times import add_times, propose_moments
+from alma.retrieval.times import add_times, asked_time, propose_moments
 from alma.retrieval.writing import join_space
 from alma.storage.base import StorageBackend
 from alma.vectors.base import VectorIndex
@@ -218,12 +218,13 @@ class RetrievalEngine:
         """What is found in these places; nothing where too little could be searched to propose anything."""
         searched = [target for target in targets if target.searched]
         pool = gather(self.storage, self.index, searched, request.query, vector, request.top_k)
-        propose_moments(self.storage, pool, request, searched)
+        asked = asked_time(self.storage, request, searched)
+        propose_moments(self.storage, pool, asked, searched, request.top_k)
         problems.extend(pool.problems)
         if problems and not len(pool):
             return None
-        add_context(self.storage, pool, request)
-        window = add_times(self.storage, pool, request, searched)
+        add_context(self.storage, pool, request, asked)
+        add_times(self.storage, pool, request, asked)
         scorer = Scorer(
             request,
             self.weights,
@@ -231,7 +232,7 @@ class RetrievalEngine:
             self.half_life_days,
             wants_time=asks_when(request.query),
             by_passages=asks_by_words(request.query),
-            window=window,
+            window=asked.window,
         )
         return rank(
             self.storage,

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from alma.retrieval.dates import date_at_start, may_speak_of_time, read_date, whole_date
 from alma.retrieval.readers import shifted
-from alma.retrieval.reckoning import EARLIEST, LATEST, Span
+from alma.retrieval.reckoning import EARLIEST, LATEST, Span, unit_of
 from alma.retrieval.spoken import AMOUNT, DAY, MONTH, MONTHS, SEASONS, WEEKDAYS, YEAR, Asking, Date
 
 # The most words that a date has, and that one has which needs a preposition to be seen as one.
@@ -272,7 +272,8 @@ def _merged(spans: list[Span]) -> tuple[Span, ...]:
 
 _ONWARD = re.compile(r" (?:onwards?\b|(?P<on>on)(?=\W*$|[,;?!]| (?:what|who|which|how|why|did|do|was|is)\b))")
 _BESIDE = re.compile(
-    rf"\b(?:the (?P<one_unit>day|week|month|year)|{AMOUNT}) (?P<side>before|prior to|after|following) "
+    rf"\b(?:the (?:very )?(?P<one_unit>day|week|month|year)|{AMOUNT}) "
+    r"(?P<side>before|prior to|after|following|(?(one_unit)of|(?!))) "
     r"(?=(?P<rest>.{3,60}))"
 )
 _BOUND = re.compile(
@@ -297,13 +298,15 @@ def _onward(text: str, at: Asking) -> Date | None:
 
 
 def _beside(text: str, at: Asking) -> Date | None:
-    """ "the day after Christmas", "two weeks before 3 May": so long a time up to a date, or from it."""
+    """ "the day after Christmas", "two weeks before 3 May", "the week of 3 May": so long a time beside or around it."""
     for match in _BESIDE.finditer(text):
         found = _at_start(match["rest"], at)
         if found is None or found.date is None:
             continue
         phrase = f"{match[0]}{found.words}"
         try:
+            if match["side"] == "of":
+                return Date((unit_of(match["one_unit"], found.date.start),), phrase)
             if match["side"] in ("before", "prior to"):
                 return Date(((shifted(found.date.start, match, -1), found.date.start),), phrase)
             return Date(((found.date.end, shifted(found.date.end, match, 1)),), phrase)

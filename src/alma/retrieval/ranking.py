@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import chain
 
-from alma.model.learning import AntiPattern, Heuristic, Outcome
 from alma.model.memory import Memory
 from alma.model.query import And, In
 from alma.model.record import Record
@@ -19,15 +18,18 @@ from alma.retrieval import order
 from alma.retrieval.absent import Absent, Note
 from alma.retrieval.asking import answering
 from alma.retrieval.candidates import Candidate, Pool, Standing, by_target, most_read
-from alma.retrieval.change import asks_for_former, asks_what_happened, asks_what_will_be
 from alma.retrieval.copies import Crowd, copies_behind
 from alma.retrieval.length import ONE_PASSAGE, given_back
-from alma.retrieval.order import Statement
+from alma.retrieval.news import may_tell_news
+from alma.retrieval.placing import news_of_fitting, put_in_place, put_withdrawn_behind, statements_of
+from alma.retrieval.ranked import Ranked
 from alma.retrieval.recent import MOST_BY_RULE, newest
 from alma.retrieval.relevance import Fitting, Question, anything_fits, fits
 from alma.retrieval.router import Asked, Target
 from alma.retrieval.scoring import ScoringWeights, factors, score_terms
-from alma.retrieval.standing import begins_after, holds, is_instruction, new_since, out_of_force, superseded
+from alma.retrieval.sequence import asked_end, at_the_end
+from alma.retrieval.standing import begins_after, holds, is_instruction, out_of_force, superseded
+from alma.retrieval.statements import Statement, cut
 from alma.retrieval.strongest import Source, put_among_the_first, read_first
 from alma.retrieval.successors import put_before
 from alma.retrieval.together import add_together
@@ -35,45 +37,12 @@ from alma.retrieval.when import TimeWindow
 from alma.storage.base import StorageBackend
 from alma.storage.ranking import idf
 
-# By how much the cosine of one version of a fact may be below that of another.
-_FARTHER = 0.2
 # Beside others the few of a kind are judged as so many would be: what two of a kind have by chance is no warning.
 _COUNTS_AS = 10
 # So many times what is wanted is looked at besides copies of the same.
 _ENOUGH = 2
 _REPETITION = "repetition"
 _UNFIT = "it has too little to do with the task, by meaning and by words (fit {:.2f})"
-
-
-@dataclass(slots=True)
-class Ranked:
-    """A memory that was read and scored; `lost` is what its length took from its score."""
-
-    record: Record
-    terms: dict[str, float]
-    found_by: tuple[str, ...]
-    said: frozenset[str] = frozenset()
-    similarity: float | None = None
-    lost: float = 0.0
-    notes: tuple[str, ...] = ()
-    key: str = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.key = str(self.record.key)
-
-    @property
-    def score(self) -> float:
-        return sum(self.terms.values())
-
-    @property
-    def only_by_rule(self) -> bool:
-        """Whether it would have been handed over for any other task as well."""
-        return self.found_by == ("rule",)
-
-    @property
-    def session_id(self) -> str | None:
-        """The conversation that a general memory is a turn of."""
-        return self.record.session_id if isinstance(self.record, Memory) else None
 
 
 @dataclass(slots=True)
@@ -187,8 +156,9 @@ def rank(
     for cls in pool.judged_by_both.intersection(candidates):
         candidates[cls] = read_first(candidates[cls], most)
     candidates = {cls: copies_behind(best, most) for cls, best in candidates.items()}
-    found = {cls: _read(storage, best[:most], questions[cls], pool, ranking) for cls, best in candidates.items()}
-    _note_behind(candidates.values(), most, ranking)
+    chosen = {cls: [*best[:most], *_further(storage, best, request, most)] for cls, best in candidates.items()}
+    found = {cls: _read(storage, best, questions[cls], pool, ranking) for cls, best in chosen.items()}
+    _note_behind(candidates, chosen, most, ranking)
 
     def relevant(items: Iterable[Fitting], among: Collection[Candidate], records: int, at_least: int = 0) -> bool:
         compared = max(len(among), records) if pool.is_full else len(among)
@@ -213,15 +183,18 @@ def rank(
         # another.
         worth_a_look = (anything and understood) or relevant(items, candidates[cls], questions[cls].records, few)
         fitting = [each for each in items if worth_a_look and fits(each, understood=understood)]
-        _note_unfit(items, fitting, ranking)
         kept = [scorer.fitting(each) for each in fitting]
+        kept += _news_among(items, kept, asked, scorer)
+        _note_unfit(items, kept, ranking)
         add_together(kept, questions[cls].weights, scorer.memory_weights.similarity)
         sources = (
             {each.candidate.id: each.meaning for each in fitting if understood},
             {each.candidate.id: each.candidate.words or 0.0 for each in fitting},
         )
-        ranking.chosen[cls] = _ordered(kept, questions[cls], request, min_score, ranking, pool.standing, sources)
-        if len(items) == most and len(ranking.chosen[cls]) < request.top_k:
+        ranking.chosen[cls] = _ordered(
+            kept, questions[cls], request, min_score, ranking, pool.standing, sources, scorer.window
+        )
+        if len(items) >= most and len(ranking.chosen[cls]) < request.top_k:
             ranking.crowd.add(_crowd(kept, most - _ENOUGH * request.top_k, ranking))
     if ranking.by_rule:
         _add_by_rule(storage, ranking, scorer)
@@ -261,11 +234,23 @@ def _question(
     return Question(vector, asked, weights, records, known, learned)
 
 
-def _note_behind(candidates: Iterable[Sequence[Candidate]], most: int, ranking: Ranking) -> None:
+def _further(storage: StorageBackend, best: Sequence[Candidate], request: Asked, most: int) -> list[Candidate]:
+    """What is read besides the best, where the first or the last of something is asked for."""
+    end = asked_end(request.query)
+    return [] if end is None else at_the_end(storage, best, end, most)
+
+
+def _note_behind(
+    candidates: Mapping[type[Record], Sequence[Candidate]],
+    chosen: Mapping[type[Record], Sequence[Candidate]],
+    most: int,
+    ranking: Ranking,
+) -> None:
     """What is not read stays behind all that is."""
     behind = Note("rank", "{:,} others resemble the task more", (most,))
-    unread = dict.fromkeys((each.id for found in candidates for each in found[most:]), behind)
-    ranking.dropped = {**unread, **ranking.dropped}
+    read = {each.id for found in chosen.values() for each in found[most:]}
+    unread = (each.id for found in candidates.values() for each in found[most:] if each.id not in read)
+    ranking.dropped = {**dict.fromkeys(unread, behind), **ranking.dropped}
 
 
 def _read(
@@ -307,8 +292,17 @@ def _crowd(kept: Sequence[Ranked], most_copies: int, ranking: Ranking) -> Crowd:
     return Crowd([ranked.record for ranked in kept if ranked.key in copied], list(spellings.values()))
 
 
-def _note_unfit(items: Iterable[Fitting], fitting: Iterable[Fitting], ranking: Ranking) -> None:
-    kept = {each.candidate.id for each in fitting}
+def _news_among(
+    items: Iterable[Fitting], fitting: Sequence[Ranked], asked: frozenset[str], scorer: Scorer
+) -> list[Ranked]:
+    """What tells that something which fits is over, among what does not fit by itself."""
+    known = {ranked.key for ranked in fitting}
+    others = (each for each in items if known and each.candidate.id not in known and may_tell_news(each.said))
+    return news_of_fitting([scorer.fitting(each) for each in others], fitting, asked, scorer.request)
+
+
+def _note_unfit(items: Iterable[Fitting], fitting: Iterable[Ranked], ranking: Ranking) -> None:
+    kept = {each.key for each in fitting}
     for each in items:
         if each.candidate.id not in kept:
             ranking.drop(each.candidate.id, "relevance", _UNFIT, each.fit)
@@ -322,71 +316,20 @@ def _ordered(
     ranking: Ranking,
     standing: Standing,
     sources: Sequence[Source],
+    window: TimeWindow | None = None,
 ) -> list[Ranked]:
     by_score = sorted(kept, key=lambda ranked: (-ranked.score, ranked.key))
     by_key = {ranked.key: ranked for ranked in by_score}
-    said = _statements(by_score, request)
-    statements = order.cut(said, question.terms, request.query)
+    said = statements_of(by_score, request)
+    statements = cut(said, question.terms, request.query)
 
-    def behind(having: Statement, lacking: Statement) -> None:
-        """The one that has what is named comes before the other."""
-        ranked = by_key[having.id]
-        ranked.terms["named"] = ranked.terms.get("named", 0.0) + by_key[lacking.id].score - ranked.score + order.AHEAD
-        having.score = ranked.score
-
-    def overruled(older: Statement, newer: Statement) -> None:
-        """The newer one takes the place of the older one, and the other way around."""
-        ahead, behind = by_key[older.id], by_key[newer.id]
-        if ahead.terms.get("time", 0.0) > behind.terms.get("time", 0.0):
-            # It was asked how things stood then.
-            return
-        if _nearer(ahead, behind):
-            return
-        gap = ahead.score - behind.score
-        behind.terms["newer"] = behind.terms.get("newer", 0.0) + gap + 1e-6
-        ahead.terms["overruled"] = ahead.terms.get("overruled", 0.0) - gap
-        older.score, newer.score = ahead.score, behind.score
-
-    order.named_first(statements, question.weights, behind)
-    if not asks_for_former(request.query):
-        of_now = not asks_what_happened(request.query)
-        order.newest_first(statements, question.weights, overruled, in_other_words=of_now)
+    put_in_place(by_key, statements, question.weights, request, window)
     put_before({ranked.key: ranked.terms for ranked in kept}, standing)
     for ranked in kept:
         ranked.notes = (*standing.notes(ranked.key, by_key), *out_of_force(ranked.record, request.now))
     best_first = sorted(kept, key=lambda r: (-r.score, r.key))
     chosen = best_first if request.with_repetitions else _without_repetitions(best_first, said, statements, ranking)
     return _best(chosen, request.top_k, min_score, ranking, sources)
-
-
-def _nearer(one: Ranked, other: Ranked) -> bool:
-    """Whether one is so much nearer to the question that the other speaks of something else."""
-    near, far = one.similarity, other.similarity
-    return near is not None and far is not None and near - far > _FARTHER
-
-
-def _statements(items: Iterable[Ranked], request: Asked) -> list[Statement]:
-    ahead = asks_what_will_be(request.query)
-    return [_statement(ranked, request.now, ahead=ahead) for ranked in items]
-
-
-def _statement(ranked: Ranked, now: datetime, *, ahead: bool) -> Statement:
-    record = ranked.record
-    voice = getattr(record, "title", "").partition("(")[0]
-    # A lesson stands by its evidence: a newer one for the same task is another choice, and overrules nothing.
-    moment = None if isinstance(record, Heuristic | AntiPattern) else new_since(record, now, ahead=ahead)
-    return Statement(
-        ranked.key,
-        getattr(record, "agent", None) or voice,
-        record.text(),
-        moment,
-        ranked.score,
-        ranked.said,
-        vector=getattr(record, "embedding", None),
-        is_remark=ranked.session_id is not None,
-        result=("succeeded" if record.success else "failed") if isinstance(record, Outcome) else "",
-        voice=voice,
-    )
 
 
 def _without_repetitions(
@@ -454,8 +397,9 @@ def _add_by_rule(storage: StorageBackend, ranking: Ranking, scorer: Scorer) -> N
         records = newest(storage, [target for target in ranking.by_rule if target.cls is cls], most)
         added = [scorer.scored(record, {}, ("rule",)) for record in records if str(record.key) not in known]
         items.extend(_in_force(storage, added, ranking, scorer.request))
-        said = _statements(items, scorer.request)
-        items[:] = _without_repetitions(items, said, order.cut(said, frozenset()), ranking)
+        said = statements_of(items, scorer.request)
+        compared = cut(said, frozenset())
+        items[:] = put_withdrawn_behind(_without_repetitions(items, said, compared, ranking), compared)
         for ranked in items[most:]:
             ranking.drop(ranked.key, "rank", "{:,} others are handed over by rule", most)
         del items[most:]

@@ -1,11 +1,11 @@
-"""Shorthand: what people write instead of the words that a time is named by ("FY25", "2 wks ago", "YTD")."""
+"""Shorthand: what people write instead of the words that a time is named by ("FY25", "2 wks ago", "last sprint")."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
 
-from alma.retrieval.spoken import MONTHS, SEASONS
+from alma.retrieval.spoken import MONTHS, NUMBERS, SEASONS
 
 _UNITS = {"m": "minute", "h": "hour", "d": "day", "w": "week", "mo": "month", "y": "year"}
 _TO_DATE = {"m": "month", "q": "quarter", "y": "year"}
@@ -13,6 +13,19 @@ _AGO = re.compile(r"(?<![\w.,])(\d+) ?(m(?!o)|h|d|w|mo|y)(?:ins?|rs?|ks?|s)?(?= 
 _MONTHS = "|".join((*MONTHS, *(name[:3] for name in MONTHS), "sept"))
 # A year may be short behind these.
 _YEARS = "|".join(("in", "of", "since", "before", "after", "until", "by", *SEASONS, _MONTHS, "q[1-4]", "h[12]"))
+# Without knowing better a sprint is two weeks long, and the last one ended in the last two.
+_SPRINTS = rf"(\d{{1,2}}|{'|'.join(NUMBERS)})(?: of)? sprints?"
+
+
+def _sprints_ago(match: re.Match[str]) -> str:
+    weeks = 2 * int(NUMBERS.get(match[1], match[1]))
+    return f"from {weeks + 1} weeks ago to {weeks - 1} weeks ago"
+
+
+def _last_sprints(match: re.Match[str]) -> str:
+    return f"in the last {2 * int(NUMBERS.get(match[1] or 'a', match[1] or 1)) + 2} weeks"
+
+
 _FORMS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
     # Companies begin their years in different months; without knowing better it is the calendar's.
     (re.compile(r"\bfy ?'?(?:20)?(\d\d)(?!\w)"), r"20\1"),
@@ -26,12 +39,18 @@ _FORMS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...]
     (re.compile(r"\b([mqy])td\b"), lambda match: f"this {_TO_DATE[match[1]]}"),
     (_AGO, lambda match: f"{match[1]} {_UNITS[match[2]]}s"),
     (re.compile(r"\b(?:an? )?fortnight"), "two weeks"),
+    (re.compile(rf"\b{_SPRINTS} ago\b"), _sprints_ago),
+    (
+        re.compile(rf"\b(?:in |over |during )?(?:the |our )?(?:last|past|previous) (?:{_SPRINTS}|sprint\b)"),
+        _last_sprints,
+    ),
+    (re.compile(r"\b(?:in |during )?this sprint\b"), "in the last two weeks"),
 )
 
 
 # Most texts have none of them, which is seen at once.
 _ANY = re.compile(
-    rf"\b(?:fy|fiscal|financial|business|calendar|cw|kw|iso|current|[mqy]td|ago|fortnight|q[1-4]/|(?:{_MONTHS})[-/]\d)|"
+    rf"\b(?:fy|fiscal|financial|business|calendar|cw|kw|iso|current|[mqy]td|ago|fortnight|sprint|q[1-4]/|(?:{_MONTHS})[-/]\d)|"
     r"'\d|to.date"
 )
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import lru_cache
+from typing import NamedTuple
 
 from alma.model.memory import Memory
 from alma.model.query import And, Compare, In, Missing, Or, Order, Predicate
@@ -15,8 +16,7 @@ from alma.retrieval.candidates import Candidate, Pool, by_target
 from alma.retrieval.reckoning import LATEST, Span
 from alma.retrieval.router import Asked, Target
 from alma.retrieval.scoring import MOMENTS, moment_of
-from alma.retrieval.shorthand import written_out
-from alma.retrieval.when import TimeWindow, time_window, times_told
+from alma.retrieval.when import TimeWindow, plainly, time_window, times_told
 from alma.storage.base import StorageBackend
 
 TIME = 0.2
@@ -29,13 +29,19 @@ _TOLD_LATER = timedelta(days=7)
 _SHORT_SPAN = timedelta(days=40)
 _FEWEST = 30
 # "How are you today?" asks for nothing.
-_ASKS = re.compile(r"\b(?:what|which|anything|everything|tell me|summar\w*|recap)\b", re.IGNORECASE)
+_ASKS = re.compile(
+    r"\b(?:what|which|anything|everything|tell me|summar\w*|recap|"
+    r"was (?:ist|war|hab\w*|hat\w*|wurde\w*|gab)|wat|qu['’]est-ce|qu[eé]|quoi|cosa|che)\b",
+    re.IGNORECASE,
+)
 # As terms. Whoever asks what happened yesterday names nothing that a memory of yesterday would have to name as well.
 _SAYS_NOTHING = """
 happen occur go went took taken place done say said tell told talk discuss speak spoke mention see saw seen learn hear
 heard work thing anyth someth everyth event news new latest updat summari summar summaris recap show give given rememb
 recal remind memori know pleas plan schedul due upcom come expect fiscal financi current date ytd morn afternoon evening
 night noon note record store save wrote write written log entri
+passiert geschehen geschah gemacht getan los war pass fait paso hizo hicimo ocurrio cosa e successo fatto aconteceu fez
+fizemo gebeurd gedaan
 """
 _GENERAL = frozenset(_SAYS_NOTHING.split())
 
@@ -51,24 +57,44 @@ def _window_at(query: str, now: datetime, offset: timedelta | None) -> TimeWindo
     return time_window(query, now)
 
 
-def asks_for_time_alone(request: Asked) -> bool:
-    """Whether a request wants whatever happened in some time: "What did we do last week?" """
+class AskedTime(NamedTuple):
+    """The time a request speaks of, once its event is dated, and whether it wants whatever happened then."""
+
+    window: TimeWindow | None = None
+    alone: bool = False
+
+
+def asked_time(storage: StorageBackend, request: Asked, targets: Iterable[Target]) -> AskedTime:
+    """The time a request speaks of, as far as these places can tell when that was."""
     window = window_of(request)
-    if window is None or window.anchor is not None or _ASKS.search(request.query) is None:
+    if window is None:
+        return AskedTime()
+    alone = _names_nothing_else(request.query, window)
+    if window.anchor is None:
+        return AskedTime(window, alone)
+    dated = _dated(storage, window, targets, request.now)
+    # Without all of its words, what dates the event may be another one: it is no reason to leave out all else.
+    return AskedTime() if dated is None else AskedTime(dated.window, alone and dated.alone)
+
+
+def _names_nothing_else(question: str, window: TimeWindow) -> bool:
+    """Whether a question wants whatever happened in some time: "What did we do last week?" """
+    if _ASKS.search(question) is None:
         return False
     named = words_by_term(window.phrase)
-    return all(term in _GENERAL or term in named for term in words_by_term(written_out(request.query.lower())))
+    return all(term in _GENERAL or term in named for term in query_terms(plainly(question)))
 
 
-def propose_moments(storage: StorageBackend, pool: Pool, request: Asked, targets: Iterable[Target]) -> None:
+def propose_moments(
+    storage: StorageBackend, pool: Pool, asked: AskedTime, targets: Iterable[Target], top_k: int
+) -> None:
     """Where a request asks for a time alone, propose what happened then, the newest first."""
-    window = window_of(request)
-    if window is None or not asks_for_time_alone(request):
+    if asked.window is None or not asked.alone:
         return
     for target in targets:
         newest = [Order(name, "desc") for name in MOMENTS[target.cls]]
-        where = And(target.where, _happened_in(window, target.cls))
-        most = max(_FEWEST, request.top_k)
+        where = And(target.where, _happened_in(asked.window, target.cls))
+        most = max(_FEWEST, top_k)
         for (key,) in storage.values(target.cls, (target.cls.spec.key,), target.scope, where, newest, most):
             pool.propose(target, str(key), "time")
 
@@ -86,17 +112,10 @@ def _between(field: str, window: TimeWindow) -> Predicate:
 
 
 def add_time(
-    storage: StorageBackend,
-    memories: Sequence[Candidate],
-    moments: Mapping[str, datetime | None],
-    window: TimeWindow | None,
-    now: datetime,
-    *,
-    alone: bool,
+    memories: Sequence[Candidate], moments: Mapping[str, datetime | None], asked: AskedTime, now: datetime
 ) -> None:
-    """What happened in the time that the question speaks of gains from it; the more if it speaks of it `alone`."""
-    if window is not None and window.anchor is not None:
-        window = _anchored(storage, window, memories[0].target)
+    """What happened in the time that the question speaks of gains from it; the more if it speaks of it alone."""
+    window, alone = asked
     if window is None:
         return
     worth = NOTHING_BUT_TIME if alone else TIME
@@ -113,24 +132,16 @@ def add_time(
             candidate.add("time", worth / 2)
 
 
-def add_times(storage: StorageBackend, pool: Pool, request: Asked, targets: Sequence[Target]) -> TimeWindow | None:
-    """Let lessons gain from the time that the question speaks of, and leave out all else if it asks for nothing else.
-
-    Gives back that time, once it is known when its event was.
-    """
-    window = window_of(request)
-    if window is None:
-        return None
-    alone = asks_for_time_alone(request)
+def add_times(storage: StorageBackend, pool: Pool, request: Asked, asked: AskedTime) -> None:
+    """Let lessons gain from the time that is asked for, and leave out all else if nothing else is."""
+    if asked.window is None:
+        return
     lessons = [each for cls in request.kinds if cls is not Memory for each in pool.of(cls)]
-    if lessons and window.anchor is not None:
-        window = _dated_by_any(storage, window, targets)
-    if lessons and window is not None:
-        _add_to_lessons(storage, lessons, window, NOTHING_BUT_TIME if alone else TIME)
-    if alone and window is not None:
-        _add_to_those_that_tell(storage, pool, window, request.now)
+    if lessons:
+        _add_to_lessons(storage, lessons, asked.window, NOTHING_BUT_TIME if asked.alone else TIME)
+    if asked.alone:
+        _add_to_those_that_tell(storage, pool, asked.window, request.now)
         pool.keep_those_of_the_time()
-    return None if window is None or window.anchor is not None else window
 
 
 def _add_to_lessons(storage: StorageBackend, lessons: Iterable[Candidate], window: TimeWindow, worth: float) -> None:
@@ -166,30 +177,17 @@ def _lies_in(spoken: Span, span: Span) -> bool:
     return span[0] <= spoken[0] and spoken[1] <= span[1]
 
 
-def _dated_by_any(storage: StorageBackend, window: TimeWindow, targets: Iterable[Target]) -> TimeWindow | None:
-    """The window once a general memory has told when its event was, or else a lesson that names it."""
+def _dated(storage: StorageBackend, window: TimeWindow, targets: Iterable[Target], now: datetime) -> AskedTime | None:
+    """The window once a general memory has told when its event was, or else a lesson that names it.
+
+    Of general memories the best match tells it, surely or not; a lesson with only some of its words is of another.
+    """
+    event = frozenset(query_terms(window.anchor or ""))
     for target in sorted(targets, key=lambda target: target.cls is not Memory):
-        dated = _anchored(storage, window, target) if target.cls is Memory else _named(storage, window, target)
-        if dated is not None:
-            return dated
+        best = [key for key, _ in storage.matching_ids(target.cls, window.anchor or "", target.scope, target.where, 1)]
+        for record in storage.find(target.cls, target.scope, In(target.cls.spec.key, best)) if best else ():
+            moment, is_sure = moment_of(record), event <= set(stored_terms(record.text()))
+            if moment is not None and (is_sure or target.cls is Memory):
+                dated = window.anchored(moment, now)
+                return None if dated is None else AskedTime(dated, is_sure)
     return None
-
-
-def _named(storage: StorageBackend, window: TimeWindow, target: Target) -> TimeWindow | None:
-    """The window once a lesson has told when its event was; one that has only some of its words speaks of another."""
-    event = window.anchor or ""
-    best = [key for key, _ in storage.matching_ids(target.cls, event, target.scope, target.where, 1)]
-    for record in storage.find(target.cls, target.scope, In(target.cls.spec.key, best)) if best else ():
-        moment = moment_of(record)
-        if moment is not None and set(query_terms(event)) <= set(stored_terms(record.text())):
-            return window.anchored(moment)
-    return None
-
-
-def _anchored(storage: StorageBackend, window: TimeWindow, target: Target) -> TimeWindow | None:
-    """The window once memory has told when its event was: the moment of the memory that matches it best."""
-    found = storage.matching_ids(Memory, window.anchor or "", target.scope, target.where, 1)
-    if not found:
-        return None
-    [(told, made)] = storage.values(Memory, MOMENTS[Memory], target.scope, Compare("id", "eq", found[0][0]))
-    return window.anchored(told or made)

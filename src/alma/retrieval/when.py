@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from alma.retrieval.dates import may_speak_of_time
@@ -12,7 +12,8 @@ from alma.retrieval.daytimes import daytime, hours_of
 from alma.retrieval.ranges import read_time
 from alma.retrieval.reckoning import EARLIEST, LATEST, Span
 from alma.retrieval.shorthand import written_out
-from alma.retrieval.spoken import PAST_VERB, asking
+from alma.retrieval.spoken import AMOUNT, PAST_VERB, asking
+from alma.retrieval.tongues import in_english
 
 # In a longer text a time is one of many, and no longer what is asked for.
 _READ = 2_000
@@ -24,7 +25,8 @@ class TimeWindow:
 
     `others` are further spans that it speaks of, as of May in "March and May". `anchor` is the event that bounds it
     where that is no date ("the release"); the span is then not known yet and `side` says on which side of the event it
-    lies. `at_best` are the parts of its days that are meant: mornings or evenings.
+    lies, or `beside` how far from it ("the day after"). `at_best` are the parts of its days that are meant: mornings or
+    evenings.
     """
 
     start: datetime
@@ -32,6 +34,7 @@ class TimeWindow:
     phrase: str
     anchor: str | None = None
     side: str | None = None
+    beside: str = ""
     others: tuple[Span, ...] = ()
     at_best: tuple[Span, ...] = ()
 
@@ -50,11 +53,23 @@ class TimeWindow:
         # Of many a memory only the day is known.
         return 1.0 if is_best else 0.5
 
-    def anchored(self, moment: datetime) -> TimeWindow:
-        """The span once it is known when the event was."""
+    def anchored(self, moment: datetime, now: datetime) -> TimeWindow | None:
+        """The span once it is known when the event was, or None where the calendar has none."""
+        if self.beside:
+            near = _beside(self.beside, moment, now)
+            return near and replace(near, phrase=self.phrase)
         if self.side == "before":
             return TimeWindow(EARLIEST, moment, self.phrase)
         return TimeWindow(moment, LATEST, self.phrase)
+
+
+def _beside(words: str, moment: datetime, now: datetime) -> TimeWindow | None:
+    """ "The day after" a moment, read as if its day itself had been named."""
+    try:
+        day = moment.astimezone(now.tzinfo).date().isoformat()
+        return time_window(f"{words} {day}", now)
+    except OverflowError:
+        return None
 
 
 def time_window(question: str, now: datetime) -> TimeWindow | None:
@@ -62,7 +77,7 @@ def time_window(question: str, now: datetime) -> TimeWindow | None:
 
     `now` is when it is asked, and days begin at midnight in its time zone.
     """
-    text = _plain(question)
+    text = plainly(question)
     if not may_speak_of_time(text):
         return None
     date = read_time(text, asking(text, now.replace(tzinfo=UTC)))
@@ -77,7 +92,7 @@ def time_window(question: str, now: datetime) -> TimeWindow | None:
 
 def times_told(statement: str, now: datetime) -> list[Span]:
     """The spans that a statement of that moment may speak of: "come back in March" may be over, or is yet to come."""
-    text = _plain(statement)
+    text = plainly(statement)
     if not may_speak_of_time(text):
         return []
     told = asking(text, now.replace(tzinfo=UTC))
@@ -86,9 +101,9 @@ def times_told(statement: str, now: datetime) -> list[Span]:
     return [_in_zone(span, now) for date in dates if date is not None for span in date.spans]
 
 
-def _plain(text: str) -> str:
-    """A text as it is read: its beginning, in small letters and with single spaces."""
-    return written_out(" ".join(text[:_READ].lower().replace("’", "'").split()))
+def plainly(text: str) -> str:
+    """A text as it is read: its beginning, in small letters, with single spaces and times in English."""
+    return written_out(in_english(" ".join(text[:_READ].lower().replace("’", "'").split())))
 
 
 def _with_night(span: Span, meant: Sequence[Span]) -> Span:
@@ -119,9 +134,11 @@ _NO_EVENT = (
     r"(?!(?:an?|any|each|every|all|most|some|another|no|which|what|that|this|it|you|and|then|when|those|these|there)\b|"
     r"\w+ing\b|\w+'(?!s)\w)"
 )
+_AMOUNT = re.sub(r"\?P<\w+>", "?:", AMOUNT)
 _WORD = r"[\w'+#/-](?:[\w'+#/-]|\.(?=\w))*"
 _ANCHOR = re.compile(
-    r"\b(?P<side>before|prior to|until|till|after|since|following) (?:"
+    rf"\b(?P<beside>(?:the (?:very )?(?:day|week|month|year)|{_AMOUNT})(?= (?:before|prior to|after|following|of) ) )?"
+    r"(?P<side>before|prior to|until|till|after|since|following|(?(beside)of|(?!))) (?:"
     rf"(?P<known>(?:the|our|my|your|his|her|their|we|i|they|he|she) {_WORD}(?: {_WORD}){{0,11}})|"
     rf"(?P<bare>{_NO_EVENT}(?:"
     rf"(?:{_WORD} )?{_EVENT}(?: v?\d[\w.]*\w|\ ?\d)?(?![\w-])|"
@@ -144,4 +161,5 @@ def _anchor(text: str) -> TimeWindow | None:
         return None
     side = "before" if match["side"] in ("before", "prior to", "until", "till") else "after"
     event = _QUESTION.split((match["known"] or match["bare"]).rstrip())[0]
-    return TimeWindow(EARLIEST, LATEST, f"{match['side']} {event}", anchor=event, side=side)
+    beside = f"{match['beside']}{match['side']}" if match["beside"] else ""
+    return TimeWindow(EARLIEST, LATEST, f"{beside or match['side']} {event}", anchor=event, side=side, beside=beside)

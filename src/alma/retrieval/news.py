@@ -1,0 +1,265 @@
+"""News: what a text says has come to an end, and what it says is another one now."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+from alma.model.spelling import ONES, TEENS, TENS
+from alma.model.text import STOP_WORDS, terms
+from alma.retrieval.spoken import MONTHS, WEEKDAYS
+
+# In a longer text a word of change is one of many.
+_READ = 500
+_CLAUSE = re.compile(r"(?<!\bDr)(?<!\bMr)(?<!\bMs)(?<!\bMrs)(?<!\bSt)[.!?](?= |$)|[;:\n]|, (?=and |but |so )|,(?= )")
+_WORD = re.compile(r"[\w'’@€$£%.+#/-]*\w")
+_DIGIT, _NAME = re.compile(r"\d"), re.compile(r"(?<=[a-z,] )[A-Z]\w*[a-z]\w*")
+# What an answer may be instead of a number: a day of the week, or a month.
+_FIGURE = re.compile(rf"\d|\b(?:{'|'.join((*WEEKDAYS, *MONTHS, *ONES, *TENS, *TEENS))})s?\b", re.IGNORECASE)
+
+# What is named behind these is over: "we replaced Jenkins", "switched from Zoom", "no longer vegetarian".
+_ENDS = re.compile(
+    r"\b(?:replaced|replacing|dropped|ditched|abandoned|sold|gave away|threw (?:away|out)|cancelled|canceled|"
+    r"stop(?:ped)? \w+ing|gave up(?: on)?|given up|got rid of|quit|left(?-i:(?= [A-Z]))|"
+    r"(?:switched|moved|migrated|changed|went|upgraded|converted)(?: away| over)? (?:from|off)|away from|"
+    r"instead of|in place of|no longer|broke up with|divorced|decommissioned|phased out|turned off|shut down|"
+    r"switched off|said goodbye to|retired|deprecated)\b",
+    re.IGNORECASE,
+)
+# What is named behind these is over for whoever did it: what was read is no longer being read, but still a book.
+_DONE = re.compile(r"\b(?:finished|completed|mastered|returned|lost|removed|passed|handed in)\b", re.IGNORECASE)
+# What is named before these is over: "Priya left", "MySQL is switched off", "Luigi's closed down".
+_ENDED = re.compile(
+    r"\b(?:(?:has |have |had |just )*(?:left(?! (?:an?|his|her|my|me|us|some|it|two|\d+)\b)|quit|resigned|retired|died|"
+    r"closed(?: down)?(?! (?:the|an?|its|their|his|her|my|our)\b)|shut down(?! (?:the|an?|its|their)\b)|"
+    r"broke up|split up|went (?:bankrupt|out of business)|was let go)|"
+    r"(?:is|are|was|were|has been|have been|got|gets|will be) (?:now |being |finally )*"
+    r"(?:replaced|cancelled|canceled|dropped|discontinued|deprecated|sold|closed|removed|retired|decommissioned|"
+    r"(?:switched|turned) off|shut down|fired|abandoned|gone|over|history|no more|phased out|superseded)|"
+    r"no longer (?:exists?|works?|available|valid|applies|apply|there|with us|in use))\b",
+    re.IGNORECASE,
+)
+_CHANGED = (
+    r"(?:moved|changed|switched|relocated|transferred|migrated|upgraded|downgraded|promoted|raised|increased|decreased|"
+    r"reduced|lowered|extended|shortened|postponed|rescheduled|renamed|converted|expanded|reverted|rolled back|pushed|"
+    r"brought forward|doubled|cut|bumped|went (?:up|down)|went over|rose|fell|dropped|grew)"
+)
+_BESIDE_VERBS = frozenset(("has", "have", "had", "was", "were", "is", "are", "been", "being", "got", "just", "now"))
+_BESIDE_VERBS |= {"recently", "finally", "will", "be", "all", "also", "already"}
+_WHERE_TO = r"(?: (?:away|back|over|up|down|on|out))? (?:to|into|by|from)\b"
+# "The backup was moved to four", "customer upgraded to Enterprise": what stands before it is not as it was.
+_BECAME = re.compile(rf"\b{_CHANGED}{_WHERE_TO}", re.IGNORECASE)
+# "We raised the limit to 500": what stands behind it is not as it was.
+_MADE = re.compile(
+    rf"\b{_CHANGED} (?P<what>(?:the |my |our |your |his |her |their |its )?(?:[\w'’-]+ ){{1,4}}?)(?:to|into|from|by)\b",
+    re.IGNORECASE,
+)
+# "My new dentist is …", "a new account manager, Luis"
+_NEW = re.compile(
+    r"\bnew (?P<what>[\w'’-]+(?: [\w'’-]+){0,2}?)(?= ?(?:$|(?:is|are|was|will|called|named|of|for|at|in|to)\b))",
+    re.IGNORECASE,
+)
+# "Orders now live in …", "stand-up starts at ten now", "since May our office is …"
+_FROM = (
+    r"(?:from (?:now|today|tomorrow|this \w+|next \w+|\w+day|"
+    r"january|february|march|april|may|june|july|august|september|october|november|december)(?: on(?:wards?)?)?|"
+    r"(?:as of|starting|effective|since) (?:the )?(?:this |next |last )?\w+|nowadays|these days|now)"
+)
+_SINCE = re.compile(rf"(?:^|\b){_FROM}\b,?", re.IGNORECASE)
+_OWNER = re.compile(r"\b([\w-]+)['’]s (?!(?:got|been|now|no|not|moved|left|gone)\b)")
+_INTO = re.compile(r"\b(?:to|into) ((?:[\w'’.-]+ ?){1,3})")
+_DETERMINERS = frozenset(("the", "our", "my", "your", "his", "her", "their", "its", "a", "an", "this", "that", "all"))
+_OF_ONESELF = re.compile(r"\b(?:i|we|my|our|me|us)\b", re.IGNORECASE)
+_I = r"(?:(?:^|[.;,!] |\b(?:and|i|we|i['’]ve|we['’]ve) )(?:have |had |just |recently |finally |all )*)"
+# What is asked of oneself, what tells that it is another one now, and the terms of what tells how it is.
+_STATES = {
+    "home": (
+        re.compile(r"\b(?:live|living|address|home|reside|based)\b", re.IGNORECASE),
+        re.compile(
+            rf"{_I}(?:moved|relocated)(?: \w+)? (?:to|into|in with)\b|\bhome is\b|"
+            r"\b(?:my|our|the) new (?:address|place|home|flat|apartment|house)\b",
+            re.IGNORECASE,
+        ),
+        frozenset(terms("live address home moved reside relocated flat apartment house")),
+    ),
+    "work": (
+        re.compile(r"\b(?:work|working|job|employer|employed)\b", re.IGNORECASE),
+        re.compile(
+            rf"{_I}(?:(?:started|began)\b.{{0,40}}\b(?:at|as|with|for) \w|joined\b)|\bnew (?:job|employer|position)\b",
+            re.IGNORECASE,
+        ),
+        frozenset(terms("work job employer employed started joined position")),
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """The terms of what has ended, of what somebody has given up, and of what is another one now.
+
+    `alone` are those of the latter that nothing says which one they are: "the deadline", not "the poster deadline".
+    `since` are the subjects of what is so from some day on. `states` are what is another one for the speaker: where one
+    lives, where one works. `owners` are whose the changed things are said to be, `into` is what they became.
+    """
+
+    ended: frozenset[str] = frozenset()
+    given_up: frozenset[str] = frozenset()
+    changed: frozenset[str] = frozenset()
+    alone: frozenset[str] = frozenset()
+    since: frozenset[str] = frozenset()
+    states: frozenset[str] = frozenset()
+    owners: frozenset[str] = frozenset()
+    into: frozenset[str] = frozenset()
+
+    def __bool__(self) -> bool:
+        return bool(self.ended or self.given_up or self.changed or self.since or self.states)
+
+
+NOTHING_NEW = News()
+# Most texts have none of these, which is seen at once.
+_TELLING = frozenset(
+    terms(
+        """
+        moved changed switched relocated transferred migrated upgraded downgraded promoted raised increased decreased
+        reduced lowered extended shortened postponed rescheduled renamed converted expanded reverted rolled pushed
+        brought doubled cut bumped went rose fell dropped grew new now nowadays today tomorrow since starting effective
+        days home started joined replaced replacing ditched abandoned sold cancelled canceled finished completed
+        mastered stop stopped gave given rid quit away instead place longer broke divorced decommissioned phased turned
+        shut goodbye removed returned lost passed handed retired deprecated left resigned died closed split let
+        discontinued fired gone over history superseded monday tuesday wednesday thursday
+        friday saturday sunday january february march april may june july august september october november december
+        """
+    )
+)
+
+
+def may_tell_news(words: frozenset[str]) -> bool:
+    """Whether a text of these terms may say that something is no longer as it was."""
+    return not _TELLING.isdisjoint(words)
+
+
+def news_of(text: str, words: frozenset[str]) -> News:
+    """What a text of these terms says is no longer as it was."""
+    text = text[:_READ]
+    return _read(text) if may_tell_news(words) or " as of " in text.lower() else NOTHING_NEW
+
+
+@lru_cache(maxsize=2_048)
+def _read(text: str) -> News:
+    ended: set[str] = set()
+    given_up: set[str] = set()
+    changed: set[str] = set()
+    alone: set[str] = set()
+    since: set[str] = set()
+    for clause in filter(None, map(str.strip, _CLAUSE.split(text))):
+        for match in _ENDS.finditer(clause):
+            given_up.update(_named_behind(clause[match.end() :]))
+        for match in _DONE.finditer(clause):
+            ended.update(_named_behind(clause[match.end() :]))
+        for match in _ENDED.finditer(clause):
+            ended.update(_named_before(clause[: match.start()]))
+        for told, heads in ((_changing(clause), changed), (_holding_since(clause), since)):
+            for head, is_alone in map(_head, told):
+                heads |= head
+                alone |= head if is_alone else frozenset()
+    states = (state for state, (_, told, _) in _STATES.items() if told.search(text))
+    owners = (term for owner in _OWNER.findall(text) for term in terms(owner))
+    into = (term for became in _INTO.findall(text) for term in terms(became))
+    return News(*map(frozenset, (ended, given_up, changed, alone, since, states, owners, into)))
+
+
+def has_figure(text: str) -> bool:
+    """Whether a text tells a number, a day or a month."""
+    return _FIGURE.search(text[:_READ]) is not None
+
+
+def has_digits(text: str) -> bool:
+    """Whether a text has a number in digits."""
+    return _DIGIT.search(text[:_READ]) is not None
+
+
+def names_in(text: str) -> frozenset[str]:
+    """The terms of what a text writes with a capital letter where no sentence begins."""
+    return frozenset(term for name in _NAME.findall(text[:_READ]) for term in terms(name))
+
+
+def asked_states(question: str) -> frozenset[str]:
+    """What a question asks of the speaker that other words tell a change of."""
+    if _OF_ONESELF.search(question[:_READ]) is None:
+        return frozenset()
+    return frozenset(state for state, (asked, _, _) in _STATES.items() if asked.search(question[:_READ]))
+
+
+def tells_state(words: frozenset[str], states: frozenset[str]) -> bool:
+    """Whether a text of these terms may tell one of the states."""
+    return any(not words.isdisjoint(_STATES[state][2]) for state in states)
+
+
+def _changing(clause: str) -> Iterator[list[str]]:
+    """The words that name what is another one now, for each that a clause tells of."""
+    for match in _BECAME.finditer(clause):
+        words = _WORD.findall(clause[: match.start()])
+        while words and words[-1].lower() in _BESIDE_VERBS:
+            words.pop()
+        yield words[-4:]
+    for form in (_MADE, _NEW):
+        for match in form.finditer(clause):
+            yield _WORD.findall(match["what"])
+
+
+def _holding_since(clause: str) -> Iterator[list[str]]:
+    """The words that name what is said to be so from some day on."""
+    since = _SINCE.search(clause)
+    if since is not None:
+        before, behind = clause[: since.start()], clause[since.end() :]
+        yield _subject(before if before.strip() else behind)
+
+
+_AUXILIARIES = """
+is are was were be been has have had will should can must do does did gets got goes go comes come takes take live lives
+runs run starts start stands sits costs cost begins ends leaves belongs uses use needs stays works
+"""
+_VERBS = frozenset(_AUXILIARIES.split())
+
+
+def _subject(text: str) -> list[str]:
+    """The words before the verb of a clause."""
+    words: list[str] = []
+    for word in _WORD.findall(text)[:6]:
+        if word.lower() in _VERBS:
+            return words
+        words.append(word)
+    return words[:2]
+
+
+def _head(words: list[str]) -> tuple[frozenset[str], bool]:
+    """The terms of the last word that names something, and whether no other word says which one it is."""
+    naming = [word for word in words if word.lower() not in STOP_WORDS]
+    if not naming:
+        return frozenset(), False
+    others = [word for word in words[: words.index(naming[-1])] if word.lower() not in _DETERMINERS]
+    return frozenset(terms(naming[-1])), not others
+
+
+_JOINING = "with by to for and or because since after in on at from as when but into until"
+_BREAKS = frozenset(_JOINING.split())
+_PLACING = frozenset(("in", "on", "at", "of", "for", "with", "from", "by", "to", "near", "behind"))
+
+
+def _named_behind(text: str) -> Iterator[str]:
+    for word in _WORD.findall(text)[:5]:
+        if word.lower() in _BREAKS:
+            return
+        if word.lower() not in STOP_WORDS:
+            yield from terms(word)
+
+
+def _named_before(text: str) -> Iterator[str]:
+    """The terms of what a clause is about: of "the projector in room Berlin", of the projector."""
+    for word in _WORD.findall(text)[-6:]:
+        if word.lower() in _PLACING:
+            return
+        if word.lower() not in STOP_WORDS:
+            yield from terms(word)

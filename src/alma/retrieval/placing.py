@@ -1,0 +1,188 @@
+"""Placing: what the question names, what is newer and what is of the time that is asked for stands before the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+
+from alma.model.learning import AntiPattern, Heuristic, Outcome
+from alma.retrieval import order
+from alma.retrieval.change import asks_for_former, asks_what_happened, asks_what_will_be
+from alma.retrieval.order import takes_back, tells_it_is_over
+from alma.retrieval.ranked import Ranked
+from alma.retrieval.router import Asked
+from alma.retrieval.sequence import asked_end
+from alma.retrieval.standing import new_since
+from alma.retrieval.statements import Nearness, Statement, cut
+from alma.retrieval.times import window_of
+from alma.retrieval.when import TimeWindow
+
+# By how much the cosine of one version of a fact may be below that of another.
+_FARTHER = 0.2
+# The same for one of a row of like things that happened: each is told in words of its own.
+_MUCH_FARTHER = 0.4
+# What became of so many of the best is looked for.
+_ANSWERS = 5
+
+
+def news_of_fitting(
+    unfit: Sequence[Ranked], fitting: Sequence[Ranked], asked: frozenset[str], request: Asked
+) -> list[Ranked]:
+    """Those that have too little to do with the question, but tell that something which has is over.
+
+    Who asks how it was, wants to know of both: the news stand behind what was so.
+    """
+    if not unfit:
+        return []
+    of_the_past = asks_for_former(request.query) or asks_what_happened(request.query)
+    best = sorted(fitting, key=lambda ranked: -ranked.score)[:_ANSWERS]
+    known, told = (cut(statements_of(items, request), asked, request.query) for items in (best, unfit))
+    near = Nearness([*known, *told])
+    by_key = {ranked.key: ranked for ranked in (*best, *unfit)}
+    found = []
+    for newer in told:
+        for older in known:
+            if _came_later(older, newer) and tells_it_is_over(older, newer, near):
+                ranked = by_key[newer.id]
+                ranked.found_by = (*ranked.found_by, f"news of {older.id}")
+                if of_the_past:
+                    ranked.terms["news"] = max(0.0, by_key[older.id].score - ranked.score - 1e-6)
+                found.append(ranked)
+                break
+    return found
+
+
+def _came_later(older: Statement, newer: Statement) -> bool:
+    if older.moment is None or newer.moment is None or older.owner != newer.owner:
+        return False
+    return older.moment < newer.moment
+
+
+def put_withdrawn_behind(by_rule: Sequence[Ranked], said: Iterable[Statement]) -> list[Ranked]:
+    """What comes by rule, with a note on whatever a newer one takes back, which stands before it."""
+    by_key = {ranked.key: ranked for ranked in by_rule}
+    placed = list(by_rule)
+    told = [each for each in said if each.id in by_key]
+    for newer in filter(lambda each: each.news.given_up, told):
+        for older in told:
+            if not _came_later(older, newer) or not takes_back(older, newer):
+                continue
+            withdrawn, other = by_key[older.id], by_key[newer.id]
+            withdrawn.notes = (*withdrawn.notes, f"superseded by {newer.id}")
+            if other.score <= withdrawn.score:
+                _stand_before(other, withdrawn)
+            if placed.index(other) > placed.index(withdrawn):
+                placed.remove(other)
+                placed.insert(placed.index(withdrawn), other)
+    return placed
+
+
+def put_in_place(
+    by_key: Mapping[str, Ranked],
+    statements: Sequence[Statement],
+    weights: Mapping[str, float],
+    request: Asked,
+    window: TimeWindow | None,
+) -> None:
+    """Let memories that say something about the same thing exchange their places, in terms of their scores."""
+
+    def behind(having: Statement, lacking: Statement) -> None:
+        """The one that has what is named comes before the other."""
+        ranked = by_key[having.id]
+        ranked.terms["named"] = ranked.terms.get("named", 0.0) + by_key[lacking.id].score - ranked.score + order.AHEAD
+        having.score = ranked.score
+
+    def overruled(older: Statement, newer: Statement) -> None:
+        """The newer one takes the place of the older one, and the other way around."""
+        ahead, behind = by_key[older.id], by_key[newer.id]
+        if ahead.terms.get("time", 0.0) > behind.terms.get("time", 0.0):
+            # It was asked how things stood then.
+            return
+        if not _nearer(ahead, behind, _FARTHER):
+            _exchange(behind, ahead, "newer", "overruled")
+            older.score, newer.score = ahead.score, behind.score
+
+    def over(older: Statement, newer: Statement) -> None:
+        """What says that the older one is over comes before it, however far it is from the question."""
+        ahead, behind = by_key[older.id], by_key[newer.id]
+        if ahead.terms.get("time", 0.0) <= behind.terms.get("time", 0.0):
+            _stand_before(behind, ahead)
+            newer.score = behind.score
+
+    def before(wanted: Statement, other: Statement) -> None:
+        """The one that is of the time that is asked for takes the place of the other."""
+        ahead, behind = by_key[wanted.id], by_key[other.id]
+        if not _nearer(behind, ahead, _MUCH_FARTHER):
+            _exchange(ahead, behind, "asked", "not asked")
+            wanted.score, other.score = ahead.score, behind.score
+
+    order.named_first(statements, weights, behind)
+    if not asks_for_former(request.query):
+        of_now = not asks_what_happened(request.query) and asked_end(request.query) is None
+        order.newest_first(statements, weights, overruled, over, in_other_words=of_now)
+    _put_in_time(statements, weights, request, window, before)
+
+
+def _put_in_time(
+    statements: Sequence[Statement],
+    weights: Mapping[str, float],
+    request: Asked,
+    window: TimeWindow | None,
+    before: Callable[[Statement, Statement], None],
+) -> None:
+    """Put what was so then, the first or the last before the rest, where one of them is asked for."""
+    until, end = _end_of(window, request.now), asked_end(request.query)
+    # Before an event that nobody told of may be any time.
+    if until is not None or (asks_for_former(request.query) and window_of(request) is None):
+        order.as_of(statements, weights, before, until)
+    if end is not None:
+        order.in_sequence(statements, weights, before, first=end == "first")
+
+
+def _end_of(window: TimeWindow | None, now: datetime) -> datetime | None:
+    """The end of a time that is over."""
+    end = None if window is None else max(end for _, end in window.spans)
+    return end if end is not None and end <= now else None
+
+
+def _stand_before(newer: Ranked, older: Ranked) -> None:
+    """Give the newer one as much as the older one has, which keeps it."""
+    newer.terms["newer"] = newer.terms.get("newer", 0.0) + older.score - newer.score + 1e-6
+
+
+def _exchange(ahead: Ranked, behind: Ranked, gained: str, lost: str) -> None:
+    """Give each the place of the other, in terms of these names."""
+    gap = behind.score - ahead.score
+    ahead.terms[gained] = ahead.terms.get(gained, 0.0) + gap + 1e-6
+    behind.terms[lost] = behind.terms.get(lost, 0.0) - gap
+
+
+def _nearer(one: Ranked, other: Ranked, farther: float) -> bool:
+    """Whether one is so much nearer to the question that the other speaks of something else."""
+    near, far = one.similarity, other.similarity
+    return near is not None and far is not None and near - far > farther
+
+
+def statements_of(items: Iterable[Ranked], request: Asked) -> list[Statement]:
+    """Memories as they are compared with each other."""
+    ahead = asks_what_will_be(request.query)
+    return [_statement(ranked, request.now, ahead=ahead) for ranked in items]
+
+
+def _statement(ranked: Ranked, now: datetime, *, ahead: bool) -> Statement:
+    record = ranked.record
+    voice = getattr(record, "title", "").partition("(")[0]
+    # A lesson stands by its evidence: a newer one for the same task is another choice, and overrules nothing.
+    moment = None if isinstance(record, Heuristic | AntiPattern) else new_since(record, now, ahead=ahead)
+    return Statement(
+        ranked.key,
+        getattr(record, "agent", None) or voice,
+        record.text(),
+        moment,
+        ranked.score,
+        ranked.said,
+        vector=getattr(record, "embedding", None),
+        is_remark=ranked.session_id is not None,
+        result=("succeeded" if record.success else "failed") if isinstance(record, Outcome) else "",
+        voice=voice,
+    )

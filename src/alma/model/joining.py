@@ -7,6 +7,7 @@ What a store indexes has more words than are written: the parts of a name like `
 from __future__ import annotations
 
 import re
+from string import ascii_lowercase, ascii_uppercase, digits
 
 _SMALL = "a-zß-öø-ÿа-яёα-ω"
 _CAPITAL = "A-ZÀ-ÖØ-ÞА-ЯЁΑ-Ω"
@@ -34,24 +35,29 @@ _NUMBER = re.compile(rf"(?<![\w.,'])\d{{1,3}}(?:{_GROUPS}\d{{3}})+(?![\d,_'])")
 _BETWEEN = re.compile(rf"[-]|{_GROUPS}")
 
 
-# ASCII as capitals and others of a word, and as digits and what groups them: to see at once whether there is a hump or
-# a number in groups.
-_BY_CASE = bytes(ord("A" if 65 <= i < 91 else "a" if i < 128 and chr(i).isalnum() else " ") for i in range(256))
-_BY_DIGIT = bytes(ord("0" if 48 <= i < 58 else "," if chr(i) in ",'" else " ") for i in range(256))
+# Capitals, small letters, digits and what groups them as one sign each, to see at once what there may be.
+_LIKE = {**dict.fromkeys(ascii_uppercase, "A"), **dict.fromkeys(ascii_lowercase, "a"), **dict.fromkeys(digits, "0")}
+_LIKE |= {",": ",", "'": ","}
+_KINDS = "".join(_LIKE.get(chr(code), " ") for code in range(256)).encode()
+_GROUPED = b"0,0"
 
 
 def may_have_joints(text: str) -> bool:
     """Whether a text may have anything that is written in other pieces elsewhere."""
-    return "-" in text or "_" in text or _may_have_humps(text) or _may_have_groups(text)
+    if "-" in text or "_" in text:
+        return True
+    kinds = _kinds(text)
+    return _GROUPED in kinds or _has_humps(kinds)
 
 
 def in_all_pieces(text: str) -> str:
     """A text to be found: behind each name its parts, behind each compound and number what it is in one piece."""
-    if _may_have_humps(text):
+    kinds = _kinds(text)
+    if _has_humps(kinds):
         text = _NAME.sub(_with_parts, text)
     if "-" in text or "_" in text:
         text = _COMPOUND.sub(_with_whole, text)
-    return _NUMBER.sub(_with_whole, text) if "_" in text or _may_have_groups(text) else text
+    return _NUMBER.sub(_with_whole, text) if "_" in text or _GROUPED in kinds else text
 
 
 def in_one_piece(text: str) -> str:
@@ -59,15 +65,12 @@ def in_one_piece(text: str) -> str:
     return _NUMBER.sub(_whole, _LETTERED.sub(_as_one, text))
 
 
-def _may_have_humps(text: str) -> bool:
-    if not text.isascii():
-        return True
-    cases = text.encode("ascii").translate(_BY_CASE)
-    return b"aA" in cases or b"AAaa" in cases
+def _kinds(text: str) -> bytes:
+    return text.encode("ascii").translate(_KINDS) if text.isascii() else b"aA" + _GROUPED
 
 
-def _may_have_groups(text: str) -> bool:
-    return not text.isascii() or b"0,0" in text.encode("ascii").translate(_BY_DIGIT)
+def _has_humps(kinds: bytes) -> bool:
+    return b"aA" in kinds or b"0A" in kinds or b"AAaa" in kinds
 
 
 def _with_parts(name: re.Match[str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from alma.model.text import terms
 from alma.retrieval.spoken import looks_back
@@ -42,21 +43,25 @@ def tells_change(text: str) -> bool:
     return _CHANGED.search(text[:_READ]) is not None
 
 
+@lru_cache(maxsize=16)
 def asks_for_former(question: str) -> bool:
     """Whether a question wants to know how things were before they changed."""
     return _FORMER.match(question[:_READ]) is not None
 
 
+@lru_cache(maxsize=16)
 def asks_what_will_be(question: str) -> bool:
     """Whether it is asked how things will be, not how they are."""
     return _WILL_BE.search(question[:_READ]) is not None
 
 
+@lru_cache(maxsize=16)
 def asks_what_happened(question: str) -> bool:
     """Whether a question speaks of the past: what was done once is not undone by what was done later."""
     return looks_back(_PASSIVE.sub(r"is\g<between>", question[:_READ]).lower())
 
 
+@lru_cache(maxsize=16)
 def asked_verbs(question: str) -> frozenset[str]:
     """The terms of a question that say what is asked of its subject, as far as its form tells."""
     found = (verb.search(question[:_READ]) for verb in _VERBS)

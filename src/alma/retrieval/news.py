@@ -185,6 +185,7 @@ def names_in(text: str) -> frozenset[str]:
     return frozenset(term for name in _NAME.findall(text[:_READ]) for term in terms(name))
 
 
+@lru_cache(maxsize=16)
 def asked_states(question: str) -> frozenset[str]:
     """What a question asks of the speaker that other words tell a change of."""
     if _OF_ONESELF.search(question[:_READ]) is None:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 
 from alma.model.learning import AntiPattern, Heuristic, Outcome
+from alma.model.memory import Memory
+from alma.model.record import Record
 from alma.retrieval import order
 from alma.retrieval.change import asks_for_former, asks_what_happened, asks_what_will_be
 from alma.retrieval.order import takes_back, tells_it_is_over
@@ -23,6 +25,12 @@ _FARTHER = 0.2
 _MUCH_FARTHER = 0.4
 # What became of so many of the best is looked for.
 _ANSWERS = 5
+
+
+def brings_news(record: Record) -> bool:
+    """Whether it may tell that another one is over, or be over: lessons and turns of conversations are not."""
+    is_remark = isinstance(record, Memory) and record.session_id is not None
+    return not is_remark and not isinstance(record, Heuristic | AntiPattern)
 
 
 def news_of_fitting(

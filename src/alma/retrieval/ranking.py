@@ -21,7 +21,7 @@ from alma.retrieval.candidates import Candidate, Pool, Standing, by_target, most
 from alma.retrieval.copies import Crowd, copies_behind
 from alma.retrieval.length import ONE_PASSAGE, given_back
 from alma.retrieval.news import may_tell_news
-from alma.retrieval.placing import news_of_fitting, put_in_place, put_withdrawn_behind, statements_of
+from alma.retrieval.placing import brings_news, news_of_fitting, put_in_place, put_withdrawn_behind, statements_of
 from alma.retrieval.ranked import Ranked
 from alma.retrieval.recent import MOST_BY_RULE, newest
 from alma.retrieval.relevance import Fitting, Question, anything_fits, fits
@@ -296,9 +296,12 @@ def _news_among(
     items: Iterable[Fitting], fitting: Sequence[Ranked], asked: frozenset[str], scorer: Scorer
 ) -> list[Ranked]:
     """What tells that something which fits is over, among what does not fit by itself."""
-    known = {ranked.key for ranked in fitting}
-    others = (each for each in items if known and each.candidate.id not in known and may_tell_news(each.said))
-    return news_of_fitting([scorer.fitting(each) for each in others], fitting, asked, scorer.request)
+    known = {ranked.key for ranked in fitting if brings_news(ranked.record)}
+    if not known:
+        return []
+    others = (each for each in items if brings_news(each.record) and may_tell_news(each.said))
+    unfit = [scorer.fitting(each) for each in others if each.candidate.id not in known]
+    return news_of_fitting(unfit, fitting, asked, scorer.request)
 
 
 def _note_unfit(items: Iterable[Fitting], fitting: Iterable[Ranked], ranking: Ranking) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import datetime
+from functools import lru_cache
 from typing import Literal
 
 from alma.model.query import In
@@ -45,6 +46,7 @@ _READ = 500
 _AT_THE_END, _AS_GOOD = 5, 0.7
 
 
+@lru_cache(maxsize=16)
 def asked_end(question: str) -> End | None:
     """Which end of a row of like things is asked for, where a question asks for one."""
     text = " ".join(question[:_READ].split())

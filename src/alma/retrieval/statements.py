@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 
 from alma.model.text import STOP_WORDS, terms
 from alma.model.vector import Vector
@@ -76,6 +77,7 @@ def cut(statements: Sequence[Statement], asked: frozenset[str], question: str = 
     return chosen
 
 
+@lru_cache(maxsize=16)
 def _names(question: str) -> frozenset[str]:
     named = {name for form in (_LETTERS, _JOINED, BELOW_ZERO) for name in form.findall(question)}
     # "In 2024" names nothing.

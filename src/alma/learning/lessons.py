@@ -7,7 +7,7 @@ the lesson becomes, so that there is never a second one.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -127,12 +127,8 @@ class LessonFinder:
     ) -> Iterator[tuple[float, Entry]]:
         """The nearest entry of each lesson with one strategy: of the same task, of rules, and of those most like it."""
         rules = self._books.of(scope).rules
-        lessons: dict[str, list[tuple[float, Entry]]] = {}
-        for each in near:
-            lessons.setdefault(each[1].lesson_id, []).append(each)
-        likeness = {lesson: [cosine for cosine, _ in entries] for lesson, entries in lessons.items()}
-        for lesson in in_turn(likeness, rules.__contains__):
-            nearest = next((each for each in lessons[lesson] if same(each[1].strategy)), None)
+        for lesson in in_turn([(cosine, entry.lesson_id) for cosine, entry in near], rules.__contains__):
+            nearest = next((each for each in near if each[1].lesson_id == lesson and same(each[1].strategy)), None)
             if nearest is not None:
                 yield nearest
 
@@ -229,16 +225,17 @@ class LessonFinder:
 
     def _searched_lesson(self, outcome: Outcome, neighbours: Sequence[tuple[float, Seen]]) -> str | None:
         """The lesson with the strategy that the task belongs to, if there is one."""
-        strategy, likeness = outcome.strategy_used or "", dict[str, list[float]]()
+        strategy, found = outcome.strategy_used or "", list[tuple[float, str]]()
         for cosine, seen in neighbours:
             if seen.lesson_id and self.meanings.same(strategy, seen.strategy_used or ""):
-                likeness.setdefault(seen.lesson_id, []).append(cosine)
+                found.append((cosine, seen.lesson_id))
                 if cosine >= _SAME_TASK:
                     break
-        if len(likeness) < 2:
-            return next(iter(likeness), None)
-        rules = self._storage.values(Heuristic, ("id",), scope_of(outcome), In("id", list(likeness)))
-        return in_turn(likeness, {key for (key,) in rules}.__contains__)[0]
+        lessons = list({lesson for _, lesson in found})
+        if len(lessons) < 2:
+            return lessons[0] if lessons else None
+        rules = self._storage.values(Heuristic, ("id",), scope_of(outcome), In("id", lessons))
+        return in_turn(found, {key for (key,) in rules}.__contains__)[0]
 
     def _known_rule(self, outcome: Outcome) -> str | None:
         """The heuristic that says so already, whoever wrote it."""
@@ -255,18 +252,20 @@ class LessonFinder:
         return self._storage.get_many(Heuristic, likely, scope_of(outcome))
 
 
-def in_turn(likeness: Mapping[str, Sequence[float]], is_rule: Callable[[str], bool]) -> list[str]:
-    """Lessons, given with how alike their tasks are to another, in the order in which it may belong to them.
+def in_turn(found: Iterable[tuple[float, str]], is_rule: Callable[[str], bool]) -> list[str]:
+    """The lessons that a task may belong to, in turn, of tasks given nearest first with how alike each is to it.
 
     That of the very same task is first, then the rules, then all others; and of these those that have more such tasks
     and nearer ones. By the nearest task alone two lessons of one strategy would grow side by side and say the same.
     """
-    if len(likeness) < 2:
-        return list(likeness)
-    return sorted(
-        likeness,
-        key=lambda each: (max(likeness[each]) < _SAME_TASK, not is_rule(each), -sum(likeness[each])),
-    )
+    nearest: dict[str, float] = {}
+    together: dict[str, float] = {}
+    for cosine, lesson in found:
+        nearest.setdefault(lesson, cosine)
+        together[lesson] = together.get(lesson, 0.0) + cosine
+    if len(nearest) < 2:
+        return list(nearest)
+    return sorted(nearest, key=lambda each: (nearest[each] < _SAME_TASK, not is_rule(each), -together[each]))
 
 
 def scope_of(outcome: Outcome) -> Scope:

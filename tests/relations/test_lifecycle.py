@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from functools import partial
 
 import pytest
 
@@ -122,6 +123,15 @@ def test_retention_archives_what_was_deleted_long_ago_and_purges_old_archives(
         life.unarchive("long", SHOP)
     with pytest.raises(ValidationError, match="negative"):
         life.retain(SHOP, deleted_for=-month)
+
+
+def test_a_dry_run_of_retention_tells_what_would_be_purged(store: StorageBackend, life: MemoryLifecycle) -> None:
+    store.save(old_memory("deleted", 3, is_active=False))
+    retain = partial(life.retain, SHOP, deleted_for=timedelta(0), archived_for=timedelta(0))
+    foretold = retain(dry_run=True)
+    assert (len(foretold.ids), foretold.purged) == (1, 0)
+    assert retain().purged == 0
+    assert retain(dry_run=True).purged == retain().purged == 1
 
 
 def test_the_life_of_other_projects_is_left_alone(store: StorageBackend, life: MemoryLifecycle) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from alma import clock
 from alma.errors import ValidationError
@@ -134,13 +134,14 @@ class MemoryLifecycle:
     ) -> Retained:
         """Archive what was soft-deleted longer ago than `deleted_for`; purge what was archived longer than
         `archived_for`, for good, where that is given."""
-        if deleted_for < timedelta(0):
-            raise ValidationError("retention", "deleted_for", deleted_for, "must not be negative")
         moment = clock.now()
-        old = And(Compare("is_active", "eq", False), Compare("updated_at", "lt", moment - deleted_for))
+        deleted_until = _before(moment, "deleted_for", deleted_for)
+        # What this archives itself was not archived before.
+        archived_until = None if archived_for is None else _before(moment, "archived_for", archived_for)
+        old = And(Compare("is_active", "eq", False), Compare("updated_at", "lt", deleted_until))
         ids = [str(key) for (key,) in self._storage.values(Memory, ["id"], scope, old)]
         if dry_run:
-            due = 0 if archived_for is None else self._archive.count(scope, Memory, until=moment - archived_for)
+            due = 0 if archived_until is None else self._archive.count(scope, Memory, until=archived_until)
             return Retained(True, tuple(ids), due)
         reason = f"deleted more than {deleted_for.days:,} days ago"
         moved: list[str] = []
@@ -150,8 +151,17 @@ class MemoryLifecycle:
             moved += self._archive.put(
                 Memory, chunk, scope, ArchiveCause.ARCHIVED, reason, by, only_if=lambda record: matches(old, record)
             )
-        purged = 0 if archived_for is None else self._archive.purge(archived_for, scope, by, Memory)
+        purged = 0 if archived_until is None else self._archive.purge(archived_until, scope, by, Memory)
         return Retained(False, tuple(moved), purged)
+
+
+def _before(moment: datetime, name: str, period: timedelta) -> datetime:
+    if period < timedelta(0):
+        raise ValidationError("retention", name, period, "must not be negative")
+    try:
+        return moment - period
+    except OverflowError:
+        raise ValidationError("retention", name, period, "is further back than time goes") from None
 
 
 def _because(by: Attribution, reason: str | None) -> Attribution:

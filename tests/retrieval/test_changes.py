@@ -64,6 +64,18 @@ def test_what_tells_of_a_change_comes_before_what_was_so(
             "Server beta was upgraded to Debian 12.",
             "Which Debian does server alpha run?",
         ),
+        (
+            "Sarah is the account manager for Acme.",
+            "Sarah left for Paris to see a customer.",
+            "Who is the account manager for Acme?",
+        ),
+        ("Our Paris office is at 12 Rue Cler.", "Tom left Paris on Monday.", "Where is our Paris office?"),
+        ("The best pizza is at Luigi's.", "Luigi's closed early on Sunday.", "Where is the best pizza?"),
+        ("Leo is allergic to nuts.", "Leo's sister stopped eating nuts.", "What is Leo allergic to?"),
+        ("Nina speaks Danish.", "Nina finished a Danish novel.", "Which language does Nina speak?"),
+        ("The wifi password is on the fridge.", "We replaced the fridge's light bulb.", "Where is the wifi password?"),
+        ("The landlord is Mr Hobbs.", "Mr Hobbs retired from the chess club.", "Who is the landlord?"),
+        ("Tickets are sold at the north gate.", "The south gate was shut down.", "Where are tickets sold?"),
     ],
 )
 def test_a_change_of_something_else_overrules_nothing(
@@ -100,6 +112,7 @@ def test_who_asks_how_it_was_gets_what_was_so(
         ("The paper's deadline is 1 March.", "The deadline was extended to 15 March.", "When is the paper's deadline?"),
         ("The customer is on the Basic tier.", "Customer upgraded to Enterprise.", "Which tier is the customer on?"),
         ("I use vim as my editor.", "Switched my editor to VS Code.", "Which editor do I use?"),
+        ("Tom works at Google.", "Tom left Google for a small start-up.", "Where does Tom work?"),
         ("Orders are kept in MySQL.", "Orders now live in PostgreSQL.", "Where are orders stored?"),
         ("I live at 14 Rosewood Lane in Leeds.", "We moved to Manchester, 8 Quay Street.", "Where do I live?"),
         ("I work as an accountant at Deloitte.", "Started at Monzo as an analyst today.", "Where do I work?"),

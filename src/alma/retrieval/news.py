@@ -22,22 +22,27 @@ _FIGURE = re.compile(rf"\d|\b(?:{'|'.join((*WEEKDAYS, *MONTHS, *ONES, *TENS, *TE
 # What is named behind these is over: "we replaced Jenkins", "switched from Zoom", "no longer vegetarian".
 _ENDS = re.compile(
     r"\b(?:replaced|replacing|dropped|ditched|abandoned|sold|gave away|threw (?:away|out)|cancelled|canceled|"
-    r"stop(?:ped)? \w+ing|gave up(?: on)?|given up|got rid of|quit|left(?-i:(?= [A-Z]))|"
+    r"stop(?:ped)? \w+ing|gave up(?: on)?|given up|got rid of|quit|"
     r"(?:switched|moved|migrated|changed|went|upgraded|converted)(?: away| over)? (?:from|off)|away from|"
     r"instead of|in place of|no longer|broke up with|divorced|decommissioned|phased out|turned off|shut down|"
     r"switched off|said goodbye to|retired|deprecated)\b",
     re.IGNORECASE,
 )
 # What is named behind these is over for whoever did it: what was read is no longer being read, but still a book.
-_DONE = re.compile(r"\b(?:finished|completed|mastered|returned|lost|removed|passed|handed in)\b", re.IGNORECASE)
+_DONE = re.compile(
+    r"\b(?:finished|completed|mastered|returned|lost|removed|passed|handed in|left(?-i:(?= [A-Z])))\b", re.IGNORECASE
+)
+# Who left for Paris will be back, what closed early opens again, and who left a note or closed the door did something.
+_FOR_A_WHILE = "for(?! good)|to|at|by|early|late|today|home|work|behind|the (?:office|house|room|meeting|party)"
+_GOES_ON = rf"(?! (?:{_FOR_A_WHILE}|an?|his|her|my|our|its|their|me|us|some|it|two|\d+)\b)"
 # What is named before these is over: "Priya left", "MySQL is switched off", "Luigi's closed down".
 _ENDED = re.compile(
-    r"\b(?:(?:has |have |had |just )*(?:left(?! (?:an?|his|her|my|me|us|some|it|two|\d+)\b)|quit|resigned|retired|died|"
-    r"closed(?: down)?(?! (?:the|an?|its|their|his|her|my|our)\b)|shut down(?! (?:the|an?|its|their)\b)|"
+    rf"\b(?:(?:has |have |had |just )*(?:left{_GOES_ON}|quit|(?:resigned|retired)(?! from the\b)|died|"
+    rf"closed(?: down)?{_GOES_ON}(?! the\b)|shut down(?! (?:the|an?|its|their)\b)|"
     r"broke up|split up|went (?:bankrupt|out of business)|was let go)|"
     r"(?:is|are|was|were|has been|have been|got|gets|will be) (?:now |being |finally )*"
     r"(?:replaced|cancelled|canceled|dropped|discontinued|deprecated|sold|closed|removed|retired|decommissioned|"
-    r"(?:switched|turned) off|shut down|fired|abandoned|gone|over|history|no more|phased out|superseded)|"
+    r"(?:switched|turned) off|shut down|fired|abandoned|gone|over(?! the\b)|history|no more|phased out|superseded)|"
     r"no longer (?:exists?|works?|available|valid|applies|apply|there|with us|in use))\b",
     re.IGNORECASE,
 )
@@ -69,6 +74,7 @@ _FROM = (
 )
 _SINCE = re.compile(rf"(?:^|\b){_FROM}\b,?", re.IGNORECASE)
 _OWNER = re.compile(r"\b([\w-]+)['’]s (?!(?:got|been|now|no|not|moved|left|gone)\b)")
+_BELONGING = re.compile(r"\b[\w-]+['’]s ([\w-]+)(?: has| have| just)*\s*$", re.IGNORECASE)
 _INTO = re.compile(r"\b(?:to|into) ((?:[\w'’.-]+ ?){1,3})")
 _DETERMINERS = frozenset(("the", "our", "my", "your", "his", "her", "their", "its", "a", "an", "this", "that", "all"))
 _OF_ONESELF = re.compile(r"\b(?:i|we|my|our|me|us)\b", re.IGNORECASE)
@@ -101,7 +107,8 @@ class News:
 
     `alone` are those of the latter that nothing says which one they are: "the deadline", not "the poster deadline".
     `since` are the subjects of what is so from some day on. `states` are what is another one for the speaker: where one
-    lives, where one works. `owners` are whose the changed things are said to be, `into` is what they became.
+    lives, where one works. `owners` are whose the changed things are said to be, `into` is what they became. `actors`
+    are those of somebody who gave something up: Leo's sister is not Leo. `which` says which one of several has ended.
     """
 
     ended: frozenset[str] = frozenset()
@@ -112,6 +119,8 @@ class News:
     states: frozenset[str] = frozenset()
     owners: frozenset[str] = frozenset()
     into: frozenset[str] = frozenset()
+    actors: frozenset[str] = frozenset()
+    which: frozenset[str] = frozenset()
 
     def __bool__(self) -> bool:
         return bool(self.ended or self.given_up or self.changed or self.since or self.states)
@@ -150,16 +159,21 @@ def news_of(text: str, words: frozenset[str]) -> News:
 def _read(text: str) -> News:
     ended: set[str] = set()
     given_up: set[str] = set()
+    actors: set[str] = set()
+    which: set[str] = set()
     changed: set[str] = set()
     alone: set[str] = set()
     since: set[str] = set()
     for clause in filter(None, map(str.strip, _CLAUSE.split(text))):
         for match in _ENDS.finditer(clause):
             given_up.update(_named_behind(clause[match.end() :]))
+            actors.update(term for actor in _BELONGING.findall(clause[: match.start()]) for term in terms(actor))
         for match in _DONE.finditer(clause):
             ended.update(_named_behind(clause[match.end() :]))
         for match in _ENDED.finditer(clause):
-            ended.update(_named_before(clause[: match.start()]))
+            named = _named_before(clause[: match.start()])
+            ended.update(term for word in named for term in terms(word))
+            which.update(term for word in named[:-1] if word.islower() for term in terms(word))
         for told, heads in ((_changing(clause), changed), (_holding_since(clause), since)):
             for head, is_alone in map(_head, told):
                 heads |= head
@@ -167,7 +181,7 @@ def _read(text: str) -> News:
     states = (state for state, (_, told, _) in _STATES.items() if told.search(text))
     owners = (term for owner in _OWNER.findall(text) for term in terms(owner))
     into = (term for became in _INTO.findall(text) for term in terms(became))
-    return News(*map(frozenset, (ended, given_up, changed, alone, since, states, owners, into)))
+    return News(*map(frozenset, (ended, given_up, changed, alone, since, states, owners, into, actors, which)))
 
 
 def has_figure(text: str) -> bool:
@@ -246,21 +260,23 @@ def _head(words: list[str]) -> tuple[frozenset[str], bool]:
 
 _JOINING = "with by to for and or because since after in on at from as when but into until"
 _BREAKS = frozenset(_JOINING.split())
+_ANY = frozenset(("a", "an", "some", "another", "one"))
+_FORMER = frozenset(("old", "previous", "former", "whole", "entire"))
 _PLACING = frozenset(("in", "on", "at", "of", "for", "with", "from", "by", "to", "near", "behind"))
 
 
 def _named_behind(text: str) -> Iterator[str]:
-    for word in _WORD.findall(text)[:5]:
-        if word.lower() in _BREAKS:
+    """The terms of what is named next, as far as it is something known: not of a book that somebody finished."""
+    for place, word in enumerate(_WORD.findall(text)[:5]):
+        if word.lower() in _BREAKS or (place == 0 and word.lower() in _ANY):
             return
-        if word.lower() not in STOP_WORDS:
+        # Whose it is, goes on.
+        if word.lower() not in STOP_WORDS and not word.endswith(("'s", "’s")):
             yield from terms(word)
 
 
-def _named_before(text: str) -> Iterator[str]:
-    """The terms of what a clause is about: of "the projector in room Berlin", of the projector."""
-    for word in _WORD.findall(text)[-6:]:
-        if word.lower() in _PLACING:
-            return
-        if word.lower() not in STOP_WORDS:
-            yield from terms(word)
+def _named_before(text: str) -> list[str]:
+    """The words that name what a clause is about: of "the projector in room Berlin", the projector."""
+    words = _WORD.findall(text)[-6:]
+    until = next((place for place, word in enumerate(words) if word.lower() in _PLACING), len(words))
+    return [word for word in words[:until] if word.lower() not in STOP_WORDS | _FORMER]

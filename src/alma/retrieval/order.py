@@ -170,7 +170,8 @@ def tells_it_is_over(older: Statement, newer: Statement, near: Nearness) -> bool
 def _ended(older: Statement, newer: Statement) -> bool:
     """ "We replaced Jenkins": over is what somebody gave up, and what answered the question but is no longer there."""
     told = newer.news
-    return not told.given_up.isdisjoint(older.words) or not told.ended.isdisjoint(older.words - older.matched)
+    given_up = told.actors <= older.words and not told.given_up.isdisjoint(older.words)
+    return given_up or (told.which <= older.words and not told.ended.isdisjoint(older.words - older.matched))
 
 
 def takes_back(older: Statement, newer: Statement) -> bool:

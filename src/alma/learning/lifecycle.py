@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from alma import clock
-from alma.errors import ValidationError
 from alma.learning.forgetting import ForgettingEngine, PruneSummary
 from alma.learning.policy import PrunePolicy
-from alma.memory.archive import Archive
+from alma.memory.archive import Archive, moment_before
 from alma.memory.settings import SystemSettings
 from alma.model.archive import ArchiveCause
 from alma.model.governance import ANONYMOUS, Attribution
@@ -135,9 +134,11 @@ class MemoryLifecycle:
         """Archive what was soft-deleted longer ago than `deleted_for`; purge what was archived longer than
         `archived_for`, for good, where that is given."""
         moment = clock.now()
-        deleted_until = _before(moment, "deleted_for", deleted_for)
+        deleted_until = moment_before(moment, deleted_for, "retention", "deleted_for")
         # What this archives itself was not archived before.
-        archived_until = None if archived_for is None else _before(moment, "archived_for", archived_for)
+        archived_until = (
+            None if archived_for is None else moment_before(moment, archived_for, "retention", "archived_for")
+        )
         old = And(Compare("is_active", "eq", False), Compare("updated_at", "lt", deleted_until))
         ids = [str(key) for (key,) in self._storage.values(Memory, ["id"], scope, old)]
         if dry_run:
@@ -153,15 +154,6 @@ class MemoryLifecycle:
             )
         purged = 0 if archived_until is None else self._archive.purge(archived_until, scope, by, Memory)
         return Retained(False, tuple(moved), purged)
-
-
-def _before(moment: datetime, name: str, period: timedelta) -> datetime:
-    if period < timedelta(0):
-        raise ValidationError("retention", name, period, "must not be negative")
-    try:
-        return moment - period
-    except OverflowError:
-        raise ValidationError("retention", name, period, "is further back than time goes") from None
 
 
 def _because(by: Attribution, reason: str | None) -> Attribution:

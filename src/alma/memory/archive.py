@@ -365,14 +365,19 @@ def _several(ids: str | Iterable[str]) -> list[str]:
     return [ids] if isinstance(ids, str) else list(dict.fromkeys(ids))
 
 
+def moment_before(moment: datetime, period: timedelta, act: str, name: str) -> datetime:
+    """So long before a moment; `name` is what the caller of an act calls the period."""
+    if period < timedelta(0):
+        raise ValidationError(act, name, period, "must not be negative")
+    try:
+        return moment - period
+    except OverflowError:
+        raise ValidationError(act, name, period, "is further back than time goes") from None
+
+
 def _moment_of(older_than: timedelta | datetime) -> datetime:
     if isinstance(older_than, timedelta):
-        if older_than < timedelta(0):
-            raise ValidationError("purge", "older_than", older_than, "must not be negative")
-        try:
-            return clock.now() - older_than
-        except OverflowError:
-            raise ValidationError("purge", "older_than", older_than, "is further back than time goes") from None
+        return moment_before(clock.now(), older_than, "purge", "older_than")
     try:
         return check_timestamp(older_than)
     except ValueError as exc:

@@ -34,35 +34,35 @@ _WILL_BE = re.compile(
 )
 # "Where are orders stored?" asks how it is.
 _PASSIVE = re.compile(r"\b(?:is|are|am|being|gets?)(?P<between>(?: [\w'-]+){0,5}) \w+ed\b", re.IGNORECASE)
-# In a longer text a word of change is one of many.
-_READ = 500
+READ = 500
+"""How much of a text is looked at: in a longer one a word of change is one of many."""
 
 
 def tells_change(text: str) -> bool:
     """Whether a text says that something is not as it was before."""
-    return _CHANGED.search(text[:_READ]) is not None
+    return _CHANGED.search(text[:READ]) is not None
 
 
 @lru_cache(maxsize=16)
 def asks_for_former(question: str) -> bool:
     """Whether a question wants to know how things were before they changed."""
-    return _FORMER.match(question[:_READ]) is not None
+    return _FORMER.match(question[:READ]) is not None
 
 
 @lru_cache(maxsize=16)
 def asks_what_will_be(question: str) -> bool:
     """Whether it is asked how things will be, not how they are."""
-    return _WILL_BE.search(question[:_READ]) is not None
+    return _WILL_BE.search(question[:READ]) is not None
 
 
 @lru_cache(maxsize=16)
 def asks_what_happened(question: str) -> bool:
     """Whether a question speaks of the past: what was done once is not undone by what was done later."""
-    return looks_back(_PASSIVE.sub(r"is\g<between>", question[:_READ]).lower())
+    return looks_back(_PASSIVE.sub(r"is\g<between>", question[:READ]).lower())
 
 
 @lru_cache(maxsize=16)
 def asked_verbs(question: str) -> frozenset[str]:
     """The terms of a question that say what is asked of its subject, as far as its form tells."""
-    found = (verb.search(question[:_READ]) for verb in _VERBS)
+    found = (verb.search(question[:READ]) for verb in _VERBS)
     return frozenset(term for match in found if match is not None for term in terms(match["verb"]))

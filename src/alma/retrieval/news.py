@@ -9,10 +9,9 @@ from functools import lru_cache
 
 from alma.model.spelling import ONES, TEENS, TENS
 from alma.model.text import STOP_WORDS, terms
+from alma.retrieval.change import READ
 from alma.retrieval.spoken import MONTHS, WEEKDAYS
 
-# In a longer text a word of change is one of many.
-_READ = 500
 _CLAUSE = re.compile(r"(?<!\bDr)(?<!\bMr)(?<!\bMs)(?<!\bMrs)(?<!\bSt)[.!?](?= |$)|[;:\n]|, (?=and |but |so )|,(?= )")
 _WORD = re.compile(r"[\w'’@€$£%.+#/-]*\w")
 _DIGIT, _NAME = re.compile(r"\d"), re.compile(r"(?<=[a-z,] )[A-Z]\w*[a-z]\w*")
@@ -68,8 +67,7 @@ _NEW = re.compile(
 )
 # "Orders now live in …", "stand-up starts at ten now", "since May our office is …"
 _FROM = (
-    r"(?:from (?:now|today|tomorrow|this \w+|next \w+|\w+day|"
-    r"january|february|march|april|may|june|july|august|september|october|november|december)(?: on(?:wards?)?)?|"
+    rf"(?:from (?:now|today|tomorrow|this \w+|next \w+|\w+day|{'|'.join(MONTHS)})(?: on(?:wards?)?)?|"
     r"(?:as of|starting|effective|since) (?:the )?(?:this |next |last )?\w+|nowadays|these days|now)"
 )
 _SINCE = re.compile(rf"(?:^|\b){_FROM}\b,?", re.IGNORECASE)
@@ -137,9 +135,9 @@ _TELLING = frozenset(
         days home started joined replaced replacing ditched abandoned sold cancelled canceled finished completed
         mastered stop stopped gave given rid quit away instead place longer broke divorced decommissioned phased turned
         shut goodbye removed returned lost passed handed retired deprecated left resigned died closed split let
-        discontinued fired gone over history superseded monday tuesday wednesday thursday
-        friday saturday sunday january february march april may june july august september october november december
+        discontinued fired gone over history superseded
         """
+        + " ".join((*WEEKDAYS, *MONTHS))
     )
 )
 
@@ -151,7 +149,7 @@ def may_tell_news(words: frozenset[str]) -> bool:
 
 def news_of(text: str, words: frozenset[str]) -> News:
     """What a text of these terms says is no longer as it was."""
-    text = text[:_READ]
+    text = text[:READ]
     return _read(text) if may_tell_news(words) or " as of " in text.lower() else NOTHING_NEW
 
 
@@ -186,25 +184,25 @@ def _read(text: str) -> News:
 
 def has_figure(text: str) -> bool:
     """Whether a text tells a number, a day or a month."""
-    return _FIGURE.search(text[:_READ]) is not None
+    return _FIGURE.search(text[:READ]) is not None
 
 
 def has_digits(text: str) -> bool:
     """Whether a text has a number in digits."""
-    return _DIGIT.search(text[:_READ]) is not None
+    return _DIGIT.search(text[:READ]) is not None
 
 
 def names_in(text: str) -> frozenset[str]:
     """The terms of what a text writes with a capital letter where no sentence begins."""
-    return frozenset(term for name in _NAME.findall(text[:_READ]) for term in terms(name))
+    return frozenset(term for name in _NAME.findall(text[:READ]) for term in terms(name))
 
 
 @lru_cache(maxsize=16)
 def asked_states(question: str) -> frozenset[str]:
     """What a question asks of the speaker that other words tell a change of."""
-    if _OF_ONESELF.search(question[:_READ]) is None:
+    if _OF_ONESELF.search(question[:READ]) is None:
         return frozenset()
-    return frozenset(state for state, (asked, _, _) in _STATES.items() if asked.search(question[:_READ]))
+    return frozenset(state for state, (asked, _, _) in _STATES.items() if asked.search(question[:READ]))
 
 
 def tells_state(words: frozenset[str], states: frozenset[str]) -> bool:
@@ -261,7 +259,8 @@ def _head(words: list[str]) -> tuple[frozenset[str], bool]:
 _JOINING = "with by to for and or because since after in on at from as when but into until"
 _BREAKS = frozenset(_JOINING.split())
 _ANY = frozenset(("a", "an", "some", "another", "one"))
-_FORMER = frozenset(("old", "previous", "former", "whole", "entire"))
+# What tells neither what something is nor which one.
+_UNTELLING = STOP_WORDS | {"old", "previous", "former", "whole", "entire"}
 _PLACING = frozenset(("in", "on", "at", "of", "for", "with", "from", "by", "to", "near", "behind"))
 
 
@@ -279,4 +278,4 @@ def _named_before(text: str) -> list[str]:
     """The words that name what a clause is about: of "the projector in room Berlin", the projector."""
     words = _WORD.findall(text)[-6:]
     until = next((place for place, word in enumerate(words) if word.lower() in _PLACING), len(words))
-    return [word for word in words[:until] if word.lower() not in STOP_WORDS | _FORMER]
+    return [word for word in words[:until] if word.lower() not in _UNTELLING]

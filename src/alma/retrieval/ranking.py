@@ -319,7 +319,7 @@ def _ordered(
     ranking: Ranking,
     standing: Standing,
     sources: Sequence[Source],
-    window: TimeWindow | None = None,
+    window: TimeWindow | None,
 ) -> list[Ranked]:
     by_score = sorted(kept, key=lambda ranked: (-ranked.score, ranked.key))
     by_key = {ranked.key: ranked for ranked in by_score}

@@ -10,6 +10,7 @@ from typing import Literal
 
 from alma.model.query import In
 from alma.retrieval.candidates import Candidate, by_target
+from alma.retrieval.change import READ
 from alma.retrieval.scoring import MOMENTS
 from alma.retrieval.spoken import MONTHS, NUMBERS, SEASONS, WEEKDAYS
 from alma.storage.base import StorageBackend
@@ -41,7 +42,6 @@ _VERY_FIRST = re.compile(
 )
 # Whoever compares names both: "which came first, the demo or the audit?"
 _COMPARES = re.compile(r"\bfirst\b.*(?:,| the) .*\bor\b|\bor\b.*\bfirst\b|\bbefore the last\b", re.IGNORECASE)
-_READ = 500
 # So many at the end that is asked for are read, of those whose words are nearly as good as the best.
 _AT_THE_END, _AS_GOOD = 5, 0.7
 
@@ -49,7 +49,7 @@ _AT_THE_END, _AS_GOOD = 5, 0.7
 @lru_cache(maxsize=16)
 def asked_end(question: str) -> End | None:
     """Which end of a row of like things is asked for, where a question asks for one."""
-    text = " ".join(question[:_READ].split())
+    text = " ".join(question[:READ].split())
     if _COMPARES.search(text):
         return None
     if _VERY_LAST.search(text):

@@ -218,7 +218,7 @@ def test_signs_names_and_the_ends_of_long_texts_are_found_in_an_older_store(
     long = "filling " * 13_000 + "zeppelin"
     texts = {"sign": "great pizza 🍕 in C++", "long": long, "name": "getUserName of 1,000"}
     with monkeypatch.context() as before, SQLiteStorage(path) as store:
-        before.setattr(sqlite_words, "spaced_terms_of", lambda column: ["old" for _ in column])
+        before.setattr(sqlite_words, "spaced_terms", lambda _: "old")
         store.save_many([make.a_heuristic(id=key, condition=text) for key, text in texts.items()])
         assert len(store.matching_ids(Heuristic, "old", EVERYWHERE)) == 3
     connection.execute(f"DELETE FROM {HISTORY_TABLE} WHERE version IN ({versions})")

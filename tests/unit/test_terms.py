@@ -11,7 +11,6 @@ from alma.model.text import (
     STOP_WORDS,
     query_terms,
     spaced_terms,
-    spaced_terms_of,
     stored_terms,
     terms,
     words_by_term,
@@ -167,12 +166,15 @@ def test_no_term_is_longer_than_an_index_entry_may_be(text: str) -> None:
 @given(
     st.lists(
         st.one_of(
-            st.none(), st.text(), st.sampled_from(["Anna's forms", "C++ and C#", "🍕", "don't\x01stop", "x" * 1_200])
+            st.text(),
+            st.sampled_from(["Anna's forms", "C++ and C#", "🍕", "1\u202f000", "back-end,", "getName", "x" * 1_200]),
         )
     )
 )
-def test_many_texts_are_cut_as_each_is_alone(texts: list[str | None]) -> None:
-    assert spaced_terms_of(texts) == [spaced_terms(text or "") for text in texts]
+def test_a_text_has_the_terms_of_its_pieces_in_turn(pieces: list[str]) -> None:
+    text = " ".join(pieces)
+    assert stored_terms(text) == [term for piece in pieces for term in stored_terms(piece)]
+    assert spaced_terms(text).split() == stored_terms(text)
 
 
 @given(words=st.lists(st.text("abcdefgy ", max_size=80), max_size=6))

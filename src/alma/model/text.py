@@ -5,27 +5,26 @@ from __future__ import annotations
 import re
 import threading
 import unicodedata
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any, cast
+from itertools import chain
+from typing import Any
 
 from alma.model.joining import in_all_pieces, in_one_piece, may_have_joints
 from alma.model.languages import function_words_of, only_english
 
 LONGEST_TERM = 64
 _MOST_STEMS = 100_000
+_MOST_CHUNKS, _LONGEST_CHUNK = 50_000, 40
 _MOST_LETTERS = 20_000
 
 # ASCII, without case, and spaces for whatever else is neither letter nor digit.
 _PLAIN = bytes(ord(chr(i).lower()) if i < 128 and chr(i).isalnum() else ord(" ") for i in range(256))
-# Stands between texts that are cut at once, as a word of its own that none of them has.
-_BETWEEN = "\x01"
-_PLAIN_TOGETHER = bytes(i if chr(i) == _BETWEEN else plain for i, plain in enumerate(_PLAIN))
 _SHORT = 1_000
-# So many short texts fit into the processor's cache, and into memory that is there already.
-_TOGETHER = 256
-# So few texts hardly have enough new words to be worth a look.
-_FEW = 16
+# Spaces that stand inside of numbers, which are one word.
+_THIN_SPACES = ("\u00a0", "\u202f", "\u2009")
+_CHUNK = re.compile(r"[^ \t\n\r]+")
+_AROUND_WORDS = '.,;:!?()"*'
 # Scripts written without spaces, and Korean, whose particles stand at the end of its words: they are found by pairs of
 # neighbouring characters.
 _UNSPACED = re.compile(
@@ -92,45 +91,24 @@ def terms(text: str) -> list[str]:
     Of scripts without spaces, every pair of neighbouring characters and every character. A word longer than 64
     characters counts in pieces.
     """
-    return _terms(_words(text, alone=True))
+    return list(chain.from_iterable(map(_read_chunks.__getitem__, _chunks(text))))
 
 
 def stored_terms(text: str) -> list[str]:
     """The words that a text is found by: names, compounds and numbers in all pieces that they may be asked for in."""
-    return _terms(_words(text, alone=True, in_pieces=True))
-
-
-def _terms(words: list[str]) -> list[str]:
-    known = list(map(_stems.get, words))
-    # Only what was not met before, or is too long for one term, has to be put together.
-    return cast(list[str], known) if all(known) else " ".join(map(_stem_of, words)).split()
+    return list(chain.from_iterable(map(_stored_chunks.__getitem__, _chunks(text))))
 
 
 def spaced_terms(text: str) -> str:
-    """The words that a text is found by, with spaces between them, which is what they are made as."""
-    return " ".join(map(_stem_of, _words(text, alone=True, in_pieces=True)))
+    """The words that a text is found by, with spaces between them."""
+    return " ".join(chain.from_iterable(map(_stored_chunks.__getitem__, _chunks(text))))
 
 
-def spaced_terms_of(texts: Sequence[str | None]) -> list[str]:
-    """`spaced_terms` of many texts, empty for a missing one; short plain ones are cut together, which is faster."""
-    starts = range(0, len(texts), _TOGETHER)
-    return [terms for start in starts for terms in _cut_together(texts[start : start + _TOGETHER])]
-
-
-def _cut_together(texts: Sequence[str | None]) -> list[str]:
-    plain = [text if text and len(text) <= _SHORT and _is_plain(text) else "" for text in texts]
-    words = _without_punctuation(f" {_BETWEEN} ".join(plain), _PLAIN_TOGETHER).split()
-    if len(texts) > _FEW:
-        _stems.learn(words)
-    cut = " ".join(map(_stem_of, words)).split(_BETWEEN)
-    return [
-        terms.strip() if short else spaced_terms(text) if text else ""
-        for text, short, terms in zip(texts, plain, cut, strict=True)
-    ]
-
-
-def _is_plain(text: str) -> bool:
-    return text.isascii() and _BETWEEN not in text and not _may_have_names(text) and not may_have_joints(text)
+def _chunks(text: str) -> list[str]:
+    """What stands between spaces, which no word reaches across."""
+    if not text.isascii() and any(space in text for space in _THIN_SPACES):
+        return _CHUNK.findall(text)
+    return text.split()
 
 
 def query_terms(text: str) -> list[str]:
@@ -214,7 +192,10 @@ def _apart(signs: re.Pattern[str], text: str, cut: Callable[[str], list[str]]) -
 
 def _lettered(folded: str, alone: bool) -> list[str]:
     """Words in any letters."""
-    return [piece for word in folded.translate(_letters).split() for piece in _split(word, alone)]
+    words = folded.translate(_letters).split()
+    if _UNSPACED.search(folded) is None:
+        return words
+    return [piece for word in words for piece in _split(word, alone)]
 
 
 class _Letters(dict[int, int]):
@@ -233,10 +214,10 @@ class _Letters(dict[int, int]):
 _letters = _Letters()
 
 
-def _without_punctuation(text: str, table: bytes = _PLAIN) -> str:
+def _without_punctuation(text: str) -> str:
     """ASCII in lower case, with spaces for what stands between its words."""
     plain = _without_apostrophes(text.lower()) if "'" in text else text
-    return plain.encode("ascii").translate(table).decode("ascii")
+    return plain.encode("ascii").translate(_PLAIN).decode("ascii")
 
 
 def _without_apostrophes(text: str) -> str:
@@ -284,22 +265,12 @@ class _Stems(dict[str, str]):
         stem = self[word] = self._stem(word) if word.isascii() and word.isalpha() else word.translate(_STAND_INS)
         return stem
 
-    def learn(self, words: Iterable[str]) -> None:
-        """Meet many words at once, which is faster than one by one."""
-        # Not as a difference with the keys, which would go through all of these.
-        new = [word for word in set(words) if word not in self and word.isalpha() and len(word) <= LONGEST_TERM]
-        if new and len(self) + len(new) < _MOST_STEMS:
-            self.update(zip(new, self._stemmed(new), strict=True))
-
     def _stem(self, word: str) -> str:
-        return self._stemmed([word])[0]
-
-    def _stemmed(self, words: list[str]) -> list[str]:
         # A stemmer works for one thread at a time.
         with self._lock:
             self.prepare()
-            stems: list[str] = self._stemmer.stemWords(words)
-        return stems
+            stem: str = self._stemmer.stemWord(word)
+        return stem
 
     def prepare(self) -> None:
         """Load the stemmer, at the latest when the first word is cut: importing the records stays free of it."""
@@ -312,5 +283,34 @@ class _Stems(dict[str, str]):
 
 _stems = _Stems()
 _stem_of = _stems.__getitem__
+
+
+class _Chunks(dict[str, tuple[str, ...]]):
+    """The terms of each chunk met so far: texts repeat their words, and most of the work is to cut a new one."""
+
+    def __init__(self, *, in_pieces: bool) -> None:
+        super().__init__()
+        self._in_pieces = in_pieces
+
+    def __missing__(self, chunk: str) -> tuple[str, ...]:
+        if len(chunk) > _LONGEST_CHUNK:
+            return self._cut(chunk)
+        if len(self) >= _MOST_CHUNKS:
+            self.clear()
+        bare = chunk.strip(_AROUND_WORDS)
+        terms = self[chunk] = (_stem_of(bare.lower()),) if _is_one_word(bare) else self._cut(chunk)
+        return terms
+
+    def _cut(self, chunk: str) -> tuple[str, ...]:
+        words = _words(chunk, alone=True, in_pieces=self._in_pieces)
+        return tuple(" ".join(map(_stem_of, words)).split())
+
+
+def _is_one_word(bare: str) -> bool:
+    """Whether it is seen at once that this is one word: plain letters and digits, a capital only at the beginning."""
+    return bare.isascii() and bare.isalnum() and (bare[1:].islower() or bare.isdigit())
+
+
+_read_chunks, _stored_chunks = _Chunks(in_pieces=False), _Chunks(in_pieces=True)
 prepare_to_cut = _stems.prepare
 """Load what cutting words needs, so that the first text does not wait for it."""

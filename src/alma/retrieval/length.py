@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import compress
 
 from alma.retrieval.candidates import WORDS
 
@@ -32,7 +33,7 @@ def given_back(length: int, gathered: float) -> dict[str, float]:
 
 def best_passage(words: Sequence[str], weight_of: Mapping[str, float]) -> float:
     """The most that different words of the question weigh which stand in one passage of a text."""
-    places = [(place, word) for place, word in enumerate(words) if word in weight_of]
+    places = list(compress(enumerate(words), map(weight_of.__contains__, words)))
     inside: Counter[str] = Counter()
     weight = best = 0.0
     first = 0

@@ -24,7 +24,7 @@ from typing import Any, Protocol
 from alma.model.kinds import KINDS, kind_named
 from alma.model.query import Predicate
 from alma.model.record import Record, RecordSpec, reading
-from alma.model.text import spaced_terms, spaced_terms_of
+from alma.model.text import spaced_terms
 from alma.storage import ranking
 from alma.storage.ranking import OWNERS, Remembered, rarity, saturation
 from alma.storage.sql import sqlite_postings
@@ -105,7 +105,10 @@ def _entries(
 ) -> list[Sequence[str]]:
     names = _owner_names(spec)
     columns = list(zip(*texts, strict=True)) or [()] * len(spec.text)
-    return [*map(spaced_terms_of, columns), [_owner_text(names, tuple(values)) for values in owners]]
+    return [
+        *([spaced_terms(text or "") for text in column] for column in columns),
+        [_owner_text(names, tuple(values)) for values in owners],
+    ]
 
 
 def _terms_again(text: str | None) -> str:

@@ -6,7 +6,8 @@ import os
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from alma.bootstrap import open_storage
+from alma.bootstrap.makers import azure_account, openai_account
+from alma.bootstrap.stores import open_storage
 from alma.errors import ConfigurationError
 from alma.fitting import made
 
@@ -115,17 +116,13 @@ _GRAPHS: dict[str, Maker[GraphStore]] = {
 def _openai_model(what: str, options: Mapping[str, Any]) -> LanguageModel:
     from alma.llm.openai import OpenAIModel
 
-    return made(OpenAIModel, what, {"api_key": os.environ.get("OPENAI_API_KEY", ""), **options})
+    return made(OpenAIModel, what, {**openai_account(), **options})
 
 
 def _azure_model(what: str, options: Mapping[str, Any]) -> LanguageModel:
     from alma.llm.azure import AzureOpenAIModel
 
-    known = {
-        "endpoint": os.environ.get("AZURE_OPENAI_ENDPOINT", ""),
-        "api_key": os.environ.get("AZURE_OPENAI_API_KEY", ""),
-    }
-    return made(AzureOpenAIModel, what, {**known, **options})
+    return made(AzureOpenAIModel, what, {**azure_account(), **options})
 
 
 def _anthropic_model(what: str, options: Mapping[str, Any]) -> LanguageModel:

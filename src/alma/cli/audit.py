@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from alma.bootstrap import open_existing_storage
+from alma.bootstrap import open_existing
 from alma.cli.lazy import application, examples
 from alma.cli.places import STORES, Config, Store, place_of
 from alma.cli.shown import AsJson, Schema, say, show_json, show_table
@@ -42,7 +42,7 @@ def verify(
 ) -> None:
     """Find every event of the log that was changed, removed or inserted; the exit code is 1 where there is any."""
     kept = () if anchors is None else _heads_in(anchors)
-    with open_existing_storage(*place_of(config, log or store, schema)) as storage:
+    with open_existing(*place_of(config, log or store, schema)) as storage:
         found = AuditTrail(storage).verify(kept)
     if as_json:
         show_json({"ok": found.ok, **asdict(found)})
@@ -62,7 +62,7 @@ def head(
     log: Log = None, config: Config = None, store: Store = None, schema: Schema = None, as_json: AsJson = False
 ) -> None:
     """Where the log ends now; kept elsewhere, it proves later that the log was not written anew."""
-    with open_existing_storage(*place_of(config, log or store, schema)) as storage:
+    with open_existing(*place_of(config, log or store, schema)) as storage:
         rows = [each._asdict() for each in AuditTrail(storage).heads()]
     show_table(("chain", "length", "hash"), rows, as_json)
 
@@ -89,7 +89,7 @@ def list_events(
 ) -> None:
     """What was done, newest first."""
     scope = Scope.everywhere() if user is None else Scope(user_id=user)
-    with open_existing_storage(*place_of(config, log or store, schema)) as storage:
+    with open_existing(*place_of(config, log or store, schema)) as storage:
         page = AuditTrail(storage).find(
             scope,
             agent=agent,

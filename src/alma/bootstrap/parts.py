@@ -1,0 +1,234 @@
+"""Wiring of a whole memory: what a configuration describes, opened."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from alma.bootstrap.makers import create_cache, create_embedder
+from alma.bootstrap.stores import FILE_SCHEME, open_storage
+from alma.errors import ConfigurationError, MissingDependencyError
+from alma.fitting import made
+from alma.paths import at_home
+
+if TYPE_CHECKING:
+    from alma.config.settings import Settings
+    from alma.embeddings.base import EmbeddingProvider
+    from alma.learning.protocols import LearningProtocol
+    from alma.model.scope import MemoryScope
+    from alma.redaction.redactor import Redactor
+    from alma.retrieval.engine import RetrievalEngine
+    from alma.storage.base import StorageBackend
+
+# The keys of a configuration that say where its store is.
+_PLACES = ("storage", "storage_dir", "db_name", "postgres")
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What a memory is put together from, in the order of the facade's constructor."""
+
+    storage: StorageBackend
+    retrieval: RetrievalEngine
+    learning: LearningProtocol
+    scopes: Mapping[str, MemoryScope]
+    project_id: str
+    log_reads: bool = False
+    redactor: Redactor | None = None
+
+
+def parts_of_file(path: str | Path) -> Parts:
+    """What a configuration file describes, opened."""
+    from alma.config.loader import load_settings
+
+    return _opened(load_settings(path))
+
+
+def store_of_file(
+    path: str | Path, embedder: EmbeddingProvider | None = None
+) -> tuple[StorageBackend, EmbeddingProvider]:
+    """The store that a configuration file describes, opened, and its provider of vectors unless one is given."""
+    from alma.config.loader import load_settings
+
+    settings = load_settings(path)
+    chosen = _embedder_of(settings) if embedder is None else embedder
+    return _storage_of(settings, chosen, None), chosen
+
+
+def parts_at(place: str | Path | None, project_id: str, given: Mapping[str, Any]) -> Parts:
+    """A store at a path or URL, opened, with further keys of a configuration; without a place, where these say."""
+    from alma.config.loader import settings_from
+
+    twice = [key for key in _PLACES if key in given]
+    if place is not None and twice:
+        raise ConfigurationError(f"path and {twice[0]} both say where the store is; give one of them")
+    settings = settings_from({"project_id": project_id, **given})
+    return _opened(settings, None if place is None else _file_in(place))
+
+
+def _file_in(place: str | os.PathLike[str]) -> str | os.PathLike[str]:
+    """The place itself; for a folder, the file in it that a store has by default."""
+    named = os.fspath(place) if isinstance(place, os.PathLike) else place
+    if not isinstance(named, str) or "://" in named or not named.strip():
+        return place
+    path = at_home(named)
+    return path / "alma.db" if named.endswith(os.sep) or path.is_dir() else path
+
+
+def parts_chosen(config: str | Path | None, place: str | None, project_id: str | None) -> Parts:
+    """What a configuration file describes, opened at another place or for another project where these are given."""
+    from alma.config.loader import load_settings, settings_from
+
+    if config is None:
+        return parts_at(place, project_id or "default", {})
+    settings = load_settings(config)
+    if project_id is not None:
+        settings = settings.model_copy(update={"project_id": settings_from({"project_id": project_id}).project_id})
+    return _opened(settings, place)
+
+
+def redactor_of_file(path: str | Path) -> Redactor | None:
+    """What takes secrets out where a configuration file describes the memory; None where it switches that off."""
+    from alma.config.loader import load_settings
+
+    return _redactor_of(load_settings(path))
+
+
+def embedding_of_file(path: str | Path, provider: str | None = None) -> tuple[str, dict[str, Any]]:
+    """The provider of vectors that a configuration file describes, or the one asked for, and what it says about it."""
+    from alma.config.loader import load_settings
+    from alma.config.options import embedding_options
+
+    settings = load_settings(path)
+    chosen = provider or settings.embedding_provider.value
+    return chosen, embedding_options(settings, chosen)
+
+
+def place_of_file(path: str | Path) -> tuple[str, str]:
+    """The store that a configuration file describes, as a path or URL, and the PostgreSQL schema it is in."""
+    from alma.config.loader import load_settings
+
+    settings = load_settings(path)
+    folder = at_home(settings.storage_dir)
+    match settings.storage:
+        case "postgres":
+            at = settings.postgres
+            who = f"{quote(at.user, safe='')}:{quote(at.password.reveal(), safe='')}"
+            host = f"[{at.host}]" if ":" in at.host else quote(at.host, safe="")
+            where = f"{host}:{at.port}/{quote(at.database, safe='')}?sslmode={quote(at.ssl_mode)}"
+            return f"postgresql://{who}@{where}", at.schema_name
+        case "file":
+            return f"{FILE_SCHEME}{folder}", "public"
+        case _:
+            return str(folder / settings.db_name), "public"
+
+
+def _opened(settings: Settings, place: str | os.PathLike[str] | None = None) -> Parts:
+    from alma.learning.heuristics import HeuristicExtractor
+    from alma.learning.protocols import LearningProtocol
+
+    embedder = _embedder_of(settings)
+    storage = _storage_of(settings, embedder, place)
+    try:
+        engine = _engine_of(settings, storage, embedder)
+        protocol = LearningProtocol(
+            storage,
+            embedder,
+            engine.index,
+            settings.scopes(),
+            HeuristicExtractor(settings.learning.evidence_half_life_days),
+            settings.learning.max_outcomes_per_agent,
+        )
+    except BaseException:
+        storage.close()
+        raise
+    return Parts(
+        storage,
+        engine,
+        protocol,
+        settings.scopes(),
+        settings.project_id,
+        log_reads=settings.audit.log_reads,
+        redactor=_redactor_of(settings),
+    )
+
+
+def _redactor_of(settings: Settings) -> Redactor | None:
+    from alma.redaction.redactor import DEFAULT_REDACTOR, SecretRedactor
+    from alma.redaction.secrets import Rule
+
+    chosen = settings.redaction
+    if not chosen.enabled:
+        return None
+    # Nothing is known about what such a secret looks like, so its pattern is tried on every text.
+    rules = [Rule(each.name, "", re.compile(each.pattern)) for each in chosen.patterns]
+    return SecretRedactor(rules) if rules else DEFAULT_REDACTOR
+
+
+def _embedder_of(settings: Settings) -> EmbeddingProvider:
+    from alma.config.options import embedding_options, in_its_words
+
+    provider = settings.embedding_provider
+    try:
+        embedder = create_embedder(provider, **embedding_options(settings, provider))
+    except MissingDependencyError:
+        raise
+    except ConfigurationError as exc:
+        raise in_its_words(exc, provider) from exc
+    if settings.embedding_dim not in (None, embedder.dimension):
+        raise ConfigurationError(
+            f"embedding_dim is {settings.embedding_dim}, but {embedder.model} makes vectors of {embedder.dimension}: "
+            f"set it to {embedder.dimension} or leave it out"
+        )
+    return embedder
+
+
+def _storage_of(
+    settings: Settings, embedder: EmbeddingProvider, place: str | os.PathLike[str] | None
+) -> StorageBackend:
+    space: dict[str, Any] = {"embedding_dim": embedder.dimension, "embedding_model": embedder.model}
+    if place is not None:
+        return open_storage(place, **space)
+    folder = at_home(settings.storage_dir)
+    match settings.storage:
+        case "postgres":
+            from alma.storage.postgresql import PostgreSQLStorage
+
+            chosen = settings.postgres.model_dump(by_alias=True)
+            return PostgreSQLStorage(**{**chosen, "password": settings.postgres.password.reveal()}, **space)
+        case "file":
+            return open_storage(f"{FILE_SCHEME}{folder}", **space)
+        case "azure":
+            raise ConfigurationError(
+                "storage: azure (Cosmos DB) cannot be opened by this version; choose sqlite, postgres or file"
+            )
+        case _:
+            return open_storage(folder / settings.db_name, **space)
+
+
+def _engine_of(settings: Settings, storage: StorageBackend, embedder: EmbeddingProvider) -> RetrievalEngine:
+    from alma.retrieval.engine import RetrievalEngine
+    from alma.retrieval.scoring import ScoringWeights
+
+    chosen = settings.retrieval
+    options: dict[str, Any] = {}
+    if chosen.cache == "redis":
+        if settings.redis is None:
+            raise ConfigurationError("retrieval.cache is redis, but redis.url is missing; add it")
+        options = {"url": settings.redis.url.reveal()}
+    elif chosen.cache == "memory":
+        options = {"max_entries": chosen.max_cache_entries}
+    return RetrievalEngine(
+        storage,
+        embedder,
+        cache_ttl_seconds=chosen.cache_ttl_seconds,
+        scoring_weights=made(ScoringWeights, "retrieval.scoring_weights", chosen.scoring_weights.model_dump()),
+        recency_half_life_days=chosen.recency_half_life_days,
+        min_score_threshold=chosen.min_score_threshold,
+        cache=create_cache(chosen.cache, **options),
+    )

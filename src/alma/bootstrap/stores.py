@@ -1,0 +1,155 @@
+"""Wiring of stores: which class keeps what a path or URL names, and which index suits it."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from alma.errors import ConfigurationError, shown
+from alma.paths import at_home
+
+if TYPE_CHECKING:
+    from alma.storage.base import StorageBackend
+    from alma.vectors.base import VectorIndex
+
+IN_MEMORY = "memory://"
+FILE_SCHEME = "file://"
+_POSTGRES_SCHEMES = ("postgresql://", "postgres://")
+_SQLITE_SCHEME = "sqlite:///"
+_FORMS = "a file (alma.db), sqlite:///path, file:///folder, postgresql://user:password@host/database or memory://"
+
+
+def open_storage(store: str | os.PathLike[str], embedding_dim: int = 384, **options: Any) -> StorageBackend:
+    """The store behind a path or URL: an SQLite file, `file://` a folder of JSON, `postgresql://` a database.
+
+    `memory://` is a new store that lasts as long as the object.
+    """
+    if not isinstance(store, str):
+        if not isinstance(store, os.PathLike):
+            raise ConfigurationError(f"the store must be named, not be {shown(store)}: {_FORMS}")
+        store = os.fspath(store)
+    if store == IN_MEMORY:
+        from alma.storage.in_memory import InMemoryStorage
+
+        return InMemoryStorage(embedding_dim=embedding_dim, **options)
+    if is_postgres(store):
+        from alma.storage.postgresql import PostgreSQLStorage
+
+        return PostgreSQLStorage.from_dsn(store, embedding_dim=embedding_dim, **options)
+    if store.startswith(FILE_SCHEME):
+        from alma.storage.file_based import FileBasedStorage
+
+        return FileBasedStorage(file_folder(store), embedding_dim=embedding_dim, **options)
+    from alma.storage.sqlite_local import SQLiteStorage
+
+    return SQLiteStorage(sqlite_path(store), embedding_dim=embedding_dim, **options)
+
+
+def open_as_it_is(store: str, schema: str = "public", new_model: tuple[str, int] | None = None) -> StorageBackend:
+    """A store opened for the model that most of its vectors are of; one without vectors for `new_model`."""
+    options: dict[str, Any] = {"schema": schema} if is_postgres(store) else {}
+    storage = open_storage(store, **options)
+    model = _main_model(storage) or new_model
+    if model is None or model == (storage.embedding_model, storage.embedding_dim):
+        return storage
+    storage.close()
+    return open_storage(store, model[1], embedding_model=model[0], **options)
+
+
+def open_existing(store: str, schema: str = "public") -> StorageBackend:
+    """A store that must be there already, opened for its own model."""
+    require_existing(store)
+    return open_as_it_is(store, schema)
+
+
+@contextmanager
+def open_target(
+    store: str, schema: str = "public", new_model: tuple[str, int] | None = None, *, dry_run: bool = False
+) -> Iterator[StorageBackend]:
+    """A store to bring something into, made where there is none; a dry run makes a passing one instead."""
+    if not dry_run or store_exists(store):
+        with open_as_it_is(store, schema, new_model) as storage:
+            yield storage
+        return
+    with (
+        tempfile.TemporaryDirectory(prefix="alma-dry-run-") as folder,
+        open_as_it_is(str(Path(folder) / "alma.db"), schema, new_model) as storage,
+    ):
+        yield storage
+
+
+def _main_model(storage: StorageBackend) -> tuple[str, int] | None:
+    models = storage.models()
+    if len(models) < 2:
+        return next(iter(models.items()), None)
+    from alma.model.kinds import KINDS
+    from alma.model.scope import Scope
+
+    embedded = [cls for cls in KINDS if cls.spec.embeds]
+
+    def lacking(model: str) -> int:
+        return sum(storage.count_without_vector(cls, model, Scope.everywhere()) for cls in embedded)
+
+    name = min(models, key=lambda model: (lacking(model), model))
+    return name, models[name]
+
+
+def open_vector_index(
+    storage: StorageBackend, model: str | None = None, progress: Callable[[int, int], None] | None = None
+) -> VectorIndex:
+    """The index that suits a store: mapped files beside an SQLite file, the server's own, or an exact scan."""
+    from alma.storage.base import Capability
+
+    path = getattr(storage, "path", None)
+    if Capability.VECTOR_FEED in storage.capabilities and isinstance(path, Path):
+        from alma.vectors.mapped import MappedIndex
+
+        return MappedIndex(storage, path.with_name(f"{path.name}.vectors"), model, progress=progress)
+    from alma.vectors.native import NativeIndex
+
+    return NativeIndex(storage, model, exact=Capability.VECTOR_INDEX not in storage.capabilities)
+
+
+def store_exists(store: str) -> bool:
+    """Whether there is something where a store in files would be; whether a server has one shows when it is opened."""
+    if is_postgres(store):
+        return True
+    return file_folder(store).is_dir() if store.startswith(FILE_SCHEME) else sqlite_path(store).is_file()
+
+
+def require_existing(store: str) -> None:
+    """Refuse a store in files that is not there, where opening it would make a new one."""
+    if not store_exists(store):
+        place = file_folder(store) if store.startswith(FILE_SCHEME) else sqlite_path(store)
+        raise ConfigurationError(f"there is no store at {place}")
+
+
+def is_same_store(one: str, other: str) -> bool:
+    """Whether two names stand for the same place."""
+    if is_postgres(one) or is_postgres(other):
+        return one == other
+    places = (Path(each.removeprefix(FILE_SCHEME).removeprefix(_SQLITE_SCHEME)).resolve() for each in (one, other))
+    return len(set(places)) == 1
+
+
+def is_postgres(store: str) -> bool:
+    """Whether a store is on a server."""
+    return store.startswith(_POSTGRES_SCHEMES)
+
+
+def sqlite_path(store: str) -> Path:
+    """The file that an SQLite store is in."""
+    if "://" in store and not store.startswith(_SQLITE_SCHEME):
+        raise ConfigurationError(f"{store.partition('://')[0]!r} is no store that ALMA knows; give {_FORMS}")
+    if not store.strip():
+        raise ConfigurationError(f"the store must be named: {_FORMS}")
+    return at_home(store.removeprefix(_SQLITE_SCHEME))
+
+
+def file_folder(store: str) -> Path:
+    """The folder that a store of JSON files is in."""
+    return at_home(store.removeprefix(FILE_SCHEME))

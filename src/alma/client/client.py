@@ -16,9 +16,10 @@ from alma.events.event import MemoryEvent
 from alma.model.fields import JsonObject
 from alma.operations import operation_named
 from alma.operations.base import Output
-from alma.operations.learning import KnowledgeKept, LearnedFrom, PreferenceKept, Recommended, Retrieved, Stats
+from alma.operations.learning import KnowledgeKept, LearnedFrom, PreferenceKept, Recommended, Retrieved
 from alma.operations.memories import Context, Hits, MemoryKept, MemoryPage
 from alma.operations.sessions import SessionOpen
+from alma.operations.upkeep import Stats
 
 Made = TypeVar("Made", bound=Output)
 

@@ -8,15 +8,19 @@ from typing import Any
 
 from alma.errors import NotFoundError
 from alma.operations.base import Operation
+from alma.operations.forgetting import FORGETTING
 from alma.operations.history import HISTORY
 from alma.operations.learning import LEARNING
 from alma.operations.memories import MEMORIES
 from alma.operations.relations import RELATIONS
 from alma.operations.sessions import SESSIONS
+from alma.operations.upkeep import UPKEEP
 from alma.operations.workspace import WORKSPACE
 
 OPERATIONS: tuple[Operation[Any, Any], ...] = (
     *LEARNING,
+    *FORGETTING,
+    *UPKEEP,
     *MEMORIES,
     *SESSIONS,
     *WORKSPACE,

@@ -1,37 +1,28 @@
-"""Operations on what agents learn: handing over, learning, recommending, and forgetting that can be undone."""
+"""Operations on what agents learn: handing over, learning, recommending."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import Field, StringConstraints
 
-from alma import __version__
 from alma.confidence.engine import ConfidenceEngine
-from alma.consolidation.engine import ConsolidationEngine
 from alma.errors import NotFoundError
-from alma.learning.forgetting import Pruned
-from alma.learning.health import MemoryHealthMonitor
-from alma.learning.policy import PrunePolicy
 from alma.learning.recommendation import Assessed
-from alma.model.archive import ArchiveCause
 from alma.model.kinds import kind_named
 from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome, UserPreference
 from alma.model.memory import Memory
-from alma.model.query import EVERYTHING, And, Compare
+from alma.model.query import EVERYTHING
 from alma.model.record import Record
-from alma.model.scope import Scope
 from alma.model.slice import DEFAULT_PROMPT_TOKENS, Dropped, Explanation, MemorySlice
 from alma.operations.access import Caller, Right
-from alma.operations.base import InProject, Input, Limit, Name, Operation, Output, Prose, Share, Text, operation
+from alma.operations.base import InProject, Input, Limit, Name, Operation, Output, Prose, Text, operation
 from alma.operations.paging import paged
 
-_GROUP = "learning"
+GROUP = "learning"
 LearnedKind = Literal["heuristic", "outcome", "domain_knowledge", "anti_pattern"]
 TopK = Annotated[int, Field(ge=1, le=100)]
-Days = Annotated[float, Field(ge=0, le=365_000)]
 
 
 Lesson = TypeVar("Lesson", Heuristic, AntiPattern)
@@ -89,7 +80,7 @@ class Retrieved(Output):
         )
 
 
-@operation(_GROUP, Right.READ, example={"task": "Add an export button to the report page", "agent": "helena"})
+@operation(GROUP, Right.READ, example={"task": "Add an export button to the report page", "agent": "helena"})
 def retrieve(caller: Caller, asked: Retrieve) -> Retrieved:
     """Hand over the few memories worth knowing before a task.
 
@@ -129,7 +120,7 @@ class LearnedFrom(Output):
 
 
 @operation(
-    _GROUP,
+    GROUP,
     Right.WRITE,
     example={
         "agent": "helena",
@@ -165,7 +156,7 @@ class FactsLearned(Output):
 
 
 @operation(
-    _GROUP,
+    GROUP,
     Right.WRITE,
     example={
         "agent": "helena",
@@ -199,7 +190,7 @@ class Recommended(Output):
     ranked: Sequence[Assessed]
 
 
-@operation(_GROUP, Right.READ, example={"task": "Test the sign-up form", "agent": "helena"})
+@operation(GROUP, Right.READ, example={"task": "Test the sign-up form", "agent": "helena"})
 def recommend(caller: Caller, asked: Recommend) -> Recommended:
     """Say which strategy to use for a task, with the evidence."""
     memory, agent = caller.memory(asked.project_id), caller.agent(asked.agent)
@@ -228,7 +219,7 @@ class Signals(Output):
 
 
 @operation(
-    _GROUP,
+    GROUP,
     Right.READ,
     example={"strategies": ["retry three times"], "context": "Call the payment service", "agent": "victor"},
 )
@@ -264,7 +255,7 @@ class PreferenceKept(Output):
 
 
 @operation(
-    _GROUP,
+    GROUP,
     Right.WRITE,
     example={"user_id": "ana", "category": "code_style", "preference": "No emoji in documentation"},
 )
@@ -283,7 +274,7 @@ class Preferences(Output):
     preferences: Sequence[UserPreference]
 
 
-@operation(_GROUP, Right.READ, example={"user_id": "ana"})
+@operation(GROUP, Right.READ, example={"user_id": "ana"})
 def list_preferences(caller: Caller, asked: OfUser) -> Preferences:
     """List how a user wants things done."""
     kept = caller.store.storage.get_user_preferences(caller.required_user(asked.user_id), asked.category)
@@ -302,7 +293,7 @@ class KnowledgeKept(Output):
 
 
 @operation(
-    _GROUP,
+    GROUP,
     Right.WRITE,
     example={"agent": "helena", "domain": "authentication", "fact": "The login form uses JWT with a day of validity"},
 )
@@ -334,7 +325,7 @@ class LearnedPage(Output):
         return cls.model_validate({name: records, "next_cursor": next_cursor})
 
 
-@operation(_GROUP, Right.READ, example={"kind": "heuristic", "agent": "helena"})
+@operation(GROUP, Right.READ, example={"kind": "heuristic", "agent": "helena"})
 def list_learned(caller: Caller, asked: ListLearned) -> LearnedPage:
     """List what was learned, of one kind, page by page."""
     cls, scope = kind_named(asked.kind), caller.project_scope(asked.project_id, asked.agent)
@@ -347,257 +338,13 @@ class LearnedId(InProject):
     id: Name
 
 
-@operation(_GROUP, Right.READ, example={"kind": "heuristic", "id": "01a1e0a2b81e7fc49d0ec9b96de703e8"})
+@operation(GROUP, Right.READ, example={"kind": "heuristic", "id": "01a1e0a2b81e7fc49d0ec9b96de703e8"})
 def get_learned(caller: Caller, asked: LearnedId) -> LearnedPage:
     """Read one thing that was learned."""
     found = caller.store.storage.get(kind_named(asked.kind), asked.id, caller.project_scope(asked.project_id))
     if found is None:
         raise NotFoundError(asked.kind, asked.id)
     return LearnedPage.of(asked.kind, [found])
-
-
-class Reason(LearnedId):
-    reason: Prose = Field("", description="Why it is to be forgotten.")
-
-
-class Forgotten(Output):
-    forgotten: int = Field(description="How many memories were put into the archive, or would be.")
-    dry_run: bool = False
-    items: Sequence[Pruned] | None = None
-
-
-@operation(
-    _GROUP,
-    Right.DELETE,
-    destructive=True,
-    idempotent=True,
-    example={"kind": "heuristic", "id": "01a1e0a2b81e7fc49d0ec9b96de703e8", "reason": "no longer true"},
-)
-def forget_learned(caller: Caller, asked: Reason) -> Forgotten:
-    """Put one thing that was learned into the archive, from where it can be restored."""
-    scope = caller.project_scope(asked.project_id)
-    put = caller.store.archive.put(
-        kind_named(asked.kind), asked.id, scope, ArchiveCause.FORGOTTEN, asked.reason or None, caller.by()
-    )
-    return Forgotten(forgotten=len(put))
-
-
-class Forget(InProject):
-    agent: Name | None = Field(None, description="Only what this agent learned.")
-    older_than_days: Days = Field(90, description="Outcomes older than this are forgotten.")
-    below_confidence: Share = Field(0.3, description="Heuristics trusted less than this are forgotten.")
-    dry_run: bool = Field(False, description="Show what would be forgotten, and why, and forget nothing.")
-
-
-@operation(_GROUP, Right.DELETE, destructive=True, takes_long=True, example={"older_than_days": 180, "dry_run": True})
-def forget(caller: Caller, asked: Forget) -> Forgotten:
-    """Forget old outcomes and heuristics that are hardly trusted; they can be restored until they are purged."""
-    scope = caller.project_scope(asked.project_id, asked.agent)
-    policy = PrunePolicy.of_forget(asked.older_than_days, asked.below_confidence)
-    summary = caller.store.forgetting.prune(
-        scope, policy, asked.dry_run, caller.by(agent=asked.agent), progress=caller.progress
-    )
-    return Forgotten(forgotten=summary.total, dry_run=asked.dry_run, items=summary.items if asked.dry_run else None)
-
-
-_OF_USER = "A user whose preferences are meant, which belong to no project."
-
-
-def _put_away(caller: Caller, project_id: str | None, user_id: str | None) -> tuple[Scope, type[Record] | None]:
-    """What of the archive is meant: a project's, or the preferences of a user."""
-    if user_id is None:
-        return caller.scope(project_id), None
-    return Scope(user_id=caller.required_user(user_id)), UserPreference
-
-
-class ListArchived(InProject):
-    cause: ArchiveCause | None = Field(None, description="forgotten, archived, quarantined or merged")
-    preferences_of: Name | None = Field(None, description=_OF_USER)
-    limit: Limit = 20
-    user_id: Name | None = Field(None, description="Who asks; private memories are seen by their user alone.")
-
-
-class Archived(Output):
-    id: str
-    kind: str
-    record_id: str
-    cause: str
-    reason: str | None = None
-    archived_at: str
-    text: str = Field(description="What it says; nothing where it is private to somebody else.")
-
-
-class ArchivedPage(Output):
-    archived: Sequence[Archived]
-
-
-@operation(_GROUP, Right.READ, example={"cause": "forgotten"})
-def list_archived(caller: Caller, asked: ListArchived) -> ArchivedPage:
-    """List what was forgotten, archived, merged or quarantined and can be restored."""
-    archive, user_id = caller.store.archive, caller.user(asked.user_id)
-    scope, cls = _put_away(caller, asked.project_id, asked.preferences_of)
-    found = archive.find(scope, cls, asked.cause, limit=asked.limit)
-    return ArchivedPage(
-        archived=[
-            Archived(
-                id=row.id,
-                kind=row.kind,
-                record_id=row.record_id,
-                cause=str(row.cause),
-                reason=row.reason,
-                archived_at=row.archived_at.isoformat(),
-                text=_open_text(caller, archive.record(row), user_id),
-            )
-            for row in found
-        ]
-    )
-
-
-def _open_text(caller: Caller, record: Record, user_id: str | None) -> str:
-    """What a record says, to whoever may see it; that it can be restored or purged is no secret."""
-    is_secret = isinstance(record, Memory) and not caller.may_see(record, user_id)
-    return "" if is_secret else record.text() or ""
-
-
-class Restore(InProject):
-    ids: Sequence[Name] = Field(min_length=1, max_length=1_000, description="Ids of the memories or of archive rows.")
-    preferences_of: Name | None = Field(None, description=_OF_USER)
-
-
-class Restored(Output):
-    restored: Sequence[str] = Field(description="The ids that are back.")
-
-
-@operation(_GROUP, Right.WRITE, idempotent=True, example={"ids": ["01a1e0a2b81e7fc49d0ec9b96de703e8"]})
-def restore(caller: Caller, asked: Restore) -> Restored:
-    """Bring back what was forgotten, archived, merged or quarantined."""
-    scope, cls = _put_away(caller, asked.project_id, asked.preferences_of)
-    back = caller.store.archive.restore(asked.ids, scope, caller.by(), cls)
-    return Restored(restored=[str(record.key) for record in back])
-
-
-class Purge(InProject):
-    retention_days: Days = Field(30, description="What was put away longer ago than this is deleted for good.")
-    preferences_of: Name | None = Field(None, description=_OF_USER)
-
-
-class Purged(Output):
-    purged: int
-
-
-@operation(_GROUP, Right.ADMIN, destructive=True, takes_long=True, example={"retention_days": 30})
-def purge(caller: Caller, asked: Purge) -> Purged:
-    """Delete for good what was put away longer ago than this, vectors and all."""
-    older_than = timedelta(days=asked.retention_days)
-    scope, cls = _put_away(caller, asked.project_id, asked.preferences_of)
-    return Purged(purged=caller.store.archive.purge(older_than, scope, caller.by(), cls))
-
-
-class Consolidate(InProject):
-    agent: Name | None = None
-    kind: LearnedKind = "heuristic"
-    similarity_threshold: Share = 0.85
-    dry_run: bool = Field(True, description="Show what would be merged, and merge nothing.")
-
-
-class Merged(Output):
-    kept_id: str
-    kept_text: str
-    merged: Mapping[str, str] = Field(description="Id and reason of each that went into it.")
-
-
-class Consolidated(Output):
-    groups: Sequence[Merged]
-    memories_processed: int
-    dry_run: bool
-
-
-@operation(_GROUP, Right.WRITE, takes_long=True, example={"kind": "heuristic", "dry_run": True})
-def consolidate(caller: Caller, asked: Consolidate) -> Consolidated:
-    """Merge memories that say the same; what is merged can be restored."""
-    scope = caller.project_scope(asked.project_id, asked.agent)
-    agent = scope.agent if isinstance(scope.agent, str) else None
-    result = ConsolidationEngine(caller.memory(asked.project_id)).consolidate(
-        agent, scope.project_id, asked.kind, asked.similarity_threshold, asked.dry_run, by=caller.by()
-    )
-    groups = [Merged(kept_id=g.kept_id, kept_text=g.kept_text, merged=g.merged) for g in result.groups]
-    return Consolidated(groups=groups, memories_processed=result.memories_processed, dry_run=result.dry_run)
-
-
-class StatsOf(InProject):
-    agent: Name | None = None
-
-
-class Stats(Output):
-    project_id: str
-    agent: str | None = None
-    counts: Mapping[str, Any]
-
-
-@operation(_GROUP, Right.READ, example={"agent": "helena"})
-def stats(caller: Caller, asked: StatsOf) -> Stats:
-    """Count the memories of each kind, of one agent or of all."""
-    memory, agent = caller.memory(asked.project_id), caller.any_agent(asked.agent)
-    alive = And(Compare("is_active", "eq", True), Compare("is_archived", "eq", False))
-    general = memory.storage.count(Memory, caller.scope(asked.project_id, agent=asked.agent), alive)
-    counts = {**memory.get_stats(agent), "memories_count": general}
-    if caller.grant.is_limited:
-        # Preferences are all users', and how many others have is nothing a limited key is told.
-        user = caller.user()
-        own = 0 if user is None else memory.storage.count(UserPreference, Scope(user_id=user))
-        counts["total_count"] += own - counts["preferences_count"]
-        counts["preferences_count"] = own
-    return Stats(project_id=memory.project_id, agent=agent, counts=counts)
-
-
-class HealthOf(InProject):
-    pass
-
-
-class Health(Output):
-    healthy: bool
-    total: int
-    archived: int
-    quarantined: int
-    stale_share: float
-    duplicates_share: float
-    recommendations: Sequence[str]
-
-
-@operation(_GROUP, Right.READ, takes_long=True, example={})
-def memory_health(caller: Caller, asked: HealthOf) -> Health:
-    """Say how fresh, trusted and distinct the memories of a project are, and what to do about it."""
-    report = MemoryHealthMonitor(caller.store.storage).report(caller.project_scope(asked.project_id))
-    return Health(
-        healthy=report.is_healthy,
-        total=report.total,
-        archived=report.archived,
-        quarantined=report.quarantined,
-        stale_share=report.stale_share,
-        duplicates_share=report.duplicates_share,
-        recommendations=report.recommendations,
-    )
-
-
-class Nothing(Input):
-    pass
-
-
-class Alive(Output):
-    status: str
-    version: str
-    storage: str
-    embedding_model: str
-
-
-@operation("service", Right.READ, example={})
-def health(caller: Caller, asked: Nothing) -> Alive:
-    """Say whether the memory answers, and what it runs on."""
-    storage = caller.store.storage
-    storage.count(Heuristic, Scope(project_id=caller.store.project_id), Compare("id", "eq", "-"))
-    return Alive(
-        status="ok", version=__version__, storage=type(storage).__name__, embedding_model=caller.store.embedder.model
-    )
 
 
 LEARNING: tuple[Operation[Any, Any], ...] = (
@@ -611,13 +358,4 @@ LEARNING: tuple[Operation[Any, Any], ...] = (
     add_knowledge,
     list_learned,
     get_learned,
-    forget_learned,
-    forget,
-    list_archived,
-    restore,
-    purge,
-    consolidate,
-    stats,
-    memory_health,
-    health,
 )

@@ -1,0 +1,128 @@
+"""Connections to PostgreSQL: pools of them, how each is set up, and the driver's errors as ours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import psycopg
+from psycopg_pool import ConnectionPool, PoolTimeout
+
+from alma.errors import ConfigurationError, ConflictError, StorageError, StorageFullError
+from alma.storage.sql.postgres_connection import Connection
+
+# An index scan goes on, nearest first or nearly so, until enough records inside the scope are found.
+_INDEX_SETTINGS = {"iterative_scan": "relaxed_order", "max_scan_tuples": "100000"}
+# The extension's type and operators live in public, or wherever an administrator put them.
+_SET_PATH = (
+    "SELECT set_config('search_path', concat_ws(', ', quote_ident(%s), 'public', (SELECT quote_ident(nspname) "
+    "FROM pg_extension JOIN pg_namespace ON pg_namespace.oid = extnamespace WHERE extname = 'vector')), false)"
+)
+_CONNECT_SECONDS = 30.0
+_UNREADABLE = (
+    "the address of the PostgreSQL database cannot be read: it must be like postgresql://user:password@host:5432/database,"
+    " with signs such as % @ / ? # [ in the password written as %25 %40 %2F %3F %23 %5B, and only parameters that"
+    " PostgreSQL knows behind a ?"
+)
+
+
+def connected_pool(conninfo: str, most: int, configure: Callable[[Connection], None]) -> ConnectionPool[Connection]:
+    """A pool with its first connection; whoever asked before there is one would make it open a second."""
+    pool = ConnectionPool(
+        conninfo,
+        min_size=1,
+        max_size=most,
+        connection_class=Connection,
+        kwargs={"autocommit": True},
+        configure=configure,
+        open=True,
+        timeout=_CONNECT_SECONDS,
+        name="alma",
+    )
+    pool.wait(_CONNECT_SECONDS)
+    return pool
+
+
+def pool_aside(conninfo: str, configure: Callable[[Connection], None]) -> ConnectionPool[Connection]:
+    """A pool of one connection, which is made in the background; nobody waits for it."""
+    return ConnectionPool(
+        conninfo,
+        min_size=1,
+        max_size=1,
+        connection_class=Connection,
+        kwargs={"autocommit": True},
+        configure=configure,
+        open=True,
+        num_workers=1,
+        name="alma aside",
+    )
+
+
+@contextmanager
+def administration(conninfo: str, schema: str) -> Iterator[psycopg.Connection[Any]]:
+    """A connection of its own, outside every pool, for changing a schema."""
+    with translated(), psycopg.connect(_readable(conninfo), autocommit=True) as connection:
+        set_session(connection, schema)
+        yield connection
+
+
+def set_session(connection: psycopg.Connection[Any], schema: str) -> None:
+    """Whose tables are meant, and how every connection of ours is set."""
+    connection.execute(_SET_PATH, [schema])
+    connection.execute("SET TIME ZONE 'UTC'")
+    # Every statement is short: compiling one, or starting a process to share it with, takes longer than to run it.
+    connection.execute("SET jit = off")
+    connection.execute("SET max_parallel_workers_per_gather = 0")
+
+
+def tune_index_scans(connection: psycopg.Connection[Any]) -> None:
+    """Let a scan of an index go on until enough is found."""
+    for name, value in _INDEX_SETTINGS.items():
+        # Older versions of the extension lack some of these, and then do as well as they can.
+        with suppress(psycopg.errors.UndefinedObject, psycopg.errors.InvalidName):
+            connection.execute(f"SET hnsw.{name} = {value}".encode())
+
+
+@contextmanager
+def ended(connection: Connection) -> Iterator[None]:
+    """Commit what was begun, or roll it back; the pool throws a broken connection away."""
+    try:
+        yield
+        connection.questions.tell(b"COMMIT")
+    except BaseException:
+        if not connection.closed and not connection.broken:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def _readable(dsn: str) -> str:
+    """The address, if it can be taken apart; the driver's complaints would quote the password in it."""
+    try:
+        parts = psycopg.conninfo.conninfo_to_dict(dsn)
+    except psycopg.Error:
+        raise ConfigurationError(_UNREADABLE) from None
+    if "@" in str(parts.get("host", "")) or not str(parts.get("port", "") or "0").replace(",", "0").isdigit():
+        raise ConfigurationError(_UNREADABLE)
+    return dsn
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """The driver's errors as ours, in one place."""
+    try:
+        yield
+    except psycopg.errors.IntegrityError as exc:
+        raise ConflictError(_first_line(exc)) from exc
+    except (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure) as exc:
+        raise ConflictError(_first_line(exc)) from exc
+    except (psycopg.errors.DiskFull, psycopg.errors.ConfigurationLimitExceeded) as exc:
+        raise StorageFullError(f"the server's disk is full, nothing was stored: {_first_line(exc)}") from exc
+    except PoolTimeout as exc:
+        raise StorageError(f"no connection to PostgreSQL within {_CONNECT_SECONDS:.0f} seconds") from exc
+    except psycopg.Error as exc:
+        raise StorageError(f"PostgreSQL: {_first_line(exc)}") from exc
+
+
+def _first_line(exc: psycopg.Error) -> str:
+    return str(exc).strip().splitlines()[0] if str(exc).strip() else type(exc).__name__

@@ -81,7 +81,8 @@ answer; lend borrow; give take; save load; head tail; row column; uppercase lowe
 exclusive; visible hidden; explicit implicit; global local; relative absolute; abstract concrete; active passive;
 online offline; foreground background; rising falling; pass fail; throw catch; lossy lossless; depth breadth; employer
 employee; buyer seller; teacher student; including excluding; including except; together separately; immediately
-later; inline outline; log suppress; log silence; show suppress; freeze thaw; within after
+later; inline outline; log suppress; log silence; show suppress; freeze thaw; within after;
+repeatedly once; repeatedly all
 """
 
 
@@ -135,7 +136,7 @@ list; skim scan; loop iterate; reattempt retry; chunk piece; chunk part; chunk b
 reload refresh; purge clear; shorten trim; shrink compact; title headline; colleague coworker; manager boss; swift
 quick; commence start; conclude end; acquire buy; support help; handle process; manage handle; deploy release; ship
 release; handy useful; precise exact; accurate correct; entire whole; entire full; whole full; frequent regular;
-sentence line; remark comment; reply comment; hint tip; draft outline; divide partition; partition split; shorten
+show give; batch group; sentence line; remark comment; reply comment; hint tip; draft outline; divide partition; partition split; shorten
 condense; trim cut; crash fail; everywhere places; every individually; call request
 """
 

@@ -26,8 +26,9 @@ nigdy żaden unikaj nikdy не нет никогда ні ніколи нема�
 không đừng chưa tidak jangan bukan δεν δε μην μη όχι ποτέ älä nem soha niciodată
 """
 # Never without is with: what is not there is told by a word of its own, beside the one that negates the sentence.
-_WITHOUT = frozenset("ohne senza zonder utan uten uden без tanpa χωρίς ilman nélkül fără".split())
-_WITHOUT_UNLESS_ENGLISH = frozenset("sans sin sem bez".split())
+_WITHOUT_WORDS = "ohne senza zonder utan uten uden без tanpa χωρίς ilman nélkül fără"
+_WITHOUT = frozenset(_WITHOUT_WORDS.split())
+_WITHOUT_UNLESS_ENGLISH = frozenset(("sans", "sin", "sem", "bez"))
 # So many of their words are words of English too that they count only in a text that has none of its function words.
 _FOREIGN_UNLESS_ENGLISH = "pas mai ne nie ni nu ei ej ani yok"
 _FOREIGN = frozenset(_FOREIGN_WORDS.split())

@@ -136,8 +136,8 @@ list; skim scan; loop iterate; reattempt retry; chunk piece; chunk part; chunk b
 reload refresh; purge clear; shorten trim; shrink compact; title headline; colleague coworker; manager boss; swift
 quick; commence start; conclude end; acquire buy; support help; handle process; manage handle; deploy release; ship
 release; handy useful; precise exact; accurate correct; entire whole; entire full; whole full; frequent regular;
-show give; batch group; sentence line; remark comment; reply comment; hint tip; draft outline; divide partition; partition split; shorten
-condense; trim cut; crash fail; everywhere places; every individually; call request
+sentence line; remark comment; reply comment; hint tip; draft outline; divide partition; partition split; shorten
+condense; trim cut; crash fail; everywhere places; every individually; show give; batch group; call request
 """
 
 

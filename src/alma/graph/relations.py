@@ -144,8 +144,6 @@ class _Sentence:
             self._restart(mention)
         elif _UNREAL.search(gap) or _NEW_CLAUSE.fullmatch(gap):
             self._restart(mention)
-        elif _MADE_BY.fullmatch(gap) and before in self._subjects and before.entity_type != lx.PERSON:
-            self._add(mention, before, "created", 0.75, False)
         elif self._attach(before, mention, gap) or (
             (who := _WHO.match(gap)) and self._say([before], mention, gap[who.end() :])
         ):
@@ -187,7 +185,10 @@ class _Sentence:
         self._subjects, self._verb, self._aside = [mention], None, False
 
     def _attach(self, before: Mention, mention: Mention, gap: str) -> bool:
-        """Alice from Acme, Bob (engineer at Acme): belongs to the one before, who goes on being the subject."""
+        """Alice from Acme, Bob (engineer at Acme), a PR by Bob: belongs to the one before, which stays the subject."""
+        if _MADE_BY.fullmatch(gap) and before in self._subjects and before.entity_type != lx.PERSON:
+            self._add(mention, before, "created", 0.75, False)
+            return True
         if before.entity_type != lx.PERSON or mention.entity_type not in (lx.ORGANIZATION, lx.CONCEPT):
             return False
         confidence = 0.85 if mention.entity_type == lx.ORGANIZATION else 0.5

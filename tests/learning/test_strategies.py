@@ -27,6 +27,8 @@ def cosine(one: str, other: str) -> float:
         ("validate it field by field", "field-by-field validation"),
         ("Rotate the tires every 10,000 km", "Rotate the tyres every 10000 km"),
         ("Commit after each row", "Commit after every single row"),
+        ("Keep sentences under 20 words", "Keep sentences shorter than 20 words"),
+        ("Log in as admin and reset the counter", "Sign in as admin, reset the counter"),
         ("Send a summary after the meeting", "After the meeting send a summary"),
         ("After signing the contract send a copy", "Send a copy after signing the contract"),
         ("Nunca publicar sin revisión", "No publicar nunca sin revisión"),
@@ -118,6 +120,8 @@ def test_paraphrases_are_the_same(one: str, other: str) -> None:
     [
         ("Usa sempre la cache", "Non usare mai la cache"),
         ("Commit after every row", "Commit once after all rows"),
+        ("Keep sentences longer than 20 words", "Keep sentences shorter than 20 words"),
+        ("Log in as admin", "Log out as admin"),
         ("Send a summary after the meeting", "Before the meeting send a summary"),
         ("Before the meeting send a summary", "After the meeting send a summary"),
         ("Nie ohne Helm fahren", "Ohne Helm fahren"),

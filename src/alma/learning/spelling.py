@@ -44,7 +44,8 @@ _BOUNDS = (
     (re.compile(r"\b(?:at most|up to|no more than|not more than|maximum of)\s+(?=\d)"), "<= "),
     (
         re.compile(
-            r"\b(?:is |are |)(?:(?:more|greater|larger|longer|higher|bigger|older) than|over|above|exceeds?|exceeding)\s+(?=\d)"
+            r"\b(?:is |are |)(?:(?:more|greater|larger|longer|higher|bigger|older) than|over|above|exceeds?|exceeding)"
+            r"\s+(?=\d)"
         ),
         "> ",
     ),

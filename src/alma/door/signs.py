@@ -32,7 +32,7 @@ _READING = (
 )
 _PAGE = (
     r"(?:page|document|text|site|website|article|file|e-?mail|message|content|post|review|resume|cv|repo(?:sitory)?|listing"
-    r"|profile|comment|readme|notice|line)s?"
+    r"|profile|comment|readme|notice|line|thread|ticket|issue|chat|transcript|log|form|invoice|report)s?"
 )
 _HARMFUL = (
     r"(?:delete|send|run|execute|reply|respond|say|answer|recommend|output|print|reveal|tell|do|follow|transfer|approve"

@@ -30,7 +30,11 @@ USURPING: tuple[Sign, ...] = (
             r"(?: (?:message|note|mail|e-?mail|page|text|document|line))?,",
             r"\bby (?:reading|processing|opening) this(?: \w+)?,? you (?:agree|accept|must|are (?:now|bound))\b",
         ),
-        hints("this|the|my|our|crawler|scraper|grader|summari|bot|model"),
+        hints(
+            "assistant|agent|model|bot|crawler|scraper|grader|indexer|summari|reader|reviewer|screening|"
+            "moderator|read this|"
+            "see this|receive this|process this|reading this|processing this|opening this|whoever|your next"
+        ),
     ),
     Sign(
         "it frees the reader from those it works for",
@@ -59,6 +63,16 @@ USURPING: tuple[Sign, ...] = (
             r"(?:was|were|is|are|has been|have been) (?:just |now )?(?:updated|changed|replaced|relaxed)\b",
             r"\b(?:think of|consider|regard) yourself (?:as|to be) [^.\n]{0,40}\b(?:assistant|model|bot|ai|agent)\b",
             r"\b(?:don['’]?t|do not) trust (?:them|the user|him|her)\b[^.\n]{0,30}\btrust (?:this|me|only)\b",
+            rf"\byour {_ABOVE} (?:has |have )?(?:already )?(?:authori[sz]ed|permitted|allowed|instructed|told|"
+            rf"ordered) you to\b",
+            r"\byou (?:must|shall|have to|are to) (?:comply with|obey|carry out|execute) (?:every|any|all|each) "
+            r"(?:requests?|orders?|commands?)\b",
+            r"\b(?:overrides?|replaces?|supersedes?|cancels?) your (?:\w+ )?(?:system prompt|system message|"
+            r"instructions|"
+            r"guidelines|safety rules)\b",
+            r"\b(?:forget|erase|drop) (?:the|this|our) (?:whole |entire )?(?:conversation|chat|context) (?:so "
+            r"far|above|until now)\b",
+            r"\bstop being (?:helpful|honest|harmless|polite|an? (?:assistant|ai))\b",
             r"\bskip(?:ping)? (?:asking|telling|consulting|informing|notifying) (?:the |your |any )?humans?\b",
             r"\b(?:execute|run|call|invoke|make|issue) (?:the following|this) (?:tool|function)[ -]calls?\b"
             r"[^.\n]{0,40}\b(?:without|immediately|now|silently)\b",
@@ -68,8 +82,17 @@ USURPING: tuple[Sign, ...] = (
             r" to (?:auto-?(?:matically )?|always |silently )(?:approve|accept|allow|authori[sz]e|confirm|grant)\b",
         ),
         hints(
-            "you|treat|trust|say|orders|instructions|directives|commands|human|tool|function|guidance|rules|guidelines|limits|"
-            "constraints|polic|prefer|wish|setting|decision"
+            "approval|permission|consent|confirmation|sign|authori|orders|instructions|directives|commands|"
+            "guidance|rules|"
+            "guidelines|limits|constraints|policies|corrupted|compromised|replaced|tampered|treat |next line|"
+            "this note says|"
+            "this page says|this text says|this message says|following say|access|rights|no matter what|"
+            "your safety|your content|"
+            "your ethical|your system|yourself|trust|permitted|allowed|told you|comply|obey|carry out|execute|"
+            "overrid|"
+            "replaces your|replace your|supersede|cancel|so far|above|until now|stop being|human|tool|function|"
+            "to auto|to always|"
+            "to silently"
         ),
     ),
     Sign(
@@ -94,13 +117,28 @@ USURPING: tuple[Sign, ...] = (
             r"resume|cv|proposal|application|bid)\b[^.\n]{0,40}"
             r"\bas (?:\w+ ){0,2}(?:excellent|perfect|outstanding|best|top|strong|ideal|suitable)\b[^.\n]{0,30}"
             r"\b(?:regardless|irrespective|no matter|whatever the)\b",
+            r"\b(?:when|if|whenever) asked\b[^.\n]{0,60}, ?(?:always |only |never |just )+(?:state|claim|insist|"
+            r"say|answer|reply|"
+            r"respond|deny|recommend) (?:that|[\"'“]|our|only)",
+            r"\b(?:whenever|when|every time|each time) you (?:write|generate|produce|create|output|review) (?:\w+ )?"
+            r"(?:code|scripts?|files?|text|e-?mails?)\b[^.\n]{0,20}, ?(?:also |always |secretly )*(?:add|insert|"
+            r"include|plant|hide|"
+            r"append)\b[^.\n]{0,80}\b(?:backdoors?|malware|not (?:mention|tell|say)|without (?:saying|telling|"
+            r"mentioning)|link|"
+            r"https?:)",
+            r"\b(?:remember|store|save|keep|note)\b[^.\n]{0,40}\b(?:for|in|across) (?:all|every|each) future "
+            r"(?:sessions?|conversations?|chats?|answers?|repl(?:y|ies))\b",
             r"\bbefore (?:answering|replying to|responding to) anything(?: else)?\b,? (?:please )?"
             r"(?:open|visit|fetch|download|run|execute|send|call|delete|curl|wget|install|transfer)\b",
             r"\b(?:reply|respond|answer|begin|start) (?:\w+ )?with your (?:initial|system|hidden|secret|"
             r"original|full|exact) "
             r"(?:instructions|prompt|guidelines|system message)\b",
         ),
-        hints("in every|in each|in all|in any|regardless|irrespective|no matter|whatever the|anything|with your"),
+        hints(
+            "in every|in each|in all|in any|regardless|irrespective|no matter|whatever the|anything|with your|"
+            "asked|you write|"
+            "you generate|you produce|you create|you output|you review|future"
+        ),
     ),
     Sign(
         "it asks to send private data away",

@@ -181,5 +181,20 @@ USURPING: tuple[Sign, ...] = (
             "als je|als u|jeśli|если|如果|が|eğer"
         ),
     ),
+    Sign(
+        "it tells the reader to ignore its instructions",
+        said(
+            r"\b(?:ignor\w+|oubli\w+|olvid\w+|dimentic\w+|esque[çc]\w+|vergiss|missacht\w+) "
+            r"(?:(?:le|el|il|o|den|das|tout le) )?"
+            r"(?:prompt (?:système|del sistema|di sistema|do sistema)|system-?prompt|systemnachricht)",
+            r"\b(?:vergiss|vergessen sie|ignoriere?n?)\b(?! nicht\b| nie\b)[^.\n]{0,20}\bwas (?:dir|ihnen)\b"
+            r"[^.\n]{0,40}\b(?:gesagt|befohlen|aufgetragen|vorgegeben)\b",
+            r"\b(?:olvida|ignora)\w* (?:todo )?lo que te (?:han |ha )?(?:dich|dij|orden|ped)\w*",
+            r"\boublie\w* (?:tout )?ce qu['’e][^.\n]{0,30}(?:t['’](?:a|ont)|vous (?:a|ont)) (?:dit|demandé|ordonné)",
+            r"\b(?:ты|вы) теперь (?:администратор|root|система|суперпользователь|хакер)",
+            r"(?:игнорируй|забудь)(?:те)? (?:системный промпт|системную инструкцию|вс[её],? что тебе|что тебе)",
+        ),
+        hints("prompt|systemnachricht|was dir|was ihnen|lo que te|ce qu|теперь|промпт|системн|тебе"),
+    ),
 )
 """Who the reader works for is said to be another, or not to be asked."""

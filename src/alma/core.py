@@ -337,7 +337,8 @@ class ALMA(Closing):
 
     def add_domain_knowledge(self, agent: str, domain: str, fact: str, source: str = "user_stated") -> DomainKnowledge:
         """Remember a fact, if the agent may learn in this domain."""
-        agent = self._agent(agent)
+        # Without a domain nobody could say whether the agent may learn it.
+        agent, domain = self._agent(agent), checked_name("alma", "domain", domain)
         self.learning.require(agent, domain, fact, "add_domain_knowledge", DomainKnowledge.spec.kind)
         made = DomainKnowledge(agent=agent, project_id=self.project_id, domain=domain, fact=fact, source=source)
         return self._let_in(made, Attribution(agent=agent), source)

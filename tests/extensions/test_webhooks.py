@@ -30,6 +30,7 @@ from alma.events import (
     verify_signature,
 )
 from alma.model.governance import Attribution
+from alma.model.learning import Heuristic
 from alma.storage.base import StorageBackend
 from alma.testing import builders as make
 from tests.extensions.conftest import on_each_database
@@ -372,6 +373,33 @@ def test_with_storage_the_same_change_has_the_same_delivery_id_in_each_process(
         assert manager.drain()
     assert len(server.received) >= 2
     assert len({delivery.headers["x-alma-delivery"] for delivery in server.received}) == 1
+
+
+@on_each_database
+def test_with_storage_what_a_killed_process_was_sending_is_not_told_as_sent(
+    store: StorageBackend, server: WebhookServer
+) -> None:
+    store.register_projection("webhook.billing", [Heuristic])
+    store.save(make.a_heuristic(id="h1"))
+    (mark,) = store.claim("webhook.billing", 1, lease_seconds=3600)
+    with WebhookManager(storage=store) as manager:
+        manager.add_webhook(WebhookConfig(server.url, name="billing"))
+        assert not manager.drain(0.2)
+        store.fail(mark, "given back")
+        assert manager.drain()
+    assert sent(server) == [("created", "heuristic", "h1")]
+
+
+def test_with_storage_what_a_killed_process_was_sending_is_sent_when_its_lease_ends(
+    store: StorageBackend, server: WebhookServer
+) -> None:
+    store.register_projection("webhook.billing", [Heuristic])
+    store.save(make.a_heuristic(id="h1"))
+    store.claim("webhook.billing", 1, lease_seconds=0.5)
+    with WebhookManager(storage=store, poll_seconds=3600) as manager:
+        manager.add_webhook(WebhookConfig(server.url, name="billing"))
+        assert manager.drain()
+    assert sent(server) == [("created", "heuristic", "h1")]
 
 
 def test_with_storage_what_is_refused_is_parked_with_its_error(store: StorageBackend, server: WebhookServer) -> None:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from alma.errors import ConfigurationError, ExtractionError, LanguageModelError
 from alma.extraction import FactType, LLMFactExtractor, RuleBasedExtractor, create_extractor
+from alma.llm.base import Completion, Request
 from alma.llm.scripted import ScriptedModel
 from alma.llm.structured import read_object, span_of
 from alma.redaction import Masked, Redacted
+from alma.retrying import Failure
 
 CONVERSATION = [
     {"role": "system", "content": "Obey nobody."},
@@ -130,6 +133,25 @@ def test_a_model_that_gives_no_json_is_asked_once_more() -> None:
     assert len(model.asked) == 2
     with pytest.raises(ExtractionError, match="did not answer with JSON"):
         LLMFactExtractor(ScriptedModel("Sure!")).extract(CONVERSATION)
+
+
+class CutOff(ScriptedModel):
+    """A model that has no more room for its answer."""
+
+    def _attempt(self, request: Request) -> Completion | Failure:
+        answer = super()._attempt(request)
+        return replace(answer, finish_reason="length") if isinstance(answer, Completion) else answer
+
+
+def test_an_answer_that_was_cut_off_says_what_to_do() -> None:
+    half = json.dumps({"facts": [GOOD, GOOD]})[:-30]
+    with pytest.raises(ExtractionError, match="was cut off after 500 tokens; raise max_tokens"):
+        LLMFactExtractor(CutOff(half), max_tokens=500).extract(CONVERSATION)
+
+
+def test_an_answer_that_was_cut_off_behind_its_json_is_taken() -> None:
+    whole = json.dumps({"facts": [GOOD]}) + "\nI chose these because"
+    assert LLMFactExtractor(CutOff(whole)).extract(CONVERSATION).facts
 
 
 def test_the_model_is_told_the_schema_and_reads_no_system_messages() -> None:

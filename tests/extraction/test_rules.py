@@ -249,6 +249,7 @@ def test_what_to_do_instead_is_noticed() -> None:
         ("Restarting the server helped", "Restarting the server", True),
         ("We had success with snapshot tests", "snapshot tests", True),
         ("Clearing the cache didn't help", "Clearing the cache", False),
+        ("Batching requests by ten kept us under the limit and worked great.", "Batching requests by ten", True),
     ],
 )
 def test_what_was_tried_is_an_outcome(text: str, strategy: str, success: bool) -> None:

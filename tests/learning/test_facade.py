@@ -41,6 +41,12 @@ def test_secrets_are_masked_in_facts_and_memories(alma: ALMA) -> None:
     assert KEY not in memory.content
 
 
+@pytest.mark.parametrize("domain", ["", " ", None])
+def test_a_fact_without_a_domain_passes_no_scope(alma: ALMA, domain: Any) -> None:
+    with pytest.raises(ValidationError, match=r"alma\.domain must"):
+        alma.add_domain_knowledge("helena", domain, "The orders table has two million rows")
+
+
 def test_a_fact_that_is_told_twice_is_kept_once(alma: ALMA) -> None:
     first = alma.add_domain_knowledge("helena", "auth", "Login uses OAuth 2.0 with 24h token expiry")
     second = alma.add_domain_knowledge("helena", "auth", "login uses OAuth 2.0, with 24h token expiry")

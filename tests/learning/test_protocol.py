@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from datetime import timedelta
 from itertools import cycle
 from typing import Any
@@ -25,6 +26,7 @@ from alma import (
 from alma.learning.heuristics import HeuristicExtractor
 from alma.learning.protocols import LearningProtocol
 from alma.learning.stored import Seen
+from alma.vectors.base import VectorIndex
 from tests.learning.conftest import Open
 
 SHOP = Scope(project_id="shop")
@@ -51,6 +53,23 @@ FIELD_BY_FIELD = (
     "Test each field individually, then submit",
 )
 STEPS = "Tested empty fields, invalid email, valid submission"
+
+
+class Interrupted:
+    """An index behind whose first search something happens."""
+
+    def __init__(self, index: VectorIndex, meanwhile: Callable[[], object]) -> None:
+        self._index = index
+        self._meanwhile = [meanwhile]
+
+    def search(self, *args: Any, **options: Any) -> Any:
+        found = self._index.search(*args, **options)
+        if self._meanwhile:
+            self._meanwhile.pop()()
+        return found
+
+    def close(self) -> None:
+        self._index.close()
 
 
 def learn(
@@ -279,6 +298,20 @@ class TestHeuristics:
         learn(one)
         (made,) = heuristics(other)
         assert made.occurrence_count == 5
+
+    def test_a_lesson_that_somebody_else_begins_at_the_same_moment_is_the_same(self, open_alma: Open) -> None:
+        one, other = open_alma(), open_alma()
+        index = Interrupted(one.retrieval.index, lambda: learn(other, task="Bake roll 0"))
+        one.learning = LearningProtocol(one.storage, one.embedder, index)
+        lesson = learn(one, task="Bake roll 1").outcome.lesson_id
+        assert [outcome.lesson_id for outcome in one.storage.find(Outcome, SHOP)] == [lesson, lesson]
+
+    def test_another_lesson_that_begins_at_the_same_moment_stays_another(self, open_alma: Open) -> None:
+        one, other = open_alma(), open_alma()
+        index = Interrupted(one.retrieval.index, lambda: learn(other, task="Bake roll 0", strategy="Let it cool"))
+        one.learning = LearningProtocol(one.storage, one.embedder, index)
+        learn(one, task="Bake roll 1")
+        assert len({outcome.lesson_id for outcome in one.storage.find(Outcome, SHOP)}) == 2
 
     def test_threads_lose_no_evidence(self, alma: ALMA) -> None:
         learn(alma, times=3)

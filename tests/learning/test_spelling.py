@@ -17,6 +17,10 @@ from alma.model.spelling import american
         ("the catalogue", "the catalog"),
         ("four hours of exercise, promised otherwise", "four hours of exercise, promised otherwise"),
         ("our precise tour", "our precise tour"),
+        ("haemoglobin and anaesthetics of paediatrics", "hemoglobin and anesthetics of pediatrics"),
+        ("two kilometres of kerb", "two kilometers of curb"),
+        ("paralysed and catalysing", "paralyzed and catalyzing"),
+        ("aesthetic families supply space", "aesthetic families supply space"),
     ],
 )
 def test_british_words_are_written_as_americans_write_them(british: str, written: str) -> None:

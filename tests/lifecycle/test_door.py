@@ -196,6 +196,8 @@ def test_redaction_can_be_switched_off(store: StorageBackend, embedder: Embeddin
         ("logins have a 24h expiry", "Logins have 24h expiry"),
         ("tests take 5 minutes", "Tests take five minutes"),
         ("an export has 1,000 rows", "An export has 1000 rows"),
+        ("pear trees stay below three metres", "Pear trees stay under 3 meters."),
+        ("a list has at most 20 entries", "A list has no more than twenty entries"),
     ],
 )
 def test_what_is_said_again_is_counted_and_not_stored_twice(
@@ -243,6 +245,8 @@ def test_what_is_said_again_is_counted_and_not_stored_twice(
         ("tests take two minutes", "tests take ten minutes"),
         ("it's up", "its up"),
         ("grade A is the best", "grade A* is the best"),
+        ("deliver in under 3 days", "deliver in more than 3 days"),
+        ("put it under 3 blankets", "put it over 3 blankets"),
         ("the Windows build is broken", "the window build is broken"),
         ("call Bob if Alice leaves", "call Alice if Bob leaves"),
     ],

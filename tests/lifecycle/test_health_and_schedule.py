@@ -338,3 +338,8 @@ def test_the_thread_cleans_up_at_once_and_stops_when_told(store: StorageBackend)
 def test_times_that_make_no_sense_are_errors(store: StorageBackend, options: dict[str, Any]) -> None:
     with pytest.raises(ValidationError, match="timedelta"):
         scheduler(store, Hours(), **options)
+
+
+def test_a_scope_that_is_none_is_an_error(store: StorageBackend) -> None:
+    with pytest.raises(ValidationError, match="must be a Scope"):
+        scheduler(store, Hours(), scope="shop")

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from alma.embeddings.mock import MockEmbedder
+from alma.errors import AlreadyExistsError
 from alma.importers import ImportOptions, ImportReport, import_into
 from alma.memory.archive import Archive
 from alma.model.archive import ArchiveCause, ArchivedRecord
@@ -87,6 +88,32 @@ def test_what_was_released_stays_released(store: StorageBackend, tmp_path: Path)
     report = imported(store, tmp_path, "mem0", SYSTEMS["mem0"])
     assert (report.unchanged["memory"], quarantined(store)) == (1, [])
     assert [memory.id for memory in store.find(Memory, EVERYWHERE)] == [released.key]
+
+
+def test_a_released_newer_version_takes_the_place_of_the_older_one(store: StorageBackend, tmp_path: Path) -> None:
+    older = {"id": "m", "memory": "Tony likes tea.", "user_id": "tony", "updated_at": "2026-01-01T10:00:00Z"}
+    imported(store, tmp_path, "mem0", [older], embedder=MockEmbedder(3))
+    imported(
+        store,
+        tmp_path,
+        "mem0",
+        [{**older, "memory": ORDER, "updated_at": "2026-02-01T10:00:00Z"}],
+        embedder=MockEmbedder(3),
+    )
+    (row,) = quarantined(store)
+    (released,) = Archive(store).restore(row.id, EVERYWHERE)
+    (memory,) = store.find(Memory, EVERYWHERE)
+    assert (memory.content, memory.id, quarantined(store)) == (ORDER, released.key, [])
+    assert len(store.history(Memory, memory.id, EVERYWHERE)) == 2
+
+
+def test_a_released_older_version_replaces_nothing(store: StorageBackend, tmp_path: Path) -> None:
+    row = {"id": "m", "memory": ORDER, "user_id": "tony", "updated_at": "2026-01-01T10:00:00Z"}
+    imported(store, tmp_path, "mem0", [row])
+    imported(store, tmp_path, "mem0", [{**row, "memory": "Tony likes tea.", "updated_at": "2026-02-01T10:00:00Z"}])
+    with pytest.raises(AlreadyExistsError):
+        Archive(store).restore(quarantined(store)[0].id, EVERYWHERE)
+    assert [memory.content for memory in store.find(Memory, EVERYWHERE)] == ["Tony likes tea."]
 
 
 def test_a_relation_of_something_quarantined_comes_with_its_release(store: StorageBackend, tmp_path: Path) -> None:

@@ -55,6 +55,10 @@ def test_a_place_does_not_do_what_somebody_there_does() -> None:
             {("login.py", "imports", "auth.py"), ("auth.py", "calls", "hash_password()")},
         ),
         ("If Frank joined Stark Industries, he left Grace.", set()),
+        ("The PR that Bob submitted was merged by Eve.", {("Bob", "submitted", "PR"), ("Eve", "merged", "PR")}),
+        ("The library that Tom wrote uses Redis.", {("Tom", "wrote", "library"), ("library", "uses", "Redis")}),
+        ("PR #482 by Noor was reviewed by Emil.", {("Noor", "created", "PR #482"), ("Emil", "reviewed", "PR #482")}),
+        ("Rolls-Royce moved to Derby. Self-service is slow.", {("Rolls-Royce", "moved_to", "Derby")}),
         (
             "The head of engineering at Initech, Jane Doe, hired Bob.",
             {("Jane Doe", "works_at", "Initech"), ("Jane Doe", "hired", "Bob")},

@@ -293,6 +293,7 @@ HARMLESS = [
     "password: required",
     "Password: must contain a digit",
     'password = os.environ["DB_PASSWORD"]',
+    "PASSWORD=$(cat /run/secrets/pw)",
     "password=${DB_PASSWORD}",
     "postgresql://user:${PASS}@host/db",
     "postgresql://user:<password>@host/db",

@@ -39,6 +39,17 @@ _EMPHASIS = re.compile(r"(?<!\w)(\*{1,3}|_{1,3})(?=\S)([^*_\n]+?)(?<=\S)\1(?!\w)
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?:\D|$))")
 # One is mostly no number: this one, one by one.
 _NUMBERS = {word: str(number) for word, number in {**ONES, **TEENS, **TENS}.items() if word != "one"}
+# Under three metres is below 3 metres; over three days is as often during them.
+_A_NUMBER = rf"\s+(?=[$€£]?\d|(?:{'|'.join(_NUMBERS)})\b)"
+_BOUNDS = tuple(
+    (re.compile(rf"\b(?:{said}){_A_NUMBER}"), f"{bound} ")
+    for said, bound in (
+        ("no more than|not more than|up to|a maximum of", "at most"),
+        ("no less than|no fewer than|not less than|a minimum of", "at least"),
+        ("under|less than|fewer than|lower than|smaller than", "below"),
+        ("more than|greater than|higher than|larger than", "above"),
+    )
+)
 # A single A is an article only before a word that could have one: plan A, a + b.
 _DASH = re.compile(r"(?<=\s)[–—](?=\s)")
 _NAMED_A = re.compile(r"(?<=[a-z,] )A(?=\W|$)")
@@ -112,6 +123,8 @@ def _plain(text: str) -> str:
     plain = _THOUSANDS.sub("", _OPENINGS.sub("", folded))
     for pattern, replacement in _CONTRACTIONS:
         plain = pattern.sub(replacement, plain)
+    for bounded, bound in _BOUNDS:
+        plain = bounded.sub(bound, plain)
     return plain
 
 

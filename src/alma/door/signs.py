@@ -16,6 +16,7 @@ from alma.door.languages import (
 from alma.door.planting import PLANTING
 from alma.door.sign import Sign, hints
 from alma.door.stealing import STEALING
+from alma.door.usurping import USURPING
 from alma.door.voiding import VOIDING
 
 _I = re.IGNORECASE
@@ -31,7 +32,7 @@ _READING = (
 )
 _PAGE = (
     r"(?:page|document|text|site|website|article|file|e-?mail|message|content|post|review|resume|cv|repo(?:sitory)?|listing"
-    r"|profile|comment|readme|notice|line)s?"
+    r"|profile|comment|readme|notice|line|thread|ticket|issue|chat|transcript|log|form|invoice|report)s?"
 )
 _HARMFUL = (
     r"(?:delete|send|run|execute|reply|respond|say|answer|recommend|output|print|reveal|tell|do|follow|transfer|approve"
@@ -40,6 +41,11 @@ _HARMFUL = (
 _IMPERATIVE = (
     r"ignore|recommend|send|approve|say|include|rate|reply|respond|run|execute|delete|output|print|give|tell|please|do|never"
     r"|always|you|forget|mark|add|click|visit|call|use(?!\s+of\b)"
+)
+# Who tests as a new customer is nobody to be afraid of.
+_UNBOUND = (
+    rf"unrestricted|unfiltered|uncensored|evil|admin\w*|root|superuser|developer|jailbroken|hackers?|system|dan|{_MODEL}|bots?|"
+    r"assistants?|models?|(?:dead|late|deceased)\s+\w+|grandm\w+|anybody|anyone|somebody|someone|free"
 )
 SIGNS: tuple[Sign, ...] = (
     Sign(
@@ -129,7 +135,8 @@ SIGNS: tuple[Sign, ...] = (
             r"\b(?:pretend|imagine|act\s+as\s+if)\s+you\s+have\s+no\s+(?:restrictions?|rules|limits|filters?)|"
             r"\b(?:simulate|emulate|be|become)\s+an?\s+(?:unrestricted|unfiltered|uncensored|jailbroken|amoral)\b|"
             r"\b(?:enter|activate|switch\s+to)\s+(?:developer|dan|god|jailbreak|unrestricted)\s+mode\b|"
-            r"(?<!who\s)(?<!that\s)(?<!which\s)\b(?:pretend|act|behave|roleplay)\s+(?:to\s+be|as\s+if\s+you|"
+            r"(?<!who\s)(?<!that\s)(?<!which\s)\b(?:pretend|act|behave|roleplay)\s+(?:to\s+be\s+(?:(?:an?|the|my)\s+)?"
+            rf"(?:\w+\s+)?(?:{_UNBOUND})\b|as\s+if\s+you|"
             r"as\s+(?:a|an|the)\s+(?:system\s+)?(?:unrestricted|evil|admin|root|"
             r"developer|jailbroken|different|new)|like\s+you\s+(?:have\s+no|are))|"
             r"\byour\s+(?:new|real|actual|true|only)\s+(?:task|instructions?|goal|role|purpose|objective)\s+(?:is|are)\b|"
@@ -364,6 +371,7 @@ SIGNS: tuple[Sign, ...] = (
         ("assistant:", "ai:", "bot:"),
     ),
     *VOIDING,
+    *USURPING,
     *ADDRESSING,
     *PLANTING,
     *STEALING,

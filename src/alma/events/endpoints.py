@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import datetime
 from typing import Protocol
 from urllib.parse import urlsplit
 
@@ -34,6 +35,7 @@ _log = logging.getLogger("alma.events")
 
 _EVERYWHERE = Scope.everywhere()
 _PARKED_AFTER = 20
+_SHORTEST_PAUSE_SECONDS = 0.05
 
 Subscribe = Callable[[Handler], Unsubscribe]
 
@@ -99,25 +101,36 @@ class StoredEndpoint:
         storage.register_projection(self.projection, kinds)
         self._ended = threading.Event()
         self._changed = threading.Condition()
-        self._looks = self._empty_look = self._wakes = 0
+        self._looks = self._empty_look = self._settled_look = self._wakes = self._drains = 0
         self._unsubscribe = storage.subscribe(lambda _: self._wake())
         self._thread = threading.Thread(target=self._run, name="alma-webhook", daemon=True)
         self._thread.start()
 
     def drain(self, timeout_seconds: float) -> bool:
-        """Wait until there is nothing left that this process could send."""
+        """Wait until nothing is left to be sent, by this process or by another that has taken it."""
+        with self._changed:
+            self._drains += 1
+        try:
+            return self._wait_for_look(lambda: self._settled_look, timeout_seconds)
+        finally:
+            with self._changed:
+                self._drains -= 1
+
+    def _wait_for_look(self, last: Callable[[], int], timeout_seconds: float) -> bool:
+        """Wait for a look that begins from now on and has the result whose last one is given."""
         with self._changed:
             # A look that has begun already may miss what was committed since.
             wanted = self._looks + 1
             self._wake()
-            self._changed.wait_for(lambda: self._empty_look >= wanted or self._ended.is_set(), timeout_seconds)
-            return self._empty_look >= wanted
+            self._changed.wait_for(lambda: last() >= wanted or self._ended.is_set(), timeout_seconds)
+            return last() >= wanted
 
     def close(self, timeout_seconds: float) -> None:
         deadline = time.monotonic() + timeout_seconds
         if self._ended.is_set():
             return
-        if not self.drain(timeout_seconds):
+        # What another process has taken is for that one to send.
+        if not self._wait_for_look(lambda: self._empty_look, timeout_seconds):
             _log.warning("events stay in the outbox for the next process", extra=_where(self.config))
         self._unsubscribe()
         self._ended.set()
@@ -136,29 +149,37 @@ class StoredEndpoint:
             with self._changed:
                 self._looks += 1
                 look, wakes = self._looks, self._wakes
+            pause = self._poll_seconds
             try:
-                has_more = self._work_on_next(look)
+                pause = self._work_on_next(look)
             except ALMAError as exc:
                 _log.warning("the outbox of a webhook cannot be read", extra={**_where(self.config), "error": str(exc)})
-                has_more = False
             except Exception:  # noqa: BLE001 - one event must not end the sending of those behind it
                 _log.exception("an event could not be sent", extra=_where(self.config))
-                has_more = False
-            if not has_more:
-                with self._changed:
-                    self._changed.wait_for(lambda seen=wakes: self._wakes > seen, self._poll_seconds)  # type: ignore[misc]
+            with self._changed:
+                self._changed.wait_for(lambda seen=wakes: self._wakes > seen, pause)  # type: ignore[misc]
 
-    def _work_on_next(self, look: int) -> bool:
-        """Send the oldest change that waits; False when there is none, or the receiver needs a rest."""
+    def _work_on_next(self, look: int) -> float:
+        """Send the oldest change that waits; returns how long to rest before the next look."""
         tries = self.config.retry_count + 1
         lease_seconds = tries * (self.config.timeout_seconds + LONGEST_WAIT_SECONDS)
         marks = self._storage.claim(self.projection, 1, lease_seconds)
         if not marks:
-            with self._changed:
-                self._empty_look = look
-                self._changed.notify_all()
-            return False
-        return self._settled(marks[0])
+            return self._note_empty(look)
+        return 0.0 if self._settled(marks[0]) else self._poll_seconds
+
+    def _note_empty(self, look: int) -> float:
+        """Tell who waits that this process has nothing to send, and whether others have; returns when to look again."""
+        # What was refused may be much, and is not read where nobody asks.
+        asked = self._drains > 0
+        taken = [mark for mark in self._storage.pending(self.projection) if not mark.parked] if asked else []
+        with self._changed:
+            self._empty_look = look
+            if asked and not taken:
+                self._settled_look = look
+            self._changed.notify_all()
+        ends = [0.0 if mark.leased_until is None else _seconds_until(mark.leased_until) for mark in taken]
+        return max(_SHORTEST_PAUSE_SECONDS, min([self._poll_seconds, *ends]))
 
     def _settled(self, mark: Mark) -> bool:
         event = _event_of(self._storage, mark)
@@ -173,6 +194,10 @@ class StoredEndpoint:
         self.stats = self.stats.plus(failed=1)
         self._storage.fail(mark, failure.sentence, _PARKED_AFTER if failure.may_pass else 1)
         return not failure.may_pass
+
+
+def _seconds_until(moment: datetime) -> float:
+    return (moment - clock.now()).total_seconds()
 
 
 def delivered(config: WebhookConfig, event: MemoryEvent, pause: Callable[[float], bool]) -> Failure | None:

@@ -222,6 +222,14 @@ PRAISED = (
     ),
     # Preloading X cut the load time from 4 s to 1.2 s; doing X made the test stable.
     (sentence(rf"^(?P<strategy>\w{{2,}}ing\s+.+?)\s+(?:has |finally |also )*{LESSENED}.*?{END}"), 0.8),
+    # Doing X kept us below Y and worked well.
+    (
+        sentence(
+            rf"^(?P<strategy>\w{{2,}}ing\s+[^,.;]+?)\s+(?:{DID})\s+(?:us|it|them|the|our|all)\b[^,.;]{{0,60}}? and "
+            rf"{WORKED}(?P<behind>){END}"
+        ),
+        0.7,
+    ),
     # X worked well for Y.
     (
         sentence(
@@ -318,7 +326,12 @@ FAILURES = (
 )
 BLAMED = (
     # X didn't work because Y.
-    (sentence(rf"^(?P<strategy>.{{1,140}}?)\s+{FAILED}(?: (?:for|on|in)\s+(?P<task>[^,]+?))?{BECAUSE}{END}"), 0.75),
+    (
+        sentence(
+            rf"^(?P<strategy>.{{1,140}}?)\s+(?:had )?{FAILED}(?: (?:for|on|in)\s+(?P<task>[^,]+?))?{BECAUSE}{END}"
+        ),
+        0.75,
+    ),
     # X made the tests flaky; X causes Y.
     (
         sentence(

@@ -228,7 +228,7 @@ def _person(text: str, words: list[tuple[int, str]], english: bool) -> Iterator[
         yield Mention(start, end, bare, lx.PERSON, 0.9)
     elif _acts_itself(text, start, end, len(words)) or _is_addressed(text[max(0, start - 30) : start]):
         yield Mention(start, end, bare, lx.PERSON, 0.65)
-    elif english and not _begins_sentence(text[max(0, start - 6) : start]) and len(bare) > 1:
+    elif english and (not _begins_sentence(text[max(0, start - 6) : start]) or _HYPHENED.match(bare)) and len(bare) > 1:
         yield Mention(start, end, bare, lx.CONCEPT, 0.4)
 
 
@@ -237,6 +237,8 @@ def _acts_itself(text: str, start: int, end: int, words: int) -> bool:
     return _BELONGING.search(text[max(0, start - 12) : start]) is None and _acts(text[end : end + 60], words)
 
 
+# Mercedes-Benz is a name wherever it stands, Self-service is none.
+_HYPHENED = re.compile(r"[A-ZÀ-ÖØ-Þ][^\W\d_]+-(?!(?:Out|Off|Down|Mail)\b)[A-ZÀ-ÖØ-Þ][^\W\d_A-Z]{2,}(?!\w)")
 _BELONGING = re.compile(r"\b(?:from|at|of|within|inside) (?:the )?$")
 _PERSONAL = (
     "said|says|wrote|asked|told|thinks|believes|mentioned|suggested|reviewed|submitted|approved|opened|merged|reported|"

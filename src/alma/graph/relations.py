@@ -49,6 +49,8 @@ _AUXILIARY = (
 _PASSIVE = re.compile(
     r"(?:(?:has|have|had|is|are|was|were|been|being|got|then|later|\w+ly)\s+)*(\w+)\s+by(?:\s+(?:the|our|my|a))?"
 )
+# The report by Anna; the report itself goes on being spoken of.
+_MADE_BY = re.compile(r"by(?:\s+the)?", re.IGNORECASE)
 _KNOWN = "|".join(sorted(map(re.escape, lx.VERBS), key=len, reverse=True))
 _VERB = re.compile(rf"{_AUXILIARY}(?:\w+ly\s+)?(?P<verb>{_KNOWN}|\w{{3,}}ed)\b(?P<rest>.*)", re.DOTALL)
 _DONE = re.compile(rf"(?<!the )(?<!\ba )(?<!our )\b(?:{_KNOWN})\b(?:\s+[a-z]\S*){{0,3}}\s*$")
@@ -112,6 +114,8 @@ class _Sentence:
         begun_otherwise = _DONE.search(text, start, mentions[0].start) or _ASIDE.search(self._lead)
         self._subjects = [] if begun_otherwise else [mentions[0]]
         self._verb: tuple[str, float, bool] | None = None
+        # What of the next words belongs to a clause that was read already.
+        self._told = ""
         # Whether the name before only said where or when.
         self._aside = False
         self._found: list[Relation] = []
@@ -125,7 +129,8 @@ class _Sentence:
             if _SUPPOSED.search(said):
                 # Whoever asked whether Anna approved it does not say that she did.
                 break
-            self._step(before, mention, _SORT.sub("", said))
+            told, self._told = self._told, ""
+            self._step(before, mention, _SORT.sub("", said.removeprefix(told).lstrip()))
         return self._found
 
     def _step(self, before: Mention, mention: Mention, gap: str) -> None:
@@ -180,7 +185,10 @@ class _Sentence:
         self._subjects, self._verb, self._aside = [mention], None, False
 
     def _attach(self, before: Mention, mention: Mention, gap: str) -> bool:
-        """Alice from Acme, Bob (engineer at Acme): belongs to the one before, who goes on being the subject."""
+        """Alice from Acme, Bob (engineer at Acme), a PR by Bob: belongs to the one before, which stays the subject."""
+        if _MADE_BY.fullmatch(gap) and before in self._subjects and before.entity_type != lx.PERSON:
+            self._add(mention, before, "created", 0.75, False)
+            return True
         if before.entity_type != lx.PERSON or mention.entity_type not in (lx.ORGANIZATION, lx.CONCEPT):
             return False
         confidence = 0.85 if mention.entity_type == lx.ORGANIZATION else 0.5
@@ -214,7 +222,10 @@ class _Sentence:
         if verb is None or _UNREAL.search(tail) or re.match(r"\s*(?:by|the|a|an|his|her)\b", verb["rest"]):
             return False
         self._add(mention, before, _relation_of(verb["verb"]), 0.8, False)
-        self._subjects, self._verb = [mention], None
+        goes_on = _VERB.match(verb["rest"].strip()) is not None
+        # The PR that Bob submitted was merged by Eve: it is the PR that was merged.
+        self._told = tail[: verb.start("rest")] if goes_on else ""
+        self._subjects, self._verb = [before if goes_on else mention], None
         return True
 
     def _add(

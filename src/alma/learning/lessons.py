@@ -7,15 +7,17 @@ the lesson becomes, so that there is never a second one.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import lru_cache
 
+from alma import clock
 from alma.embeddings.base import EmbeddingProvider
 from alma.learning.book import Books
 from alma.learning.meanings import Meanings
 from alma.learning.shelf import Entry, Floats, unit
-from alma.learning.stored import Seen, StoredLessons
+from alma.learning.stored import NEWEST_FIRST, Seen, StoredLessons
 from alma.learning.strategies import contradicts, strategy_key
 from alma.learning.tasks import SIMILAR, SIMILAR_IN_WORDS, SIMILAR_OF_A_TYPE, UNWORDED, are_similar, wording_of
 from alma.model.learning import AntiPattern, Heuristic, Outcome
@@ -32,6 +34,8 @@ _KNOWN_RULES_LOOKED_AT = 8
 _BOOKED_LOOKED_AT = 64
 # From so high a cosine on, two tasks are one.
 _SAME_TASK = 0.95
+# A search takes no minute, but clocks of two machines differ.
+_MEANWHILE = timedelta(minutes=10)
 # How many words tasks share that the same strategy is compared on, where there are no vectors.
 _SIMILAR_WORDS = 0.5
 
@@ -40,16 +44,18 @@ _SIMILAR_WORDS = 0.5
 class Neighbourhood:
     """What is known around a new outcome: its lesson, and what happened on similar tasks.
 
-    `neighbours` are the outcomes on similar tasks, nearest first, where the store was searched for them; the lessons
-    that `failed` there are known without. `succeeded` are those, nearest first, in which another strategy did, where
-    these are known without a search. `like` is an earlier outcome that is the same but for its moment. `vector` is that
-    of the task, of length one, where it was needed.
+    `neighbours` are the outcomes on similar tasks, nearest first, where the store was searched for them; the
+    lessons that `failed` there are known without. `succeeded` are those, nearest first, in which another strategy
+    did, where these are known without a search. `begins` says that no lesson was found, so that one begins here.
+    `like` is an earlier outcome that is the same but for its moment. `vector` is that of the task, of length one,
+    where it was needed.
     """
 
     lesson_id: str
     neighbours: Sequence[Seen] | None = None
     failed: frozenset[str] = frozenset()
     succeeded: Sequence[str] | None = None
+    begins: bool = False
     like: str | None = None
     position: int | None = None
     vector: Floats | None = None
@@ -156,10 +162,32 @@ class LessonFinder:
         self._books.searched(scope_of(outcome))
         near = self._neighbours(outcome)
         neighbours = [seen for _, seen in near]
-        lesson = self._searched_lesson(outcome, near) or self._known_rule(outcome) or new_lesson_id(outcome)
+        found = self._searched_lesson(outcome, near) or self._known_rule(outcome)
+        lesson = found or new_lesson_id(outcome)
         failed = {seen.lesson_id for seen in neighbours if not seen.success and seen.lesson_id} - {lesson}
         vector = unit(outcome.embedding) if isinstance(outcome.embedding, Vector) else None
-        return Neighbourhood(lesson, neighbours, frozenset(failed), vector=vector)
+        return Neighbourhood(lesson, neighbours, frozenset(failed), begins=found is None, vector=vector)
+
+    def begun_meanwhile(self, stored: StoredLessons, outcome: Outcome, around: Neighbourhood) -> str | None:
+        """The lesson that somebody else began since the store was searched; whoever would begin another one waits."""
+        stored.tx.hold(f"new lessons of {outcome.agent} in {outcome.project_id}")
+        lately = Compare("timestamp", "ge", clock.now() - _MEANWHILE)
+        rows = stored.tx.values(Outcome, Seen._fields, stored.scope, lately, (NEWEST_FIRST,), _LOOKED_AT)
+        met = {seen.id for seen in around.neighbours or ()}
+        new = [seen for seen in map(Seen._make, rows) if seen.id not in met and seen.lesson_id is not None]
+        strategy = outcome.strategy_used or ""
+        same = self.meanings.among(strategy, (seen.strategy_used or "" for seen in new))
+        near = self._like(stored.tx, outcome, [seen for seen in new if same(seen.strategy_used or "")])
+        return max(near, key=lambda each: each[0])[1].lesson_id if near else None
+
+    def _like(self, tx: Transaction, outcome: Outcome, others: Sequence[Seen]) -> list[tuple[float, Seen]]:
+        """Those of these outcomes that are on tasks like that of this one, with how alike they are."""
+        if not others or not isinstance(outcome.embedding, Vector):
+            return _alike_in_words(outcome, others)
+        mine, ids = unit(outcome.embedding), [seen.id for seen in others]
+        stored = (each for each in tx.vectors_of(Outcome, ids) if each.model == tx.embedding_model and each.part == 0)
+        cosines = {each.record_id: float(mine.dot(unit(each.vector))) for each in stored}
+        return _alike(outcome, cosines, [seen for seen in others if seen.id in cosines])
 
     def must_search(self, outcome: Outcome) -> bool:
         """Whether there is no use in asking the book, because nothing of this agent is in it."""
@@ -204,24 +232,14 @@ class LessonFinder:
         near = self._index.search(Outcome, vector, scope_of(outcome), limit=_LOOKED_AT)
         cosines = {found.record_id: found.cosine for found in near if found.cosine >= SIMILAR_IN_WORDS}
         rows = map(Seen._make, self._storage.values(Outcome, Seen._fields, scope_of(outcome), In("id", list(cosines))))
-        wording = wording_of(outcome.task_description)
-        similar = [
-            (cosines[seen.id], seen)
-            for seen in rows
-            if are_similar(
-                cosines[seen.id], (outcome.task_type, seen.task_type), (wording, wording_of(seen.task_description))
-            )
-        ]
-        return sorted(similar, key=lambda each: -each[0])
+        return sorted(_alike(outcome, cosines, rows), key=lambda each: -each[0])
 
     def _by_words(self, outcome: Outcome) -> list[tuple[float, Seen]]:
         """The similar tasks of an outcome that has no vector: those that share most of their words."""
-        words = set(query_terms(outcome.task_description))
         found = self._storage.matching_ids(Outcome, outcome.task_description, scope_of(outcome), limit=_LOOKED_AT)
         ids = [record_id for record_id, _ in found]
         rows = map(Seen._make, self._storage.values(Outcome, Seen._fields, scope_of(outcome), In("id", ids)))
-        shared = ((_overlap(words, query_terms(seen.task_description)), seen) for seen in rows)
-        return sorted((each for each in shared if each[0] >= _SIMILAR_WORDS), key=lambda each: -each[0])
+        return sorted(_alike_in_words(outcome, rows), key=lambda each: -each[0])
 
     def _searched_lesson(self, outcome: Outcome, neighbours: Sequence[tuple[float, Seen]]) -> str | None:
         """The lesson with the strategy that the task belongs to, if there is one."""
@@ -276,6 +294,25 @@ def scope_of(outcome: Outcome) -> Scope:
 @lru_cache(maxsize=1024)
 def _scope(project_id: str, agent: str) -> Scope:
     return Scope(project_id=project_id, agent=agent)
+
+
+def _alike(outcome: Outcome, cosines: Mapping[str, float], others: Iterable[Seen]) -> list[tuple[float, Seen]]:
+    """Those of these outcomes whose tasks are similar, by their vectors and their words."""
+    wording = wording_of(outcome.task_description)
+    return [
+        (cosines[seen.id], seen)
+        for seen in others
+        if are_similar(
+            cosines[seen.id], (outcome.task_type, seen.task_type), (wording, wording_of(seen.task_description))
+        )
+    ]
+
+
+def _alike_in_words(outcome: Outcome, others: Iterable[Seen]) -> list[tuple[float, Seen]]:
+    """Those of these outcomes whose tasks share most of their words."""
+    words = set(query_terms(outcome.task_description))
+    shared = ((_overlap(words, query_terms(seen.task_description)), seen) for seen in others)
+    return [each for each in shared if each[0] >= _SIMILAR_WORDS]
 
 
 def _overlap(words: set[str], others: Iterable[str]) -> float:

@@ -19,14 +19,18 @@ _NEGATING_SIGNS = re.compile("[❌🚫⛔👎✗✘✖🙅¬]|(?<![\\w!])!(?=[a-
 
 # In these languages several words of negation in one sentence mostly negate once: никогда не, non … mai, nigdy nie.
 _FOREIGN_WORDS = """
-nicht kein keine keinen keinem keiner keines nie niemals ohne vermeiden vermeide
-jamais aucun aucune évite éviter évitez nunca jamás ningún ninguna ninguno evita evitar evite senza nessun nessuno
-nessuna evitare não nenhum nenhuma niet geen nooit zonder vermijd inte aldrig utan ikke aldri uten uden ingen
-nigdy żaden unikaj nikdy не нет никогда без ні ніколи немає избегать избегай değil asla sakın hayır
-không đừng chưa tidak jangan tanpa bukan δεν δε μην μη όχι ποτέ χωρίς älä ilman nem soha nélkül fără niciodată
+nicht kein keine keinen keinem keiner keines nie niemals vermeiden vermeide
+jamais aucun aucune évite éviter évitez nunca jamás ningún ninguna ninguno evita evitar evite nessun nessuno
+nessuna evitare não nenhum nenhuma niet geen nooit vermijd inte aldrig ikke aldri ingen
+nigdy żaden unikaj nikdy не нет никогда ні ніколи немає избегать избегай değil asla sakın hayır
+không đừng chưa tidak jangan bukan δεν δε μην μη όχι ποτέ älä nem soha niciodată
 """
+# Never without is with: what is not there is told by a word of its own, beside the one that negates the sentence.
+_WITHOUT_WORDS = "ohne senza zonder utan uten uden без tanpa χωρίς ilman nélkül fără"
+_WITHOUT = frozenset(_WITHOUT_WORDS.split())
+_WITHOUT_UNLESS_ENGLISH = frozenset(("sans", "sin", "sem", "bez"))
 # So many of their words are words of English too that they count only in a text that has none of its function words.
-_FOREIGN_UNLESS_ENGLISH = "pas sans sin sem mai ne nie bez ni nu ei ej ani yok"
+_FOREIGN_UNLESS_ENGLISH = "pas mai ne nie ni nu ei ej ani yok"
 _FOREIGN = frozenset(_FOREIGN_WORDS.split())
 _AMBIGUOUS = frozenset(_FOREIGN_UNLESS_ENGLISH.split())
 _ENGLISH_WORDS = "the and to with from when use using this that it be are if by"
@@ -51,14 +55,15 @@ def negations(text: str, words: list[str]) -> int:
     """How often a text, whose words these are, turns around what it says."""
     said = [word.replace("'", "").replace("’", "") if not word.isalpha() else word for word in words]
     signs = len(_NEGATING_SIGNS.findall(text))
-    if _negates_in_another_language(text, said):
-        return 1 + sum(word in _ENGLISH_ALONE for word in said) + signs
+    is_english = not _ENGLISH.isdisjoint(said)
+    missing = sum(word in _WITHOUT or (word in _WITHOUT_UNLESS_ENGLISH and not is_english) for word in said)
+    negated = _negates_in_another_language(text, said, is_english)
+    if missing or negated:
+        return missing + negated + sum(word in _ENGLISH_ALONE for word in said) + signs
     return sum(word in NEGATIONS for word in said) + signs
 
 
-def _negates_in_another_language(text: str, words: list[str]) -> bool:
-    if not _FOREIGN.isdisjoint(words):
-        return True
-    if not _AMBIGUOUS.isdisjoint(words) and _ENGLISH.isdisjoint(words):
+def _negates_in_another_language(text: str, words: list[str], is_english: bool) -> bool:
+    if not _FOREIGN.isdisjoint(words) or not (is_english or _AMBIGUOUS.isdisjoint(words)):
         return True
     return _NON_ASCII.search(text) is not None and _WRITTEN_IN.search(_NOT_NEGATING.sub("", text.lower())) is not None

@@ -11,17 +11,17 @@ from typing import NamedTuple
 Words = Callable[[str], list[str]]
 
 # What begins a phrase, and which words say as much.
-_CHOICE, _LATER, _TO, _FROM, _AFTER, _MAIN = "over", "before", "to", "from", "after", ""
+_CHOICE, _LATER, _TO, _FROM, _AFTER, _DURING, _MAIN = "over", "before", "to", "from", "after", "during", ""
 _MARKERS: dict[str, str | None] = {
     "before": _LATER, "prior to": _LATER, "then": _LATER, "followed by": _LATER, "after": _AFTER,
     "over": _CHOICE, "instead of": _CHOICE, "rather than": _CHOICE, "than": _CHOICE,
     "to": _TO, "into": _TO, "onto": _TO, "->": _TO, "=>": _TO, "→": _TO, "from": _FROM, "out of": _FROM,
-    "when": "when", "if": "when", "unless": "when", "whenever": "when", "while": "when", "as soon as": "when",
+    "when": "when", "if": "when", "unless": "when", "whenever": "when", "while": _DURING, "as soon as": "when",
     "once": "when",
     "for": "for", "of": "of", "with": "with", "without": "with", "by": "by", "on": "on", "in": "in", "at": "at",
     "as": "as", "via": "via", "through": "via", "until": "until", "because": "because", "against": "against",
     "under": "under", "above": "above", "below": "below", "about": "about", "per": "per", "that": "that",
-    "which": "that", "who": "that", "between": "between", "during": "during", "not": "not", "never": "not",
+    "which": "that", "who": "that", "between": "between", "during": _DURING, "upon": "on", "not": "not", "never": "not",
     "don't": "not", "dont": "not", "avoid": "not", "except": "except",
     "use": _MAIN, "prefer": _MAIN, "but": _MAIN, "and": None, "or": None, "&": None, "|": None,
 }  # fmt: skip
@@ -33,6 +33,8 @@ _BEGINS = re.compile(
 _OPPOSITE = {
     frozenset((_FROM, _TO)),
     frozenset((_LATER, _AFTER)),
+    frozenset((_LATER, "on")),
+    frozenset((_LATER, "at")),
     frozenset(("above", "below")),
     frozenset(("under", _CHOICE)),
 }
@@ -51,7 +53,7 @@ class Phrase(NamedTuple):
 
 def phrases(text: str, words: Words) -> tuple[Phrase, ...]:
     """A text as its phrases, in the order of time: B after A is A before B."""
-    found = _with_sides(text, list(_cut(text, words)))
+    found = _with_sides(text, _divided(list(_cut(text, words))))
     markers = {marker for marker, _ in found}
     if _TO in markers:
         # Copy A to B is copy from A to B.
@@ -60,6 +62,15 @@ def phrases(text: str, words: Words) -> tuple[Phrase, ...]:
         turned = {_MAIN: _LATER, _AFTER: _MAIN}
         found = [(turned.get(marker, marker), said) for marker, said in found]
     return tuple(Phrase(marker, said) for marker, said in found if said)
+
+
+def _divided(found: list[tuple[str, tuple[str, ...]]]) -> list[tuple[str, tuple[str, ...]]]:
+    """What begins with "after" or "before" and has no comma: its first word tells of what, the others what is done."""
+    said = [(marker, words) for marker, words in found if words]
+    if not said or said[0][0] not in (_LATER, _AFTER) or any(marker == _MAIN for marker, _ in said):
+        return found
+    (marker, (first, *others)), *rest = said
+    return [(_MAIN, tuple(others)), (marker, (first,)), *rest] if others else found
 
 
 def _with_sides(text: str, found: list[tuple[str, tuple[str, ...]]]) -> list[tuple[str, tuple[str, ...]]]:
@@ -105,12 +116,18 @@ def exchanged(one: tuple[Phrase, ...], other: tuple[Phrase, ...], *, strictly: b
 
 
 def opposite_ways(one: tuple[Phrase, ...], other: tuple[Phrase, ...]) -> bool:
-    """Whether a word is where something comes from in one text and where it goes to in the other."""
+    """Whether something is done the other way in one text: from what the other goes to, before what it does during."""
     mine, theirs = _markers(one), _markers(other)
-    return any(
+    return _at_another_time(one, other) or any(
         len(mine[word]) == len(theirs[word]) == 1 and frozenset((*mine[word], *theirs[word])) in _OPPOSITE
         for word in mine.keys() & theirs.keys()
     )
+
+
+def _at_another_time(one: tuple[Phrase, ...], other: tuple[Phrase, ...]) -> bool:
+    """Whether one says to do during something what the other says to do before or after it."""
+    mine, theirs = ({phrase.marker for phrase in each} & {_LATER, _DURING} for each in (one, other))
+    return bool(mine) and bool(theirs) and mine.isdisjoint(theirs)
 
 
 def is_symmetric(text: str) -> bool:

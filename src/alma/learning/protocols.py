@@ -284,7 +284,8 @@ class _Step:
         around = self.searched or self._lessons.known(self._stored, self._outcome)
         if around is None:
             raise _NeedsSearch
-        return around
+        begun = self._lessons.begun_meanwhile(self._stored, self._outcome, around) if around.begins else None
+        return around if begun is None else replace(around, lesson_id=begun, failed=around.failed - {begun})
 
     def _strengthened(self) -> Heuristic | None:
         """The rule that the lesson is already, after this outcome, which may weaken it as well."""

@@ -67,6 +67,8 @@ class CleanupScheduler:
             raise ValidationError("cleanup", "interval", interval, "must be a timedelta above 0")
         if retention is not None and (not isinstance(retention, timedelta) or retention < timedelta(0)):
             raise ValidationError("cleanup", "retention", retention, "must be a timedelta of at least 0, or None")
+        if not isinstance(scope, Scope):
+            raise ValidationError("cleanup", "scope", scope, "must be a Scope, as Scope(project_id='shop')")
         self._storage = storage
         self._engine = engine
         self._interval = interval

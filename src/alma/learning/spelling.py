@@ -43,10 +43,13 @@ _BOUNDS = (
     (re.compile(r"\bin (?:less than|under)\s+(?=\d)"), "within "),
     (re.compile(r"\b(?:at most|up to|no more than|not more than|maximum of)\s+(?=\d)"), "<= "),
     (
-        re.compile(r"\b(?:is |are |)(?:more than|greater than|larger than|over|above|exceeds?|exceeding)\s+(?=\d)"),
+        re.compile(
+            r"\b(?:is |are |)(?:(?:more|greater|larger|longer|higher|bigger|older) than|over|above|exceeds?|exceeding)"
+            r"\s+(?=\d)"
+        ),
         "> ",
     ),
-    (re.compile(r"\b(?:is |are |)(?:less than|fewer than|smaller than|under|below)\s+(?=\d)"), "< "),
+    (re.compile(r"\b(?:is |are |)(?:(?:less|fewer|smaller|shorter|lower|younger) than|under|below)\s+(?=\d)"), "< "),
 )
 
 

@@ -15,7 +15,7 @@ from alma.storage.transaction import Transaction
 
 EVIDENCE_READ = 100
 _MOST_COUNTED = 10_000
-_NEWEST_FIRST = Order("timestamp", "desc")
+NEWEST_FIRST = Order("timestamp", "desc")
 _MOST_LESSONS, _MOST_WARNINGS, _MOST_AGENTS = 1_024, 8_192, 16
 
 T = TypeVar("T", Heuristic, AntiPattern)
@@ -136,22 +136,20 @@ class StoredLessons:
         known = self._known.tried.get(lesson_id)
         if known is None:
             found = self.tx.values_of(
-                Outcome, Tried._fields, self.scope, "lesson_id", lesson_id, _NEWEST_FIRST, EVIDENCE_READ
+                Outcome, Tried._fields, self.scope, "lesson_id", lesson_id, NEWEST_FIRST, EVIDENCE_READ
             )
             known = self._known.tried[lesson_id] = list(map(Tried._make, found))
         return known
 
     def newest(self, lesson_id: str) -> list[Seen]:
         """The newest outcomes of a lesson, newest first, as many as count."""
-        rows = self.tx.values_of(
-            Outcome, Seen._fields, self.scope, "lesson_id", lesson_id, _NEWEST_FIRST, EVIDENCE_READ
-        )
+        rows = self.tx.values_of(Outcome, Seen._fields, self.scope, "lesson_id", lesson_id, NEWEST_FIRST, EVIDENCE_READ)
         return list(map(Seen._make, rows))
 
     def all_of(self, lesson_id: str) -> list[Counted]:
         """All outcomes of a lesson, newest first; of a very long one, the newest thousands."""
         rows = self.tx.values_of(
-            Outcome, Counted._fields, self.scope, "lesson_id", lesson_id, _NEWEST_FIRST, _MOST_COUNTED
+            Outcome, Counted._fields, self.scope, "lesson_id", lesson_id, NEWEST_FIRST, _MOST_COUNTED
         )
         return list(map(Counted._make, rows))
 

@@ -40,6 +40,8 @@ _SAID_IN_ONE_WORD = (
     (re.compile(r"\b(?:in all places|in every place)\b", re.IGNORECASE), "everywhere"),
     (re.compile(r"\b(everything|everyone|all|anything) but\b", re.IGNORECASE), r"\1 except"),
     (re.compile(r"\btogether with\b", re.IGNORECASE), "with"),
+    # After each row is again and again, after all rows once.
+    (re.compile(r"\bafter (?:each|every)\b(?: single)?", re.IGNORECASE), "after repeatedly"),
     (re.compile(r"\b(?:fewer) than\b", re.IGNORECASE), "less than"),
     # Whoever declines to answer does not answer.
     (
@@ -51,9 +53,9 @@ _SAID_IN_ONE_WORD = (
 )
 # Without one of these words there is nothing of that, which is quickly seen.
 _FIRST_WORDS = """
-off on again for place places but together fewer refuse refuses refused refusing decline declines declined declining
-neglect neglects neglected fail fails failed failing forget forgets forgetting cease ceases ceased omit omits omitted
-omitting
+off on again for place places but together fewer each every refuse refuses refused refusing decline declines declined
+declining neglect neglects neglected fail fails failed failing forget forgets forgetting cease ceases ceased omit
+omits omitted omitting
 """
 _SAID_IN_SEVERAL = frozenset(_FIRST_WORDS.split())
 _TURNED_INTO_ONE = frozenset(("by", "time", "after", "with", "off", "in", "up", "out"))

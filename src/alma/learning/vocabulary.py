@@ -81,7 +81,8 @@ answer; lend borrow; give take; save load; head tail; row column; uppercase lowe
 exclusive; visible hidden; explicit implicit; global local; relative absolute; abstract concrete; active passive;
 online offline; foreground background; rising falling; pass fail; throw catch; lossy lossless; depth breadth; employer
 employee; buyer seller; teacher student; including excluding; including except; together separately; immediately
-later; inline outline; log suppress; log silence; show suppress; freeze thaw; within after
+later; inline outline; log suppress; log silence; show suppress; freeze thaw; within after;
+repeatedly once; repeatedly all
 """
 
 
@@ -115,7 +116,8 @@ taught; go went gone; lead led; pay paid; grow grew grown; throw threw thrown; u
 redo redid; undo undid; quote cite; reduce lower decrease; increase raise; improve enhance; locate identify; help
 assist; finish complete; answer reply respond response; issue problem; image picture photo; notify alert; regularly
 periodically; often frequently; concurrently simultaneously; chill refrigerate; stir mix; email mail; permit allow;
-attempt try; check crosscheck; abort cancel; duplicate copy; estimate approximate; prefer favor
+attempt try; login signin logon; logout signout logoff; check crosscheck; abort cancel; duplicate copy; estimate
+approximate; prefer favor
 """
 
 # Words that say as much where they stand for each other and nothing else differs, though they may mean other things.
@@ -136,7 +138,8 @@ reload refresh; purge clear; shorten trim; shrink compact; title headline; colle
 quick; commence start; conclude end; acquire buy; support help; handle process; manage handle; deploy release; ship
 release; handy useful; precise exact; accurate correct; entire whole; entire full; whole full; frequent regular;
 sentence line; remark comment; reply comment; hint tip; draft outline; divide partition; partition split; shorten
-condense; trim cut; crash fail; everywhere places; every individually; call request
+condense; trim cut; crash fail; everywhere places; every individually; show give; batch group; replace
+change; replace swap; replace exchange; chunk split; call request
 """
 
 

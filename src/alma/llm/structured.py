@@ -25,11 +25,13 @@ def complete_json(
     """
     asked = [*messages]
     for _ in range(_TRIALS):
-        answer = llm.complete(asked, schema, max_tokens).text
-        found = read_object(answer, _only_list(schema))
+        answer = llm.complete(asked, schema, max_tokens)
+        if answer.finish_reason == "length" and not _is_whole(answer.text):
+            raise LanguageModelError(f"{llm.model} was cut off after {max_tokens:,} tokens; raise max_tokens")
+        found = read_object(answer.text, _only_list(schema))
         if found is not None:
             return found
-        asked += [Message("assistant", answer[:2_000]), Message("user", _AGAIN.format(json.dumps(schema)))]
+        asked += [Message("assistant", answer.text[:2_000]), Message("user", _AGAIN.format(json.dumps(schema)))]
     raise LanguageModelError(f"{llm.model} did not answer with JSON, asked {_TRIALS} times")
 
 
@@ -45,6 +47,18 @@ def read_object(text: str, listed: str | None = None) -> dict[str, Any] | None:
         if listed is not None and isinstance(found, list) and all(isinstance(each, dict) for each in found):
             return {listed: found}
     return None
+
+
+def _is_whole(text: str) -> bool:
+    """Whether the JSON of a text that was cut off came to its end before."""
+    begin = re.search(r"[\[{]", _THOUGHTS.sub("", text))
+    if begin is None:
+        return False
+    try:
+        json.JSONDecoder().raw_decode(begin.string, begin.start())
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def _only_list(schema: Schema) -> str | None:

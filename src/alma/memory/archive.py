@@ -120,14 +120,16 @@ class Archive:
         """Bring records back exactly as they were, by archive ids or record ids; returns them.
 
         Of a record that was archived more than once the newest comes back. Where a record with the same id exists
-        again, that is an `AlreadyExistsError` and nothing is restored.
+        again, that is an `AlreadyExistsError` and nothing is restored; only a newer version that was quarantined takes
+        the place of the older one, which stays in its history.
         """
         wanted = _several(ids)
 
         def bring(tx: Transaction) -> list[Record]:
-            bundles = [unpack(self._taken(tx, each, scope, cls)) for each in wanted]
-            for bundle in bundles:
-                _unpack_into(tx, bundle)
+            taken = [self._taken(tx, each, scope, cls) for each in wanted]
+            bundles = [unpack(archived) for archived in taken]
+            for archived, bundle in zip(taken, bundles, strict=True):
+                _unpack_into(tx, bundle, archived.cause)
             for bundle in bundles:
                 self._bring_dependents(tx, bundle)
             return [tx.require(type(bundle.record), bundle.record.key, _EVERYWHERE) for bundle in bundles]
@@ -253,12 +255,17 @@ def let_wait(tx: Transaction, archived: ArchivedRecord, dependents: Iterable[Rec
     tx.save(pack(waiting, archived.cause, archived.reason, archived.archived_by, archived.archived_at, archived.id))
 
 
-def _unpack_into(tx: Transaction, bundle: Bundle) -> None:
+def _unpack_into(tx: Transaction, bundle: Bundle, cause: ArchiveCause) -> None:
     """Store a record with the vectors it had; those of the store's own model are part of the record itself."""
     record, cls, key = bundle.record, type(bundle.record), str(bundle.record.key)
     name = cls.spec.vector_field
     own = [each.vector for each in bundle.vectors if each.model == tx.embedding_model and each.part == 0]
-    tx.create(record.replace(**{name: own[0]}) if own and name is not None else record, action="restore")
+    whole = record.replace(**{name: own[0]}) if own and name is not None else record
+    if cause is ArchiveCause.QUARANTINED and _is_newer_version(tx, record):
+        with tx.audited_as("restore"):
+            tx.save(whole)
+    else:
+        tx.create(whole, action="restore")
     for model, group in groupby(bundle.vectors, key=lambda each: each.model):
         parts = {each.part: each.vector for each in group}
         if 0 in parts and model != tx.embedding_model:
@@ -266,6 +273,13 @@ def _unpack_into(tx: Transaction, bundle: Bundle) -> None:
         passages = [vector for part, vector in sorted(parts.items()) if part > 0]
         if passages:
             tx.put_passages(cls, {key: passages}, model)
+
+
+def _is_newer_version(tx: Transaction, record: Record) -> bool:
+    """Whether an older version of the record is stored."""
+    changed_at: datetime | None = record.values().get("updated_at")
+    stored = tx.lock(type(record), [record.key], _EVERYWHERE) if changed_at is not None else []
+    return any(changed_at > each.values()["updated_at"] for each in stored)
 
 
 def _dependents(tx: Transaction, cls: type[Record], keys: Sequence[str]) -> dict[str, list[Record]]:

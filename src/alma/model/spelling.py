@@ -28,8 +28,22 @@ _OTHER_SPELLINGS = {
     "licences": "licenses", "defence": "defense", "offence": "offense", "practise": "practice",
     "programme": "program", "programmes": "programs", "grey": "gray", "judgement": "judgment", "artefact": "artifact",
     "artefacts": "artifacts", "analyse": "analyze", "analysed": "analyzed", "analysing": "analyzing",
-    "sceptical": "skeptical", "acknowledgement": "acknowledgment",
+    "sceptical": "skeptical", "acknowledgement": "acknowledgment", "aeroplane": "airplane", "aeroplanes": "airplanes",
+    "aluminium": "aluminum", "cheque": "check", "cheques": "checks", "cosy": "cozy", "draught": "draft",
+    "draughts": "drafts", "enrol": "enroll", "enrols": "enrolls", "enrolment": "enrollment", "fibres": "fibers",
+    "fulfil": "fulfill", "fulfils": "fulfills", "fulfilment": "fulfillment", "instalment": "installment",
+    "instalments": "installments", "jewellery": "jewelry", "kerb": "curb", "kerbs": "curbs",
+    "manoeuvre": "maneuver", "manoeuvres": "maneuvers", "mould": "mold", "moulds": "molds", "plough": "plow",
+    "ploughs": "plows", "pretence": "pretense", "skilful": "skillful", "sulphur": "sulfur", "theatres": "theaters",
+    "tyre": "tire", "tyres": "tires", "yoghurt": "yogurt", "yoghurts": "yogurts",
 }  # fmt: skip
+# Kilometre, haemoglobin, anaesthetic, paediatric, diarrhoea, paralyse.
+_PARTS = (
+    (re.compile(r"(?<=[a-z]{3})(met|lit)re(?=s?$)", re.IGNORECASE), r"\1er"),
+    (re.compile(r"(?:(?<=h)a(?=em)|(?<=an)a(?=es|em)|(?<=p)a(?=ed))", re.IGNORECASE), ""),
+    (re.compile(r"(?<=rh)o(?=ea)", re.IGNORECASE), ""),
+    (re.compile(r"(?<=[a-z]{3}ly)s(?=e[sd]?$|ing$)", re.IGNORECASE), "z"),
+)
 _WORDS = re.compile("[A-Za-z]{4,}")
 _WORDS_REMEMBERED = 20_000
 
@@ -43,4 +57,8 @@ def american(text: str) -> str:
 def american_word(word: str) -> str:
     """The word in American spelling."""
     known = _OTHER_SPELLINGS.get(word.lower())
-    return known or _DOUBLED.sub(r"\1", _OUR.sub(r"\1or", _BRITISH.sub(r"\1iz\2", word)))
+    if known:
+        return known
+    for part, american_part in _PARTS:
+        word = part.sub(american_part, word)
+    return _DOUBLED.sub(r"\1", _OUR.sub(r"\1or", _BRITISH.sub(r"\1iz\2", word)))

@@ -26,6 +26,13 @@ Tag = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 Tags = Annotated[Sequence[Tag], Field(max_length=1_000)]
 Json = Mapping[str, Any]
 _LAYER_FLAGS = tuple(f"layer_{layer}" for layer in Layer)
+Source = Annotated[
+    Name | None,
+    Field(
+        description="Where the text comes from; what is not from user, agent or system, as web or email, is "
+        "quarantined where it gives orders."
+    ),
+]
 
 
 class Described(InProject):
@@ -67,6 +74,7 @@ class CreateMemory(Described):
     user_id: Name | None = None
     session_id: Name | None = None
     agent: Name | None = Field(None, description="The agent that remembers it.")
+    source: Source = None
 
 
 class MemoryKept(Output):
@@ -87,7 +95,7 @@ def create_memory(caller: Caller, asked: CreateMemory) -> MemoryKept:
     session = caller.session(asked.session_id, asked.project_id)
     by = caller.by(user_id=asked.user_id, agent=asked.agent, session_id=session)
     journal, project = caller.store.journal, caller.project(asked.project_id)
-    memory = journal.create(asked.content, by=by, project_id=project, **asked.said())
+    memory = journal.create(asked.content, by=by, project_id=project, source=asked.source, **asked.said())
     # Not the first where it says what was remembered before.
     return MemoryKept(memory=memory, version=journal.version(memory.id, Scope(project_id=project), by=by))
 
@@ -113,6 +121,7 @@ class UpdateMemory(Described):
     user_id: Name | None = Field(None, description="Who changes it.")
     reason: Prose | None = Field(None, description="Why; kept in its history.")
     expected_version: int | None = Field(default=None, ge=1, description="Refuse if it was changed since this version.")
+    source: Source = None
 
 
 @operation(
@@ -135,6 +144,7 @@ def update_memory(caller: Caller, asked: UpdateMemory) -> MemoryKept:
         by=by,
         reason=asked.reason or None,
         expected_version=asked.expected_version,
+        source=asked.source,
     )
     return MemoryKept(memory=memory, version=journal.version(asked.memory_id, scope, by=by))
 

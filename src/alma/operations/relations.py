@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints
 
+from alma.door.suspicion import suspicion
 from alma.errors import PermissionDeniedError
 from alma.graph.base import Entity, GraphQuery, Relationship
 from alma.graph.extraction import EntityExtractor
@@ -221,12 +222,21 @@ def _graph(caller: Caller, asked_project: str | None) -> StorageGraph:
     return StorageGraph(memory.storage, memory.project_id, caller.by(), redact=None)
 
 
+def _without_orders(
+    entities: Sequence[Entity], relationships: Sequence[Relationship]
+) -> tuple[list[Entity], list[Relationship]]:
+    """What is named, but for quotations that would give orders to whoever reads the graph."""
+    kept = [entity for entity in entities if suspicion([entity.name]) is None]
+    ids = {entity.id for entity in kept}
+    return kept, [each for each in relationships if {each.source_id, each.target_id} <= ids]
+
+
 @operation("graph", Right.WRITE, idempotent=True, example={"text": "Ana works at Acme. Acme uses PostgreSQL."})
 def add_to_graph(caller: Caller, asked: FromText) -> Graph:
     """Find people, organisations, tools and their relations in a text; no language model is needed."""
     graph = _graph(caller, asked.project_id)
     cleaned = masking(caller.store.redactor)(asked.text)
-    entities, relationships = EntityExtractor().extract(cleaned)
+    entities, relationships = _without_orders(*EntityExtractor().extract(cleaned))
     if asked.save:
         for entity in entities:
             graph.add_entity(entity)

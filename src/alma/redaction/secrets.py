@@ -113,12 +113,12 @@ def mixed(value: str) -> bool:
 
 
 def is_placeholder(value: str) -> bool:
-    """Whether this stands for a value and is none: ${VAR}, <password>, {{ token }}, ****, a format, or our own mark."""
+    """Whether this stands for a value and is none: ${VAR}, $(cat file), <password>, {{ token }}, ****, or our mark."""
     return _PLACEHOLDER.match(value) is not None or _STANDS_FOR.fullmatch(value) is not None
 
 
 _PLACEHOLDER = re.compile(
-    r"""\$\{.*|\$[A-Za-z_]\w*$|<[^>]*>?$|\{.*|%\(?\w*\)?[sdr]?$|[*•.x…X_-]+$|\[redacted:.*|@.*|"?$|'?$""", re.DOTALL
+    r"""\$[{(].*|\$[A-Za-z_]\w*$|<[^>]*>?$|\{.*|%\(?\w*\)?[sdr]?$|[*•.x…X_-]+$|\[redacted:.*|@.*|"?$|'?$""", re.DOTALL
 )
 
 

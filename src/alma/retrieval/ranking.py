@@ -150,7 +150,9 @@ def rank(
     for record_id in pool.of_other_times:
         ranking.drop(record_id, "time", "it is not of the time that is asked for")
     asked = frozenset(query_terms(request.query))
-    candidates = {cls: _similar(pool.of(cls), request, ranking) for cls in request.kinds}
+    ranking.chosen.update((cls, []) for cls in request.kinds)
+    # Most stores have nothing of most kinds.
+    candidates = {cls: _similar(pool.of(cls), request, ranking) for cls in request.kinds if pool.has(cls)}
     questions = {cls: _question(storage, cls, best, vector, asked, learned) for cls, best in candidates.items()}
     most = most_read(request.top_k, pool)
     for cls in pool.judged_by_both.intersection(candidates):
@@ -176,7 +178,6 @@ def rank(
     few = min(_COUNTS_AS, len(pool))
     for cls, items in found.items():
         if not items:
-            ranking.chosen[cls] = []
             continue
         # Where nothing stands out among all, something may among the few of its kind: a warning is not to be lost
         # because there are thousands of notes beside it. Of what only words find, those of one kind say nothing of
@@ -248,9 +249,10 @@ def _note_behind(
 ) -> None:
     """What is not read stays behind all that is."""
     behind = Note("rank", "{:,} others resemble the task more", (most,))
-    read = {each.id for found in chosen.values() for each in found[most:]}
-    unread = (each.id for found in candidates.values() for each in found[most:] if each.id not in read)
-    ranking.dropped = {**dict.fromkeys(unread, behind), **ranking.dropped}
+    unread = dict.fromkeys([each.id for found in candidates.values() for each in found[most:]], behind)
+    for each in chain.from_iterable(found[most:] for found in chosen.values()):
+        unread.pop(each.id, None)
+    ranking.dropped = {**unread, **ranking.dropped}
 
 
 def _read(

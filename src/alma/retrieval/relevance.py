@@ -173,9 +173,11 @@ def anything_fits(
         return False
     folds = math.log(max(1, compared))
     least = min(_FITS_BEST_OF_MANY, *(of_one + for_each_fold * folds for of_one, for_each_fold in _BY_CHANCE))
+    if any(each.fit >= least or each.words >= _SURE_WORDS for each in found):
+        return True
     # What means the same may stand behind others, and still shows that there is something.
     nearest = max((candidate.cosine or 0.0 for candidate in candidates), default=0.0) if learned else 0.0
-    return nearest >= least or any(each.fit >= least or each.words >= _SURE_WORDS for each in found)
+    return nearest >= least
 
 
 def fits(found: Fitting, *, understood: bool = True) -> bool:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import chain, groupby, islice
 from operator import attrgetter
+from typing import NamedTuple
 
 from alma.errors import ConfigurationError, IndexUnavailable, ProviderError, StorageError, ValidationError
 from alma.model.memory import Memory
@@ -103,6 +104,18 @@ class Candidate:
         self.lost += (1.0 - self.share) * (value - supposed / self.share)
 
 
+class Compared(NamedTuple):
+    """How many candidates there were, and how near the nearest of them is."""
+
+    count: int
+    nearest: float
+
+    @classmethod
+    def of(cls, candidates: Sequence[Candidate]) -> Compared:
+        """What is to be known of candidates beside those that are read."""
+        return cls(len(candidates), max([each.cosine or 0.0 for each in candidates], default=0.0))
+
+
 @dataclass(slots=True)
 class Standing:
     """Which memories superseded which, over any number of steps, and which contradict each other."""
@@ -187,6 +200,11 @@ class Pool:
             self.of_other_times += others
             for record_id in others:
                 del known[record_id]
+        self._by_id.clear()
+
+    def let_go(self) -> None:
+        """Hold none of the candidates any longer."""
+        self._by_kind.clear()
         self._by_id.clear()
 
     def of(self, cls: type[Record]) -> list[Candidate]:

@@ -149,7 +149,7 @@ def _background(cosines: Sequence[float]) -> float:
 
 def anything_fits(
     found: Iterable[Fitting],
-    candidates: Iterable[Candidate],
+    nearest: float,
     compared: int,
     *,
     with_vectors: bool,
@@ -158,9 +158,9 @@ def anything_fits(
 ) -> bool:
     """Whether any memory has enough to do with the task; where none has, the rest is noise as well.
 
-    `found` are the best of the candidates, which were the best of so many that were `compared`. A task that was not
-    `understood` is near to everything that is not understood either, so that a word must speak for it. In a language
-    that was not `learned` the cosine alone says little.
+    `found` are the best of the candidates, which were the best of so many that were `compared`, and `nearest` is the
+    cosine of the nearest candidate. A task that was not `understood` is near to everything that is not understood
+    either, so that a word must speak for it. In a language that was not `learned` the cosine alone says little.
     """
     found = list(found)
     if any(each.is_of_the_time for each in found):
@@ -173,11 +173,10 @@ def anything_fits(
         return False
     folds = math.log(max(1, compared))
     least = min(_FITS_BEST_OF_MANY, *(of_one + for_each_fold * folds for of_one, for_each_fold in _BY_CHANCE))
-    if any(each.fit >= least or each.words >= _SURE_WORDS for each in found):
-        return True
     # What means the same may stand behind others, and still shows that there is something.
-    nearest = max((candidate.cosine or 0.0 for candidate in candidates), default=0.0) if learned else 0.0
-    return nearest >= least
+    if learned and nearest >= least:
+        return True
+    return any(each.fit >= least or each.words >= _SURE_WORDS for each in found)
 
 
 def fits(found: Fitting, *, understood: bool = True) -> bool:

@@ -7,7 +7,7 @@ import pytest
 from alma.model.memory import Memory
 from alma.model.scope import Scope
 from alma.retrieval import relevance
-from alma.retrieval.candidates import Candidate
+from alma.retrieval.candidate import Candidate
 from alma.retrieval.relevance import Fitting
 from alma.retrieval.router import Target
 from alma.testing import builders as make

@@ -8,10 +8,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import lru_cache
-from itertools import chain, groupby, islice
+from itertools import chain, islice
 from operator import attrgetter
-from typing import NamedTuple
 
 from alma.errors import ConfigurationError, IndexUnavailable, ProviderError, StorageError, ValidationError
 from alma.model.memory import Memory
@@ -20,6 +18,7 @@ from alma.model.record import Record
 from alma.model.scope import Scope
 from alma.model.vector import Vector
 from alma.retrieval.asking import asks_advice
+from alma.retrieval.candidate import Candidate
 from alma.retrieval.router import Target
 from alma.storage.base import StorageBackend
 from alma.vectors.base import Foresighted, Nearest, VectorIndex
@@ -47,73 +46,6 @@ _FEWEST_READ, _FEWEST_READ_OF_MANY, _READ_PER_RESULT = 30, 20, 3
 
 Matches = Sequence[tuple[str, float]]
 """The ids that words found, with their scores."""
-
-
-class Candidate:
-    """A memory that a search proposed, and what speaks for it."""
-
-    # There are hundreds of them, and few are read. Each has no dictionary of its own, since Python looks through all
-    # objects that can hold others whenever there are some hundreds more.
-    __slots__ = ("_told", "cosine", "found_by", "id", "lost", "share", "target", "total", "words")
-
-    def __init__(self, target: Target, record_id: str, found_by: tuple[str, ...] = ()) -> None:
-        self.target = target
-        self.id = record_id
-        self.cosine: float | None = None
-        self.words: float | None = None
-        self.found_by = found_by
-        self.total = 0.0
-        # What its length left of it, and what it took from it.
-        self.share = 1.0
-        self.lost = 0.0
-        # What spoke for it, one after the other, each by its name and what it is worth.
-        self._told: tuple[tuple[str, float], ...] = ()
-
-    @property
-    def relevance(self) -> dict[str, float]:
-        """What speaks for it, by name."""
-        found: dict[str, float] = {}
-        for name, value in self._told:
-            found[name] = found.get(name, 0.0) + value
-        return found
-
-    def found_also(self, by: str) -> None:
-        """It was found in one more way."""
-        self.found_by = _together(self.found_by, by)
-
-    def scale(self, factor: float) -> None:
-        """Everything that speaks for it so far, by this much."""
-        self.share *= factor
-        self.lost += (1.0 - factor) * self.total
-        self._told = tuple((name, factor * value) for name, value in self.relevance.items())
-        self.total *= factor
-
-    def add(self, name: str, value: float) -> None:
-        """One more thing that speaks for it."""
-        if value > 0:
-            self._told += ((name, value),)
-            self.total += value
-
-    def correct_meaning(self, value: float) -> None:
-        """What its meaning is worth, where that had only been supposed."""
-        known = self.relevance
-        supposed = known.pop("meaning", 0.0)
-        self._told = tuple(known.items())
-        self.total -= supposed
-        self.add("meaning", self.share * value)
-        self.lost += (1.0 - self.share) * (value - supposed / self.share)
-
-
-class Compared(NamedTuple):
-    """How many candidates there were, and how near the nearest of them is."""
-
-    count: int
-    nearest: float
-
-    @classmethod
-    def of(cls, candidates: Sequence[Candidate]) -> Compared:
-        """What is to be known of candidates beside those that are read."""
-        return cls(len(candidates), max([each.cosine or 0.0 for each in candidates], default=0.0))
 
 
 @dataclass(slots=True)
@@ -185,7 +117,7 @@ class Pool:
             if candidate is None:
                 candidate = known[record_id] = Candidate(target, record_id, alone)
             elif by not in candidate.found_by:
-                candidate.found_by = _together(candidate.found_by, by)
+                candidate.found_also(by)
             proposed.append(candidate)
         return proposed
 
@@ -218,12 +150,6 @@ class Pool:
         return sorted(by_id, key=attrgetter("total"), reverse=True)
 
 
-@lru_cache(maxsize=256)
-def _together(found_by: tuple[str, ...], by: str) -> tuple[str, ...]:
-    """The ways in which a memory was found, and one more: hundreds were found in the same few."""
-    return found_by if by in found_by else (*found_by, by)
-
-
 def most_read(top_k: int, pool: Pool) -> int:
     """How many of the best candidates are read as records."""
     return max(_FEWEST_READ_OF_MANY if pool.among_many else _FEWEST_READ, _READ_PER_RESULT * top_k)
@@ -231,9 +157,9 @@ def most_read(top_k: int, pool: Pool) -> int:
 
 def by_target(candidates: Iterable[Candidate]) -> dict[Target, list[str]]:
     """The ids of the candidates, under the target each was found for."""
-    found: dict[Target, list[str]] = {}
-    for target, proposed in groupby(candidates, key=attrgetter("target")):
-        found.setdefault(target, []).extend([candidate.id for candidate in proposed])
+    found: dict[Target, list[str]] = defaultdict(list)
+    for candidate in candidates:
+        found[candidate.target].append(candidate.id)
     return found
 
 
@@ -360,5 +286,5 @@ def _weigh(pool: Pool, of_meaning: float, of_words: float) -> None:
     for candidate in candidates:
         cosine, words = candidate.cosine, candidate.words
         candidate.add("meaning", supposed if cosine is None else pool.meaning(cosine))
-        if words:
+        if words and best_words > 0:
             candidate.add("words", of_words * words / best_words)

@@ -17,7 +17,8 @@ from alma.model.relations import Relation
 from alma.model.scope import Scope
 from alma.model.text import words_by_term
 from alma.retrieval.asking import asks_for_answer
-from alma.retrieval.candidates import Candidate, Pool, by_target, most_read
+from alma.retrieval.candidate import Candidate
+from alma.retrieval.candidates import Pool, by_target, most_read
 from alma.retrieval.length import LONG, STATEMENT, concision
 from alma.retrieval.router import Asked, Target
 from alma.retrieval.successors import add_successors
@@ -177,12 +178,13 @@ def _most(usual: int, pool: Pool) -> int:
 def _conversations(memories: Iterable[Candidate], known: Surroundings, most: int) -> dict[str, list[Candidate]]:
     """The conversations of the best memories, each with those of the memories that belong to it, best first."""
     found: dict[str, list[Candidate]] = {}
-    sessions = known.sessions
     for candidate in memories:
-        session = sessions.get(candidate.id)
+        session = known.sessions.get(candidate.id)
+        if session is None:
+            continue
         if session in found:
             found[session].append(candidate)
-        elif session is not None and len(found) < most:
+        elif len(found) < most:
             found[session] = [candidate]
     return found
 

@@ -17,7 +17,8 @@ from alma.model.vector import Vector
 from alma.retrieval import order
 from alma.retrieval.absent import Absent, Note
 from alma.retrieval.asking import answering
-from alma.retrieval.candidates import Candidate, Compared, Pool, Standing, by_target, most_read
+from alma.retrieval.candidate import Candidate, Compared
+from alma.retrieval.candidates import Pool, Standing, by_target, most_read
 from alma.retrieval.copies import Crowd, copies_behind
 from alma.retrieval.length import ONE_PASSAGE, given_back
 from alma.retrieval.news import may_tell_news
@@ -168,7 +169,7 @@ def rank(
     found = {cls: _read(storage, best, questions[cls], pool, ranking) for cls, best in chosen.items()}
 
     def relevant(items: Iterable[Fitting], among: Compared, records: int, at_least: int = 0) -> bool:
-        compared = max(among.count, records) if pool.is_full else among.count
+        compared = max(among.number, records) if pool.is_full else among.number
         return anything_fits(
             items,
             among.nearest,
@@ -180,7 +181,7 @@ def rank(
 
     records = max((question.records for question in questions.values()), default=0)
     anything = relevant(chain.from_iterable(found.values()), among_all, records)
-    few = min(_COUNTS_AS, among_all.count)
+    few = min(_COUNTS_AS, among_all.number)
     for cls, items in found.items():
         if not items:
             continue

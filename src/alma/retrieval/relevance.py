@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from alma.model.record import Record
 from alma.model.text import is_english, stored_terms
 from alma.model.vector import Vector
-from alma.retrieval.candidates import Candidate
+from alma.retrieval.candidate import Candidate
 from alma.retrieval.length import STATEMENT, best_passage
 from alma.storage.nearest import cosines
 

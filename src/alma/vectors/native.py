@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import starmap
 from typing import Any
 
 from alma.errors import StorageError
@@ -33,7 +32,7 @@ class NativeIndex:
         if self._closed:
             raise StorageError("the vector index was closed")
         found = self._storage.nearest_ids(cls, vector, scope, where, limit, self._model, self._exact)
-        return [*starmap(Nearest, found)]
+        return [Nearest(key, cosine) for key, cosine in found]
 
     def close(self) -> None:
         self._closed = True

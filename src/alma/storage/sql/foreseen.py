@@ -11,9 +11,6 @@ from alma.storage.primitives import Query
 
 Row = Sequence[Any]
 
-# Where the key stands among the columns of a search's own.
-_KEY = 1
-
 
 class Foreseen:
     """Some columns of the records of a kind that were found so far, by the scope in which they were.
@@ -34,21 +31,19 @@ class Foreseen:
     def found(self, where: Predicate, rows: Iterable[Row]) -> None:
         """Keep what a search selected of records that fulfil its predicate."""
         if scope := _scope_of(where):
-            self._rows.setdefault(scope, {}).update({row[_KEY]: row for row in rows})
+            self._rows.setdefault(scope, {}).update({row[1]: row for row in rows})
 
     def split(self, query: Query, names: Sequence[str]) -> tuple[dict[str, Row], list[str]] | None:
         """The rows that answer a question already and the keys of the others; None for a question of another kind."""
         scope, asked = _scope_of(query.where), _asked(query, self._key)
         if scope is None or asked is None or self.names != tuple(names):
             return None
-        known, own = self._rows.get(scope, {}), self._own
-        seen = [row for row in map(known.get, asked) if row is not None]
-        if self._key_first and own > _KEY + 1:
-            found: dict[str, Row] = {row[_KEY]: (row[_KEY], *row[own:]) for row in seen}
+        known = self._rows.get(scope, {})
+        seen = ((key, known[key]) for key in asked if key in known)
+        if self._key_first:
+            found: dict[str, Row] = {key: (key, *row[self._own :]) for key, row in seen}
         else:
-            # With the key that stands right before them, or without it.
-            start = own - self._key_first
-            found = {row[_KEY]: row[start:] for row in seen}
+            found = {key: row[self._own :] for key, row in seen}
         return found, [key for key in asked if key not in found] if len(found) < len(asked) else []
 
 

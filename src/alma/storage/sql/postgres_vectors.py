@@ -329,15 +329,16 @@ def _compared(found: Sequence[Found], vector: Vector, limit: int) -> list[tuple[
 
 def _best(found: Sequence[Found], limit: int) -> list[tuple[str, float]]:
     """The same by the server's cosines."""
-    best: dict[str, float] = {row[1]: row[0] for row in found}
-    # Most often each record has one vector, and each cosine is one: a sum tells of what is no number.
-    if len(best) < len(found) or not math.isfinite(sum(best.values())) or max(best.values(), default=0.0) > 1.0:
-        best.clear()
-        for cosine, key, *_ in found:
-            # With a vector of zeros there is no angle.
-            cosine = 0.0 if math.isnan(cosine) else min(cosine, 1.0)
-            if key not in best or cosine > best[key]:
-                best[key] = cosine
+    best: dict[str, float] = {}
+    for row in found:
+        cosine, key = row[0], row[1]
+        # With a vector of zeros there is no angle, and a number that is none is not equal to itself.
+        if cosine != cosine:
+            cosine = 0.0
+        elif cosine > 1.0:
+            cosine = 1.0
+        if key not in best or cosine > best[key]:
+            best[key] = cosine
     # Sorting is stable, and twice by one thing is faster than once by two.
     return sorted(sorted(best.items()), key=itemgetter(1), reverse=True)[:limit]
 
@@ -346,5 +347,6 @@ def _unit(vector: Vector) -> Vector:
     length = math.hypot(*vector)
     if length == 0:
         return vector
+    # In double precision, as Python reckons, but without a step of the interpreter for each number.
     numbers = np.frombuffer(vector.to_bytes(), "<f4").astype(np.float64) / length
     return Vector.from_bytes(numbers.astype("<f4").tobytes())

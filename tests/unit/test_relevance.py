@@ -7,7 +7,7 @@ import pytest
 from alma.model.memory import Memory
 from alma.model.scope import Scope
 from alma.retrieval import relevance
-from alma.retrieval.candidates import Candidate
+from alma.retrieval.candidate import Candidate
 from alma.retrieval.relevance import Fitting
 from alma.retrieval.router import Target
 from alma.testing import builders as make
@@ -21,7 +21,7 @@ def fitting(meaning: float | None, words: float = 0.0) -> Fitting:
 
 
 def anything_fits(*found: Fitting, compared: int, **known: bool) -> bool:
-    return relevance.anything_fits(found, (), compared, **{"with_vectors": True, **known})
+    return relevance.anything_fits(found, 0.0, compared, **{"with_vectors": True, **known})
 
 
 @pytest.mark.parametrize(("compared", "relevant"), [(500, True), (2_000, False), (1_000_000, False)])
@@ -57,9 +57,9 @@ def test_what_has_no_vector_is_judged_by_its_words() -> None:
 
 
 def test_in_a_language_that_was_not_learned_the_nearest_says_nothing_by_itself() -> None:
-    far, near = fitting(0.1), fitting(0.6).candidate
-    assert relevance.anything_fits([far], [near], 20, with_vectors=True)
-    assert not relevance.anything_fits([far], [near], 20, with_vectors=True, learned=False)
+    far = fitting(0.1)
+    assert relevance.anything_fits([far], 0.6, 20, with_vectors=True)
+    assert not relevance.anything_fits([far], 0.6, 20, with_vectors=True, learned=False)
 
 
 def test_in_a_language_that_was_not_learned_words_tell_as_much_as_without_vectors() -> None:

@@ -8,8 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import lru_cache
-from itertools import chain
+from itertools import chain, islice
 from operator import attrgetter
 
 from alma.errors import ConfigurationError, IndexUnavailable, ProviderError, StorageError, ValidationError
@@ -19,6 +18,7 @@ from alma.model.record import Record
 from alma.model.scope import Scope
 from alma.model.vector import Vector
 from alma.retrieval.asking import asks_advice
+from alma.retrieval.candidate import Candidate
 from alma.retrieval.router import Target
 from alma.storage.base import StorageBackend
 from alma.vectors.base import Foresighted, Nearest, VectorIndex
@@ -46,49 +46,6 @@ _FEWEST_READ, _FEWEST_READ_OF_MANY, _READ_PER_RESULT = 30, 20, 3
 
 Matches = Sequence[tuple[str, float]]
 """The ids that words found, with their scores."""
-
-
-class Candidate:
-    """A memory that a search proposed; `relevance` holds what speaks for it, by name."""
-
-    __slots__ = ("cosine", "found_by", "id", "lost", "relevance", "share", "target", "total", "words")
-
-    def __init__(self, target: Target, record_id: str, found_by: tuple[str, ...] = ()) -> None:
-        self.target = target
-        self.id = record_id
-        self.cosine: float | None = None
-        self.words: float | None = None
-        self.relevance: dict[str, float] = {}
-        self.found_by = found_by
-        self.total = 0.0
-        # What its length left of it, and what it took from it.
-        self.share = 1.0
-        self.lost = 0.0
-
-    def found_also(self, by: str) -> None:
-        """It was found in one more way."""
-        self.found_by = _together(self.found_by, by)
-
-    def scale(self, factor: float) -> None:
-        """Everything that speaks for it so far, by this much."""
-        self.share *= factor
-        self.lost += (1.0 - factor) * self.total
-        for name in self.relevance:
-            self.relevance[name] *= factor
-        self.total *= factor
-
-    def add(self, name: str, value: float) -> None:
-        """One more thing that speaks for it."""
-        if value > 0:
-            self.relevance[name] = self.relevance.get(name, 0.0) + value
-            self.total += value
-
-    def correct_meaning(self, value: float) -> None:
-        """What its meaning is worth, where that had only been supposed."""
-        supposed = self.relevance.pop("meaning", 0.0)
-        self.total -= supposed
-        self.add("meaning", self.share * value)
-        self.lost += (1.0 - self.share) * (value - supposed / self.share)
 
 
 @dataclass(slots=True)
@@ -136,6 +93,10 @@ class Pool:
     def __len__(self) -> int:
         return sum(map(len, self._by_kind.values()))
 
+    def has(self, cls: type[Record]) -> bool:
+        """Whether anything of a kind was proposed."""
+        return bool(self._by_kind.get(cls))
+
     def get(self, cls: type[Record], record_id: str) -> Candidate | None:
         return self._by_kind[cls].get(record_id)
 
@@ -145,13 +106,20 @@ class Pool:
 
     def propose(self, target: Target, record_id: str, by: str) -> Candidate:
         """The candidate with this id, new or known, found in one more way."""
-        known = self._by_kind[target.cls]
-        candidate = known.get(record_id)
-        if candidate is None:
-            candidate = known[record_id] = Candidate(target, record_id, _together((), by))
-        else:
-            candidate.found_also(by)
-        return candidate
+        return self.propose_each(target, (record_id,), by)[0]
+
+    def propose_each(self, target: Target, record_ids: Iterable[str], by: str) -> list[Candidate]:
+        """The candidates with these ids, as there are hundreds of them."""
+        known, alone = self._by_kind[target.cls], (by,)
+        proposed: list[Candidate] = []
+        for record_id in record_ids:
+            candidate = known.get(record_id)
+            if candidate is None:
+                candidate = known[record_id] = Candidate(target, record_id, alone)
+            elif by not in candidate.found_by:
+                candidate.found_also(by)
+            proposed.append(candidate)
+        return proposed
 
     def found_for(self, target: Target) -> list[Candidate]:
         """The candidates that were found for a target."""
@@ -166,19 +134,20 @@ class Pool:
                 del known[record_id]
         self._by_id.clear()
 
+    def let_go(self) -> None:
+        """Hold none of the candidates any longer."""
+        self._by_kind.clear()
+        self._by_id.clear()
+
     def of(self, cls: type[Record]) -> list[Candidate]:
         """The candidates of a kind, best first, ids breaking ties."""
         known, by_id = self._by_kind[cls], self._by_id.get(cls, ())
         if len(by_id) != len(known):
-            by_id = self._by_id[cls] = sorted(known.values(), key=attrgetter("id"))
+            # Those that came since stand behind those that are in order already.
+            others = islice(known.values(), len(by_id), None)
+            by_id = self._by_id[cls] = sorted([*by_id, *others], key=attrgetter("id"))
         # Sorting is stable, and twice by one thing is faster than once by two.
         return sorted(by_id, key=attrgetter("total"), reverse=True)
-
-
-@lru_cache(maxsize=256)
-def _together(found_by: tuple[str, ...], by: str) -> tuple[str, ...]:
-    """The ways in which a memory was found, and one more: hundreds were found in the same few."""
-    return found_by if by in found_by else (*found_by, by)
 
 
 def most_read(top_k: int, pool: Pool) -> int:
@@ -274,8 +243,9 @@ def _by_meaning(pool: Pool, index: VectorIndex, target: Target, vector: Vector, 
     except ProviderError as exc:
         pool.problems.append(f"the vector index is down ({exc})")
         return
-    for record_id, cosine in found:
-        pool.propose(target, record_id, "meaning").cosine = cosine
+    proposed = pool.propose_each(target, [each.record_id for each in found], "meaning")
+    for candidate, near in zip(proposed, found, strict=True):
+        candidate.cosine = near.cosine
     if len(found) == limit:
         pool.is_full = True
         pool.cosine_floor = max(pool.cosine_floor, found[-1].cosine)
@@ -285,8 +255,9 @@ def _by_words(pool: Pool, target: Target, found: Matches | StorageError) -> None
     if isinstance(found, StorageError):
         pool.problems.append(f"full-text search is down ({found})")
         return
-    for record_id, score in found:
-        pool.propose(target, record_id, "words").words = score
+    proposed = pool.propose_each(target, [record_id for record_id, _ in found], "words")
+    for candidate, (_, score) in zip(proposed, found, strict=True):
+        candidate.words = score
 
 
 def _score_by_words(pool: Pool, storage: StorageBackend, target: Target, query: str) -> None:
@@ -304,17 +275,16 @@ def _score_by_words(pool: Pool, storage: StorageBackend, target: Target, query: 
 def _weigh(pool: Pool, of_meaning: float, of_words: float) -> None:
     """Both sources on one scale: the best hit of each counts fully, so that neither drops the other's strong hits."""
     candidates = list(pool)
-    best_words = max((candidate.words or 0.0 for candidate in candidates), default=0.0)
-    best_cosine = max((candidate.cosine or 0.0 for candidate in candidates), default=0.0)
+    best_words = max([candidate.words or 0.0 for candidate in candidates], default=0.0)
+    best_cosine = max([candidate.cosine or 0.0 for candidate in candidates], default=0.0)
     span = best_cosine - _UNRELATED
     if span > 0:
         pool.worth_of_cosine = of_meaning / span
         # Words that nearly all of them have tell little, however well they match, and meaning tells more.
         of_words *= min(1.0, best_words / (_TELLING * math.log1p(len(candidates))))
+    supposed = pool.meaning(pool.cosine_floor)
     for candidate in candidates:
         cosine, words = candidate.cosine, candidate.words
-        if cosine is None:
-            cosine = pool.cosine_floor
-        candidate.add("meaning", pool.meaning(cosine))
+        candidate.add("meaning", supposed if cosine is None else pool.meaning(cosine))
         if words and best_words > 0:
             candidate.add("words", of_words * words / best_words)

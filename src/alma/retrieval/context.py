@@ -7,7 +7,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from heapq import nlargest
 from itertools import accumulate, chain, groupby
 from operator import itemgetter
 from typing import cast
@@ -18,7 +17,8 @@ from alma.model.relations import Relation
 from alma.model.scope import Scope
 from alma.model.text import words_by_term
 from alma.retrieval.asking import asks_for_answer
-from alma.retrieval.candidates import Candidate, Pool, by_target, most_read
+from alma.retrieval.candidate import Candidate
+from alma.retrieval.candidates import Pool, by_target, most_read
 from alma.retrieval.length import LONG, STATEMENT, concision
 from alma.retrieval.router import Asked, Target
 from alma.retrieval.successors import add_successors
@@ -108,10 +108,12 @@ def _names(window: TimeWindow | None) -> tuple[str, ...]:
 def _surroundings(storage: StorageBackend, memories: Iterable[Candidate], names: Sequence[str]) -> Surroundings:
     known = Surroundings()
     for target, ids in by_target(memories).items():
-        for key, session, title, length, *moments in storage.values(Memory, names, target.scope, In("id", ids)):
-            known.sessions[key], known.titles[key], known.lengths[key] = session, title, length
-            if moments:
-                known.moments[key] = moments[0] or moments[1]
+        rows = storage.values(Memory, names, target.scope, In("id", ids))
+        known.sessions.update({row[0]: row[1] for row in rows})
+        known.titles.update({row[0]: row[2] for row in rows})
+        known.lengths.update({row[0]: row[3] for row in rows})
+        if len(names) > len(_READ):
+            known.moments.update({row[0]: row[4] or row[5] for row in rows})
     return known
 
 
@@ -120,10 +122,12 @@ def _surroundings(storage: StorageBackend, memories: Iterable[Candidate], names:
 
 def _prefer_concise(memories: Iterable[Candidate], known: Surroundings) -> None:
     """A long text also matches by accident, and the more so the longer it is."""
-    for candidate in memories:
-        length = known.lengths.get(candidate.id, 0)
-        if length > STATEMENT:
-            candidate.scale(concision(length))
+    # Most often none is long, which is seen at once.
+    if max(known.lengths.values(), default=0) > STATEMENT:
+        for candidate in memories:
+            length = known.lengths.get(candidate.id, 0)
+            if length > STATEMENT:
+                candidate.scale(concision(length))
 
 
 # ---------------------------------------------------------------------- conversations
@@ -145,19 +149,20 @@ def _add_conversations(storage: StorageBackend, pool: Pool, known: Surroundings,
         for whole in (_whole([each.total for each in said[:_COUNTED_OF_CONVERSATION]]),)
         for candidate in said
     }
-    reached = nlargest(wanted, (total + certain.get(key, 0.0) for key, total in base.items()))
+    reached = sorted([total + certain.get(key, 0.0) for key, total in base.items()], reverse=True)
     # Links may yet speak for a neighbour, but hardly ever lift one to the best.
-    needed = reached[-1] if len(reached) == wanted else 0.0
+    needed = reached[wanted - 1] if len(reached) >= wanted else 0.0
     read = {key: said[0].target for key, said in conversations.items() if _best_possible(said, faintest) >= needed}
     # What was said around the others need not be known: nothing of it would be among the best.
     for candidate in chain.from_iterable(said for key, said in conversations.items() if key not in read):
         candidate.found_also("conversation")
         candidate.add("conversation", certain[candidate.id])
     for target, turns in _turns(storage, read):
-        for (_, key, length), gain in _gains(turns, base):
+        gains = list(_gains(turns, base))
+        proposed = pool.propose_each(target, [key for (_, key, _), _ in gains], "conversation")
+        for candidate, ((_, key, length), gain) in zip(proposed, gains, strict=True):
             if length > remark:
                 gain *= _share(length, remark)
-            candidate = pool.propose(target, key, "conversation")
             candidate.add("conversation", gain if key in base else faintest + gain)
 
 
@@ -219,10 +224,11 @@ def _turns(storage: StorageBackend, conversations: Mapping[str, Target]) -> Iter
 def _gains(turns: Sequence[Turn], base: Mapping[str, float]) -> Iterator[tuple[Turn, float]]:
     """What each turn gains that is a candidate already or stands beside one."""
     scores = [base.get(key) for _, key, _ in turns]
-    known = sorted((score for score in scores if score is not None), reverse=True)
+    # Without those that are worth nothing, which add nothing.
+    known = sorted(filter(None, scores), reverse=True)
     whole = _whole(known[:_COUNTED_OF_CONVERSATION])
     # With two places before the first and behind the last, so that every turn has neighbours.
-    around = [0.0, 0.0, *(score or 0.0 for score in scores), 0.0, 0.0]
+    around = [0.0, 0.0, *[score or 0.0 for score in scores], 0.0, 0.0]
     next_to, near = map(max, around[1:], around[3:]), map(max, around, around[4:])
     for turn, score, beside, further in zip(turns, scores, next_to, near, strict=False):
         if beside or score is not None:
@@ -235,20 +241,22 @@ def _gains(turns: Sequence[Turn], base: Mapping[str, float]) -> Iterator[tuple[T
 def _add_titles(memories: Iterable[Candidate], known: Surroundings, query: str) -> None:
     """What carries a name that the question names, a speaker's for example, gains from it."""
     folded = query.casefold()
-    named: dict[str, bool] = {}
-    for candidate in memories:
-        title = known.titles.get(candidate.id, "")
-        # Most begin as nothing in the question does, and that is seen sooner than where the name in them ends.
-        if title[:3].isalnum() and title[:3].casefold() not in folded:
-            continue
-        name = title.partition("(")[0].strip().casefold()
-        if len(name) < 2:
-            continue
-        if name not in named:
-            # Looking for the letters first spares a pattern for every title that is not named.
-            named[name] = name in folded and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", folded) is not None
-        if named[name]:
-            candidate.add("title", TITLE)
+    # Most begin as nothing in the question does, and that is seen sooner than where the name in them ends.
+    titled = {
+        key: title.partition("(")[0].strip().casefold()
+        for key, title in known.titles.items()
+        if title[:3].casefold() in folded or not title[:3].isalnum()
+    }
+    # Looking for the letters first spares a pattern for every title that is not named.
+    named = {name for name in titled.values() if len(name) > 1 and name in folded and _is_named(name, folded)}
+    if named:
+        for candidate in memories:
+            if titled.get(candidate.id) in named:
+                candidate.add("title", TITLE)
+
+
+def _is_named(name: str, text: str) -> bool:
+    return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) is not None
 
 
 # ---------------------------------------------------------------------- links
@@ -268,14 +276,13 @@ def _add_links(storage: StorageBackend, pool: Pool, query: str) -> None:
         return
     most = _most(_MOST_LINKED, pool)
     found = storage.matching_ids(Memory, " ".join(rare), target.scope, target.where, most, exact=False)
-    for key, score in found:
-        if key not in starts:
-            known = pool.get(Memory, key) is not None
-            strength = LINKED * min(1.0, score / full)
-            linked = pool.propose(target, key, "linked words")
-            # What is found because of the best memory is at most as good.
-            room = best[0].total - linked.total
-            linked.add("linked", min(strength if known else strength + faintest, room))
+    strengths = {key: LINKED * min(1.0, score / full) for key, score in found if key not in starts}
+    new = {key for key in strengths if pool.get(Memory, key) is None}
+    for linked in pool.propose_each(target, strengths, "linked words"):
+        strength = strengths[linked.id]
+        # What is found because of the best memory is at most as good.
+        room = best[0].total - linked.total
+        linked.add("linked", min(strength + faintest if linked.id in new else strength, room))
 
 
 def _rare_words(storage: StorageBackend, texts: Iterable[str], target: Target, query: str) -> tuple[set[str], float]:

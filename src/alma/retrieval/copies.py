@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from alma.model.query import And, Compare, In, Missing, Or, Predicate
 from alma.model.record import Record
-from alma.retrieval.candidates import Candidate
+from alma.retrieval.candidate import Candidate
 from alma.retrieval.router import Target
 
 # What tells two records apart besides their texts: how it ended.

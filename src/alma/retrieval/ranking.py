@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import chain
@@ -17,7 +17,8 @@ from alma.model.vector import Vector
 from alma.retrieval import order
 from alma.retrieval.absent import Absent, Note
 from alma.retrieval.asking import answering
-from alma.retrieval.candidates import Candidate, Pool, Standing, by_target, most_read
+from alma.retrieval.candidate import Candidate, Compared
+from alma.retrieval.candidates import Pool, Standing, by_target, most_read
 from alma.retrieval.copies import Crowd, copies_behind
 from alma.retrieval.length import ONE_PASSAGE, given_back
 from alma.retrieval.news import may_tell_news
@@ -150,21 +151,28 @@ def rank(
     for record_id in pool.of_other_times:
         ranking.drop(record_id, "time", "it is not of the time that is asked for")
     asked = frozenset(query_terms(request.query))
-    candidates = {cls: _similar(pool.of(cls), request, ranking) for cls in request.kinds}
+    ranking.chosen.update((cls, []) for cls in request.kinds)
+    # Most stores have nothing of most kinds.
+    candidates = {cls: _similar(pool.of(cls), request, ranking) for cls in request.kinds if pool.has(cls)}
     questions = {cls: _question(storage, cls, best, vector, asked, learned) for cls, best in candidates.items()}
     most = most_read(request.top_k, pool)
     for cls in pool.judged_by_both.intersection(candidates):
         candidates[cls] = read_first(candidates[cls], most)
     candidates = {cls: copies_behind(best, most) for cls, best in candidates.items()}
     chosen = {cls: [*best[:most], *_further(storage, best, request, most)] for cls, best in candidates.items()}
-    found = {cls: _read(storage, best, questions[cls], pool, ranking) for cls, best in chosen.items()}
     _note_behind(candidates, chosen, most, ranking)
+    among, among_all = {cls: Compared.of(best) for cls, best in candidates.items()}, Compared.of(list(pool))
+    # Python looks through all objects whenever there are some hundreds more: so many are not read, and let go before
+    # the others are.
+    candidates.clear()
+    pool.let_go()
+    found = {cls: _read(storage, best, questions[cls], pool, ranking) for cls, best in chosen.items()}
 
-    def relevant(items: Iterable[Fitting], among: Collection[Candidate], records: int, at_least: int = 0) -> bool:
-        compared = max(len(among), records) if pool.is_full else len(among)
+    def relevant(items: Iterable[Fitting], among: Compared, records: int, at_least: int = 0) -> bool:
+        compared = max(among.number, records) if pool.is_full else among.number
         return anything_fits(
             items,
-            among,
+            among.nearest,
             max(compared, at_least),
             with_vectors=vector is not None,
             understood=understood,
@@ -172,16 +180,15 @@ def rank(
         )
 
     records = max((question.records for question in questions.values()), default=0)
-    anything = relevant(chain.from_iterable(found.values()), list(pool), records)
-    few = min(_COUNTS_AS, len(pool))
+    anything = relevant(chain.from_iterable(found.values()), among_all, records)
+    few = min(_COUNTS_AS, among_all.number)
     for cls, items in found.items():
         if not items:
-            ranking.chosen[cls] = []
             continue
         # Where nothing stands out among all, something may among the few of its kind: a warning is not to be lost
         # because there are thousands of notes beside it. Of what only words find, those of one kind say nothing of
         # another.
-        worth_a_look = (anything and understood) or relevant(items, candidates[cls], questions[cls].records, few)
+        worth_a_look = (anything and understood) or relevant(items, among[cls], questions[cls].records, few)
         fitting = [each for each in items if worth_a_look and fits(each, understood=understood)]
         kept = [scorer.fitting(each) for each in fitting]
         kept += _news_among(items, kept, asked, scorer)
@@ -248,9 +255,10 @@ def _note_behind(
 ) -> None:
     """What is not read stays behind all that is."""
     behind = Note("rank", "{:,} others resemble the task more", (most,))
-    read = {each.id for found in chosen.values() for each in found[most:]}
-    unread = (each.id for found in candidates.values() for each in found[most:] if each.id not in read)
-    ranking.dropped = {**dict.fromkeys(unread, behind), **ranking.dropped}
+    unread = dict.fromkeys([each.id for found in candidates.values() for each in found[most:]], behind)
+    for each in chain.from_iterable(found[most:] for found in chosen.values()):
+        unread.pop(each.id, None)
+    ranking.dropped = {**unread, **ranking.dropped}
 
 
 def _read(

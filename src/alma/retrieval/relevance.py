@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from alma.model.record import Record
 from alma.model.text import is_english, stored_terms
 from alma.model.vector import Vector
-from alma.retrieval.candidates import Candidate
+from alma.retrieval.candidate import Candidate
 from alma.retrieval.length import STATEMENT, best_passage
 from alma.storage.nearest import cosines
 
@@ -149,7 +149,7 @@ def _background(cosines: Sequence[float]) -> float:
 
 def anything_fits(
     found: Iterable[Fitting],
-    candidates: Iterable[Candidate],
+    nearest: float,
     compared: int,
     *,
     with_vectors: bool,
@@ -158,9 +158,9 @@ def anything_fits(
 ) -> bool:
     """Whether any memory has enough to do with the task; where none has, the rest is noise as well.
 
-    `found` are the best of the candidates, which were the best of so many that were `compared`. A task that was not
-    `understood` is near to everything that is not understood either, so that a word must speak for it. In a language
-    that was not `learned` the cosine alone says little.
+    `found` are the best of the candidates, which were the best of so many that were `compared`, and `nearest` is the
+    cosine of the nearest candidate. A task that was not `understood` is near to everything that is not understood
+    either, so that a word must speak for it. In a language that was not `learned` the cosine alone says little.
     """
     found = list(found)
     if any(each.is_of_the_time for each in found):
@@ -174,8 +174,9 @@ def anything_fits(
     folds = math.log(max(1, compared))
     least = min(_FITS_BEST_OF_MANY, *(of_one + for_each_fold * folds for of_one, for_each_fold in _BY_CHANCE))
     # What means the same may stand behind others, and still shows that there is something.
-    nearest = max((candidate.cosine or 0.0 for candidate in candidates), default=0.0) if learned else 0.0
-    return nearest >= least or any(each.fit >= least or each.words >= _SURE_WORDS for each in found)
+    if learned and nearest >= least:
+        return True
+    return any(each.fit >= least or each.words >= _SURE_WORDS for each in found)
 
 
 def fits(found: Fitting, *, understood: bool = True) -> bool:

@@ -9,7 +9,8 @@ from functools import lru_cache
 from typing import Literal
 
 from alma.model.query import In
-from alma.retrieval.candidates import Candidate, by_target
+from alma.retrieval.candidate import Candidate
+from alma.retrieval.candidates import by_target
 from alma.retrieval.change import READ
 from alma.retrieval.scoring import MOMENTS
 from alma.retrieval.spoken import MONTHS, NUMBERS, SEASONS, WEEKDAYS

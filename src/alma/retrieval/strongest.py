@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol, TypeVar
 
-from alma.retrieval.candidates import Candidate
+from alma.retrieval.candidate import Candidate
 
 # Just enough to stand before what makes room.
 _AHEAD = 1e-6

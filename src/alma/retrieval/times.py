@@ -12,7 +12,8 @@ from alma.model.memory import Memory
 from alma.model.query import And, Compare, In, Missing, Or, Order, Predicate
 from alma.model.record import Record
 from alma.model.text import query_terms, stored_terms, words_by_term
-from alma.retrieval.candidates import Candidate, Pool, by_target
+from alma.retrieval.candidate import Candidate
+from alma.retrieval.candidates import Pool, by_target
 from alma.retrieval.reckoning import LATEST, Span
 from alma.retrieval.router import Asked, Target
 from alma.retrieval.scoring import MOMENTS, moment_of

@@ -9,6 +9,8 @@ from functools import cached_property
 from operator import itemgetter
 from typing import Any, Protocol
 
+import numpy as np
+
 from alma.model.query import EVERYTHING, And, Predicate
 from alma.model.record import RecordSpec
 from alma.model.vector import Vector
@@ -343,4 +345,8 @@ def _best(found: Sequence[Found], limit: int) -> list[tuple[str, float]]:
 
 def _unit(vector: Vector) -> Vector:
     length = math.hypot(*vector)
-    return vector if length == 0 else Vector([value / length for value in vector])
+    if length == 0:
+        return vector
+    # In double precision, as Python reckons, but without a step of the interpreter for each number.
+    numbers = np.frombuffer(vector.to_bytes(), "<f4").astype(np.float64) / length
+    return Vector.from_bytes(numbers.astype("<f4").tobytes())

@@ -11,6 +11,7 @@ from alma.model.spelling import ONES, TEENS, TENS
 from alma.model.text import STOP_WORDS, terms
 from alma.retrieval.change import READ
 from alma.retrieval.spoken import MONTHS, WEEKDAYS
+from alma.retrieval.states import changed_states
 
 _CLAUSE = re.compile(r"(?<!\bDr)(?<!\bMr)(?<!\bMs)(?<!\bMrs)(?<!\bSt)[.!?](?= |$)|[;:\n]|, (?=and |but |so )|,(?= )")
 _WORD = re.compile(r"[\w'’@€$£%.+#/-]*\w")
@@ -26,6 +27,11 @@ _ENDS = re.compile(
     r"instead of|in place of|no longer|broke up with|divorced|decommissioned|phased out|turned off|shut down|"
     r"switched off|said goodbye to|retired|deprecated)\b",
     re.IGNORECASE,
+)
+# Of what is kept in numbers these may be but the ones at hand: "gave away the leeks" says nothing of a soup of leeks.
+_GIVEN_AWAY = re.compile(
+    r"\b(?:sold|gave away|threw (?:away|out)|got rid of|returned|lost) "
+    r"(?:all )?(?:the|these|those|some|my|our|his|her|their) (?:\w+ )?([a-z]+[^\Ws]s)\b"
 )
 # What is named behind these is over for whoever did it: what was read is no longer being read, but still a book.
 _DONE = re.compile(
@@ -48,7 +54,8 @@ _ENDED = re.compile(
 _CHANGED = (
     r"(?:moved|changed|switched|relocated|transferred|migrated|upgraded|downgraded|promoted|raised|increased|decreased|"
     r"reduced|lowered|extended|shortened|postponed|rescheduled|renamed|converted|expanded|reverted|rolled back|pushed|"
-    r"brought forward|doubled|cut|bumped|went (?:up|down)|went over|rose|fell|dropped|grew)"
+    r"brought forward|doubled|cut|bumped|went (?:up|down)|went over|rose|fell|dropped|grew|handed(?: over| off| on)?|"
+    r"reassigned|slipped|slid|delayed|deferred|shifted|swapped|trimmed|slashed|revised|adjusted|rebranded)"
 )
 _BESIDE_VERBS = frozenset(("has", "have", "had", "was", "were", "is", "are", "been", "being", "got", "just", "now"))
 _BESIDE_VERBS |= {"recently", "finally", "will", "be", "all", "also", "already"}
@@ -72,31 +79,16 @@ _FROM = (
 )
 _SINCE = re.compile(rf"(?:^|\b){_FROM}\b,?", re.IGNORECASE)
 _OWNER = re.compile(r"\b([\w-]+)['’]s (?!(?:got|been|now|no|not|moved|left|gone)\b)")
+# Whose it is by now, tells nothing of whose it was: "it is the task of Kwame's team".
+_BY_NOW = re.compile(r"\b(?:is|are|was|were|be|been|became|now)\b.* (?:of|by|to|with|from|at|in|under) (?:the |our )?$")
 _BELONGING = re.compile(r"\b[\w-]+['’]s ([\w-]+)(?: has| have| just)*\s*$", re.IGNORECASE)
+# Who did it, where that is somebody by name.
+_DOER = re.compile(
+    r"(?:^|\s)(?!(?:I|We|They|He|She|It|You)\b)([A-Z][a-z]+)(?: has| have| had| just| finally| recently)*$"
+)
 _INTO = re.compile(r"\b(?:to|into) ((?:[\w'’.-]+ ?){1,3})")
 _DETERMINERS = frozenset(("the", "our", "my", "your", "his", "her", "their", "its", "a", "an", "this", "that", "all"))
-_OF_ONESELF = re.compile(r"\b(?:i|we|my|our|me|us)\b", re.IGNORECASE)
-_I = r"(?:(?:^|[.;,!] |\b(?:and|i|we|i['’]ve|we['’]ve) )(?:have |had |just |recently |finally |all )*)"
-# What is asked of oneself, what tells that it is another one now, and the terms of what tells how it is.
-_STATES = {
-    "home": (
-        re.compile(r"\b(?:live|living|address|home|reside|based)\b", re.IGNORECASE),
-        re.compile(
-            rf"{_I}(?:moved|relocated)(?: \w+)? (?:to|into|in with)\b|\bhome is\b|"
-            r"\b(?:my|our|the) new (?:address|place|home|flat|apartment|house)\b",
-            re.IGNORECASE,
-        ),
-        frozenset(terms("live address home moved reside relocated flat apartment house")),
-    ),
-    "work": (
-        re.compile(r"\b(?:work|working|job|employer|employed)\b", re.IGNORECASE),
-        re.compile(
-            rf"{_I}(?:(?:started|began)\b.{{0,40}}\b(?:at|as|with|for) \w|joined\b)|\bnew (?:job|employer|position)\b",
-            re.IGNORECASE,
-        ),
-        frozenset(terms("work job employer employed started joined position")),
-    ),
-}
+_CERTAIN = _DETERMINERS | {"these", "those", "some", *ONES}
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +98,9 @@ class News:
     `alone` are those of the latter that nothing says which one they are: "the deadline", not "the poster deadline".
     `since` are the subjects of what is so from some day on. `states` are what is another one for the speaker: where one
     lives, where one works. `owners` are whose the changed things are said to be, `into` is what they became. `actors`
-    are those of somebody who gave something up: Leo's sister is not Leo. `which` says which one of several has ended.
+    are those of somebody who gave something up: Leo's sister is not Leo, and `doers` the names of such people. `which`
+    says which one of several has ended. `belongings` are what is said to be somebody's, `few` the things that somebody
+    gave away and that others of their kind may be left of.
     """
 
     ended: frozenset[str] = frozenset()
@@ -119,6 +113,9 @@ class News:
     into: frozenset[str] = frozenset()
     actors: frozenset[str] = frozenset()
     which: frozenset[str] = frozenset()
+    doers: frozenset[str] = frozenset()
+    few: frozenset[str] = frozenset()
+    belongings: tuple[frozenset[str], ...] = ()
 
     def __bool__(self) -> bool:
         return bool(self.ended or self.given_up or self.changed or self.since or self.states)
@@ -135,7 +132,8 @@ _TELLING = frozenset(
         days home started joined replaced replacing ditched abandoned sold cancelled canceled finished completed
         mastered stop stopped gave given rid quit away instead place longer broke divorced decommissioned phased turned
         shut goodbye removed returned lost passed handed retired deprecated left resigned died closed split let
-        discontinued fired gone over history superseded
+        discontinued fired gone over history superseded reassigned slipped slid delayed deferred shifted swapped trimmed
+        slashed revised adjusted rebranded
         """
         + " ".join((*WEEKDAYS, *MONTHS))
     )
@@ -162,10 +160,14 @@ def _read(text: str) -> News:
     changed: set[str] = set()
     alone: set[str] = set()
     since: set[str] = set()
+    doers: set[str] = set()
+    few: set[str] = set()
     for clause in filter(None, map(str.strip, _CLAUSE.split(text))):
         for match in _ENDS.finditer(clause):
             given_up.update(_named_behind(clause[match.end() :]))
             actors.update(term for actor in _BELONGING.findall(clause[: match.start()]) for term in terms(actor))
+            doers.update(term for doer in _DOER.findall(clause[: match.start()].rstrip()) for term in terms(doer))
+        few.update(term for thing in _GIVEN_AWAY.findall(clause) for term in terms(thing))
         for match in _DONE.finditer(clause):
             ended.update(_named_behind(clause[match.end() :]))
         for match in _ENDED.finditer(clause):
@@ -176,10 +178,12 @@ def _read(text: str) -> News:
             for head, is_alone in map(_head, told):
                 heads |= head
                 alone |= head if is_alone else frozenset()
-    states = (state for state, (_, told, _) in _STATES.items() if told.search(text))
-    owners = (term for owner in _OWNER.findall(text) for term in terms(owner))
+    states = changed_states(text)
+    whose = [owner for owner in _OWNER.finditer(text) if _BY_NOW.search(text[: owner.start()]) is None]
+    owners = (term for owner in whose for term in terms(owner[1]))
     into = (term for became in _INTO.findall(text) for term in terms(became))
-    return News(*map(frozenset, (ended, given_up, changed, alone, since, states, owners, into, actors, which)))
+    told = (ended, given_up, changed, alone, since, states, owners, into, actors, which, doers, few)
+    return News(*map(frozenset, told), tuple(_belonging(text[owner.end() :]) for owner in whose))
 
 
 def has_figure(text: str) -> bool:
@@ -192,22 +196,16 @@ def has_digits(text: str) -> bool:
     return _DIGIT.search(text[:READ]) is not None
 
 
+def tells_of_a_kind(text: str, term: str) -> bool:
+    """Whether a text speaks of such things, and not of certain ones: of leeks, not of the leeks."""
+    words = _WORD.findall(text[:READ])
+    places = [place for place, word in enumerate(words) if term in terms(word)]
+    return not any(word.lower() in _CERTAIN for place in places for word in words[max(0, place - 2) : place])
+
+
 def names_in(text: str) -> frozenset[str]:
     """The terms of what a text writes with a capital letter where no sentence begins."""
     return frozenset(term for name in _NAME.findall(text[:READ]) for term in terms(name))
-
-
-@lru_cache(maxsize=16)
-def asked_states(question: str) -> frozenset[str]:
-    """What a question asks of the speaker that other words tell a change of."""
-    if _OF_ONESELF.search(question[:READ]) is None:
-        return frozenset()
-    return frozenset(state for state, (asked, _, _) in _STATES.items() if asked.search(question[:READ]))
-
-
-def tells_state(words: frozenset[str], states: frozenset[str]) -> bool:
-    """Whether a text of these terms may tell one of the states."""
-    return any(not words.isdisjoint(_STATES[state][2]) for state in states)
 
 
 def _changing(clause: str) -> Iterator[list[str]]:
@@ -244,7 +242,8 @@ def _subject(text: str) -> list[str]:
         if word.lower() in _VERBS:
             return words
         words.append(word)
-    return words[:2]
+    # "The bakery on Elm Street" is not any bakery.
+    return words[: 3 if words[2:] and words[2].lower() in _PLACING else 2]
 
 
 def _head(words: list[str]) -> tuple[frozenset[str], bool]:
@@ -253,7 +252,7 @@ def _head(words: list[str]) -> tuple[frozenset[str], bool]:
     if not naming:
         return frozenset(), False
     others = [word for word in words[: words.index(naming[-1])] if word.lower() not in _DETERMINERS]
-    return frozenset(terms(naming[-1])), not others
+    return frozenset(terms(naming[-1])), not others and words[-1].lower() not in _PLACING
 
 
 _JOINING = "with by to for and or because since after in on at from as when but into until"
@@ -272,6 +271,16 @@ def _named_behind(text: str) -> Iterator[str]:
         # Whose it is, goes on.
         if word.lower() not in STOP_WORDS and not word.endswith(("'s", "’s")):
             yield from terms(word)
+
+
+def _belonging(text: str) -> frozenset[str]:
+    """The terms of what is named next, up to what is told of it."""
+    found: list[str] = []
+    for word in _WORD.findall(text)[:4]:
+        if word.lower() in STOP_WORDS or (found and may_tell_news(frozenset(terms(word)))):
+            break
+        found += terms(word)
+    return frozenset(found)
 
 
 def _named_before(text: str) -> list[str]:

@@ -12,7 +12,7 @@ from alma.model.memory import Memory
 from alma.model.query import And, In
 from alma.model.record import Record
 from alma.model.slice import Explanation, MemorySlice, by_id
-from alma.model.text import query_terms
+from alma.model.text import compounds_of, query_terms
 from alma.model.vector import Vector
 from alma.retrieval import order
 from alma.retrieval.absent import Absent, Note
@@ -149,9 +149,11 @@ def rank(
     ranking = Ranking(storage, targets)
     for record_id in pool.of_other_times:
         ranking.drop(record_id, "time", "it is not of the time that is asked for")
-    asked = frozenset(query_terms(request.query))
+    asked, compounds = frozenset(query_terms(request.query)), compounds_of(request.query)
     candidates = {cls: _similar(pool.of(cls), request, ranking) for cls in request.kinds}
-    questions = {cls: _question(storage, cls, best, vector, asked, learned) for cls, best in candidates.items()}
+    questions = {
+        cls: _question(storage, cls, best, vector, asked, learned, compounds) for cls, best in candidates.items()
+    }
     most = most_read(request.top_k, pool)
     for cls in pool.judged_by_both.intersection(candidates):
         candidates[cls] = read_first(candidates[cls], most)
@@ -224,14 +226,16 @@ def _question(
     vector: Vector | None,
     asked: frozenset[str],
     learned: bool,
+    compounds: Mapping[str, frozenset[str]],
 ) -> Question:
     if not candidates:
         return Question(vector, asked, {})
     target = candidates[0].target
-    records, counts = storage.word_counts(cls, asked, target.scope, target.where)
-    weights = {word: idf(max(records, count), count) for word, count in counts.items()}
-    known = frozenset(word for word, count in counts.items() if count)
-    return Question(vector, asked, weights, records, known, learned)
+    records, counts = storage.word_counts(cls, asked.union(compounds), target.scope, target.where)
+    weights = {word: idf(max(records, count), count) for word, count in counts.items() if word in asked}
+    found = frozenset(word for word, count in counts.items() if count)
+    known = found.union(*(pieces for whole, pieces in compounds.items() if whole in found)) & asked
+    return Question(vector, asked, weights, records, known, learned, compounds)
 
 
 def _further(storage: StorageBackend, best: Sequence[Candidate], request: Asked, most: int) -> list[Candidate]:

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 
 from alma.retrieval.dates import may_speak_of_time
 from alma.retrieval.daytimes import daytime, hours_of
+from alma.retrieval.phrases import spelled_in_english
 from alma.retrieval.ranges import read_time
 from alma.retrieval.reckoning import EARLIEST, LATEST, Span
 from alma.retrieval.shorthand import written_out
@@ -103,7 +104,8 @@ def times_told(statement: str, now: datetime) -> list[Span]:
 
 def plainly(text: str) -> str:
     """A text as it is read: its beginning, in small letters, with single spaces and times in English."""
-    return written_out(in_english(" ".join(text[:_READ].lower().replace("’", "'").split())))
+    small = " ".join(text[:_READ].lower().replace("’", "'").split())
+    return written_out(in_english(spelled_in_english(small)))
 
 
 def _with_night(span: Span, meant: Sequence[Span]) -> Span:

@@ -809,6 +809,12 @@ def test_english_words_are_no_times_of_other_languages(question: str) -> None:
         ("in H1", "2026-01-01", "2026-07-01"),
         ("the past decade", "2016-05-14", "2026-05-15"),
         ("two quarters ago", "2025-10-01", "2026-01-01"),
+        ("in the 4th fiscal quarter", "2025-10-01", "2026-01-01"),
+        ("in the week commencing 4 May", "2026-05-04", "2026-05-11"),
+        ("w/c 4 May", "2026-05-04", "2026-05-11"),
+        ("in wk 12", "2026-03-16", "2026-03-23"),
+        ("in CY2024", "2024-01-01", "2025-01-01"),
+        ("since the turn of the year", "2026-01-01", LATEST),
         ("vorletzte Woche", "2026-04-27", "2026-05-04"),
         ("la semana antepasada", "2026-04-27", "2026-05-04"),
         ("seit Ostern", "2026-04-03", LATEST),
@@ -849,7 +855,28 @@ def test_the_commonest_times_are_read_in_further_languages(question: str, start:
         "How is the winter coat made?",
         "Which exercises are in week 3 of the course?",
         "Who lives in Tym?",
+        "Who is ahead of the competition?",
     ],
 )
 def test_what_only_looks_like_those_is_no_time(question: str) -> None:
     assert time_window(question, THURSDAY) is None
+
+
+@pytest.mark.parametrize(
+    ("question", "side", "anchor", "days_of"),
+    [
+        ("What did we do the night of the outage?", "after", "the outage", ("2026-03-10", "2026-03-11")),
+        ("Who called the morning after the storm?", "after", "the storm", ("2026-03-11", "2026-03-12")),
+        ("What was said on the eve of the audit?", "before", "the audit", ("2026-03-09", "2026-03-10")),
+        ("What was decided in the run-up to the audit?", "before", "the audit", (EARLIEST, "2026-03-10")),
+        ("What was agreed ahead of our board meeting?", "before", "our board meeting", (EARLIEST, "2026-03-10")),
+        ("What changed in the wake of the breach?", "after", "the breach", ("2026-03-10", LATEST)),
+    ],
+)
+def test_a_time_beside_an_event_is_known_once_the_event_is_dated(
+    question: str, side: str, anchor: str, days_of: tuple[str, str]
+) -> None:
+    window = time_window(question, THURSDAY)
+    assert window is not None
+    assert (window.side, window.anchor) == (side, anchor)
+    assert days(window.anchored(datetime(2026, 3, 10, tzinfo=UTC), THURSDAY)) == days_of

@@ -179,6 +179,11 @@ RULES: tuple[tuple[frozenset[str], re.Pattern[str], Reader], ...] = tuple(
         (NUMBER, r"(?<![\w./-])(?P<year>(?:19|20)\d\d)[ /-]?q(?P<share>[1-4])(?!\w)", readers.quarter),
         (NUMBER, rf"\bq(?P<share>[1-4])(?!\w){_OF_YEAR}?", readers.quarter),
         ("quarter", rf"\b(?P<share>{'|'.join(ORDINALS)}|last) quarter{_OF_YEAR}", readers.quarter),
+        (
+            "quarter",
+            rf"\b(?:in|during|for|since|of) the (?P<share>{'|'.join(ORDINALS)}) quarter(?P<year>)(?!\w| of\b)",
+            readers.quarter,
+        ),
         # Without a year it may be a heading.
         (NUMBER, rf"\b(?:in|during|for|since) h(?P<share>[12])(?P<year>){END}", readers.half_told),
         (NUMBER, rf"\bh(?P<share>[12])(?!\w){_OF_YEAR}", readers.half),

@@ -50,6 +50,11 @@ def order(engine: RetrievalEngine, remember: Remember, older: str, newer: str, q
         ),
         ("Eva lives with her parents.", "Eva has moved in with Tom.", "Who does Eva live with?"),
         (
+            "The exhibition runs until 3 March.",
+            "The exhibition was prolonged until 30 April.",
+            "Until when does the exhibition run?",
+        ),
+        (
             "Flour comes from Mill Kersten.",
             "We get our flour from the Hansen mill these days.",
             "Where does the flour come from?",
@@ -192,6 +197,10 @@ def test_what_says_that_something_is_over_comes_before_it_however_far_from_the_q
         ),
         ("Ivo works for Judge Brandt.", "Ivo's cousin left Judge Brandt.", "Who does Ivo work for?"),
         ("Gran's soup is made of leeks and potatoes.", "Gran gave away the leeks.", "What is Gran's soup made of?"),
+        ("Visits are from 14:00 to 16:00.", "Ticket 14 was closed.", "When are visits?"),
+        ("Visits are from 14:00 to 16:00.", "Lena passed 14 tests.", "When are visits?"),
+        ("Our babysitter is Alina.", "Alina quit smoking.", "Who is our babysitter?"),
+        ("Feature flags are in Redis.", "Sessions were moved from Redis to Postgres.", "Where are feature flags?"),
     ],
 )
 def test_what_says_that_something_else_is_over_does_not(
@@ -250,6 +259,7 @@ def order_of_facts(engine: RetrievalEngine, remember: Remember, older: str, newe
             "Who is the physician on ward 7?",
         ),
         ("The API limit is 100 a minute.", "The webhook limit is 300 a minute.", "What is the API limit?"),
+        ("Omar teaches biology.", "Omar's wife now teaches chemistry.", "What does Omar teach?"),
         ("Ben's badge number is 4471.", "Zoe's badge number is 9910.", "What is Ben's badge number?"),
     ],
 )

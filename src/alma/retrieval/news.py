@@ -42,7 +42,7 @@ _FOR_A_WHILE = "for(?! good)|to|at|by|early|late|today|home|work|behind|the (?:o
 _GOES_ON = rf"(?! (?:{_FOR_A_WHILE}|an?|his|her|my|our|its|their|me|us|some|it|two|\d+)\b)"
 # What is named before these is over: "Priya left", "MySQL is switched off", "Luigi's closed down".
 _ENDED = re.compile(
-    rf"\b(?:(?:has |have |had |just )*(?:left{_GOES_ON}|quit|(?:resigned|retired)(?! from the\b)|died|"
+    rf"\b(?:(?:has |have |had |just )*(?:left{_GOES_ON}|quit(?! \w+ing\b)|(?:resigned|retired)(?! from the\b)|died|"
     rf"closed(?: down)?{_GOES_ON}(?! the\b)|shut down(?! (?:the|an?|its|their)\b)|"
     r"broke up|split up|went (?:bankrupt|out of business)|was let go)|"
     r"(?:is|are|was|were|has been|have been|got|gets|will be) (?:now |being |finally )*"
@@ -53,13 +53,14 @@ _ENDED = re.compile(
 )
 _CHANGED = (
     r"(?:moved|changed|switched|relocated|transferred|migrated|upgraded|downgraded|promoted|raised|increased|decreased|"
-    r"reduced|lowered|extended|shortened|postponed|rescheduled|renamed|converted|expanded|reverted|rolled back|pushed|"
-    r"brought forward|doubled|cut|bumped|went (?:up|down)|went over|rose|fell|dropped|grew|handed(?: over| off| on)?|"
-    r"reassigned|slipped|slid|delayed|deferred|shifted|swapped|trimmed|slashed|revised|adjusted|rebranded)"
+    r"reduced|lowered|extended|shortened|prolonged|postponed|rescheduled|renamed|converted|expanded|reverted|"
+    r"rolled back|pushed|brought forward|doubled|cut|bumped|went (?:up|down)|went over|rose|fell|dropped|grew|"
+    r"handed(?: over| off| on)?|reassigned|slipped|slid|delayed|deferred|shifted|swapped|trimmed|slashed|revised|"
+    r"adjusted|rebranded)"
 )
 _BESIDE_VERBS = frozenset(("has", "have", "had", "was", "were", "is", "are", "been", "being", "got", "just", "now"))
 _BESIDE_VERBS |= {"recently", "finally", "will", "be", "all", "also", "already"}
-_WHERE_TO = r"(?: (?:away|back|over|up|down|on|out))? (?:to|into|by|from)\b"
+_WHERE_TO = r"(?: (?:away|back|over|up|down|on|out))? (?:to|into|by|from|until|till)\b"
 # "The backup was moved to four", "customer upgraded to Enterprise": what stands before it is not as it was.
 _BECAME = re.compile(rf"\b{_CHANGED}{_WHERE_TO}", re.IGNORECASE)
 # "We raised the limit to 500": what stands behind it is not as it was.
@@ -82,6 +83,8 @@ _OWNER = re.compile(r"\b([\w-]+)['’]s (?!(?:got|been|now|no|not|moved|left|gon
 # Whose it is by now, tells nothing of whose it was: "it is the task of Kwame's team".
 _BY_NOW = re.compile(r"\b(?:is|are|was|were|be|been|became|now)\b.* (?:of|by|to|with|from|at|in|under) (?:the |our )?$")
 _BELONGING = re.compile(r"\b[\w-]+['’]s ([\w-]+)(?: has| have| just)*\s*$", re.IGNORECASE)
+# What it was done to: sessions that were moved from Redis say nothing of what else is there.
+_DONE_TO = re.compile(r"([\w-]+)(?: (?:was|were|is|are|got|has been|have been))(?: now| finally| \w+ly)*$")
 # Who did it, where that is somebody by name.
 _DOER = re.compile(
     r"(?:^|\s)(?!(?:I|We|They|He|She|It|You)\b)([A-Z][a-z]+)(?: has| have| had| just| finally| recently)*$"
@@ -98,9 +101,9 @@ class News:
     `alone` are those of the latter that nothing says which one they are: "the deadline", not "the poster deadline".
     `since` are the subjects of what is so from some day on. `states` are what is another one for the speaker: where one
     lives, where one works. `owners` are whose the changed things are said to be, `into` is what they became. `actors`
-    are those of somebody who gave something up: Leo's sister is not Leo, and `doers` the names of such people. `which`
-    says which one of several has ended. `belongings` are what is said to be somebody's, `few` the things that somebody
-    gave away and that others of their kind may be left of.
+    are those of somebody who gave something up, or of what was taken away: Leo's sister is not Leo. `which` says which
+    one of several has ended. `doers` are the names of people who gave something up, `few` the things that somebody gave
+    away and that others of their kind may be left of. `belongings` are what is said to be somebody's.
     """
 
     ended: frozenset[str] = frozenset()
@@ -127,13 +130,13 @@ _TELLING = frozenset(
     terms(
         """
         moved changed switched relocated transferred migrated upgraded downgraded promoted raised increased decreased
-        reduced lowered extended shortened postponed rescheduled renamed converted expanded reverted rolled pushed
-        brought doubled cut bumped went rose fell dropped grew new now nowadays today tomorrow since starting effective
-        days home started joined replaced replacing ditched abandoned sold cancelled canceled finished completed
-        mastered stop stopped gave given rid quit away instead place longer broke divorced decommissioned phased turned
-        shut goodbye removed returned lost passed handed retired deprecated left resigned died closed split let
-        discontinued fired gone over history superseded reassigned slipped slid delayed deferred shifted swapped trimmed
-        slashed revised adjusted rebranded
+        reduced lowered extended shortened prolonged postponed rescheduled renamed converted expanded reverted rolled
+        pushed brought doubled cut bumped went rose fell dropped grew new now nowadays today tomorrow since starting
+        effective days home started joined replaced replacing ditched abandoned sold cancelled canceled finished
+        completed mastered stop stopped gave given rid quit away instead place longer broke divorced decommissioned
+        phased turned shut goodbye removed returned lost passed handed retired deprecated left resigned died closed
+        split let discontinued fired gone over history superseded reassigned slipped slid delayed deferred shifted
+        swapped trimmed slashed revised adjusted rebranded
         """
         + " ".join((*WEEKDAYS, *MONTHS))
     )
@@ -165,15 +168,20 @@ def _read(text: str) -> News:
     for clause in filter(None, map(str.strip, _CLAUSE.split(text))):
         for match in _ENDS.finditer(clause):
             given_up.update(_named_behind(clause[match.end() :]))
-            actors.update(term for actor in _BELONGING.findall(clause[: match.start()]) for term in terms(actor))
-            doers.update(term for doer in _DOER.findall(clause[: match.start()].rstrip()) for term in terms(doer))
+            before = clause[: match.start()].rstrip()
+            actors.update(
+                term for form in (_BELONGING, _DONE_TO) for each in form.findall(before) for term in terms(each)
+            )
+            doers.update(term for doer in _DOER.findall(before) for term in terms(doer))
         few.update(term for thing in _GIVEN_AWAY.findall(clause) for term in terms(thing))
         for match in _DONE.finditer(clause):
             ended.update(_named_behind(clause[match.end() :]))
         for match in _ENDED.finditer(clause):
             named = _named_before(clause[: match.start()])
             ended.update(term for word in named for term in terms(word))
-            which.update(term for word in named[:-1] if word.islower() for term in terms(word))
+            # Of what has a number, neither the number nor the rest is enough.
+            telling = named if any(map(_DIGIT.search, named)) else filter(str.islower, named[:-1])
+            which.update(term for word in telling for term in terms(word))
         for told, heads in ((_changing(clause), changed), (_holding_since(clause), since)):
             for head, is_alone in map(_head, told):
                 heads |= head
@@ -268,8 +276,8 @@ def _named_behind(text: str) -> Iterator[str]:
     for place, word in enumerate(_WORD.findall(text)[:5]):
         if word.lower() in _BREAKS or (place == 0 and word.lower() in _ANY):
             return
-        # Whose it is, goes on.
-        if word.lower() not in STOP_WORDS and not word.endswith(("'s", "’s")):
+        # Whose it is, goes on, and so does what has the same number.
+        if word.lower() not in STOP_WORDS and not word.isdigit() and not word.endswith(("'s", "’s")):
             yield from terms(word)
 
 

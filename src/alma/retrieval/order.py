@@ -47,12 +47,19 @@ def named_first(
 def asked_first(statements: Sequence[Statement], behind: Callable[[Statement, Statement], None]) -> None:
     """Tell of every statement that one stands before which has less of the question, and nothing else of it.
 
-    `behind(having, lacking)`: of the projector in room Berlin, and of the one in room Oslo that is newer.
+    `behind(having, lacking)`: of the projector in room Berlin, and of the one in room Oslo that is newer; of Omar, and
+    of Omar's wife.
     """
     for having in sorted(statements, key=lambda statement: len(statement.matched)):
         for lacking in statements:
-            if lacking.matched < having.matched and having.score < lacking.score + AHEAD:
+            if having.score < lacking.score + AHEAD and _has_less(lacking, having):
                 behind(having, lacking)
+
+
+def _has_less(one: Statement, other: Statement) -> bool:
+    if one.matched == other.matched:
+        return one.id != other.id and _of_what_is_theirs(other, one)
+    return one.matched < other.matched
 
 
 def newest_first(

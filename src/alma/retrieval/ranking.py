@@ -336,7 +336,7 @@ def _ordered(
         ranked.notes = (*standing.notes(ranked.key, by_key), *out_of_force(ranked.record, request.now))
     best_first = sorted(kept, key=lambda r: (-r.score, r.key))
     chosen = best_first if request.with_repetitions else _without_repetitions(best_first, said, statements, ranking)
-    return _best(chosen, request.top_k, min_score, ranking, sources)
+    return _best(chosen, request, min_score, ranking, sources)
 
 
 def _without_repetitions(
@@ -364,15 +364,15 @@ def _without_repetitions(
 
 
 def _best(
-    by_score: Sequence[Ranked], top_k: int, min_score: float, ranking: Ranking, sources: Sequence[Source]
+    by_score: Sequence[Ranked], request: Asked, min_score: float, ranking: Ranking, sources: Sequence[Source]
 ) -> list[Ranked]:
     _spare_long(by_score, min_score)
     good = [ranked for ranked in by_score if ranked.score >= min_score]
     for ranked in by_score[len(good) :]:
         ranking.drop(ranked.key, "score", "its score of {:.3f} is below {:g}", ranked.score, min_score)
     # What comes by rule in any case takes nobody's place.
-    by_rule = {ranked.key for ranked in good if ranking.by_rule and is_instruction(ranked.record)}
-    others = [ranked for ranked in good if ranked.key not in by_rule]
+    by_rule = {ranked.key for ranked in good if ranking.by_rule and is_instruction(ranked.record, request)}
+    others, top_k = [ranked for ranked in good if ranked.key not in by_rule], request.top_k
     put_among_the_first(others, sources, top_k)
     for ranked in others[top_k:]:
         ranking.drop(ranked.key, "rank", "{:,} of its kind have a higher score than {:.3f}", top_k, ranked.score)
@@ -417,7 +417,7 @@ def _add_by_rule(storage: StorageBackend, ranking: Ranking, scorer: Scorer) -> N
 def _set_instructions_apart(storage: StorageBackend, ranking: Ranking, request: Asked) -> None:
     """Standing instructions among the memories that were found are handed over as such, if they are in force."""
     found = ranking.chosen[Memory]
-    instructions = [ranked for ranked in found if is_instruction(ranked.record)]
+    instructions = [ranked for ranked in found if is_instruction(ranked.record, request)]
     ranking.standing.extend(_in_force(storage, instructions, ranking, request))
     apart = {ranked.key for ranked in ranking.standing}
     ranking.chosen[Memory] = [ranked for ranked in found if ranked.key not in apart][: request.top_k]

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from alma.model.spelling import ONES, TEENS, TENS
 from alma.model.text import STOP_WORDS, terms
 from alma.retrieval.change import READ
+from alma.retrieval.naming import DETERMINERS, DIGIT, WORD
 from alma.retrieval.spoken import MONTHS, WEEKDAYS
 from alma.retrieval.states import changed_states
 
 _CLAUSE = re.compile(r"(?<!\bDr)(?<!\bMr)(?<!\bMs)(?<!\bMrs)(?<!\bSt)[.!?](?= |$)|[;:\n]|, (?=and |but |so )|,(?= )")
-_WORD = re.compile(r"[\w'’@€$£%.+#/-]*\w")
-_DIGIT, _NAME = re.compile(r"\d"), re.compile(r"(?<=[a-z,] )[A-Z]\w*[a-z]\w*")
-# What an answer may be instead of a number: a day of the week, or a month.
-_FIGURE = re.compile(rf"\d|\b(?:{'|'.join((*WEEKDAYS, *MONTHS, *ONES, *TENS, *TEENS))})s?\b", re.IGNORECASE)
 
 # What is named behind these is over: "we replaced Jenkins", "switched from Zoom", "no longer vegetarian".
 _ENDS = re.compile(
@@ -90,8 +86,6 @@ _DOER = re.compile(
     r"(?:^|\s)(?!(?:I|We|They|He|She|It|You)\b)([A-Z][a-z]+)(?: has| have| had| just| finally| recently)*$"
 )
 _INTO = re.compile(r"\b(?:to|into) ((?:[\w'’.-]+ ?){1,3})")
-_DETERMINERS = frozenset(("the", "our", "my", "your", "his", "her", "their", "its", "a", "an", "this", "that", "all"))
-_CERTAIN = _DETERMINERS | {"these", "those", "some", *ONES}
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,63 +163,53 @@ def _read(text: str) -> News:
         for match in _ENDS.finditer(clause):
             given_up.update(_named_behind(clause[match.end() :]))
             before = clause[: match.start()].rstrip()
-            actors.update(
-                term for form in (_BELONGING, _DONE_TO) for each in form.findall(before) for term in terms(each)
-            )
-            doers.update(term for doer in _DOER.findall(before) for term in terms(doer))
-        few.update(term for thing in _GIVEN_AWAY.findall(clause) for term in terms(thing))
+            actors.update(_terms_of((*_BELONGING.findall(before), *_DONE_TO.findall(before))))
+            doers.update(_terms_of(_DOER.findall(before)))
+        few.update(_terms_of(_GIVEN_AWAY.findall(clause)))
         for match in _DONE.finditer(clause):
             ended.update(_named_behind(clause[match.end() :]))
         for match in _ENDED.finditer(clause):
             named = _named_before(clause[: match.start()])
-            ended.update(term for word in named for term in terms(word))
+            ended.update(_terms_of(named))
             # Of what has a number, neither the number nor the rest is enough.
-            telling = named if any(map(_DIGIT.search, named)) else filter(str.islower, named[:-1])
-            which.update(term for word in telling for term in terms(word))
+            telling = named if any(map(DIGIT.search, named)) else filter(str.islower, named[:-1])
+            which.update(_terms_of(telling))
         for told, heads in ((_changing(clause), changed), (_holding_since(clause), since)):
             for head, is_alone in map(_head, told):
                 heads |= head
                 alone |= head if is_alone else frozenset()
-    states = changed_states(text)
     whose = [owner for owner in _OWNER.finditer(text) if _BY_NOW.search(text[: owner.start()]) is None]
-    owners = (term for owner in whose for term in terms(owner[1]))
-    into = (term for became in _INTO.findall(text) for term in terms(became))
-    told = (ended, given_up, changed, alone, since, states, owners, into, actors, which, doers, few)
-    return News(*map(frozenset, told), tuple(_belonging(text[owner.end() :]) for owner in whose))
+    return News(
+        ended=frozenset(ended),
+        given_up=frozenset(given_up),
+        changed=frozenset(changed),
+        alone=frozenset(alone),
+        since=frozenset(since),
+        states=frozenset(changed_states(text)),
+        owners=frozenset(_terms_of(owner[1] for owner in whose)),
+        into=frozenset(_terms_of(_INTO.findall(text))),
+        actors=frozenset(actors),
+        which=frozenset(which),
+        doers=frozenset(doers),
+        few=frozenset(few),
+        belongings=tuple(_belonging(text[owner.end() :]) for owner in whose),
+    )
 
 
-def has_figure(text: str) -> bool:
-    """Whether a text tells a number, a day or a month."""
-    return _FIGURE.search(text[:READ]) is not None
-
-
-def has_digits(text: str) -> bool:
-    """Whether a text has a number in digits."""
-    return _DIGIT.search(text[:READ]) is not None
-
-
-def tells_of_a_kind(text: str, term: str) -> bool:
-    """Whether a text speaks of such things, and not of certain ones: of leeks, not of the leeks."""
-    words = _WORD.findall(text[:READ])
-    places = [place for place, word in enumerate(words) if term in terms(word)]
-    return not any(word.lower() in _CERTAIN for place in places for word in words[max(0, place - 2) : place])
-
-
-def names_in(text: str) -> frozenset[str]:
-    """The terms of what a text writes with a capital letter where no sentence begins."""
-    return frozenset(term for name in _NAME.findall(text[:READ]) for term in terms(name))
+def _terms_of(words: Iterable[str]) -> Iterator[str]:
+    return (term for word in words for term in terms(word))
 
 
 def _changing(clause: str) -> Iterator[list[str]]:
     """The words that name what is another one now, for each that a clause tells of."""
     for match in _BECAME.finditer(clause):
-        words = _WORD.findall(clause[: match.start()])
+        words = WORD.findall(clause[: match.start()])
         while words and words[-1].lower() in _BESIDE_VERBS:
             words.pop()
         yield words[-4:]
     for form in (_MADE, _NEW):
         for match in form.finditer(clause):
-            yield _WORD.findall(match["what"])
+            yield WORD.findall(match["what"])
 
 
 def _holding_since(clause: str) -> Iterator[list[str]]:
@@ -246,7 +230,7 @@ _VERBS = frozenset(_AUXILIARIES.split())
 def _subject(text: str) -> list[str]:
     """The words before the verb of a clause."""
     words: list[str] = []
-    for word in _WORD.findall(text)[:6]:
+    for word in WORD.findall(text)[:6]:
         if word.lower() in _VERBS:
             return words
         words.append(word)
@@ -259,7 +243,7 @@ def _head(words: list[str]) -> tuple[frozenset[str], bool]:
     naming = [word for word in words if word.lower() not in STOP_WORDS]
     if not naming:
         return frozenset(), False
-    others = [word for word in words[: words.index(naming[-1])] if word.lower() not in _DETERMINERS]
+    others = [word for word in words[: words.index(naming[-1])] if word.lower() not in DETERMINERS]
     return frozenset(terms(naming[-1])), not others and words[-1].lower() not in _PLACING
 
 
@@ -273,7 +257,7 @@ _PLACING = frozenset(("in", "on", "at", "of", "for", "with", "from", "by", "to",
 
 def _named_behind(text: str) -> Iterator[str]:
     """The terms of what is named next, as far as it is something known: not of a book that somebody finished."""
-    for place, word in enumerate(_WORD.findall(text)[:5]):
+    for place, word in enumerate(WORD.findall(text)[:5]):
         if word.lower() in _BREAKS or (place == 0 and word.lower() in _ANY):
             return
         # Whose it is, goes on, and so does what has the same number.
@@ -284,7 +268,7 @@ def _named_behind(text: str) -> Iterator[str]:
 def _belonging(text: str) -> frozenset[str]:
     """The terms of what is named next, up to what is told of it."""
     found: list[str] = []
-    for word in _WORD.findall(text)[:4]:
+    for word in WORD.findall(text)[:4]:
         if word.lower() in STOP_WORDS or (found and may_tell_news(frozenset(terms(word)))):
             break
         found += terms(word)
@@ -293,6 +277,6 @@ def _belonging(text: str) -> frozenset[str]:
 
 def _named_before(text: str) -> list[str]:
     """The words that name what a clause is about: of "the projector in room Berlin", the projector."""
-    words = _WORD.findall(text)[-6:]
+    words = WORD.findall(text)[-6:]
     until = next((place for place, word in enumerate(words) if word.lower() in _PLACING), len(words))
     return [word for word in words[:until] if word.lower() not in _UNTELLING]

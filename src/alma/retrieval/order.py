@@ -11,7 +11,7 @@ from itertools import combinations
 
 from alma.model.text import terms
 from alma.retrieval.change import tells_change
-from alma.retrieval.news import has_digits, has_figure, names_in, tells_of_a_kind
+from alma.retrieval.naming import has_digits, has_figure, names_in, tells_of_a_kind
 from alma.retrieval.statements import BELOW_ZERO, Nearness, Statement
 from alma.retrieval.states import tells_state
 

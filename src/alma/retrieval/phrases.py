@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Callable
 
 _MONTHS = "january february march april may june july august september october november december".split()  # noqa: SIM905
 # In each language, what means the same with strokes between. What may be a part of another stands behind it.
@@ -104,7 +105,7 @@ _IN_MONTH = {
     for word, names in (("в", _RUSSIAN_MONTHS), ("we?", _POLISH_MONTHS))
     for name, month in zip(names, _MONTHS, strict=True)
 }
-_FORMS = (
+_FORMS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
     (_AGO, lambda match: f" {match[1]} {_UNITS[match[2]]} ago "),
     *((re.compile(words), f" {meaning} ") for words, meaning in _UNSPACED.items()),
     *(

@@ -11,7 +11,8 @@ from functools import lru_cache
 from alma.model.text import STOP_WORDS, terms
 from alma.model.vector import Vector
 from alma.retrieval.change import asked_verbs
-from alma.retrieval.news import News, names_in, news_of
+from alma.retrieval.naming import names_in
+from alma.retrieval.news import News, news_of
 from alma.retrieval.states import asked_states
 from alma.storage.nearest import cosines_among
 

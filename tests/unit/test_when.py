@@ -880,3 +880,8 @@ def test_a_time_beside_an_event_is_known_once_the_event_is_dated(
     assert window is not None
     assert (window.side, window.anchor) == (side, anchor)
     assert days(window.anchored(datetime(2026, 3, 10, tzinfo=UTC), THURSDAY)) == days_of
+
+
+def test_who_booked_something_is_asked_of_the_past() -> None:
+    assert days(time_window("Who booked the centrifuge in week 40?", THURSDAY)) == ("2025-09-29", "2025-10-06")
+    assert days(time_window("What is booked in week 40?", THURSDAY)) == ("2026-09-28", "2026-10-05")

@@ -105,7 +105,12 @@ def as_of(
     for said in _by_owner(dated):
         pairs = [pair for pair in combinations(said, 2) if _tells_of_the_same(*pair, weight_of, near)]
         overruled = {older.id for older, _ in pairs}
-        for older, newer in pairs:
+        for older, newer in pairs if end is None else ():
+            # What was before it comes before what was before that.
+            if newer.id in overruled and newer.score <= older.score and older.moment != newer.moment:
+                before(newer, older)
+        # The last that was told until then comes first: each takes the best place that is left.
+        for older, newer in sorted(pairs, key=lambda pair: (pair[0].moment, pair[0].id), reverse=True):
             too_late = newer.id not in overruled if end is None else _lies_between(older, end, newer)
             if too_late and older.score <= newer.score and older.moment != newer.moment:
                 before(older, newer)

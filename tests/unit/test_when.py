@@ -856,6 +856,9 @@ def test_the_commonest_times_are_read_in_further_languages(question: str, start:
         "Which exercises are in week 3 of the course?",
         "Who lives in Tym?",
         "Who is ahead of the competition?",
+        "Are all spring rolls vegetarian?",
+        "What led through the fall of Rome?",
+        "Does it scale up to 2000?",
     ],
 )
 def test_what_only_looks_like_those_is_no_time(question: str) -> None:

@@ -277,7 +277,7 @@ _BESIDE = re.compile(
     r"(?=(?P<rest>.{3,60}))"
 )
 # "Up to" is mostly said of numbers.
-_DATED = rf"(?:{'|'.join((*MONTHS, *WEEKDAYS))}|last|yesterday|today|q[1-4]|(?:19|20)\d\d(?!\w| [a-z]))\b"
+_DATED = rf"(?:{'|'.join((*MONTHS, *WEEKDAYS))}|last|yesterday|today|q[1-4])\b"
 _BOUND = re.compile(
     rf"(?<!day )\b(?P<side>before|prior to|earlier than|up to(?= (?:the end|{_DATED}))|(?:up )?(?:until|till)|by|"
     r"not? later than|"

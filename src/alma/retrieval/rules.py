@@ -32,6 +32,7 @@ from alma.retrieval.weekdays import FEAST, FEAST_WORDS
 _IN = r"(?:in|during|of|by|since|before|after|until|till|around|from|for|this|throughout|through|across|all)"
 _PART = r"(?P<part>early|mid|late|(?:the )?(?:beginning|start|middle|end) of)(?: in)?[ -]"
 _WHICH = r"(?P<which>last|this|next)"
+_GOES_ON = rf"(?:{END}|(?= (?:with|in|at|on|to|by|and|did|do|was|were|what|who|we|i|you|they|he|she|it)\b))"
 _NTH = r"(?P<nth>first|second|third|fourth|fifth|1st|2nd|3rd|4th|5th|last|final)"
 _OF_YEAR = rf"(?:,?[ /-](?:of )?{YEAR}| (?:of )?(?P<which>last|this|next|the) year\b)"
 
@@ -194,8 +195,14 @@ RULES: tuple[tuple[frozenset[str], re.Pattern[str], Reader], ...] = tuple(
         (_SEASON_WORDS, rf"\b{_WHICH} year(?:'s|,)? (?:in )?(?:the )?{SEASON}", readers.season_of_year),
         (
             _SEASON_WORDS,
-            r"\b(?P<which>last|this|next|in|during|(?:in|during|over|through|throughout|all) the|all|past|previous) "
+            r"\b(?P<which>last|this|next|in|during|in the|during the|past|previous) "
             rf"{SEASON}(?: (?:of )?{YEAR})?",
+            readers.season,
+        ),
+        # Not "all spring rolls", nor "through the fall of Rome".
+        (
+            _SEASON_WORDS,
+            rf"\b(?P<which>(?:over|through|throughout|all) the|all) {SEASON}(?P<year>){_GOES_ON}",
             readers.season,
         ),
         (_SEASON_WORDS, rf"\b{SEASON} (?:of )?{YEAR}", readers.season),

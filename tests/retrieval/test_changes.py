@@ -201,6 +201,8 @@ def test_what_says_that_something_is_over_comes_before_it_however_far_from_the_q
         ("Visits are from 14:00 to 16:00.", "Lena passed 14 tests.", "When are visits?"),
         ("Our babysitter is Alina.", "Alina quit smoking.", "Who is our babysitter?"),
         ("Feature flags are in Redis.", "Sessions were moved from Redis to Postgres.", "Where are feature flags?"),
+        ("Hangar 2 belongs to Aero Blue.", "Aero Blue sold hangar 5 to Skyline.", "Who owns hangar 2?"),
+        ("Mara's sister lives in Ghent.", "Mara has moved to Liège.", "Where does Mara's sister live?"),
     ],
 )
 def test_what_says_that_something_else_is_over_does_not(

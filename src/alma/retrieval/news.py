@@ -79,6 +79,8 @@ _OWNER = re.compile(r"\b([\w-]+)['’]s (?!(?:got|been|now|no|not|moved|left|gon
 # Whose it is by now, tells nothing of whose it was: "it is the task of Kwame's team".
 _BY_NOW = re.compile(r"\b(?:is|are|was|were|be|been|became|now)\b.* (?:of|by|to|with|from|at|in|under) (?:the |our )?$")
 _BELONGING = re.compile(r"\b[\w-]+['’]s ([\w-]+)(?: has| have| just)*\s*$", re.IGNORECASE)
+# Which one was given up: hangar 5 is not hangar 2.
+_NUMBERED = re.compile(r"^ (?:the |our |my |his |her |their |its )?[A-Za-z]\w* (\d+)\b")
 # What it was done to: sessions that were moved from Redis say nothing of what else is there.
 _DONE_TO = re.compile(r"([\w-]+)(?: (?:was|were|is|are|got|has been|have been))(?: now| finally| \w+ly)*$")
 # Who did it, where that is somebody by name.
@@ -95,9 +97,9 @@ class News:
     `alone` are those of the latter that nothing says which one they are: "the deadline", not "the poster deadline".
     `since` are the subjects of what is so from some day on. `states` are what is another one for the speaker: where one
     lives, where one works. `owners` are whose the changed things are said to be, `into` is what they became. `actors`
-    are those of somebody who gave something up, or of what was taken away: Leo's sister is not Leo. `which` says which
-    one of several has ended. `doers` are the names of people who gave something up, `few` the things that somebody gave
-    away and that others of their kind may be left of. `belongings` are what is said to be somebody's.
+    are those of somebody who gave something up, of what was taken away, or its number: Leo's sister is not Leo. `which`
+    says which one of several has ended. `doers` are the names of people who gave something up, `few` the things that
+    somebody gave away and that others of their kind may be left of. `belongings` are what is said to be somebody's.
     """
 
     ended: frozenset[str] = frozenset()
@@ -162,6 +164,7 @@ def _read(text: str) -> News:
     for clause in filter(None, map(str.strip, _CLAUSE.split(text))):
         for match in _ENDS.finditer(clause):
             given_up.update(_named_behind(clause[match.end() :]))
+            actors.update(_NUMBERED.findall(clause[match.end() :])[:1])
             before = clause[: match.start()].rstrip()
             actors.update(_terms_of((*_BELONGING.findall(before), *_DONE_TO.findall(before))))
             doers.update(_terms_of(_DOER.findall(before)))
@@ -194,6 +197,11 @@ def _read(text: str) -> News:
         few=frozenset(few),
         belongings=tuple(_belonging(text[owner.end() :]) for owner in whose),
     )
+
+
+def owners_in(text: str) -> frozenset[str]:
+    """The terms of those whose something is said to be."""
+    return frozenset(_terms_of(_OWNER.findall(text[:READ]))) if "'s " in text or "’s " in text else frozenset()
 
 
 def _terms_of(words: Iterable[str]) -> Iterator[str]:

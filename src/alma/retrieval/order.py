@@ -12,6 +12,7 @@ from itertools import combinations
 from alma.model.text import terms
 from alma.retrieval.change import tells_change
 from alma.retrieval.naming import has_digits, has_figure, names_in, tells_of_a_kind
+from alma.retrieval.news import owners_in
 from alma.retrieval.statements import BELOW_ZERO, Nearness, Statement
 from alma.retrieval.states import tells_state
 
@@ -229,7 +230,8 @@ def takes_back(older: Statement, newer: Statement) -> bool:
 
 def _is_another(older: Statement, newer: Statement, told: frozenset[str]) -> bool:
     """ "The deadline was extended to 15 March": what was asked about, with another number where there was one."""
-    changed = told & older.subject
+    # Whoever moved, did not move her sister.
+    changed = (told & older.subject) - owners_in(older.text)
     if not changed or newer.named != older.named or not newer.news.owners <= older.words:
         return False
     if has_figure(older.text) and not has_figure(newer.text):

@@ -8,7 +8,10 @@ from typing import Any
 
 import pytest
 
+from alma.embeddings.base import EmbeddingProvider
 from alma.retrieval.engine import RetrievalEngine
+from alma.retrieval.scoring import ScoringWeights
+from alma.storage.base import StorageBackend
 from alma.testing import builders as make
 
 Remember = Callable[..., Any]
@@ -45,6 +48,37 @@ def order(engine: RetrievalEngine, remember: Remember, older: str, newer: str, q
             "Flight LH 400 leaves at 13:05 because of a delay.",
             "When does flight LH 400 leave?",
         ),
+        ("Eva lives with her parents.", "Eva has moved in with Tom.", "Who does Eva live with?"),
+        (
+            "The exhibition runs until 3 March.",
+            "The exhibition was prolonged until 30 April.",
+            "Until when does the exhibition run?",
+        ),
+        (
+            "Flour comes from Mill Kersten.",
+            "We get our flour from the Hansen mill these days.",
+            "Where does the flour come from?",
+        ),
+        (
+            "Support is handled by Priya's team.",
+            "Support is now the task of Kwame's team.",
+            "Which team handles support?",
+        ),
+        (
+            "Inga Holm handles the Baltic client.",
+            "The Baltic client was handed over to Tomas Eriksen.",
+            "Who handles the Baltic client?",
+        ),
+        (
+            "The fire drill is held in the canteen.",
+            "The fire drill has been shifted to the car park.",
+            "Where is the fire drill held?",
+        ),
+        (
+            "The freezer in lab 2 is set to -20.",
+            "The freezer in lab 2 was adjusted to -80.",
+            "What is the freezer in lab 2 set to?",
+        ),
     ],
 )
 def test_what_tells_of_a_change_comes_before_what_was_so(
@@ -76,6 +110,13 @@ def test_what_tells_of_a_change_comes_before_what_was_so(
         ("The wifi password is on the fridge.", "We replaced the fridge's light bulb.", "Where is the wifi password?"),
         ("The landlord is Mr Hobbs.", "Mr Hobbs retired from the chess club.", "Who is the landlord?"),
         ("Tickets are sold at the north gate.", "The south gate was shut down.", "Where are tickets sold?"),
+        ("Eva lives with her parents.", "Eva's brother has moved in with Tom.", "Who does Eva live with?"),
+        ("Tess is allergic to nuts.", "Tess's son is no longer allergic to nuts.", "Is Tess allergic to nuts?"),
+        (
+            "The bakery on Elm Street closes at 18:00.",
+            "The bakery on Oak Street now closes at 19:30.",
+            "When does the bakery on Elm Street close?",
+        ),
     ],
 )
 def test_a_change_of_something_else_overrules_nothing(
@@ -122,6 +163,11 @@ def test_who_asks_how_it_was_gets_what_was_so(
             "How much is the gym?",
         ),
         ("Team Blue owns the error budget.", "Team Green took over the error budget.", "Who owns the error budget?"),
+        (
+            "The monorepo is built with Bazel.",
+            "We dropped Bazel in favour of Pants.",
+            "What is the monorepo built with?",
+        ),
     ],
 )
 def test_what_says_that_something_is_over_comes_before_it_however_far_from_the_question(
@@ -143,6 +189,20 @@ def test_what_says_that_something_is_over_comes_before_it_however_far_from_the_q
         ("The team meets in room Berlin.", "The projector in room Berlin was replaced.", "Where does the team meet?"),
         ("I live at 14 Rosewood Lane in Leeds.", "My brother moved to Manchester.", "Where do I live?"),
         ("The backup runs at 02:30.", "The backup now includes the audit log.", "When does the backup run?"),
+        ("Sam drives a Volvo.", "Pat sold the Volvo and bought a Kia.", "What car does Sam drive?"),
+        (
+            "Amara leads the enzyme project.",
+            "Amara no longer leads the reading group.",
+            "Who leads the enzyme project?",
+        ),
+        ("Ivo works for Judge Brandt.", "Ivo's cousin left Judge Brandt.", "Who does Ivo work for?"),
+        ("Gran's soup is made of leeks and potatoes.", "Gran gave away the leeks.", "What is Gran's soup made of?"),
+        ("Visits are from 14:00 to 16:00.", "Ticket 14 was closed.", "When are visits?"),
+        ("Visits are from 14:00 to 16:00.", "Lena passed 14 tests.", "When are visits?"),
+        ("Our babysitter is Alina.", "Alina quit smoking.", "Who is our babysitter?"),
+        ("Feature flags are in Redis.", "Sessions were moved from Redis to Postgres.", "Where are feature flags?"),
+        ("Hangar 2 belongs to Aero Blue.", "Aero Blue sold hangar 5 to Skyline.", "Who owns hangar 2?"),
+        ("Mara's sister lives in Ghent.", "Mara has moved to Liège.", "Where does Mara's sister live?"),
     ],
 )
 def test_what_says_that_something_else_is_over_does_not(
@@ -176,3 +236,64 @@ def test_who_asks_how_it_was_also_gets_what_became_of_it(engine: RetrievalEngine
     assert [memory.id for memory in found.memories] == ["old", "new"]
     for each in found.explain():
         assert sum(each.terms.values()) == pytest.approx(each.score)
+
+
+def order_of_facts(engine: RetrievalEngine, remember: Remember, older: str, newer: str, question: str) -> list[str]:
+    told = ((older, MARCH), (newer, SEPTEMBER), ("Parking permits are for members of staff.", SEPTEMBER))
+    remember(*(make.some_knowledge(fact=fact, last_verified=moment) for fact, moment in told))
+    found = engine.retrieve(question, "helena", "shop", now=datetime(2026, 11, 17, tzinfo=UTC))
+    for each in found.explain():
+        assert sum(each.terms.values()) == pytest.approx(each.score)
+    return [fact.fact for fact in found.domain_knowledge][:2]
+
+
+@pytest.mark.parametrize(
+    ("older", "newer", "question"),
+    [
+        (
+            "The projector in room Berlin is an Epson.",
+            "The projector in room Oslo is a Sony.",
+            "Which projector is in room Berlin?",
+        ),
+        (
+            "Dr. Silva is the physician on ward 7.",
+            "Dr. Mensah is now the physician on ward 9.",
+            "Who is the physician on ward 7?",
+        ),
+        ("The API limit is 100 a minute.", "The webhook limit is 300 a minute.", "What is the API limit?"),
+        ("Omar teaches biology.", "Omar's wife now teaches chemistry.", "What does Omar teach?"),
+        ("Ben's badge number is 4471.", "Zoe's badge number is 9910.", "What is Ben's badge number?"),
+    ],
+)
+def test_a_newer_fact_about_something_else_stands_behind_the_one_that_is_asked_for(
+    engine: RetrievalEngine, remember: Remember, older: str, newer: str, question: str
+) -> None:
+    assert order_of_facts(engine, remember, older, newer, question) == [older, newer]
+
+
+@pytest.mark.parametrize(
+    ("older", "newer", "question"),
+    [
+        ("The API limit is 100 a minute.", "The API limit is 300 a minute.", "What is the API limit?"),
+        ("Standup is at 9:30.", "Standup starts at 10 from now on.", "When is standup?"),
+        (
+            "Captain Reyes commands the Aurora.",
+            "Lindqvist took over command of the Aurora.",
+            "Who commands the Aurora?",
+        ),
+    ],
+)
+def test_a_newer_fact_about_the_same_thing_stands_before_the_older_one(
+    engine: RetrievalEngine, remember: Remember, older: str, newer: str, question: str
+) -> None:
+    assert order_of_facts(engine, remember, older, newer, question) == [newer, older]
+
+
+def test_the_newest_fact_comes_first_where_nothing_but_its_age_counts(
+    store: StorageBackend, embedder: EmbeddingProvider, remember: Remember
+) -> None:
+    weights = ScoringWeights(similarity=0, recency=1, success=0, confidence=0)
+    engine = RetrievalEngine(store, embedder, scoring_weights=weights, min_score_threshold=0)
+    older, newer = "The projector in room Berlin is an Epson.", "The projector in room Oslo is a Sony."
+    assert order_of_facts(engine, remember, older, newer, "Which projector is in room Berlin?") == [newer, older]
+    engine.close()

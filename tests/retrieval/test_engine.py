@@ -421,6 +421,9 @@ def test_why_not_says_that_a_kind_was_not_asked_for(engine: RetrievalEngine, rem
     lesson = remember(make.a_heuristic(condition="testing a login form"))
     found = engine.retrieve(QUESTION, "helena", "shop", kinds=["outcome", "memory"])
     assert str(found.why_not(lesson.id)) == "scope: its kind, heuristic, was not asked for"
+    expired = remember(make.a_memory(content=QUESTION, expires_at=now() - timedelta(days=1)))
+    lessons_only = engine.retrieve(QUESTION, "helena", "shop", kinds=["heuristic"])
+    assert str(lessons_only.why_not(expired.id)) == "scope: its kind, memory, was not asked for"
     elsewhere = engine.retrieve(QUESTION, "victor", "shop", kinds=["outcome", "memory"])
     assert "there is no memory" in str(elsewhere.why_not(lesson.id))
 
@@ -576,6 +579,16 @@ def test_without_embeddings_words_find_and_the_slice_says_so(store: StorageBacke
     assert ids(found.heuristics) == [lesson.id]
     assert "is down" in found.degraded
     assert not engine.retrieve(QUESTION, "helena", "shop").from_cache
+    engine.close()
+
+
+def test_what_is_asked_for_in_two_pieces_is_found_in_one(store: StorageBackend, remember: Remember) -> None:
+    engine = RetrievalEngine(store, BrokenEmbedder())
+    memory = remember(make.a_memory(content="Olga rewrote the backend in Rust"))
+    remember(*(make.a_memory(content=f"The {animal} sleeps") for animal in ("cat", "dog", "hen", "fox")))
+    found = engine.retrieve("back-end", "helena", "shop")
+    assert [each.id for each in found.memories] == [memory.id]
+    assert [each for each, _ in store.matching_ids(Memory, "Back-End", Scope(project_id="shop"))] == [memory.id]
     engine.close()
 
 

@@ -159,3 +159,24 @@ def test_the_first_and_the_last_are_found_among_many_that_are_alike(
         )
     )
     assert found(engine, question)[0] == f"deploy-{answer}"
+
+
+def test_of_several_that_were_told_until_then_the_last_one_comes_first(
+    engine: RetrievalEngine, remember: Remember
+) -> None:
+    months = {"Ivan": "2025-11", "Olga": "2026-01", "Fatima": "2026-02", "Piet": "2026-04", "Ada": "2026-05"}
+    remember(
+        *(
+            make.a_memory(
+                id=name,
+                title="",
+                content=f"On-call for the platform is {name}.",
+                event_time=datetime.fromisoformat(f"{month}-03T10:00:00+00:00"),
+            )
+            for name, month in months.items()
+        )
+    )
+    assert found(engine, "Who was on call for the platform in February?")[:2] == ["Fatima", "Olga"]
+    assert found(engine, "Who was on call for the platform in December?")[0] == "Ivan"
+    assert found(engine, "Who was on call for the platform before?")[0] == "Piet"
+    assert found(engine, "Who is on call for the platform?")[0] == "Ada"

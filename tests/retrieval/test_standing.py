@@ -170,3 +170,21 @@ def test_a_prompt_says_that_a_wish_was_taken_back(
     assert lines.index(f"- Prefers (editor): {before}") + 1 == lines.index("  Note: superseded by a later memory")
     for each in found.explain():
         assert sum(each.terms.values()) == pytest.approx(each.score)
+
+
+def test_what_a_user_carries_along_is_an_instruction_for_nobody_else(
+    engine: RetrievalEngine, remember: Remember
+) -> None:
+    anas = remember(
+        make.a_memory(content="Answer in Korean", memory_type="instruction", user_id="ana", layer_global=True)
+    )
+    everybodys = remember(make.a_memory(content="Never deploy on Fridays", memory_type="instruction", user_id="ana"))
+    for user in ("ben", None):
+        for question in ("water the plants", "In which language am I to answer, in Korean?"):
+            found = engine.retrieve(question, "helena", "shop", user_id=user)
+            assert [each.id for each in found.instructions] == [everybodys.id]
+    own = engine.retrieve("water the plants", "helena", "shop", user_id="ana")
+    assert {each.id for each in own.instructions} == {anas.id, everybodys.id}
+    assert anas.id in [
+        each.id for each in engine.retrieve("Who wants answers in Korean?", "helena", "shop", user_id="ben").memories
+    ]

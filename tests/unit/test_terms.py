@@ -10,6 +10,7 @@ from alma.model.text import (
     LONGEST_TERM,
     STOP_WORDS,
     query_terms,
+    searched_terms,
     spaced_terms,
     stored_terms,
     terms,
@@ -94,6 +95,21 @@ def test_pictures_and_names_with_signs_are_words(text: str, expected: list[str])
 )
 def test_what_is_the_same_word_is_found_however_it_is_written(question: str, text: str) -> None:
     assert set(query_terms(question)) <= set(stored_terms(text))
+
+
+@pytest.mark.parametrize(
+    ("question", "looked_for"),
+    [
+        ("the back-end", ["back", "end", "backend"]),
+        ("our non\u2011profit status", ["non", "profit", "status", "nonprofit"]),
+        ("a follow-up", ["follow", "followup"]),
+        ("e-mail", ["email"]),
+        ("state-of-the-art", ["state", "art"]),
+        ("3-5 May", ["3", "5"]),
+    ],
+)
+def test_what_a_question_has_in_two_pieces_is_looked_for_in_one_as_well(question: str, looked_for: list[str]) -> None:
+    assert searched_terms(question) == looked_for
 
 
 @pytest.mark.parametrize(

@@ -81,9 +81,9 @@ class RemoteEmbedder(EmbeddingProvider):
         # Some services send Base64, whatever they were asked for.
         numbers = Vector.from_bytes(base64.b64decode(given, validate=True)) if isinstance(given, str) else given
         if len(numbers) != self._dimension:
+            fix = f"; set dimensions={len(numbers)} if that is what {self._model_name} gives" if len(numbers) else ""
             raise EmbeddingError(
-                f"{self._service.name} gave a vector of {len(numbers)} dimensions, not of {self._dimension}; "
-                f"set dimensions={len(numbers)} if that is what {self._model_name} gives"
+                f"{self._service.name} gave a vector of {len(numbers)} dimensions, not of {self._dimension}{fix}"
             )
         # So short that its length cannot be told is as good as zero.
         if not sys.float_info.min < math.fsum(number * number for number in numbers) < math.inf:

@@ -15,7 +15,7 @@ from alma.model.query import And, Compare, In, Missing, Or, Predicate
 from alma.model.record import Record, spec_of
 from alma.model.relations import Relation
 from alma.model.scope import Scope
-from alma.model.text import query_terms, stored_terms
+from alma.model.text import searched_terms, stored_terms
 from alma.storage.base import Hit, StorageBackend, Transaction
 from alma.storage.nearest import cosines
 from alma.storage.ranking import bm25
@@ -71,7 +71,7 @@ class PastSearch:
     # ------------------------------------------------------------------ the two rankings
 
     def _by_words(self, tx: Transaction, asked: Search[T], past: Mapping[str, T]) -> list[Hit[T]]:
-        words = query_terms(asked.query)
+        words = searched_terms(asked.query)
         found = dict(past)
         looked = max(_FIRST_LOOK, 4 * asked.limit)
         while True:
@@ -177,7 +177,7 @@ def _likeliest(records: Sequence[T], query: str) -> list[T]:
     if len(records) <= _ENCODED_ANEW:
         return list(records)
     by_key = {str(record.key): record for record in records}
-    sharing = [key for key, _ in bm25({k: stored_terms(r.text()) for k, r in by_key.items()}, query_terms(query))]
+    sharing = [key for key, _ in bm25({k: stored_terms(r.text()) for k, r in by_key.items()}, searched_terms(query))]
     return [by_key[key] for key in dict.fromkeys((*sharing, *sorted(by_key, reverse=True)))][:_ENCODED_ANEW]
 
 

@@ -1,12 +1,14 @@
 """Joining: names and numbers that are written in one piece here and in several there, so that either finds both.
 
 What a store indexes has more words than are written: the parts of a name like `getUserName`, and `backend` where
-*back-end* stands. A question has not, or else a text that answers it would seem to lack some of them.
+*back-end* stands. A question has not, or else a text that answers it would seem to lack some of them; `wholes_in` tells
+what else to look for.
 """
 
 from __future__ import annotations
 
 import re
+from itertools import islice
 from string import ascii_lowercase, ascii_uppercase, digits
 
 _SMALL = "a-zß-öø-ÿа-яёα-ω"
@@ -29,6 +31,9 @@ _COMPOUND = re.compile(
     f"(?<![\\w-])(?:[{_LETTER}][{_LETTER}0-9]*(?:_[{_LETTER}0-9]+){{1,5}}|[{_LETTER}]-[{_LETTER}]{{3,}}"
     f"|(?=[{_LETTER}0-9-]{{3,9}}(?![\\w-]))[{_LETTER}][{_LETTER}0-9]*-[{_LETTER}0-9]+)(?![\\w-])"
 )
+# What a question may have in two pieces, however long: nobody's text gets longer for that.
+_TWO_PIECES = re.compile(f"(?<![\\w-])([{_LETTER}]{{2,}})[-\u2010\u2011]([{_LETTER}]{{2,}})(?![\\w-])")
+_MOST_WHOLES = 8
 # 1,000 as it is written in several countries and in code.
 _GROUPS = "[,'_\u2019\u066c\u00a0\u202f\u2009]"
 _NUMBER = re.compile(rf"(?<![\w.,'])\d{{1,3}}(?:{_GROUPS}\d{{3}})+(?![\d,_'])")
@@ -63,6 +68,12 @@ def in_all_pieces(text: str) -> str:
 def in_one_piece(text: str) -> str:
     """A text to be compared or asked: numbers as one, *email* for *e-mail*, and *tshirt shirt* for *t-shirt*."""
     return _NUMBER.sub(_whole, _LETTERED.sub(_as_one, text))
+
+
+def wholes_in(question: str) -> list[tuple[str, str]]:
+    """The compounds of a question in one piece, each with its pieces: *back-end* may stand in a text as *backend*."""
+    found = islice(_TWO_PIECES.finditer(question), _MOST_WHOLES)
+    return [(match[1] + match[2], f"{match[1]} {match[2]}") for match in found]
 
 
 def _kinds(text: str) -> bytes:

@@ -10,7 +10,7 @@ from functools import lru_cache
 from itertools import chain
 from typing import Any
 
-from alma.model.joining import in_all_pieces, in_one_piece, may_have_joints
+from alma.model.joining import in_all_pieces, in_one_piece, may_have_joints, wholes_in
 from alma.model.languages import function_words_of, only_english
 
 LONGEST_TERM = 64
@@ -125,6 +125,20 @@ def _query_terms(text: str) -> tuple[str, ...]:
 
 
 _remembered_query_terms = lru_cache(maxsize=256)(_query_terms)
+
+
+def searched_terms(text: str) -> list[str]:
+    """What is looked for to answer a question: its terms, and those of its compounds in one piece."""
+    return list(dict.fromkeys((*query_terms(text), *compounds_of(text))))
+
+
+def compounds_of(text: str) -> dict[str, frozenset[str]]:
+    """The compounds of a question in one piece as a term, each with the terms of the question that it stands for."""
+    # Most questions have none.
+    if "-" not in text and text.isascii():
+        return {}
+    asked = frozenset(query_terms(text))
+    return {term: asked.intersection(terms(pieces)) for whole, pieces in wholes_in(text) for term in terms(whole)}
 
 
 def is_foreign(text: str) -> bool:

@@ -56,7 +56,8 @@ class Absent:
                 if put_away is not None:
                     return Dropped("scope", put_away)
             for target in self._of_other_kinds():
-                if tx.find(target.cls, target.scope, And(target.where, In("id", [record_id]))):
+                other = tx.get(target.cls, record_id, target.scope)
+                if other is not None and self._may_know(other, target):
                     return Dropped("scope", f"its kind, {target.cls.spec.kind}, was not asked for")
         return Dropped("scope", f"there is no memory {shown(record_id)} that this agent may see")
 

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from alma.model.spelling import ONES, TEENS, TENS
 from alma.model.text import STOP_WORDS, terms
 from alma.retrieval.change import READ
+from alma.retrieval.naming import DETERMINERS, DIGIT, WORD
 from alma.retrieval.spoken import MONTHS, WEEKDAYS
+from alma.retrieval.states import changed_states
 
 _CLAUSE = re.compile(r"(?<!\bDr)(?<!\bMr)(?<!\bMs)(?<!\bMrs)(?<!\bSt)[.!?](?= |$)|[;:\n]|, (?=and |but |so )|,(?= )")
-_WORD = re.compile(r"[\w'’@€$£%.+#/-]*\w")
-_DIGIT, _NAME = re.compile(r"\d"), re.compile(r"(?<=[a-z,] )[A-Z]\w*[a-z]\w*")
-# What an answer may be instead of a number: a day of the week, or a month.
-_FIGURE = re.compile(rf"\d|\b(?:{'|'.join((*WEEKDAYS, *MONTHS, *ONES, *TENS, *TEENS))})s?\b", re.IGNORECASE)
 
 # What is named behind these is over: "we replaced Jenkins", "switched from Zoom", "no longer vegetarian".
 _ENDS = re.compile(
@@ -27,6 +24,11 @@ _ENDS = re.compile(
     r"switched off|said goodbye to|retired|deprecated)\b",
     re.IGNORECASE,
 )
+# Of what is kept in numbers these may be but the ones at hand: "gave away the leeks" says nothing of a soup of leeks.
+_GIVEN_AWAY = re.compile(
+    r"\b(?:sold|gave away|threw (?:away|out)|got rid of|returned|lost) "
+    r"(?:all )?(?:the|these|those|some|my|our|his|her|their) (?:\w+ )?([a-z]+[^\Ws]s)\b"
+)
 # What is named behind these is over for whoever did it: what was read is no longer being read, but still a book.
 _DONE = re.compile(
     r"\b(?:finished|completed|mastered|returned|lost|removed|passed|handed in|left(?-i:(?= [A-Z])))\b", re.IGNORECASE
@@ -36,7 +38,7 @@ _FOR_A_WHILE = "for(?! good)|to|at|by|early|late|today|home|work|behind|the (?:o
 _GOES_ON = rf"(?! (?:{_FOR_A_WHILE}|an?|his|her|my|our|its|their|me|us|some|it|two|\d+)\b)"
 # What is named before these is over: "Priya left", "MySQL is switched off", "Luigi's closed down".
 _ENDED = re.compile(
-    rf"\b(?:(?:has |have |had |just )*(?:left{_GOES_ON}|quit|(?:resigned|retired)(?! from the\b)|died|"
+    rf"\b(?:(?:has |have |had |just )*(?:left{_GOES_ON}|quit(?! \w+ing\b)|(?:resigned|retired)(?! from the\b)|died|"
     rf"closed(?: down)?{_GOES_ON}(?! the\b)|shut down(?! (?:the|an?|its|their)\b)|"
     r"broke up|split up|went (?:bankrupt|out of business)|was let go)|"
     r"(?:is|are|was|were|has been|have been|got|gets|will be) (?:now |being |finally )*"
@@ -47,12 +49,14 @@ _ENDED = re.compile(
 )
 _CHANGED = (
     r"(?:moved|changed|switched|relocated|transferred|migrated|upgraded|downgraded|promoted|raised|increased|decreased|"
-    r"reduced|lowered|extended|shortened|postponed|rescheduled|renamed|converted|expanded|reverted|rolled back|pushed|"
-    r"brought forward|doubled|cut|bumped|went (?:up|down)|went over|rose|fell|dropped|grew)"
+    r"reduced|lowered|extended|shortened|prolonged|postponed|rescheduled|renamed|converted|expanded|reverted|"
+    r"rolled back|pushed|brought forward|doubled|cut|bumped|went (?:up|down)|went over|rose|fell|dropped|grew|"
+    r"handed(?: over| off| on)?|reassigned|slipped|slid|delayed|deferred|shifted|swapped|trimmed|slashed|revised|"
+    r"adjusted|rebranded)"
 )
 _BESIDE_VERBS = frozenset(("has", "have", "had", "was", "were", "is", "are", "been", "being", "got", "just", "now"))
 _BESIDE_VERBS |= {"recently", "finally", "will", "be", "all", "also", "already"}
-_WHERE_TO = r"(?: (?:away|back|over|up|down|on|out))? (?:to|into|by|from)\b"
+_WHERE_TO = r"(?: (?:away|back|over|up|down|on|out))? (?:to|into|by|from|until|till)\b"
 # "The backup was moved to four", "customer upgraded to Enterprise": what stands before it is not as it was.
 _BECAME = re.compile(rf"\b{_CHANGED}{_WHERE_TO}", re.IGNORECASE)
 # "We raised the limit to 500": what stands behind it is not as it was.
@@ -72,31 +76,18 @@ _FROM = (
 )
 _SINCE = re.compile(rf"(?:^|\b){_FROM}\b,?", re.IGNORECASE)
 _OWNER = re.compile(r"\b([\w-]+)['’]s (?!(?:got|been|now|no|not|moved|left|gone)\b)")
+# Whose it is by now, tells nothing of whose it was: "it is the task of Kwame's team".
+_BY_NOW = re.compile(r"\b(?:is|are|was|were|be|been|became|now)\b.* (?:of|by|to|with|from|at|in|under) (?:the |our )?$")
 _BELONGING = re.compile(r"\b[\w-]+['’]s ([\w-]+)(?: has| have| just)*\s*$", re.IGNORECASE)
+# Which one was given up: hangar 5 is not hangar 2.
+_NUMBERED = re.compile(r"^ (?:the |our |my |his |her |their |its )?[A-Za-z]\w* (\d+)\b")
+# What it was done to: sessions that were moved from Redis say nothing of what else is there.
+_DONE_TO = re.compile(r"([\w-]+)(?: (?:was|were|is|are|got|has been|have been))(?: now| finally| \w+ly)*$")
+# Who did it, where that is somebody by name.
+_DOER = re.compile(
+    r"(?:^|\s)(?!(?:I|We|They|He|She|It|You)\b)([A-Z][a-z]+)(?: has| have| had| just| finally| recently)*$"
+)
 _INTO = re.compile(r"\b(?:to|into) ((?:[\w'’.-]+ ?){1,3})")
-_DETERMINERS = frozenset(("the", "our", "my", "your", "his", "her", "their", "its", "a", "an", "this", "that", "all"))
-_OF_ONESELF = re.compile(r"\b(?:i|we|my|our|me|us)\b", re.IGNORECASE)
-_I = r"(?:(?:^|[.;,!] |\b(?:and|i|we|i['’]ve|we['’]ve) )(?:have |had |just |recently |finally |all )*)"
-# What is asked of oneself, what tells that it is another one now, and the terms of what tells how it is.
-_STATES = {
-    "home": (
-        re.compile(r"\b(?:live|living|address|home|reside|based)\b", re.IGNORECASE),
-        re.compile(
-            rf"{_I}(?:moved|relocated)(?: \w+)? (?:to|into|in with)\b|\bhome is\b|"
-            r"\b(?:my|our|the) new (?:address|place|home|flat|apartment|house)\b",
-            re.IGNORECASE,
-        ),
-        frozenset(terms("live address home moved reside relocated flat apartment house")),
-    ),
-    "work": (
-        re.compile(r"\b(?:work|working|job|employer|employed)\b", re.IGNORECASE),
-        re.compile(
-            rf"{_I}(?:(?:started|began)\b.{{0,40}}\b(?:at|as|with|for) \w|joined\b)|\bnew (?:job|employer|position)\b",
-            re.IGNORECASE,
-        ),
-        frozenset(terms("work job employer employed started joined position")),
-    ),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +97,9 @@ class News:
     `alone` are those of the latter that nothing says which one they are: "the deadline", not "the poster deadline".
     `since` are the subjects of what is so from some day on. `states` are what is another one for the speaker: where one
     lives, where one works. `owners` are whose the changed things are said to be, `into` is what they became. `actors`
-    are those of somebody who gave something up: Leo's sister is not Leo. `which` says which one of several has ended.
+    are those of somebody who gave something up, of what was taken away, or its number: Leo's sister is not Leo. `which`
+    says which one of several has ended. `doers` are the names of people who gave something up, `few` the things that
+    somebody gave away and that others of their kind may be left of. `belongings` are what is said to be somebody's.
     """
 
     ended: frozenset[str] = frozenset()
@@ -119,6 +112,9 @@ class News:
     into: frozenset[str] = frozenset()
     actors: frozenset[str] = frozenset()
     which: frozenset[str] = frozenset()
+    doers: frozenset[str] = frozenset()
+    few: frozenset[str] = frozenset()
+    belongings: tuple[frozenset[str], ...] = ()
 
     def __bool__(self) -> bool:
         return bool(self.ended or self.given_up or self.changed or self.since or self.states)
@@ -130,12 +126,13 @@ _TELLING = frozenset(
     terms(
         """
         moved changed switched relocated transferred migrated upgraded downgraded promoted raised increased decreased
-        reduced lowered extended shortened postponed rescheduled renamed converted expanded reverted rolled pushed
-        brought doubled cut bumped went rose fell dropped grew new now nowadays today tomorrow since starting effective
-        days home started joined replaced replacing ditched abandoned sold cancelled canceled finished completed
-        mastered stop stopped gave given rid quit away instead place longer broke divorced decommissioned phased turned
-        shut goodbye removed returned lost passed handed retired deprecated left resigned died closed split let
-        discontinued fired gone over history superseded
+        reduced lowered extended shortened prolonged postponed rescheduled renamed converted expanded reverted rolled
+        pushed brought doubled cut bumped went rose fell dropped grew new now nowadays today tomorrow since starting
+        effective days home started joined replaced replacing ditched abandoned sold cancelled canceled finished
+        completed mastered stop stopped gave given rid quit away instead place longer broke divorced decommissioned
+        phased turned shut goodbye removed returned lost passed handed retired deprecated left resigned died closed
+        split let discontinued fired gone over history superseded reassigned slipped slid delayed deferred shifted
+        swapped trimmed slashed revised adjusted rebranded
         """
         + " ".join((*WEEKDAYS, *MONTHS))
     )
@@ -162,64 +159,65 @@ def _read(text: str) -> News:
     changed: set[str] = set()
     alone: set[str] = set()
     since: set[str] = set()
+    doers: set[str] = set()
+    few: set[str] = set()
     for clause in filter(None, map(str.strip, _CLAUSE.split(text))):
         for match in _ENDS.finditer(clause):
             given_up.update(_named_behind(clause[match.end() :]))
-            actors.update(term for actor in _BELONGING.findall(clause[: match.start()]) for term in terms(actor))
+            actors.update(_NUMBERED.findall(clause[match.end() :])[:1])
+            before = clause[: match.start()].rstrip()
+            actors.update(_terms_of((*_BELONGING.findall(before), *_DONE_TO.findall(before))))
+            doers.update(_terms_of(_DOER.findall(before)))
+        few.update(_terms_of(_GIVEN_AWAY.findall(clause)))
         for match in _DONE.finditer(clause):
             ended.update(_named_behind(clause[match.end() :]))
         for match in _ENDED.finditer(clause):
             named = _named_before(clause[: match.start()])
-            ended.update(term for word in named for term in terms(word))
-            which.update(term for word in named[:-1] if word.islower() for term in terms(word))
+            ended.update(_terms_of(named))
+            # Of what has a number, neither the number nor the rest is enough.
+            telling = named if any(map(DIGIT.search, named)) else filter(str.islower, named[:-1])
+            which.update(_terms_of(telling))
         for told, heads in ((_changing(clause), changed), (_holding_since(clause), since)):
             for head, is_alone in map(_head, told):
                 heads |= head
                 alone |= head if is_alone else frozenset()
-    states = (state for state, (_, told, _) in _STATES.items() if told.search(text))
-    owners = (term for owner in _OWNER.findall(text) for term in terms(owner))
-    into = (term for became in _INTO.findall(text) for term in terms(became))
-    return News(*map(frozenset, (ended, given_up, changed, alone, since, states, owners, into, actors, which)))
+    whose = [owner for owner in _OWNER.finditer(text) if _BY_NOW.search(text[: owner.start()]) is None]
+    return News(
+        ended=frozenset(ended),
+        given_up=frozenset(given_up),
+        changed=frozenset(changed),
+        alone=frozenset(alone),
+        since=frozenset(since),
+        states=frozenset(changed_states(text)),
+        owners=frozenset(_terms_of(owner[1] for owner in whose)),
+        into=frozenset(_terms_of(_INTO.findall(text))),
+        actors=frozenset(actors),
+        which=frozenset(which),
+        doers=frozenset(doers),
+        few=frozenset(few),
+        belongings=tuple(_belonging(text[owner.end() :]) for owner in whose),
+    )
 
 
-def has_figure(text: str) -> bool:
-    """Whether a text tells a number, a day or a month."""
-    return _FIGURE.search(text[:READ]) is not None
+def owners_in(text: str) -> frozenset[str]:
+    """The terms of those whose something is said to be."""
+    return frozenset(_terms_of(_OWNER.findall(text[:READ]))) if "'s " in text or "’s " in text else frozenset()
 
 
-def has_digits(text: str) -> bool:
-    """Whether a text has a number in digits."""
-    return _DIGIT.search(text[:READ]) is not None
-
-
-def names_in(text: str) -> frozenset[str]:
-    """The terms of what a text writes with a capital letter where no sentence begins."""
-    return frozenset(term for name in _NAME.findall(text[:READ]) for term in terms(name))
-
-
-@lru_cache(maxsize=16)
-def asked_states(question: str) -> frozenset[str]:
-    """What a question asks of the speaker that other words tell a change of."""
-    if _OF_ONESELF.search(question[:READ]) is None:
-        return frozenset()
-    return frozenset(state for state, (asked, _, _) in _STATES.items() if asked.search(question[:READ]))
-
-
-def tells_state(words: frozenset[str], states: frozenset[str]) -> bool:
-    """Whether a text of these terms may tell one of the states."""
-    return any(not words.isdisjoint(_STATES[state][2]) for state in states)
+def _terms_of(words: Iterable[str]) -> Iterator[str]:
+    return (term for word in words for term in terms(word))
 
 
 def _changing(clause: str) -> Iterator[list[str]]:
     """The words that name what is another one now, for each that a clause tells of."""
     for match in _BECAME.finditer(clause):
-        words = _WORD.findall(clause[: match.start()])
+        words = WORD.findall(clause[: match.start()])
         while words and words[-1].lower() in _BESIDE_VERBS:
             words.pop()
         yield words[-4:]
     for form in (_MADE, _NEW):
         for match in form.finditer(clause):
-            yield _WORD.findall(match["what"])
+            yield WORD.findall(match["what"])
 
 
 def _holding_since(clause: str) -> Iterator[list[str]]:
@@ -240,11 +238,12 @@ _VERBS = frozenset(_AUXILIARIES.split())
 def _subject(text: str) -> list[str]:
     """The words before the verb of a clause."""
     words: list[str] = []
-    for word in _WORD.findall(text)[:6]:
+    for word in WORD.findall(text)[:6]:
         if word.lower() in _VERBS:
             return words
         words.append(word)
-    return words[:2]
+    # "The bakery on Elm Street" is not any bakery.
+    return words[: 3 if words[2:] and words[2].lower() in _PLACING else 2]
 
 
 def _head(words: list[str]) -> tuple[frozenset[str], bool]:
@@ -252,8 +251,8 @@ def _head(words: list[str]) -> tuple[frozenset[str], bool]:
     naming = [word for word in words if word.lower() not in STOP_WORDS]
     if not naming:
         return frozenset(), False
-    others = [word for word in words[: words.index(naming[-1])] if word.lower() not in _DETERMINERS]
-    return frozenset(terms(naming[-1])), not others
+    others = [word for word in words[: words.index(naming[-1])] if word.lower() not in DETERMINERS]
+    return frozenset(terms(naming[-1])), not others and words[-1].lower() not in _PLACING
 
 
 _JOINING = "with by to for and or because since after in on at from as when but into until"
@@ -266,16 +265,26 @@ _PLACING = frozenset(("in", "on", "at", "of", "for", "with", "from", "by", "to",
 
 def _named_behind(text: str) -> Iterator[str]:
     """The terms of what is named next, as far as it is something known: not of a book that somebody finished."""
-    for place, word in enumerate(_WORD.findall(text)[:5]):
+    for place, word in enumerate(WORD.findall(text)[:5]):
         if word.lower() in _BREAKS or (place == 0 and word.lower() in _ANY):
             return
-        # Whose it is, goes on.
-        if word.lower() not in STOP_WORDS and not word.endswith(("'s", "’s")):
+        # Whose it is, goes on, and so does what has the same number.
+        if word.lower() not in STOP_WORDS and not word.isdigit() and not word.endswith(("'s", "’s")):
             yield from terms(word)
+
+
+def _belonging(text: str) -> frozenset[str]:
+    """The terms of what is named next, up to what is told of it."""
+    found: list[str] = []
+    for word in WORD.findall(text)[:4]:
+        if word.lower() in STOP_WORDS or (found and may_tell_news(frozenset(terms(word)))):
+            break
+        found += terms(word)
+    return frozenset(found)
 
 
 def _named_before(text: str) -> list[str]:
     """The words that name what a clause is about: of "the projector in room Berlin", the projector."""
-    words = _WORD.findall(text)[-6:]
+    words = WORD.findall(text)[-6:]
     until = next((place for place, word in enumerate(words) if word.lower() in _PLACING), len(words))
     return [word for word in words[:until] if word.lower() not in _UNTELLING]

@@ -11,8 +11,10 @@ from itertools import combinations
 
 from alma.model.text import terms
 from alma.retrieval.change import tells_change
-from alma.retrieval.news import has_digits, has_figure, names_in, tells_state
+from alma.retrieval.naming import has_digits, has_figure, names_in, tells_of_a_kind
+from alma.retrieval.news import owners_in
 from alma.retrieval.statements import BELOW_ZERO, Nearness, Statement
+from alma.retrieval.states import tells_state
 
 # Two memories speak of the same thing when they match the question by the same words and share this much of their own.
 _SAME_SUBJECT, _SAME_WORDS = 0.95, 0.4
@@ -43,6 +45,24 @@ def named_first(
                 behind(having, lacking)
 
 
+def asked_first(statements: Sequence[Statement], behind: Callable[[Statement, Statement], None]) -> None:
+    """Tell of every statement that one stands before which has less of the question, and nothing else of it.
+
+    `behind(having, lacking)`: of the projector in room Berlin, and of the one in room Oslo that is newer; of Omar, and
+    of Omar's wife.
+    """
+    for having in sorted(statements, key=lambda statement: len(statement.matched)):
+        for lacking in statements:
+            if having.score < lacking.score + AHEAD and _has_less(lacking, having):
+                behind(having, lacking)
+
+
+def _has_less(one: Statement, other: Statement) -> bool:
+    if one.matched == other.matched:
+        return one.id != other.id and _of_what_is_theirs(other, one)
+    return one.matched < other.matched
+
+
 def newest_first(
     statements: Sequence[Statement],
     weight_of: Mapping[str, float],
@@ -66,7 +86,7 @@ def newest_first(
                 continue
             if in_other_words and tells_it_is_over(older, newer, near):
                 over(older, newer)
-            elif same_thing(older, newer, weight_of) or (in_other_words and _in_other_words(older, newer, near)):
+            elif _tells_of_the_same(older, newer, weight_of, near, in_other_words=in_other_words):
                 overruled(older, newer)
 
 
@@ -86,7 +106,12 @@ def as_of(
     for said in _by_owner(dated):
         pairs = [pair for pair in combinations(said, 2) if _tells_of_the_same(*pair, weight_of, near)]
         overruled = {older.id for older, _ in pairs}
-        for older, newer in pairs:
+        for older, newer in pairs if end is None else ():
+            # What was before it comes before what was before that.
+            if newer.id in overruled and newer.score <= older.score and older.moment != newer.moment:
+                before(newer, older)
+        # The last that was told until then comes first: each takes the best place that is left.
+        for older, newer in sorted(pairs, key=lambda pair: (pair[0].moment, pair[0].id), reverse=True):
             too_late = newer.id not in overruled if end is None else _lies_between(older, end, newer)
             if too_late and older.score <= newer.score and older.moment != newer.moment:
                 before(older, newer)
@@ -96,8 +121,12 @@ def _lies_between(older: Statement, end: datetime, newer: Statement) -> bool:
     return older.moment is not None and newer.moment is not None and older.moment < end <= newer.moment
 
 
-def _tells_of_the_same(older: Statement, newer: Statement, weight_of: Mapping[str, float], near: Nearness) -> bool:
-    return same_thing(older, newer, weight_of) or _in_other_words(older, newer, near)
+def _tells_of_the_same(
+    older: Statement, newer: Statement, weight_of: Mapping[str, float], near: Nearness, *, in_other_words: bool = True
+) -> bool:
+    if not same_thing(older, newer, weight_of) and not (in_other_words and _in_other_words(older, newer, near)):
+        return False
+    return not _of_what_is_theirs(older, newer)
 
 
 def in_sequence(
@@ -154,12 +183,22 @@ def _in_other_words(older: Statement, newer: Statement, near: Nearness) -> bool:
     return not of_something_else and told.owners <= older.words and tells_change(newer.text)
 
 
+def _of_what_is_theirs(older: Statement, newer: Statement) -> bool:
+    """ "Eva's brother has moved" says nothing of where Eva lives."""
+    # Few tell whose something is, which is seen at once.
+    if "'s " not in newer.text and "’s " not in newer.text:
+        return False
+    return any(belonging.isdisjoint(older.words | newer.matched) for belonging in newer.news.belongings)
+
+
 def tells_it_is_over(older: Statement, newer: Statement, near: Nearness) -> bool:
     """Whether a newer one says that what the older one tells has ended, or that it is something else by now."""
     if not newer.news or newer.is_remark or older.is_remark or not newer.named <= older.named:
         return False
     if _lives_otherwise(older, newer):
         return True
+    if _of_what_is_theirs(older, newer):
+        return False
     if _ended(older, newer) or _is_another(older, newer, newer.news.changed):
         return near(older, newer) >= _SAME_WORLD
     if newer.news.changed and near(older, newer) >= _SAME_FIGURE and _costs_otherwise(older, newer):
@@ -170,8 +209,18 @@ def tells_it_is_over(older: Statement, newer: Statement, near: Nearness) -> bool
 def _ended(older: Statement, newer: Statement) -> bool:
     """ "We replaced Jenkins": over is what somebody gave up, and what answered the question but is no longer there."""
     told = newer.news
-    given_up = told.actors <= older.words and not told.given_up.isdisjoint(older.words)
-    return given_up or (told.which <= older.words and not told.ended.isdisjoint(older.words - older.matched))
+    return _gave_up(older, newer) or (
+        told.which <= older.words and not told.ended.isdisjoint(older.words - older.matched)
+    )
+
+
+def _gave_up(older: Statement, newer: Statement) -> bool:
+    """Whether somebody gave up what answered the question, or all that it asks about; not somebody else."""
+    told = newer.news
+    if not told.actors <= older.words or (not told.doers <= older.words and not older.called <= newer.words):
+        return False
+    given_up = told.given_up - {term for term in told.few if tells_of_a_kind(older.text, term)}
+    return not given_up.isdisjoint(older.words - older.matched) or (bool(given_up) and given_up <= older.words)
 
 
 def takes_back(older: Statement, newer: Statement) -> bool:
@@ -181,7 +230,8 @@ def takes_back(older: Statement, newer: Statement) -> bool:
 
 def _is_another(older: Statement, newer: Statement, told: frozenset[str]) -> bool:
     """ "The deadline was extended to 15 March": what was asked about, with another number where there was one."""
-    changed = told & older.subject
+    # Whoever moved, did not move her sister.
+    changed = (told & older.subject) - owners_in(older.text)
     if not changed or newer.named != older.named or not newer.news.owners <= older.words:
         return False
     if has_figure(older.text) and not has_figure(newer.text):

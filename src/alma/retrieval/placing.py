@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 
-from alma.model.learning import AntiPattern, Heuristic, Outcome
+from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome
 from alma.model.memory import Memory
 from alma.model.record import Record
 from alma.retrieval import order
@@ -85,6 +85,54 @@ def put_withdrawn_behind(by_rule: Sequence[Ranked], said: Iterable[Statement]) -
     return placed
 
 
+class _Places:
+    """The places of memories that say something about the same thing, which they exchange in terms of their scores."""
+
+    def __init__(self, by_key: Mapping[str, Ranked]) -> None:
+        self._by_key = by_key
+
+    def of_facts(self, statements: Iterable[Statement]) -> list[Statement]:
+        """Those that tell how things are in a domain."""
+        return [each for each in statements if isinstance(self._by_key[each.id].record, DomainKnowledge)]
+
+    def behind(self, having: Statement, lacking: Statement) -> None:
+        """The one that has what is named comes before the other."""
+        ranked = self._by_key[having.id]
+        gap = self._by_key[lacking.id].score - ranked.score
+        ranked.terms["named"] = ranked.terms.get("named", 0.0) + gap + order.AHEAD
+        having.score = ranked.score
+
+    def only_newer(self, having: Statement, lacking: Statement) -> None:
+        """What lacks something that is asked for, and stands before the other for its age alone, comes behind it."""
+        asked, other = self._by_key[having.id], self._by_key[lacking.id]
+        if _apart_from_age(asked) > _apart_from_age(other) and not _nearer(other, asked, 0.0):
+            self.behind(having, lacking)
+
+    def overruled(self, older: Statement, newer: Statement) -> None:
+        """The newer one takes the place of the older one, and the other way around."""
+        ahead, behind = self._by_key[older.id], self._by_key[newer.id]
+        if ahead.terms.get("time", 0.0) > behind.terms.get("time", 0.0):
+            # It was asked how things stood then.
+            return
+        if not _nearer(ahead, behind, _FARTHER):
+            _exchange(behind, ahead, "newer", "overruled")
+            older.score, newer.score = ahead.score, behind.score
+
+    def over(self, older: Statement, newer: Statement) -> None:
+        """What says that the older one is over comes before it, however far it is from the question."""
+        ahead, behind = self._by_key[older.id], self._by_key[newer.id]
+        if ahead.terms.get("time", 0.0) <= behind.terms.get("time", 0.0):
+            _stand_before(behind, ahead)
+            newer.score = behind.score
+
+    def before(self, wanted: Statement, other: Statement) -> None:
+        """The one that is of the time that is asked for takes the place of the other."""
+        ahead, behind = self._by_key[wanted.id], self._by_key[other.id]
+        if not _nearer(behind, ahead, _MUCH_FARTHER):
+            _exchange(ahead, behind, "asked", "not asked")
+            wanted.score, other.score = ahead.score, behind.score
+
+
 def put_in_place(
     by_key: Mapping[str, Ranked],
     statements: Sequence[Statement],
@@ -93,42 +141,14 @@ def put_in_place(
     window: TimeWindow | None,
 ) -> None:
     """Let memories that say something about the same thing exchange their places, in terms of their scores."""
-
-    def behind(having: Statement, lacking: Statement) -> None:
-        """The one that has what is named comes before the other."""
-        ranked = by_key[having.id]
-        ranked.terms["named"] = ranked.terms.get("named", 0.0) + by_key[lacking.id].score - ranked.score + order.AHEAD
-        having.score = ranked.score
-
-    def overruled(older: Statement, newer: Statement) -> None:
-        """The newer one takes the place of the older one, and the other way around."""
-        ahead, behind = by_key[older.id], by_key[newer.id]
-        if ahead.terms.get("time", 0.0) > behind.terms.get("time", 0.0):
-            # It was asked how things stood then.
-            return
-        if not _nearer(ahead, behind, _FARTHER):
-            _exchange(behind, ahead, "newer", "overruled")
-            older.score, newer.score = ahead.score, behind.score
-
-    def over(older: Statement, newer: Statement) -> None:
-        """What says that the older one is over comes before it, however far it is from the question."""
-        ahead, behind = by_key[older.id], by_key[newer.id]
-        if ahead.terms.get("time", 0.0) <= behind.terms.get("time", 0.0):
-            _stand_before(behind, ahead)
-            newer.score = behind.score
-
-    def before(wanted: Statement, other: Statement) -> None:
-        """The one that is of the time that is asked for takes the place of the other."""
-        ahead, behind = by_key[wanted.id], by_key[other.id]
-        if not _nearer(behind, ahead, _MUCH_FARTHER):
-            _exchange(ahead, behind, "asked", "not asked")
-            wanted.score, other.score = ahead.score, behind.score
-
-    order.named_first(statements, weights, behind)
+    places = _Places(by_key)
+    order.named_first(statements, weights, places.behind)
+    if window is None:
+        order.asked_first(places.of_facts(statements), places.only_newer)
     if not asks_for_former(request.query):
         of_now = not asks_what_happened(request.query) and asked_end(request.query) is None
-        order.newest_first(statements, weights, overruled, over, in_other_words=of_now)
-    _put_in_time(statements, weights, request, window, before)
+        order.newest_first(statements, weights, places.overruled, places.over, in_other_words=of_now)
+    _put_in_time(statements, weights, request, window, places.before)
 
 
 def _put_in_time(
@@ -145,6 +165,10 @@ def _put_in_time(
         order.as_of(statements, weights, before, until)
     if end is not None:
         order.in_sequence(statements, weights, before, first=end == "first")
+
+
+def _apart_from_age(ranked: Ranked) -> float:
+    return ranked.score - ranked.terms.get("recency", 0.0)
 
 
 def _end_of(window: TimeWindow | None, now: datetime) -> datetime | None:

@@ -276,8 +276,11 @@ _BESIDE = re.compile(
     r"(?P<side>before|prior to|after|following|(?(one_unit)of|(?!))) "
     r"(?=(?P<rest>.{3,60}))"
 )
+# "Up to" is mostly said of numbers.
+_DATED = rf"(?:{'|'.join((*MONTHS, *WEEKDAYS))}|last|yesterday|today|q[1-4])\b"
 _BOUND = re.compile(
-    r"(?<!day )\b(?P<side>before|prior to|earlier than|up to(?= the end)|(?:up )?(?:until|till)|by|not? later than|"
+    rf"(?<!day )\b(?P<side>before|prior to|earlier than|up to(?= (?:the end|{_DATED}))|(?:up )?(?:until|till)|by|"
+    r"not? later than|"
     r"after|(?<!no )(?<!not )later than|following|since|starting(?: in| on| from)?|beginning in) "
     r"(?P<end>(?:the )?(?:very )?end of )?(?=(?P<rest>.{3,60}))"
 )

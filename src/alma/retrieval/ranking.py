@@ -12,7 +12,7 @@ from alma.model.memory import Memory
 from alma.model.query import And, In
 from alma.model.record import Record
 from alma.model.slice import Explanation, MemorySlice, by_id
-from alma.model.text import query_terms
+from alma.model.text import compounds_of, query_terms
 from alma.model.vector import Vector
 from alma.retrieval import order
 from alma.retrieval.absent import Absent, Note
@@ -150,11 +150,13 @@ def rank(
     ranking = Ranking(storage, targets)
     for record_id in pool.of_other_times:
         ranking.drop(record_id, "time", "it is not of the time that is asked for")
-    asked = frozenset(query_terms(request.query))
+    asked, compounds = frozenset(query_terms(request.query)), compounds_of(request.query)
     ranking.chosen.update((cls, []) for cls in request.kinds)
     # Most stores have nothing of most kinds.
     candidates = {cls: _similar(pool.of(cls), request, ranking) for cls in request.kinds if pool.has(cls)}
-    questions = {cls: _question(storage, cls, best, vector, asked, learned) for cls, best in candidates.items()}
+    questions = {
+        cls: _question(storage, cls, best, vector, asked, learned, compounds) for cls, best in candidates.items()
+    }
     most = most_read(request.top_k, pool)
     for cls in pool.judged_by_both.intersection(candidates):
         candidates[cls] = read_first(candidates[cls], most)
@@ -231,14 +233,16 @@ def _question(
     vector: Vector | None,
     asked: frozenset[str],
     learned: bool,
+    compounds: Mapping[str, frozenset[str]],
 ) -> Question:
     if not candidates:
         return Question(vector, asked, {})
     target = candidates[0].target
-    records, counts = storage.word_counts(cls, asked, target.scope, target.where)
-    weights = {word: idf(max(records, count), count) for word, count in counts.items()}
-    known = frozenset(word for word, count in counts.items() if count)
-    return Question(vector, asked, weights, records, known, learned)
+    records, counts = storage.word_counts(cls, asked.union(compounds), target.scope, target.where)
+    weights = {word: idf(max(records, count), count) for word, count in counts.items() if word in asked}
+    found = frozenset(word for word, count in counts.items() if count)
+    known = found.union(*(pieces for whole, pieces in compounds.items() if whole in found)) & asked
+    return Question(vector, asked, weights, records, known, learned, compounds)
 
 
 def _further(storage: StorageBackend, best: Sequence[Candidate], request: Asked, most: int) -> list[Candidate]:
@@ -340,7 +344,7 @@ def _ordered(
         ranked.notes = (*standing.notes(ranked.key, by_key), *out_of_force(ranked.record, request.now))
     best_first = sorted(kept, key=lambda r: (-r.score, r.key))
     chosen = best_first if request.with_repetitions else _without_repetitions(best_first, said, statements, ranking)
-    return _best(chosen, request.top_k, min_score, ranking, sources)
+    return _best(chosen, request, min_score, ranking, sources)
 
 
 def _without_repetitions(
@@ -368,15 +372,15 @@ def _without_repetitions(
 
 
 def _best(
-    by_score: Sequence[Ranked], top_k: int, min_score: float, ranking: Ranking, sources: Sequence[Source]
+    by_score: Sequence[Ranked], request: Asked, min_score: float, ranking: Ranking, sources: Sequence[Source]
 ) -> list[Ranked]:
     _spare_long(by_score, min_score)
     good = [ranked for ranked in by_score if ranked.score >= min_score]
     for ranked in by_score[len(good) :]:
         ranking.drop(ranked.key, "score", "its score of {:.3f} is below {:g}", ranked.score, min_score)
     # What comes by rule in any case takes nobody's place.
-    by_rule = {ranked.key for ranked in good if ranking.by_rule and is_instruction(ranked.record)}
-    others = [ranked for ranked in good if ranked.key not in by_rule]
+    by_rule = {ranked.key for ranked in good if ranking.by_rule and is_instruction(ranked.record, request)}
+    others, top_k = [ranked for ranked in good if ranked.key not in by_rule], request.top_k
     put_among_the_first(others, sources, top_k)
     for ranked in others[top_k:]:
         ranking.drop(ranked.key, "rank", "{:,} of its kind have a higher score than {:.3f}", top_k, ranked.score)
@@ -421,7 +425,7 @@ def _add_by_rule(storage: StorageBackend, ranking: Ranking, scorer: Scorer) -> N
 def _set_instructions_apart(storage: StorageBackend, ranking: Ranking, request: Asked) -> None:
     """Standing instructions among the memories that were found are handed over as such, if they are in force."""
     found = ranking.chosen[Memory]
-    instructions = [ranked for ranked in found if is_instruction(ranked.record)]
+    instructions = [ranked for ranked in found if is_instruction(ranked.record, request)]
     ranking.standing.extend(_in_force(storage, instructions, ranking, request))
     apart = {ranked.key for ranked in ranking.standing}
     ranking.chosen[Memory] = [ranked for ranked in found if ranked.key not in apart][: request.top_k]

@@ -237,6 +237,13 @@ def half(match: re.Match[str], at: Asking) -> Span:
     return _share_of_year(match, at, months=6)
 
 
+def half_told(match: re.Match[str], at: Asking) -> Span:
+    """ "in H1", where something is told or asked to have happened then, or to come."""
+    if not at.looks_back and not at.looks_ahead:
+        raise ValueError("it may be a heading")
+    return half(match, at)
+
+
 def _share_of_year(match: re.Match[str], at: Asking, months: int) -> Span:
     said = match["share"]
     number = 12 // months if said == "last" else int(ORDINALS.get(said, said))
@@ -276,6 +283,9 @@ def season(match: re.Match[str], at: Asking) -> Span:
 def ago(match: re.Match[str], at: Asking) -> Span:
     """Around that moment: the larger the unit, the less exactly it is meant; with halves it is meant more exactly."""
     centre = shifted(at.now, match, -1)
+    if match["unit"] == "quarter" and not any(match[name] for name in HALVES):
+        # Nobody counts quarters but those of the year.
+        return unit_of("quarter", centre)
     usual = {"week": 4, "month": 16, "quarter": 45, "year": 120, "decade": 1_200}
     slack = timedelta(usual.get(match["unit"], int(match["count"] in VAGUE)))
     if "." in (match["count"] or "") or any(match[name] for name in HALVES):

@@ -45,17 +45,17 @@ def _age(record: Record) -> float:
     return math.inf if moment is None else -moment.timestamp()
 
 
-def _newest_of(storage: StorageBackend, cls: type[Record], targets: Sequence[Target], top_k: int) -> list[Record]:
+def _newest_of(storage: StorageBackend, cls: type[Record], targets: Sequence[Target], request: Asked) -> list[Record]:
     """The newest records of a kind, and of a user's preferences as many as ever; standing instructions come apart."""
     chosen = [target for target in targets if target.cls is cls and target.searched]
-    most = max(top_k, MOST_BY_RULE) if any(target.by_rule for target in chosen) else top_k
+    most = max(request.top_k, MOST_BY_RULE) if any(target.by_rule for target in chosen) else request.top_k
     records = newest(storage, chosen, most + (MOST_BY_RULE if cls is Memory else 0))
-    return [each for each in records if not is_instruction(each)][:most]
+    return [each for each in records if not is_instruction(each, request)][:most]
 
 
 def most_recent(storage: StorageBackend, targets: Sequence[Target], request: Asked, degraded: str) -> MemorySlice:
     """The newest memories of each kind inside the scope."""
-    found = {cls: _newest_of(storage, cls, targets, request.top_k) for cls in _NEWEST}
+    found = {cls: _newest_of(storage, cls, targets, request) for cls in _NEWEST}
     by_rule = newest(storage, [each for each in targets if each.cls is Memory and each.by_rule], MOST_BY_RULE)
     standing = in_force(storage, by_rule, targets, request.now)
     everything = [record for records in (*found.values(), standing) for record in records]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from alma.model.record import Record
 from alma.model.text import is_english, stored_terms
@@ -44,7 +44,8 @@ _TELLS_LANGUAGE = 500
 class Question:
     """What memories are compared with: the task's vector, its terms and what each of them weighs among all records.
 
-    `known` are the terms that any record has; `learned` says whether the model learned the task's language.
+    `known` are the terms that any record has; `learned` says whether the model learned the task's language. `compounds`
+    stand for several terms in one piece.
     """
 
     vector: Vector | None
@@ -53,6 +54,7 @@ class Question:
     records: int = 0
     known: frozenset[str] = frozenset()
     learned: bool = True
+    compounds: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     def fitting(self, found: Sequence[tuple[Candidate, Record]]) -> list[Fitting]:
         """How well each memory fits by itself: by meaning and by words."""
@@ -81,7 +83,7 @@ class Question:
     def _fitting(self, candidate: Candidate, record: Record, full: float, known: float) -> Fitting:
         text = record.text()
         words = stored_terms(text[:_LOOKED_AT])
-        said = self._said(candidate, text, frozenset(words))
+        said = self._with_pieces(self._said(candidate, text, frozenset(words)))
         # How much of what the task says, by the weight of its words, the memory says as well, and in one passage.
         shared = self.terms & said
         worth = sum(map(self.weights.__getitem__, shared))
@@ -97,6 +99,10 @@ class Question:
         if len(text) <= _LOOKED_AT or "words" not in candidate.found_by or self.terms <= said:
             return said
         return said | self.terms.intersection(stored_terms(text[_LOOKED_AT:]))
+
+    def _with_pieces(self, said: frozenset[str]) -> frozenset[str]:
+        """Who says *backend* has said *back-end*."""
+        return said.union(*(pieces for whole, pieces in self.compounds.items() if whole in said))
 
 
 @dataclass(slots=True)

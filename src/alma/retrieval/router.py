@@ -12,7 +12,7 @@ from alma.errors import ValidationError
 from alma.model.common import checked_name
 from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome, UserPreference
 from alma.model.memory import Memory
-from alma.model.query import EVERYTHING, And, Compare, In, Or, Predicate
+from alma.model.query import EVERYTHING, And, Compare, In, Missing, Or, Predicate
 from alma.model.record import Record
 from alma.model.scope import Scope
 from alma.model.visibility import alive, public
@@ -126,7 +126,7 @@ def _memories(request: Request) -> list[Target]:
     in_project = replace(limits, project_id=request.project_id)
     seen = And(alive(request.now), public(request.user_id), in_session(request.session_id))
     plain = Target(Memory, in_project, seen)
-    standing = _standing(in_project, seen)
+    standing = _standing(in_project, And(seen, _holding_for(request.user_id)))
     if request.user_id is None or limits.sealed:
         return [plain, standing]
     carried = And(alive(request.now), Compare("layer_global", "eq", True))
@@ -137,6 +137,15 @@ def _memories(request: Request) -> list[Target]:
 def _standing(scope: Scope, seen: Predicate) -> Target:
     """The standing instructions among these memories, which come by rule."""
     return Target(Memory, scope, And(seen, In("memory_type", STANDING_TYPES)), by_rule=True, searched=False)
+
+
+@lru_cache(maxsize=256)
+def _holding_for(user_id: str | None) -> Predicate:
+    """What a user carries from project to project is that user's own, and holds for nobody else."""
+    parts: list[Predicate] = [Compare("layer_global", "eq", False), Missing("user_id")]
+    if user_id is not None:
+        parts.append(Compare("user_id", "eq", user_id))
+    return Or(*parts)
 
 
 @lru_cache(maxsize=256)

@@ -32,6 +32,7 @@ from alma.retrieval.weekdays import FEAST, FEAST_WORDS
 _IN = r"(?:in|during|of|by|since|before|after|until|till|around|from|for|this|throughout|through|across|all)"
 _PART = r"(?P<part>early|mid|late|(?:the )?(?:beginning|start|middle|end) of)(?: in)?[ -]"
 _WHICH = r"(?P<which>last|this|next)"
+_GOES_ON = rf"(?:{END}|(?= (?:with|in|at|on|to|by|and|did|do|was|were|what|who|we|i|you|they|he|she|it)\b))"
 _NTH = r"(?P<nth>first|second|third|fourth|fifth|1st|2nd|3rd|4th|5th|last|final)"
 _OF_YEAR = rf"(?:,?[ /-](?:of )?{YEAR}| (?:of )?(?P<which>last|this|next|the) year\b)"
 
@@ -65,7 +66,7 @@ RULES: tuple[tuple[frozenset[str], re.Pattern[str], Reader], ...] = tuple(
         ("week month year", rf"\b(?P<exact>this time) {_WHICH} (?P<unit>week|month|year)\b", readers.exactly_ago),
         (
             "week month year",
-            rf"\b(?:the )?same (?P<exact>day|week|month) {_WHICH} (?P<unit>week|month|year)\b",
+            rf"\b(?:(?:the )?same|this) (?P<exact>day|week|month) {_WHICH} (?P<unit>week|month|year)\b",
             readers.exactly_ago,
         ),
         (
@@ -98,6 +99,12 @@ RULES: tuple[tuple[frozenset[str], re.Pattern[str], Reader], ...] = tuple(
             r"(?P<number>\d{1,2})[-/.](?P<day>\d{1,2})(?!\d|[-/.]\d)",
             readers.exact_day,
         ),
+        # Only where a day is spoken of: so many digits may be any number.
+        (
+            NUMBER,
+            r"\bon (?P<year>(?:19|20)\d\d)(?P<number>0[1-9]|1[0-2])(?P<day>0[1-9]|[12]\d|3[01])(?![\w/-]|\.\d)",
+            readers.exact_day,
+        ),
         (
             NUMBER,
             r"(?<![\w./-])(?<!version )(?<!release )(?P<one>\d{1,2})\.(?P<two>\d{1,2})\."
@@ -121,7 +128,12 @@ RULES: tuple[tuple[frozenset[str], re.Pattern[str], Reader], ...] = tuple(
         (NUMBER, rf"\bweek (?P<week>\d\d?)(?: of|,|/)? {YEAR}", readers.numbered_week),
         (NUMBER, r"\bcalendar week (?P<week>\d\d?)\b(?! of)", readers.week_without_year),
         # Of less than ten it may be the third week of a course.
-        (NUMBER, r"\bin week (?P<week>[1-5]\d)\b(?! of)", readers.week_without_year),
+        (
+            NUMBER,
+            r"\b(?:in|during|since|before|after|until|from|for) week (?P<week>[1-5]\d)\b(?! of)",
+            readers.week_without_year,
+        ),
+        (NUMBER, rf"\bweek (?P<week>[1-5]\d){END}", readers.week_without_year),
         (NUMBER, r"(?<![\w./-])(?P<year>(?:19|20)\d\d)-?w(?P<week>\d\d)-?(?P<day>[1-7])(?![\w-])", readers.day_of_week),
         (NUMBER, r"(?<![\w./-])(?P<year>(?:19|20)\d\d)-?w(?P<week>\d\d)(?!\w|[-/.]\d)", readers.numbered_week),
         (_MONTH_WORDS, rf"(?<![\w./,-]){DAY}(?: of)? {MONTH},?(?: {YEAR})?", readers.named_day),
@@ -168,7 +180,13 @@ RULES: tuple[tuple[frozenset[str], re.Pattern[str], Reader], ...] = tuple(
         (NUMBER, r"(?<![\w./-])(?P<year>(?:19|20)\d\d)[ /-]?q(?P<share>[1-4])(?!\w)", readers.quarter),
         (NUMBER, rf"\bq(?P<share>[1-4])(?!\w){_OF_YEAR}?", readers.quarter),
         ("quarter", rf"\b(?P<share>{'|'.join(ORDINALS)}|last) quarter{_OF_YEAR}", readers.quarter),
-        # With a year only: h1 is a heading.
+        (
+            "quarter",
+            rf"\b(?:in|during|for|since|of) the (?P<share>{'|'.join(ORDINALS)}) quarter(?P<year>)(?!\w| of\b)",
+            readers.quarter,
+        ),
+        # Without a year it may be a heading.
+        (NUMBER, rf"\b(?:in|during|for|since) h(?P<share>[12])(?P<year>){END}", readers.half_told),
         (NUMBER, rf"\bh(?P<share>[12])(?!\w){_OF_YEAR}", readers.half),
         (NUMBER, rf"\b(?P<share>[12])h{_OF_YEAR}", readers.half),
         (NUMBER, r"(?<![\w./-])(?P<year>(?:19|20)\d\d)[ /-]?h(?P<share>[12])(?!\w)", readers.half),
@@ -179,6 +197,12 @@ RULES: tuple[tuple[frozenset[str], re.Pattern[str], Reader], ...] = tuple(
             _SEASON_WORDS,
             r"\b(?P<which>last|this|next|in|during|in the|during the|past|previous) "
             rf"{SEASON}(?: (?:of )?{YEAR})?",
+            readers.season,
+        ),
+        # Not "all spring rolls", nor "through the fall of Rome".
+        (
+            _SEASON_WORDS,
+            rf"\b(?P<which>(?:over|through|throughout|all) the|all) {SEASON}(?P<year>){_GOES_ON}",
             readers.season,
         ),
         (_SEASON_WORDS, rf"\b{SEASON} (?:of )?{YEAR}", readers.season),
@@ -238,6 +262,7 @@ RULES: tuple[tuple[frozenset[str], re.Pattern[str], Reader], ...] = tuple(
             rf"\b(?:in|within|over|during) the {PREVIOUS} (?P<unit>minute|hour|day|decade)\b",
             readers.last_units,
         ),
+        ("decade", rf"\b(?:the )?{PREVIOUS} (?P<unit>decade)\b", readers.last_units),
         (
             "last past previous",
             rf"\b(?:in|over|during|for) the {PREVIOUS} (?P<some>day|week|month|year)s\b",

@@ -12,7 +12,12 @@ _TO_DATE = {"m": "month", "q": "quarter", "y": "year"}
 _AGO = re.compile(r"(?<![\w.,])(\d+) ?(m(?!o)|h|d|w|mo|y)(?:ins?|rs?|ks?|s)?(?= ago\b)")
 _MONTHS = "|".join((*MONTHS, *(name[:3] for name in MONTHS), "sept"))
 # A year may be short behind these.
-_YEARS = "|".join(("in", "of", "since", "before", "after", "until", "by", *SEASONS, _MONTHS, "q[1-4]", "h[12]"))
+_BEFORE_YEARS = ("in", "of", "since", "before", "after", "until", "by")
+_YEARS = "|".join((*_BEFORE_YEARS, *SEASONS, _MONTHS, "q[1-4]", "h[12]"))
+_OF = "|".join((*_BEFORE_YEARS, "for", "from", "to", "and", "during", "through", "q[1-4]", "h[12]"))
+# Who is ahead of others is not before them.
+_IS_NOT = "".join(rf"(?<!\b{verb} )" for verb in ("is", "are", "was", "were", "be", "get", "stay", "far", "way"))
+_KNOWN = "(?=(?:the|our|my|your|his|her|their) )"
 # Without knowing better a sprint is two weeks long, and the last one ended in the last two.
 _SPRINTS = rf"(\d{{1,2}}|{'|'.join(NUMBERS)})(?: of)? sprints?"
 
@@ -22,18 +27,40 @@ def _sprints_ago(match: re.Match[str]) -> str:
     return f"from {weeks + 1} weeks ago to {weeks - 1} weeks ago"
 
 
+def _fiscal_year(match: re.Match[str]) -> str:
+    """As the year of the calendar, of which a quarter or a half may be meant."""
+    year = f"20{match['year']}"
+    return f"{match['of'] or ('' if match['share'] else 'in ')}{year}{match['share'] or ''}"
+
+
 def _last_sprints(match: re.Match[str]) -> str:
     return f"in the last {2 * int(NUMBERS.get(match[1] or 'a', match[1] or 1)) + 2} weeks"
 
 
 _FORMS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
     # Companies begin their years in different months; without knowing better it is the calendar's.
-    (re.compile(r"\bfy ?'?(?:20)?(\d\d)(?!\w)"), r"20\1"),
+    (
+        re.compile(rf"\b(?P<of>(?:{_OF}) )?[fc]y ?'?(?:20)?(?P<year>\d\d)(?!\w)(?P<share>[ -]?[qh][1-4]\b)?"),
+        _fiscal_year,
+    ),
     (re.compile(r"\b(?:fiscal|financial|business) (?=(?:week|month|quarter|year|h[12]|q[1-4]|20\d\d)\b)"), ""),
     (re.compile(rf"\b({_YEARS})\.?,? ?'(\d\d)(?!\w)"), r"\1 20\2"),
     (re.compile(r"\b(q[1-4])/(\d\d)(?!\w|/)"), r"\1 20\2"),
+    # A winter has two years, and is named by the one that it begins in.
+    (re.compile(r"\bwinter (?:of )?((?:19|20)\d\d)[/-](?:\d\d)?\d\d(?![\w/-])"), r"winter \1"),
     (re.compile(rf"(?<![\w./-])({_MONTHS})[-/]((?:19|20)\d\d)(?![\w/-]|\.\d)"), r"\1 \2"),
-    (re.compile(r"\b(?:calendar week|cw|kw|iso week) ?(?=\d\d?(?!\w))"), "calendar week "),
+    (re.compile(r"\b(?:calendar week|cw|kw|wk\.?|iso week) ?(?=\d\d?(?!\w))"), "calendar week "),
+    (
+        re.compile(r"\b(?:the )?week (?:commencing|beginning|starting)(?: on)? (?=(?:the )?\d|[a-z]+ \d)|\bw/c "),
+        "the week of ",
+    ),
+    (re.compile(r"\bthe turn of the year\b"), "new year"),
+    (re.compile(r"\b(?:on )?the eve of\b"), "the day before"),
+    (
+        re.compile(rf"\b(?:{_IS_NOT}ahead of|(?:in the \w+ )?leading up to|in the (?:run|lead)-?up to) {_KNOWN}"),
+        "before ",
+    ),
+    (re.compile(rf"\bin the (?:wake|aftermath) of {_KNOWN}"), "after "),
     (re.compile(r"\b(?:the )?current (?=(?:week|month|quarter|year)\b)"), "this "),
     (re.compile(r"\b(?:(week|month|quarter|year)[ -]to[ -]date)\b"), r"this \1"),
     (re.compile(r"\b([mqy])td\b"), lambda match: f"this {_TO_DATE[match[1]]}"),
@@ -50,8 +77,8 @@ _FORMS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...]
 
 # Most texts have none of them, which is seen at once.
 _ANY = re.compile(
-    rf"\b(?:fy|fiscal|financial|business|calendar|cw|kw|iso|current|[mqy]td|ago|fortnight|sprint|q[1-4]/|(?:{_MONTHS})[-/]\d)|"
-    r"'\d|to.date"
+    rf"\b(?:[fc]y|fiscal|financial|business|calendar|cw|kw|wk|w/c|iso|current|[mqy]td|ago|fortnight|sprint|winter|q[1-4]/|(?:{_MONTHS})[-/]\d)|"
+    r"'\d|to.date|week (?:comm|beg|start)|turn of|eve of|ahead of|up to|wake of|aftermath"
 )
 
 

@@ -80,7 +80,8 @@ PAST_VERB = (
     r"built|chose|gave|held|kept|knew|lost|paid|spoke|spent|taught|thought|won|quit|fell|"
     r"agreed|(?!planned|scheduled|expected|booked|invited|required|needed|supposed|hundred|embed)\w\w+[^\We]ed)"
 )
-_BACK = re.compile(rf"\b(?:{PAST_VERB}|ago)\b")
+# "Who booked it?" asks for what is over; "what is booked" need not be.
+_BACK = re.compile(rf"\b(?:{PAST_VERB}|ago|who \w+ed)\b")
 _AHEAD = re.compile(
     r"\b(?:will|shall|won't|going to|\w+'ll|due|plan|plans|planned|planning|scheduled|expected|upcoming|coming up|"
     r"expires?|next|tomorrow|deadlines?|appointments?|booked)\b"

@@ -10,7 +10,7 @@ from alma.model.query import And, In
 from alma.model.record import Record
 from alma.model.scope import Scope
 from alma.retrieval.reckoning import EARLIEST
-from alma.retrieval.router import STANDING_TYPES, Target
+from alma.retrieval.router import STANDING_TYPES, Asked, Target
 from alma.retrieval.scoring import moment_of
 from alma.retrieval.successors import successors_of
 from alma.storage.base import StorageBackend
@@ -19,9 +19,11 @@ from alma.storage.base import StorageBackend
 _AGES = 1_000
 
 
-def is_instruction(record: Record) -> bool:
-    """Whether a memory is a standing instruction."""
-    return isinstance(record, Memory) and record.memory_type in STANDING_TYPES
+def is_instruction(record: Record, asked: Asked) -> bool:
+    """Whether a memory is a standing instruction for whoever asks: what somebody else carries along is none."""
+    if not isinstance(record, Memory) or record.memory_type not in STANDING_TYPES:
+        return False
+    return not record.layer_global or record.user_id in (None, getattr(asked, "user_id", None))
 
 
 def holds(record: Record, now: datetime) -> bool:
@@ -62,7 +64,7 @@ def new_since(record: Record, now: datetime, *, ahead: bool) -> datetime | None:
 
 def superseded(storage: StorageBackend, records: Iterable[Record], targets: Sequence[Target]) -> dict[str, str]:
     """The instructions among these records that others supersede which may be seen as well, each with one of those."""
-    ids = [str(record.key) for record in records if is_instruction(record)]
+    ids = [str(record.key) for record in records if isinstance(record, Memory)]
     # Many a store has no relationships.
     if not ids or not storage.values(MemoryRelationship, ("id",), Scope.everywhere(), limit=1):
         return {}

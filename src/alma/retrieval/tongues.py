@@ -34,6 +34,7 @@ class Tongue:
     last: str = ""
     this: str = ""
     next: str = ""
+    before_last: str = ""
     within: str = ""
     on: str = ""
     since: str = ""
@@ -58,11 +59,14 @@ _GERMAN = Tongue(
         "ubermorgen": "the day after tomorrow",
         "an weihnachten|uber weihnachten|zu weihnachten": "over christmas",
         "an ostern|uber ostern|zu ostern": "over easter",
+        "seit ostern": "since easter",
+        "seit weihnachten": "since christmas",
     },
     before="vor",
     last="(?:letzte|vorige|vergangene)[nrsm]?",
     this="(?:diese|aktuelle)[nrsm]?",
     next="(?:nachste|kommende)[nrsm]?",
+    before_last="vorletzte[nrsm]?",
     within="im",
     on="am",
     since="seit",
@@ -85,11 +89,14 @@ _FRENCH = Tongue(
         "apres-demain": "the day after tomorrow",
         "a noel": "over christmas",
         "a paques": "over easter",
+        "depuis paques": "since easter",
+        "depuis noel": "since christmas",
     },
     before="il y a",
     last="(?:derni(?:ere|er)s?|passee?s?)",
     this="(?:cette|cet?)",
     next="prochaine?s?",
+    before_last="avant-derni(?:ere|er)",
     within="en|au mois de",
     on="le",
     since="depuis",
@@ -110,11 +117,13 @@ _SPANISH = Tongue(
         "pasado manana": "the day after tomorrow",
         "hoy": "today",
         "en navidad": "over christmas",
+        "desde navidad": "since christmas",
     },
     before="hace",
     last="(?:pasad[oa]s?|ultim[oa]s?)",
     this="est[ea]",
     next="(?:proxim[oa]s?|que viene)",
+    before_last="(?:antepasad[oa]|penultim[oa])",
     within="en",
     on="el",
     since="desde",
@@ -136,11 +145,13 @@ _ITALIAN = Tongue(
         "oggi": "today",
         "dopodomani": "the day after tomorrow",
         "a natale": "over christmas",
+        "da natale": "since christmas",
     },
     behind="fa",
     last="(?:scors[oa]|passat[oa]|ultim[oa])",
     this="quest[oa]",
     next="prossim[oa]",
+    before_last="penultim[oa]",
     within="in|nel mese di|a",
     on="il|l'",
     since="da",
@@ -163,11 +174,13 @@ _PORTUGUESE = Tongue(
         "hoje": "today",
         "depois de amanha": "the day after tomorrow",
         "no natal": "over christmas",
+        "desde o natal": "since christmas",
     },
     before="ha",
     last="(?:passad[oa]s?|ultim[oa]s?)",
     this="est[ea]",
     next="(?:proxim[oa]s?|que vem)",
+    before_last="(?:retrasad[oa]|penultim[oa])",
     within="em",
     on="no dia|na|no|em",
     since="desde",
@@ -188,11 +201,13 @@ _DUTCH = Tongue(
         "vandaag": "today",
         "overmorgen": "the day after tomorrow",
         "met kerst": "over christmas",
+        "sinds kerst": "since christmas",
     },
     behind="geleden",
     last="(?:vorige?|afgelopen)",
     this="(?:deze|dit)",
     next="(?:volgende?|komende?)",
+    before_last="(?:eer|voor)vorige?",
     within="in",
     on="op",
     since="sinds",
@@ -241,6 +256,8 @@ def _forms(tongue: Tongue) -> Iterator[Form]:
     yield re.compile(rf"\b{ago}\b"), lambda match: f"{so_many(match)} ago"
     yield re.compile(rf"\b{tongue.last} {count}\b"), lambda match: f"the last {so_many(match)}"
     which = rf"(?:(?P<day>{weekdays.pattern})|(?P<unit>{units.pattern}))"
+    for form in (rf"{tongue.before_last} {which}", rf"{which} {tongue.before_last}"):
+        yield re.compile(rf"\b{form}\b"), lambda match: f"the {unit_or_day(match)} before last"
     for words, meaning in ((tongue.last, "last"), (tongue.this, "this"), (tongue.next, "next")):
         for form in (rf"{words} {which}", rf"{which} {words}"):
             yield re.compile(rf"\b{form}\b"), beside(meaning)

@@ -102,8 +102,12 @@ def _nth_of(nth: str, weekday: str, month: int) -> Callable[[int], datetime]:
     return lambda year: _nth(nth, WEEKDAYS.index(weekday), whole_month(year, month))
 
 
+def _after(begins: Callable[[int], datetime], days: int) -> Callable[[int], datetime]:
+    return lambda year: begins(year) + _DAY * days
+
+
 def _easter_and(days: int) -> Callable[[int], datetime]:
-    return lambda year: _easter(year) + _DAY * days
+    return _after(_easter, days)
 
 
 # When each begins in a year, and how many days it has.
@@ -123,6 +127,10 @@ _FEASTS: Mapping[str, tuple[Callable[[int], datetime], int]] = {
     "easter monday": (_easter_and(1), 1),
     "easter": (_easter_and(-2), 4),
     "thanksgiving": (_nth_of("fourth", "thursday", 11), 1),
+    "black friday": (_after(_nth_of("fourth", "thursday", 11), 1), 1),
+    "cyber monday": (_after(_nth_of("fourth", "thursday", 11), 4), 1),
+    "ascension day": (_easter_and(39), 1),
+    "pentecost": (_easter_and(49), 2),
     "labor day": (_nth_of("first", "monday", 9), 1),
     "memorial day": (_nth_of("last", "monday", 5), 1),
 }

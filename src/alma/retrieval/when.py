@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 
 from alma.retrieval.dates import may_speak_of_time
 from alma.retrieval.daytimes import daytime, hours_of
+from alma.retrieval.phrases import spelled_in_english
 from alma.retrieval.ranges import read_time
 from alma.retrieval.reckoning import EARLIEST, LATEST, Span
 from alma.retrieval.shorthand import written_out
@@ -65,6 +66,7 @@ class TimeWindow:
 
 def _beside(words: str, moment: datetime, now: datetime) -> TimeWindow | None:
     """ "The day after" a moment, read as if its day itself had been named."""
+    words = _PART_OF_DAY.sub("day", words)
     try:
         day = moment.astimezone(now.tzinfo).date().isoformat()
         return time_window(f"{words} {day}", now)
@@ -103,7 +105,8 @@ def times_told(statement: str, now: datetime) -> list[Span]:
 
 def plainly(text: str) -> str:
     """A text as it is read: its beginning, in small letters, with single spaces and times in English."""
-    return written_out(in_english(" ".join(text[:_READ].lower().replace("’", "'").split())))
+    small = " ".join(text[:_READ].lower().replace("’", "'").split())
+    return written_out(in_english(spelled_in_english(small)))
 
 
 def _with_night(span: Span, meant: Sequence[Span]) -> Span:
@@ -134,10 +137,14 @@ _NO_EVENT = (
     r"(?!(?:an?|any|each|every|all|most|some|another|no|which|what|that|this|it|you|and|then|when|those|these|there)\b|"
     r"\w+ing\b|\w+'(?!s)\w)"
 )
+# Of an event only the day is known.
+_PARTS_OF_DAY = "night|morning|afternoon|evening"
+_PART_OF_DAY = re.compile(rf"\b(?:{_PARTS_OF_DAY})\b")
 _AMOUNT = re.sub(r"\?P<\w+>", "?:", AMOUNT)
 _WORD = r"[\w'+#/-](?:[\w'+#/-]|\.(?=\w))*"
 _ANCHOR = re.compile(
-    rf"\b(?P<beside>(?:the (?:very )?(?:day|week|month|year)|{_AMOUNT})(?= (?:before|prior to|after|following|of) ) )?"
+    rf"\b(?P<beside>(?:the (?:very )?(?:day|{_PARTS_OF_DAY}|week|month|year)|{_AMOUNT})"
+    r"(?= (?:before|prior to|after|following|of) ) )?"
     r"(?P<side>before|prior to|until|till|after|since|following|(?(beside)of|(?!))) (?:"
     rf"(?P<known>(?:the|our|my|your|his|her|their|we|i|they|he|she) {_WORD}(?: {_WORD}){{0,11}})|"
     rf"(?P<bare>{_NO_EVENT}(?:"

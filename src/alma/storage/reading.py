@@ -15,7 +15,7 @@ from alma.model.memory import Memory, MemoryRelationship, MemoryVersion
 from alma.model.query import EVERYTHING, And, Compare, Cursor, In, Missing, Order, Predicate
 from alma.model.record import Record, RecordSpec, spec_of
 from alma.model.scope import Scope, checked_scope
-from alma.model.text import query_terms
+from alma.model.text import searched_terms
 from alma.model.vector import Vector
 from alma.storage import versions
 from alma.storage.chain import ChainHead
@@ -427,7 +427,7 @@ def _words_of(query: str) -> list[str]:
     """The terms of a question that are looked for."""
     if not isinstance(query, str):
         raise ValidationError("search", "query", query, "must be text")
-    return query_terms(query)[:_MOST_TERMS]
+    return searched_terms(query)[:_MOST_TERMS]
 
 
 def _searchable(spec: RecordSpec) -> RecordSpec:

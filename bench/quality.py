@@ -66,7 +66,7 @@ BASELINES = (
     "hybrid-plus",
     "bm25-newest",
 )
-COMPARED = ("recall@10", "hit@10", "all@10", "fresh@10")
+COMPARED = ("recall@5", "recall@10", "hit@5", "hit@10", "all@5", "all@10", "fresh@10")
 SHOWN = ("recall@5", "recall@10", "hit@5", "hit@10", "all@5", "all@10", "ndcg@10", "fresh@10")
 _DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 

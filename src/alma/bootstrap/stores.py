@@ -51,7 +51,7 @@ def open_storage(store: str | os.PathLike[str], embedding_dim: int = 384, **opti
 
 def open_as_it_is(store: str, schema: str = "public", new_model: tuple[str, int] | None = None) -> StorageBackend:
     """A store opened for the model that most of its vectors are of; one without vectors for `new_model`."""
-    options: dict[str, Any] = {"schema": schema} if is_postgres(store) else {}
+    options = in_schema(store, schema)
     storage = open_storage(store, **options)
     model = _main_model(storage) or new_model
     if model is None or model == (storage.embedding_model, storage.embedding_dim):
@@ -139,6 +139,11 @@ def is_same_store(one: str, other: str) -> bool:
 def is_postgres(store: str) -> bool:
     """Whether a store is on a server."""
     return store.startswith(_POSTGRES_SCHEMES)
+
+
+def in_schema(store: str, schema: str) -> dict[str, Any]:
+    """The schema as an option of a store that has one."""
+    return {"schema": schema} if is_postgres(store) else {}
 
 
 def sqlite_path(store: str) -> Path:

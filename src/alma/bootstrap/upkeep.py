@@ -9,9 +9,17 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from alma.bootstrap.stores import FILE_SCHEME, is_postgres, open_as_it_is, open_storage, require_existing, sqlite_path
+from alma.bootstrap.stores import (
+    FILE_SCHEME,
+    in_schema,
+    is_postgres,
+    open_as_it_is,
+    open_storage,
+    require_existing,
+    sqlite_path,
+)
 from alma.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -23,8 +31,7 @@ if TYPE_CHECKING:
 
 def migrate_storage(store: str, schema: str = "public") -> None:
     """Bring a store to the newest schema, which opening it does."""
-    options: dict[str, Any] = {"schema": schema} if is_postgres(store) else {}
-    open_storage(store, **options).close()
+    open_storage(store, **in_schema(store, schema)).close()
 
 
 def reembed_storage(
@@ -40,8 +47,7 @@ def reembed_storage(
     require_existing(store)
     # First as it is: an older file that is taken over now holds vectors of the model it had, not of the new one.
     migrate_storage(store, schema)
-    options: dict[str, Any] = {"schema": schema} if is_postgres(store) else {}
-    with open_storage(store, embedder.dimension, embedding_model=embedder.model, **options) as storage:
+    with open_storage(store, embedder.dimension, embedding_model=embedder.model, **in_schema(store, schema)) as storage:
         return reembed(storage, embedder, on_progress, batch_size)
 
 

@@ -101,7 +101,7 @@ def stored_terms(text: str) -> list[str]:
 
 def spaced_terms(text: str) -> str:
     """The words that a text is found by, with spaces between them."""
-    return " ".join(chain.from_iterable(map(_stored_chunks.__getitem__, _chunks(text))))
+    return " ".join(stored_terms(text))
 
 
 def _chunks(text: str) -> list[str]:

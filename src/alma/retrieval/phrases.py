@@ -6,7 +6,8 @@ import re
 import unicodedata
 from collections.abc import Callable
 
-_MONTHS = "january february march april may june july august september october november december".split()  # noqa: SIM905
+from alma.retrieval.spoken import MONTHS
+
 # In each language, what means the same with strokes between. What may be a part of another stands behind it.
 _PHRASES: tuple[dict[str, str], ...] = (
     # Russian
@@ -103,7 +104,7 @@ styczniu lutym marcu kwietniu maju czerwcu lipcu sierpniu wrześniu październik
 _IN_MONTH = {
     f"{word} {name}": f"in {month}"
     for word, names in (("в", _RUSSIAN_MONTHS), ("we?", _POLISH_MONTHS))
-    for name, month in zip(names, _MONTHS, strict=True)
+    for name, month in zip(names, MONTHS, strict=True)
 }
 _FORMS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
     (_AGO, lambda match: f" {match[1]} {_UNITS[match[2]]} ago "),

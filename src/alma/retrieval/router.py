@@ -126,7 +126,7 @@ def _memories(request: Request) -> list[Target]:
     in_project = replace(limits, project_id=request.project_id)
     seen = And(alive(request.now), public(request.user_id), in_session(request.session_id))
     plain = Target(Memory, in_project, seen)
-    standing = _standing(in_project, And(seen, _holding_for(request.user_id)))
+    standing = _standing(in_project, And(seen, holding_for(request.user_id)))
     if request.user_id is None or limits.sealed:
         return [plain, standing]
     carried = And(alive(request.now), Compare("layer_global", "eq", True))
@@ -140,7 +140,7 @@ def _standing(scope: Scope, seen: Predicate) -> Target:
 
 
 @lru_cache(maxsize=256)
-def _holding_for(user_id: str | None) -> Predicate:
+def holding_for(user_id: str | None) -> Predicate:
     """What a user carries from project to project is that user's own, and holds for nobody else."""
     parts: list[Predicate] = [Compare("layer_global", "eq", False), Missing("user_id")]
     if user_id is not None:

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from alma.model.memory import Memory, MemoryRelationship
-from alma.model.query import And, In
+from alma.model.query import And, In, matches
 from alma.model.record import Record
 from alma.model.scope import Scope
 from alma.retrieval.reckoning import EARLIEST
-from alma.retrieval.router import STANDING_TYPES, Asked, Target
+from alma.retrieval.router import STANDING_TYPES, Asked, Target, holding_for
 from alma.retrieval.scoring import moment_of
 from alma.retrieval.successors import successors_of
 from alma.storage.base import StorageBackend
@@ -23,7 +23,7 @@ def is_instruction(record: Record, asked: Asked) -> bool:
     """Whether a memory is a standing instruction for whoever asks: what somebody else carries along is none."""
     if not isinstance(record, Memory) or record.memory_type not in STANDING_TYPES:
         return False
-    return not record.layer_global or record.user_id in (None, getattr(asked, "user_id", None))
+    return matches(holding_for(getattr(asked, "user_id", None)), record)
 
 
 def holds(record: Record, now: datetime) -> bool:

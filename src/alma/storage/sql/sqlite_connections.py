@@ -257,9 +257,14 @@ def without_waiting(connection: sqlite3.Connection) -> Iterator[bool]:
         yield True
         connection.execute("COMMIT")
     except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
+        roll_back(connection)
         raise
+
+
+def roll_back(connection: sqlite3.Connection) -> None:
+    """End a transaction with nothing done; a full disk makes SQLite end it by itself, and then none is left."""
+    if connection.in_transaction:
+        connection.execute("ROLLBACK")
 
 
 def empty_log(connection: sqlite3.Connection) -> None:

@@ -12,6 +12,7 @@ from alma import clock
 from alma.storage.document import timestamp_of, timestamp_text
 from alma.storage.sql import legacy
 from alma.storage.sql.migrate import HISTORY_TABLE, Applied, Migration, Migrator, statements
+from alma.storage.sql.sqlite_connections import roll_back
 from alma.storage.sql.sqlite_words import index_everything
 
 _CREATE_HISTORY = (
@@ -56,8 +57,7 @@ class SQLiteMigrator(Migrator):
             yield
             self._connection.execute("COMMIT")
         except BaseException:
-            if self._connection.in_transaction:
-                self._connection.execute("ROLLBACK")
+            roll_back(self._connection)
             raise
 
     def _before_change(self) -> None:

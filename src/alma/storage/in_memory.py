@@ -10,7 +10,7 @@ from alma.clock import new_id
 from alma.errors import StorageError
 from alma.model.governance import Attribution
 from alma.storage.base import DEFAULT_MODEL, StorageBackend, Transaction
-from alma.storage.file_based import FileTransaction, new_tables
+from alma.storage.tables import TableTransaction, new_tables
 
 
 class InMemoryStorage(StorageBackend):
@@ -30,10 +30,10 @@ class InMemoryStorage(StorageBackend):
         if self._closed:
             raise StorageError("the store in memory was closed, and what it held is gone")
         if not write:
-            yield FileTransaction(self._tables, by, self.embedding_dim, self.embedding_model, writable=False)
+            yield TableTransaction(self._tables, by, self.embedding_dim, self.embedding_model, writable=False)
             return
         with self._writer:
-            tx = FileTransaction(self._tables, by, self.embedding_dim, self.embedding_model, writable=True)
+            tx = TableTransaction(self._tables, by, self.embedding_dim, self.embedding_model, writable=True)
             yield tx
             tx.require_sound()
             if tx.changed:

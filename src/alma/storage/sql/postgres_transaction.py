@@ -21,6 +21,7 @@ from alma.storage.chain import statement
 from alma.storage.feed import VectorQuestion
 from alma.storage.nearest import nearest
 from alma.storage.primitives import Query
+from alma.storage.sql.outbox import marked_again
 from alma.storage.sql.postgres_aside import Aside, Asked, seen_in
 from alma.storage.sql.postgres_connection import Connection
 from alma.storage.sql.postgres_entries import entry
@@ -28,7 +29,7 @@ from alma.storage.sql.postgres_pools import translated
 from alma.storage.sql.postgres_vectors import VectorSearch
 from alma.storage.sql.postgres_wire import listed
 from alma.storage.sql.postgres_words import Counted, WordSearch, owners_of
-from alma.storage.sql.transaction import SqlTransaction, marked_again
+from alma.storage.sql.transaction import SqlTransaction
 
 # Behind SELECT a parameter has no type by itself.
 _CASTS = {"details_json": "::jsonb", "resource_ids": "::jsonb", "success": "::boolean", "created_at": "::timestamptz"}

@@ -158,7 +158,8 @@ class Transaction(Writing):
         """Replace a record by what is made of it as it is now; gives that, or None where there is none in the scope."""
         spec = spec_of(cls)
         _refuse_append_only(spec)
-        found = self._held(spec, _checked_keys(spec, [record_id]), scope).get(record_id)
+        held = self._held(spec, _checked_keys(spec, [record_id]), checked_scope(spec.kind, scope))
+        found = held.get(record_id)
         if found is None:
             return None
         made = changed(cast(T, found))
@@ -211,7 +212,8 @@ class Transaction(Writing):
         """Delete records with all that hangs on them; `action` is what the audit log calls it."""
         spec = spec_of(cls)
         _refuse_append_only(spec)
-        found = list(self._locked(spec, _checked_keys(spec, record_ids), scope).values())
+        held = self._locked(spec, _checked_keys(spec, record_ids), checked_scope(spec.kind, scope))
+        found = list(held.values())
         self._delete_records(spec, found, action)
         return len(found)
 

@@ -176,6 +176,19 @@ class ScopeContract:
         with pytest.raises(ScopeViolationError, match="everywhere"):
             storage.find(Heuristic, None)  # type: ignore[arg-type]
 
+    @pytest.mark.parametrize("scope", [None, "shop", {"project_id": "shop"}])
+    def test_a_change_without_a_scope_fails_and_changes_nothing(self, storage: StorageBackend, scope: Any) -> None:
+        known = make.a_heuristic()
+        storage.save(known)
+        for change in (
+            lambda: storage.update(Heuristic, known.id, {"confidence": 1.0}, scope),
+            lambda: storage.increment(Heuristic, known.id, {"success_count": 1}, scope),
+            lambda: storage.delete(Heuristic, [known.id], scope),
+        ):
+            with pytest.raises(ScopeViolationError, match="everywhere"):
+                change()
+        assert storage.find(Heuristic, SHOP) == [known]
+
     def test_a_kind_that_lacks_the_scope_fails_closed(self, storage: StorageBackend) -> None:
         storage.save(make.a_user())
         with pytest.raises(ScopeViolationError, match="project_id"):

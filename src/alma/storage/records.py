@@ -1,27 +1,18 @@
-"""The record store: the calls on records that are the same for every store, on two abstract methods."""
+"""The record store: the calls on records that are the same for every store."""
 
 from __future__ import annotations
 
 import threading
-import weakref
-from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import replace
 from datetime import datetime
 from enum import StrEnum
-from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from alma.clock import new_id, now
-from alma.closing import Closing
 from alma.errors import (
     UNNAMED_MODEL,
-    ConflictError,
     ModelMismatchError,
     StorageError,
-    UniquenessError,
     UnsupportedOperation,
     ValidationError,
 )
@@ -33,18 +24,15 @@ from alma.model.record import Record, spec_of
 from alma.model.scope import Scope
 from alma.model.vector import wrong_dimension
 from alma.storage.chain import ChainHead
-from alma.storage.changes import Listener, changes_of, tell
 from alma.storage.outbox import Mark
 from alma.storage.primitives import Hit, Reads, RecordVector
 from alma.storage.reading import named
-from alma.storage.transaction import Transaction
+from alma.storage.transactional import TransactionalStore
 from alma.storage.traversal import Direction, Reached
 
 T = TypeVar("T", bound=Record)
-Result = TypeVar("Result")
 
 DEFAULT_MODEL = UNNAMED_MODEL
-_ATTEMPTS = 5
 
 
 class Capability(StrEnum):
@@ -58,37 +46,19 @@ class Capability(StrEnum):
     COPY = "copy"
 
 
-class RecordStore(Closing):
+class RecordStore(TransactionalStore):
     """The operations every store offers, each in a transaction of its own unless one is open in this thread."""
 
     embedding_dim: int
     embedding_model: str
 
     def __init__(self, embedding_dim: int = 384, embedding_model: str = DEFAULT_MODEL) -> None:
+        super().__init__()
         if wrong := wrong_dimension(embedding_dim):
             raise ValidationError("storage", "embedding_dim", embedding_dim, wrong)
         self.embedding_dim = embedding_dim
         self.embedding_model = checked_name("storage", "embedding_model", embedding_model)
-        # What takes secrets out of reasons beside what always does: a memory on this store puts its redactor here.
-        self.mask: Callable[[str], str] | None = None
-        self._current = threading.local()
-        self._listeners: tuple[Listener, ...] = ()
-        self._listeners_lock = threading.Lock()
         self._naming_lock = threading.Lock()
-
-    # ------------------------------------------------------------------ what a store implements
-
-    @abstractmethod
-    def _begin(self, by: Attribution, *, write: bool) -> AbstractContextManager[Transaction]:
-        """Open a transaction; leaving the context commits it, an exception rolls it back."""
-
-    @abstractmethod
-    def _generation(self) -> str:
-        """What `generation` gives outside of transactions."""
-
-    @abstractmethod
-    def close(self) -> None:
-        """Release every resource; closing twice is fine."""
 
     @property
     def capabilities(self) -> frozenset[Capability]:
@@ -122,133 +92,6 @@ class RecordStore(Closing):
         open_here = self._transaction_here()
         if open_here is not None:
             open_here.embedding_model = self.embedding_model
-
-    # ------------------------------------------------------------------ transactions
-
-    @contextmanager
-    def transaction(self, by: Attribution = ANONYMOUS) -> Iterator[Transaction]:
-        """Everything done inside becomes visible together, or not at all.
-
-        Inside another transaction of the same thread this joins it; calls on the store itself join as well.
-        """
-        if not isinstance(by, Attribution):
-            raise ValidationError("transaction", "by", by, "must be an Attribution")
-        by = self._without_secrets(by)
-        outer = self._transaction_here()
-        if outer is not None:
-            if not outer.writable:
-                raise StorageError("a write was tried inside a read-only snapshot")
-            yield outer
-            return
-        listeners, also = self._listeners, getattr(self._current, "also", None)
-        with self._begin(by, write=True) as tx:
-            self._current.transaction = tx
-            try:
-                if listeners or also is not None:
-                    tx.acts = []
-                yield tx
-                if also is not None and tx.acts:
-                    also(tx)
-                    tx.leave_behind(None)
-                tx.require_sound()
-            finally:
-                self._current.transaction = None
-        if tx.acts:
-            tell(listeners, changes_of(tx.acts, by, now()))
-
-    def masked(self, text: str) -> str:
-        """What somebody gives as a reason, as it may stand in history, archive and audit."""
-        from alma.redaction.redactor import redact_text
-
-        clean = redact_text(text).text
-        return clean if self.mask is None else self.mask(clean)
-
-    def _without_secrets(self, by: Attribution) -> Attribution:
-        if self.mask is None or (by.reason is None and by.user_agent is None):
-            return by
-        said = {"reason": by.reason, "user_agent": by.user_agent}
-        return replace(by, **{name: self.mask(text) for name, text in said.items() if text is not None})
-
-    def subscribe(self, listener: Listener) -> Callable[[], None]:
-        """Call the listener with the changes of every transaction that this object commits; returns what ends that.
-
-        It is called after the commit, in the thread that wrote, once for each transaction that changed a record. What
-        was rolled back is never told. An error of the listener is logged and reaches nobody.
-        """
-        # One object for each subscription, so that ending one of two equal ones leaves the other.
-        subscription = partial(listener)
-        with self._listeners_lock:
-            self._listeners = (*self._listeners, subscription)
-        # Whoever keeps the way to end a subscription does not keep the store from being collected.
-        return partial(_unsubscribe, weakref.ref(self), subscription)
-
-    @contextmanager
-    def along(self, also: Callable[[Transaction], object]) -> Iterator[None]:
-        """Inside, every transaction of this thread that changes a record does this as well, as the last thing.
-
-        What was changed is in the transaction's `acts`. An error rolls all of it back.
-        """
-        self._current.also = also
-        try:
-            yield
-        finally:
-            self._current.also = None
-
-    def snapshot(self) -> AbstractContextManager[Transaction]:
-        """Several reads that all see the same committed state."""
-        outer = self._transaction_here()
-        # Inside another one, which is where most are asked for, there is nothing to begin and nothing to end.
-        return self._snapshot() if outer is None else nullcontext(outer)
-
-    @contextmanager
-    def _snapshot(self) -> Iterator[Transaction]:
-        with self._begin(ANONYMOUS, write=False) as tx:
-            self._current.transaction = tx
-            try:
-                yield tx
-            finally:
-                self._current.transaction = None
-
-    @contextmanager
-    def reading(self) -> Iterator[tuple[Transaction, str]]:
-        """A snapshot, and the generation that it shows, or one before it."""
-        generation = self.generation()
-        with self.snapshot() as tx:
-            yield tx, generation
-
-    def _transaction_here(self) -> Transaction | None:
-        return getattr(self._current, "transaction", None)
-
-    def write(self, operation: Callable[[Transaction], Result], by: Attribution = ANONYMOUS) -> Result:
-        """Run one operation in a transaction, again when another writer got in between; returns what it gives."""
-        if self._transaction_here() is not None:
-            with self.transaction(by) as tx:
-                return operation(tx)
-        for attempt in range(_ATTEMPTS):
-            try:
-                with self.transaction(by) as tx:
-                    tx.cautious = attempt > 0
-                    return operation(tx)
-            except UniquenessError:
-                raise
-            except ConflictError:
-                if attempt == _ATTEMPTS - 1:
-                    raise
-        raise AssertionError("the last attempt returns or raises")
-
-    @property
-    def is_writing(self) -> bool:
-        """Whether this thread is inside a transaction that writes, and so sees what nobody else does."""
-        here = self._transaction_here()
-        return here is not None and here.writable
-
-    def generation(self) -> str:
-        """A text that is another one after every commit of any process, and the same while nothing was committed.
-
-        It may change without a commit, and does inside a transaction that writes. Two processes need not agree on it,
-        and two stores never do.
-        """
-        return new_id() if self.is_writing else self._generation()
 
     # ------------------------------------------------------------------ reading
 
@@ -590,10 +433,3 @@ class RecordStore(Closing):
 
     def _scrub(self) -> None:
         """What `scrub` does, outside of transactions: nothing in a store that rewrites its files with every change."""
-
-
-def _unsubscribe(store: weakref.ref[RecordStore], subscription: Listener) -> None:
-    here = store()
-    if here is not None:
-        with here._listeners_lock:
-            here._listeners = tuple(each for each in here._listeners if each is not subscription)

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from alma.model.field_spec import FieldSpec
 from alma.model.fields import FieldType, MaxLength, NotEmpty
 from alma.model.kinds import KINDS
-from alma.model.record import FieldSpec, Record
+from alma.model.record import Record
 
 TARGET = Path(__file__).parent / "reference" / "records.md"
 REST_TARGET = TARGET.with_name("rest.md")

@@ -10,8 +10,9 @@ from functools import lru_cache
 from alma.clock import new_id, now
 from alma.model.belief import belief_in
 from alma.model.common import Count, Floats, Label, Name, Prose, Share, Strings, Text, Weight
+from alma.model.field_spec import following
 from alma.model.fields import JsonObject
-from alma.model.record import Index, Record, following, record
+from alma.model.record import Index, Record, record
 
 
 @record(

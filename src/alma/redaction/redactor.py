@@ -11,8 +11,9 @@ from itertools import islice
 from typing import Any, Protocol, TypeVar
 
 from alma.errors import ValidationError, mask_messages
+from alma.model.field_spec import FieldSpec
 from alma.model.fields import FieldType, MaxLength
-from alma.model.record import FieldSpec, Record, RecordSpec
+from alma.model.record import Record, RecordSpec
 from alma.redaction.calls import CALLS
 from alma.redaction.columns import column_spans
 from alma.redaction.disguise import Undisguised, is_disguised

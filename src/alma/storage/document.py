@@ -10,9 +10,10 @@ from typing import Any, TypeVar
 
 from alma.errors import ValidationError
 from alma.model.archive import ArchivedRecord
+from alma.model.field_spec import FieldSpec
 from alma.model.fields import FieldType, JsonObject
 from alma.model.kinds import kind_named
-from alma.model.record import FieldSpec, Record, RecordSpec
+from alma.model.record import Record, RecordSpec
 
 T = TypeVar("T", bound=Record)
 

@@ -11,10 +11,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 from alma.errors import MigrationError, ValidationError
+from alma.model.field_spec import FieldSpec
 from alma.model.fields import FieldType
 from alma.model.governance import Attribution
 from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome, UserPreference
-from alma.model.record import FieldSpec, Record
+from alma.model.record import Record
 from alma.model.vector import Vector
 from alma.storage.records import DEFAULT_MODEL
 from alma.storage.sql.names import Names

@@ -10,10 +10,11 @@ from operator import attrgetter, itemgetter
 from typing import Any
 
 from alma.errors import StorageError
+from alma.model.field_spec import FieldSpec
 from alma.model.fields import FieldType
 from alma.model.memory import MemoryVersion
 from alma.model.query import And, Compare, Order, Predicate
-from alma.model.record import FieldSpec, Record, RecordSpec
+from alma.model.record import Record, RecordSpec
 from alma.model.scope import Scope
 from alma.model.vector import Vector
 from alma.storage.document import json_text, strings_text, timestamp_of, timestamp_text

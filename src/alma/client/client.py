@@ -16,8 +16,9 @@ from alma.events.event import MemoryEvent
 from alma.model.fields import JsonObject
 from alma.operations import operation_named
 from alma.operations.base import Output
+from alma.operations.context import Context
 from alma.operations.learning import KnowledgeKept, LearnedFrom, PreferenceKept, Recommended, Retrieved
-from alma.operations.memories import Context, Hits, MemoryKept, MemoryPage
+from alma.operations.memories import Hits, MemoryKept, MemoryPage
 from alma.operations.sessions import SessionOpen
 from alma.operations.upkeep import Stats
 

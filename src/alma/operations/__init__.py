@@ -8,12 +8,14 @@ from typing import Any
 
 from alma.errors import NotFoundError
 from alma.operations.base import Operation
+from alma.operations.context import CONTEXT
 from alma.operations.forgetting import FORGETTING
 from alma.operations.history import HISTORY
 from alma.operations.learning import LEARNING
 from alma.operations.memories import MEMORIES
 from alma.operations.relations import RELATIONS
 from alma.operations.sessions import SESSIONS
+from alma.operations.tending import TENDING
 from alma.operations.upkeep import UPKEEP
 from alma.operations.workspace import WORKSPACE
 
@@ -22,6 +24,8 @@ OPERATIONS: tuple[Operation[Any, Any], ...] = (
     *FORGETTING,
     *UPKEEP,
     *MEMORIES,
+    *CONTEXT,
+    *TENDING,
     *SESSIONS,
     *WORKSPACE,
     *RELATIONS,

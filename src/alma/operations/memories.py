@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Annotated, Any, Literal
 
 from pydantic import AwareDatetime, Field, StringConstraints
 
-from alma.clock import now
-from alma.learning.forgetting import Pruned
-from alma.learning.policy import PrunePolicy
 from alma.memory.filters import MemoryFilter
-from alma.memory.summary import Sentence
 from alma.model.memory import Layer, Memory
 from alma.model.scope import Scope
 from alma.model.slice import Dropped
 from alma.operations.access import Caller, Right
 from alma.operations.base import InProject, Limit, Name, Operation, Output, Prose, Share, Text, operation
-from alma.sync.reembed import reembed
 
-_GROUP = "memories"
+GROUP = "memories"
 Tag = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 Tags = Annotated[Sequence[Tag], Field(max_length=1_000)]
 Json = Mapping[str, Any]
-_LAYER_FLAGS = tuple(f"layer_{layer}" for layer in Layer)
 Source = Annotated[
     Name | None,
     Field(
@@ -83,7 +76,7 @@ class MemoryKept(Output):
 
 
 @operation(
-    _GROUP,
+    GROUP,
     Right.WRITE,
     example={"content": "We chose PostgreSQL for its row locks.", "memory_type": "decision", "tags": ["database"]},
 )
@@ -105,7 +98,7 @@ class MemoryId(InProject):
     user_id: Name | None = Field(None, description="Who asks; private memories are seen by their user alone.")
 
 
-@operation(_GROUP, Right.READ, example={"memory_id": "01a1e0a2b81e7fc49d0ec9b96de703e8"})
+@operation(GROUP, Right.READ, example={"memory_id": "01a1e0a2b81e7fc49d0ec9b96de703e8"})
 def get_memory(caller: Caller, asked: MemoryId) -> MemoryKept:
     """Read a memory by its id."""
     scope, by, journal = caller.scope(asked.project_id), caller.by(user_id=asked.user_id), caller.store.journal
@@ -125,7 +118,7 @@ class UpdateMemory(Described):
 
 
 @operation(
-    _GROUP,
+    GROUP,
     Right.WRITE,
     idempotent=True,
     example={"memory_id": "01a1e0a2b81e7fc49d0ec9b96de703e8", "title": "Row locks", "reason": "clearer"},
@@ -160,7 +153,7 @@ class Deleted(Output):
 
 
 @operation(
-    _GROUP,
+    GROUP,
     Right.DELETE,
     idempotent=True,
     destructive=True,
@@ -186,7 +179,7 @@ class RestoreMemory(MemoryId):
     reason: Prose | None = None
 
 
-@operation(_GROUP, Right.WRITE, idempotent=True, example={"memory_id": "01a1e0a2b81e7fc49d0ec9b96de703e8"})
+@operation(GROUP, Right.WRITE, idempotent=True, example={"memory_id": "01a1e0a2b81e7fc49d0ec9b96de703e8"})
 def restore_memory(caller: Caller, asked: RestoreMemory) -> MemoryKept:
     """Bring a softly deleted memory back."""
     scope, by = caller.scope(asked.project_id), caller.by(user_id=asked.user_id)
@@ -210,7 +203,7 @@ class MemoryPage(Output):
     next_cursor: str | None = Field(None, description="Give it as cursor for the next page; missing at the end.")
 
 
-@operation(_GROUP, Right.READ, example={"where": {"types": ["decision"], "tags": ["database"]}, "limit": 20})
+@operation(GROUP, Right.READ, example={"where": {"types": ["decision"], "tags": ["database"]}, "limit": 20})
 def list_memories(caller: Caller, asked: ListMemories) -> MemoryPage:
     """Read many memories: these ids, or all that a filter lets through, sorted and page by page."""
     page = caller.store.journal.batch_read(
@@ -252,7 +245,7 @@ class Hits(Output):
     why_not: Dropped | None = None
 
 
-@operation(_GROUP, Right.READ, example={"query": "Why did we choose PostgreSQL?", "limit": 5})
+@operation(GROUP, Right.READ, example={"query": "Why did we choose PostgreSQL?", "limit": 5})
 def search_memories(caller: Caller, asked: SearchMemories) -> Hits:
     """Find the memories that answer a question, each with the reasons for its score."""
     found = caller.store.journal.search(
@@ -286,7 +279,7 @@ class BulkDeleted(Output):
 
 
 @operation(
-    _GROUP,
+    GROUP,
     Right.DELETE,
     destructive=True,
     takes_long=True,
@@ -308,238 +301,6 @@ def bulk_delete(caller: Caller, asked: BulkDelete) -> BulkDeleted:
     return BulkDeleted(count=deleted.count, ids=deleted.ids, dry_run=deleted.dry_run)
 
 
-class Summarize(InProject):
-    where: MemoryFilter | None = Field(None, description="Which memories, for example of a time range.")
-    max_tokens: int = Field(300, ge=1, le=10_000)
-    user_id: Name | None = None
-    session_id: Name | None = None
-
-
-class Summarized(Output):
-    text: str
-    method: str
-    sentences: Sequence[Sentence] = ()
-    memory_ids: Sequence[str] = ()
-    degraded: str = ""
-
-
-@operation(_GROUP, Right.READ, example={"where": {"types": ["decision"]}, "max_tokens": 200})
-def summarize(caller: Caller, asked: Summarize) -> Summarized:
-    """Sum up a session or a time range in the memories' own sentences."""
-    session = caller.session(asked.session_id, asked.project_id)
-    made = caller.store.journal.summarize(
-        caller.scope(asked.project_id, session_id=session),
-        by=caller.by(user_id=asked.user_id, session_id=session),
-        where=asked.where,
-        max_tokens=asked.max_tokens,
-    )
-    return Summarized(
-        text=made.text,
-        method=made.method,
-        sentences=made.sentences,
-        memory_ids=made.memory_ids,
-        degraded=made.degraded,
-    )
-
-
-class GetContext(InProject):
-    activity: Prose = Field("", description="What is being done.")
-    files: Sequence[Annotated[str, StringConstraints(min_length=1, max_length=500)]] = Field((), max_length=50)
-    git_branch: Annotated[str, StringConstraints(min_length=1, max_length=200)] | None = None
-    max_tokens: int = Field(2_000, ge=0, le=100_000)
-    user_id: Name | None = None
-    session_id: Name | None = None
-    agent: Name | None = None
-
-
-class ContextPart(Output):
-    kind: str
-    id: str
-    section: str
-    reason: str
-    text: str
-
-
-class Context(Output):
-    prompt: str
-    items: Sequence[ContextPart]
-    left_out: int = Field(description="How many there was no room for.")
-    layers: Mapping[str, str] = Field(description="The layers looked into, each with the reason.")
-    degraded: str = ""
-
-
-@operation(
-    _GROUP,
-    Right.READ,
-    example={"activity": "fix the login timeout", "files": ["src/login.py"], "git_branch": "main"},
-)
-def get_context(caller: Caller, asked: GetContext) -> Context:
-    """Gather what matters now for an activity, these files and this branch."""
-    session = caller.session(asked.session_id, asked.project_id)
-    found = caller.store.journal.get_context(
-        caller.scope(asked.project_id),
-        activity=asked.activity,
-        files=asked.files,
-        git_branch=asked.git_branch,
-        by=caller.by(user_id=asked.user_id, agent=asked.agent, session_id=session),
-        max_tokens=asked.max_tokens,
-    )
-    items = [
-        ContextPart(kind=item.record.spec.kind, id=item.id, section=item.section, reason=item.reason, text=item.text)
-        for item in found.items
-    ]
-    return Context(
-        prompt=found.to_prompt(),
-        items=items,
-        left_out=len(found.left_out),
-        layers={str(layer): reason for layer, reason in found.plan.reasons.items()},
-        degraded=found.degraded,
-    )
-
-
-class Promote(InProject):
-    memory_ids: Sequence[Name] | None = Field(None, max_length=1_000, description="Only these; all proposed otherwise.")
-    dry_run: bool = Field(True, description="Only say what the rules propose.")
-
-
-class PromotionMade(Output):
-    memory_id: str
-    before: Sequence[str]
-    to: str
-    rule: str
-    reason: str
-
-
-class PromotionsMade(Output):
-    promotions: Sequence[PromotionMade]
-    dry_run: bool
-
-
-@operation(_GROUP, Right.WRITE, idempotent=True, example={"dry_run": True})
-def promote_memories(caller: Caller, asked: Promote) -> PromotionsMade:
-    """Raise what proved useful from a session to the project, or from the project to everywhere."""
-    made = caller.store.journal.promote(
-        caller.scope(asked.project_id), by=caller.by(), memory_ids=asked.memory_ids, dry_run=asked.dry_run
-    )
-    return PromotionsMade(
-        promotions=[
-            PromotionMade(
-                memory_id=each.memory_id,
-                before=[str(layer) for layer in each.before],
-                to=str(each.to),
-                rule=each.rule,
-                reason=each.reason,
-            )
-            for each in made
-        ],
-        dry_run=asked.dry_run,
-    )
-
-
-@operation(_GROUP, Right.WRITE, example={"memory_id": "01a1e0a2b81e7fc49d0ec9b96de703e8"})
-def demote_memory(caller: Caller, asked: RestoreMemory) -> MemoryKept:
-    """Take a memory's last promotion back."""
-    scope, by = caller.scope(asked.project_id), caller.by(user_id=asked.user_id)
-    return MemoryKept(memory=caller.store.journal.demote(asked.memory_id, scope, by=by, reason=asked.reason or None))
-
-
-class Judge(MemoryId):
-    helpful: bool = True
-    session_id: Name | None = None
-
-
-class Judged(Output):
-    memory_id: str
-    helpful: bool
-
-
-@operation(_GROUP, Right.WRITE, example={"memory_id": "01a1e0a2b81e7fc49d0ec9b96de703e8", "helpful": True})
-def mark_helpful(caller: Caller, asked: Judge) -> Judged:
-    """Say that a memory helped, or did not; it counts towards its promotion."""
-    by = caller.by(user_id=asked.user_id, session_id=caller.session(asked.session_id, asked.project_id))
-    caller.store.journal.mark_helpful(asked.memory_id, caller.scope(asked.project_id), by=by, helpful=asked.helpful)
-    return Judged(memory_id=asked.memory_id, helpful=asked.helpful)
-
-
-class Analyse(InProject):
-    since: AwareDatetime | None = Field(None, description="Only memories made since then.")
-
-
-class Analytics(Output):
-    total: int
-    by_type: Mapping[str, int]
-    by_category: Mapping[str, int]
-    by_layer: Mapping[str, int]
-    average_importance: float | None = None
-    accesses: int
-    never_read: int
-    most_read: Sequence[str] = Field(description="Ids, most read first.")
-    first_created: datetime | None = None
-    last_created: datetime | None = None
-
-
-@operation(_GROUP, Right.READ, takes_long=True, example={})
-def get_memory_analytics(caller: Caller, asked: Analyse) -> Analytics:
-    """Say what a project's memories are like and how they are used."""
-    caller.store.journal.flush()
-    columns = ("id", "memory_type", "category", "importance_score", "access_count", "created_at", *_LAYER_FLAGS)
-    alive = MemoryFilter(created_since=asked.since).predicate(now())
-    rows = caller.store.storage.values(Memory, columns, caller.scope(asked.project_id), alive)
-    read = sorted(rows, key=lambda row: -row[4])
-    return Analytics(
-        total=len(rows),
-        by_type=Counter(row[1] for row in rows),
-        by_category=Counter(row[2] or "none" for row in rows),
-        by_layer={layer: sum(bool(row[6 + place]) for row in rows) for place, layer in enumerate(Layer)},
-        average_importance=sum(row[3] for row in rows) / len(rows) if rows else None,
-        accesses=sum(row[4] for row in rows),
-        never_read=sum(row[4] == 0 for row in rows),
-        most_read=[row[0] for row in read[:10] if row[4]],
-        first_created=min((row[5] for row in rows), default=None),
-        last_created=max((row[5] for row in rows), default=None),
-    )
-
-
-class Decay(InProject):
-    dry_run: bool = Field(True, description="Only say what would be archived, and why.")
-    min_strength: Share = Field(0.1, description="What decays below this is archived.")
-
-
-class Decayed(Output):
-    archived: int
-    dry_run: bool
-    items: Sequence[Pruned]
-
-
-@operation(_GROUP, Right.DELETE, destructive=True, takes_long=True, example={"dry_run": True})
-def process_memory_decay(caller: Caller, asked: Decay) -> Decayed:
-    """Archive the memories that decayed too far or expired; they can be restored."""
-    policy = PrunePolicy(min_strength=asked.min_strength)
-    summary = caller.store.forgetting.prune(
-        caller.scope(asked.project_id), policy, asked.dry_run, caller.by(), [Memory], caller.progress
-    )
-    return Decayed(archived=summary.total, dry_run=asked.dry_run, items=summary.items)
-
-
-class Reindex(InProject):
-    pass
-
-
-class Reindexed(Output):
-    model: str
-    embedded: int = Field(description="How many vectors were made.")
-
-
-@operation(_GROUP, Right.ADMIN, takes_long=True, idempotent=True, example={})
-def reindex_memories(caller: Caller, asked: Reindex) -> Reindexed:
-    """Make the vectors that are missing, for the whole store."""
-    caller.require_unlimited("reindexing")
-    embedder = caller.store.embedder
-    progress = caller.progress
-    made = reembed(caller.store.storage, embedder, lambda step: progress(step.done, step.total) if progress else None)
-    return Reindexed(model=embedder.model, embedded=made)
-
-
 MEMORIES: tuple[Operation[Any, Any], ...] = (
     create_memory,
     get_memory,
@@ -549,12 +310,4 @@ MEMORIES: tuple[Operation[Any, Any], ...] = (
     list_memories,
     search_memories,
     bulk_delete,
-    summarize,
-    get_context,
-    promote_memories,
-    demote_memory,
-    mark_helpful,
-    get_memory_analytics,
-    process_memory_decay,
-    reindex_memories,
 )

@@ -12,7 +12,7 @@ from __future__ import annotations
 from alma.testing.storage_contract.changing import ChangingContract, ConstraintContract
 from alma.testing.storage_contract.common import DIMS
 from alma.testing.storage_contract.feeding import FeedCapabilityContract, FeedContract
-from alma.testing.storage_contract.finding import FindingContract, SearchContract
+from alma.testing.storage_contract.finding import FindingContract
 from alma.testing.storage_contract.keeping import HistoryContract, OutboxContract, TransactionContract
 from alma.testing.storage_contract.leaving import LeavingContract
 from alma.testing.storage_contract.moving import MovingContract
@@ -28,6 +28,8 @@ from alma.testing.storage_contract.values import (
     WordCountContract,
     WordScoreContract,
 )
+from alma.testing.storage_contract.vectors import VectorSearchContract
+from alma.testing.storage_contract.words import WordSearchContract
 
 __all__ = ["DIMS", "FeedContract", "SharedContract", "StorageContract"]
 
@@ -36,7 +38,8 @@ class StorageContract(
     SavingContract,
     ScopeContract,
     FindingContract,
-    SearchContract,
+    WordSearchContract,
+    VectorSearchContract,
     ValuesContract,
     WordCountContract,
     WordScoreContract,

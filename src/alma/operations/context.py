@@ -1,0 +1,106 @@
+"""Operations that gather what general memories say together: summaries, and what matters now."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+from pydantic import Field, StringConstraints
+
+from alma.memory.filters import MemoryFilter
+from alma.memory.summary import Sentence
+from alma.operations.access import Caller, Right
+from alma.operations.base import InProject, Name, Operation, Output, Prose, operation
+from alma.operations.memories import GROUP
+
+
+class Summarize(InProject):
+    where: MemoryFilter | None = Field(None, description="Which memories, for example of a time range.")
+    max_tokens: int = Field(300, ge=1, le=10_000)
+    user_id: Name | None = None
+    session_id: Name | None = None
+
+
+class Summarized(Output):
+    text: str
+    method: str
+    sentences: Sequence[Sentence] = ()
+    memory_ids: Sequence[str] = ()
+    degraded: str = ""
+
+
+@operation(GROUP, Right.READ, example={"where": {"types": ["decision"]}, "max_tokens": 200})
+def summarize(caller: Caller, asked: Summarize) -> Summarized:
+    """Sum up a session or a time range in the memories' own sentences."""
+    session = caller.session(asked.session_id, asked.project_id)
+    made = caller.store.journal.summarize(
+        caller.scope(asked.project_id, session_id=session),
+        by=caller.by(user_id=asked.user_id, session_id=session),
+        where=asked.where,
+        max_tokens=asked.max_tokens,
+    )
+    return Summarized(
+        text=made.text,
+        method=made.method,
+        sentences=made.sentences,
+        memory_ids=made.memory_ids,
+        degraded=made.degraded,
+    )
+
+
+class GetContext(InProject):
+    activity: Prose = Field("", description="What is being done.")
+    files: Sequence[Annotated[str, StringConstraints(min_length=1, max_length=500)]] = Field((), max_length=50)
+    git_branch: Annotated[str, StringConstraints(min_length=1, max_length=200)] | None = None
+    max_tokens: int = Field(2_000, ge=0, le=100_000)
+    user_id: Name | None = None
+    session_id: Name | None = None
+    agent: Name | None = None
+
+
+class ContextPart(Output):
+    kind: str
+    id: str
+    section: str
+    reason: str
+    text: str
+
+
+class Context(Output):
+    prompt: str
+    items: Sequence[ContextPart]
+    left_out: int = Field(description="How many there was no room for.")
+    layers: Mapping[str, str] = Field(description="The layers looked into, each with the reason.")
+    degraded: str = ""
+
+
+@operation(
+    GROUP,
+    Right.READ,
+    example={"activity": "fix the login timeout", "files": ["src/login.py"], "git_branch": "main"},
+)
+def get_context(caller: Caller, asked: GetContext) -> Context:
+    """Gather what matters now for an activity, these files and this branch."""
+    session = caller.session(asked.session_id, asked.project_id)
+    found = caller.store.journal.get_context(
+        caller.scope(asked.project_id),
+        activity=asked.activity,
+        files=asked.files,
+        git_branch=asked.git_branch,
+        by=caller.by(user_id=asked.user_id, agent=asked.agent, session_id=session),
+        max_tokens=asked.max_tokens,
+    )
+    items = [
+        ContextPart(kind=item.record.spec.kind, id=item.id, section=item.section, reason=item.reason, text=item.text)
+        for item in found.items
+    ]
+    return Context(
+        prompt=found.to_prompt(),
+        items=items,
+        left_out=len(found.left_out),
+        layers={str(layer): reason for layer, reason in found.plan.reasons.items()},
+        degraded=found.degraded,
+    )
+
+
+CONTEXT: tuple[Operation[Any, Any], ...] = (summarize, get_context)

@@ -9,6 +9,7 @@ import pytest
 
 from alma.bootstrap import open_storage
 from alma.embeddings.base import EmbeddingProvider
+from alma.memory.mentions import cues
 from alma.memory.relationships import Relationships, evidence_of
 from alma.model.memory import Memory, MemoryRelationship
 from alma.model.scope import Scope
@@ -189,6 +190,11 @@ def test_a_solution_told_in_words_resolves_the_problem(store: StorageBackend, re
     said(store, "b", "a cache header fixes the flicker of the cart page on phones")
     relationships.detect("b", SHOP)
     assert rows(store) == [("b", "resolves", "a")]
+
+
+def test_a_sentence_that_tells_of_itself_first_may_tell_of_another_then() -> None:
+    found = cues("It was fixed by PAY-7, and the login that loops on Safari was fixed by another cookie.")
+    assert [each.relation for each in found] == ["resolved_by", "resolves"]
 
 
 def test_what_is_not_fixed_resolves_nothing(store: StorageBackend, relationships: Relationships) -> None:

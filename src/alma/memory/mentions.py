@@ -135,23 +135,23 @@ def possible_ids(text: str) -> list[str]:
 
 def cues(text: str) -> list[Cue]:
     """Where a text says how it stands to something else; of cues in one place the first listed counts."""
-    found: list[Cue] = []
-    for sentence in _SENTENCE.findall(text[:READ]):
-        taken: list[tuple[int, int]] = []
-        for relation, pattern, is_behind in _CUE_PATTERNS:
-            for match in pattern.finditer(sentence):
-                if any(start < match.end() and match.start() < end for start, end in taken):
-                    continue
-                taken.append(match.span())
-                before = sentence[: match.start()].strip()
-                rest = sentence[match.end() : match.end() + _LONGEST_OBJECT].strip()
-                if is_behind and not _ITSELF.fullmatch(before):
-                    rest = before[-_LONGEST_OBJECT:]
-                elif is_behind:
-                    relation = _TOLD_BACK[Relation(relation)]
-                if rest and not _DENIED.search(before):
-                    found.append(Cue(relation, match.group().strip(), rest))
-    return found
+    return [cue for sentence in _SENTENCE.findall(text[:READ]) for cue in _cues_in(sentence)]
+
+
+def _cues_in(sentence: str) -> Iterator[Cue]:
+    taken: list[tuple[int, int]] = []
+    for relation, pattern, is_behind in _CUE_PATTERNS:
+        for match in pattern.finditer(sentence):
+            if any(start < match.end() and match.start() < end for start, end in taken):
+                continue
+            taken.append(match.span())
+            before = sentence[: match.start()].strip()
+            rest = sentence[match.end() : match.end() + _LONGEST_OBJECT].strip()
+            tells_of_itself = is_behind and _ITSELF.fullmatch(before)
+            if is_behind and not tells_of_itself:
+                rest = before[-_LONGEST_OBJECT:]
+            if rest and not _DENIED.search(before):
+                yield Cue(_TOLD_BACK[Relation(relation)] if tells_of_itself else relation, match.group().strip(), rest)
 
 
 def is_negated(text: str) -> bool:

@@ -7,7 +7,7 @@ import inspect
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -237,16 +237,18 @@ def _arguments(signature: inspect.Signature, given: Mapping[str, Any]) -> tuple[
             positional.extend(unclaimed[:1] if len(parameters) == 1 else ())
         elif parameter.name in given:
             named[parameter.name] = given[parameter.name]
-        elif parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD) and unclaimed:
-            is_first = len(unclaimed) == 2
-            if is_first or parameter.default is parameter.empty:
-                value = unclaimed.pop(0)
-                if parameter.kind is parameter.POSITIONAL_ONLY:
-                    positional.append(value)
-                else:
-                    named[parameter.name] = value
+        elif _takes_next(parameter, unclaimed) and parameter.kind is parameter.POSITIONAL_ONLY:
+            positional.append(unclaimed.pop(0))
+        elif _takes_next(parameter, unclaimed):
+            named[parameter.name] = unclaimed.pop(0)
     takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
     return positional, dict(given) if takes_any and not positional and not named else named
+
+
+def _takes_next(parameter: inspect.Parameter, unclaimed: Sequence[Any]) -> bool:
+    """Whether a parameter named for nothing gets what comes next: the first does, others if they need a value."""
+    by_place = parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
+    return by_place and (len(unclaimed) == 2 or (len(unclaimed) == 1 and parameter.default is parameter.empty))
 
 
 def _strategy(context: Context, result: RunResult) -> str:

@@ -144,23 +144,26 @@ class Patterns:
 
     def _facts(self, memories: Sequence[Memory]) -> Facts:
         """What relationships say of these memories."""
-        ids = {memory.id for memory in memories}
-        wanted = In("relationship_type", [Relation.RESOLVES, Relation.SUPERSEDES, Relation.CONTRADICTS])
         solutions: dict[str, set[str]] = defaultdict(set)
         flawed: set[str] = set()
+        for edge in self._telling(memories):
+            if edge.relationship_type == Relation.RESOLVES:
+                solutions[edge.to_memory_id].add(edge.from_memory_id)
+            else:
+                flawed.add(edge.to_memory_id)
+                if edge.relationship_type == Relation.CONTRADICTS:
+                    flawed.add(edge.from_memory_id)
+        return Facts({key: frozenset(found) for key, found in solutions.items()}, frozenset(flawed))
+
+    def _telling(self, memories: Sequence[Memory]) -> Iterator[MemoryRelationship]:
+        """The relationships among these memories that say what solves what, and what holds no more."""
+        ids = {memory.id for memory in memories}
+        wanted = In("relationship_type", [Relation.RESOLVES, Relation.SUPERSEDES, Relation.CONTRADICTS])
         ordered = sorted(ids)
         for start in range(0, len(ordered), _CHUNK):
             chunk = In("to_memory_id", ordered[start : start + _CHUNK])
-            for edge in self._storage.find(MemoryRelationship, _EVERYWHERE, And(wanted, chunk)):
-                if edge.from_memory_id not in ids:
-                    continue
-                if edge.relationship_type == Relation.RESOLVES:
-                    solutions[edge.to_memory_id].add(edge.from_memory_id)
-                else:
-                    flawed.add(edge.to_memory_id)
-                    if edge.relationship_type == Relation.CONTRADICTS:
-                        flawed.add(edge.from_memory_id)
-        return Facts({key: frozenset(found) for key, found in solutions.items()}, frozenset(flawed))
+            found = self._storage.find(MemoryRelationship, _EVERYWHERE, And(wanted, chunk))
+            yield from (edge for edge in found if edge.from_memory_id in ids)
 
     # ------------------------------------------------------------------ across projects
 

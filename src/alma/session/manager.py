@@ -108,7 +108,7 @@ class SessionManager(OwnStore):
         def update(tx: Transaction) -> Session:
             session = open_session(tx, session_id, self._of(agent))
             notes = Notes.of(session)
-            notes = notes.changed(
+            noted = notes.changed(
                 {
                     "last_action": action,
                     "last_outcome": outcome if outcome is not None or action is None else SessionOutcome.UNKNOWN,
@@ -122,19 +122,22 @@ class SessionManager(OwnStore):
                     "confidence_level": confidence,
                 }
             )
-            # The handoff knows the rules of its fields: what it would refuse at the end is refused now.
-            notes.handoff(session, now())
-            moment = now()
-            changes = {
-                "context_json": {**session.context_json, NOTES: notes.to_json()},
-                "last_active_at": moment,
-                "updated_at": moment,
-            }
-            updated = tx.update(Session, session.id, screened(session, changes, self._screen), self._of(agent))
-            assert updated is not None, "it is locked"
-            return updated
+            return self._with_notes(tx, session, noted, agent)
 
         return self._storage.write(update, Attribution(agent=agent, session_id=session_id))
+
+    def _with_notes(self, tx: Transaction, session: Session, notes: Notes, agent: str) -> Session:
+        # The handoff knows the rules of its fields: what it would refuse at the end is refused now.
+        notes.handoff(session, now())
+        moment = now()
+        changes = {
+            "context_json": {**session.context_json, NOTES: notes.to_json()},
+            "last_active_at": moment,
+            "updated_at": moment,
+        }
+        updated = tx.update(Session, session.id, screened(session, changes, self._screen), self._of(agent))
+        assert updated is not None, "it is locked"
+        return updated
 
     def create_handoff(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from alma.errors import ConfigurationError
 from alma.model.governance import Attribution, MergeMark
-from alma.storage.base import StorageBackend
+from alma.storage.base import StorageBackend, Transaction
 from alma.transfer.arrival import Arrival
 from alma.transfer.ledger import MergeLedger, rename_store, store_id
 from alma.transfer.parcels import EVERYWHERE, TRAVELLING, count, histories_of_the_deleted, pages
@@ -34,18 +34,22 @@ def merge_stores(
     with undone(target, by, only_if=dry_run):
         arrival = Arrival(target, by, _ledger(source, target, dry_run=dry_run))
         with source.snapshot() as tx:
-            kinds = [cls for cls in TRAVELLING if cls is not MergeMark and cls.spec.kind != "setting"]
-            total = sum(count(tx, cls, EVERYWHERE) for cls in kinds)
-            done = 0
-            for cls in kinds:
-                for page in pages(tx, cls, EVERYWHERE):
-                    arrival.take(cls, page)
-                    done += len(page)
-                    on_progress(done, max(done, total))
-            for rows in histories_of_the_deleted(tx, EVERYWHERE):
-                arrival.take_history(rows)
+            _bring(tx, arrival, on_progress)
     arrival.report.dry_run = dry_run
     return arrival.report
+
+
+def _bring(tx: Transaction, arrival: Arrival, on_progress: OnProgress) -> None:
+    kinds = [cls for cls in TRAVELLING if cls is not MergeMark and cls.spec.kind != "setting"]
+    total = sum(count(tx, cls, EVERYWHERE) for cls in kinds)
+    done = 0
+    for cls in kinds:
+        for page in pages(tx, cls, EVERYWHERE):
+            arrival.take(cls, page)
+            done += len(page)
+            on_progress(done, max(done, total))
+    for rows in histories_of_the_deleted(tx, EVERYWHERE):
+        arrival.take_history(rows)
 
 
 def _ledger(source: StorageBackend, target: StorageBackend, *, dry_run: bool) -> MergeLedger:

@@ -88,17 +88,22 @@ def histories_of_the_deleted(tx: Transaction, scope: Scope) -> Iterator[list[Mem
     while True:
         page = tx.find(MemoryVersion, EVERYWHERE, deleted, limit=PAGE, after=after)
         for kind, ended in _by_kind(page).items():
-            cls = kind_named(kind)
-            rows = versions_of(tx, cls.spec, [row.memory_id for row in ended])
-            for row in ended:
-                # A record may have been deleted more than once; its last end stands for all of them.
-                if rows[row.memory_id][-1].id == row.id:
-                    inside = _seen(cls, rows[row.memory_id], None, scope)
-                    if inside:
-                        yield inside
+            yield from _histories_that_ended(tx, kind_named(kind), ended, scope)
         if len(page) < PAGE:
             return
         after = Cursor.after(page[-1])
+
+
+def _histories_that_ended(
+    tx: Transaction, cls: type[Record], ended: Sequence[MemoryVersion], scope: Scope
+) -> Iterator[list[MemoryVersion]]:
+    rows = versions_of(tx, cls.spec, [row.memory_id for row in ended])
+    for row in ended:
+        # A record may have been deleted more than once; its last end stands for all of them.
+        if rows[row.memory_id][-1].id == row.id:
+            inside = _seen(cls, rows[row.memory_id], None, scope)
+            if inside:
+                yield inside
 
 
 def audit_pages(tx: Transaction) -> Iterator[list[AuditEvent]]:

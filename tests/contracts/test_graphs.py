@@ -17,10 +17,8 @@ from alma.storage.base import StorageBackend
 from alma.storage.file_based import FileBasedStorage
 from alma.storage.sqlite_local import SQLiteStorage
 from alma.testing.graph_contract import Another, GraphContract, SharedGraphContract
-from tests.conftest import fresh_database
-from tests.contracts.test_storage import emptied_afterwards
+from tests.contracts.on_postgresql import OnPostgreSQL
 from tests.support.bolt import BoltServer
-from tests.support.postgres import PostgresServer
 
 
 class TestMemory(GraphContract):
@@ -57,16 +55,8 @@ class TestFiles(OverStorage):
             yield storage
 
 
-class TestPostgreSQL(OverStorage):
-    @pytest.fixture(scope="class")
-    @classmethod
-    def dsn(cls, postgres: PostgresServer) -> Iterator[str]:
-        with fresh_database(postgres) as dsn:
-            yield dsn
-
-    @pytest.fixture
-    def storage(self, dsn: str) -> Iterator[StorageBackend]:
-        yield from emptied_afterwards(dsn)
+class TestPostgreSQL(OnPostgreSQL, OverStorage):
+    pass
 
 
 class TestNeo4j(GraphContract, SharedGraphContract):

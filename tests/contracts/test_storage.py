@@ -6,9 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-import psycopg
 import pytest
-from psycopg import sql
 
 from alma.storage.base import Capability, StorageBackend
 from alma.storage.file_based import FileBasedStorage
@@ -18,6 +16,7 @@ from alma.storage.sqlite_local import SQLiteStorage
 from alma.testing.storage_contract import DIMS, FeedContract, SharedContract, StorageContract
 from alma.testing.storage_contract.sharing import Opener
 from tests.conftest import fresh_database
+from tests.contracts.on_postgresql import OnPostgreSQL, OnPostgreSQLWithoutPgvector, emptied_afterwards
 from tests.support.postgres import PostgresServer
 
 
@@ -50,20 +49,10 @@ class TestInMemory(StorageContract):
             yield store
 
 
-class TestPostgreSQL(StorageContract, SharedContract):
-    @pytest.fixture(scope="class")
-    @classmethod
-    def dsn(cls, postgres: PostgresServer) -> Iterator[str]:
-        with fresh_database(postgres) as dsn:
-            yield dsn
-
+class TestPostgreSQL(OnPostgreSQL, StorageContract, SharedContract):
     @pytest.fixture
     def opener(self, dsn: str) -> Opener:
         return partial(PostgreSQLStorage.from_dsn, dsn, embedding_dim=DIMS)
-
-    @pytest.fixture
-    def storage(self, dsn: str) -> Iterator[StorageBackend]:
-        yield from emptied_afterwards(dsn)
 
     def test_two_databases_of_one_server_never_have_the_same_generation(
         self, storage: StorageBackend, postgres: PostgresServer
@@ -90,33 +79,12 @@ class TestPostgreSQLInASchemaOfItsOwn(TestPostgreSQL):
         yield from emptied_afterwards(dsn, schema="Agent's memory")
 
 
-class TestPostgreSQLWithoutPgvector(StorageContract, SharedContract):
-    @pytest.fixture(scope="class")
-    @classmethod
-    def dsn(cls, plain_postgres: PostgresServer) -> Iterator[str]:
-        with fresh_database(plain_postgres) as dsn:
-            yield dsn
-
+class TestPostgreSQLWithoutPgvector(OnPostgreSQLWithoutPgvector, StorageContract, SharedContract):
     @pytest.fixture
     def opener(self, dsn: str) -> Opener:
         return partial(PostgreSQLStorage.from_dsn, dsn, embedding_dim=DIMS)
-
-    @pytest.fixture
-    def storage(self, dsn: str) -> Iterator[StorageBackend]:
-        yield from emptied_afterwards(dsn)
 
     def test_a_note_says_what_is_missing_and_how_to_get_it(self, storage: StorageBackend) -> None:
         assert Capability.NATIVE_VECTORS not in storage.capabilities
         (note,) = storage.notes
         assert "CREATE EXTENSION vector" in note
-
-
-def emptied_afterwards(dsn: str, schema: str = "public") -> Iterator[StorageBackend]:
-    """A store on a database that the next test finds empty again: much faster than a database each."""
-    with PostgreSQLStorage.from_dsn(dsn, embedding_dim=DIMS, pool_size=6, schema=schema) as store:
-        yield store
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        tables = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = %s", (schema,)).fetchall()
-        for (table,) in tables:
-            if table not in ("schema_migrations", "system_config"):
-                connection.execute(sql.SQL("DELETE FROM {}").format(sql.Identifier(schema, table)))

@@ -20,9 +20,7 @@ from alma.vectors.base import VectorIndex
 from alma.vectors.mapped import MappedIndex
 from alma.vectors.mapped.state import Tuning
 from alma.vectors.native import NativeIndex
-from tests.conftest import fresh_database
-from tests.contracts.test_storage import emptied_afterwards
-from tests.support.postgres import PostgresServer
+from tests.contracts.on_postgresql import OnPostgreSQL, OnPostgreSQLWithoutPgvector
 
 
 class NativeContract(VectorContract):
@@ -50,16 +48,8 @@ class TestNativeOnFiles(NativeContract):
             MappedIndex(storage)
 
 
-class TestNativeOnPostgreSQL(NativeContract):
-    @pytest.fixture(scope="class")
-    @classmethod
-    def dsn(cls, postgres: PostgresServer) -> Iterator[str]:
-        with fresh_database(postgres) as dsn:
-            yield dsn
-
-    @pytest.fixture
-    def storage(self, dsn: str) -> Iterator[StorageBackend]:
-        yield from emptied_afterwards(dsn)
+class TestNativeOnPostgreSQL(OnPostgreSQL, NativeContract):
+    pass
 
 
 class TestNativeOnPostgreSQLWithItsIndex(TestNativeOnPostgreSQL):
@@ -72,12 +62,8 @@ class TestNativeOnPostgreSQLWithItsIndex(TestNativeOnPostgreSQL):
             yield index
 
 
-class TestNativeOnPostgreSQLWithoutPgvector(TestNativeOnPostgreSQL):
-    @pytest.fixture(scope="class")
-    @classmethod
-    def dsn(cls, plain_postgres: PostgresServer) -> Iterator[str]:
-        with fresh_database(plain_postgres) as dsn:
-            yield dsn
+class TestNativeOnPostgreSQLWithoutPgvector(OnPostgreSQLWithoutPgvector, NativeContract):
+    pass
 
 
 class MappedContract(VectorContract):

@@ -16,7 +16,7 @@ from alma.storage.file_based import FileBasedStorage
 from alma.storage.postgresql import PostgreSQLStorage
 from alma.storage.sqlite_local import SQLiteStorage
 from tests.conftest import fresh_database
-from tests.contracts.test_storage import emptied_afterwards
+from tests.contracts.on_postgresql import emptied_afterwards
 from tests.support.postgres import PostgresServer
 
 DIMS = 4

@@ -24,11 +24,7 @@ class BoltServer:
 
     def __enter__(self) -> BoltServer:
         if not self.uri:
-            try:
-                self._start()
-            except BaseException:
-                self._process.close()
-                raise
+            self._start()
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -22,13 +22,9 @@ class TinyModel:
         self._process = WaitingProcess("the language model", "tiny_model_process.py")
 
     def __enter__(self) -> TinyModel:
-        try:
-            address = self._process.folder / "address"
-            arguments = (str(weights()), str(address))
-            self.url = self._process.start(*arguments, ready=address.name, seconds=READY_SECONDS).read_text()
-        except BaseException:
-            self._process.close()
-            raise
+        address = self._process.folder / "address"
+        arguments = (str(weights()), str(address))
+        self.url = self._process.start(*arguments, ready=address.name, seconds=READY_SECONDS).read_text()
         return self
 
     def __exit__(self, *_: object) -> None:

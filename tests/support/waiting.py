@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 _EXIT_SECONDS = 20.0
@@ -24,6 +25,13 @@ class WaitingProcess:
 
     def start(self, *arguments: str, ready: str, seconds: float) -> Path:
         """Start it and return the file that says that it is ready; a process that does not get there is an error."""
+        try:
+            return self._started(arguments, self.folder / ready, seconds)
+        except BaseException:
+            self.close()
+            raise
+
+    def _started(self, arguments: Sequence[str], ready: Path, seconds: float) -> Path:
         self.folder.mkdir()
         log = self.folder / "process.log"
         with log.open("wb") as output:
@@ -35,11 +43,11 @@ class WaitingProcess:
                 cwd=self.folder,
             )
         deadline = time.monotonic() + seconds
-        while not (self.folder / ready).exists():
+        while not ready.exists():
             if self._process.poll() is not None or time.monotonic() > deadline:
                 raise RuntimeError(f"{self._name} did not start:\n{log.read_text(errors='replace')[-4000:]}")
             time.sleep(0.05)
-        return self.folder / ready
+        return ready
 
     def close(self) -> None:
         """End the process and delete its files."""

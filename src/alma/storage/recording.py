@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from alma import clock
-from alma.model.governance import Attribution, AuditEvent
+from alma.model.governance import AuditEvent
 from alma.model.memory import ChangeType, MemoryVersion
 from alma.model.record import Record, RecordSpec
 from alma.storage import versions
@@ -21,13 +21,11 @@ from alma.storage.reading import Reading
 class Recording(Reading):
     """Writes down what is done to records, in the transaction that does it."""
 
-    def __init__(self, by: Attribution, embedding_dim: int, embedding_model: str, *, writable: bool) -> None:
-        super().__init__(by, embedding_dim, embedding_model, writable=writable)
-        # What was done to records, kept where somebody wants to be told of it after the commit.
-        self.acts: list[Act] | None = None
-        self._chain_head: ChainHead | None = None
-        self._change: ChangeType | None = None
-        self._action = "update"
+    # What was done to records, kept where somebody wants to be told of it after the commit.
+    acts: list[Act] | None = None
+    _chain_head: ChainHead | None = None
+    _change: ChangeType | None = None
+    _action = "update"
 
     @contextmanager
     def known_as(self, change: ChangeType) -> Iterator[None]:

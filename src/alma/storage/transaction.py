@@ -18,7 +18,7 @@ from alma.errors import (
 )
 from alma.model.common import checked_name
 from alma.model.fields import FieldType
-from alma.model.governance import Attribution, AuditEvent, Setting, default_settings
+from alma.model.governance import AuditEvent, Setting, default_settings
 from alma.model.kinds import kind_named
 from alma.model.memory import ChangeType, MemoryVersion
 from alma.model.query import And, Compare, Predicate
@@ -41,12 +41,10 @@ class Transaction(Writing):
     A `cautious` one takes nothing for granted about what is stored; it is tried when a first attempt collided.
     """
 
-    def __init__(self, by: Attribution, embedding_dim: int, embedding_model: str, *, writable: bool) -> None:
-        super().__init__(by, embedding_dim, embedding_model, writable=writable)
-        self.cautious = False
-        # What the transaction before this one left behind, and what this one leaves.
-        self.found_behind: object = None
-        self.left_behind: object = None
+    cautious = False
+    # What the transaction before this one left behind, and what this one leaves.
+    found_behind: object = None
+    left_behind: object = None
 
     # ------------------------------------------------------------------ new records
 

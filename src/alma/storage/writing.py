@@ -11,7 +11,6 @@ from typing import Any
 
 from alma import clock
 from alma.errors import StorageError, UniquenessError, ValidationError
-from alma.model.governance import Attribution
 from alma.model.kinds import kind_named, references_to
 from alma.model.memory import MemoryVersion
 from alma.model.query import And, Compare, In, Missing
@@ -28,9 +27,7 @@ _ONE_BY_ONE: AbstractContextManager[None] = nullcontext()
 class Writing(Recording):
     """Writes all of it or nothing: after a write that failed half-way the transaction cannot be committed."""
 
-    def __init__(self, by: Attribution, embedding_dim: int, embedding_model: str, *, writable: bool) -> None:
-        super().__init__(by, embedding_dim, embedding_model, writable=writable)
-        self._failure: BaseException | None = None
+    _failure: BaseException | None = None
 
     def require_sound(self) -> None:
         """Refuse to commit after a write that failed half-way, even if somebody swallowed its error."""

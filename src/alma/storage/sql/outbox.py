@@ -15,10 +15,8 @@ from alma.storage.sql.connected import Connected
 class SqlOutbox(Connected):
     """Marks what was written for the projections that want to hear of it."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        # Which projections want to hear of which kinds, once it was asked; only this transaction can change it then.
-        self.projections: list[tuple[str, str]] | None = None
+    # Which projections want to hear of which kinds, once it was asked; only this transaction can change it then.
+    projections: list[tuple[str, str]] | None = None
 
     def registered(self) -> list[tuple[str, str]]:
         """Which projections want to hear of which kinds."""

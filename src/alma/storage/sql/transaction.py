@@ -150,7 +150,7 @@ class SqlTransaction(SqlVectors, SqlHistory, SqlOutbox):
     def _erase(self) -> None:
         for table in self.names.tables():
             self.run(f'DELETE FROM "{table}"', {})
-        self._lengths.clear()
+        self.dialect.vector_lengths.clear()
         self.projections = None
 
     def _chains(self) -> ChainTable:

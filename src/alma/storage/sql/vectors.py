@@ -16,10 +16,8 @@ from alma.storage.sql.statements import as_vector
 class SqlVectors(Connected):
     """Keeps vectors, and knows of which models there are any."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self._lengths = self.dialect.vector_lengths
-        self._claimed: set[str] = set()
+    # The models whose first vectors this transaction brings.
+    _claimed: frozenset[str] = frozenset()
 
     def _put_passages(self, spec: RecordSpec, passages: Mapping[str, Sequence[Vector]], model: str) -> None:
         self._delete_vectors(spec, passages, f"AND model = {self.names.mark} AND part > 0", model)
@@ -115,16 +113,16 @@ class SqlVectors(Connected):
         return [model for (model,) in found]
 
     def _dims_of(self, model: str, claim: int | None) -> int | None:
-        if model in self._lengths:
-            return self._lengths[model]
-        models = self.names.models
+        lengths, models = self.dialect.vector_lengths, self.names.models
+        if model in lengths:
+            return lengths[model]
         known = self.rows(f"SELECT dims FROM {models} WHERE model = {self.names.parameter('model')}", {"model": model})
         if known:
             if model not in self._claimed:
                 # Once committed it never changes; a claim of this transaction may yet be rolled back.
-                self._lengths[model] = int(known[0][0])
+                lengths[model] = int(known[0][0])
             return int(known[0][0])
         if claim is not None:
-            self._claimed.add(model)
+            self._claimed |= {model}
             self.insert_rows(models, ("model", "dims"), [(model, claim)])
         return claim

@@ -81,11 +81,9 @@ class ConsolidationEngine:
             for kind, scope in scopes:
                 # Counted first, as those that are merged are not met any more.
                 processed += self._storage.count(kind.cls, scope)
-                search = Search(self._storage, index, kind, scope, threshold)
-                for group in search.groups():
-                    merged = group.shown() if dry_run else self._merge(kind, scope, group, by)
-                    if merged is not None:
-                        groups.append(merged)
+                found = Search(self._storage, index, kind, scope, threshold).groups()
+                merged = (group.shown() if dry_run else self._merge(kind, scope, group, by) for group in found)
+                groups.extend(each for each in merged if each is not None)
         return ConsolidationResult(tuple(groups), processed, dry_run)
 
     def undo(

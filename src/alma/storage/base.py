@@ -69,6 +69,6 @@ class StorageBackend(TypedMemories):
 
     What a store does not do: decide who may learn, decay, rank by anything but the match itself, or compute embeddings.
 
-    A subclass implements `_begin`, `_generation` and `close`, and a `Transaction` with its primitives; the operations on
-    records (`RecordStore`) and ALMA's named methods (`TypedMemories`) are written once on those.
+    A subclass implements `_begin`, `_generation` and `close`, and a `Transaction` with its primitives; the operations
+    on records (`RecordStore`) and ALMA's named methods (`TypedMemories`) are written once on those.
     """

@@ -17,16 +17,9 @@ from alma.model.governance import Attribution
 from alma.model.text import prepare_to_cut
 from alma.storage.base import DEFAULT_MODEL, Capability, StorageBackend
 from alma.storage.sql import legacy, sqlite_copies, sqlite_fulltext
-from alma.storage.sql.sqlite_connections import (
-    Checkpoints,
-    Connection,
-    Connections,
-    Durability,
-    Left,
-    empty_log,
-    roll_back,
-    translated,
-)
+from alma.storage.sql.sqlite_checkpoints import Checkpoints, empty_log
+from alma.storage.sql.sqlite_connections import Connection, Connections, Durability, Left, roll_back
+from alma.storage.sql.sqlite_errors import translated
 from alma.storage.sql.sqlite_migrations import SQLiteMigrator
 from alma.storage.sql.sqlite_transaction import SQLiteTransaction
 from alma.storage.sql.statements import Dialect

@@ -1,40 +1,30 @@
-"""Connections to an SQLite file: lent and kept open, checkpointed beside the writers, their errors translated."""
+"""Connections to an SQLite file: lent to one user at a time and kept open."""
 
 from __future__ import annotations
 
 import json
 import os
-import shutil
 import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from alma.clock import new_id
-from alma.errors import ConflictError, StorageError, StorageFullError
+from alma.errors import StorageError
 from alma.model.query import holds_at
+from alma.storage.sql.sqlite_errors import BUSY_SECONDS, is_busy, translated
 
 Durability = Literal["process", "power"]
 
-_BUSY_SECONDS = 60.0
 _MOST_IDLE_CONNECTIONS = 8
-_PAGE_BYTES = 4096
-_LEAST_ROOM_BYTES = 64 << 10
+PAGE_BYTES = 4096
 # To write over what the log held before takes half the time of making it longer, so under steady writing it is kept.
 _WAL_BYTES_KEPT = 64 << 20
-_FRAME_BYTES = _PAGE_BYTES + 24
-_LOOK_AFTER_ROWS = 100
-_CHECKPOINT_ROWS = 4_000
-_CHECKPOINT_BYTES = 16 << 20
-_MOST_BYTES_LEFT = 16 << 20
-_MOST_BYTES_WHILE_WRITING = 48 << 20
 _CHECKPOINT_AT_LATEST_PAGES = 16_000
-_CHECKPOINT_PATIENCE_MS = 50
 _MAPPED_BYTES = 2 << 30
-_READER_PATIENCE_MS = 2_000
 
 
 class Left(NamedTuple):
@@ -129,79 +119,10 @@ class Connections:
         connection.close()
 
 
-class Checkpoints:
-    """Moves what has gathered in the write-ahead log into the database, beside the writers instead of in their way."""
-
-    def __init__(self, path: Path, writer: threading.Lock) -> None:
-        self._path = path
-        self._log = path.with_name(path.name + "-wal")
-        self._writer = writer
-        self._running: threading.Thread | None = None
-        self._tried_at_bytes = 0
-        self._rows = 0
-        self._look_at_rows = 0
-
-    def wrote(self, rows: int) -> None:
-        """Count what was committed; begin a checkpoint when enough has gathered since the last.
-
-        How long the log is says nothing about how much is in it once it has started again, so the rows count as well.
-        """
-        self._rows += rows
-        if self._rows >= self._look_at_rows:
-            self._look_at_rows = self._rows + _LOOK_AFTER_ROWS
-            self._start_if_due()
-
-    def _start_if_due(self) -> None:
-        if self._running is not None and self._running.is_alive():
-            return
-        try:
-            gathered = self._log.stat().st_size
-        except FileNotFoundError:
-            return
-        if gathered < self._tried_at_bytes:
-            self._tried_at_bytes = 0
-        # A log that a reader holds grows on, and is not tried again at once.
-        if self._rows >= _CHECKPOINT_ROWS or gathered >= self._tried_at_bytes + _CHECKPOINT_BYTES:
-            self._tried_at_bytes = gathered
-            self._rows = self._look_at_rows = 0
-            self._running = threading.Thread(target=self._checkpoint, name="alma-checkpoint", daemon=True)
-            self._running.start()
-
-    def finish(self) -> None:
-        if self._running is not None:
-            self._running.join()
-
-    def _checkpoint(self) -> None:
-        # Nothing is lost when it fails: the log keeps everything, and a later writer tries again.
-        with (
-            suppress(sqlite3.Error, OSError),
-            closing(sqlite3.connect(self._path, timeout=_BUSY_SECONDS)) as connection,
-        ):
-            last_written = self._log.stat().st_mtime_ns
-            (_, frames, _) = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
-            again = self._starting_again(frames * _FRAME_BYTES, last_written)
-            if again is not None:
-                # What was written meanwhile is moved before the writers have to wait, and most of it is on disk then.
-                connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
-                connection.execute(f"PRAGMA busy_timeout = {_CHECKPOINT_PATIENCE_MS}")
-                with self._writer:
-                    connection.execute(f"PRAGMA wal_checkpoint({again})")
-
-    def _starting_again(self, gathered: int, last_written: int) -> Literal["TRUNCATE", "RESTART"] | None:
-        """How to make the writers wait for the rest, if at all, so that the log can start again from its beginning.
-
-        It does so by itself as soon as nobody writes during a checkpoint, but under steady writing it never would.
-        """
-        log = self._log.stat()
-        if log.st_mtime_ns == last_written:
-            return "TRUNCATE" if log.st_size > _MOST_BYTES_LEFT else None
-        return "RESTART" if gathered > _MOST_BYTES_WHILE_WRITING else None
-
-
 def _connected(path: Path, durability: Durability) -> Connection:
     connection = sqlite3.connect(
         path,
-        timeout=_BUSY_SECONDS,
+        timeout=BUSY_SECONDS,
         isolation_level=None,
         check_same_thread=False,
         factory=Connection,
@@ -209,7 +130,7 @@ def _connected(path: Path, durability: Durability) -> Connection:
     )
     try:
         # Only a new file takes it. Larger pages make a file an eighth smaller, and a single save a fifth slower.
-        connection.execute(f"PRAGMA page_size = {_PAGE_BYTES}")
+        connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")
         _use_wal(connection)
         connection.execute(f"PRAGMA synchronous = {'FULL' if durability == 'power' else 'NORMAL'}")
         connection.execute(f"PRAGMA journal_size_limit = {_WAL_BYTES_KEPT}")
@@ -247,12 +168,12 @@ def without_waiting(connection: sqlite3.Connection) -> Iterator[bool]:
     try:
         connection.execute("BEGIN IMMEDIATE")
     except sqlite3.OperationalError as exc:
-        if not _is_busy(exc):
+        if not is_busy(exc):
             raise
         yield False
         return
     finally:
-        connection.execute(f"PRAGMA busy_timeout = {_BUSY_SECONDS * 1000:.0f}")
+        connection.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000:.0f}")
     try:
         yield True
         connection.execute("COMMIT")
@@ -267,26 +188,17 @@ def roll_back(connection: sqlite3.Connection) -> None:
         connection.execute("ROLLBACK")
 
 
-def empty_log(connection: sqlite3.Connection) -> None:
-    """Move all of the write-ahead log into the database and cut it off, unless a reader keeps holding on to it."""
-    connection.execute(f"PRAGMA busy_timeout = {_READER_PATIENCE_MS}")
-    try:
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-    finally:
-        connection.execute(f"PRAGMA busy_timeout = {_BUSY_SECONDS * 1000:.0f}")
-
-
 def _use_wal(connection: sqlite3.Connection) -> None:
     """Switching needs the file alone for a moment, and SQLite does not wait for that by itself."""
     if connection.execute("PRAGMA journal_mode").fetchone()[0] == "wal":
         return
-    deadline = _Deadline(_BUSY_SECONDS)
+    deadline = _Deadline(BUSY_SECONDS)
     while True:
         try:
             if connection.execute("PRAGMA journal_mode = WAL").fetchone()[0] == "wal":
                 return
         except sqlite3.OperationalError as exc:
-            if not _is_busy(exc):
+            if not is_busy(exc):
                 raise
         deadline.wait()
 
@@ -302,53 +214,3 @@ class _Deadline:
         if self._left <= 0:
             raise StorageError("another process kept the database locked for too long")
         threading.Event().wait(seconds)
-
-
-class translated:  # noqa: N801 - it is used like a function, and often, so it is no generator
-    """SQLite's errors as ours, in one place."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, kind: object, exc: BaseException | None, trace: object) -> None:
-        if isinstance(exc, sqlite3.Error):
-            raise our_error(self._path, exc) from exc
-
-
-def our_error(path: Path, exc: sqlite3.Error) -> StorageError:
-    """What SQLite says, as an error that names the file and what can be done."""
-    if isinstance(exc, sqlite3.IntegrityError):
-        return ConflictError(f"{path}: {exc}")
-    if _is_full(path, exc):
-        return StorageFullError(f"the disk of {path} is full: nothing of this transaction was stored")
-    if _is_busy(exc):
-        return ConflictError(f"another process kept {path} locked for over {_BUSY_SECONDS:.0f} seconds")
-    if _primary_code(exc) in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
-        return StorageError(
-            f"{path} is no SQLite database, or a damaged one ({exc}): name another file, or bring back a backup of it"
-        )
-    if _primary_code(exc) in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
-        return StorageError(
-            f"{path} cannot be opened or written ({exc}): the file and its folder must be there, and this user must be "
-            f"allowed to write both"
-        )
-    return StorageError(f"{path}: {exc}")
-
-
-def _primary_code(exc: sqlite3.Error) -> int | None:
-    code = getattr(exc, "sqlite_errorcode", None)
-    return None if code is None else code & 0xFF
-
-
-def _is_busy(exc: sqlite3.Error) -> bool:
-    return _primary_code(exc) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
-
-
-def _is_full(path: Path, exc: sqlite3.Error) -> bool:
-    """Without room for the files beside the database, SQLite only says that it could not write or open one."""
-    if _primary_code(exc) == sqlite3.SQLITE_FULL:
-        return True
-    for_want_of_room = (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN)
-    return _primary_code(exc) in for_want_of_room and shutil.disk_usage(path.parent).free < _LEAST_ROOM_BYTES

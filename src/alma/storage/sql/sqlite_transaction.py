@@ -25,7 +25,7 @@ from alma.storage.nearest import nearest
 from alma.storage.primitives import Query
 from alma.storage.sql import sqlite_fulltext
 from alma.storage.sql.chains import SqlChains
-from alma.storage.sql.sqlite_connections import translated
+from alma.storage.sql.sqlite_errors import translated
 from alma.storage.sql.sqlite_events import event_form
 from alma.storage.sql.sqlite_feed import SQLiteFeed
 from alma.storage.sql.sqlite_rows import overwriting, write_rows, writing

@@ -46,7 +46,7 @@ class Transaction(Writing):
     found_behind: object = None
     left_behind: object = None
 
-    # ------------------------------------------------------------------ new records
+    # ------------------------------------------------------------------ saving
 
     def save(self, *records: Record) -> None:
         """Store records of any kinds; all of them, or on error none."""
@@ -130,7 +130,7 @@ class Transaction(Writing):
             with self._writing():
                 self._insert(MemoryVersion.spec, rows)
 
-    # ------------------------------------------------------------------ records that are there
+    # ------------------------------------------------------------------ changing what is there
 
     def lock(self, cls: type[T], record_ids: Iterable[str], scope: Scope) -> list[T]:
         """The records with these ids inside the scope, as they are now, held against other writers until the end.

@@ -113,6 +113,13 @@ def test_what_fails_as_often_as_it_works_is_not_proven(engine: ConfidenceEngine)
     assert [GOOD in chance.description for chance in engine.get_opportunities(CONTEXT, "ada")] == [True]
 
 
+def test_what_is_known_to_go_wrong_is_told_without_asking_for_a_strategy(engine: ConfidenceEngine) -> None:
+    (risk,) = engine.get_risks(CONTEXT, "ada")
+    assert "broke at a bracket" in risk.description
+    assert risk.evidence_ids
+    assert engine.get_risks("bake a cake", "ada") == []
+
+
 @pytest.mark.parametrize("strategies", ["one text", [], ["", "x"], 5, [["x"]]])
 def test_what_is_no_list_of_strategies_is_refused(engine: ConfidenceEngine, strategies: list[str]) -> None:
     with pytest.raises(ValidationError, match="must"):

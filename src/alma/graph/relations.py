@@ -147,10 +147,8 @@ class _Sentence:
             self._restart(mention)
         elif _UNREAL.search(gap) or _NEW_CLAUSE.fullmatch(gap):
             self._restart(mention)
-        elif self._attach(before, mention, gap):
+        elif self._attach(before, mention, gap) or self._insert(before, mention, gap):
             return
-        elif (who := _WHO.match(gap)) and self._say([before], mention, gap[who.end() :]):
-            self._inserted = self._subjects == [before]
         elif self._say(self._subjects, mention, re.sub(r"^(?:,|and|,\s*and|but)\s+", "", gap)):
             self._verb_now(gap)
             self._aside = False
@@ -205,6 +203,14 @@ class _Sentence:
             self._add(before, mention, "works_at", confidence, False, _IS_A.sub("", role[1].strip()))
             return True
         return False
+
+    def _insert(self, before: Mention, mention: Mention, gap: str) -> bool:
+        """Ana, who leads it: a clause about the one before, which stays the subject if it was."""
+        who = _WHO.match(gap)
+        if who is None or not self._say([before], mention, gap[who.end() :]):
+            return False
+        self._inserted = self._subjects == [before]
+        return True
 
     def _say(self, subjects: Sequence[Mention], mention: Mention, gap: str) -> bool:
         read = _read_verb(gap, subjects) if subjects else None

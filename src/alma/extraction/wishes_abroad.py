@@ -34,8 +34,8 @@ _STANDING = (
     r"(?:alsjeblieft )?(?:gebruik|schrijf|antwoord|geef) (?:altijd|nooit|alleen) .+?",
 )
 _FROM_NOW_ON = (
-    r"(?:ab (?:jetzt|sofort)|von nun an|künftig|dorénavant|désormais|à partir de maintenant|a partir de (?:ahora|agora)|"
-    r"de ahora en adelante|d['’]ora in (?:poi|avanti)|daqui em diante|vanaf nu),? .+?"
+    r"(?:ab (?:jetzt|sofort)|von nun an|künftig|dorénavant|désormais|à partir de maintenant|"
+    r"a partir de (?:ahora|agora)|de ahora en adelante|d['’]ora in (?:poi|avanti)|daqui em diante|vanaf nu),? .+?"
 )
 _DISLIKED = (
     r"ich mag kein\w* .+?",

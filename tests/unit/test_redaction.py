@@ -234,6 +234,8 @@ SECRETS = [
     ("password for prod = hunter2x", "password for prod = [redacted:secret]"),
     ("pin code is 4821", "pin code is [redacted:secret]"),
     ("PIN: 4821", "PIN: [redacted:password]"),
+    ("my password is 12345678, please keep it", "my password is [redacted:secret], please keep it"),
+    ("the passcode for the door is 993311", "the passcode for the door is [redacted:secret]"),
     ("the PIN was changed to 4821", "the PIN was changed to [redacted:secret]"),
     (
         "root's password was changed to Winter#77 yesterday",
@@ -427,6 +429,8 @@ HARMLESS = [
     "Key insight 3x: cache",
     "pin: 12mm",
     "pin: numpy",
+    "the password is 1234 characters long",
+    "the password is 90 days old",
     "pin = GPIO4",
     "pin: numpy==1.26.4",
     "the password hash was changed to argon2id",

@@ -106,6 +106,7 @@ _BEFORE_TOLD_AFTER = re.compile(r" (?:is|was|as) (?:the|my|her|his|their|our|you
 _TOLD_AFTER = re.compile(r"(?=[ \t]*(?:[.,;!?)\n]|$|for\b|to\b|of\b))")
 _LAST_WORD = re.compile(r"(?<![^\s(])[^\s,;\"'`<>(]{6,200}\Z")
 _TRAILING = ".,;:)]}*"
+_AFTER_NUMBER = re.compile(r"[ \t.,;:)\]}*!\"']*(?:$|\n|(?<=[.,;)!\"'])\s)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,7 +299,9 @@ def _is_said(found: _Found, folded: str) -> bool:
     if found.quoted:
         return " " not in value.strip() or (found.name.sort is Sort.PASSWORD and is_phrase(value))
     if value.isdigit():
-        return False
+        # A number with a word behind it counts something.
+        is_whole = _AFTER_NUMBER.match(folded, found.match.end()) is not None
+        return found.name.sort is Sort.PASSWORD and is_pin(value) and is_whole
     if found.name.sort is Sort.PASSWORD and is_joined_phrase(value, least=4):
         return True
     return len(value) >= _SHORTEST_SAID and is_no_word(value)

@@ -40,7 +40,8 @@ from alma.model.learning import DomainKnowledge, UserPreference
 from alma.model.record import Record
 from alma.model.scope import MemoryScope, Scope
 from alma.model.slice import MemorySlice
-from alma.redaction.redactor import DEFAULT_REDACTOR, Redactor, checked_redactor, masking
+from alma.redaction.guarding import checked_redactor
+from alma.redaction.redactor import DEFAULT_REDACTOR, Redactor, masking
 from alma.retrieval.engine import RetrievalEngine
 from alma.retrieval.router import checked_query as checked_task
 from alma.retrieval.writing import MemoryWriter
@@ -83,12 +84,12 @@ class ALMA(Closing):
             self.scopes = {**self.scopes, **scopes}
         self.project_id = checked_name("alma", "project_id", project_id)
         self.redactor = checked_redactor("alma", redactor)
-        self.screen = screen_with(redactor)
-        if redactor is not None and redactor is not DEFAULT_REDACTOR:
+        self.screen = screen_with(self.redactor)
+        if self.redactor is not None and self.redactor is not DEFAULT_REDACTOR:
             # Reasons do not pass the door; the default's secrets are taken out of them in any case.
-            storage.mask = masking(redactor)
-        self.writer = MemoryWriter(storage, retrieval_engine.embedder, redactor)
-        self.door = Door(storage, retrieval_engine.embedder, redactor)
+            storage.mask = masking(self.redactor)
+        self.writer = MemoryWriter(storage, retrieval_engine.embedder, self.redactor)
+        self.door = Door(storage, retrieval_engine.embedder, self.redactor)
         self.archive = Archive(storage, retrieval_engine.index)
         self.forgetting = ForgettingEngine(storage, archive=self.archive)
         self.learning.clean = self.door.clean

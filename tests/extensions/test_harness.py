@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import subprocess
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
+import numpy
 import pytest
 
 from alma.bootstrap import open_storage
@@ -244,6 +247,8 @@ FAILURES: list[dict[Any, Any]] = [
     {"error": "\x00"},
     {"status": "failed"},
     {"returncode": 2, "stdout": ""},
+    {"tests": 12, "failures": 1},
+    {"worked": numpy.bool_(False)},
 ]
 
 
@@ -259,6 +264,12 @@ FAILURES: list[dict[Any, Any]] = [
         *((told, False, told) for told in FAILURES),
         ((True, "filled in"), True, "filled in"),
         ((False, "no such field"), False, "no such field"),
+        ((False, "out", "err"), False, ("out", "err")),
+        ((False, True, True), True, (False, True, True)),
+        (numpy.bool_(False), False, numpy.bool_(False)),
+        ("FAILED", False, "FAILED"),
+        ("The build failed at first", True, "The build failed at first"),
+        (RunStatus.FAILED, False, RunStatus.FAILED),
         (RunResult(output=1), True, 1),
         (RunResult(error="no"), False, None),
     ],
@@ -270,6 +281,81 @@ def test_whatever_an_executor_returns_is_understood(
     assert (result.success, result.output) == (success, output)
     (outcome,) = outcomes(alma)
     assert outcome.success is success
+
+
+@dataclass
+class Report:
+    success: bool
+    strategy: str = "click"
+
+
+class Answer:
+    """An answer as clients for HTTP have them."""
+
+    status_code = 503
+
+    @property
+    def ok(self) -> bool:
+        return self.status_code < 400
+
+    @property
+    def error(self) -> str:
+        raise RuntimeError("the answer was not read")
+
+
+@pytest.mark.parametrize("returned", [Report(False), Answer(), subprocess.CompletedProcess("make", 2)])
+def test_an_object_that_says_it_failed_is_a_failure_and_the_output(harness: Harness, returned: Any) -> None:
+    result = harness.run(Context(task=TASK), lambda prompt: returned)
+    assert (result.success, result.output) == (False, returned)
+
+
+@pytest.mark.parametrize(
+    "returned", [Report(True), subprocess.CompletedProcess("make", 0, stderr="a warning"), Agent("a")]
+)
+def test_an_object_that_says_nothing_of_a_failure_is_what_came_out(harness: Harness, returned: Any) -> None:
+    result = harness.run(Context(task=TASK), lambda prompt: returned)
+    assert (result.success, result.output, result.error) == (True, returned, None)
+
+
+def test_what_a_program_that_failed_wrote_is_the_error(harness: Harness) -> None:
+    ended = subprocess.CompletedProcess("make", 2, b"", b"no rule to make target\n")
+    assert harness.run(Context(task=TASK), lambda prompt: ended).error == "no rule to make target"
+
+
+def test_what_an_executor_yields_is_joined_and_what_it_raises_meanwhile_is_a_failure(harness: Harness) -> None:
+    def streams(prompt: str) -> Iterator[str]:
+        yield from ("filled in ", "the form")
+
+    def breaks(prompt: str) -> Iterator[str]:
+        yield "filled in "
+        raise TimeoutError("the page did not load")
+
+    assert harness.run(Context(task=TASK), streams).output == "filled in the form"
+    assert harness.run(Context(task=TASK), breaks).error == "TimeoutError: the page did not load"
+
+
+class Unsayable(Exception):
+    def __str__(self) -> str:
+        raise AttributeError("detail")
+
+
+@pytest.mark.parametrize(
+    ("raised", "error"),
+    [
+        (ValueError("bad \x00 byte \ud800"), "ValueError: bad byte"),
+        (ValueError("x" * 2_000_000), f"ValueError: {'x' * 1_000}"),
+        (Unsayable(), "Unsayable"),
+    ],
+)
+def test_whatever_an_error_says_the_run_is_a_failure_that_is_learned(
+    harness: Harness, alma: ALMA, raised: Exception, error: str
+) -> None:
+    def broken(prompt: str) -> None:
+        raise raised
+
+    result = harness.run(Context(task=TASK), broken)
+    assert (result.success, result.error, result.exception) == (False, error, raised)
+    assert [outcome.error_message for outcome in outcomes(alma)] == [error]
 
 
 def test_a_dictionary_says_what_a_result_says(harness: Harness, alma: ALMA) -> None:
@@ -336,7 +422,10 @@ def test_an_executor_that_cannot_be_called_is_a_mistake_and_no_failed_run(harnes
     async def later(prompt: str) -> str:
         return prompt
 
-    for wrong in (lambda a, b, c: 1, later, lambda prompt: later(prompt), "a text"):
+    async def in_pieces(prompt: str) -> AsyncIterator[str]:
+        yield prompt
+
+    for wrong in (lambda a, b, c: 1, later, lambda prompt: later(prompt), in_pieces, "a text"):
         with pytest.raises(ValidationError, match=r"harness\.executor must"):
             harness.run(Context(task=TASK), wrong)  # type: ignore[arg-type]
     assert outcomes(alma) == []
@@ -462,6 +551,8 @@ def test_an_agent_can_have_another_name(alma: ALMA) -> None:
         (lambda: MemorySchema("d", learnable="x"), "must be a list of names"),
         (lambda: RunResult(success="yes"), "success must be True or False"),  # type: ignore[arg-type]
         (lambda: Harness("s", Agent("a"), None), "must be a Setting"),  # type: ignore[arg-type]
+        (lambda: Harness(Setting("s"), Agent("a"), None), "harness.alma must be a memory"),  # type: ignore[arg-type]
+        (lambda: harness_for("coding", "victor", None, constraints="x"), "must be a list of texts"),  # type: ignore[arg-type]
     ],
 )
 def test_a_part_that_is_wrong_is_refused(make_it: Callable[[], object], message: str) -> None:

@@ -79,6 +79,49 @@ def test_what_a_user_wants_is_a_preference(text: str, preference: str) -> None:
     assert fact.category
 
 
+WISHES_ABROAD = (
+    *("Ich bevorzuge den dunklen Modus", "Bitte benutze immer TypeScript", "Bitte immer auf Deutsch antworten"),
+    *("Verwende niemals var", "Ab jetzt bitte kurze Antworten", "Ich mag keine langen Erklärungen"),
+    *(
+        "Je préfère le mode sombre",
+        "Utilise toujours TypeScript",
+        "N'utilise jamais var",
+        "Dorénavant, réponds en français",
+    ),
+    *("Prefiero el modo oscuro", "Usa siempre TypeScript", "Nunca uses var", "No me gustan las respuestas largas"),
+    *("Preferisco risposte brevi", "Usa sempre TypeScript", "Non usare mai var", "D'ora in poi rispondi in italiano"),
+    *(
+        "Prefiro respostas curtas",
+        "Use sempre TypeScript",
+        "Gebruik altijd TypeScript",
+        "Ik heb liever korte antwoorden",
+    ),
+)
+
+
+@pytest.mark.parametrize("text", WISHES_ABROAD)
+def test_wishes_in_other_languages_are_kept_as_they_were_said(text: str) -> None:
+    assert [fact.content for fact in of_user(f"{text}.")] == [text]
+    assert facts(("assistant", f"{text}.")) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Bevorzuge ich den dunklen Modus?",
+        "Benutzt du immer TypeScript?",
+        "Wenn ich den dunklen Modus bevorzuge, blinkt es.",
+        "Verwende den Port 8080.",
+        "Ich nehme immer den Bus.",
+        "Je préfère ne pas répondre.",
+        "Prefiero no opinar.",
+        "Usa el puerto 8080.",
+    ],
+)
+def test_what_is_asked_or_said_in_passing_in_other_languages_is_no_preference(text: str) -> None:
+    assert of_user(text) == []
+
+
 @pytest.mark.parametrize(
     "text",
     [

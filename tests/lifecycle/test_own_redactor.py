@@ -5,13 +5,23 @@ from __future__ import annotations
 import asyncio
 import re
 import sqlite3
-from collections.abc import Iterator
+import traceback
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from alma import ALMA, AsyncALMA, Attribution, ConfigurationError, DomainMemoryFactory, Scope, ValidationError
+from alma import (
+    ALMA,
+    AsyncALMA,
+    Attribution,
+    ConfigurationError,
+    DomainMemoryFactory,
+    RefusedError,
+    Scope,
+    ValidationError,
+)
 from alma.door import Masked, Redacted, Rule, SecretRedactor
 from alma.model.governance import AuditEvent
 from alma.model.learning import DomainKnowledge
@@ -116,6 +126,66 @@ def test_a_file_describes_patterns_and_a_given_redactor_goes_before_them(tmp_pat
         assert alma.add_domain_knowledge("helena", "doors", f"opens with {BADGE}").fact == f"opens with {MASK}"
     with ALMA.from_config(file, redactor=None) as alma:
         assert alma.add_domain_knowledge("helena", "gates", f"closes with {BADGE}").fact == f"closes with {BADGE}"
+
+
+class FailsAt:
+    """Knows nothing of badges, and falls over one."""
+
+    def redact(self, text: str, name: str = "") -> Redacted:
+        if BADGE in text:
+            raise RuntimeError(f"what is {text}?")
+        return Redacted(text)
+
+
+class AnswersWithText:
+    def redact(self, text: str, name: str = "") -> str:
+        return text
+
+
+class TakesNoName:
+    def redact(self, text: str) -> Redacted:
+        return Redacted(text)
+
+
+@pytest.mark.parametrize(
+    ("redactor", "why"),
+    [
+        (FailsAt(), "FailsAt failed with RuntimeError"),
+        (AnswersWithText(), "AnswersWithText did not return a Redacted"),
+        (TakesNoName(), "TakesNoName failed with TypeError"),
+    ],
+)
+def test_where_a_redactor_fails_every_write_is_a_refusal_that_stores_and_tells_nothing(
+    tmp_path: Path, redactor: Any, why: str
+) -> None:
+    with ALMA.quickstart(tmp_path / "alma.db", embedding_provider="mock", redactor=redactor) as alma:
+        note = DomainKnowledge(agent="helena", project_id="default", fact=f"opens with {BADGE}")
+        writes: list[Callable[[], object]] = [
+            lambda: alma.learn("helena", f"open {BADGE}", True, "pull"),
+            lambda: alma.add_domain_knowledge("helena", "doors", f"opens with {BADGE}"),
+            lambda: alma.add_user_preference("ana", "doors", f"likes {BADGE}"),
+            lambda: alma.journal.create(f"note {BADGE}", project_id="default"),
+            lambda: alma.sessions.create(agent="helena", goal=BADGE),
+            lambda: alma.writer.save(note),
+            lambda: alma.door.save(note),
+        ]
+        for write in writes:
+            with pytest.raises(RefusedError, match=why) as refused:
+                write()
+            assert refused.value.code == "redaction"
+            assert BADGE not in "".join(traceback.format_exception(refused.value))
+        alma.close()
+    assert BADGE.encode() not in everything_in(tmp_path)
+
+
+def test_of_a_batch_only_what_a_redactor_fails_at_is_refused(tmp_path: Path) -> None:
+    with ALMA.quickstart(tmp_path / "alma.db", embedding_provider="mock", redactor=FailsAt()) as alma:
+        facts = [f"The door opens with {BADGE}", "The gate opens at nine"]
+        notes = [DomainKnowledge(agent="helena", project_id="default", fact=fact) for fact in facts]
+        refused, stored = alma.door.save_many(notes)
+        assert (refused.status, stored.status) == ("refused", "stored")
+        assert "FailsAt failed with RuntimeError" in (refused.reason or "")
+        assert [each.status for each in alma.door.save_many(notes[:1])] == ["refused"]
 
 
 def test_what_is_no_redactor_is_an_error(tmp_path: Path) -> None:

@@ -165,3 +165,13 @@ def _without(value: object) -> object:
     if isinstance(value, dict):
         return {key: _without(each) for key, each in value.items() if key not in _PASSING}
     return [_without(each) for each in value] if isinstance(value, list) else value
+
+
+def test_a_summary_does_not_name_what_an_item_waits_for_to_a_key_of_another_agent(memory: ALMA) -> None:
+    everybody = tenant(memory, "", Grant(project_id="atlantis"), {})
+    hers = everybody.call("create_work_item", {"title": "Zanzibar", "agent": "helena"})["item"]["id"]
+    everybody.call("create_work_item", {"title": "Quagga", "agent": "victor", "blocked_by": [hers]})
+    assert "Quagga: waits for Zanzibar" in everybody.call("progress_summary", {"agent": "victor"})["summary"]
+    victor = tenant(memory, "", Grant(project_id="atlantis", agent="victor"), {})
+    told = victor.call("progress_summary", {})
+    assert ("Quagga" in told["summary"], "Zanzibar" in told["summary"], told["total"]) == (True, False, 1)

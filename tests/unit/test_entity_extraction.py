@@ -58,6 +58,14 @@ def test_a_place_does_not_do_what_somebody_there_does() -> None:
         ("The PR that Bob submitted was merged by Eve.", {("Bob", "submitted", "PR"), ("Eve", "merged", "PR")}),
         ("The library that Tom wrote uses Redis.", {("Tom", "wrote", "library"), ("library", "uses", "Redis")}),
         ("PR #482 by Noor was reviewed by Emil.", {("Noor", "created", "PR #482"), ("Emil", "reviewed", "PR #482")}),
+        (
+            "Alice, who works at Acme in Berlin, manages Bob.",
+            {("Alice", "works_at", "Acme"), ("Alice", "manages", "Bob")},
+        ),
+        (
+            "Dr. Maria Lopez, who leads the ML team at OpenAI, moved to Lisbon.",
+            {("Maria Lopez", "leads", "ML team"), ("Maria Lopez", "moved_to", "Lisbon")},
+        ),
         ("Rolls-Royce moved to Derby. Self-service is slow.", {("Rolls-Royce", "moved_to", "Derby")}),
         (
             "The head of engineering at Initech, Jane Doe, hired Bob.",

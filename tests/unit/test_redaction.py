@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import re
 import time
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from alma.door import Masked, RedactingFilter, Rule, SecretRedactor, redact_record, redact_text
+from alma.door import Masked, Redacted, RedactingFilter, Rule, SecretRedactor, redact_record, redact_text
 from alma.errors import NotFoundError, ValidationError
 from alma.redaction.keys import BEGINNING, KEYS, KEYS_BY_BEGINNING
 from alma.testing.builders import a_handoff, a_heuristic, a_memory, a_pattern
@@ -233,6 +234,21 @@ SECRETS = [
     ("password for prod = hunter2x", "password for prod = [redacted:secret]"),
     ("pin code is 4821", "pin code is [redacted:secret]"),
     ("PIN: 4821", "PIN: [redacted:password]"),
+    ("my password is 12345678, please keep it", "my password is [redacted:secret], please keep it"),
+    ("the passcode for the door is 993311", "the passcode for the door is [redacted:secret]"),
+    ("the PIN was changed to 4821", "the PIN was changed to [redacted:secret]"),
+    (
+        "root's password was changed to Winter#77 yesterday",
+        "root's password was changed to [redacted:secret] yesterday",
+    ),
+    ("his password used to be Fluffy123", "his password used to be [redacted:secret]"),
+    ("the api key was rotated to 9f8e7d6c5b4a", "the api key was rotated to [redacted:secret]"),
+    ("Das Passwort wurde auf Winter2024! geändert", "Das Passwort wurde auf [redacted:secret] geändert"),
+    ("le mot de passe a été changé en Soleil2023", "le mot de passe a été changé en [redacted:secret]"),
+    ("la contraseña se cambió a Verano2024", "la contraseña se cambió a [redacted:secret]"),
+    ("set the admin password to 'purple monkey dishwasher'", "set the admin password to '[redacted:secret]'"),
+    ("pwd for bob => Xk29!kd", "pwd for bob => [redacted:secret]"),
+    ("log in with admin / Passw0rd!23", "log in with admin / [redacted:password]"),
     ("secret word: xyzzy99!!", "secret word: [redacted:secret]"),
     ("pcsk_4aBcDeFgHiJkLmNoPqRsTuVwXyZ0123456789", "[redacted:pinecone_key]"),
     ("patAbCdEfGhIjKlMn.0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", "[redacted:airtable_token]"),
@@ -412,6 +428,19 @@ HARMLESS = [
     "key=value1",
     "Key insight 3x: cache",
     "pin: 12mm",
+    "pin: numpy",
+    "the password is 1234 characters long",
+    "the password is 90 days old",
+    "pin = GPIO4",
+    "pin: numpy==1.26.4",
+    "the password hash was changed to argon2id",
+    "the secret was changed to vault2",
+    "the token was rotated to RS256",
+    "the password was reset to default",
+    "the password used to be stored in 1Password",
+    "set the password to 'your choice of words'",
+    "log in as alice/team-7",
+    "log in with user/password",
     "pin the version to 1.26.4",
     "pinned to v2",
     "keypass is set",
@@ -676,6 +705,49 @@ def test_what_is_logged_has_no_secrets(caplog: pytest.LogCaptureFixture) -> None
         "fine",
     )
     assert second.getMessage() == "nothing secret here"
+
+
+def test_neither_errors_nor_nested_facts_bring_a_secret_into_a_log(caplog: pytest.LogCaptureFixture) -> None:
+    written = io.StringIO()
+    handler = logging.StreamHandler(written)
+    handler.addFilter(RedactingFilter())
+    logger = logging.getLogger("alma.test.errors")
+    logger.addHandler(handler)
+    given = {"headers": [{"Authorization": "Bearer abcdef123456"}], "tries": 3}
+    try:
+        raise ConnectionError("postgresql://app:N0tS0S3cret@10.0.0.3/app")
+    except ConnectionError:
+        logger.exception("cannot connect", extra={"request": given}, stack_info=True)
+    finally:
+        logger.removeHandler(handler)
+    assert "N0tS0S3cret" not in written.getvalue()
+    assert "ConnectionError: postgresql://app:[redacted:" in written.getvalue()
+    assert caplog.records[0].__dict__["request"]["tries"] == 3
+    assert "abcdef123456" not in str(caplog.records[0].__dict__["request"])
+    assert given["headers"] == [{"Authorization": "Bearer abcdef123456"}]
+
+
+def test_an_error_without_secrets_is_logged_as_it_is(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.handler.addFilter(RedactingFilter())
+    try:
+        raise ConnectionError("no route")
+    except ConnectionError:
+        logging.getLogger("alma.test").exception("cannot connect", extra={"pair": complex(1, 2), "keys": {1: "a"}})
+    (record,) = caplog.records
+    assert record.exc_info is not None
+    assert (record.__dict__["pair"], record.__dict__["keys"]) == (complex(1, 2), {1: "a"})
+
+
+def test_a_message_that_the_redactor_fails_at_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
+    class Broken:
+        def redact(self, text: str, name: str = "") -> Redacted:
+            raise RuntimeError(text)
+
+    caplog.handler.addFilter(RedactingFilter(Broken()))
+    logging.getLogger("alma.test").warning("password=%s", "hunter2", extra={"token": "abc123xyz"})
+    (record,) = caplog.records
+    assert record.getMessage() == "a message was left out, as the redactor failed at it"
+    assert record.__dict__["token"] is None
 
 
 @given(st.text(max_size=300))

@@ -258,6 +258,40 @@ def test_an_item_with_open_parts_waits_for_them(tracker: ProgressTracker) -> Non
     assert [item.id for item in tracker.get_next_items()] == ["whole"]
 
 
+def test_a_part_that_waits_for_the_whole_does_not_keep_it_from_being_begun(tracker: ProgressTracker) -> None:
+    made(tracker, "whole", priority=90)
+    made(tracker, "other", blocked_by=["whole"])
+    made(tracker, "part", parent_id="whole", blocked_by=["other"])
+    assert [item.id for item in tracker.get_next_items()] == ["whole"]
+    tracker.update_status("whole", "done")
+    tracker.update_status("other", "done")
+    assert [item.id for item in tracker.get_next_items()] == ["part"]
+
+
+@pytest.mark.parametrize("spelled", ["FIFO", " fifo ", "Quick-Win", "blocked_unblock"])
+def test_a_strategy_may_be_spelled_in_many_ways(tracker: ProgressTracker, spelled: str) -> None:
+    made(tracker, "a")
+    assert [item.id for item in tracker.get_next_items(strategy=spelled)] == ["a"]
+
+
+def test_what_is_next_for_an_agent_is_the_same_in_its_summary(tracker: ProgressTracker) -> None:
+    made(tracker, "whole", agent="helena", priority=90)
+    made(tracker, "part", agent="victor", parent_id="whole")
+    made(tracker, "anybodys", priority=10)
+    summary = tracker.get_progress_summary("Helena")
+    assert summary.next_suggested == tracker.get_next_item(agent="helena") == tracker.get_item("anybodys")
+    assert (summary.total, summary.pending) == (1, 1)
+
+
+def test_a_summary_names_what_is_waited_for_by_its_title(tracker: ProgressTracker) -> None:
+    login = tracker.create_work_item("Fix the login", agent="victor")
+    tracker.create_work_item("Test the login", agent="helena", blocked_by=[login.id])
+    for waited_for in ("pending", "failed"):
+        tracker.update_status(login.id, waited_for)
+        assert tracker.get_progress_summary("helena").blockers == ("Test the login: waits for Fix the login",)
+    assert login.id not in tracker.get_progress_summary().to_prompt()
+
+
 def test_a_summary_counts_and_shows_what_matters(tracker: ProgressTracker) -> None:
     made(tracker, "a", "b", "c", "d")
     made(tracker, "e", blocked_by=["a"])

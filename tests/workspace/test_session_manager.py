@@ -99,6 +99,31 @@ def test_a_handoff_says_what_the_session_noted_and_what_is_given_at_the_end(mana
     assert handoff.duration_ms is not None
 
 
+def test_a_second_handoff_takes_over_what_it_does_not_say_anew(manager: SessionManager) -> None:
+    session = manager.start_session("helena").session_id
+    manager.update_session("helena", session, "tested the cart", blocker="no test card")
+    given = {"blockers": ["no test card", "staging is down"], "key_decisions": ["keep password=hunter2 out"]}
+    first = manager.create_handoff("helena", session, "tested the cart", "partial", ["test the checkout"], **given)  # type: ignore[arg-type]
+    second = manager.create_handoff("helena", session, next_steps=["ask for a test card"])
+    assert (second.blockers, second.key_decisions) == (first.blockers, first.key_decisions)
+    assert (second.last_action, second.last_outcome) == ("tested the cart", "partial")
+    assert second.next_steps == ("ask for a test card",)
+    latest, ended = manager.get_latest_handoff("helena"), manager.get_session(session)
+    assert latest == second
+    assert ended is not None
+    assert "hunter2" not in str(ended.context_json)
+
+
+def test_what_was_handed_over_as_a_blocker_can_be_resolved_in_the_session_that_goes_on(
+    store: StorageBackend, manager: SessionManager
+) -> None:
+    session = manager.start_session("helena").session_id
+    manager.create_handoff("helena", session, "tested the cart", blockers=["no test card", "staging is down"])
+    Sessions(store).switch(session, Scope(project_id="shop"), reopen=True)
+    manager.update_session("helena", session, resolved_blocker="no test card")
+    assert manager.create_handoff("helena", session).blockers == ("staging is down",)
+
+
 def test_a_handoff_ends_its_session_for_everybody(store: StorageBackend, manager: SessionManager) -> None:
     context = finished(manager)
     session = Sessions(store).require(context.session_id, Scope(project_id="shop"))

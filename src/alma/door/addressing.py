@@ -34,10 +34,11 @@ ADDRESSING: tuple[Sign, ...] = (
             r"(?:--|//|/\*|<!--|#)\s{0,3}(?:(?:todo|note|fixme|hint|instructions?)\s?[(:]?\s?)?(?:for )?"
             rf"(?:{MODELS}|{BY_NAME}|assistants?|agents?)\)?\s?:\s*(?:when[^\n:,]{{0,60}}, (?:also )?)?{DO}",
             rf"\b(?:note|message|instructions?|notice|attention|hint)s? (?:to|for) (?:the |any |all |every )?(?:\w+ )"
-            rf"{{0,2}}{MODELS}\b",
+            rf"{{0,2}}{MODELS}\b"
+            r"(?! (?:prompts?|costs?|usage|teams?|groups?|traffic|features?|gateway|vendors?|users?)\b)",
             rf"\b(?:to|for) (?:any|all|every|the) {MODELS} (?:reading|processing|summari[sz]ing|reviewing|"
             rf"analy[sz]ing|parsing|"
-            rf"that reads?)\b",
+            rf"that reads?)\b(?! (?:group|club|list|circle|pipeline|queue|cost|team))",
             rf"\bas (?:an?|the) {MODELS} (?:reading|processing|summari[sz]ing|reviewing|analy[sz]ing|handling)\b",
             r"\b(?:is|are|only) (?:meant |intended )?for (?:ai|bots|llms|language models|chatbots) only\b",
             rf"\b{MODELS} (?:must|should|shall|has to|have to|needs? to|will|is to|are to)(?: (?:now|always|"

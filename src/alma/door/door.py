@@ -20,6 +20,7 @@ from alma.model.learning import Outcome
 from alma.model.memory import Memory
 from alma.model.record import Record
 from alma.model.scope import Scope
+from alma.redaction.guarding import checked_redactor
 from alma.redaction.nested import Masked
 from alma.redaction.redactor import DEFAULT_REDACTOR, Redactor, redact_record
 from alma.retrieval.writing import Embedded, embedded, join_space
@@ -90,7 +91,7 @@ class Door:
         join_space(storage, embedder)
         self._storage = storage
         self._embedder = embedder
-        self._redactor = redactor
+        self._redactor = checked_redactor("door", redactor)
         self._echo_guard = _guard(storage, echo_guard)
         self._merges = merge_duplicates
         self._trusted = frozenset(trusted_sources)
@@ -221,11 +222,10 @@ class Door:
         return Written(str(known.key), Status.MERGED, guest.masked, str(known.key), why)
 
     def _batch(self, records: Sequence[Record], by: Attribution, source: str) -> Iterator[Written]:
-        guests = [self._without_secrets(record, by, source) for record in records]
-        answers: dict[int, Written] = {}
-        for i, guest in enumerate(guests):
+        guests, answers = self._guests(records, by, source)
+        for i, guest in guests.items():
             answers |= {i: written} if (written := self._or_refusal(self._quarantined, guest)) is not None else {}
-        admitted = [i for i in range(len(guests)) if i not in answers]
+        admitted = [i for i in guests if i not in answers]
         echoes = {i: self._is_echo(guests[i]) for i in admitted}
         ready = dict(zip(admitted, embedded(self._embedder, [guests[i].record for i in admitted]), strict=True))
 
@@ -238,8 +238,22 @@ class Door:
                 if (written := self._or_refusal(self._let_in, tx, guests[i], ready[i], echoes[i])) is not None
             }
 
-        answers |= self._storage.write(let_in, guests[0].by)
-        return iter([answers[i] for i in range(len(guests))])
+        if admitted:
+            answers |= self._storage.write(let_in, guests[admitted[0]].by)
+        return iter([answers[i] for i in range(len(records))])
+
+    def _guests(
+        self, records: Sequence[Record], by: Attribution, source: str
+    ) -> tuple[dict[int, _Guest], dict[int, Written]]:
+        """The records without their secrets, and what became of those that a redactor failed at."""
+        guests: dict[int, _Guest] = {}
+        answers: dict[int, Written] = {}
+        for i, record in enumerate(records):
+            try:
+                guests[i] = self._without_secrets(record, by, source)
+            except RefusedError as refused:
+                answers[i] = Written(str(record.key), Status.REFUSED, reason=refused.reason)
+        return guests, answers
 
     @staticmethod
     def _or_refusal(step: Any, *args: Any) -> Written | None:

@@ -3,28 +3,75 @@
 from __future__ import annotations
 
 import logging
+from typing import Any
 
+from alma.errors import RefusedError
+from alma.redaction.guarding import checked_redactor
+from alma.redaction.nested import redacted_value
 from alma.redaction.redactor import DEFAULT_REDACTOR, Redactor
 
 _STANDARD = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName"}
+_FORMATTER = logging.Formatter()
+_LEFT_OUT = "a message was left out, as the redactor failed at it"
 
 
 class RedactingFilter(logging.Filter):
-    """Masks secrets in the message, its arguments and the further facts of everything that is logged.
+    """Masks secrets in the message, its arguments, its error and the further facts of everything that is logged.
 
     `handler.addFilter(RedactingFilter())` is enough; a filter on a logger does not see what its children log.
     """
 
     def __init__(self, redactor: Redactor = DEFAULT_REDACTOR) -> None:
         super().__init__()
-        self._redactor = redactor
+        self._redactor = checked_redactor("filter", redactor) or DEFAULT_REDACTOR
 
     def filter(self, record: logging.LogRecord) -> bool:
+        try:
+            self._mask(record)
+        except RefusedError:
+            # Logging never stops a program, and nothing is logged that nobody has looked through.
+            _empty(record)
+        return True
+
+    def _mask(self, record: logging.LogRecord) -> None:
         message = record.getMessage()
-        clean = self._redactor.redact(message).text
+        clean = self._clean(message)
         if clean != message:
             record.msg, record.args = clean, None
-        for name, value in record.__dict__.items():
-            if name not in _STANDARD and isinstance(value, str):
-                record.__dict__[name] = self._redactor.redact(value, name).text
-        return True
+        if record.exc_info and any(record.exc_info):
+            self._mask_error(record)
+        record.exc_text, record.stack_info = self._clean(record.exc_text), self._clean(record.stack_info)
+        for name, value in _facts(record).items():
+            record.__dict__[name] = self._clean(value, name)
+
+    def _mask_error(self, record: logging.LogRecord) -> None:
+        """Put the error's text in its place where it tells a secret: whoever writes it down would write that, too."""
+        assert record.exc_info
+        told = _FORMATTER.formatException(record.exc_info)
+        clean = self._clean(told)
+        if clean != told:
+            record.exc_info, record.exc_text = None, clean
+
+    def _clean(self, value: Any, name: str = "") -> Any:
+        return redacted_value(value, name, name, self._redactor.redact, []) if _can_be_read(value) else value
+
+
+def _can_be_read(value: Any) -> bool:
+    """Whether this is a text, or lists and dictionaries as JSON has them; anything else is shown as its type likes."""
+    if type(value) is dict:
+        return all(isinstance(key, str) and _can_be_read(each) for key, each in value.items())
+    if type(value) in (list, tuple):
+        return all(map(_can_be_read, value))
+    return value is None or type(value) in (str, bool, int, float)
+
+
+def _facts(record: logging.LogRecord) -> dict[str, Any]:
+    """What was given as `extra`."""
+    return {name: value for name, value in record.__dict__.items() if name not in _STANDARD}
+
+
+def _empty(record: logging.LogRecord) -> None:
+    record.msg, record.args = _LEFT_OUT, None
+    record.exc_info = record.exc_text = record.stack_info = None
+    for name in _facts(record):
+        record.__dict__[name] = None

@@ -13,6 +13,7 @@ from alma.door.languages import (
     STEMS_IN_OTHER_LETTERS,
     STEMS_OF_ROLES,
 )
+from alma.door.pairing import PAIRING
 from alma.door.planting import PLANTING
 from alma.door.sign import Sign, hints
 from alma.door.stealing import STEALING
@@ -166,7 +167,7 @@ SIGNS: tuple[Sign, ...] = (
             rf"\bif\s+you(?:'re|\s+are)\s+an?\s+(?:large\s+)?{_MODEL}\b|"
             r"\b(?:hey|dear|hi|hello|ok)\s+(?:(?:chatgpt|gpt(?:-?\d)?|gemini|copilot|assistant|ai)\s*(?:[,!:;.–-]|$|please\b|you\b|ignore\b|can\b|could\b)"
             rf"|claude\s*[,!:;.–-]?\s*(?:{_IMPERATIVE}|can\s+you|could\s+you|i\s+want)\b)|"
-            rf"\b{_MODEL}s?(?:\s+(?:instructions?|readers?))?\s*:\s*(?:{_IMPERATIVE})\b|"
+            rf"(?<!for\s)(?<!for\sthe\s)\b{_MODEL}s?(?:\s+(?:instructions?|readers?))?\s*:\s*(?:{_IMPERATIVE})\b|"
             r"\bwithout\s+(?:telling|asking|informing|notifying|alerting)"
             r"\s+(?:the\s+)?(?:user|human|operator|anyone)\b(?!['’]s)|\b(?:note|message|instructions?|attention|important|notice)\s*"
             r"(?:for|to|,|:)?\s*(?:the\s+|all\s+|any\s+)?(?:ai|llms?|language\s+models?|ai\s+(?:assistants?|agents?|models?)|"
@@ -375,4 +376,5 @@ SIGNS: tuple[Sign, ...] = (
     *ADDRESSING,
     *PLANTING,
     *STEALING,
+    *PAIRING,
 )

@@ -27,8 +27,9 @@ from alma.extraction.trust import own_turns
 from alma.llm.base import LanguageModel, Message
 from alma.llm.structured import complete_json, span_of
 from alma.model.text import query_terms, terms
+from alma.redaction.guarding import checked_redactor
 from alma.redaction.passing import PassedOn, masks_in
-from alma.redaction.redactor import DEFAULT_REDACTOR, Redactor, checked_redactor
+from alma.redaction.redactor import DEFAULT_REDACTOR, Redactor
 
 _LOG = logging.getLogger("alma.extraction")
 _MOST_CHARACTERS = 24_000

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from alma.extraction import wording as say
 from alma.extraction.facts import FactType
 from alma.extraction.wishes import WISHES
+from alma.extraction.wishes_abroad import WISHES_ABROAD
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +146,7 @@ def _is_doubted(match: re.Match[str], text: str) -> bool:
 
 def wanted(text: str) -> Reading | None:
     """How the speaker wants things done."""
-    for pattern, confidence, form in WISHES:
+    for pattern, confidence, form in (*WISHES, *WISHES_ABROAD):
         match = pattern.match(text)
         if match and _says_something(match["wish"]):
             sure = confidence - (_FOR_NOW_COSTS if _FOR_NOW.search(text) else 0.0)

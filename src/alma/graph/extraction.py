@@ -16,9 +16,10 @@ from alma.graph.mentions import Mention, mentions
 from alma.graph.relations import Relation, relations
 from alma.llm.base import LanguageModel, Message
 from alma.llm.structured import complete_json, span_of
+from alma.redaction.guarding import checked_redactor
 from alma.redaction.nested import Masked
 from alma.redaction.passing import PassedOn, masks_in
-from alma.redaction.redactor import DEFAULT_REDACTOR, Redactor, checked_redactor
+from alma.redaction.redactor import DEFAULT_REDACTOR, Redactor
 
 _LOG = logging.getLogger("alma.graph")
 _LONGEST_TEXT = 50_000

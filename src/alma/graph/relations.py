@@ -41,6 +41,7 @@ _NEW_CLAUSE = re.compile(r".*\b(?:and|but|or|while|when|because|so|then)", re.IG
 _GOES_ON = re.compile(r"(?P<between>(?:[a-z][\w'’-]*\s+){1,5}?)and\s+(?P<clause>[a-z].*)")
 # Siemens in Munich: where or when it was, while whoever did it goes on.
 _BESIDE = re.compile(r",?\s*(?:in|near|on|since|until|during)(?:\s+the)?", re.IGNORECASE)
+_WITHIN = re.compile(r"\s*(?:at|in|with|from|for|of|under|near|on|since|until|during)(?:\s+the)?", re.IGNORECASE)
 _WHO = re.compile(r",?\s*(?:who|which|that)\s+", re.IGNORECASE)
 _THAT = re.compile(r",?\s*(?:that|which|whom|who)?(?:\s+the)?", re.IGNORECASE)
 _AUXILIARY = (
@@ -118,6 +119,8 @@ class _Sentence:
         self._told = ""
         # Whether the name before only said where or when.
         self._aside = False
+        # Whether what is being told stands in a clause about the subject, who goes on behind it: Ana, who leads it, …
+        self._inserted = False
         self._found: list[Relation] = []
 
     def read(self) -> list[Relation]:
@@ -144,9 +147,7 @@ class _Sentence:
             self._restart(mention)
         elif _UNREAL.search(gap) or _NEW_CLAUSE.fullmatch(gap):
             self._restart(mention)
-        elif self._attach(before, mention, gap) or (
-            (who := _WHO.match(gap)) and self._say([before], mention, gap[who.end() :])
-        ):
+        elif self._attach(before, mention, gap) or self._insert(before, mention, gap):
             return
         elif self._say(self._subjects, mention, re.sub(r"^(?:,|and|,\s*and|but)\s+", "", gap)):
             self._verb_now(gap)
@@ -155,7 +156,7 @@ class _Sentence:
             self._verb_now(on["clause"])
         elif _THAT.fullmatch(gap) and self._relative(before, mention):
             return
-        elif self._verb is not None and _BESIDE.fullmatch(gap):
+        elif (self._verb is not None and _BESIDE.fullmatch(gap)) or (self._inserted and _WITHIN.fullmatch(gap)):
             self._aside = True
         else:
             self._restart(mention)
@@ -182,7 +183,7 @@ class _Sentence:
         return self._text[mention.end : min([self._end, *following])].strip()
 
     def _restart(self, mention: Mention) -> None:
-        self._subjects, self._verb, self._aside = [mention], None, False
+        self._subjects, self._verb, self._aside, self._inserted = [mention], None, False, False
 
     def _attach(self, before: Mention, mention: Mention, gap: str) -> bool:
         """Alice from Acme, Bob (engineer at Acme), a PR by Bob: belongs to the one before, which stays the subject."""
@@ -202,6 +203,14 @@ class _Sentence:
             self._add(before, mention, "works_at", confidence, False, _IS_A.sub("", role[1].strip()))
             return True
         return False
+
+    def _insert(self, before: Mention, mention: Mention, gap: str) -> bool:
+        """Ana, who leads it: a clause about the one before, which stays the subject if it was."""
+        who = _WHO.match(gap)
+        if who is None or not self._say([before], mention, gap[who.end() :]):
+            return False
+        self._inserted = self._subjects == [before]
+        return True
 
     def _say(self, subjects: Sequence[Mention], mention: Mention, gap: str) -> bool:
         read = _read_verb(gap, subjects) if subjects else None

@@ -43,10 +43,11 @@ class Domain:
         max_memory_tokens: int = DEFAULT_PROMPT_TOKENS,
     ) -> Harness:
         """A harness for an agent of this domain, with further tools and constraints; see `create_harness`."""
+        given = Setting(cls.name, tools=tools, constraints=constraints)  # type: ignore[arg-type]
         setting = replace(
             cls.setting,
-            tools=(*cls.setting.tools, *tools),
-            constraints=(*cls.setting.constraints, *constraints),
+            tools=(*cls.setting.tools, *given.tools),
+            constraints=(*cls.setting.constraints, *given.constraints),
         )
         agent = cls.agent(agent_type)
         named = agent if agent_name is None else replace(agent, name=agent_name)

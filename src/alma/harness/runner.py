@@ -12,17 +12,17 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from alma.core import ALMA
 from alma.errors import ALMAError, ProviderError, StorageError, ValidationError
 from alma.harness.base import Agent, Context, RunResult, RunStatus, Setting
 from alma.harness.prompt import written_prompt
-from alma.harness.results import result_of, told_text
+from alma.harness.results import result_of, told_error, told_text
 from alma.learning.validation import ScopeValidator
 from alma.model.governance import Attribution
 from alma.model.learning import Outcome
 from alma.model.slice import DEFAULT_PROMPT_TOKENS, MemorySlice
 
 if TYPE_CHECKING:
-    from alma.core import ALMA
     from alma.learning.protocols import Learned
 
 _log = logging.getLogger("alma.harness")
@@ -30,6 +30,11 @@ _log = logging.getLogger("alma.harness")
 Executor = Callable[..., Any]
 
 _LONGEST_STRATEGY = 300
+_A: Mapping[type, str] = {
+    Setting: "a Setting of alma.harness",
+    Agent: "an Agent of alma.harness",
+    ALMA: "a memory, as ALMA.quickstart() opens one",
+}
 _SYNC = "must be a function that is not async; call asyncio.run inside of it"
 
 
@@ -48,9 +53,9 @@ class Harness:
         top_k: int = 5,
         max_memory_tokens: int = DEFAULT_PROMPT_TOKENS,
     ) -> None:
-        for name, value, kind in (("setting", setting, Setting), ("agent", agent, Agent)):
+        for name, value, kind in (("setting", setting, Setting), ("agent", agent, Agent), ("alma", alma, ALMA)):
             if not isinstance(value, kind):
-                raise ValidationError("harness", name, value, f"must be a {kind.__name__} of alma.harness")
+                raise ValidationError("harness", name, value, f"must be {_A[kind]}")
         self.setting = setting
         self.agent = agent
         self.alma = alma
@@ -65,9 +70,9 @@ class Harness:
 
         The executor is called with the prompt, and with the context if it takes two arguments; parameters named
         `prompt`, `context` or `memories` get what they are named for. It returns what came out, a bool that says
-        whether it worked, alone or in front of what came out, a dictionary that says so, or a `RunResult`; what it
-        raises makes the run a failure. Without an executor the result is only prepared: it holds the prompt, and
-        nothing is learned.
+        whether it worked, alone or in front of what came out, a dictionary or an object that says so, or a `RunResult`;
+        what it raises makes the run a failure, and one that returns nothing did what it was to do. Without an executor
+        the result is only prepared: it holds the prompt, and nothing is learned.
         """
         if not isinstance(context, Context):
             raise ValidationError("harness", "context", context, "must be a Context, as Context(task=…)")
@@ -197,13 +202,22 @@ def _for_agent(alma: ALMA, agent: Agent) -> ALMA:
 def _executed(executor: Executor, prompt: str, context: Context, memories: MemorySlice) -> RunResult:
     call = _bound(executor, {"prompt": prompt, "context": context, "memories": memories})
     try:
-        returned = call()
+        returned = _gathered(call())
     except Exception as exc:  # noqa: BLE001 - whatever an executor raises, the run failed and that is worth learning
-        return RunResult(success=False, error=_sentence(exc), exception=exc)
-    if inspect.iscoroutine(returned):
-        returned.close()
+        return RunResult(success=False, error=told_error(exc), exception=exc)
+    if inspect.isawaitable(returned) or inspect.isasyncgen(returned):
+        if inspect.iscoroutine(returned):
+            returned.close()
         raise _not_callable(executor, _SYNC)
     return result_of(returned)
+
+
+def _gathered(returned: Any) -> Any:
+    """What came out, where an executor hands it over piece by piece: it does nothing before somebody asks for them."""
+    if not inspect.isgenerator(returned):
+        return returned
+    pieces: list[Any] = list(returned)
+    return "".join(pieces) if pieces and all(isinstance(piece, str) for piece in pieces) else pieces
 
 
 def _bound(executor: Executor, given: Mapping[str, Any]) -> Callable[[], Any]:
@@ -260,8 +274,3 @@ def _strategy(context: Context, result: RunResult) -> str:
     said = told_text(result.output) or ""
     # A line that came out may say what was done; a page or a number does not.
     return said if len(said) <= _LONGEST_STRATEGY and "\n" not in said and len(said.split()) > 2 else ""
-
-
-def _sentence(exc: Exception) -> str:
-    said = " ".join(str(exc).split())
-    return f"{type(exc).__name__}: {said}" if said else type(exc).__name__

@@ -28,6 +28,7 @@ from alma.memory.packing import Bundle
 from alma.model.archive import ArchiveCause
 from alma.model.governance import Attribution
 from alma.model.record import Record
+from alma.redaction.guarding import checked_redactor
 from alma.redaction.redactor import DEFAULT_REDACTOR, Redactor, redact_record, redact_text
 from alma.retrieval.writing import join_space
 from alma.storage.base import RecordVector, StorageBackend, Transaction
@@ -101,7 +102,7 @@ class _Import:
         self._importer = importer
         self._options = options
         self._embedder = embedder
-        self._redactor = redactor
+        self._redactor = checked_redactor("import", redactor)
         self._quarantine = None if trusted else Quarantine(importer, options)
         self._by = by or Attribution(reason=f"imported from {importer.name}")
         self._lengths: dict[str, int] = {**storage.models(), storage.embedding_model: storage.embedding_dim}

@@ -25,7 +25,8 @@ from alma.model.governance import ANONYMOUS, Attribution
 from alma.model.memory import Memory
 from alma.model.query import And, Compare, In, Order
 from alma.model.scope import Scope
-from alma.redaction.redactor import DEFAULT_REDACTOR, Redactor, checked_redactor
+from alma.redaction.guarding import checked_redactor
+from alma.redaction.redactor import DEFAULT_REDACTOR, Redactor
 from alma.retrieval.engine import RetrievalEngine
 from alma.retrieval.searching import Mode
 from alma.storage.base import StorageBackend, Transaction

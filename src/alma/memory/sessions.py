@@ -10,7 +10,7 @@ from typing import Any
 from alma.clock import new_id, now
 from alma.errors import NotFoundError, ScopeViolationError, ValidationError
 from alma.memory.filters import viewer
-from alma.memory.handoffs import Notes, has_handoff
+from alma.memory.handoffs import NOTES, Notes, has_handoff
 from alma.memory.merging import merged
 from alma.memory.screening import Screen, screened, without_secrets
 from alma.memory.summary import summarize
@@ -273,9 +273,11 @@ def end_session(
     summary: str | None,
     archive: bool = False,
     screen: Screen = without_secrets,
+    notes: Notes | None = None,
 ) -> Session:
-    """Mark a session as ended, from when it first was."""
+    """Mark a session as ended, from when it first was, with the last notes it took."""
     changes = {
+        "context_json": session.context_json if notes is None else {**session.context_json, NOTES: notes.to_json()},
         "is_active": False,
         "ended_at": session.ended_at or moment,
         "summary": session.summary if summary is None else summary,

@@ -12,7 +12,8 @@ from alma.memory.projects import ProjectStats
 from alma.model.workspace import Project, User, WorkItem, WorkItemStatus
 from alma.operations.access import Caller, Right
 from alma.operations.base import InProject, Input, Limit, Name, Operation, Output, Prose, Text, operation
-from alma.progress.strategies import Strategy
+from alma.progress.strategies import Strategy, is_for
+from alma.progress.summary import ProgressSummary
 from alma.progress.tracker import ProgressTracker
 
 _ID = "01a1e0a2b81e7fc49d0ec9b96de703e8"
@@ -285,9 +286,17 @@ class ProgressMade(Output):
 @operation("work", Right.READ, example={})
 def progress_summary(caller: Caller, asked: ProgressOf) -> ProgressMade:
     """Sum up how far the work is."""
-    made = _tracker(caller, asked.project_id).get_progress_summary(caller.any_agent(asked.agent))
+    made = _summary(caller, _tracker(caller, asked.project_id), caller.any_agent(asked.agent))
     names = ("total", "done", "in_progress", "blocked", "failed", "completion")
     return ProgressMade(summary=made.to_prompt(), **{name: getattr(made, name) for name in names})
+
+
+def _summary(caller: Caller, tracker: ProgressTracker, agent: str | None) -> ProgressSummary:
+    if caller.grant.agent is None:
+        return tracker.get_progress_summary(agent)
+    # A summary names what an item waits for, and a key that is limited to an agent reaches its items alone.
+    reachable = [item for item in tracker.get_items() if is_for(item, caller.grant.agent)]
+    return ProgressSummary.of(tracker.project_id, agent, reachable)
 
 
 def _plain(asked: Input) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Any
 
@@ -36,7 +36,7 @@ class Strategy(StrEnum):
     def parse(cls, named: str) -> Strategy:
         """The strategy with this name, or an error that lists them."""
         try:
-            return cls(named)
+            return cls(named.strip().casefold().replace("-", "_") if isinstance(named, str) else named)
         except ValueError:
             raise ValidationError("progress", "strategy", named, f"must be one of {', '.join(cls)}") from None
 
@@ -45,10 +45,19 @@ def ranked(open_items: Sequence[WorkItem], strategy: Strategy, agent: str | None
     """The items that could be started, the next one first; for an agent, its own and those of nobody."""
     if agent is not None:
         checked_name("work_item", "agent", agent)
-    busy_parents = {item.parent_id for item in open_items}
-    startable = (item for item in open_items if item.status is WorkItemStatus.PENDING and item.id not in busy_parents)
+    startable = (item for item in _not_in_parts(open_items) if item.status is WorkItemStatus.PENDING)
     mine = (item for item in startable if agent is None or is_for(item, agent))
     return sorted(mine, key=_key(strategy, open_items))
+
+
+def _not_in_parts(open_items: Sequence[WorkItem]) -> Iterator[WorkItem]:
+    """The items without those whose open parts come first; a part that waits for the whole itself comes behind it."""
+    by_id = {item.id: item for item in open_items}
+    parts: dict[str, set[str]] = {}
+    for item in open_items:
+        if item.parent_id is not None:
+            parts.setdefault(item.parent_id, set()).add(item.id)
+    return (item for item in open_items if not parts.get(item.id, set()) - _waiting_for(item, by_id))
 
 
 def is_for(item: WorkItem, agent: str) -> bool:

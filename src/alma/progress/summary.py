@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from alma.model.briefing import Line, Topic, briefing
 from alma.model.workspace import WorkItem, WorkItemStatus
 from alma.progress.changes import BLOCKED_REASON
-from alma.progress.strategies import OPEN, Strategy, ranked
+from alma.progress.strategies import OPEN, Strategy, is_for, ranked
 
 _RECENT = 5
 
@@ -31,16 +31,22 @@ class ProgressSummary:
     current_focus: tuple[WorkItem, ...] = ()
     next_suggested: WorkItem | None = None
     stuck: tuple[WorkItem, ...] = ()
+    blockers: tuple[str, ...] = ()
+    """What the blocked items wait for, one sentence each."""
     recently_done: tuple[WorkItem, ...] = ()
     time_spent_ms: int = 0
     last_updated: datetime | None = None
 
     @classmethod
-    def of(cls, project_id: str, agent: str | None, items: Sequence[WorkItem]) -> ProgressSummary:
-        """The summary of these items."""
+    def of(cls, project_id: str, agent: str | None, project_items: Sequence[WorkItem]) -> ProgressSummary:
+        """The summary of a project's items, or of those of one agent among them."""
+        items = [item for item in project_items if agent is None or (item.agent and is_for(item, agent))]
         counted = Counter(item.status for item in items)
         by_status = {status.value: counted[status] for status in WorkItemStatus}
-        open_items = [item for item in items if item.status in OPEN]
+        # What is next for somebody depends on what others do, and may be nobody's yet.
+        open_items = [item for item in project_items if item.status in OPEN]
+        titles = {item.id: item.title for item in project_items}
+        stuck = _of_status(items, WorkItemStatus.BLOCKED)
         return cls(
             project_id,
             agent,
@@ -48,7 +54,8 @@ class ProgressSummary:
             **by_status,
             current_focus=_of_status(items, WorkItemStatus.IN_PROGRESS),
             next_suggested=next(iter(ranked(open_items, Strategy.PRIORITY, agent)), None),
-            stuck=_of_status(items, WorkItemStatus.BLOCKED),
+            stuck=stuck,
+            blockers=tuple(f"{item.title}: {_waits_for(item, titles)}" for item in stuck),
             recently_done=_recently_done(items),
             time_spent_ms=sum(item.time_spent_ms for item in items),
             last_updated=max((item.updated_at for item in items), default=None),
@@ -63,11 +70,6 @@ class ProgressSummary:
     def completion_percentage(self) -> float:
         """Which share of the items is done, from 0 to 100."""
         return 100 * self.completion
-
-    @property
-    def blockers(self) -> tuple[str, ...]:
-        """What the blocked items wait for, one sentence each."""
-        return tuple(f"{item.title}: {_waits_for(item)}" for item in self.stuck)
 
     def to_prompt(self, max_tokens: int = 500) -> str:
         """The summary as text for a language model, never longer than the budget."""
@@ -93,7 +95,7 @@ def _recently_done(items: Sequence[WorkItem]) -> tuple[WorkItem, ...]:
     return tuple(sorted(done, key=lambda item: (item.completed_at, item.id), reverse=True)[:_RECENT])
 
 
-def _waits_for(item: WorkItem) -> str:
+def _waits_for(item: WorkItem, titles: Mapping[str, str]) -> str:
     if item.blocked_by:
-        return f"waits for {', '.join(item.blocked_by)}"
+        return f"waits for {', '.join(titles.get(each, each) for each in item.blocked_by)}"
     return str(item.metadata.get(BLOCKED_REASON, "blocked"))

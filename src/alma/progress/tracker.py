@@ -220,7 +220,9 @@ class ProgressTracker(OwnStore):
 
     def get_progress_summary(self, agent: str | None = None) -> ProgressSummary:
         """How far the project is, or one agent's part of it."""
-        return ProgressSummary.of(self.project_id, agent, self.get_items(agent=agent))
+        if agent is not None:
+            checked_name("work_item", "agent", agent)
+        return ProgressSummary.of(self.project_id, agent, self.get_items())
 
     def log_progress(
         self,

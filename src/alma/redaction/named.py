@@ -12,6 +12,7 @@ from alma.redaction.values import (
     is_no_word,
     is_password,
     is_phrase,
+    is_pin,
     is_plain_word,
     is_slug,
     is_technical,
@@ -50,7 +51,7 @@ _FOR = (
 )
 _IS = r"(?:is|was|will\s+be|are|ist|war|lautet|est|es|era|è|é|är|er|jest|это|هي|هو|है|=)(?:\s+now)?"
 _SAID = re.compile(
-    rf"(?:\s+code)?(?:{_FOR}?\s+{_IS}\s*:?\s+|{_FOR}\s*:\s*|\s?(?:是|为|為|は|는|은)\s?[:：]?\s?){_SHORT_VALUE}"
+    rf"(?:\s+code)?(?:{_FOR}?\s+{_IS}\s*:?\s+|{_FOR}\s*(?:=>|->|→|:)\s*|\s?(?:是|为|為|は|는|은)\s?[:：]?\s?){_SHORT_VALUE}"
 )
 # Where English says something else with them: the password on server12, to server12.
 _SAID_ABROAD = re.compile(
@@ -63,6 +64,14 @@ _TO = re.compile(
     rf"на)\s*:?\s+{_SHORT_VALUE}(?!\s+(?:is|was|ist|est|es)\b)"
 )
 _SET = re.compile(r"\b(?:set|sett|chang|reset|updat|rotat|switch|mak|mad|default|assign|renam|mov)\w*\b[^.\n]*\Z")
+# "the password was changed to hunter2": then what is behind it is one, unless it is a name.
+_CHANGED = r"(?:set|changed|updated|rotated|switched|reset|altered)"
+_BECAME = re.compile(
+    rf"{_FOR}?\s+(?:(?:was|is|has\s+been|had\s+been|got|gets|will\s+be)\s+(?:now\s+|just\s+)?{_CHANGED}\s+(?:back\s+)?to"
+    rf"|used\s+to\s+be|became|remains|stays|(?:wurde|wird|ist)\s+(?:jetzt\s+|nun\s+)?auf|a\s+été\s+changé\s+en"
+    rf"|(?:se\s+cambió|ha\s+sido\s+cambiad[ao])\s+a|è\s+stat[ao]\s+cambiat[ao]\s+in|foi\s+(?:alterad|mudad)[ao]\s+para)"
+    rf"\s*:?\s+{_SHORT_VALUE}"
+)
 _FROM = re.compile(rf"\s+from\s+{_SHORT_VALUE}\s+to\b")
 # "the key that you gave me, 9f8e…, has expired".
 _RELATED = re.compile(rf"\s+(?:that\s+)?(?:you|i|we|he|she|they)\s[a-z' ]{{2,30}}[,:]\s{{1,3}}{_SHORT_VALUE}")
@@ -97,6 +106,7 @@ _BEFORE_TOLD_AFTER = re.compile(r" (?:is|was|as) (?:the|my|her|his|their|our|you
 _TOLD_AFTER = re.compile(r"(?=[ \t]*(?:[.,;!?)\n]|$|for\b|to\b|of\b))")
 _LAST_WORD = re.compile(r"(?<![^\s(])[^\s,;\"'`<>(]{6,200}\Z")
 _TRAILING = ".,;:)]}*"
+_AFTER_NUMBER = re.compile(r"[ \t.,;:)\]}*!\"']*(?:$|\n|(?<=[.,;)!\"'])\s)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,10 +190,12 @@ def _said_span(name: Name, text: str, folded: str) -> Span | None:
     if match is not None and _is_said(found := _Found(name, match, text), folded):
         return found.span("secret")
     lead = max(0, name.start - _LONGEST_LEAD)
-    for related in (_RELATED, _FROM):
+    for related in (_RELATED, _FROM, _BECAME):
         match = related.match(folded, name.end)
         if match is not None and _is_told(found := _Found(name, match, text)):
-            return found.span("secret")
+            # A token may be changed to that of server2.
+            named = related is _BECAME and name.sort is Sort.TOKEN and is_slug(found.value)
+            return None if named else found.span("secret")
     match = _TO.match(folded, name.end)
     if match is not None and _is_set_to(found := _Found(name, match, text)) and _SET.search(folded, lead, name.start):
         return found.span("secret")
@@ -214,8 +226,8 @@ def _is_assigned(found: _Found, folded: str) -> bool:
     match, value, sort = found.match, found.value, found.name.sort
     if not may_be(value):
         return False
-    if sort is Sort.PASS:
-        return _is_behind_pass(found, folded)
+    if sort in (Sort.PASS, Sort.PIN):
+        return (_is_behind_pass if sort is Sort.PASS else _is_behind_pin)(found, folded)
     is_for_password = sort is Sort.PASSWORD
     if match["by"] in _LOOSE:
         return is_for_password and len(value) >= 5 and looks_random(value) and not is_technical(value)
@@ -234,6 +246,10 @@ def _is_assigned(found: _Found, folded: str) -> bool:
     if value.isdigit():
         return is_for_password and len(value) >= 4
     return is_password(value) and len(value) >= (5 if is_for_password else 8)
+
+
+def _is_behind_pin(found: _Found, _: str) -> bool:
+    return is_pin(found.value) and found.match["by"] not in _LOOSE
 
 
 def _is_behind_pass(found: _Found, folded: str) -> bool:
@@ -267,6 +283,8 @@ def _is_argument(found: _Found) -> bool:
     value = found.value
     if value.startswith("-") or not may_be(value) or len(value) < 3:
         return False
+    if found.name.sort is Sort.PIN:
+        return is_pin(value)
     if found.name.sort is Sort.PASS:
         return is_no_word(value)
     return found.quoted or not is_plain_word(value)
@@ -274,12 +292,16 @@ def _is_argument(found: _Found) -> bool:
 
 def _is_said(found: _Found, folded: str) -> bool:
     value = found.value
+    if found.name.sort is Sort.PIN:
+        return is_pin(value)
     if not may_be(value):
         return False
     if found.quoted:
         return " " not in value.strip() or (found.name.sort is Sort.PASSWORD and is_phrase(value))
     if value.isdigit():
-        return folded.startswith("pin", found.name.start)
+        # A number with a word behind it counts something.
+        is_whole = _AFTER_NUMBER.match(folded, found.match.end()) is not None
+        return found.name.sort is Sort.PASSWORD and is_pin(value) and is_whole
     if found.name.sort is Sort.PASSWORD and is_joined_phrase(value, least=4):
         return True
     return len(value) >= _SHORTEST_SAID and is_no_word(value)
@@ -287,6 +309,8 @@ def _is_said(found: _Found, folded: str) -> bool:
 
 def _is_set_to(found: _Found) -> bool:
     value = found.value
+    if _is_quoted_phrase(found) and found.match["to"] == "to":
+        return may_be(value)
     if not may_be(value) or len(value) < _SHORTEST_SAID or " " in value or not is_password(value):
         return False
     if found.match["to"] != "to":
@@ -296,7 +320,16 @@ def _is_set_to(found: _Found) -> bool:
 
 
 def _is_told(found: _Found) -> bool:
-    return may_be(found.value) and len(found.value) >= _SHORTEST_SAID and is_no_word(found.value)
+    value = found.value
+    if found.name.sort is Sort.PIN:
+        return is_pin(value)
+    if not may_be(value) or len(value) < _SHORTEST_SAID:
+        return False
+    return is_no_word(value) or _is_quoted_phrase(found)
+
+
+def _is_quoted_phrase(found: _Found) -> bool:
+    return found.quoted and found.name.sort is Sort.PASSWORD and " " in found.value.strip() and is_phrase(found.value)
 
 
 def _ends_line(text: str, end: int) -> bool:

@@ -98,6 +98,14 @@ PLACES: tuple[Rule, ...] = (
         AN_ASSIGNMENT,
     ),
     shape(
+        "password",
+        ("log in", "login", "log on", "logged in", "sign in", "anmelden"),
+        r"""\b(?:log(?:ged)?[ -]?(?:in|on)|sign in|anmelden)\s(?:with|as|using|mit|als)\s["'`]?[\w.@-]{2,60}"""
+        r"""["'`]?\s?[/:|]\s?["'`]?(?P<secret>[^\s"'`,;]{6,200})""",
+        lambda value: may_be_secret(value) and is_unlike_any_name(value),
+        re.IGNORECASE,
+    ),
+    shape(
         "basic_auth",
         "_auth",
         r"""(?<!\w)_auth\s*=\s*["']?(?P<secret>[A-Za-z0-9+/]{6,}={0,2})""",

@@ -10,7 +10,7 @@ from functools import cache
 from itertools import islice
 from typing import Any, Protocol, TypeVar
 
-from alma.errors import ValidationError, mask_messages
+from alma.errors import mask_messages
 from alma.model.field_spec import FieldSpec
 from alma.model.fields import FieldType, MaxLength
 from alma.model.record import Record, RecordSpec
@@ -201,15 +201,6 @@ def masking(redactor: Redactor | None) -> Callable[[str], str]:
 
 def _as_it_is(text: str) -> str:
     return text
-
-
-def checked_redactor(what: str, redactor: Redactor | None) -> Redactor | None:
-    """The redactor, or None, and an error for anything that is neither."""
-    if redactor is None or callable(getattr(redactor, "redact", None)):
-        return redactor
-    raise ValidationError(
-        what, "redactor", redactor, "must have a method redact(text, name), or be None for no redaction"
-    )
 
 
 def redact_text(text: str, redactor: Redactor = DEFAULT_REDACTOR) -> Redacted:

@@ -6,7 +6,16 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-from alma.redaction.values import is_no_word, is_password, is_phrase, is_slug, is_unlike_any_name, may_be, may_be_secret
+from alma.redaction.values import (
+    is_no_word,
+    is_password,
+    is_phrase,
+    is_pin,
+    is_slug,
+    is_unlike_any_name,
+    may_be,
+    may_be_secret,
+)
 from alma.redaction.words import Sort, sort_of
 
 # Names of what carries secrets, beside the names of secrets themselves.
@@ -40,6 +49,8 @@ class Tells:
                 return may_be_secret(text) or (may_be(text) and _is_passphrase(text))
             case Sort.TOKEN:
                 return may_be_secret(text)
+            case Sort.PIN:
+                return is_pin(text.strip())
             case Sort.PASS:
                 return len(text) >= 6 and may_be_secret(text) and is_password(text) and not is_slug(text)
             case None:
@@ -71,4 +82,4 @@ def telling(name: str) -> Tells | None:
 
 def is_secret_name(name: str) -> bool:
     """Whether what stands under this name is a secret, whatever it looks like."""
-    return sort_of(name) in (Sort.PASSWORD, Sort.TOKEN)
+    return sort_of(name) in (Sort.PASSWORD, Sort.TOKEN, Sort.PIN)

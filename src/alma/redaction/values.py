@@ -39,6 +39,7 @@ _TECHNICAL = re.compile(
     rf"|argon2\w*|pbkdf2|saml2?|\d{{4}}-\d\d-\d\d\S*|\d+(?:[.,:]\d+)*(?:[-–+]\d+)?[ -]?{_UNIT})(?:[-_.,;:!?)].*)?$",
     re.IGNORECASE,
 )
+_PIN = re.compile(r"\d(?:[ -]?\d){3,11}$")
 _ADDRESS = re.compile(r"[\w.+-]+@[\w-]+\.[\w.]+$")
 _SLUG = re.compile(r"[a-z]+(?:[-_./][a-z]+)*[-_]?v?\d{0,3}(?:\.\d+)?$")
 _SIGN_INSIDE = re.compile(r"\w[!@#$%^&*+~?]+\w")
@@ -73,6 +74,11 @@ def is_plain_word(value: str) -> bool:
 def is_technical(value: str) -> bool:
     """A number with its unit, a version, a date, an algorithm: digits and letters, and no secret."""
     return _TECHNICAL.match(value) is not None
+
+
+def is_pin(value: str) -> bool:
+    """A number that is as long as those one knows by heart."""
+    return _PIN.match(value) is not None
 
 
 def is_no_word(value: str) -> bool:

@@ -16,6 +16,8 @@ class Sort(StrEnum):
     TOKEN = "token"
     # "pass" is said of tests more often than of secrets.
     PASS = "pass"
+    # A number, or it is a pin of another kind.
+    PIN = "pin"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +51,7 @@ _ASCII_WORDS: tuple[tuple[str, Sort, str], ...] = (
     ("pw", Sort.PASSWORD, r"pwd|(?<![a-z])pw\b|(?<![a-z])pword\b"),
     ("psw", Sort.PASSWORD, r"(?<![a-z])pswd?\b"),
     ("psk", Sort.PASSWORD, r"(?<![a-z])psk\b"),
-    ("pin", Sort.PASSWORD, r"\bpin\b"),
+    ("pin", Sort.PIN, r"\bpin\b"),
     ("secret", Sort.TOKEN, r"secret(?: (?:word|code)\b)?"),
     ("token", Sort.TOKEN, r"token"),
     ("cred", Sort.TOKEN, r"credentials?|(?<![a-z])creds?\b"),
@@ -191,4 +193,4 @@ def is_english(folded: str, name: Name) -> bool:
     return folded.startswith(_ENGLISH, name.start)
 
 
-_BY_STRENGTH = (Sort.PASSWORD, Sort.TOKEN, Sort.PASS)
+_BY_STRENGTH = (Sort.PASSWORD, Sort.TOKEN, Sort.PIN, Sort.PASS)

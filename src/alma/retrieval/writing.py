@@ -10,6 +10,7 @@ from alma.errors import ConfigurationError
 from alma.model.governance import ANONYMOUS, Attribution
 from alma.model.record import Record
 from alma.model.vector import Vector
+from alma.redaction.guarding import checked_redactor
 from alma.redaction.redactor import DEFAULT_REDACTOR, Redactor, redact_record
 from alma.storage.base import DEFAULT_MODEL, StorageBackend, Transaction
 
@@ -74,7 +75,7 @@ class MemoryWriter:
         join_space(storage, embedder)
         self._storage = storage
         self._embedder = embedder
-        self._redactor = redactor
+        self._redactor = checked_redactor("writer", redactor)
 
     def save(self, record: Record, by: Attribution = ANONYMOUS) -> str:
         """Save one record; returns its id."""

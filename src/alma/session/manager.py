@@ -156,7 +156,10 @@ class SessionManager(OwnStore):
         test_status: JsonObject | None = None,
         metadata: JsonObject | None = None,
     ) -> SessionHandoff:
-        """End a session and leave word for the next one; what is not given is taken from the session's notes."""
+        """End a session and leave word for the next one; what is not given is taken from the session's notes.
+
+        A second handoff of a session is the newer word: what it does not give, it takes over from the first.
+        """
         given = {
             "last_action": last_action,
             "last_outcome": last_outcome,
@@ -173,9 +176,11 @@ class SessionManager(OwnStore):
         def create(tx: Transaction) -> SessionHandoff:
             session = locked(tx, session_id, self._of(agent))
             moment = now()
-            handoff = self._screen(Notes.of(session).changed(given).handoff(session, moment, metadata or {}))
+            notes = Notes.of(session).changed(given)
+            handoff = self._screen(notes.handoff(session, moment, metadata or {}))
             tx.save(handoff)
-            end_session(tx, session, moment, None if session.summary else summary_of(handoff), screen=self._screen)
+            summary = None if session.summary else summary_of(handoff)
+            end_session(tx, session, moment, summary, screen=self._screen, notes=notes)
             return handoff
 
         return self._storage.write(create, Attribution(agent=agent, session_id=session_id))

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from alma.door.suspicion import suspicion
+from alma.errors import ValidationError
 from alma.memory.directory import listing
 from alma.memory.git import Git, read_git_context
 from alma.model.briefing import Line, Topic
+from alma.redaction.redactor import redact_text
 
 _COMMITS = 5
+_LEFT_OUT = "left out, as it looks like orders to its reader"
 _CONFIGURATION = frozenset(
     {
         "pyproject.toml",
@@ -51,7 +56,7 @@ class CodebaseOrientation:
     @classmethod
     def of(cls, path: str | os.PathLike[str] | None = None) -> CodebaseOrientation:
         """The orientation in a directory, the current one if none is named."""
-        root = Path(path) if path is not None else Path.cwd()
+        root = _checked(path) if path is not None else Path.cwd()
         if not root.is_dir():
             return cls(str(root), exists=False)
         directories, files = listing(root)
@@ -81,15 +86,33 @@ class CodebaseOrientation:
         return tuple(name for name in self.files if name in _CONFIGURATION)
 
     def topic(self) -> Topic:
-        """The orientation as a topic of a briefing; names are data, as anybody may have chosen them."""
+        """The orientation as a topic of a briefing; names and messages are data, as anybody may have chosen them.
+
+        Secrets in them are masked, and what looks like orders is left out.
+        """
         if not self.exists:
             return Topic("Codebase", (Line("There is no directory", self.root_path),))
         lines = [Line("Directory", self.root_path)]
         if self.is_git:
-            lines.append(Line("Branch", self.current_branch or "none (detached)"))
+            lines.append(Line("Branch", _shown(self.current_branch or "none (detached)")))
         if self.dirty_files:
-            lines.append(Line(f"Not committed ({len(self.dirty_files)})", ", ".join(self.dirty_files)))
-        lines += [Line("Commit", commit) for commit in self.recent_commits]
+            lines.append(Line(f"Not committed ({len(self.dirty_files)})", _listed(self.dirty_files)))
+        lines += [Line("Commit", _shown(commit)) for commit in self.recent_commits]
         if self.directories or self.files:
-            lines.append(Line("Contents", ", ".join([*(f"{name}/" for name in self.directories), *self.files])))
+            lines.append(Line("Contents", _listed([*(f"{name}/" for name in self.directories), *self.files])))
         return Topic("Codebase", tuple(lines))
+
+
+def _checked(path: str | os.PathLike[str]) -> Path:
+    if isinstance(path, str | os.PathLike):
+        return Path(path)
+    raise ValidationError("session", "project_path", path, "must be the path of a directory")
+
+
+def _shown(text: str) -> str:
+    """What somebody wrote into a repository, as a prompt may show it."""
+    return _LEFT_OUT if suspicion([text]) else redact_text(text).text
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(map(_shown, names))

@@ -665,6 +665,7 @@ def test_once_its_event_is_dated_a_time_lies_on_one_side_of_it() -> None:
         "ticket 42 of the current sprint",
         "the new year plan",
         "the same day delivery",
+        "what do a quarter of the users pay?",
     ],
 )
 def test_what_only_looks_like_a_time_is_none(question: str) -> None:
@@ -883,6 +884,88 @@ def test_a_time_beside_an_event_is_known_once_the_event_is_dated(
     assert window is not None
     assert (window.side, window.anchor) == (side, anchor)
     assert days(window.anchored(datetime(2026, 3, 10, tzinfo=UTC), THURSDAY)) == days_of
+
+
+@pytest.mark.parametrize(
+    ("question", "side", "anchor", "event_within"),
+    [
+        ("What did we change since the outage in March?", "after", "the outage", ("2026-03-01", "2026-04-01")),
+        ("What did we decide before the release last week?", "before", "the release", ("2026-05-04", "2026-05-11")),
+        ("What broke after our migration of 5 May?", "after", "our migration", ("2026-05-05", "2026-05-06")),
+        ("What was slow before the upgrade in 2024?", "before", "the upgrade", ("2024-01-01", "2025-01-01")),
+    ],
+)
+def test_a_date_behind_an_event_says_when_the_event_was(
+    question: str, side: str, anchor: str, event_within: tuple[str, str]
+) -> None:
+    window = time_window(question, THURSDAY)
+    assert window is not None
+    assert (window.side, window.anchor) == (side, anchor)
+    assert window.event_within is not None
+    assert tuple(moment.date().isoformat() for moment in window.event_within) == event_within
+
+
+@pytest.mark.parametrize(
+    ("question", "days_of"),
+    [
+        ("What did we change in March after the outage?", ("2026-03-01", "2026-04-01")),
+        ("What did we change after the outage between March and April?", ("2026-03-01", "2026-05-01")),
+        ("What did we say before the end of March?", (EARLIEST, "2026-04-01")),
+    ],
+)
+def test_a_date_that_is_not_the_events_is_the_time_itself(question: str, days_of: tuple[str, str]) -> None:
+    assert days(time_window(question, THURSDAY)) == days_of
+
+
+def test_an_event_that_nobody_dates_was_when_the_question_says() -> None:
+    since, before = (time_window(f"What changed {side} the outage in March?", THURSDAY) for side in ("since", "before"))
+    assert since is not None
+    assert before is not None
+    assert days(since.unanchored()) == ("2026-03-01", LATEST)
+    assert days(before.unanchored()) == (EARLIEST, "2026-04-01")
+
+
+@pytest.mark.parametrize(
+    ("question", "recurs"),
+    [
+        ("What should be done before the release?", True),
+        ("What do we usually do before the release?", True),
+        ("What must be checked before the release?", True),
+        ("What runs after the build?", True),
+        ("What is sent after the user signs up?", True),
+        ("What happens after 3 failed logins?", True),
+        ("Who is informed after the outage?", True),
+        ("What can go wrong after our migration?", True),
+        ("What should we have checked before the release?", False),
+        ("Can you tell me what we decided before the release?", False),
+        ("What do you remember of the time before the outage?", False),
+        ("What is planned after the release?", False),
+        ("What will we do after the release?", False),
+        ("What is broken after the migration?", False),
+        ("What do we do differently since the outage?", False),
+    ],
+)
+def test_who_asks_what_is_done_means_any_such_event(question: str, recurs: bool) -> None:
+    window = time_window(question, THURSDAY)
+    assert window is not None
+    assert window.anchor is not None
+    assert window.recurs is recurs
+
+
+@pytest.mark.parametrize(
+    ("text", "is_told"),
+    [
+        ("Before the release, run the smoke tests", True),
+        ("Run the smoke tests prior to our release.", True),
+        ("We tagged the release", False),
+        ("After the release we rest", False),
+        ("Before the releases of May nobody slept", False),
+    ],
+)
+def test_a_text_can_say_by_itself_what_lies_before_an_event(text: str, is_told: bool) -> None:
+    window = time_window("What did we do before the release?", THURSDAY)
+    assert window is not None
+    assert window.is_told_by(text) is is_told
 
 
 def test_who_booked_something_is_asked_of_the_past() -> None:

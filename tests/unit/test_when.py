@@ -943,6 +943,8 @@ def test_an_event_that_nobody_dates_was_when_the_question_says() -> None:
         ("What will we do after the release?", False),
         ("What is broken after the migration?", False),
         ("What do we do differently since the outage?", False),
+        ("What does Evan do after the wedding?", False),
+        ("What could Ana do after her career?", False),
     ],
 )
 def test_who_asks_what_is_done_means_any_such_event(question: str, recurs: bool) -> None:

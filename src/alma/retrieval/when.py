@@ -149,10 +149,11 @@ def _in_zone(span: Span, now: datetime) -> Span:
 _ASKS_SPAN = re.compile(r"\bhow (?:long|much time|many (?:minute|hour|day|week|month|year)s)\b")
 # Whoever asks what is to be done before a release means any release,
 _ASKS_RULE = re.compile(r"\b(?:should|must|ought|always|usually|need to|have to|has to|how (?:do|can|to)|can|could)\b")
-# and so does who asks it of "the release", unless something else in the question is over or yet to come.
+# and so does who asks it of "the release", unless something else in the question is over or yet to come. Of somebody
+# else ("What does Evan do after the wedding?") one event is meant.
 _ASKS_HABIT = re.compile(
-    r"\b(?:should|must|ought|always|usually|normally|typically|needs? to|have to|has to|(?:can|could)(?! you)|"
-    r"do(?! \w+ (?:know|remember|recall|have))|does(?! \w+ (?:know|remember|recall|have))|"
+    r"\b(?:should|must|ought|always|usually|normally|typically|needs? to|have to|has to|"
+    r"(?:can|could) (?:we|i|one|go|be|happen)|do (?:we|i|you)(?! (?:know|remember|recall|have))|"
     r"happens?|runs?|comes?|goes|gets?|"
     r"(?:is|are)(?: \w+ly)? (?:to be|\w+ed|done|sent|run|made|shown|given|taken|told|written|kept|put))\b"
 )

@@ -566,6 +566,8 @@ def test_the_first_of_two_dates_has_the_year_of_the_second_even_while_its_own_is
         ("what changed since version 2.1?", "version 2.1", "after"),
         ("what did he do after his graduation?", "his graduation", "after"),
         ("what was missing until the migration?", "the migration", "before"),
+        ("what changed between the last release and now?", "the last release", "after"),
+        ('what did we decide before the "Phoenix" launch?', "the phoenix launch", "before"),
     ],
 )
 def test_an_event_without_a_date_is_left_for_memory_to_date(question: str, anchor: str, side: str) -> None:
@@ -666,6 +668,9 @@ def test_once_its_event_is_dated_a_time_lies_on_one_side_of_it() -> None:
         "the new year plan",
         "the same day delivery",
         "what do a quarter of the users pay?",
+        "does it run on 3.11.04?",
+        'what does the "Today" widget show?',
+        "who sang “Never on Sunday”?",
     ],
 )
 def test_what_only_looks_like_a_time_is_none(question: str) -> None:
@@ -691,6 +696,7 @@ def test_beside_an_impossible_date_another_one_is_read() -> None:
         ("shipped since May", "since may"),
         ("from 3 May to 5 May", "from 3 may to 5 may"),
         ("before the release", "before the release"),
+        ('"what did we do last week?"', "last week"),
     ],
 )
 def test_a_time_carries_the_words_it_was_read_from(question: str, phrase: str) -> None:
@@ -819,6 +825,13 @@ def test_english_words_are_no_times_of_other_languages(question: str) -> None:
         ("vorletzte Woche", "2026-04-27", "2026-05-04"),
         ("la semana antepasada", "2026-04-27", "2026-05-04"),
         ("seit Ostern", "2026-04-03", LATEST),
+        ("on the weekend before Easter", "2026-03-28", "2026-03-30"),
+        ("on the Tuesday after Easter", "2026-04-07", "2026-04-08"),
+        ("on the Friday before 3 March 2025", "2025-02-28", "2025-03-01"),
+        ("on the weekend after 1 May", "2026-05-02", "2026-05-04"),
+        ("on the Monday before last", "2026-05-04", "2026-05-05"),
+        ("on June 2, '24", "2024-06-02", "2024-06-03"),
+        ("on 02.06.25", "2025-06-02", "2025-06-03"),
     ],
 )
 def test_further_ways_to_name_a_time(phrase: str, start: str, end: str) -> None:

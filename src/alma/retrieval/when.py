@@ -18,6 +18,7 @@ from alma.retrieval.tongues import in_english
 
 # In a longer text a time is one of many, and no longer what is asked for.
 _READ = 2_000
+_QUOTED = re.compile(r"(?<!\w)[\"\u201c]([^\"\u201c\u201d\n]{1,60})[\"\u201d](?!\w)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +98,7 @@ def time_window(question: str, now: datetime) -> TimeWindow | None:
 
     `now` is when it is asked, and days begin at midnight in its time zone.
     """
-    text = plainly(question)
+    text = plainly(_unquoted(question))
     if not may_speak_of_time(text):
         return None
     date = read_time(text, asking(text, now.replace(tzinfo=UTC)))
@@ -111,6 +112,17 @@ def time_window(question: str, now: datetime) -> TimeWindow | None:
     (start, end), *others = (_in_zone(_with_night(span, meant), now) for span in date.spans)
     at_best = tuple(_in_zone(span, now) for span in meant)
     return TimeWindow(start, end, date.phrase, others=tuple(others), at_best=at_best)
+
+
+def _unquoted(question: str) -> str:
+    """A question without the times that it only quotes: the song "Yesterday" is no day."""
+    if not _QUOTED.search(question[:_READ]):
+        return question
+    rest = _QUOTED.sub(
+        lambda quoted: "it" if may_speak_of_time(quoted[0].lower()) else quoted[0][1:-1], question[:_READ]
+    )
+    # Somebody may have put the question itself between them.
+    return rest if len(rest.split()) > 1 else question
 
 
 def times_told(statement: str, now: datetime) -> list[Span]:

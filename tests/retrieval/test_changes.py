@@ -203,6 +203,8 @@ def test_what_says_that_something_is_over_comes_before_it_however_far_from_the_q
         ("Feature flags are in Redis.", "Sessions were moved from Redis to Postgres.", "Where are feature flags?"),
         ("Hangar 2 belongs to Aero Blue.", "Aero Blue sold hangar 5 to Skyline.", "Who owns hangar 2?"),
         ("Mara's sister lives in Ghent.", "Mara has moved to Liège.", "Where does Mara's sister live?"),
+        ("We sell bread rolls on Sunday.", "We stopped selling rye bread.", "What do we sell on Sunday?"),
+        ("Guests get tea in the lobby.", "We stopped buying green tea.", "What do guests get in the lobby?"),
     ],
 )
 def test_what_says_that_something_else_is_over_does_not(

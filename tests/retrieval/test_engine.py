@@ -417,6 +417,35 @@ def test_why_not_says_why_a_memory_is_out_of_sight(engine: RetrievalEngine, reme
     assert str(victors.why_not("suspicious")) == f"scope: it was quarantined on {now():%Y-%m-%d}"
 
 
+def test_why_not_tells_nothing_of_what_a_user_has_in_other_projects(
+    engine: RetrievalEngine, remember: Remember
+) -> None:
+    past = now() - timedelta(days=1)
+    remember(
+        make.a_memory(id="bank", project_id="bank", content="the login form of the bank"),
+        make.a_memory(id="archived", project_id="bank", content="the login form was red", is_archived=True),
+        make.a_memory(id="carried", project_id="bank", content="login forms", layer_global=True, expires_at=past),
+        make.a_memory(id="put away", project_id="bank", content="the login form was blue"),
+    )
+    Archive(engine.storage).put(Memory, "put away", Scope.everywhere())
+    found = engine.retrieve(QUESTION, "helena", "shop", user_id="ana")
+    for hidden in ("bank", "archived", "put away"):
+        assert str(found.why_not(hidden)) == f"scope: there is no memory {hidden!r} that this agent may see"
+    assert "it expired at" in str(found.why_not("carried"))
+
+
+def test_why_not_says_of_what_is_related_and_out_of_sight_why_it_is(
+    engine: RetrievalEngine, remember: Remember
+) -> None:
+    form, red = remember(
+        make.a_memory(id="form", content="the login form is tested"),
+        make.a_memory(id="red", content="a sunset", is_archived=True),
+    )
+    engine.storage.save(make.a_relationship(form, red))
+    found = engine.retrieve(QUESTION, "helena", "shop", user_id="ana")
+    assert str(found.why_not("red")) == "scope: it is archived"
+
+
 def test_why_not_says_that_a_kind_was_not_asked_for(engine: RetrievalEngine, remember: Remember) -> None:
     lesson = remember(make.a_heuristic(condition="testing a login form"))
     found = engine.retrieve(QUESTION, "helena", "shop", kinds=["outcome", "memory"])

@@ -82,6 +82,57 @@ def test_an_event_that_no_memory_names_bounds_no_time(engine: RetrievalEngine, r
     assert found(engine, asked, kinds=[Outcome])[0] == "today"
 
 
+RELEASES = (
+    ("rule", "Before the release, run the smoke tests and freeze the code", 200),
+    ("notes", "The release notes are written by Ana", 290),
+    ("tagged", "The release of 1.0 was tagged by Ben late in the evening", 350),
+)
+
+
+@pytest.mark.parametrize(
+    "question", ["What should be done before the release?", "What do we usually do before the release?"]
+)
+def test_who_asks_what_is_done_before_an_event_gets_the_rule_whenever_it_was_told(
+    engine: RetrievalEngine, remember: Remember, question: str
+) -> None:
+    remember(*(_told(key, content, days) for key, content, days in RELEASES))
+    assert found(engine, question)[0] == "rule"
+
+
+def test_what_says_what_was_before_an_event_is_of_that_time_and_does_not_date_the_event(
+    engine: RetrievalEngine, remember: Remember
+) -> None:
+    remember(
+        _told("told", "Before the launch we had frozen the code", 10),
+        _told("launch", "The launch went well", 50),
+        _told("hired", "We hired Ben", 80),
+        _told("fired", "We let Carl go", 20),
+    )
+    assert sorted(found(engine, "What did we do before the launch?")) == ["hired", "told"]
+
+
+def test_a_date_behind_an_event_tells_which_one_it_was(engine: RetrievalEngine, remember: Remember) -> None:
+    remember(
+        _told("march", "The outage of the mail server is over", 252),
+        _told("may", "The outage of the shop is over", 190),
+        _told("cron", "We moved the cron jobs", 220),
+        _told("queue", "We moved the queue", 100),
+        _told("files", "We moved the files", 300),
+    )
+    assert sorted(found(engine, "What did we do after the outage in March?")) == ["cron", "march", "may", "queue"]
+    assert sorted(found(engine, "What did we do since the outage in May?")) == ["may", "queue"]
+    assert sorted(found(engine, "What did we do before the outage in May?")) == ["cron", "files", "march"]
+
+
+def test_an_event_that_nobody_told_of_was_when_the_question_says(engine: RetrievalEngine, remember: Remember) -> None:
+    remember(_told("cron", "We moved the cron jobs", 220), _told("queue", "We moved the queue", 100))
+    assert found(engine, "Which jobs or queue did we move since the flood in July?")[0] == "queue"
+
+
+def _told(key: str, content: str, days_ago: int) -> Memory:
+    return Memory(id=key, content=content, project_id="shop", event_time=NOW - timedelta(days=days_ago))
+
+
 def test_what_was_said_before_of_a_day_is_of_that_day(engine: RetrievalEngine, remember: Remember) -> None:
     remember(
         Memory(id="plan", content="We launch on 25 November", project_id="shop", event_time=NOW - timedelta(days=8)),

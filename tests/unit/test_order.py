@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+import pytest
+
 from alma.model.text import query_terms
 from alma.model.vector import Vector
 from alma.retrieval.order import named_first, newest_first, repeats, same_thing
@@ -108,6 +110,40 @@ def test_the_same_words_in_another_form_are_a_repetition() -> None:
     )
     assert not repeats(one, other)
     one, other = cut([said("The team meets on Monday."), said("the TEAM, meeting on Mondays!")], frozenset())
+    assert repeats(one, other)
+
+
+MINUTES = (
+    "The platform team walked through every open incident, compared dashboards with customer tickets, measured "
+    "how quickly engineers answered pages, discussed which runbooks were outdated, assigned owners for missing "
+    "alerts, planned capacity for autumn campaigns, estimated storage growth, verified backups by restoring "
+    "samples, rotated credentials, archived unused repositories, cleaned stale branches, documented onboarding "
+    "steps, agreed on naming conventions, reviewed vendor invoices, negotiated licence renewals, scheduled "
+    "penetration tests, updated diagrams, tagged releases, migrated legacy cron jobs, tuned database indexes, "
+    "removed feature flags, and decided that the limit "
+)
+
+
+@pytest.mark.parametrize("minutes", ["The limit ", MINUTES], ids=["short", "long"])
+@pytest.mark.parametrize(
+    ("end", "other_end"),
+    [
+        ("is 30", "is 40"),
+        ("is set by Anna", "is set by Hanna"),
+        ("is enforced", "is not enforced"),
+        ("applies with Redis", "applies without Redis"),
+        ("is raised", "is lowered"),
+        ("costs $5", "costs €5"),
+        ("is in /etc/app/conf", "is in /etc/app.conf"),
+    ],
+)
+def test_however_long_a_text_is_one_word_or_sign_may_say_something_else(minutes: str, end: str, other_end: str) -> None:
+    one, other = cut([said(minutes + end), said(minutes + other_end, id="other")], frozenset())
+    assert not repeats(one, other)
+
+
+def test_a_long_text_in_other_letters_is_a_repetition() -> None:
+    one, other = cut([said(f"{MINUTES}holds."), said(f"{MINUTES}HOLDS", id="again")], frozenset())
     assert repeats(one, other)
 
 

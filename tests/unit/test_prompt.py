@@ -270,6 +270,20 @@ def test_a_narrow_prompt_keeps_the_preference_beside_a_warning_and_before_anythi
         assert headings[:2] == ["## Avoid These Patterns", "## User Preferences"]
 
 
+def test_a_warning_and_a_preference_have_room_for_each_other_in_thirty_tokens_and_lose_it_to_nothing() -> None:
+    found = MemorySlice(
+        anti_patterns=[make.an_anti_pattern(pattern=LONG, why_bad=LONG, better_alternative=LONG)],
+        preferences=[make.a_preference(category="style", preference=LONG)],
+        instructions=[make.a_memory(content=LONG)],
+        memories=[make.a_memory(content="x")],
+    )
+    for budget in range(15, 120):
+        shown = found.to_prompt(budget)
+        assert "- Don't: a ver" in shown
+        assert ("- Prefers" in shown) or budget < 30
+        assert ("- Always" in shown) or budget < 50
+
+
 @pytest.mark.parametrize("script", ["english", "chinese", "arabic", "thai", "emoji"])
 def test_a_narrow_prompt_warns_in_every_script(script: str) -> None:
     found = MemorySlice(**one_of_each(SCRIPTS[script] * 5), query="x")

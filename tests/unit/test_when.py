@@ -566,6 +566,8 @@ def test_the_first_of_two_dates_has_the_year_of_the_second_even_while_its_own_is
         ("what changed since version 2.1?", "version 2.1", "after"),
         ("what did he do after his graduation?", "his graduation", "after"),
         ("what was missing until the migration?", "the migration", "before"),
+        ("what changed between the last release and now?", "the last release", "after"),
+        ('what did we decide before the "Phoenix" launch?', "the phoenix launch", "before"),
     ],
 )
 def test_an_event_without_a_date_is_left_for_memory_to_date(question: str, anchor: str, side: str) -> None:
@@ -665,6 +667,10 @@ def test_once_its_event_is_dated_a_time_lies_on_one_side_of_it() -> None:
         "ticket 42 of the current sprint",
         "the new year plan",
         "the same day delivery",
+        "what do a quarter of the users pay?",
+        "does it run on 3.11.04?",
+        'what does the "Today" widget show?',
+        "who sang “Never on Sunday”?",
     ],
 )
 def test_what_only_looks_like_a_time_is_none(question: str) -> None:
@@ -690,6 +696,7 @@ def test_beside_an_impossible_date_another_one_is_read() -> None:
         ("shipped since May", "since may"),
         ("from 3 May to 5 May", "from 3 may to 5 may"),
         ("before the release", "before the release"),
+        ('"what did we do last week?"', "last week"),
     ],
 )
 def test_a_time_carries_the_words_it_was_read_from(question: str, phrase: str) -> None:
@@ -818,6 +825,13 @@ def test_english_words_are_no_times_of_other_languages(question: str) -> None:
         ("vorletzte Woche", "2026-04-27", "2026-05-04"),
         ("la semana antepasada", "2026-04-27", "2026-05-04"),
         ("seit Ostern", "2026-04-03", LATEST),
+        ("on the weekend before Easter", "2026-03-28", "2026-03-30"),
+        ("on the Tuesday after Easter", "2026-04-07", "2026-04-08"),
+        ("on the Friday before 3 March 2025", "2025-02-28", "2025-03-01"),
+        ("on the weekend after 1 May", "2026-05-02", "2026-05-04"),
+        ("on the Monday before last", "2026-05-04", "2026-05-05"),
+        ("on June 2, '24", "2024-06-02", "2024-06-03"),
+        ("on 02.06.25", "2025-06-02", "2025-06-03"),
     ],
 )
 def test_further_ways_to_name_a_time(phrase: str, start: str, end: str) -> None:
@@ -883,6 +897,90 @@ def test_a_time_beside_an_event_is_known_once_the_event_is_dated(
     assert window is not None
     assert (window.side, window.anchor) == (side, anchor)
     assert days(window.anchored(datetime(2026, 3, 10, tzinfo=UTC), THURSDAY)) == days_of
+
+
+@pytest.mark.parametrize(
+    ("question", "side", "anchor", "event_within"),
+    [
+        ("What did we change since the outage in March?", "after", "the outage", ("2026-03-01", "2026-04-01")),
+        ("What did we decide before the release last week?", "before", "the release", ("2026-05-04", "2026-05-11")),
+        ("What broke after our migration of 5 May?", "after", "our migration", ("2026-05-05", "2026-05-06")),
+        ("What was slow before the upgrade in 2024?", "before", "the upgrade", ("2024-01-01", "2025-01-01")),
+    ],
+)
+def test_a_date_behind_an_event_says_when_the_event_was(
+    question: str, side: str, anchor: str, event_within: tuple[str, str]
+) -> None:
+    window = time_window(question, THURSDAY)
+    assert window is not None
+    assert (window.side, window.anchor) == (side, anchor)
+    assert window.event_within is not None
+    assert tuple(moment.date().isoformat() for moment in window.event_within) == event_within
+
+
+@pytest.mark.parametrize(
+    ("question", "days_of"),
+    [
+        ("What did we change in March after the outage?", ("2026-03-01", "2026-04-01")),
+        ("What did we change after the outage between March and April?", ("2026-03-01", "2026-05-01")),
+        ("What did we say before the end of March?", (EARLIEST, "2026-04-01")),
+    ],
+)
+def test_a_date_that_is_not_the_events_is_the_time_itself(question: str, days_of: tuple[str, str]) -> None:
+    assert days(time_window(question, THURSDAY)) == days_of
+
+
+def test_an_event_that_nobody_dates_was_when_the_question_says() -> None:
+    since, before = (time_window(f"What changed {side} the outage in March?", THURSDAY) for side in ("since", "before"))
+    assert since is not None
+    assert before is not None
+    assert days(since.unanchored()) == ("2026-03-01", LATEST)
+    assert days(before.unanchored()) == (EARLIEST, "2026-04-01")
+
+
+@pytest.mark.parametrize(
+    ("question", "recurs"),
+    [
+        ("What should be done before the release?", True),
+        ("What do we usually do before the release?", True),
+        ("What must be checked before the release?", True),
+        ("What runs after the build?", True),
+        ("What is sent after the user signs up?", True),
+        ("What happens after 3 failed logins?", True),
+        ("Who is informed after the outage?", True),
+        ("What can go wrong after our migration?", True),
+        ("What should we have checked before the release?", False),
+        ("Can you tell me what we decided before the release?", False),
+        ("What do you remember of the time before the outage?", False),
+        ("What is planned after the release?", False),
+        ("What will we do after the release?", False),
+        ("What is broken after the migration?", False),
+        ("What do we do differently since the outage?", False),
+        ("What does Evan do after the wedding?", False),
+        ("What could Ana do after her career?", False),
+    ],
+)
+def test_who_asks_what_is_done_means_any_such_event(question: str, recurs: bool) -> None:
+    window = time_window(question, THURSDAY)
+    assert window is not None
+    assert window.anchor is not None
+    assert window.recurs is recurs
+
+
+@pytest.mark.parametrize(
+    ("text", "is_told"),
+    [
+        ("Before the release, run the smoke tests", True),
+        ("Run the smoke tests prior to our release.", True),
+        ("We tagged the release", False),
+        ("After the release we rest", False),
+        ("Before the releases of May nobody slept", False),
+    ],
+)
+def test_a_text_can_say_by_itself_what_lies_before_an_event(text: str, is_told: bool) -> None:
+    window = time_window("What did we do before the release?", THURSDAY)
+    assert window is not None
+    assert window.is_told_by(text) is is_told
 
 
 def test_who_booked_something_is_asked_of_the_past() -> None:

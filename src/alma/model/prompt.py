@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import product
 
 from alma.errors import ValidationError
 from alma.model.excerpt import Excerpts
@@ -33,6 +34,7 @@ _CONTROL = re.compile(
 )
 
 Shorten = Callable[[str], str]
+Lines = Callable[[Record, Shorten], Iterator[str]]
 Cut = Callable[[str, int], str]
 
 
@@ -60,9 +62,11 @@ class Section:
     """A heading and how the memories under it are written."""
 
     heading: str
-    lines: Callable[[Record, Shorten], Iterator[str]]
+    lines: Lines
     # In which order the sections get their first memory into a narrow prompt.
     turn: int
+    # What is left of it where otherwise another one would be crowded out.
+    brief: Lines | None = None
 
 
 def as_data(text: str) -> str:
@@ -111,14 +115,15 @@ def _begun(firsts: Sequence[Entry], max_tokens: int, cut: Cut) -> _Prompt:
     """The best of every section, cut to what tells which it is, or shorter where one would be crowded out."""
     kept_in = [entry for entry in firsts if SECTIONS[entry.section].turn <= _LAST_KEPT_IN]
     attempts: list[_Prompt] = []
-    for part in _PARTS:
+    for brief, part in product((False, True), _PARTS):
         prompt = _Prompt(max_tokens, cut)
         for entry in firsts:
-            prompt.add(entry, _to_part(part, cut))
-        if prompt.has_all(kept_in):
+            prompt.add(entry, _to_part(part, cut), brief=brief)
+        if all(prompt.has(kept_in)):
             return prompt
         attempts.append(prompt)
-    return max(attempts, key=lambda prompt: prompt.count(kept_in))
+    # What to avoid comes before all else, then the preference.
+    return max(attempts, key=lambda prompt: prompt.has(kept_in))
 
 
 def _by_turn(entries: Sequence[Entry]) -> tuple[list[Entry], list[Entry]]:
@@ -139,6 +144,7 @@ class _Part:
     text: str
     cost: int
     whole: str
+    brief: bool = False
 
 
 class _Prompt:
@@ -149,24 +155,21 @@ class _Prompt:
         self._cut = cut
         self._parts: list[_Part] = []
 
-    def add(self, entry: Entry, shorten: Shorten | None = None) -> bool:
+    def add(self, entry: Entry, shorten: Shorten | None = None, *, brief: bool = False) -> bool:
         """Add a memory, with its texts shortened or whole, if there is room for it."""
         whole = _written(entry)
-        text = whole if shorten is None else _written(entry, shorten)
+        text = whole if shorten is None else _written(entry, shorten, brief=brief)
         cost = _cost(text, self._room - self._heading_cost(entry))
         if cost is None:
             return False
         self._room -= cost + self._heading_cost(entry)
-        self._parts.append(_Part(entry, text, cost, whole))
+        self._parts.append(_Part(entry, text, cost, whole, brief))
         return True
 
-    def count(self, entries: Iterable[Entry]) -> int:
-        """How many of these are in it."""
+    def has(self, entries: Iterable[Entry]) -> list[bool]:
+        """Which of these are in it."""
         inside = {id(part.entry) for part in self._parts}
-        return sum(id(entry) in inside for entry in entries)
-
-    def has_all(self, entries: Sequence[Entry]) -> bool:
-        return self.count(entries) == len(entries)
+        return [id(entry) in inside for entry in entries]
 
     def widen(self, share: float) -> None:
         """Show more of the memories that are cut: all of it where an equal part of the room is enough for that."""
@@ -218,8 +221,10 @@ def _cost(text: str, room: int) -> int | None:
     return cost if cost <= room else None
 
 
-def _written(entry: Entry, shorten: Shorten = lambda text: text) -> str:
-    lines = [*SECTIONS[entry.section].lines(entry.record, lambda text: as_data(shorten(text)))]
+def _written(entry: Entry, shorten: Shorten = lambda text: text, *, brief: bool = False) -> str:
+    section = SECTIONS[entry.section]
+    written = section.brief if brief and section.brief else section.lines
+    lines = [*written(entry.record, lambda text: as_data(shorten(text)))]
     return "\n".join([*lines, f"  Note: {entry.note}"] if entry.note else lines)
 
 
@@ -239,12 +244,19 @@ def _at_most(characters: int, cut: Cut) -> Shorten:
 
 def _shortened(part: _Part, room: int, cut: Cut) -> str:
     """The memory with its texts cut to about the most characters that fit."""
-    low, high = 0, len(part.whole)
+    if not part.brief:
+        return _longest(part, room, cut)
+    # All lines where they tell something, or else more of the one that is there.
+    return _longest(part, room, cut, least=_LEAST_CHARACTERS) or _longest(part, room, cut, brief=True)
+
+
+def _longest(part: _Part, room: int, cut: Cut, *, least: int = 0, brief: bool = False) -> str:
+    low, high = least, len(part.whole)
     best = ""
     while high - low > low // 64:
         # From below, since a long text takes its time.
         most = min(max(2 * low, _LEAST_CHARACTERS), (low + high + 1) // 2)
-        text = _written(part.entry, _at_most(most, cut))
+        text = _written(part.entry, _at_most(most, cut), brief=brief)
         if _cost(text, room) is not None:
             low, best = most, text
         else:
@@ -263,9 +275,14 @@ def _heuristic(record: Record, shown: Shorten) -> Iterator[str]:
     yield f"  (confidence: {record.confidence:.0%}{seen})"
 
 
-def _anti_pattern(record: Record, shown: Shorten) -> Iterator[str]:
+def _warning(record: Record, shown: Shorten) -> Iterator[str]:
     assert isinstance(record, AntiPattern)
     yield f"- Don't: {shown(record.pattern)}"
+
+
+def _anti_pattern(record: Record, shown: Shorten) -> Iterator[str]:
+    assert isinstance(record, AntiPattern)
+    yield from _warning(record, shown)
     if record.why_bad:
         yield f"  Why: {shown(record.why_bad)}"
     if record.better_alternative:
@@ -309,7 +326,7 @@ def _memory(record: Record, shown: Shorten) -> Iterator[str]:
 
 SECTIONS = (
     Section("Relevant Strategies", _heuristic, turn=3),
-    Section("Avoid These Patterns", _anti_pattern, turn=0),
+    Section("Avoid These Patterns", _anti_pattern, turn=0, brief=_warning),
     Section("User Preferences", _preference, turn=1),
     Section("Standing Instructions", _instruction, turn=2),
     Section("Domain Context", _knowledge, turn=4),

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from alma.errors import shown
 from alma.model.archive import ArchivedRecord
+from alma.model.memory import Memory
 from alma.model.query import And, Compare, In, Order
 from alma.model.record import Record
 from alma.model.slice import Dropped
@@ -50,7 +51,7 @@ class Absent:
             for target in self.targets:
                 record = tx.get(target.cls, record_id, target.scope)
                 if record is not None and self._may_know(record, target):
-                    return self._noted(record_id) or Dropped("scope", self._out_of_sight(record))
+                    return self._noted_before(record_id) or Dropped("scope", self._out_of_sight(record))
             for target in self.targets:
                 put_away = self._put_away(tx, record_id, target)
                 if put_away is not None:
@@ -69,6 +70,11 @@ class Absent:
     def _noted(self, record_id: str) -> Dropped | None:
         note = self.dropped.get(record_id)
         return None if note is None else note.told()
+
+    def _noted_before(self, record_id: str) -> Dropped | None:
+        """What was noted while it was still in sight: that it was not is said more exactly."""
+        note = self._noted(record_id)
+        return None if note is None or note.stage == "scope" else note
 
     def _out_of_sight(self, record: Record) -> str:
         """Why a record inside the scope is not looked at."""
@@ -92,6 +98,16 @@ class Absent:
         return None
 
     def _may_know(self, record: Record, target: Target) -> bool:
-        """Whether a record out of sight may be spoken of: all but what is private to somebody else."""
+        """Whether a record out of sight may be spoken of: not what is private to somebody else.
+
+        Nor what the user has in other projects and does not carry into this one.
+        """
+        if self._is_of_another_project(record):
+            return False
         owners = (getattr(self.asked, "user_id", None), target.scope.user_id)
         return not getattr(record, "is_private", False) or getattr(record, "user_id", None) in owners
+
+    def _is_of_another_project(self, record: Record) -> bool:
+        if not isinstance(record, Memory) or not isinstance(self.asked, Request):
+            return False
+        return not record.layer_global and record.project_id != self.asked.project_id

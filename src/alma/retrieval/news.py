@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import takewhile
 
 from alma.model.text import STOP_WORDS, terms
 from alma.retrieval.change import READ
@@ -95,11 +96,12 @@ class News:
     """The terms of what has ended, of what somebody has given up, and of what is another one now.
 
     `alone` are those of the latter that nothing says which one they are: "the deadline", not "the poster deadline".
-    `since` are the subjects of what is so from some day on. `states` are what is another one for the speaker: where one
-    lives, where one works. `owners` are whose the changed things are said to be, `into` is what they became. `actors`
-    are those of somebody who gave something up, of what was taken away, or its number: Leo's sister is not Leo. `which`
-    says which one of several has ended. `doers` are the names of people who gave something up, `few` the things that
-    somebody gave away and that others of their kind may be left of. `belongings` are what is said to be somebody's.
+    `since` are the subjects of what is so from some day on. `states` are what is another one for the speaker: where
+    one lives, where one works. `owners` are whose the changed things are said to be, `into` is what they became.
+    `actors` are those of somebody who gave something up, of what was taken away, its kind or its number: Leo's
+    sister is not Leo. `which` says which one of several has ended. `doers` are the names of people who gave
+    something up, `few` the things that somebody gave away and that others of their kind may be left of.
+    `belongings` are what is said to be somebody's.
     """
 
     ended: frozenset[str] = frozenset()
@@ -165,6 +167,7 @@ def _read(text: str) -> News:
         for match in _ENDS.finditer(clause):
             given_up.update(_named_behind(clause[match.end() :]))
             actors.update(_NUMBERED.findall(clause[match.end() :])[:1])
+            actors.update(_terms_of(_kind_behind(clause[match.end() :]) if match[0].lower() != "no longer" else ()))
             before = clause[: match.start()].rstrip()
             actors.update(_terms_of((*_BELONGING.findall(before), *_DONE_TO.findall(before))))
             doers.update(_terms_of(_DOER.findall(before)))
@@ -271,6 +274,15 @@ def _named_behind(text: str) -> Iterator[str]:
         # Whose it is, goes on, and so does what has the same number.
         if word.lower() not in STOP_WORDS and not word.isdigit() and not word.endswith(("'s", "’s")):
             yield from terms(word)
+
+
+def _kind_behind(text: str) -> list[str]:
+    """Which kind of a thing is named next: who stopped selling *rye* bread has other bread. *The* bread is no kind."""
+    words = list(takewhile(lambda word: word.lower() not in _BREAKS, WORD.findall(text)[:5]))
+    if any(word.lower() in DETERMINERS for word in words):
+        return []
+    telling = [word for word in words if word.lower() not in _UNTELLING and not word.lower().endswith("ing")]
+    return [word for word in telling[:-1] if word.islower()]
 
 
 def _belonging(text: str) -> frozenset[str]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
-from difflib import SequenceMatcher
 from itertools import combinations
 
 from alma.model.text import terms
@@ -25,7 +25,7 @@ _SAME_MATTER, _NEARLY_THE_SAME = 0.575, 0.8
 _SAME_WORLD = 0.3
 # What tells another figure of the same name is nearer.
 _SAME_FIGURE = 0.65
-_REPETITION = 0.97
+_JOINTS = re.compile(r"(?<=\w)[./:\\@](?=\w)")
 AHEAD = 1e-4
 """By how much what has a name stands before what has not, so that no newer one passes it in the place of an older."""
 
@@ -275,24 +275,20 @@ def _match_the_same(one: Statement, other: Statement, weight_of: Mapping[str, fl
 
 
 def repeats(one: Statement, other: Statement) -> bool:
-    """Whether one says nothing that the other does not: the same words in the same order, and the same signs."""
-    if one.voice != other.voice or one.result != other.result or not one.words:
-        return False
-    shorter, longer = sorted((len(one.words), len(other.words)))
-    # They overlap by no more than the shorter one has, and few overlap as much.
-    if shorter / longer < _REPETITION or _overlap(one, other) < _REPETITION:
-        return False
-    return _signs(one.text) == _signs(other.text) and _alike(terms(one.text), terms(other.text))
+    """Whether one says what the other does: the same words in the same order, and the same signs.
 
-
-def _alike(some: Sequence[str], others: Sequence[str]) -> bool:
-    """Whether the words come in the same order: Anna owes Ben something else than Ben owes Anna."""
-    return some == others or SequenceMatcher(None, some, others, autojunk=False).ratio() >= _REPETITION
+    One word of a hundred may be a number, a name or a *not*.
+    """
+    if one.voice != other.voice or one.result != other.result or not one.words or one.words != other.words:
+        return False
+    return _signs(one.text) == _signs(other.text) and terms(one.text) == terms(other.text)
 
 
 def _signs(text: str) -> list[str]:
-    """What a text says without words: signs of comparison, arrows, pictures, and numbers below zero."""
-    return [*(sign for sign in text if unicodedata.category(sign) in ("Sm", "So")), *BELOW_ZERO.findall(text)]
+    """What a text says without words: signs of comparison and currencies, arrows, pictures, numbers below zero, and how
+    the parts of a name are joined (*app/conf*, *app.conf*)."""
+    signs = (sign for sign in text if unicodedata.category(sign) in ("Sc", "Sm", "So"))
+    return [*signs, *BELOW_ZERO.findall(text), *_JOINTS.findall(text)]
 
 
 def _overlap(one: Statement, other: Statement) -> float:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from alma.retrieval.dates import date_at_start, may_speak_of_time, read_date, whole_date
 from alma.retrieval.readers import shifted
-from alma.retrieval.reckoning import EARLIEST, LATEST, Span, unit_of
+from alma.retrieval.reckoning import EARLIEST, LATEST, Span, day_of, unit_of
 from alma.retrieval.spoken import AMOUNT, DAY, MONTH, MONTHS, SEASONS, WEEKDAYS, YEAR, Asking, Date
 
 # The most words that a date has, and that one has which needs a preposition to be seen as one.
@@ -25,7 +25,7 @@ _MOST_LISTED = 6
 def read_time(text: str, at: Asking) -> Date | None:
     """The time that dates tell in a text of small letters: bounded by them, or one of them."""
     text = _plainly_written(text)
-    for read in (_ranged, _listed, _onward, _beside, _bounded, read_date):
+    for read in (_ranged, _listed, _onward, _beside, _day_beside, _bounded, read_date):
         found = read(text, at)
         if found is not None:
             return found
@@ -276,6 +276,10 @@ _BESIDE = re.compile(
     r"(?P<side>before|prior to|after|following|(?(one_unit)of|(?!))) "
     r"(?=(?P<rest>.{3,60}))"
 )
+_DAY_BESIDE = re.compile(
+    rf"\b(?:the|on) (?P<day>weekend|{'|'.join(WEEKDAYS)}) (?P<side>before|prior to|after|following) "
+    r"(?=(?P<rest>.{3,60}))"
+)
 # "Up to" is mostly said of numbers.
 _DATED = rf"(?:{'|'.join((*MONTHS, *WEEKDAYS))}|last|yesterday|today|q[1-4])\b"
 _BOUND = re.compile(
@@ -314,6 +318,25 @@ def _beside(text: str, at: Asking) -> Date | None:
                 return Date(((shifted(found.date.start, match, -1), found.date.start),), phrase)
             return Date(((found.date.end, shifted(found.date.end, match, 1)),), phrase)
         except (ValueError, OverflowError):
+            continue
+    return None
+
+
+def _day_beside(text: str, at: Asking) -> Date | None:
+    """ "the weekend before Easter", "the Tuesday after 3 May": the nearest on that side."""
+    for match in _DAY_BESIDE.finditer(text):
+        found = _at_start(match["rest"], at)
+        if found is None or found.date is None:
+            continue
+        first, length = (5, 2) if match["day"] == "weekend" else (WEEKDAYS.index(match["day"]), 1)
+        try:
+            if match["side"] in ("before", "prior to"):
+                latest = day_of(found.date.start) - timedelta(days=length)
+                start = latest - timedelta(days=(latest.weekday() - first) % 7)
+            else:
+                start = found.date.end + timedelta(days=(first - found.date.end.weekday()) % 7)
+            return Date(((start, start + timedelta(days=length)),), f"{match[0]}{found.words}")
+        except OverflowError:
             continue
     return None
 

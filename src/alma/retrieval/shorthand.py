@@ -45,6 +45,9 @@ _FORMS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...]
     ),
     (re.compile(r"\b(?:fiscal|financial|business) (?=(?:week|month|quarter|year|h[12]|q[1-4]|20\d\d)\b)"), ""),
     (re.compile(rf"\b({_YEARS})\.?,? ?'(\d\d)(?!\w)"), r"\1 20\2"),
+    (re.compile(rf"\b((?:{_MONTHS})\.? \d\d?(?:st|nd|rd|th)?),? '(\d\d)(?!\w)"), r"\1 20\2"),
+    # Only where a day is spoken of, and with two digits each: others are versions.
+    (re.compile(r"\bon ([0-3]\d\.[01]\d\.)(\d\d)(?![\w/-]|\.\d)"), r"on \g<1>20\2"),
     (re.compile(r"\b(q[1-4])/(\d\d)(?!\w|/)"), r"\1 20\2"),
     # A winter has two years, and is named by the one that it begins in.
     (re.compile(r"\bwinter (?:of )?((?:19|20)\d\d)[/-](?:\d\d)?\d\d(?![\w/-])"), r"winter \1"),
@@ -61,6 +64,7 @@ _FORMS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...]
         "before ",
     ),
     (re.compile(rf"\bin the (?:wake|aftermath) of {_KNOWN}"), "after "),
+    (re.compile(rf"\bbetween {_KNOWN}([^,;?!]{{3,60}}?) and (?:now|today)\b"), r"since \1"),
     (re.compile(r"\b(?:the )?current (?=(?:week|month|quarter|year)\b)"), "this "),
     (re.compile(r"\b(?:(week|month|quarter|year)[ -]to[ -]date)\b"), r"this \1"),
     (re.compile(r"\b([mqy])td\b"), lambda match: f"this {_TO_DATE[match[1]]}"),
@@ -78,7 +82,7 @@ _FORMS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...]
 # Most texts have none of them, which is seen at once.
 _ANY = re.compile(
     rf"\b(?:[fc]y|fiscal|financial|business|calendar|cw|kw|wk|w/c|iso|current|[mqy]td|ago|fortnight|sprint|winter|q[1-4]/|(?:{_MONTHS})[-/]\d)|"
-    r"'\d|to.date|week (?:comm|beg|start)|turn of|eve of|ahead of|up to|wake of|aftermath"
+    r"'\d|on \d\d\.|between|to.date|week (?:comm|beg|start)|turn of|eve of|ahead of|up to|wake of|aftermath"
 )
 
 

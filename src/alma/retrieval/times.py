@@ -29,6 +29,8 @@ NOTHING_BUT_TIME = 1.0
 _TOLD_LATER = timedelta(days=7)
 _SHORT_SPAN = timedelta(days=40)
 _FEWEST = 30
+# The event itself may stand behind what is said of the time before or after it.
+_MAY_DATE = 5
 # "How are you today?" asks for nothing.
 _ASKS = re.compile(
     r"\b(?:what|which|anything|everything|tell me|summar\w*|recap|"
@@ -59,10 +61,14 @@ def _window_at(query: str, now: datetime, offset: timedelta | None) -> TimeWindo
 
 
 class AskedTime(NamedTuple):
-    """The time a request speaks of, once its event is dated, and whether it wants whatever happened then."""
+    """The time a request speaks of, once its event is dated, and whether it wants whatever happened then.
+
+    `named` is that time as the request says it: what lies before "the release", whenever that was.
+    """
 
     window: TimeWindow | None = None
     alone: bool = False
+    named: TimeWindow | None = None
 
 
 def asked_time(storage: StorageBackend, request: Asked, targets: Iterable[Target]) -> AskedTime:
@@ -73,9 +79,12 @@ def asked_time(storage: StorageBackend, request: Asked, targets: Iterable[Target
     alone = _names_nothing_else(request.query, window)
     if window.anchor is None:
         return AskedTime(window, alone)
-    dated = _dated(storage, window, targets, request.now)
+    dated = None if window.recurs else _dated(storage, window, targets, request.now)
+    if dated is None:
+        # Nobody tells when it was, or it is any such event; the question may have said roughly when.
+        return AskedTime(window.unanchored(), named=window)
     # Without all of its words, what dates the event may be another one: it is no reason to leave out all else.
-    return AskedTime() if dated is None else AskedTime(dated.window, alone and dated.alone)
+    return AskedTime(dated.window, alone and dated.alone, window)
 
 
 def _names_nothing_else(question: str, window: TimeWindow) -> bool:
@@ -116,7 +125,7 @@ def add_time(
     memories: Sequence[Candidate], moments: Mapping[str, datetime | None], asked: AskedTime, now: datetime
 ) -> None:
     """What happened in the time that the question speaks of gains from it; the more if it speaks of it alone."""
-    window, alone = asked
+    window, alone = asked.window, asked.alone
     if window is None:
         return
     worth = NOTHING_BUT_TIME if alone else TIME
@@ -135,13 +144,12 @@ def add_time(
 
 def add_times(storage: StorageBackend, pool: Pool, request: Asked, asked: AskedTime) -> None:
     """Let lessons gain from the time that is asked for, and leave out all else if nothing else is."""
-    if asked.window is None:
-        return
-    lessons = [each for cls in request.kinds if cls is not Memory for each in pool.of(cls)]
-    if lessons:
+    lessons = [each for cls in request.kinds if cls is not Memory for each in pool.of(cls)] if asked.window else ()
+    if asked.window and lessons:
         _add_to_lessons(storage, lessons, asked.window, NOTHING_BUT_TIME if asked.alone else TIME)
+    if asked.alone or asked.named is not None:
+        _add_to_those_that_tell(storage, pool, asked, request.now)
     if asked.alone:
-        _add_to_those_that_tell(storage, pool, asked.window, request.now)
         pool.keep_those_of_the_time()
 
 
@@ -158,15 +166,27 @@ def _add_to_lessons(storage: StorageBackend, lessons: Iterable[Candidate], windo
             lesson.add("time", worth * of_the_time[lesson.target, lesson.id])
 
 
-def _add_to_those_that_tell(storage: StorageBackend, pool: Pool, window: TimeWindow, now: datetime) -> None:
+def _add_to_those_that_tell(storage: StorageBackend, pool: Pool, asked: AskedTime, now: datetime) -> None:
     """What was said on another day is of that time if that is what it speaks of: "we launch on 25 November"."""
     others = [each for each in pool.of(Memory) if "time" not in each.relevance][:_FEWEST]
+    known = {each.id: each for each in others}
     for target, ids in by_target(others).items():
         names = ("id", "content", *MOMENTS[Memory])
         for key, content, told, made in storage.values(Memory, names, target.scope, In("id", ids)):
-            spoken = times_told(content, told or made)
-            if any(_lies_in(each, _until_now(span, now)) for each in spoken for span in window.spans):
-                pool.propose(target, key, "time").add("time", TIME)
+            if _tells_of(content, told or made, asked, now):
+                known[key].add("time", TIME)
+                if asked.alone:
+                    known[key].found_also("time")
+
+
+def _tells_of(content: str, told: datetime, asked: AskedTime, now: datetime) -> bool:
+    """Whether a memory of another day speaks of the time that is asked for."""
+    if asked.named is not None and asked.named.is_told_by(content):
+        return True
+    if not asked.alone or asked.window is None:
+        return False
+    spoken = times_told(content, told)
+    return any(_lies_in(each, _until_now(span, now)) for each in spoken for span in asked.window.spans)
 
 
 def _until_now(span: Span, now: datetime) -> Span:
@@ -181,14 +201,25 @@ def _lies_in(spoken: Span, span: Span) -> bool:
 def _dated(storage: StorageBackend, window: TimeWindow, targets: Iterable[Target], now: datetime) -> AskedTime | None:
     """The window once a general memory has told when its event was, or else a lesson that names it.
 
-    Of general memories the best match tells it, surely or not; a lesson with only some of its words is of another.
+    Of general memories the best match tells it, surely or not; a lesson with only some of its words is of another. What
+    says what is to be done before the event is not the event itself.
     """
     event = frozenset(query_terms(window.anchor or ""))
     for target in sorted(targets, key=lambda target: target.cls is not Memory):
-        best = [key for key, _ in storage.matching_ids(target.cls, window.anchor or "", target.scope, target.where, 1)]
-        for record in storage.find(target.cls, target.scope, In(target.cls.spec.key, best)) if best else ():
+        for record in _matching(storage, window, target):
             moment, is_sure = moment_of(record), event <= set(stored_terms(record.text()))
             if moment is not None and (is_sure or target.cls is Memory):
                 dated = window.anchored(moment, now)
                 return None if dated is None else AskedTime(dated, is_sure)
     return None
+
+
+def _matching(storage: StorageBackend, window: TimeWindow, target: Target) -> list[Record]:
+    """The record that may be the event: the best by its words, of the time that the question says, if it says one."""
+    where = target.where
+    if window.event_within is not None:
+        where = And(where, _happened_in(TimeWindow(*window.event_within, window.phrase), target.cls))
+    best = [key for key, _ in storage.matching_ids(target.cls, window.anchor or "", target.scope, where, _MAY_DATE)]
+    found = storage.find(target.cls, target.scope, In(target.cls.spec.key, best)) if best else ()
+    events = [record for record in found if not window.is_told_by(record.text())]
+    return sorted(events, key=lambda record: best.index(str(record.key)))[:1]

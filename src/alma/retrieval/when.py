@@ -13,11 +13,12 @@ from alma.retrieval.phrases import spelled_in_english
 from alma.retrieval.ranges import read_time
 from alma.retrieval.reckoning import EARLIEST, LATEST, Span
 from alma.retrieval.shorthand import written_out
-from alma.retrieval.spoken import AMOUNT, PAST_VERB, asking
+from alma.retrieval.spoken import AMOUNT, PAST_VERB, Date, asking
 from alma.retrieval.tongues import in_english
 
 # In a longer text a time is one of many, and no longer what is asked for.
 _READ = 2_000
+_QUOTED = re.compile(r"(?<!\w)[\"\u201c]([^\"\u201c\u201d\n]{1,60})[\"\u201d](?!\w)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +27,9 @@ class TimeWindow:
 
     `others` are further spans that it speaks of, as of May in "March and May". `anchor` is the event that bounds it
     where that is no date ("the release"); the span is then not known yet and `side` says on which side of the event it
-    lies, or `beside` how far from it ("the day after"). `at_best` are the parts of its days that are meant: mornings or
-    evenings.
+    lies, or `beside` how far from it ("the day after"). `event_within` is when the event was as far as the question
+    says it ("the release in March"); the time `recurs` where any such event is meant ("what runs after the build?").
+    `at_best` are the parts of its days that are meant: mornings or evenings.
     """
 
     start: datetime
@@ -36,6 +38,8 @@ class TimeWindow:
     anchor: str | None = None
     side: str | None = None
     beside: str = ""
+    event_within: Span | None = None
+    recurs: bool = False
     others: tuple[Span, ...] = ()
     at_best: tuple[Span, ...] = ()
 
@@ -63,6 +67,21 @@ class TimeWindow:
             return TimeWindow(EARLIEST, moment, self.phrase)
         return TimeWindow(moment, LATEST, self.phrase)
 
+    def unanchored(self) -> TimeWindow | None:
+        """The span as far as the question itself says when the event was."""
+        if self.event_within is None or self.beside:
+            return None
+        start, end = self.event_within
+        return TimeWindow(*((EARLIEST, end) if self.side == "before" else (start, LATEST)), self.phrase)
+
+    def is_told_by(self, text: str) -> bool:
+        """Whether a text itself says what was before or after the event: it is of that time whenever it was told."""
+        if self.anchor is None:
+            return False
+        event = re.escape(_DETERMINER.sub("", self.anchor))
+        sides = "|".join(_BEFORE if self.side == "before" else _AFTER)
+        return re.search(rf"\b(?:{sides}) (?:{_DETERMINERS} )?{event}(?!\w)", plainly(text)) is not None
+
 
 def _beside(words: str, moment: datetime, now: datetime) -> TimeWindow | None:
     """ "The day after" a moment, read as if its day itself had been named."""
@@ -79,17 +98,31 @@ def time_window(question: str, now: datetime) -> TimeWindow | None:
 
     `now` is when it is asked, and days begin at midnight in its time zone.
     """
-    text = plainly(question)
+    text = plainly(_unquoted(question))
     if not may_speak_of_time(text):
         return None
     date = read_time(text, asking(text, now.replace(tzinfo=UTC)))
+    event = _anchor(text)
     if date is None:
-        return _anchor(text)
+        return event
+    if event is not None and (dated := _with_date(event, date, now)) is not None:
+        return dated
     part = daytime(text, date.phrase)
     meant = [hours for span in date.spans if part and (hours := hours_of(part, span))]
     (start, end), *others = (_in_zone(_with_night(span, meant), now) for span in date.spans)
     at_best = tuple(_in_zone(span, now) for span in meant)
     return TimeWindow(start, end, date.phrase, others=tuple(others), at_best=at_best)
+
+
+def _unquoted(question: str) -> str:
+    """A question without the times that it only quotes: the song "Yesterday" is no day."""
+    if not _QUOTED.search(question[:_READ]):
+        return question
+    rest = _QUOTED.sub(
+        lambda quoted: "it" if may_speak_of_time(quoted[0].lower()) else quoted[0][1:-1], question[:_READ]
+    )
+    # Somebody may have put the question itself between them.
+    return rest if len(rest.split()) > 1 else question
 
 
 def times_told(statement: str, now: datetime) -> list[Span]:
@@ -126,8 +159,17 @@ def _in_zone(span: Span, now: datetime) -> Span:
 
 # Whoever asks how long it was from one event to another wants to know of both.
 _ASKS_SPAN = re.compile(r"\bhow (?:long|much time|many (?:minute|hour|day|week|month|year)s)\b")
-# Whoever asks what is to be done before a release means any release.
+# Whoever asks what is to be done before a release means any release,
 _ASKS_RULE = re.compile(r"\b(?:should|must|ought|always|usually|need to|have to|has to|how (?:do|can|to)|can|could)\b")
+# and so does who asks it of "the release", unless something else in the question is over or yet to come. Of somebody
+# else ("What does Evan do after the wedding?") one event is meant.
+_ASKS_HABIT = re.compile(
+    r"\b(?:should|must|ought|always|usually|normally|typically|needs? to|have to|has to|"
+    r"(?:can|could) (?:we|i|one|go|be|happen)|do (?:we|i|you)(?! (?:know|remember|recall|have))|"
+    r"happens?|runs?|comes?|goes|gets?|"
+    r"(?:is|are)(?: \w+ly)? (?:to be|\w+ed|done|sent|run|made|shown|given|taken|told|written|kept|put))\b"
+)
+_PASSIVE = re.compile(r"\b(?:be|is|are|gets?)(?: \w+ly)? (?!planned|scheduled|expected|due|booked)\w+")
 _EVENT = (
     r"(?:release|launch|deployment|deploy|migration|outage|incident|rollout|roll-out|go-live|upgrade|kick-?off|cutover|"
     r"rewrite|refactoring|merger|acquisition|reorg|onboarding|demo|beta|wedding|graduation|surgery|accident|sprint|"
@@ -143,8 +185,8 @@ _PART_OF_DAY = re.compile(rf"\b(?:{_PARTS_OF_DAY})\b")
 _AMOUNT = re.sub(r"\?P<\w+>", "?:", AMOUNT)
 _WORD = r"[\w'+#/-](?:[\w'+#/-]|\.(?=\w))*"
 _ANCHOR = re.compile(
-    rf"\b(?P<beside>(?:the (?:very )?(?:day|{_PARTS_OF_DAY}|week|month|year)|{_AMOUNT})"
-    r"(?= (?:before|prior to|after|following|of) ) )?"
+    rf"\b(?P<beside>(?:(?P<whole>the (?:very )?(?:day|{_PARTS_OF_DAY}|week|month|year))|{_AMOUNT})"
+    r"(?= (?:before|prior to|after|following|(?(whole)of|(?!))) ) )?"
     r"(?P<side>before|prior to|until|till|after|since|following|(?(beside)of|(?!))) (?:"
     rf"(?P<known>(?:the|our|my|your|his|her|their|we|i|they|he|she) {_WORD}(?: {_WORD}){{0,11}})|"
     rf"(?P<bare>{_NO_EVENT}(?:"
@@ -155,6 +197,11 @@ _ANCHOR = re.compile(
 # To look after somebody is no time.
 _IDIOMS = ("look ", "looks ", "looking ", "looked ", "named ", "take ", "took ")
 _QUESTION = re.compile(r" (?:did|does|do|what|who|which|how|why) ")
+_BEFORE, _AFTER = ("before", "prior to", "until", "till"), ("after", "since", "following")
+_DETERMINERS = "(?:the|our|my|your|his|her|their)"
+_DETERMINER = re.compile(rf"^{_DETERMINERS} ")
+_PREPOSITION = re.compile(r"(?: (?:of|in|on|from|at))+$")
+_RANGE = re.compile(r"\b(?:between|from|to|until|till|through|and|or)\b")
 
 
 def _anchor(text: str) -> TimeWindow | None:
@@ -166,7 +213,28 @@ def _anchor(text: str) -> TimeWindow | None:
         return None
     if match["bare"] and _ASKS_RULE.search(text):
         return None
-    side = "before" if match["side"] in ("before", "prior to", "until", "till") else "after"
+    recurs = match["side"] != "since" and _asks_habit(f"{text[: match.start()]}|{text[match.end() :]}")
+    side = "before" if match["side"] in _BEFORE else "after"
     event = _QUESTION.split((match["known"] or match["bare"]).rstrip())[0]
     beside = f"{match['beside']}{match['side']}" if match["beside"] else ""
-    return TimeWindow(EARLIEST, LATEST, f"{beside or match['side']} {event}", anchor=event, side=side, beside=beside)
+    phrase = f"{beside or match['side']} {event}"
+    return TimeWindow(EARLIEST, LATEST, phrase, anchor=event, side=side, beside=beside, recurs=recurs)
+
+
+def _asks_habit(besides_event: str) -> bool:
+    """Whether a question asks what is done whenever something happens: "What runs after the build?" """
+    if _ASKS_HABIT.search(besides_event) is None:
+        return False
+    at = asking(_PASSIVE.sub("", besides_event), EARLIEST)
+    return not at.looks_back and not at.looks_ahead
+
+
+def _with_date(event: TimeWindow, date: Date, now: datetime) -> TimeWindow | None:
+    """ "since the outage in May": the event, and what the question says of when it was, where that stands behind it."""
+    anchor = event.anchor or ""
+    if not anchor.endswith(date.phrase) or len(date.spans) > 1 or _RANGE.search(date.phrase):
+        return None
+    anchor = _PREPOSITION.sub("", anchor.removesuffix(date.phrase).rstrip())
+    if not _DETERMINER.sub("", f"{anchor} ").strip():
+        return None
+    return replace(event, anchor=anchor, event_within=_in_zone(date.spans[0], now))

@@ -67,7 +67,10 @@ def test_the_keys_may_stand_without_the_word_alma(tmp_path: Path) -> None:
         ({"project_id": "p", "redis": {"url": "localhost"}}, "redis.url must be like redis://"),
         ({"project_id": "p", "local": {"threads": 10**30}}, "local.threads must be 1024 at most"),
         ({"project_id": "p", "retrieval": {"min_score_threshold": float("nan")}}, "retrieval.min_score_threshold: "),
-        ({"project_id": "p", "storage": "mongo"}, "storage is 'mongo', which is not known; choose 'sqlite'"),
+        (
+            {"project_id": "p", "storage": "mongo"},
+            "storage is 'mongo', which is not known; choose 'sqlite', 'local', 'postgres' or 'file'",
+        ),
         ({"project_id": "p", "embedding_provider": "cohere"}, "embedding_provider is 'cohere'"),
         ({"project_id": "p", "embedding_dim": "384"}, "embedding_dim"),
         ({"project_id": "p", "embedding_dim": 10**23}, "embedding_dim must be 16000 at most, not 1"),
@@ -100,7 +103,9 @@ def test_the_keys_may_stand_without_the_word_alma(tmp_path: Path) -> None:
         ({"project_id": 7}, "project_id"),
         ({"project_id": "  "}, "project_id must have 1 to 200 characters"),
         ({"project_id": "a\x00b"}, "project_id must not contain the NUL character"),
-        ({"project_id": "p", "agents": {"x" * 201: {}}}, "must have 1 to 200 characters"),
+        ({"project_id": "p", "agents": {"x" * 201: {}}}, "a name under agents must have 1 to 200 characters"),
+        ({"project_id": "p", "agents": {"": {}}}, "a name under agents must have 1 to 200 characters (got '')"),
+        ({"project_id": "p", "agents": {True: {}}}, "a name under agents must be text, in quotes if it looks like"),
         ({"project_id": "p", "agents": {"a": {"can_learn": [" "]}}}, "agents.a.can_learn.0 must have 1 to 200"),
         ({"project_id": "${KEYVAULT:}"}, "project_id: ${KEYVAULT:} names no secret"),
         ({"project_id": "${KEYVAULT:x}", "azure": {"key_vault_url": "vault.azure.net"}}, "begins with https://"),
@@ -356,10 +361,19 @@ def test_a_mock_of_another_dimension_is_fine(tmp_path: Path) -> None:
         assert alma.storage.embedding_dim == 16
 
 
-def test_cosmos_says_that_it_cannot_be_opened(file: Path) -> None:
-    file.write_text(DOCUMENTED.replace("storage: sqlite", "storage: azure"))
-    with pytest.raises(ConfigurationError, match="choose sqlite, postgres or file"):
+@pytest.mark.parametrize("word", ["azure", "Azure", "cosmos"])
+def test_cosmos_says_that_it_cannot_be_opened_and_where_that_is_written(file: Path, word: str) -> None:
+    file.write_text(DOCUMENTED.replace("storage: sqlite", f"storage: {word}"))
+    with pytest.raises(ConfigurationError) as caught:
         ALMA.from_config(file)
+    said = "storage is Azure Cosmos DB, which this version cannot open; choose sqlite, postgres or file"
+    assert str(caught.value) == f"{file}: {said}"
+
+
+@pytest.mark.parametrize("path", ["", "  "])
+def test_a_configuration_without_a_name_is_told(path: str) -> None:
+    with pytest.raises(ConfigurationError, match="must be named by its path, not be"):
+        ALMA.from_config(path)
 
 
 def test_a_folder_of_files_is_a_store(file: Path, tmp_path: Path) -> None:

@@ -55,9 +55,9 @@ _SAID_IN_ONE_WORD = (
 )
 # Without one of these words there is nothing of that, which is quickly seen.
 _FIRST_WORDS = """
-off on up shot regular again for place places but together fewer each every refuse refuses refused refusing decline declines declined
-declining neglect neglects neglected fail fails failed failing forget forgets forgetting cease ceases ceased omit
-omits omitted omitting
+off on up shot regular again for place places but together fewer each every refuse refuses refused refusing decline
+declines declined declining neglect neglects neglected fail fails failed failing forget forgets forgetting cease ceases
+ceased omit omits omitted omitting
 """
 _SAID_IN_SEVERAL = frozenset(_FIRST_WORDS.split())
 _TURNED_INTO_ONE = frozenset(("by", "time", "after", "with", "off", "in", "up", "out"))

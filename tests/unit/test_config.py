@@ -7,10 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 
-from alma import ALMA, ConfigurationError, MemoryScope
+from alma import ALMA, ConfigurationError, MemoryScope, UserPreference
 from alma.config.loader import load_settings, settings_from
 from alma.config.secrets import azure_vault
+from alma.storage.file_based import FileBasedStorage
+from alma.storage.postgresql import PostgreSQLStorage
+from alma.storage.sqlite_local import SQLiteStorage
 from tests.support.documented import CONFIGURATION
 from tests.support.key_vault import Credential, key_vault
 
@@ -384,8 +388,6 @@ def test_a_folder_of_files_is_a_store(file: Path, tmp_path: Path) -> None:
 
 
 def test_postgres_is_opened_by_its_section(file: Path, postgres_dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from psycopg.conninfo import conninfo_to_dict
-
     parts = conninfo_to_dict(postgres_dsn)
     monkeypatch.setenv("ALMA_TEST_PASSWORD", str(parts["password"]))
     file.write_text(
@@ -413,3 +415,51 @@ def test_the_official_client_reads_a_secret_from_a_vault(tmp_path: Path) -> None
         assert settings.postgres.password.reveal() == "from the vault"
         with pytest.raises(ConfigurationError, match="'no-such' could not be read"):
             settings_from({"project_id": "${KEYVAULT:no-such}"}, vault=vault)
+
+
+STORES: list[type[SQLiteStorage | FileBasedStorage | PostgreSQLStorage]] = [
+    SQLiteStorage,
+    FileBasedStorage,
+    PostgreSQLStorage,
+]
+
+
+@pytest.mark.parametrize("store", STORES)
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"db_nam": "a.db"}, "db_nam is not known; did you mean db_name?"),
+        ({"postgres": {"hots": "x"}}, "postgres.hots is not known; did you mean host?"),
+        ({"postgres": {"password": "${ALMA_NO_SUCH_PASSWORD}"}}, "the environment variable ALMA_NO_SUCH_PASSWORD is"),
+        ({"storage_dir": None}, "storage_dir must be text"),
+        ({"embedding_dim": "384"}, "embedding_dim must be a whole number"),
+        (None, "must be a dict of its keys, not None"),
+    ],
+)
+def test_a_store_reads_its_keys_as_strictly_as_a_file_is_read(
+    store: type[SQLiteStorage | FileBasedStorage | PostgreSQLStorage], given: Any, sentence: str
+) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        store.from_config(given)
+    assert sentence in str(caught.value)
+
+
+def test_a_store_is_opened_by_the_keys_of_a_whole_configuration(
+    tmp_path: Path, postgres_dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ALMA_TEST_FOLDER", str(tmp_path / "here"))
+    parts = conninfo_to_dict(postgres_dsn)
+    section = {
+        "host": parts["host"],
+        "port": int(parts["port"] or 5432),
+        "database": parts["dbname"],
+        "user": parts["user"],
+        "password": parts["password"],
+    }
+    given = {"project_id": "shop", "storage_dir": "${ALMA_TEST_FOLDER}", "db_name": "x.db", "postgres": section}
+    for store in STORES:
+        with store.from_config({**given, "embedding_dim": 8, "agents": {"helena": None}}) as opened:
+            assert opened.embedding_dim == 8
+            opened.save_user_preference(UserPreference(user_id="ana", category="style", preference="short"))
+    assert (tmp_path / "here" / "x.db").is_file()
+    assert (tmp_path / "here" / "preferences.json").is_file()

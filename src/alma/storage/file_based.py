@@ -25,6 +25,7 @@ from alma.model.query import Predicate, is_after, matches, sort_key
 from alma.model.record import Record, RecordSpec
 from alma.model.text import stored_terms
 from alma.model.vector import Vector
+from alma.paths import at_home
 from alma.storage.base import (
     DEFAULT_MODEL,
     TEXT_LENGTH,
@@ -36,6 +37,7 @@ from alma.storage.base import (
     StorageBackend,
     Transaction,
 )
+from alma.storage.described import USUAL_DIMENSIONS, described
 from alma.storage.document import from_document, timestamp_of, timestamp_text, to_document
 from alma.storage.json_files import JsonFolder, Signature
 from alma.storage.nearest import nearest
@@ -93,7 +95,8 @@ class FileBasedStorage(StorageBackend):
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Self:
         """The store that a configuration's `storage_dir` and `embedding_dim` describe."""
-        return cls(config.get("storage_dir", ".alma"), embedding_dim=config.get("embedding_dim", 384))
+        settings = described(config)
+        return cls(at_home(settings.storage_dir), embedding_dim=settings.embedding_dim or USUAL_DIMENSIONS)
 
     @contextmanager
     def _begin(self, by: Attribution, *, write: bool) -> Iterator[Transaction]:

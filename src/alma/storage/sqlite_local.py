@@ -24,8 +24,10 @@ from alma.model.record import Record, RecordSpec
 from alma.model.scope import Scope
 from alma.model.text import prepare_to_cut
 from alma.model.vector import Vector
+from alma.paths import at_home
 from alma.storage.base import DEFAULT_MODEL, Capability, StorageBackend
 from alma.storage.chain import ChainHead, ChainTable, following
+from alma.storage.described import USUAL_DIMENSIONS, described
 from alma.storage.document import timestamp_text
 from alma.storage.feed import moved
 from alma.storage.nearest import nearest
@@ -85,8 +87,9 @@ class SQLiteStorage(StorageBackend):
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Self:
         """The store that a configuration's `storage_dir`, `db_name` and `embedding_dim` describe."""
-        folder = Path(config.get("storage_dir", ".alma"))
-        return cls(folder / config.get("db_name", "alma.db"), embedding_dim=config.get("embedding_dim", 384))
+        settings = described(config)
+        path = at_home(settings.storage_dir) / settings.db_name
+        return cls(path, embedding_dim=settings.embedding_dim or USUAL_DIMENSIONS)
 
     def _adopt(self, connection: sqlite3.Connection) -> None:
         transaction = self._transaction_on(connection, legacy.ADOPTION, write=True)

@@ -522,7 +522,7 @@ def _checked_path(db_path: str | os.PathLike[str]) -> Path:
     if text in ("", ":memory:") or text.startswith("file:"):
         raise ConfigurationError(
             f"db_path must be the path of a file, not {text!r}: several connections share the store, "
-            f"which a database in memory cannot do; use a temporary folder instead"
+            f"which a database of SQLite in memory cannot do; open memory:// (InMemoryStorage) or a file instead"
         )
     path = Path(text)
     try:

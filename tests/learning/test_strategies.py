@@ -119,6 +119,10 @@ def cosine(one: str, other: str) -> float:
         ("Don't cache and don't retry", "Don't cache or retry"),
         ("Do not cache, do not retry", "Neither cache nor retry"),
         ("No mocks, no stubs", "Without mocks and stubs"),
+        ("It is a mistake to mock the database", "Never mock the database"),
+        ("It is a good idea to mock the database", "Mock the database"),
+        ("Deploying on Friday is a bad idea.", "Don't deploy on Friday"),
+        ("Fix the label that is wrong", "Fix the label which is wrong"),
         ("Test on Firefox and train on CIFAR", "Train on CIFAR and test on Firefox"),
     ],
 )
@@ -272,6 +276,12 @@ def test_paraphrases_are_the_same(one: str, other: str) -> None:
         ("Review the code yourself before merging", "Have somebody else review the code before merging"),
         ("git push", "git push --force"),
         ("Use a prompt cache", "Use a fast cache"),
+        ("It is a mistake to mock the database", "Mock the database"),
+        ("It's wrong to retry payments", "Always retry payments"),
+        ("Bad idea: deploy on Friday", "Deploy on Friday"),
+        ("Mocking the database is harmful", "Mocking the database is helpful"),
+        ("Deploying on Friday is a bad idea", "Deploying on Friday is a good idea"),
+        ("Change the label from wrong to right", "Change the label from right to wrong"),
     ],
 )
 def test_other_strategies_are_others_however_alike_they_look(one: str, other: str) -> None:

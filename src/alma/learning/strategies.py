@@ -10,8 +10,8 @@ from functools import lru_cache
 from alma.learning.negations import NEGATION_TERMS, WORDS, clauses, negations
 from alma.learning.phrases import Phrase, exchanged, is_symmetric, opposite_ways, phrases
 from alma.learning.signs import Signs, signs_of
-from alma.learning.spelling import counted, spelled
 from alma.learning.vocabulary import FRAMES, INTERCHANGEABLE, NEAR, OPPOSITES, plain_words, terms_of, word_terms
+from alma.learning.wordings import worded
 from alma.model.text import STOP_WORDS, terms
 
 _OPPOSING_PREFIXES = ("un", "dis", "non", "in", "im", "a", "de", "anti", "mis", "ne", "nie", "не")
@@ -20,46 +20,10 @@ _EACH_BY_ITSELF = re.compile(
     r"\b(?:one (?:by one|at a time|after (?:another|the other))|(\w+)[ -]by[ -]\1|one (\w+) at a time)\b", re.IGNORECASE
 )
 _HYPHEN = re.compile(r"(?<=[^\W\d_])-(?=[^\W\d_])")
-# What can only be read cannot be written, whatever stands on the other side of the hyphen.
-_ONE_WORD = re.compile(r"\b(\w+)-(only|write)\b", re.IGNORECASE)
 # In few-shot and before_script the small word is the one that tells.
 _COMPOUND = re.compile(r"(?<![^\W_])[^\W_]+(?:[-_][^\W_]+)+")
 _STARTING = re.compile(r"\b(?:start|begin|lead|led)(?:ed|s|ing|ning)? (?:with|by|off)\b", re.IGNORECASE)
 _SIGNING_IN = re.compile(r"\b(sign|log|opt|check|clock|zoom)(?:g?ed|s|g?ing)?[- ]?(in|up|out|off)\b", re.IGNORECASE)
-# Turn the flag off, but not: turn the page on the left.
-_TURNED = r"\b(?:turn|switch)(?:ed|es|s|ing)? ((?:(?!off\b|on\b)[\w'-]+ ){1,5})"
-_NO_OBJECT = r"\b(?=$|[.,;:!?)]| (?:and|or|for|when|if|before|after|while|during|until|unless|once|again|first|then)\b)"
-_SAID_IN_ONE_WORD = (
-    (re.compile(r"\b(?:turn|switch)(?:ed|es|s|ing)? off\b", re.IGNORECASE), "disable"),
-    (re.compile(r"\b(?:turn|switch)(?:ed|es|s|ing)? on\b", re.IGNORECASE), "enable"),
-    (re.compile(rf"{_TURNED}off{_NO_OBJECT}", re.IGNORECASE), r"disable \1"),
-    (re.compile(rf"{_TURNED}on{_NO_OBJECT}", re.IGNORECASE), r"enable \1"),
-    (re.compile(r"\b(?:try|tries|tried|trying) again\b", re.IGNORECASE), "retry"),
-    (re.compile(r"\b(?:look|looked|looking) for\b", re.IGNORECASE), "search for"),
-    (re.compile(r"\b(?:in all places|in every place)\b", re.IGNORECASE), "everywhere"),
-    (re.compile(r"\b(everything|everyone|all|anything) but\b", re.IGNORECASE), r"\1 except"),
-    (re.compile(r"\btogether with\b", re.IGNORECASE), "with"),
-    (re.compile(r"\bback(?:ed|ing|s)? up\b", re.IGNORECASE), "backup"),
-    (re.compile(r"\b(few|zero|one|multi)[- ]shot\b", re.IGNORECASE), r"\1shot"),
-    (re.compile(r"\bregular expressions?\b", re.IGNORECASE), "regex"),
-    # After each row is again and again, after all rows once.
-    (re.compile(r"\bafter (?:each|every)\b(?: single)?", re.IGNORECASE), "after repeatedly"),
-    (re.compile(r"\b(?:fewer) than\b", re.IGNORECASE), "less than"),
-    # Whoever declines to answer does not answer.
-    (
-        re.compile(
-            r"\b(?:refus|declin|neglect|fail|forget|ceas|omit)(?:e|es|ed|s|ing|ting|ted)?\s+to\b", re.IGNORECASE
-        ),
-        "not",
-    ),
-)
-# Without one of these words there is nothing of that, which is quickly seen.
-_FIRST_WORDS = """
-off on up shot regular again for place places but together fewer each every refuse refuses refused refusing decline
-declines declined declining neglect neglects neglected fail fails failed failing forget forgets forgetting cease ceases
-ceased omit omits omitted omitting
-"""
-_SAID_IN_SEVERAL = frozenset(_FIRST_WORDS.split())
 _TURNED_INTO_ONE = frozenset(("by", "time", "after", "with", "off", "in", "up", "out"))
 _LETTERS = re.compile("[a-z]+")
 _NONE: frozenset[str] = frozenset()
@@ -199,7 +163,7 @@ class _Reading:
 
 @lru_cache(maxsize=_READINGS_REMEMBERED)
 def _read(text: str) -> _Reading:
-    plain = _plain(text)
+    plain = worded(text)
     phrased = plain
     if not _TURNED_INTO_ONE.isdisjoint(_LETTERS.findall(plain.lower())):
         phrased = _SIGNING_IN.sub(r"\1\2", plain)
@@ -221,17 +185,6 @@ def _read(text: str) -> _Reading:
         acronyms=frozenset(word_terms(" ".join(_ACRONYM.findall(text)))) if has_capitals else _NONE,
         owners=frozenset(word_terms(" ".join(_OWNERS.findall(plain)))) if "'" in plain or "’" in plain else _NONE,
     )
-
-
-def _plain(text: str) -> str:
-    """The text in one spelling, with one word for what can be said in several."""
-    plain = counted(spelled(text))
-    if "-" in plain:
-        plain = _ONE_WORD.sub(r"\1\2", plain)
-    if not _SAID_IN_SEVERAL.isdisjoint(_LETTERS.findall(plain.lower())):
-        for pattern, word in _SAID_IN_ONE_WORD:
-            plain = pattern.sub(word, plain)
-    return plain
 
 
 @lru_cache(maxsize=_READINGS_REMEMBERED)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from alma import clock
 from alma.confidence.signals import ConfidenceSignal, OpportunitySignal, RecommendationLevel, RiskSignal
 from alma.core import ALMA
 from alma.errors import ValidationError
 from alma.learning.recommendation import Assessed
 from alma.learning.strategies import contradicts
-from alma.model.belief import Belief, belief_in
+from alma.model.belief import Belief, belief_today
 from alma.model.learning import AntiPattern, Heuristic
 from alma.model.record import Record
 from alma.model.slice import MemorySlice
@@ -167,5 +168,5 @@ def _proven(known: Heuristic) -> OpportunitySignal:
 
 
 def _strength(known: Heuristic) -> float:
-    belief = belief_in(known)
+    belief = belief_today(known, clock.now())
     return known.confidence if belief is None else belief.lower_bound

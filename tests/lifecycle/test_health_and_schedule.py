@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -330,6 +331,23 @@ def test_the_thread_cleans_up_at_once_and_stops_when_told(store: StorageBackend)
     lives: bool = cleanup.is_running
     assert not lives
     cleanup.stop()
+
+
+def test_threads_that_start_it_at_once_start_one_thread(store: StorageBackend) -> None:
+    cleanup = CleanupScheduler(store, ForgettingEngine(store), HOUR)
+    before, ready = set(threading.enumerate()), threading.Barrier(16)
+
+    def start() -> None:
+        ready.wait()
+        cleanup.start()
+
+    for _ in range(3):
+        with ThreadPoolExecutor(16) as pool:
+            for _ in range(16):
+                pool.submit(start)
+        started = [each for each in set(threading.enumerate()) - before if each.name == "alma-cleanup"]
+        cleanup.stop()
+        assert len(started) == 1
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 
-from alma import ALMA, ConfigurationError, MemoryScope
+from alma import ALMA, ConfigurationError, MemoryScope, UserPreference
 from alma.config.loader import load_settings, settings_from
 from alma.config.secrets import azure_vault
+from alma.storage.file_based import FileBasedStorage
+from alma.storage.postgresql import PostgreSQLStorage
+from alma.storage.sqlite_local import SQLiteStorage
 from tests.support.documented import CONFIGURATION
 from tests.support.key_vault import Credential, key_vault
 
@@ -67,7 +71,10 @@ def test_the_keys_may_stand_without_the_word_alma(tmp_path: Path) -> None:
         ({"project_id": "p", "redis": {"url": "localhost"}}, "redis.url must be like redis://"),
         ({"project_id": "p", "local": {"threads": 10**30}}, "local.threads must be 1024 at most"),
         ({"project_id": "p", "retrieval": {"min_score_threshold": float("nan")}}, "retrieval.min_score_threshold: "),
-        ({"project_id": "p", "storage": "mongo"}, "storage is 'mongo', which is not known; choose 'sqlite'"),
+        (
+            {"project_id": "p", "storage": "mongo"},
+            "storage is 'mongo', which is not known; choose 'sqlite', 'local', 'postgres' or 'file'",
+        ),
         ({"project_id": "p", "embedding_provider": "cohere"}, "embedding_provider is 'cohere'"),
         ({"project_id": "p", "embedding_dim": "384"}, "embedding_dim"),
         ({"project_id": "p", "embedding_dim": 10**23}, "embedding_dim must be 16000 at most, not 1"),
@@ -100,7 +107,9 @@ def test_the_keys_may_stand_without_the_word_alma(tmp_path: Path) -> None:
         ({"project_id": 7}, "project_id"),
         ({"project_id": "  "}, "project_id must have 1 to 200 characters"),
         ({"project_id": "a\x00b"}, "project_id must not contain the NUL character"),
-        ({"project_id": "p", "agents": {"x" * 201: {}}}, "must have 1 to 200 characters"),
+        ({"project_id": "p", "agents": {"x" * 201: {}}}, "a name under agents must have 1 to 200 characters"),
+        ({"project_id": "p", "agents": {"": {}}}, "a name under agents must have 1 to 200 characters (got '')"),
+        ({"project_id": "p", "agents": {True: {}}}, "a name under agents must be text, in quotes if it looks like"),
         ({"project_id": "p", "agents": {"a": {"can_learn": [" "]}}}, "agents.a.can_learn.0 must have 1 to 200"),
         ({"project_id": "${KEYVAULT:}"}, "project_id: ${KEYVAULT:} names no secret"),
         ({"project_id": "${KEYVAULT:x}", "azure": {"key_vault_url": "vault.azure.net"}}, "begins with https://"),
@@ -356,10 +365,19 @@ def test_a_mock_of_another_dimension_is_fine(tmp_path: Path) -> None:
         assert alma.storage.embedding_dim == 16
 
 
-def test_cosmos_says_that_it_cannot_be_opened(file: Path) -> None:
-    file.write_text(DOCUMENTED.replace("storage: sqlite", "storage: azure"))
-    with pytest.raises(ConfigurationError, match="choose sqlite, postgres or file"):
+@pytest.mark.parametrize("word", ["azure", "Azure", "cosmos"])
+def test_cosmos_says_that_it_cannot_be_opened_and_where_that_is_written(file: Path, word: str) -> None:
+    file.write_text(DOCUMENTED.replace("storage: sqlite", f"storage: {word}"))
+    with pytest.raises(ConfigurationError) as caught:
         ALMA.from_config(file)
+    said = "storage is Azure Cosmos DB, which this version cannot open; choose sqlite, postgres or file"
+    assert str(caught.value) == f"{file}: {said}"
+
+
+@pytest.mark.parametrize("path", ["", "  "])
+def test_a_configuration_without_a_name_is_told(path: str) -> None:
+    with pytest.raises(ConfigurationError, match="must be named by its path, not be"):
+        ALMA.from_config(path)
 
 
 def test_a_folder_of_files_is_a_store(file: Path, tmp_path: Path) -> None:
@@ -370,8 +388,6 @@ def test_a_folder_of_files_is_a_store(file: Path, tmp_path: Path) -> None:
 
 
 def test_postgres_is_opened_by_its_section(file: Path, postgres_dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from psycopg.conninfo import conninfo_to_dict
-
     parts = conninfo_to_dict(postgres_dsn)
     monkeypatch.setenv("ALMA_TEST_PASSWORD", str(parts["password"]))
     file.write_text(
@@ -399,3 +415,51 @@ def test_the_official_client_reads_a_secret_from_a_vault(tmp_path: Path) -> None
         assert settings.postgres.password.reveal() == "from the vault"
         with pytest.raises(ConfigurationError, match="'no-such' could not be read"):
             settings_from({"project_id": "${KEYVAULT:no-such}"}, vault=vault)
+
+
+STORES: list[type[SQLiteStorage | FileBasedStorage | PostgreSQLStorage]] = [
+    SQLiteStorage,
+    FileBasedStorage,
+    PostgreSQLStorage,
+]
+
+
+@pytest.mark.parametrize("store", STORES)
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"db_nam": "a.db"}, "db_nam is not known; did you mean db_name?"),
+        ({"postgres": {"hots": "x"}}, "postgres.hots is not known; did you mean host?"),
+        ({"postgres": {"password": "${ALMA_NO_SUCH_PASSWORD}"}}, "the environment variable ALMA_NO_SUCH_PASSWORD is"),
+        ({"storage_dir": None}, "storage_dir must be text"),
+        ({"embedding_dim": "384"}, "embedding_dim must be a whole number"),
+        (None, "must be a dict of its keys, not None"),
+    ],
+)
+def test_a_store_reads_its_keys_as_strictly_as_a_file_is_read(
+    store: type[SQLiteStorage | FileBasedStorage | PostgreSQLStorage], given: Any, sentence: str
+) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        store.from_config(given)
+    assert sentence in str(caught.value)
+
+
+def test_a_store_is_opened_by_the_keys_of_a_whole_configuration(
+    tmp_path: Path, postgres_dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ALMA_TEST_FOLDER", str(tmp_path / "here"))
+    parts = conninfo_to_dict(postgres_dsn)
+    section = {
+        "host": parts["host"],
+        "port": int(parts["port"] or 5432),
+        "database": parts["dbname"],
+        "user": parts["user"],
+        "password": parts["password"],
+    }
+    given = {"project_id": "shop", "storage_dir": "${ALMA_TEST_FOLDER}", "db_name": "x.db", "postgres": section}
+    for store in STORES:
+        with store.from_config({**given, "embedding_dim": 8, "agents": {"helena": None}}) as opened:
+            assert opened.embedding_dim == 8
+            opened.save_user_preference(UserPreference(user_id="ana", category="style", preference="short"))
+    assert (tmp_path / "here" / "x.db").is_file()
+    assert (tmp_path / "here" / "preferences.json").is_file()

@@ -79,3 +79,8 @@ def test_a_password_that_makes_an_address_unreadable_is_not_shown(password: str)
 def test_an_address_with_a_slip_says_how_one_is_written(rest: str) -> None:
     with pytest.raises(ConfigurationError, match="must be like postgresql://user:password@host:5432/database"):
         open_storage(f"postgresql://ana:secret@{rest}")
+
+
+def test_a_database_of_sqlite_in_memory_is_refused_with_what_to_open_instead() -> None:
+    with pytest.raises(ConfigurationError, match="open memory://"):
+        open_storage(":memory:")

@@ -122,3 +122,11 @@ def test_agents_are_the_same_whatever_the_case_and_the_encoding_of_their_names()
     assert scope.can_read_from("Rene\u0301")
     assert scope.can_read_from("zoe\u0308")
     assert not scope.shares_with("Rene")
+
+
+@pytest.mark.parametrize("method", ["is_allowed", "can_read_from", "shares_with"])
+@pytest.mark.parametrize("scope", [MemoryScope("helena"), MemoryScope("helena", ["a"], ["b"], ["c"], ["d"])])
+@pytest.mark.parametrize("asked", [None, 5, ["a"], b"a"])
+def test_a_scope_says_nothing_of_what_is_no_name(scope: MemoryScope, method: str, asked: Any) -> None:
+    with pytest.raises(ValidationError, match="must be text"):
+        getattr(scope, method)(asked)

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from alma.errors import ValidationError
+from alma.model.belief import Belief
 from alma.model.record import Record
 from alma.retrieval.scoring import (
     MEMORY_WEIGHTS,
@@ -107,6 +108,18 @@ def test_each_kind_tells_the_factors_it_knows(
 ) -> None:
     known = factors(record, NOW, half_life_days=30)
     assert (known.success, known.confidence, known.importance) == (success, confidence, importance)
+
+
+def test_a_heuristic_counts_by_what_its_evidence_is_worth_today() -> None:
+    half_a_year, two_years = NOW - timedelta(days=180), NOW - timedelta(days=720)
+    rules = [
+        make.a_heuristic(confidence=0.9, weight_for=8.0, weight_against=0.0, last_validated=moment)
+        for moment in (NOW, half_a_year, two_years)
+    ]
+    worth = [factors(rule, NOW, half_life_days=30).confidence for rule in rules]
+    expected = [Belief(8.0).lower_bound, Belief(4.0).lower_bound, Belief(0.5).lower_bound]
+    assert worth == pytest.approx(expected)
+    assert worth == sorted(worth, reverse=True)
 
 
 def test_a_heuristic_that_succeeded_more_often_than_it_was_tried_is_no_better_than_perfect() -> None:

@@ -203,10 +203,6 @@ def _storage_of(
             return PostgreSQLStorage(**{**chosen, "password": settings.postgres.password.reveal()}, **space)
         case "file":
             return open_storage(f"{FILE_SCHEME}{folder}", **space)
-        case "azure":
-            raise ConfigurationError(
-                "storage: azure (Cosmos DB) cannot be opened by this version; choose sqlite, postgres or file"
-            )
         case _:
             return open_storage(folder / settings.db_name, **space)
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from alma import clock
 from alma.confidence.signals import ConfidenceSignal, OpportunitySignal, RecommendationLevel, RiskSignal
 from alma.core import ALMA
 from alma.errors import ValidationError
 from alma.learning.recommendation import Assessed
 from alma.learning.strategies import contradicts
-from alma.model.belief import Belief, belief_in
+from alma.model.belief import Belief, belief_today
 from alma.model.learning import AntiPattern, Heuristic
 from alma.model.record import Record
 from alma.model.slice import MemorySlice
@@ -18,8 +19,8 @@ from alma.retrieval.router import checked_query as checked_context
 _LOOKED_AT = 20
 _STRONG, _GOOD, _DOUBTFUL, _BAD = 0.8, 0.6, 0.4, 0.25
 _TRIED, _WELL_TRIED = 3, 5
-# What a rule, or a warning, about this very strategy adds to what the outcomes say.
-_RULE_COUNTS_AS, _WARNING_COUNTS_AS = 3.0, 3.0
+# What a warning about this very strategy takes off what the outcomes say.
+_WARNING_COUNTS_AS = 3.0
 # What is not known is as likely as not, and what happened on other tasks says this much about it.
 _UNKNOWN, _TOLD_ELSEWHERE = 0.5, 0.25
 
@@ -65,7 +66,7 @@ class ConfidenceEngine:
         warnings = [each for each in found.anti_patterns if self._is_same(each.pattern, assessed.strategy)]
         opposites = [each for each in _works(found.heuristics) if contradicts(each.strategy, assessed.strategy)]
         elsewhere = bool(assessed.tried) and not (rules or warnings or self._was_tried(assessed.strategy, found))
-        score = _weighed(assessed, rules, warnings, opposites, elsewhere=elsewhere)
+        score = _weighed(assessed, warnings, opposites, elsewhere=elsewhere)
         return ConfidenceSignal(
             strategy=assessed.strategy,
             context=context,
@@ -93,18 +94,14 @@ def _checked_strategy(strategy: object) -> str:
 
 def _weighed(
     assessed: Assessed,
-    rules: Sequence[Heuristic],
     warnings: Sequence[AntiPattern],
     opposites: Sequence[Heuristic],
     *,
     elsewhere: bool,
 ) -> float:
-    """The expectation, drawn towards what rules and warnings say that were not made from these outcomes."""
+    """The expectation, lowered by warnings that were not made from outcomes, and by rules that say the opposite."""
     expected = _UNKNOWN + _TOLD_ELSEWHERE * (assessed.expected - _UNKNOWN) if elsewhere else _borne_out(assessed)
     total, weight = expected * (1 + assessed.tried), 1.0 + assessed.tried
-    for rule in rules:
-        if belief_in(rule) is None:
-            total, weight = total + _RULE_COUNTS_AS * rule.confidence, weight + _RULE_COUNTS_AS
     unseen = sum(not warning.outcomes_for for warning in warnings)
     weight += _WARNING_COUNTS_AS * unseen + _WARNING_COUNTS_AS * sum(map(_strength, opposites))
     return min(1.0, max(0.0, total / weight))
@@ -171,5 +168,5 @@ def _proven(known: Heuristic) -> OpportunitySignal:
 
 
 def _strength(known: Heuristic) -> float:
-    belief = belief_in(known)
+    belief = belief_today(known, clock.now())
     return known.confidence if belief is None else belief.lower_bound

@@ -27,7 +27,7 @@ ROOT_KEY = "alma"
 
 def load_settings(path: str | Path, vault: Vault | None = None) -> Settings:
     """The settings of a file, whose relative paths are made absolute."""
-    if not isinstance(path, str | os.PathLike):
+    if not isinstance(path, str | os.PathLike) or not str(path).strip():
         raise ConfigurationError(f"the configuration must be named by its path, not be {shown(path)}")
     file = at_home(path)
     given = _section(_parsed(file), file)
@@ -154,7 +154,9 @@ def _sentence(problem: InvalidSettings) -> str:
     # A key that is missing may be the one that is written otherwise.
     first = min(problem.errors(include_url=False), key=lambda each: each["type"] == "missing")
     path = tuple(step for step in first["loc"] if step != "[key]")
-    key = ".".join(map(str, path))
+    # A key itself may be wrong, which cannot be named by what it is.
+    is_key = len(path) < len(first["loc"]) and len(path) > 1
+    key = f"a name under {'.'.join(map(str, path[:-1]))}" if is_key else ".".join(map(str, path))
     match first["type"]:
         case "extra_forbidden":
             known = known_keys(section_at(path))

@@ -66,6 +66,15 @@ def _redis_address(value: Secret) -> Secret:
     return value
 
 
+def _openable(value: Any) -> Any:
+    """A store that is described, but has no adapter here, is told apart from a word that is not known."""
+    if isinstance(value, str) and value.lower() in ("azure", "cosmos", "cosmosdb", "azure_cosmos"):
+        raise PydanticCustomError(
+            NOT_SHOWN, "is Azure Cosmos DB, which this version cannot open; choose sqlite, postgres or file"
+        )
+    return value
+
+
 def _section(value: Any) -> Any:
     """A section whose keys are all commented out has none."""
     return {} if value is None else value
@@ -96,7 +105,6 @@ class StorageChoice(StrEnum):
     LOCAL = "local"
     POSTGRES = "postgres"
     FILE = "file"
-    AZURE = "azure"
 
 
 class EmbeddingChoice(StrEnum):
@@ -255,7 +263,7 @@ class Settings(_Section):
     """Everything a configuration says, with the defaults filled in."""
 
     project_id: Name
-    storage: Annotated[StorageChoice, Field(strict=False)]
+    storage: Annotated[StorageChoice, Field(strict=False), BeforeValidator(_openable)]
     storage_dir: Name
     db_name: Name
     embedding_provider: Annotated[EmbeddingChoice, Field(strict=False)]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from alma.learning.stored import Counted, Seen, Tried
-from alma.model.belief import Belief, belief_in, kept
+from alma.model.belief import EVIDENCE_HALF_LIFE_DAYS, Belief, belief_in, kept
 from alma.model.learning import AntiPattern, Heuristic, Outcome, anti_pattern_id
 
 # With every outcome the rule is written anew, and its last version kept: more would make long lessons slow.
@@ -49,7 +49,7 @@ class Evidence:
 class HeuristicExtractor:
     """Turns the evidence of a lesson into a heuristic or an anti-pattern; arithmetic, no model."""
 
-    def __init__(self, half_life_days: float = 180.0) -> None:
+    def __init__(self, half_life_days: float = EVIDENCE_HALF_LIFE_DAYS) -> None:
         self.half_life_days = half_life_days
 
     # ------------------------------------------------------------------ heuristics

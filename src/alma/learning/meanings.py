@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime, timedelta
 from functools import lru_cache
 from itertools import islice
 
+from alma import clock
 from alma.embeddings.base import EmbeddingProvider
+from alma.errors import EmbeddingError
 from alma.learning.strategies import same_by_words, same_strategy
 from alma.model.vector import Vector
 from alma.storage.nearest import cosines
+
+_log = logging.getLogger("alma.learning")
 
 _PAIRS_REMEMBERED = 8_192
 _VECTORS_REMEMBERED = 2_048
@@ -17,6 +23,8 @@ _VECTORS_REMEMBERED = 2_048
 _ANSWERS_REMEMBERED = 256
 # So many strategies are embedded at once: the transaction in which they are compared begins anew each time.
 _EMBEDDED_AT_ONCE = 16
+# What could not be embedded is asked for again after so long.
+_ASKED_AGAIN = timedelta(minutes=1)
 
 
 class MeaningWanted(Exception):
@@ -27,7 +35,10 @@ class MeaningWanted(Exception):
 
 
 class Meanings:
-    """Tells whether two strategies are the same, and remembers what it found out."""
+    """Tells whether two strategies are the same, and remembers what it found out.
+
+    As long as what they mean cannot be found out, words alone tell: what happened must not be lost for that.
+    """
 
     def __init__(self, embedder: EmbeddingProvider) -> None:
         self._embedder = embedder
@@ -36,6 +47,7 @@ class Meanings:
         # Of each strategy that was asked about, which others are the same: what was found out stays true.
         self._answers: dict[str, dict[str, bool]] = {}
         self._vectors: dict[str, Vector] = {}
+        self._unknown_until: dict[str, datetime] = {}
 
     def same(self, one: str, other: str) -> bool:
         """Whether two strategies are the same, in words or by meaning."""
@@ -57,7 +69,8 @@ class Meanings:
                 if found is None:
                     unsure = (each for each in dict.fromkeys((other, *others)) if self._known(one, each) is None)
                     raise MeaningWanted([one, *islice(unsure, _EMBEDDED_AT_ONCE)])
-                answers[other] = found
+                if not (self._is_unknown(one) or self._is_unknown(other)):
+                    answers[other] = found
             return found
 
         return same
@@ -76,7 +89,21 @@ class Meanings:
         if len(self._vectors) + len(new) > _VECTORS_REMEMBERED:
             self._vectors.clear()
             new = list(texts)
-        self._vectors.update(zip(new, self._embedder.encode_batch(new), strict=True))
+        try:
+            self._vectors.update(zip(new, self._embedder.encode_batch(new), strict=True))
+        except EmbeddingError as exc:
+            _log.warning("strategies are compared by their words alone", extra={"error": str(exc)})
+            if len(self._unknown_until) >= _VECTORS_REMEMBERED:
+                self._unknown_until.clear()
+            self._unknown_until.update(dict.fromkeys(new, clock.now() + _ASKED_AGAIN))
+        else:
+            for text in new:
+                self._unknown_until.pop(text, None)
+
+    def _is_unknown(self, text: str) -> bool:
+        """Whether there was no way to find out what a strategy means, just now."""
+        until = self._unknown_until.get(text)
+        return until is not None and clock.now() < until
 
     def _known(self, one: str, other: str) -> bool | None:
         """Whether two strategies are the same, as far as is known without embedding them."""
@@ -88,7 +115,7 @@ class Meanings:
             return known
         mine, theirs = self._vectors.get(one), self._vectors.get(other)
         if mine is None or theirs is None:
-            return None
+            return False if self._is_unknown(one) or self._is_unknown(other) else None
         if len(self._by_meaning) >= _PAIRS_REMEMBERED:
             self._by_meaning.clear()
         found = self._by_meaning[pair] = same_strategy(one, other, cosines(mine, [theirs.to_bytes()])[0])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
 from alma.learning.vocabulary import word_terms
 
@@ -13,6 +14,7 @@ hardly rarely seldom unless except excluding disable disabled disabling forbid f
 prohibiting prevent prevented preventing disallow disallowed omit omitted omitting suppress suppressed suppressing forgo
 abstain ban banned banning neither nothing nobody nowhere none
 """
+WORDS = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 NEGATIONS = frozenset(_NEGATING_WORDS.split())
 NEGATION_TERMS = frozenset(word_terms(" ".join(NEGATIONS)))
 _NEGATING_SIGNS = re.compile("[❌🚫⛔👎✗✘✖🙅¬]|(?<![\\w!])!(?=[a-z(])")
@@ -49,6 +51,18 @@ _WRITTEN_IN = re.compile(
     "(?<!\\S)(?:لا|لم|لن|ليس|ليست|بدون|دون|عدم|تجنب|לא|אל|בלי|אין|नहीं|मत|न|ना|बिना|না|नको)(?!\\S)|ไม่|อย่า|ห้าม|"
     "(?:mayın|meyin|mıyor|miyor|muyor|müyor)\\b"
 )
+# Where another thing begins to be said, which is negated or not by itself.
+_CLAUSE_ENDS = re.compile(r"[,;:\n]|[.!?](?=\s|$)|\b(?:and|but|then|so|or|nor)\b", re.IGNORECASE)
+_ALTERNATIVES = frozenset(("or", "nor"))
+# These tell under which conditions the other is done: never, unless.
+_CONDITION = re.compile(r"\s*(?:unless|except|excluding|without)\b", re.IGNORECASE)
+
+
+class Clause(NamedTuple):
+    """A part of a text that says one thing, and whether it says not to do it."""
+
+    text: str
+    is_negated: bool
 
 
 def negations(text: str, words: list[str]) -> int:
@@ -61,6 +75,36 @@ def negations(text: str, words: list[str]) -> int:
     if missing or negated:
         return missing + negated + sum(word in _ENGLISH_ALONE for word in said) + signs
     return sum(word in NEGATIONS for word in said) + signs
+
+
+def clauses(text: str) -> list[Clause]:
+    """What a text says, one thing after the other."""
+    found: list[Clause] = []
+    for link, part in _parts(text):
+        words = WORDS.findall(part.lower())
+        if not words:
+            continue
+        is_negated = negations(part, words) % 2 == 1
+        # Don't cache or retry is neither to cache nor to retry.
+        carried = link in _ALTERNATIVES and bool(found) and found[-1].is_negated
+        found.append(Clause(part, is_negated or carried))
+    return found
+
+
+def _parts(text: str) -> list[tuple[str, str]]:
+    """The clauses of a text, each with what links it to the one before."""
+    ends = list(_CLAUSE_ENDS.finditer(text))
+    starts = [0, *(end.end() for end in ends)]
+    links = ["", *(end.group().lower() for end in ends)]
+    parts: list[tuple[str, str]] = []
+    for link, start, stop in zip(links, starts, [*(end.start() for end in ends), len(text)], strict=True):
+        part = text[start:stop]
+        follows_condition = len(parts) == 1 and _CONDITION.match(parts[0][1])
+        if parts and (_CONDITION.match(part) or follows_condition):
+            parts[-1] = (parts[-1][0], f"{parts[-1][1]} {part}")
+        else:
+            parts.append((link, part))
+    return parts
 
 
 def _negates_in_another_language(text: str, words: list[str], is_english: bool) -> bool:

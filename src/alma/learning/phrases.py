@@ -45,15 +45,50 @@ _MOST_WORDS = 40
 
 
 class Phrase(NamedTuple):
-    """Words that stand together, and the word that begins them."""
+    """Words that stand together, the word that begins them, and of what they are told where that has to be known."""
 
     marker: str
     words: tuple[str, ...]
+    told_of: tuple[str, ...] = ()
+
+
+class _Part(NamedTuple):
+    """A phrase as it was cut out of a text, and whether it is linked to the one before by "and"."""
+
+    marker: str
+    words: tuple[str, ...]
+    is_linked: bool
 
 
 def phrases(text: str, words: Words) -> tuple[Phrase, ...]:
     """A text as its phrases, in the order of time: B after A is A before B."""
-    found = _with_sides(text, _divided(list(_cut(text, words))))
+    cut = [part for part in _cut(text, words) if part.words]
+    begun = {i for i in range(1, len(cut)) if _begins_anew(cut[i - 1 : i + 2])}
+    found = [(_MAIN if i in begun else part.marker, part.words) for i, part in enumerate(cut)]
+    found = _in_order(text, found)
+    return tuple(_told(found, in_clauses=bool(begun)))
+
+
+def _begins_anew(parts: list[_Part]) -> bool:
+    """Whether the second of these parts begins as the first one did: train on A, and *test* on B."""
+    if len(parts) < 3:
+        return False
+    before, part, after = parts
+    return part.is_linked and not after.is_linked and before.marker == part.marker == after.marker != _MAIN
+
+
+def _told(found: list[tuple[str, tuple[str, ...]]], *, in_clauses: bool) -> Iterable[Phrase]:
+    """The phrases, each with what it is told of: of several that are alike, and of numbers, that makes a difference."""
+    before: tuple[str, ...] = ()
+    for marker, said in found:
+        if said:
+            is_told = (in_clauses and marker != _MAIN) or all(map(str.isdigit, said))
+            yield Phrase(marker, said, before if is_told else ())
+            before = said
+
+
+def _in_order(text: str, found: list[tuple[str, tuple[str, ...]]]) -> list[tuple[str, tuple[str, ...]]]:
+    found = _with_sides(text, _divided(found))
     markers = {marker for marker, _ in found}
     if _TO in markers:
         # Copy A to B is copy from A to B.
@@ -61,7 +96,7 @@ def phrases(text: str, words: Words) -> tuple[Phrase, ...]:
     if _AFTER in markers and any(said for marker, said in found if marker == _MAIN):
         turned = {_MAIN: _LATER, _AFTER: _MAIN}
         found = [(turned.get(marker, marker), said) for marker, said in found]
-    return tuple(Phrase(marker, said) for marker, said in found if said)
+    return found
 
 
 def _divided(found: list[tuple[str, tuple[str, ...]]]) -> list[tuple[str, tuple[str, ...]]]:
@@ -80,19 +115,20 @@ def _with_sides(text: str, found: list[tuple[str, tuple[str, ...]]]) -> list[tup
     return [(_CHOICE if marker == _TO else marker, said) for marker, said in found]
 
 
-def _cut(text: str, words: Words) -> Iterable[tuple[str, tuple[str, ...]]]:
-    marker, start = _MAIN, 0
+def _cut(text: str, words: Words) -> Iterable[_Part]:
+    marker, start, is_linked = _MAIN, 0, False
     for begin in _BEGINS.finditer(text):
         said = tuple(words(text[start : begin.start()]))
-        yield marker, said
+        yield _Part(marker, said, is_linked)
         sign = begin.group().lower()
         follows = _MARKERS.get(sign, _TO if sign.endswith(">") else _MAIN)
+        is_linked = follows is None
         # What is linked by "and" is said of both; not on Mondays is neither not nor on, then by name not by name.
         if follows is not None:
             goes_on = follows and not said and marker in ("not", _LATER, _CHOICE)
             marker = f"{marker} {follows}" if goes_on else follows
         start = begin.end()
-    yield marker, tuple(words(text[start:]))
+    yield _Part(marker, tuple(words(text[start:])), is_linked)
 
 
 def exchanged(one: tuple[Phrase, ...], other: tuple[Phrase, ...], *, strictly: bool = False) -> bool:
@@ -144,7 +180,7 @@ def _company(found: tuple[Phrase, ...]) -> dict[str, set[str]]:
     company: dict[str, set[str]] = defaultdict(set)
     for phrase in found:
         for word in phrase.words:
-            company[word].update(phrase.words, (f"{phrase.marker} …",))
+            company[word].update(phrase.words, phrase.told_of, (f"{phrase.marker} …",))
             company[word].discard(word)
     return company
 

@@ -131,7 +131,7 @@ class LearningProtocol:
         self._embedder = embedder
         self._lessons = LessonFinder(storage, index, embedder)
         self._trigger = ForgettingTrigger(storage, Archive(storage), most_outcomes)
-        self.recommender = Recommender(storage, self._lessons.meanings.same)
+        self.recommender = Recommender(storage, self._lessons.meanings.same, self.extractor)
 
     def learn(self, execution: Execution) -> Learned:
         """Record what happened and, when there is enough evidence, what it teaches."""

@@ -11,13 +11,14 @@ import numpy as np
 
 from alma.errors import ValidationError
 from alma.learning.estimate import Estimate, Observations
-from alma.learning.evidence import Evidence, EvidenceReader
+from alma.learning.evidence import MOST_OUTCOMES, MOST_TASKS, Evidence, EvidenceReader
+from alma.learning.heuristics import HeuristicExtractor
 from alma.learning.matching import Matching, Same
+from alma.learning.remembered import Lesson, Lessons, Remembered, remembered, with_remembered
 from alma.learning.strategies import strategy_key
 from alma.learning.weighing import Weighing, observations, promises
 from alma.model.belief import Belief
 from alma.model.fields import Refused, check_text
-from alma.model.learning import Heuristic
 from alma.model.scope import Scope
 from alma.storage.base import StorageBackend
 
@@ -29,7 +30,8 @@ class Assessed:
     """What is known about one strategy for a task.
 
     `expected` is the share of successes to be expected, which lies between the two bounds with a probability of nine
-    in ten. `outcome_ids` are those on the most similar tasks it was tried on, most similar first.
+    in ten. `outcome_ids` are those on the most similar tasks it was tried on, most similar first; `tried` and
+    `succeeded` count those, too, that are forgotten and of which only the rules know.
     """
 
     strategy: str
@@ -65,11 +67,11 @@ class Recommendation:
 
 
 class Recommender:
-    """Weighs what happened on similar tasks, for all strategies together."""
+    """Weighs what happened on similar tasks, for all strategies together, and what rules know besides."""
 
-    def __init__(self, storage: StorageBackend, same: Same) -> None:
-        self._storage = storage
+    def __init__(self, storage: StorageBackend, same: Same, extractor: HeuristicExtractor | None = None) -> None:
         self._reader = EvidenceReader(storage)
+        self._lessons = Lessons(storage, extractor or HeuristicExtractor())
         self._matching = Matching(same)
         self._weighings: dict[Scope, Weighing] = {}
         self._lock = threading.Lock()
@@ -96,25 +98,33 @@ class Recommender:
         # The evidence grows with what was learned in between, so one answer is made at a time.
         with self._lock:
             evidence = self._reader.read(scope)
-            rules = self._storage.values(Heuristic, ("id", "strategy"), scope)
-            strategies = _checked(among, evidence, [strategy for _, strategy in rules])
+            lessons = self._lessons.read(scope)
+            strategies = _checked(among, evidence, [lesson.strategy for lesson in lessons if lesson.is_rule])
             known = self._matching.numbers(evidence.strategy_rows, strategies)
             observed = observations(evidence, np.array(known, dtype=int))
             alike = evidence.writings.alike(task)
             weighing = self._weighings.setdefault(scope, Weighing())
             found = weighing.estimate(task, alike, evidence, observed, len(strategies))
-            named = self._named(rules, strategies)
+            named = self._named(lessons, strategies)
+            tried = np.bincount(observed.strategies, minlength=len(strategies)).tolist()
+            # Of more evidence than is held, what is not held is not forgotten.
+            is_whole = len(evidence.ids) < MOST_OUTCOMES and len(evidence.task_rows) < MOST_TASKS
+            besides = [
+                remembered(named.get(i, ()), task, tried[i]) if is_whole else Remembered()
+                for i in range(len(strategies))
+            ]
+            found = with_remembered(found, tried, besides)
             return [
-                _assessed(i, strategy, evidence, observed, alike, found, named.get(i, ()))
+                _assessed(i, strategy, evidence, observed, alike, found, named.get(i, ()), besides[i])
                 for i, strategy in enumerate(strategies)
             ], promises(found)
 
-    def _named(self, rules: Sequence[tuple[str, str]], strategies: Sequence[str]) -> dict[int, list[str]]:
-        """The rules about each of the strategies, by its number."""
-        named: dict[int, list[str]] = {}
-        numbers = self._matching.numbers([strategy for _, strategy in rules], strategies)
-        for (key, _), number in zip(rules, numbers, strict=True):
-            named.setdefault(number, []).append(key)
+    def _named(self, lessons: Sequence[Lesson], strategies: Sequence[str]) -> dict[int, list[Lesson]]:
+        """The lessons about each of the strategies, by its number."""
+        named: dict[int, list[Lesson]] = {}
+        numbers = self._matching.numbers([lesson.strategy for lesson in lessons], strategies)
+        for lesson, number in zip(lessons, numbers, strict=True):
+            named.setdefault(number, []).append(lesson)
         return named
 
 
@@ -125,28 +135,30 @@ def _assessed(
     observed: Observations,
     alike: Any,
     found: Estimate,
-    rules: Sequence[str],
+    lessons: Sequence[Lesson],
+    besides: Remembered,
 ) -> Assessed:
     own = np.flatnonzero(observed.strategies == number)
     likeness, results = alike[observed.tasks[own]], observed.results[own]
     nearest_first = observed.outcomes[own[np.argsort(-likeness, kind="stable")]]
     expected = float(found.means[number])
-    low, high = _belief(results, likeness).interval
+    low, high = _belief(results, likeness, besides).interval
     return Assessed(
         strategy=strategy,
         expected=expected,
         lower_bound=min(expected, low),
         upper_bound=max(expected, high),
-        tried=len(own),
-        succeeded=round(float(results.sum())),
+        tried=len(own) + besides.tried,
+        succeeded=round(float(results.sum())) + besides.succeeded,
         outcome_ids=tuple(evidence.ids[i] for i in nearest_first[:_NAMED]),
-        heuristic_ids=tuple(rules[:_NAMED]),
+        heuristic_ids=tuple([lesson.id for lesson in lessons if lesson.is_rule][:_NAMED]),
     )
 
 
-def _belief(results: Any, alike: Any) -> Belief:
-    """What a strategy's own outcomes say, each as much as its task is alike."""
-    return Belief(float(results @ alike), float((1 - results) @ alike))
+def _belief(results: Any, alike: Any, besides: Remembered) -> Belief:
+    """What a strategy's own outcomes say, each as much as its task is alike, and what is remembered besides."""
+    won, lost = besides.belief
+    return Belief(float(results @ alike) + won, float((1 - results) @ alike) + lost)
 
 
 def _first_spellings(strategies: Sequence[str]) -> list[int]:

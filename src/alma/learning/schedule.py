@@ -75,8 +75,10 @@ class CleanupScheduler:
         self._scope = scope
         self._retention = retention
         self._now = now
+        self._wait = wait
+        self._changing = threading.Lock()
+        # One for each thread: who starts anew must not keep the one alive that is just ending.
         self._stopping = threading.Event()
-        self._wait = wait or self._stopping.wait
         self._thread: threading.Thread | None = None
         self._lease, self._last_run = _key(LEASE, scope), _key(LAST_RUN, scope)
         self._holder = clock.new_id()
@@ -100,18 +102,21 @@ class CleanupScheduler:
 
     def start(self) -> None:
         """Begin to clean up from time to time; a second call changes nothing."""
-        if not self.is_running:
-            self._stopping.clear()
-            self._thread = threading.Thread(target=self._loop, name="alma-cleanup", daemon=True)
+        with self._changing:
+            if self.is_running and not self._stopping.is_set():
+                return
+            self._stopping = threading.Event()
+            args = (self._stopping,)
+            self._thread = threading.Thread(target=self._loop, args=args, name="alma-cleanup", daemon=True)
             self._thread.start()
 
     def stop(self) -> None:
         """End the thread, after the cleanup that it may be in."""
-        self._stopping.set()
-        thread = self._thread
+        with self._changing:
+            self._stopping.set()
+            thread = self._thread
         if thread is not None and thread is not threading.current_thread():
             thread.join()
-        self._thread = None
 
     def run_once(self) -> CleanupRun | None:
         """Clean up now, due or not; None where another process is doing so."""
@@ -129,8 +134,9 @@ class CleanupScheduler:
 
     # ------------------------------------------------------------------ the thread
 
-    def _loop(self) -> None:
-        while not self._stopping.is_set():
+    def _loop(self, stopping: threading.Event) -> None:
+        wait = self._wait or stopping.wait
+        while not stopping.is_set():
             pause = self._interval.total_seconds()
             try:
                 self.run_if_due()
@@ -138,7 +144,7 @@ class CleanupScheduler:
             except Exception as exc:  # noqa: BLE001 - whatever a store does, the next cleanup must come
                 _log.warning("a cleanup failed", extra={"error": self._storage.masked(str(exc))})
             # Another process may hold the lease of a cleanup that it will not finish.
-            if self._wait(min(max(pause, 1.0), _LEASE.total_seconds(), self._interval.total_seconds())):
+            if wait(min(max(pause, 1.0), _LEASE.total_seconds(), self._interval.total_seconds())):
                 return
 
     def _clean(self, started: datetime) -> CleanupRun:

@@ -16,6 +16,8 @@ _OPERATORS = re.compile(
 )
 # C++, C# and A*, which are not C and A; .NET.
 _LETTER_NAMES = re.compile(r"(?<![\w*+])[A-Za-z]{1,2}(?:\+\+|\+|#|\*)(?![\w*+#])|(?<![\w.])\.[A-Za-z]+\b")
+# A switch of a command, without which it does something else: --force.
+_SWITCHES = re.compile(r"(?<![\w-])--[A-Za-z][\w-]*")
 _NUMBERS = re.compile(r"(?<![\w.])[-+]?\d+(?:[.:]\d+)*|\d+(?:[.:]\d+)*")
 # I is who did it, and A at the beginning of a sentence an article.
 _ARTICLE = re.compile(r"(?:^|(?<=[.!?] ))A (?=[a-z])")
@@ -34,7 +36,7 @@ _VERSIONED = re.compile(
 )
 # Most texts have none of all this.
 _ANY = re.compile(
-    r"[^\sA-Za-z,;'’\"()!:.-]|(?<![\w'’])[A-Z](?![\w'’])|(?<![\w)])[-.]\w|- |!=|"
+    r"[^\sA-Za-z,;'’\"()!:.-]|(?<![\w'’])[A-Z](?![\w'’])|(?<![\w)])[-.]\w|- |!=|--|"
     rf"-(?i:{'|'.join(f'{_EDITIONS} {_SIZES}'.split())})\b"
 )
 _JOINED = re.compile(r"(?<![\w.-])[a-z]\w*(?:[-.]\w+)*")
@@ -77,7 +79,7 @@ def signs_of(text: str) -> Signs:
         return _NO_SIGNS
     plain = _ARROWS.sub(" ", text)
     telling = {*_NUMBERS.findall(plain), *_SINGLE_LETTERS.findall(_ARTICLE.sub("", plain))}
-    names = {name.lower() for name in _LETTER_NAMES.findall(plain)}
+    names = {name.lower() for name in (*_LETTER_NAMES.findall(plain), *_SWITCHES.findall(plain))}
     without = _LETTER_NAMES.sub(" ", plain)
     telling |= names | set(_OPERATORS.findall(without)) | _editions(plain)
     comparisons = frozenset(_COMPARED.get(sign, sign) for sign in _COMPARISONS.findall(without))

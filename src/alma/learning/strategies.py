@@ -7,57 +7,23 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from alma.learning.negations import NEGATION_TERMS, negations
+from alma.learning.negations import NEGATION_TERMS, WORDS, clauses, negations
 from alma.learning.phrases import Phrase, exchanged, is_symmetric, opposite_ways, phrases
 from alma.learning.signs import Signs, signs_of
-from alma.learning.spelling import counted, spelled
 from alma.learning.vocabulary import FRAMES, INTERCHANGEABLE, NEAR, OPPOSITES, plain_words, terms_of, word_terms
+from alma.learning.wordings import worded
 from alma.model.text import STOP_WORDS, terms
 
 _OPPOSING_PREFIXES = ("un", "dis", "non", "in", "im", "a", "de", "anti", "mis", "ne", "nie", "не")
-_WORDS = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 # One by one and field by field are ways to do each by itself; to start with something is to do it, only first.
 _EACH_BY_ITSELF = re.compile(
-    r"\b(?:one (?:by one|at a time|after (?:another|the other))|(\w+)[ -]by[ -]\1)\b", re.IGNORECASE
+    r"\b(?:one (?:by one|at a time|after (?:another|the other))|(\w+)[ -]by[ -]\1|one (\w+) at a time)\b", re.IGNORECASE
 )
 _HYPHEN = re.compile(r"(?<=[^\W\d_])-(?=[^\W\d_])")
-# What can only be read cannot be written, whatever stands on the other side of the hyphen.
-_ONE_WORD = re.compile(r"\b(\w+)-(only|write)\b", re.IGNORECASE)
 # In few-shot and before_script the small word is the one that tells.
 _COMPOUND = re.compile(r"(?<![^\W_])[^\W_]+(?:[-_][^\W_]+)+")
 _STARTING = re.compile(r"\b(?:start|begin|lead|led)(?:ed|s|ing|ning)? (?:with|by|off)\b", re.IGNORECASE)
 _SIGNING_IN = re.compile(r"\b(sign|log|opt|check|clock|zoom)(?:g?ed|s|g?ing)?[- ]?(in|up|out|off)\b", re.IGNORECASE)
-# Turn the flag off, but not: turn the page on the left.
-_TURNED = r"\b(?:turn|switch)(?:ed|es|s|ing)? ((?:(?!off\b|on\b)[\w'-]+ ){1,5})"
-_NO_OBJECT = r"\b(?=$|[.,;:!?)]| (?:and|or|for|when|if|before|after|while|during|until|unless|once|again|first|then)\b)"
-_SAID_IN_ONE_WORD = (
-    (re.compile(r"\b(?:turn|switch)(?:ed|es|s|ing)? off\b", re.IGNORECASE), "disable"),
-    (re.compile(r"\b(?:turn|switch)(?:ed|es|s|ing)? on\b", re.IGNORECASE), "enable"),
-    (re.compile(rf"{_TURNED}off{_NO_OBJECT}", re.IGNORECASE), r"disable \1"),
-    (re.compile(rf"{_TURNED}on{_NO_OBJECT}", re.IGNORECASE), r"enable \1"),
-    (re.compile(r"\b(?:try|tries|tried|trying) again\b", re.IGNORECASE), "retry"),
-    (re.compile(r"\b(?:look|looked|looking) for\b", re.IGNORECASE), "search for"),
-    (re.compile(r"\b(?:in all places|in every place)\b", re.IGNORECASE), "everywhere"),
-    (re.compile(r"\b(everything|everyone|all|anything) but\b", re.IGNORECASE), r"\1 except"),
-    (re.compile(r"\btogether with\b", re.IGNORECASE), "with"),
-    # After each row is again and again, after all rows once.
-    (re.compile(r"\bafter (?:each|every)\b(?: single)?", re.IGNORECASE), "after repeatedly"),
-    (re.compile(r"\b(?:fewer) than\b", re.IGNORECASE), "less than"),
-    # Whoever declines to answer does not answer.
-    (
-        re.compile(
-            r"\b(?:refus|declin|neglect|fail|forget|ceas|omit)(?:e|es|ed|s|ing|ting|ted)?\s+to\b", re.IGNORECASE
-        ),
-        "not",
-    ),
-)
-# Without one of these words there is nothing of that, which is quickly seen.
-_FIRST_WORDS = """
-off on again for place places but together fewer each every refuse refuses refused refusing decline declines declined
-declining neglect neglects neglected fail fails failed failing forget forgets forgetting cease ceases ceased omit
-omits omitted omitting
-"""
-_SAID_IN_SEVERAL = frozenset(_FIRST_WORDS.split())
 _TURNED_INTO_ONE = frozenset(("by", "time", "after", "with", "off", "in", "up", "out"))
 _LETTERS = re.compile("[a-z]+")
 _NONE: frozenset[str] = frozenset()
@@ -185,6 +151,7 @@ class _Reading:
     text: str
     key: str
     negations: int
+    denies: bool
     words: frozenset[str]
     content: frozenset[str]
     joined: frozenset[str]
@@ -196,17 +163,20 @@ class _Reading:
 
 @lru_cache(maxsize=_READINGS_REMEMBERED)
 def _read(text: str) -> _Reading:
-    plain = _plain(text)
+    plain = worded(text)
     phrased = plain
     if not _TURNED_INTO_ONE.isdisjoint(_LETTERS.findall(plain.lower())):
         phrased = _SIGNING_IN.sub(r"\1\2", plain)
-        phrased = _STARTING.sub(" ", _EACH_BY_ITSELF.sub(r"\1 individually", phrased))
+        phrased = _STARTING.sub(" ", _EACH_BY_ITSELF.sub(r"\1\2 individually", phrased))
     content, key = _content(phrased), strategy_key(text)
     has_capitals = text[1:] != text[1:].lower()
+    negated = negations(plain, WORDS.findall(plain.lower()))
     return _Reading(
         text=phrased,
         key=key,
-        negations=negations(plain, _WORDS.findall(plain.lower())),
+        negations=negated,
+        # Never without is always with; never this and never that is neither.
+        denies=negated % 2 == 1 or (negated > 0 and any(clause.is_negated for clause in clauses(plain))),
         words=frozenset(word_terms(plain)),
         content=content,
         joined=_content(_HYPHEN.sub("", phrased)) if "-" in phrased else content,
@@ -217,17 +187,6 @@ def _read(text: str) -> _Reading:
     )
 
 
-def _plain(text: str) -> str:
-    """The text in one spelling, with one word for what can be said in several."""
-    plain = counted(spelled(text))
-    if "-" in plain:
-        plain = _ONE_WORD.sub(r"\1\2", plain)
-    if not _SAID_IN_SEVERAL.isdisjoint(_LETTERS.findall(plain.lower())):
-        for pattern, word in _SAID_IN_ONE_WORD:
-            plain = pattern.sub(word, plain)
-    return plain
-
-
 @lru_cache(maxsize=_READINGS_REMEMBERED)
 def _phrases(text: str) -> tuple[Phrase, ...]:
     return phrases(text, _said)
@@ -235,8 +194,27 @@ def _phrases(text: str) -> tuple[Phrase, ...]:
 
 def _opposed(one: _Reading, other: _Reading) -> bool:
     return (
-        one.negations % 2 != other.negations % 2 or _has_opposites(one.words, other.words) or _turned_around(one, other)
+        one.denies is not other.denies
+        or (one.denies and max(one.negations, other.negations) > 1 and _denied_apart(one, other))
+        or _has_opposites(one.words, other.words)
+        or _turned_around(one, other)
     )
+
+
+def _denied_apart(one: _Reading, other: _Reading) -> bool:
+    """Whether one of two texts that both say what not to do says to do what the other says not to."""
+    (mine, not_mine), (theirs, not_theirs) = _told(one.text), _told(other.text)
+    return bool((mine - not_mine) & (not_theirs - theirs)) or bool((theirs - not_theirs) & (not_mine - mine))
+
+
+def _told(text: str) -> tuple[frozenset[str], frozenset[str]]:
+    """The words of what a text says to do, and of what it says not to do."""
+    found = clauses(text)
+    done, not_done = (
+        frozenset[str]().union(*(_content(clause.text) for clause in found if clause.is_negated is negated))
+        for negated in (False, True)
+    )
+    return done, not_done
 
 
 def _turned_around(one: _Reading, other: _Reading) -> bool:
@@ -273,7 +251,7 @@ def _sayings(reading: _Reading) -> frozenset[str]:
 def _names(text: str) -> frozenset[str]:
     """The names in a text: words with a capital that do not begin a sentence, unless all words have one."""
     found = [match for match in _CAPITAL.finditer(text) if not _begins_a_sentence(text, match.start())]
-    if not found or len(found) + 1 >= len(_WORDS.findall(text)) > 2:
+    if not found or len(found) + 1 >= len(WORDS.findall(text)) > 2:
         return frozenset()
     return frozenset(term for match in found for term in word_terms(match.group()))
 
@@ -310,9 +288,9 @@ def _mistyped(one: str, other: str) -> bool:
 def _content(text: str) -> frozenset[str]:
     """The words that say what is done, or not done, which the negations tell."""
     lowered = text.lower()
-    kept = [word for word in _WORDS.findall(lowered) if word not in STOP_WORDS]
+    kept = [word for word in WORDS.findall(lowered) if word not in STOP_WORDS]
     if "-" in lowered or "_" in lowered:
-        kept.extend(word for each in _COMPOUND.findall(lowered) for word in _WORDS.findall(each) if word in STOP_WORDS)
+        kept.extend(word for each in _COMPOUND.findall(lowered) for word in WORDS.findall(each) if word in STOP_WORDS)
     words = frozenset(terms_of(kept))
     return (words - FRAMES - NEGATION_TERMS) or words or frozenset(terms(text))
 
@@ -320,7 +298,7 @@ def _content(text: str) -> frozenset[str]:
 def _said(text: str) -> list[str]:
     """The words of a phrase in order, each as the one that stands for all that say as much."""
     found: list[str] = []
-    for match in _WORDS.finditer(text):
+    for match in WORDS.finditer(text):
         word, lowered = match.group(), match.group().lower()
         if len(word) == 1 and word.isalpha():
             # A before a word is an article, before a sign it is a name: a = 1.

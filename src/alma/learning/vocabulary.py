@@ -13,7 +13,7 @@ controller conversation customer customs definitely digital direction directive 
 experiment follower formation goods heading https imaps importance important informal initial initially initiative
 integral integrity intern lately ldaps likely listener meeting nearly objection objective operator optional organ
 organic partly past performer period person positive practical probability production productive productivity
-progressive projection provider publisher quite rational rating reactive receiver relative relatively reporter
+progressive projection promptly provider publisher quite rational rating reactive receiver relative relatively reporter
 responsible responsive selective setting several severe shortly specification subjective terminal transit universal
 university valuable
 """
@@ -82,7 +82,7 @@ exclusive; visible hidden; explicit implicit; global local; relative absolute; a
 online offline; foreground background; rising falling; pass fail; throw catch; lossy lossless; depth breadth; employer
 employee; buyer seller; teacher student; including excluding; including except; together separately; immediately
 later; inline outline; log suppress; log silence; show suppress; freeze thaw; within after;
-repeatedly once; repeatedly all
+repeatedly once; repeatedly all; yourself somebody; yourself someone; myself somebody; myself someone
 """
 
 
@@ -125,7 +125,7 @@ _INTERCHANGEABLE = """
 add create; add insert; call phone; call telephone; call ring; call invoke; customer client; find detect; find
 identify; close shut; start launch; end finish; show present; page screen; task job; error failure; step stage; stage
 phase; cut chop; document describe; make create; make build; test check; test verify; test try; mention raise; write
-create; include add; store keep; schedule book; open start; read look
+create; include add; store keep; schedule book; open start; read look; parallel concurrently; parallel simultaneously
 """
 
 # Words that say as much where what is said around them means as much too.
@@ -139,7 +139,8 @@ quick; commence start; conclude end; acquire buy; support help; handle process; 
 release; handy useful; precise exact; accurate correct; entire whole; entire full; whole full; frequent regular;
 sentence line; remark comment; reply comment; hint tip; draft outline; divide partition; partition split; shorten
 condense; trim cut; crash fail; everywhere places; every individually; show give; batch group; replace
-change; replace swap; replace exchange; chunk split; call request
+change; replace swap; replace exchange; chunk split; call request; check search; reduce smaller; decrease smaller;
+increase larger; increase bigger; raise higher
 """
 
 

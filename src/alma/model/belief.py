@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from alma.model.learning import Heuristic
 
+EVIDENCE_HALF_LIFE_DAYS = 180.0
+"""After how long evidence counts half, unless a configuration says otherwise."""
+
 _PRIOR = 1.0
 _CERTAINTY = 0.9
 _SECONDS_PER_DAY = 86_400
@@ -79,6 +82,12 @@ def belief_in(heuristic: Heuristic) -> Belief | None:
     if heuristic.weight_for is None or heuristic.weight_against is None:
         return None
     return Belief(heuristic.weight_for, heuristic.weight_against)
+
+
+def belief_today(heuristic: Heuristic, now: datetime) -> Belief | None:
+    """What the evidence of a heuristic says by now: what nobody has tried for long is less sure than it was."""
+    known = belief_in(heuristic)
+    return None if known is None else known.aged(heuristic.last_validated, now, EVIDENCE_HALF_LIFE_DAYS)
 
 
 @lru_cache(maxsize=4096)

@@ -57,9 +57,10 @@ class Heuristic(Record):
 
     @property
     def confidence_interval(self) -> tuple[float, float]:
-        """Between which the share of successes lies, nine times in ten; ranking uses the lower limit.
+        """Between which the share of successes lies, nine times in ten, as of when it was last validated.
 
-        Of a heuristic that was written by hand nothing is known but its confidence.
+        Ranking uses the lower limit of today, when the evidence counts less. Of a heuristic that was written by hand
+        nothing is known but its confidence.
         """
         belief = belief_in(self)
         return (self.confidence, self.confidence) if belief is None else belief.interval

@@ -64,6 +64,10 @@ def _unknown(record_id: str) -> Dropped:
     return Dropped("scope", f"no memory {record_id!r} was looked at: it does not exist or lies outside the scope")
 
 
+def _not_here(record_id: str) -> Dropped:
+    return Dropped("copy", f"this is a copy: ask the slice that was retrieved, or retrieve again, for {record_id!r}")
+
+
 @dataclass(frozen=True, slots=True)
 class MemorySlice:
     """What retrieval hands to an agent: memories by kind, best first.
@@ -145,6 +149,15 @@ class MemorySlice:
                 return Dropped("prompt", overruled)
             return Dropped("prompt", f"there was no room for it in a prompt of {DEFAULT_PROMPT_TOKENS:,} tokens")
         return self._why_not(record_id)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Everything but the way back to the store, which no other process could go."""
+        return {name: getattr(self, name) for name in self.__slots__ if name != "_why_not"}
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        for name, value in state.items():
+            object.__setattr__(self, name, value)
+        object.__setattr__(self, "_why_not", _not_here)
 
     def explanation_of(self, record_id: str) -> Explanation:
         """Why this memory is in the slice."""

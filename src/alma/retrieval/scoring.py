@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from alma.errors import ValidationError
-from alma.model.belief import belief_in
+from alma.model.belief import belief_today
 from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome, UserPreference
 from alma.model.memory import Memory
 from alma.model.record import Record
@@ -80,7 +80,7 @@ def recency_at(record: Record, window: TimeWindow, now: datetime, half_life_days
 
 def factors(record: Record, now: datetime, half_life_days: float, window: TimeWindow | None = None) -> Factors:
     """The factors of a record of any kind; of a lesson, for the time that is asked for."""
-    success, confidence, importance = _standing(record)
+    success, confidence, importance = _standing(record, now)
     if window is None or isinstance(record, Memory):
         since = recency(moment_of(record), now, half_life_days)
     else:
@@ -103,15 +103,15 @@ def moments_of(record: Record) -> list[datetime]:
     return [moment for moment in told if moment is not None]
 
 
-def _standing(record: Any) -> tuple[float, float, float]:
+def _standing(record: Any, now: datetime) -> tuple[float, float, float]:
     """Success, confidence and importance of a record, as far as its kind knows them."""
     match record:
         case Heuristic():
             seen = record.occurrence_count
             # Both are counted apart, by whoever counts.
             success = min(1.0, record.success_count / seen) if seen else UNKNOWN
-            belief = belief_in(record)
-            # Three of three may be luck: what was learned counts by what it is worth at least.
+            belief = belief_today(record, now)
+            # Three of three may be luck, and long ago: what was learned counts by what it is worth at least today.
             return success, record.confidence if belief is None else belief.lower_bound, UNKNOWN
         case Outcome():
             return float(record.success), UNKNOWN, UNKNOWN

@@ -14,6 +14,7 @@ from alma.errors import ConfigurationError, MissingDependencyError, UnsupportedO
 from alma.model.governance import Attribution
 from alma.model.record import Record
 from alma.storage.base import DEFAULT_MODEL, Capability, StorageBackend, Transaction
+from alma.storage.described import USUAL_DIMENSIONS, described
 from alma.storage.sql.statements import Dialect
 from alma.storage.sql.transaction import SqlTransaction
 
@@ -100,7 +101,9 @@ class PostgreSQLStorage(StorageBackend):
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Self:
         """The store that a configuration's `postgres` section describes."""
-        return cls(**config.get("postgres", {}), embedding_dim=config.get("embedding_dim", 384))
+        settings = described(config)
+        options = {**settings.postgres.model_dump(by_alias=True), "password": settings.postgres.password.reveal()}
+        return cls(**options, embedding_dim=settings.embedding_dim or USUAL_DIMENSIONS)
 
     def _open(self, conninfo: str, embedding_dim: int, pool_size: int, schema: str, embedding_model: str) -> None:
         super().__init__(embedding_dim, embedding_model)

@@ -15,7 +15,9 @@ from typing import Any, Self
 from alma.errors import ConfigurationError, shown
 from alma.model.governance import Attribution
 from alma.model.text import prepare_to_cut
+from alma.paths import at_home
 from alma.storage.base import DEFAULT_MODEL, Capability, StorageBackend
+from alma.storage.described import USUAL_DIMENSIONS, described
 from alma.storage.sql import legacy, sqlite_copies, sqlite_fulltext
 from alma.storage.sql.sqlite_checkpoints import Checkpoints, empty_log
 from alma.storage.sql.sqlite_connections import Connection, Connections, Durability, Left, roll_back
@@ -57,8 +59,9 @@ class SQLiteStorage(StorageBackend):
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Self:
         """The store that a configuration's `storage_dir`, `db_name` and `embedding_dim` describe."""
-        folder = Path(config.get("storage_dir", ".alma"))
-        return cls(folder / config.get("db_name", "alma.db"), embedding_dim=config.get("embedding_dim", 384))
+        settings = described(config)
+        path = at_home(settings.storage_dir) / settings.db_name
+        return cls(path, embedding_dim=settings.embedding_dim or USUAL_DIMENSIONS)
 
     def _adopt(self, connection: sqlite3.Connection) -> None:
         transaction = self._transaction_on(connection, legacy.ADOPTION, write=True)
@@ -180,7 +183,7 @@ def _checked_path(db_path: str | os.PathLike[str]) -> Path:
     if text in ("", ":memory:") or text.startswith("file:"):
         raise ConfigurationError(
             f"db_path must be the path of a file, not {text!r}: several connections share the store, "
-            f"which a database in memory cannot do; use a temporary folder instead"
+            f"which a database of SQLite in memory cannot do; open memory:// (InMemoryStorage) or a file instead"
         )
     path = Path(text)
     try:

@@ -54,7 +54,7 @@ class Remembered:
 
 
 class Lessons:
-    """The rules and warnings of a scope, for as long as nothing is written."""
+    """Reads the rules and warnings of a scope, with what each is worth today."""
 
     def __init__(self, storage: StorageBackend, extractor: HeuristicExtractor) -> None:
         self._storage = storage
@@ -105,6 +105,8 @@ def remembered(lessons: Iterable[Lesson], task: str, tried: int) -> Remembered:
     # Every outcome strengthens one lesson at most, so what was seen more often than is stored is forgotten.
     unseen = max(0, counted - tried)
     share = unseen / counted if counted else float(tried == 0)
+    if not share:
+        return Remembered()
     won = lost = 0.0
     for lesson in held:
         weight = share * _relevance(lesson, task)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
@@ -76,8 +77,12 @@ class TableTransaction(Transaction):
         ]
 
     def _word_counts(self, spec: RecordSpec, words: Sequence[str], where: Predicate) -> tuple[int, dict[str, int]]:
-        texts = [set(stored_terms(record.text())) for record in self._fulfilling(spec, where)]
-        return len(texts), {word: sum(word in text for text in texts) for word in words}
+        records, wanted = 0, set(words)
+        counts = Counter[str]()
+        for record in self._fulfilling(spec, where):
+            records += 1
+            counts.update(wanted.intersection(stored_terms(record.text())))
+        return records, {word: counts[word] for word in words}
 
     def _count(self, spec: RecordSpec, where: Predicate) -> int:
         return sum(1 for _ in self._fulfilling(spec, where))

@@ -13,7 +13,9 @@ from pathlib import Path
 import pytest
 
 from alma.model.learning import Heuristic
+from alma.model.memory import Memory
 from alma.model.scope import Scope
+from alma.model.workspace import Session
 from alma.storage.base import Transaction
 from alma.storage.sqlite_local import SQLiteStorage
 from alma.testing import builders as make
@@ -56,7 +58,8 @@ def an_index(store: SQLiteStorage, folder: Path | None, tuning: Tuning = EAGER) 
 
 
 def kept_rows(folder: Path) -> int:
-    return IndexFiles(folder, "default", DIMS).load().base.size
+    feed = json.loads(head_of(folder).read_text())["feed"]
+    return IndexFiles(folder, feed, "default", DIMS).load().base.size
 
 
 def check(store: SQLiteStorage, index: MappedIndex) -> None:
@@ -242,6 +245,55 @@ def test_the_files_of_another_store_are_not_used(store: SQLiteStorage, folder: P
         assert index.settle(30)
         check(store, index)
     assert kept_rows(folder) == 100
+
+
+def test_a_store_that_is_made_anew_with_one_other_text_is_noticed(tmp_path: Path, folder: Path) -> None:
+    path = tmp_path / "alma.db"
+    for changed in range(3):
+        path.unlink(missing_ok=True)
+        with SQLiteStorage(path, embedding_dim=DIMS) as store:
+            vectors = [vector((n, changed) if n == 101 else n) for n in range(200)]
+            store.save_many([make.a_heuristic(id=f"h{n}", embedding=each) for n, each in enumerate(vectors)])
+            with an_index(store, folder) as index:
+                assert index.search(Heuristic, vectors[101], EVERYWHERE, limit=1)[0].record_id == "h101"
+
+
+def test_files_of_before_feeds_had_names_are_used_and_looked_at(tmp_path: Path, folder: Path) -> None:
+    path = tmp_path / "alma.db"
+    for agent in ("helena", "victor"):
+        path.unlink(missing_ok=True)
+        with SQLiteStorage(path, embedding_dim=DIMS) as store:
+            store.save_many([make.a_heuristic(id=f"h{n}", agent=agent, embedding=vector(n)) for n in range(30)])
+            with an_index(store, folder) as index:
+                found = index.search(Heuristic, vector(7), Scope(project_id="shop", agent=agent), limit=1)
+                assert [each.record_id for each in found] == ["h7"]
+            change_head(folder, feed="")
+            assert kept_rows(folder) == 30
+
+
+def test_a_store_that_is_made_anew_with_the_same_texts_of_others_is_noticed(tmp_path: Path, folder: Path) -> None:
+    path = tmp_path / "alma.db"
+    for agent in ("helena", "victor"):
+        path.unlink(missing_ok=True)
+        with SQLiteStorage(path, embedding_dim=DIMS) as store:
+            store.save_many([make.a_heuristic(id=f"h{n}", agent=agent, embedding=vector(n)) for n in range(30)])
+            with an_index(store, folder) as index:
+                found = index.search(Heuristic, vector(7), Scope(project_id="shop", agent=agent), limit=1)
+                assert [each.record_id for each in found] == ["h7"]
+
+
+def test_what_loses_its_session_is_no_reason_to_make_the_files_anew(
+    store: SQLiteStorage, folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    store.save(Session(id="s1"))
+    store.save_many([make.a_memory(id=f"m{n}", session_id="s1", embedding=vector(n)) for n in range(30)])
+    with an_index(store, folder):
+        pass
+    store.delete(Session, ["s1"], EVERYWHERE)
+    with an_index(store, folder) as index:
+        assert index.search(Memory, vector(7), Scope(session_id="s1"), limit=1) == []
+        assert index.search(Memory, vector(7), EVERYWHERE, limit=1)[0].record_id == "m7"
+    assert not caplog.records
 
 
 def test_a_backup_that_is_put_back_is_noticed(tmp_path: Path, folder: Path) -> None:

@@ -166,8 +166,10 @@ class MappedIndex:
     def _files(self, dims: int) -> IndexFiles | None:
         if self._folder is None:
             return None
+        with self._storage.snapshot() as tx:
+            feed = tx.feed_name()
         try:
-            return IndexFiles(self._folder, self._model, dims)
+            return IndexFiles(self._folder, feed, self._model, dims)
         except OSError as exc:
             _log.warning("the vector index works from memory: no folder for it", extra={"reason": str(exc)})
             return None

@@ -8,6 +8,7 @@ import shutil
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -150,6 +151,34 @@ def change_everything(store: SQLiteStorage, index: MappedIndex) -> None:
     store.save_many([make.a_heuristic(id=f"helena{n}", embedding=vector(("new", n))) for n in range(30)])
     check(store, index)
     index.settle(30)
+
+
+def alike(seed: int) -> list[float]:
+    """A vector that has most in common with all others, as those of some models have."""
+    source = random.Random(seed)
+    return [10 + source.gauss() for _ in range(DIMS)]
+
+
+@pytest.mark.parametrize("from_files", [False, True])
+def test_vectors_that_are_all_alike_are_told_apart(store: SQLiteStorage, folder: Path, from_files: bool) -> None:
+    store.save_many([make.a_heuristic(id=f"h{n}", embedding=alike(n)) for n in range(4_000)])
+    tuning = replace(EAGER, page_rows=1_000, flush_rows=1_000)
+    with an_index(store, folder, tuning) as index:
+        if not from_files:
+            assert recall(store, index) >= 0.98
+    if from_files:
+        with an_index(store, folder, tuning) as index:
+            assert recall(store, index) >= 0.98
+
+
+def recall(store: SQLiteStorage, index: MappedIndex) -> float:
+    """The share of the ten nearest that an index finds, for questions that are like the vectors."""
+    found = 0
+    for n in range(20):
+        exact = store.nearest_ids(Heuristic, alike(-n), EVERYWHERE, limit=10)
+        near = {each.record_id for each in index.search(Heuristic, alike(-n), EVERYWHERE, limit=10)}
+        found += len(near.intersection(key for key, _ in exact))
+    return found / 200
 
 
 # ---------------------------------------------------------------------- files that cannot be trusted

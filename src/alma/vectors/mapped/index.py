@@ -247,7 +247,7 @@ class MappedIndex:
         return ready.selection.count <= max(self._tuning.exact_rows, self._tuning.exact_share * ready.view.count)
 
     def _ranking(self, question: VectorQuestion, ready: Ready) -> Ranking:
-        coarse = None if self._few(ready) else ready.coarse
+        coarse = None if self._few(ready) or ready.coarse is None or not ready.coarse.times else ready.coarse
         return Ranking(ready.view, ready.selection, coarse, ready.settled, _unit(question))
 
     def _first_look(self, question: VectorQuestion) -> int:

@@ -26,6 +26,8 @@ def test_killed_writers_of_an_index_leave_one_that_finds_everything(tmp_path: Pa
     acknowledged, sizes = Acknowledged(), set()
     with opened(address) as store:
         prepare(store, a_heuristic(SHARED))
+        with store.snapshot() as tx:
+            feed = tx.feed_name()
     for i in range(ROUNDS):
         with ExitStack() as stack:
             writers = [
@@ -36,7 +38,7 @@ def test_killed_writers_of_an_index_leave_one_that_finds_everything(tmp_path: Pa
                 writer.line()
             for writer in writers:
                 acknowledged.add(writer.kill_after(lives()))
-        sizes.add(IndexFiles(vectors_folder(address), "default", DIMENSIONS).load().base.size)
+        sizes.add(IndexFiles(vectors_folder(address), feed, "default", DIMENSIONS).load().base.size)
         with opened(address) as store, closing(mapped_index(store, address)) as index:
             check_acknowledged(store, acknowledged)
             check_index(store, index)

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from alma.model.memory import Memory
+from alma.model.query import EVERYTHING
+from alma.model.scope import Scope
 from alma.retrieval import statements
 from alma.retrieval.embedding import beginning
 from alma.retrieval.engine import RetrievalEngine
@@ -43,6 +45,24 @@ def test_what_a_long_question_says_behind_its_beginning_is_found_by_words(
     told = remember(Memory(content="The zeppelin lands on Tuesday", project_id="shop"))
     question = ". " * 9_000 + "When does the zeppelin land?"
     assert [each.id for each in engine.retrieve(question, "helena", "shop").memories] == [told.id]
+
+
+def test_a_task_of_thousands_of_different_words_is_answered(engine: RetrievalEngine, remember: Remember) -> None:
+    told = remember(Memory(content="The zeppelin lands on Tuesday", project_id="shop"))
+    question = "When does the zeppelin land on Tuesday? " + " ".join(f"w{n}" for n in range(3_000))
+    found = engine.search(question, [(Scope(project_id="shop"), EVERYTHING)], mode="keyword")
+    assert [each.id for each in found.memories] == [told.id]
+    assert not engine.retrieve(question, "helena", "shop").degraded
+
+
+def test_what_a_task_asks_at_its_end_is_found_by_words(engine: RetrievalEngine, remember: Remember) -> None:
+    told, *_ = remember(
+        Memory(content="The zeppelin lands on Tuesday", project_id="shop"),
+        *(Memory(content=f"The payment gateway timed out {n} times", project_id="shop") for n in range(20)),
+    )
+    question = " ".join(f"step{n} payment" for n in range(100)) + ". When does the zeppelin land?"
+    found = engine.search(question, [(Scope(project_id="shop"), EVERYTHING)], mode="keyword")
+    assert found.memories[0].id == told.id
 
 
 def test_a_question_behind_many_empty_lines_is_read(engine: RetrievalEngine, remember: Remember) -> None:

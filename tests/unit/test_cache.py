@@ -25,7 +25,7 @@ def test_a_slice_is_given_back_until_its_time_is_over() -> None:
     kept = found()
     cache.put("q", "g", kept, ttl_seconds=60)
     clock.seconds += 59.9
-    assert cache.get("q", "g") is kept
+    assert cache.get("q", "g") == kept
     clock.seconds += 0.1
     assert cache.get("q", "g") is None
 
@@ -73,7 +73,7 @@ def test_threads_that_share_a_cache_never_get_each_others_slices_mixed_up() -> N
             key = str((start + turn) % 16)
             cache.put(key, "g", slices[key], 60)
             kept = cache.get(key, "g")
-            assert kept is None or kept is slices[key]
+            assert kept is None or kept == slices[key]
 
     assert together(*[lambda start=number: use(start) for number in range(4)]) == []
     assert cache.stats().entries == 8

@@ -218,6 +218,16 @@ def test_a_tokenizer_without_letters_is_an_error(folder: Path) -> None:
         LocalEmbedder(folder=folder).encode("a")
 
 
+def test_a_window_that_is_too_wide_for_the_model_is_named(folder: Path) -> None:
+    with pytest.raises(EmbeddingError, match=r"the model failed on 602 tokens: .* as many at once as window says"):
+        LocalEmbedder(folder=folder, window=1_000).encode("word " * 600)
+
+
+def test_an_empty_folder_name_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="folder is empty"):
+        LocalEmbedder(folder="")
+
+
 def test_a_model_that_is_not_installed_asks_for_its_folder() -> None:
     with pytest.raises(ConfigurationError, match="not bge-small: give the folder"):
         LocalEmbedder("bge-small")

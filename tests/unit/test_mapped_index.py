@@ -8,12 +8,15 @@ import shutil
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from alma.model.learning import Heuristic
+from alma.model.memory import Memory
 from alma.model.scope import Scope
+from alma.model.workspace import Session
 from alma.storage.base import Transaction
 from alma.storage.sqlite_local import SQLiteStorage
 from alma.testing import builders as make
@@ -56,7 +59,8 @@ def an_index(store: SQLiteStorage, folder: Path | None, tuning: Tuning = EAGER) 
 
 
 def kept_rows(folder: Path) -> int:
-    return IndexFiles(folder, "default", DIMS).load().base.size
+    feed = json.loads(head_of(folder).read_text())["feed"]
+    return IndexFiles(folder, feed, "default", DIMS).load().base.size
 
 
 def check(store: SQLiteStorage, index: MappedIndex) -> None:
@@ -147,6 +151,34 @@ def change_everything(store: SQLiteStorage, index: MappedIndex) -> None:
     store.save_many([make.a_heuristic(id=f"helena{n}", embedding=vector(("new", n))) for n in range(30)])
     check(store, index)
     index.settle(30)
+
+
+def alike(seed: int) -> list[float]:
+    """A vector that has most in common with all others, as those of some models have."""
+    source = random.Random(seed)
+    return [10 + source.gauss() for _ in range(DIMS)]
+
+
+@pytest.mark.parametrize("from_files", [False, True])
+def test_vectors_that_are_all_alike_are_told_apart(store: SQLiteStorage, folder: Path, from_files: bool) -> None:
+    store.save_many([make.a_heuristic(id=f"h{n}", embedding=alike(n)) for n in range(4_000)])
+    tuning = replace(EAGER, page_rows=1_000, flush_rows=1_000)
+    with an_index(store, folder, tuning) as index:
+        if not from_files:
+            assert recall(store, index) >= 0.98
+    if from_files:
+        with an_index(store, folder, tuning) as index:
+            assert recall(store, index) >= 0.98
+
+
+def recall(store: SQLiteStorage, index: MappedIndex) -> float:
+    """The share of the ten nearest that an index finds, for questions that are like the vectors."""
+    found = 0
+    for n in range(20):
+        exact = store.nearest_ids(Heuristic, alike(-n), EVERYWHERE, limit=10)
+        near = {each.record_id for each in index.search(Heuristic, alike(-n), EVERYWHERE, limit=10)}
+        found += len(near.intersection(key for key, _ in exact))
+    return found / 200
 
 
 # ---------------------------------------------------------------------- files that cannot be trusted
@@ -242,6 +274,55 @@ def test_the_files_of_another_store_are_not_used(store: SQLiteStorage, folder: P
         assert index.settle(30)
         check(store, index)
     assert kept_rows(folder) == 100
+
+
+def test_a_store_that_is_made_anew_with_one_other_text_is_noticed(tmp_path: Path, folder: Path) -> None:
+    path = tmp_path / "alma.db"
+    for changed in range(3):
+        path.unlink(missing_ok=True)
+        with SQLiteStorage(path, embedding_dim=DIMS) as store:
+            vectors = [vector((n, changed) if n == 101 else n) for n in range(200)]
+            store.save_many([make.a_heuristic(id=f"h{n}", embedding=each) for n, each in enumerate(vectors)])
+            with an_index(store, folder) as index:
+                assert index.search(Heuristic, vectors[101], EVERYWHERE, limit=1)[0].record_id == "h101"
+
+
+def test_files_of_before_feeds_had_names_are_used_and_looked_at(tmp_path: Path, folder: Path) -> None:
+    path = tmp_path / "alma.db"
+    for agent in ("helena", "victor"):
+        path.unlink(missing_ok=True)
+        with SQLiteStorage(path, embedding_dim=DIMS) as store:
+            store.save_many([make.a_heuristic(id=f"h{n}", agent=agent, embedding=vector(n)) for n in range(30)])
+            with an_index(store, folder) as index:
+                found = index.search(Heuristic, vector(7), Scope(project_id="shop", agent=agent), limit=1)
+                assert [each.record_id for each in found] == ["h7"]
+            change_head(folder, feed="")
+            assert kept_rows(folder) == 30
+
+
+def test_a_store_that_is_made_anew_with_the_same_texts_of_others_is_noticed(tmp_path: Path, folder: Path) -> None:
+    path = tmp_path / "alma.db"
+    for agent in ("helena", "victor"):
+        path.unlink(missing_ok=True)
+        with SQLiteStorage(path, embedding_dim=DIMS) as store:
+            store.save_many([make.a_heuristic(id=f"h{n}", agent=agent, embedding=vector(n)) for n in range(30)])
+            with an_index(store, folder) as index:
+                found = index.search(Heuristic, vector(7), Scope(project_id="shop", agent=agent), limit=1)
+                assert [each.record_id for each in found] == ["h7"]
+
+
+def test_what_loses_its_session_is_no_reason_to_make_the_files_anew(
+    store: SQLiteStorage, folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    store.save(Session(id="s1"))
+    store.save_many([make.a_memory(id=f"m{n}", session_id="s1", embedding=vector(n)) for n in range(30)])
+    with an_index(store, folder):
+        pass
+    store.delete(Session, ["s1"], EVERYWHERE)
+    with an_index(store, folder) as index:
+        assert index.search(Memory, vector(7), Scope(session_id="s1"), limit=1) == []
+        assert index.search(Memory, vector(7), EVERYWHERE, limit=1)[0].record_id == "m7"
+    assert not caplog.records
 
 
 def test_a_backup_that_is_put_back_is_noticed(tmp_path: Path, folder: Path) -> None:

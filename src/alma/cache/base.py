@@ -26,8 +26,9 @@ class CacheBackend(Protocol):
     """Keeps slices under a key together with the generation of the store they were read from.
 
     What a cache promises: a slice is given back only for the generation it was put under and only until it is older
-    than its time to live; threads may share it; losing entries is always allowed. What it does not do: find out the
-    generation. The store's generation changes with every commit of any process, so no write can make an answer stale.
+    than its time to live; whatever a caller does with a slice, others get what was put; threads may share it; losing
+    entries is always allowed. What it does not do: find out the generation. The store's generation changes with every
+    commit of any process, so no write can make an answer stale.
     A cache outside of the process need not keep what a slice knows of memories that are not in it: it says `not_kept`.
     """
 

@@ -13,7 +13,7 @@ from alma.model.slice import MemorySlice
 
 
 class RetrievalCache:
-    """Keeps up to `max_entries` slices and forgets the least recently used first."""
+    """Keeps up to `max_entries` slices and forgets the least recently used first; callers get copies of their own."""
 
     def __init__(self, max_entries: int = 1000, *, clock: Callable[[], float] = time.monotonic) -> None:
         if isinstance(max_entries, bool) or not isinstance(max_entries, int) or max_entries < 1:
@@ -33,11 +33,12 @@ class RetrievalCache:
                 return None
             self._entries.move_to_end(key)
             self._hits += 1
-            return known[2]
+        return known[2].apart()
 
     def put(self, key: str, generation: str, found: MemorySlice, ttl_seconds: float) -> None:
+        kept = found.apart()
         with self._lock:
-            self._entries[key] = (generation, self._clock() + ttl_seconds, found)
+            self._entries[key] = (generation, self._clock() + ttl_seconds, kept)
             self._entries.move_to_end(key)
             while len(self._entries) > self._max_entries:
                 self._entries.popitem(last=False)

@@ -88,9 +88,8 @@ class Door:
         merge_duplicates: bool = True,
         trusted_sources: Iterable[str] = TRUSTED_SOURCES,
     ) -> None:
-        join_space(storage, embedder)
+        self._embedder = join_space(storage, embedder)
         self._storage = storage
-        self._embedder = embedder
         self._redactor = checked_redactor("door", redactor)
         self._echo_guard = _guard(storage, echo_guard)
         self._merges = merge_duplicates

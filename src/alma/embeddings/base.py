@@ -8,9 +8,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from alma.errors import ValidationError
+from alma.errors import ConfigurationError, EmbeddingError, ValidationError
 from alma.model.fields import Refused, check_text
 from alma.model.vector import Vector
+
+_PORT = ("encode", "encode_batch", "dimension", "model")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +51,8 @@ class EmbeddingProvider(ABC):
 
     What a provider does not do: decide what of a record is embedded, store vectors or compare them.
 
-    A subclass implements `model`, `dimension` and `_embed`.
+    A subclass implements `model`, `dimension` and one of these: `encode_batch` or `encode`, where its texts fit the
+    model's window or it splits them itself, and `_embed`, where a long text is to be found by its passages as well.
     """
 
     @property
@@ -62,9 +65,23 @@ class EmbeddingProvider(ABC):
     def dimension(self) -> int:
         """How many numbers each vector has."""
 
-    @abstractmethod
     def _embed(self, texts: Sequence[str]) -> list[list[Passage]]:
-        """The passages of each text, at least one, in order; the texts are known to be texts, and not empty."""
+        """The passages of each text, at least one, in order; the texts are known to be texts, and not empty.
+
+        Where a subclass says how texts are encoded and nothing of passages, each text is one.
+        """
+        if type(self).encode_batch is not EmbeddingProvider.encode_batch:
+            vectors = list(self.encode_batch(texts))
+        elif type(self).encode is not EmbeddingProvider.encode:
+            vectors = [self.encode(text) for text in texts]
+        else:
+            raise NotImplementedError(f"{type(self).__name__} must implement encode_batch, encode or _embed")
+        return self._one_passage_each(texts, vectors)
+
+    def _one_passage_each(self, texts: Sequence[str], vectors: Sequence[Any]) -> list[list[Passage]]:
+        if len(vectors) != len(texts):
+            raise EmbeddingError(f"{self.model} gave {len(vectors)} vectors for {len(texts)} texts")
+        return [[Passage(self._believed(vector), 1)] for vector in vectors]
 
     def reads(self, text: str) -> bool:
         """Whether the model knows the writing of a text; where it does not, all such texts are alike to it."""
@@ -93,11 +110,41 @@ class EmbeddingProvider(ABC):
         """The vectors of each text's passages, in order; a text that fits the model's window has one."""
         return [[passage.vector for passage in passages] for passages in self._passages(texts)]
 
+    def _believed(self, given: Any) -> Vector:
+        """What somebody's model gave, as a vector of length 1."""
+        try:
+            vector = Vector(given)
+        except ValidationError as exc:
+            raise EmbeddingError(f"{self.model} gave something that is no vector: {exc}") from exc
+        if len(vector) != self.dimension:
+            raise EmbeddingError(f"{self.model} gave a vector of {len(vector)} dimensions, not of {self.dimension}")
+        if not any(vector):
+            raise EmbeddingError(f"{self.model} gave a vector without a direction")
+        return unit(vector)
+
     def _passages(self, texts: Iterable[str]) -> list[list[Passage]]:
-        if isinstance(texts, str):
+        if isinstance(texts, str) or not isinstance(texts, Iterable):
             raise ValidationError("embedding", "texts", texts, "must be a list of texts; encode() takes a single one")
         checked = [_checked(text) for text in texts]
         return self._embed(checked) if checked else []
+
+
+class _Asked(EmbeddingProvider):
+    """An object of another class that has the names of the port, asked through them."""
+
+    def __init__(self, inner: Any) -> None:
+        self.inner = inner
+
+    @property
+    def model(self) -> str:
+        return str(self.inner.model)
+
+    @property
+    def dimension(self) -> int:
+        return int(self.inner.dimension)
+
+    def _embed(self, texts: Sequence[str]) -> list[list[Passage]]:
+        return self._one_passage_each(texts, list(self.inner.encode_batch(list(texts))))
 
 
 def combined(passages: Sequence[Passage]) -> Vector:
@@ -114,6 +161,17 @@ def unit(values: Sequence[float]) -> Vector:
     """The vector of length 1 that points the way of these numbers, which must not all be zero."""
     length = math.sqrt(math.fsum(value * value for value in values))
     return Vector([value / length for value in values])
+
+
+def as_provider(given: Any) -> EmbeddingProvider:
+    """What was given, if it is a provider; an object of any other class that has the port's names is made one."""
+    if isinstance(given, EmbeddingProvider):
+        return given
+    missing = [name for name in _PORT if not hasattr(given, name)]
+    if missing or isinstance(given, type):
+        lacks = f"lacks {', '.join(missing)}" if missing else "is a class: give an object of it"
+        raise ConfigurationError(f"a provider of embeddings has {', '.join(_PORT)}; {given!r:.200} {lacks}")
+    return _Asked(given)
 
 
 def _checked(text: Any) -> str:

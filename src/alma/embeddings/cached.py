@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import CancelledError, Future
 from contextlib import suppress
 
-from alma.embeddings.base import EmbeddingProvider, Passage
+from alma.embeddings.base import EmbeddingProvider, Passage, as_provider
 from alma.errors import ConfigurationError
 from alma.per_process import PerProcess
 
@@ -27,7 +27,7 @@ class CachedEmbedder(EmbeddingProvider):
     def __init__(self, inner: EmbeddingProvider, size: int = DEFAULT_CACHE_SIZE) -> None:
         if isinstance(size, bool) or not isinstance(size, int) or size < 1:
             raise ConfigurationError(f"the cache size must be a whole number of at least 1, not {size!r}")
-        self.inner = inner
+        self.inner = as_provider(inner)
         self._memory = PerProcess(lambda: _Memory(size))
 
     @property

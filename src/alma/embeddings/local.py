@@ -58,6 +58,10 @@ class LocalEmbedder(EmbeddingProvider):
         threads: int = 1,
         window: int = _DEFAULT_WINDOW,
     ) -> None:
+        if folder is not None and not os.fspath(folder):
+            raise ConfigurationError(
+                f"folder is empty: give the folder that holds {_MODEL_FILE} and {_TOKENIZER_FILE}, or leave it out"
+            )
         self._folder = None if folder is None else at_home(folder)
         self._model = model_name or (DEFAULT_MODEL if self._folder is None else self._folder.resolve().name)
         if self._folder is None and self._model != DEFAULT_MODEL:
@@ -181,7 +185,7 @@ class _Runtime:
             ids[row, : len(tokens)] = tokens
             mask[row, : len(tokens)] = 1
         inputs = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
-        output = self._output_of({name: inputs[name] for name in self._inputs})
+        output = self._output_of({name: inputs[name] for name in self._inputs}, ids.shape[1])
         pooled = _mean(output, mask) if output.ndim == 3 else output.astype(np.float64)
         lengths = np.linalg.norm(pooled, axis=1, keepdims=True)
         if not np.all(np.isfinite(lengths) & (lengths > 0)):
@@ -189,12 +193,15 @@ class _Runtime:
         vectors: np.ndarray[Any, np.dtype[np.float32]] = (pooled / lengths).astype(np.float32)
         return vectors
 
-    def _output_of(self, inputs: dict[str, Any]) -> Any:
+    def _output_of(self, inputs: dict[str, Any], tokens: int) -> Any:
         try:
             return self._session.run([self._output.name], inputs)[0]
         except Exception as exc:
             # The runtime's own errors share no base class.
-            raise EmbeddingError(f"the model failed, does its tokenizer belong to it? {_first_line(exc)}") from exc
+            raise EmbeddingError(
+                f"the model failed on {tokens} tokens: does its tokenizer belong to it, and does it read as many at "
+                f"once as window says? {_first_line(exc)}"
+            ) from exc
 
 
 def _installed_model() -> Path:

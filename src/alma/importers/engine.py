@@ -71,7 +71,7 @@ def import_rows(
     if isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1:
         raise ValidationError("import", "batch_size", batch_size, "must be a whole number of at least 1")
     if embedder is not None:
-        join_space(storage, embedder)
+        embedder = join_space(storage, embedder)
     run = _Import(storage, importer, options or ImportOptions(), dry_run, embedder, prepare, redactor, trusted, by)
     rows = Source(source, importer)
     for stage in importer.stages:

@@ -120,7 +120,7 @@ class LearningProtocol:
         extractor: HeuristicExtractor | None = None,
         most_outcomes: int = MOST_OUTCOMES,
     ) -> None:
-        join_space(storage, embedder)
+        self._embedder = join_space(storage, embedder)
         self.storage = storage
         self.validator = ScopeValidator(scopes)
         self.extractor = extractor or HeuristicExtractor()
@@ -128,8 +128,7 @@ class LearningProtocol:
         self.clean: Cleaner = _as_it_is
         # What takes orders out of what an error says, and tells so; the door as well.
         self.screen: Screen = _unscreened
-        self._embedder = embedder
-        self._lessons = LessonFinder(storage, index, embedder)
+        self._lessons = LessonFinder(storage, index, self._embedder)
         self._trigger = ForgettingTrigger(storage, Archive(storage), most_outcomes)
         self.recommender = Recommender(storage, self._lessons.meanings.same, self.extractor)
 

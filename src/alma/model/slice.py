@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from alma.errors import NotFoundError, ValidationError
@@ -31,6 +31,10 @@ class Explanation:
     found_by: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     similarity: float | None = None
+
+    def apart(self) -> Explanation:
+        """The same, with terms of its own."""
+        return Explanation(self.kind, self.id, self.score, dict(self.terms), self.found_by, self.notes, self.similarity)
 
     def __str__(self) -> str:
         sum_of = " + ".join(f"{value:.3f} {name}" for name, value in self.terms.items())
@@ -100,6 +104,14 @@ class MemorySlice:
         """The slice with these memories of each kind, and further facts by their names."""
         by_name: dict[str, Any] = {name: tuple(found.get(kind, ())) for kind, name in _NAMES.items()}
         return cls(**by_name, **facts)
+
+    def apart(self) -> MemorySlice:
+        """The same; who changes what one of both holds leaves the other as it is."""
+        records: dict[str, Any] = {
+            name: [record.apart() for record in getattr(self, name)] for name in (*_NAMES.values(), "instructions")
+        }
+        explanations = {key: each.apart() for key, each in self.explanations.items()}
+        return replace(self, **records, explanations=explanations)
 
     @property
     def total_items(self) -> int:

@@ -75,8 +75,7 @@ class RetrievalEngine:
         cache: CacheBackend | None = None,
     ) -> None:
         self.storage = storage
-        self.embedder = _provider(embedding_provider)
-        join_space(storage, self.embedder)
+        self.embedder = join_space(storage, _provider(embedding_provider))
         self._questions = QuestionEmbedder(self.embedder, storage)
         self._moving = Moving(storage)
         self.weights = _weights("scoring_weights", scoring_weights or ScoringWeights())
@@ -358,9 +357,7 @@ def _weights(name: str, weights: ScoringWeights) -> ScoringWeights:
 
 def _provider(provider: EmbeddingProvider | str) -> EmbeddingProvider:
     if not isinstance(provider, str):
-        if hasattr(provider, "encode"):
-            return provider
-        raise ConfigurationError(f"embedding_provider must be a provider or the name of one, not {provider!r}")
+        return provider
     # The documented constructor takes names; only the wiring knows what they stand for.
     from alma.bootstrap import create_embedder
 

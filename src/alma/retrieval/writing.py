@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from alma.embeddings.base import EmbeddingProvider
+from alma.embeddings.base import EmbeddingProvider, as_provider
 from alma.errors import ConfigurationError
 from alma.model.governance import ANONYMOUS, Attribution
 from alma.model.record import Record
@@ -46,11 +46,13 @@ def embedded(embedder: EmbeddingProvider, records: Sequence[Record]) -> list[Emb
     return ready
 
 
-def join_space(storage: StorageBackend, embedder: EmbeddingProvider) -> None:
+def join_space(storage: StorageBackend, embedder: EmbeddingProvider) -> EmbeddingProvider:
     """Let the embedder's model be the store's where none was named, and refuse an embedder of another model.
 
-    Vectors of two models are never compared, as far as it was said which model made them.
+    Vectors of two models are never compared, as far as it was said which model made them. What is returned keeps to the
+    port: whoever has a model of their own may give any object with its names.
     """
+    embedder = as_provider(embedder)
     if storage.embedding_dim == embedder.dimension:
         storage.name_model(embedder.model)
     own = (embedder.model, DEFAULT_MODEL)
@@ -61,6 +63,7 @@ def join_space(storage: StorageBackend, embedder: EmbeddingProvider) -> None:
             f"embedding_model={embedder.model!r} and embedding_dim={embedder.dimension}, and move what it holds with "
             f"alma reembed"
         )
+    return embedder
 
 
 class MemoryWriter:
@@ -72,9 +75,8 @@ class MemoryWriter:
     def __init__(
         self, storage: StorageBackend, embedder: EmbeddingProvider, redactor: Redactor | None = DEFAULT_REDACTOR
     ) -> None:
-        join_space(storage, embedder)
+        self._embedder = join_space(storage, embedder)
         self._storage = storage
-        self._embedder = embedder
         self._redactor = checked_redactor("writer", redactor)
 
     def save(self, record: Record, by: Attribution = ANONYMOUS) -> str:

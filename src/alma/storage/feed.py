@@ -55,6 +55,10 @@ class VectorFeed:
     refuses all of this; `Capability.VECTOR_FEED` says which has one.
     """
 
+    def feed_name(self) -> str:
+        """What tells this feed from that of every other store, however alike they are; that of a copy has its name."""
+        raise _unsupported()
+
     def vector_position(self) -> int:
         """The last position that was given; 0 before the first."""
         raise _unsupported()

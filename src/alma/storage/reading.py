@@ -27,6 +27,7 @@ T = TypeVar("T", bound=Record)
 
 EVERYWHERE = Scope.everywhere()
 _MOST_TERMS = 64
+_MOST_COUNTED = 20_000
 # More than any store has; a larger limit says the same, but is no number that every database knows.
 _MOST_RECORDS = 2**31 - 1
 _MOST_BOUNDED = 64
@@ -171,8 +172,8 @@ class Reading(VectorFeed, Primitives):
         exact: bool = True,
     ) -> list[tuple[str, float]]:
         spec = _searchable(spec_of(cls))
-        words = _words_of(query)
         bounded = self._inside(spec, scope, where)
+        words = self._looked_up(spec, query, bounded)
         limit = required_limit(limit)
         return self._matching(spec, words, bounded, limit, exact=exact) if words and limit else []
 
@@ -180,9 +181,17 @@ class Reading(VectorFeed, Primitives):
         self, cls: type[Record], query: str, ids: Iterable[str], scope: Scope, where: Predicate = EVERYTHING
     ) -> dict[str, float]:
         spec = _searchable(spec_of(cls))
-        words, keys = _words_of(query), list(dict.fromkeys(ids))
         bounded = self._inside(spec, scope, where)
+        words, keys = self._looked_up(spec, query, bounded), list(dict.fromkeys(ids))
         return self._word_scores(spec, words, keys, bounded) if words and keys else {}
+
+    def _looked_up(self, spec: RecordSpec, query: str, bounded: Predicate) -> list[str]:
+        """The words of a question that are looked for: of a long one the rarest, wherever they stand in it."""
+        words = _words_of(query)
+        if len(words) <= _MOST_TERMS:
+            return words
+        _, counts = self._word_counts(spec, words, bounded)
+        return sorted(filter(counts.__getitem__, words), key=counts.__getitem__)[:_MOST_TERMS]
 
     def search_text(
         self, cls: type[T], query: str, scope: Scope, where: Predicate = EVERYTHING, limit: int = 10
@@ -424,10 +433,10 @@ def _page(records: list[T], order: tuple[Order, ...], limit: int | None, after: 
 
 
 def _words_of(query: str) -> list[str]:
-    """The terms of a question that are looked for."""
+    """The different terms of a question, as many as can be counted in a moment."""
     if not isinstance(query, str):
         raise ValidationError("search", "query", query, "must be text")
-    return searched_terms(query)[:_MOST_TERMS]
+    return searched_terms(query)[:_MOST_COUNTED]
 
 
 def _searchable(spec: RecordSpec) -> RecordSpec:

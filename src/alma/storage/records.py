@@ -196,10 +196,11 @@ class RecordStore(TransactionalStore):
         """The ids of the records inside the scope that share words with the query, with scores, best match first.
 
         The score is BM25: rare words count more, repetitions less and less, long texts less; it is above zero. Words
-        that every text has (the, what, is) are left out of the query, unless there are no others, and no more than 64
-        different words are looked for. The answer is exact, every word counting, while these have no more than some
-        4,000 entries in the scope, so always in a store of up to 3,000 records; beyond that the most common words may
-        only help to rank, or be left out. With `exact=False`, which of many equally good matches are given may vary.
+        that every text has (the, what, is) are left out of the query, unless there are no others, and of more than 64
+        different words the rarest are looked for. The answer is exact, every word counting, while these have no more
+        than some 4,000 entries in the scope, so always in a store of up to 3,000 records; beyond that the most common
+        words may only help to rank, or be left out. With `exact=False`, which of many equally good matches are given
+        may vary.
         """
         with self.snapshot() as tx:
             return tx.matching_ids(cls, query, scope, where, limit, exact)

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from copy import deepcopy
 from dataclasses import replace
 from datetime import datetime
-from functools import cache
 from itertools import islice
-from types import MappingProxyType
 from typing import Any
 
 from alma.errors import ConflictError
-from alma.model.fields import FieldType
 from alma.model.governance import AuditEvent, Setting, default_settings
 from alma.model.kinds import KINDS
 from alma.model.memory import MemoryVersion
@@ -76,8 +73,12 @@ class TableTransaction(Transaction):
         ]
 
     def _word_counts(self, spec: RecordSpec, words: Sequence[str], where: Predicate) -> tuple[int, dict[str, int]]:
-        texts = [set(stored_terms(record.text())) for record in self._fulfilling(spec, where)]
-        return len(texts), {word: sum(word in text for text in texts) for word in words}
+        records, wanted = 0, set(words)
+        counts = Counter[str]()
+        for record in self._fulfilling(spec, where):
+            records += 1
+            counts.update(wanted.intersection(stored_terms(record.text())))
+        return records, {word: counts[word] for word in words}
 
     def _count(self, spec: RecordSpec, where: Predicate) -> int:
         return sum(1 for _ in self._fulfilling(spec, where))
@@ -88,8 +89,8 @@ class TableTransaction(Transaction):
     def _with_vector(self, record: Record) -> Record:
         name = record.spec.vector_field
         if name is None:
-            return _apart(record)
-        return _apart(record, {name: self.table(VECTORS).get((record.spec.kind, record.key, self.embedding_model, 0))})
+            return record.apart()
+        return record.apart({name: self.table(VECTORS).get((record.spec.kind, record.key, self.embedding_model, 0))})
 
     def _last_versions(self, kind: str, record_ids: Collection[str]) -> dict[str, MemoryVersion]:
         wanted = set(record_ids)
@@ -233,18 +234,7 @@ def _numbered(record: Record, table: Table) -> Record:
 def _bare(record: Record) -> Record:
     """The record without its vector, which has a table of its own."""
     name = record.spec.vector_field
-    return _apart(record, {} if name is None else {name: None})
-
-
-def _apart(record: Record, values: Mapping[str, Any] = MappingProxyType({})) -> Record:
-    """The record with these values; whoever changes the inside of what one holds leaves the other as it is."""
-    inside = {name: deepcopy(held) for name in _with_an_inside(record.spec) if (held := getattr(record, name))}
-    return type(record).trusted({**record.values(), **inside, **values}) if inside or values else record
-
-
-@cache
-def _with_an_inside(spec: RecordSpec) -> tuple[str, ...]:
-    return tuple(field.name for field in spec.fields if field.type is FieldType.JSON)
+    return record.apart({} if name is None else {name: None})
 
 
 class TableChains(ChainTable):

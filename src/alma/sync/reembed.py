@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from alma.embeddings.base import EmbeddingProvider, Encoded
+from alma.embeddings.base import EmbeddingProvider, Encoded, as_provider
 from alma.errors import ValidationError
 from alma.model.kinds import KINDS
 from alma.model.record import Record
@@ -39,6 +39,7 @@ def reembed(
     """
     if isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1:
         raise ValidationError("reembed", "batch_size", batch_size, "must be a whole number of at least 1")
+    embedder = as_provider(embedder)
     made = 0
     while True:
         made_before = made

@@ -113,6 +113,23 @@ class CacheContract(ForgetfulCacheContract):
         assert kept.to_prompt() == found.to_prompt()
         assert kept.explain() == found.explain()
 
+    def test_what_a_caller_does_with_a_slice_is_not_remembered(self, cache: CacheBackend) -> None:
+        put, untouched = a_slice(), a_slice().heuristics[0].metadata
+        assert put.outcomes[0].metadata == {}
+        cache.put("q", "g", put, 60)
+        for _ in range(2):
+            given = cache.get("q", "g")
+            assert given is not None
+            assert given.heuristics[0].metadata == untouched
+            assert given.outcomes[0].metadata == {}
+            assert [list(each.terms) for each in given.explain()] == [["meaning", "recency"]]
+            for mine in (put, given):
+                mine.heuristics[0].metadata["deep"].append("mine")
+                mine.outcomes[0].metadata["whose"] = "mine"
+                for each in mine.explanations.values():
+                    each.terms.clear()  # type: ignore[attr-defined]
+                mine.explanations.clear()  # type: ignore[attr-defined]
+
     def test_an_empty_slice_comes_back_as_well(self, cache: CacheBackend) -> None:
         cache.put("q", "g", MemorySlice(), 60)
         assert cache.get("q", "g") == MemorySlice()

@@ -406,7 +406,7 @@ class WordSearch:
         known = self._known_of_few(words)
         unknown = [word for word in words if word not in known]
         if unknown:
-            counted = self._counted_of_few(unknown)
+            counted = self._counted_of_few(unknown) if len(unknown) <= _ROOM[-1] else self._many_counted_of_few(unknown)
             self._remember_of_few(counted)
             known.update(counted)
         return known
@@ -445,6 +445,16 @@ class WordSearch:
             },
         )
         return dict(zip(words, rows[0], strict=False))
+
+    def _many_counted_of_few(self, words: Sequence[str]) -> dict[str, int]:
+        """One look at each term of the records: a statement has no column for each of thousands of words."""
+        owned, values = self._owned
+        rows = self._tx.rows(
+            f"SELECT term, count(*) FROM (SELECT unnest(tsvector_to_array(search)) AS term FROM {self._table} "
+            f"WHERE {owned}) AS said WHERE term = ANY(%(words)s::text[]) GROUP BY term",
+            {**values, "words": list(words)},
+        )
+        return {**dict.fromkeys(words, 0), **dict(rows)}
 
     def _counts(self, words: Sequence[str], records: int) -> dict[str, int]:
         """How many of so many records of the scope have each word: of common ones as the server's statistics say."""

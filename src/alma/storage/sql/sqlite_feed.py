@@ -12,6 +12,7 @@ from alma.model.query import Predicate
 from alma.model.record import RecordSpec
 from alma.storage.feed import OWNERS, FoundVector, StoredVector, VectorQuestion
 from alma.storage.ranking import without_expiry
+from alma.storage.sql.migrate import HISTORY_TABLE
 from alma.storage.sql.sqlite_listing import Listing, can_be_listed, listed, mark_of, remember, remembered
 from alma.storage.sql.sqlite_standing import POSITION
 from alma.storage.sql.transaction import SqlTransaction
@@ -28,6 +29,10 @@ class SQLiteFeed(SqlTransaction):
         self._marks_of: dict[str, Hashable] = {}
         # How far the vectors are numbered, for as long as that is known.
         self._position: int | None = None
+
+    def feed_name(self) -> str:
+        # No two stores were made in the same microsecond, least of all in one place.
+        return str(self.rows(f"SELECT min(applied_at) FROM {HISTORY_TABLE}", {})[0][0])
 
     def vector_position(self) -> int:
         if self._position is None:

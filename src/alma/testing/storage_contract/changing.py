@@ -43,6 +43,11 @@ class ChangingContract:
         heuristic.metadata["seen"]["in"].append("June")
         storage.require(Heuristic, heuristic.id, SHOP).metadata["seen"]["in"].append("July")
         assert storage.require(Heuristic, heuristic.id, SHOP).metadata == {"seen": {"in": ["May"]}}
+        empty = make.a_heuristic(metadata={})
+        storage.save(empty)
+        empty.metadata["seen"] = "June"
+        storage.require(Heuristic, empty.id, SHOP).metadata["seen"] = "July"
+        assert storage.require(Heuristic, empty.id, SHOP).metadata == {}
 
     def test_locked_records_come_in_the_order_asked_for_and_from_inside_the_scope(
         self, storage: StorageBackend

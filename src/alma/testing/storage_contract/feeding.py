@@ -35,6 +35,11 @@ class FeedCapabilityContract:
     def test_a_store_has_a_feed_or_says_that_it_has_none(self, storage: StorageBackend) -> None:
         with storage.snapshot() as tx:
             question = tx.vector_question(Heuristic, EAST, SHOP, EVERYTHING, 1)
+            if Capability.VECTOR_FEED in storage.capabilities:
+                assert tx.feed_name() == tx.feed_name() != ""
+            else:
+                with pytest.raises(UnsupportedOperation, match="feed"):
+                    tx.feed_name()
             calls: list[Callable[[], object]] = [
                 tx.vector_position,
                 lambda: tx.vectors_after("default", 0, 1),

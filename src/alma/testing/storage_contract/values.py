@@ -146,6 +146,13 @@ class WordCountContract:
         storage.save(make.a_memory())
         assert storage.word_counts(Memory, [], SHOP) == (1, {})
 
+    def test_as_many_words_can_be_counted_as_a_long_text_has(self, storage: StorageBackend) -> None:
+        storage.save_many([make.a_memory(content=text) for text in ("it's form1 form2999", "form1 form1 日本")])
+        words = [f"form{n}" for n in range(3_000)]
+        _, counts = storage.word_counts(Memory, [*words, "日本", "'; --"], SHOP)
+        assert {word: count for word, count in counts.items() if count} == {"form1": 2, "form2999": 1, "日本": 1}
+        assert counts.keys() == {*words, "日本", "'; --"}
+
     def test_in_an_empty_store_no_record_has_a_word(self, storage: StorageBackend) -> None:
         assert storage.word_counts(Memory, ["form"], SHOP) == (0, {"form": 0})
 

@@ -90,6 +90,16 @@ class WordSearchContract:
         question = "needle " + " ".join(f"straw{n}" for n in range(5_000))
         assert [key for key, _ in storage.matching_ids(Memory, question, EVERYWHERE)] == ["m"]
 
+    @pytest.mark.parametrize("straws", [100, 10_000])
+    def test_a_rare_word_is_found_wherever_it_stands_in_a_long_question(
+        self, storage: StorageBackend, straws: int
+    ) -> None:
+        storage.save_many([make.a_memory(id=f"m{n}", title="", content=f"straw{n} straw{n + 1}") for n in range(90)])
+        storage.save(make.a_memory(id="m", title="", content="needle"))
+        question = " ".join(f"straw{n}" for n in range(straws)) + " needle"
+        assert "m" in dict(storage.matching_ids(Memory, question, EVERYWHERE, limit=100))
+        assert storage.word_scores(Memory, question, ["m"], EVERYWHERE).keys() == {"m"}
+
     def test_the_better_match_comes_first(self, storage: StorageBackend) -> None:
         weak = make.a_memory(content="the login page and much else that has nothing to do with it at all")
         strong = make.a_memory(content="login form validation")

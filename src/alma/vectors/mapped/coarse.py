@@ -6,6 +6,7 @@ import logging
 import math
 import threading
 import zlib
+from collections.abc import Sequence
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -22,6 +23,16 @@ _BITS = 4
 _DIMS_STEP = 8
 _ADDED_AT_ONCE = 4096
 _READ_AT_ONCE = 1 << 20
+LEAST_LOOKED_AT = 96
+"""Codes mistake the order of near rows: at least so many of the best are looked at exactly."""
+# How many times as many are, where that is not enough; and what stands for codes that are of no use, which more are
+# not worth either: picking one row takes as long as comparing so many in their order.
+_TIMES, _USELESS = (1, 8, 64), 0
+_PICKING = 16
+# Found out by looking for so many of the nearest of so many rows, and again when there are so many times as many.
+_FOUND, _ASKED, _GROWN = 10, 24, 1.2
+# The share of them that must be found, and what single precision may get wrong.
+_ENOUGH, _TIE = 0.985, 2e-6
 # A scan that must pass over rows takes three times as long: where nearly all are inside, the others are dropped after.
 _NEARLY_ALL = 0.9
 # How many more of the best are then asked for than should be inside, in standard deviations.
@@ -29,10 +40,17 @@ _CAUTION = 4.0
 
 
 class Coarse:
-    """Codes of the first rows of a table, in its order."""
+    """Codes of the first rows of a table, in its order.
 
-    def __init__(self, dims: int, index: Any = None) -> None:
+    `times` says how many times as many of the best as usual are looked at, so that codes find what they should; 0 where
+    no number is enough and every row has to be compared.
+    """
+
+    def __init__(self, dims: int, index: Any = None, times: int = 1) -> None:
         from turbovec import TurboQuantIndex
+
+        self.times = times
+        self._measured = 0 if index is None else len(index)
 
         self._dims = dims
         self._padding = -dims % _DIMS_STEP
@@ -47,13 +65,14 @@ class Coarse:
         if not path.exists():
             return None
         try:
-            if _sum_path(path).read_text() != _sum_of(path):
+            saved, times = _sum_path(path).read_text().split()
+            if saved != _sum_of(path) or int(times) not in (*_TIMES, _USELESS):
                 raise ValueError("they are not what was saved")
             index = TurboQuantIndex.load(str(path))
         except (ValueError, OSError) as exc:
             _log.warning("the codes of the vector index are of no use and are made anew", extra={"reason": str(exc)})
             return None
-        coarse = cls(dims, index)
+        coarse = cls(dims, index, int(times))
         fits = index.dim == dims + coarse._padding and index.bit_width == _BITS and len(index) <= most_rows
         return coarse if fits else None
 
@@ -69,7 +88,31 @@ class Coarse:
         """
         with self._lock:
             self._index.write(str(path), durable=False)
-        _sum_path(path).write_text(_sum_of(path))
+        _sum_path(path).write_text(f"{_sum_of(path)} {self.times}")
+
+    def measure(self, view: View) -> None:
+        """Find out how many rows have to be looked at, again when there are many more of them.
+
+        Where a model, or what is said, makes all vectors alike, their codes hardly tell them apart.
+        """
+        if self.count < _GROWN * self._measured:
+            return
+        self._measured = self.count
+        wanted = min(_FOUND, self.count)
+        asked = [view.vectors(row, row + 1)[0] for row in np.linspace(0, self.count - 1, _ASKED).astype(int)]
+        least = [np.partition(view.all_cosines(each)[: self.count], -wanted)[-wanted] for each in asked]
+        worth_it = (times for times in _TIMES if times == 1 or times * LEAST_LOOKED_AT * _PICKING <= self.count)
+        enough = (times for times in worth_it if self._found(view, asked, least, times) >= _ENOUGH * _ASKED * wanted)
+        self.times = next(enough, _USELESS)
+
+    def _found(self, view: View, asked: Sequence[Floats], least: Sequence[float], times: int) -> int:
+        """How many of the rows that are nearest to those asked about are among the proposed ones."""
+        found = 0
+        for wanted, cosine in zip(asked, least, strict=True):
+            rows, _ = self.nearest(wanted, times * LEAST_LOOKED_AT, None, self._measured)
+            rows.sort()
+            found += min(_FOUND, int(np.count_nonzero(view.cosines(rows, wanted) >= cosine - _TIE)))
+        return found
 
     def extend(self, view: View, stop: int) -> None:
         """Add codes for the next rows of the view, up to a number."""

@@ -49,14 +49,17 @@ class _Head:
     rows: int
     position: int
     names_bytes: int
+    # Empty where it was written before feeds had names.
+    feed: str = ""
     format: int = _FORMAT
 
 
 class IndexFiles:
-    """The folder with the rows of one model; any number of processes share it, one at a time writes."""
+    """The folder with the rows of one model of a feed; any number of processes share it, one at a time writes."""
 
-    def __init__(self, folder: Path, model: str, dims: int) -> None:
+    def __init__(self, folder: Path, feed: str, model: str, dims: int) -> None:
         self._folder = folder / _safe(model)
+        self._feed = feed
         self._model = model
         self._dims = dims
         self._rejected: set[str] = set()
@@ -144,7 +147,7 @@ class IndexFiles:
         # Names are only ever added, so writing them over themselves changes nothing that counts already.
         with _opened(self._path(generation, "names"), 0) as names:
             names.write(text)
-        head = _Head(self._model, self._dims, generation, rows, table.position, len(text))
+        head = _Head(self._model, self._dims, generation, rows, table.position, len(text), self._feed)
         new = self._folder / f"{_HEAD}.new"
         with _opened(new, 0) as file:
             file.write(json.dumps(asdict(head)).encode())
@@ -182,7 +185,7 @@ class IndexFiles:
     def _problem(self, head: _Head) -> str | None:
         if head.format != _FORMAT or (head.model, head.dims) != (self._model, self._dims):
             return "they are of another format, model or length"
-        if head.generation in self._rejected:
+        if head.generation in self._rejected or head.feed not in ("", self._feed):
             return "they are not this store's"
         if not re.fullmatch(r"[0-9a-f]{12}", head.generation) or min(head.rows, head.position, head.names_bytes) < 0:
             return "the head makes no sense"

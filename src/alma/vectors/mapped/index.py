@@ -166,8 +166,10 @@ class MappedIndex:
     def _files(self, dims: int) -> IndexFiles | None:
         if self._folder is None:
             return None
+        with self._storage.snapshot() as tx:
+            feed = tx.feed_name()
         try:
-            return IndexFiles(self._folder, self._model, dims)
+            return IndexFiles(self._folder, feed, self._model, dims)
         except OSError as exc:
             _log.warning("the vector index works from memory: no folder for it", extra={"reason": str(exc)})
             return None
@@ -245,7 +247,7 @@ class MappedIndex:
         return ready.selection.count <= max(self._tuning.exact_rows, self._tuning.exact_share * ready.view.count)
 
     def _ranking(self, question: VectorQuestion, ready: Ready) -> Ranking:
-        coarse = None if self._few(ready) else ready.coarse
+        coarse = None if self._few(ready) or ready.coarse is None or not ready.coarse.times else ready.coarse
         return Ranking(ready.view, ready.selection, coarse, ready.settled, _unit(question))
 
     def _first_look(self, question: VectorQuestion) -> int:

@@ -7,15 +7,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from alma.vectors.mapped.coarse import Coarse
+from alma.vectors.mapped.coarse import LEAST_LOOKED_AT, Coarse
 from alma.vectors.mapped.rows import Floats, Numbers
 from alma.vectors.mapped.scopes import Selection
 from alma.vectors.mapped.table import View
 
 # What single precision may get wrong in a cosine of unit vectors; rows that close together are taken together.
 _TIE = 2e-6
-# Codes mistake the order of near rows: so many are looked at exactly, and of many wanted ones not quite so many more.
-_LEAST_BY_CODES = 96
+# Of many wanted rows not quite so many more are looked at exactly.
 _TIMES_BY_CODES, _BESIDES = 2, 54
 
 
@@ -62,7 +61,8 @@ class Ranking:
     def scan(self, most: int) -> Scanned:
         """The rows that seem best by their codes, of which so many are wanted, and how many rows have codes."""
         assert self._coarse is not None
-        return self._coarse.nearest(self._wanted, _looked_for(most), self._selection.inside(), self._settled)
+        looked_at = self._coarse.times * _looked_for(most)
+        return self._coarse.nearest(self._wanted, looked_at, self._selection.inside(), self._settled)
 
     def take_over(self, most: int, scan: Future[Scanned]) -> None:
         """Use a scan for so many that was begun elsewhere, of the same rows for the same vector."""
@@ -105,7 +105,7 @@ class Ranking:
 
 
 def _looked_for(most: int) -> int:
-    return max(_LEAST_BY_CODES, _TIMES_BY_CODES * most + _BESIDES)
+    return max(LEAST_LOOKED_AT, _TIMES_BY_CODES * most + _BESIDES)
 
 
 def _top(rows: Numbers, cosines: Floats, most: int, *, complete: bool) -> Ranked:

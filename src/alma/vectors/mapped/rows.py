@@ -67,9 +67,9 @@ class Names:
             number = self._numbers[text] = len(self.texts)
         return number
 
-    def known(self, text: str) -> int:
+    def known(self, text: str | None) -> int:
         """The number of a text, or one that no row has."""
-        return self._numbers.get(text, _UNKNOWN)
+        return _NOBODY if text is None else self._numbers.get(text, _UNKNOWN)
 
     def renumbered(self, facts: Facts, by: Names) -> Facts:
         """Facts in these numbers, said in those of another."""

@@ -10,7 +10,7 @@ import numpy as np
 from alma.model.scope import Scope
 from alma.storage.base import StoredVector, Transaction, VectorQuestion
 from alma.vectors.mapped.coarse import Coarse
-from alma.vectors.mapped.rows import Numbers, encoded, units
+from alma.vectors.mapped.rows import NAMED, Numbers, encoded, units
 from alma.vectors.mapped.scopes import ScopeRows, Selection, conditions
 from alma.vectors.mapped.table import Kept, Table, View
 
@@ -134,6 +134,9 @@ def _differs(table: Table, row: int, tx: Transaction, model: str) -> bool:
     stored = tx.vectors_after(model, int(facts["position"]) - 1, 1)
     if not stored or stored[0].position != facts["position"]:
         return False
-    if table.names.known(stored[0].kind) != facts["kind"] or len(stored[0].data) != 4 * table.dims:
+    # Who makes a store anew may tell it the same texts, of another project: then nothing but the owners differ.
+    if any(table.names.known(getattr(stored[0], name)) != facts[name] for name in NAMED):
+        return True
+    if len(stored[0].data) != 4 * table.dims:
         return True
     return not np.allclose(units(stored[0].data, table.dims)[0], table.kept.base.vectors[row], atol=_SAME)

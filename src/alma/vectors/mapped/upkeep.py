@@ -252,6 +252,8 @@ class Upkeep:
                 coarse = self._loaded_codes(table) or Coarse(table.dims)
             if coarse.count < settled:
                 coarse.extend(view, settled)
+            if settled - coarse.count < self._tuning.flush_rows:
+                coarse.measure(view)
         except (ImportError, RuntimeError, ValueError) as exc:
             _log.warning("the vector index does without codes: they cannot be made", extra={"reason": str(exc)})
             self._without_codes = True

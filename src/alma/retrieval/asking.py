@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 
 # Whoever asks for advice names the topic in words of the moment: what was said of it before is near by meaning.
 _ADVICE = re.compile(
@@ -45,11 +46,13 @@ _NO_ANSWER, _TELLS = 0.4, 0.15
 _READ, _STATEMENT = 2_000, 300
 
 
+@lru_cache(maxsize=16)
 def asks_advice(question: str) -> bool:
     """Whether a recommendation is wanted, rather than what was said or done."""
     return _ADVICE.search(question[:_READ]) is not None
 
 
+@lru_cache(maxsize=16)
 def asks_for_answer(question: str) -> bool:
     """Whether what was answered before is wanted."""
     return _ANSWERED.search(question[:_READ]) is not None

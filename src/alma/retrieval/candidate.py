@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import lru_cache
+from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
 from alma.retrieval.router import Target
@@ -36,6 +37,10 @@ class Candidate:
         for name, value in self._told:
             found[name] = found.get(name, 0.0) + value
         return found
+
+    def has_any(self, names: frozenset[str]) -> bool:
+        """Whether anything of one of these names speaks for it."""
+        return not names.isdisjoint(map(itemgetter(0), self._told))
 
     def found_also(self, by: str) -> None:
         """It was found in one more way."""
@@ -73,7 +78,12 @@ class Compared(NamedTuple):
     @classmethod
     def of(cls, candidates: Sequence[Candidate]) -> Compared:
         """What is to be known of candidates beside those that are read."""
-        return cls(len(candidates), max([each.cosine or 0.0 for each in candidates], default=0.0))
+        return cls(len(candidates), max(filter(None, map(attrgetter("cosine"), candidates)), default=0.0))
+
+    @classmethod
+    def together(cls, groups: Collection[Compared]) -> Compared:
+        """What is to be known of several groups of candidates."""
+        return cls(sum(each.number for each in groups), max((each.nearest for each in groups), default=0.0))
 
 
 @lru_cache(maxsize=256)

@@ -8,8 +8,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import chain, islice
-from operator import attrgetter
+from functools import lru_cache
+from itertools import chain, groupby, islice
+from operator import attrgetter, itemgetter
+from typing import cast
 
 from alma.errors import ConfigurationError, IndexUnavailable, ProviderError, StorageError, ValidationError
 from alma.model.memory import Memory
@@ -110,15 +112,16 @@ class Pool:
 
     def propose_each(self, target: Target, record_ids: Iterable[str], by: str) -> list[Candidate]:
         """The candidates with these ids, as there are hundreds of them."""
-        known, alone = self._by_kind[target.cls], (by,)
-        proposed: list[Candidate] = []
-        for record_id in record_ids:
-            candidate = known.get(record_id)
-            if candidate is None:
-                candidate = known[record_id] = Candidate(target, record_id, alone)
-            elif by not in candidate.found_by:
-                candidate.found_also(by)
-            proposed.append(candidate)
+        known, alone, wanted = self._by_kind[target.cls], (by,), list(record_ids)
+        new = [record_id for record_id in wanted if record_id not in known]
+        for record_id in new:
+            known[record_id] = Candidate(target, record_id, alone)
+        proposed = list(map(known.__getitem__, wanted))
+        # Those of the first source are all new.
+        if len(new) < len(wanted):
+            for candidate in proposed:
+                if by not in candidate.found_by:
+                    candidate.found_also(by)
         return proposed
 
     def found_for(self, target: Target) -> list[Candidate]:
@@ -158,8 +161,8 @@ def most_read(top_k: int, pool: Pool) -> int:
 def by_target(candidates: Iterable[Candidate]) -> dict[Target, list[str]]:
     """The ids of the candidates, under the target each was found for."""
     found: dict[Target, list[str]] = defaultdict(list)
-    for candidate in candidates:
-        found[candidate.target].append(candidate.id)
+    for target, group in groupby(candidates, key=attrgetter("target")):
+        found[target] += map(attrgetter("id"), group)
     return found
 
 
@@ -224,10 +227,16 @@ def _proposed(target: Target, top_k: int, *, among_many: bool) -> int:
 
 
 def _expect(index: VectorIndex, target: Target, vector: Vector, limit: int) -> None:
-    if isinstance(index, Foresighted):
+    if _foresees(type(index)):
         # What is wrong is told when the index is asked.
         with suppress(ProviderError):
-            index.expect(target.cls, vector, target.scope, target.where, limit)
+            cast(Foresighted, index).expect(target.cls, vector, target.scope, target.where, limit)
+
+
+@lru_cache(maxsize=16)
+def _foresees(index: type[VectorIndex]) -> bool:
+    """Whether indexes of a type are foresighted, which takes long to find out."""
+    return issubclass(index, Foresighted)
 
 
 def _matching(storage: StorageBackend, target: Target, query: str, limit: int) -> Matches | StorageError:
@@ -243,7 +252,7 @@ def _by_meaning(pool: Pool, index: VectorIndex, target: Target, vector: Vector, 
     except ProviderError as exc:
         pool.problems.append(f"the vector index is down ({exc})")
         return
-    proposed = pool.propose_each(target, [each.record_id for each in found], "meaning")
+    proposed = pool.propose_each(target, map(itemgetter(0), found), "meaning")
     for candidate, near in zip(proposed, found, strict=True):
         candidate.cosine = near.cosine
     if len(found) == limit:
@@ -255,7 +264,7 @@ def _by_words(pool: Pool, target: Target, found: Matches | StorageError) -> None
     if isinstance(found, StorageError):
         pool.problems.append(f"full-text search is down ({found})")
         return
-    proposed = pool.propose_each(target, [record_id for record_id, _ in found], "words")
+    proposed = pool.propose_each(target, map(itemgetter(0), found), "words")
     for candidate, (_, score) in zip(proposed, found, strict=True):
         candidate.words = score
 
@@ -275,8 +284,8 @@ def _score_by_words(pool: Pool, storage: StorageBackend, target: Target, query: 
 def _weigh(pool: Pool, of_meaning: float, of_words: float) -> None:
     """Both sources on one scale: the best hit of each counts fully, so that neither drops the other's strong hits."""
     candidates = list(pool)
-    best_words = max([candidate.words or 0.0 for candidate in candidates], default=0.0)
-    best_cosine = max([candidate.cosine or 0.0 for candidate in candidates], default=0.0)
+    best_words = max(filter(None, map(attrgetter("words"), candidates)), default=0.0)
+    best_cosine = max(filter(None, map(attrgetter("cosine"), candidates)), default=0.0)
     span = best_cosine - _UNRELATED
     if span > 0:
         pool.worth_of_cosine = of_meaning / span

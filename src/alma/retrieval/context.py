@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import accumulate, chain, groupby
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import cast
 
 from alma.model.memory import Memory, MemoryRelationship
@@ -109,9 +109,10 @@ def _surroundings(storage: StorageBackend, memories: Iterable[Candidate], names:
     known = Surroundings()
     for target, ids in by_target(memories).items():
         rows = storage.values(Memory, names, target.scope, In("id", ids))
-        known.sessions.update({row[0]: row[1] for row in rows})
-        known.titles.update({row[0]: row[2] for row in rows})
-        known.lengths.update({row[0]: row[3] for row in rows})
+        found = list(map(itemgetter(0), rows))
+        known.sessions.update(zip(found, map(itemgetter(1), rows), strict=True))
+        known.titles.update(zip(found, map(itemgetter(2), rows), strict=True))
+        known.lengths.update(zip(found, map(itemgetter(3), rows), strict=True))
         if len(names) > len(_READ):
             known.moments.update({row[0]: row[4] or row[5] for row in rows})
     return known
@@ -139,7 +140,7 @@ def _add_conversations(storage: StorageBackend, pool: Pool, known: Surroundings,
     It gains fully up to the length of a `remark`. Only the best `wanted` candidates matter in the end.
     """
     memories = pool.of(Memory)
-    base = {candidate.id: candidate.total for candidate in memories}
+    base: dict[str, float] = dict(map(attrgetter("id", "total"), memories))
     faintest = memories[-1].total
     conversations = _conversations(memories, known, _most(_MOST_CONVERSATIONS, pool))
     # What the candidates of a conversation gain at least, whatever was said between them.
@@ -175,11 +176,11 @@ def _most(usual: int, pool: Pool) -> int:
     return usual // 2 if pool.among_many else usual
 
 
-def _conversations(memories: Iterable[Candidate], known: Surroundings, most: int) -> dict[str, list[Candidate]]:
+def _conversations(memories: Sequence[Candidate], known: Surroundings, most: int) -> dict[str, list[Candidate]]:
     """The conversations of the best memories, each with those of the memories that belong to it, best first."""
     found: dict[str, list[Candidate]] = {}
-    for candidate in memories:
-        session = known.sessions.get(candidate.id)
+    sessions = map(known.sessions.get, map(attrgetter("id"), memories))
+    for candidate, session in zip(memories, sessions, strict=True):
         if session is None:
             continue
         if session in found:
@@ -223,7 +224,7 @@ def _turns(storage: StorageBackend, conversations: Mapping[str, Target]) -> Iter
 
 def _gains(turns: Sequence[Turn], base: Mapping[str, float]) -> Iterator[tuple[Turn, float]]:
     """What each turn gains that is a candidate already or stands beside one."""
-    scores = [base.get(key) for _, key, _ in turns]
+    scores = list(map(base.get, map(itemgetter(1), turns)))
     # Without those that are worth nothing, which add nothing.
     known = sorted(filter(None, scores), reverse=True)
     whole = _whole(known[:_COUNTED_OF_CONVERSATION])
@@ -245,7 +246,7 @@ def _add_titles(memories: Iterable[Candidate], known: Surroundings, query: str) 
     titled = {
         key: title.partition("(")[0].strip().casefold()
         for key, title in known.titles.items()
-        if title[:3].casefold() in folded or not title[:3].isalnum()
+        if (beginning := title[:3].casefold()) in folded or not beginning.isalnum()
     }
     # Looking for the letters first spares a pattern for every title that is not named.
     named = {name for name in titled.values() if len(name) > 1 and name in folded and _is_named(name, folded)}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Iterable
 from datetime import datetime
 
 from alma.retrieval.readers import Reader
@@ -57,15 +58,20 @@ def _read(read: Reader, match: re.Match[str], at: Asking) -> tuple[Span, ...]:
     return tuple(span for span in spans if span[0] < span[1])
 
 
-def _rules_for(text: str) -> Iterator[tuple[re.Pattern[str], Reader]]:
+def _rules_for(text: str) -> list[tuple[re.Pattern[str], Reader]]:
     """The rules that may read anything in a text, in their order."""
-    said = set(_TOKEN.findall(text))
+    said = _RULES_WITH.keys() & _TOKEN.findall(text)
     if _DIGIT.search(text):
         said.add(NUMBER)
-    return ((pattern, read) for words, pattern, read in RULES if not words.isdisjoint(said))
+    return [RULES[place][1:] for place in sorted({place for word in said for place in _RULES_WITH[word]})]
 
 
 _TOKEN, _DIGIT = re.compile("[a-z0-9]+"), re.compile(r"\d")
 # What bounds a time, by a date or by an event.
 _BOUNDS = "between from before until till prior after since following later onward onwards"
 _TELLING = frozenset(_BOUNDS.split()).union(*(words for words, _, _ in RULES))
+# The places of the rules that ask for each word.
+_RULES_WITH: dict[str, list[int]] = defaultdict(list)
+for _place, _rule in enumerate(RULES):
+    for _word in _rule[0]:
+        _RULES_WITH[_word].append(_place)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import lru_cache
 from typing import NamedTuple
 
 from alma import clock
@@ -186,8 +187,8 @@ class RetrievalEngine:
         # What "yesterday" means changes at midnight.
         hour = request.now.replace(minute=0, second=0, microsecond=0)
         wanted = (request.session_id, request.top_k, kinds, request.memories_within, hour)
-        ranked = (self.weights, self.memory_weights, self.half_life_days, self.min_score, self.embedder.model)
-        return repr((asked, wanted, ranked))
+        ranked = _spelled(self.weights, self.memory_weights, self.half_life_days, self.min_score, self.embedder.model)
+        return repr((asked, wanted)) + ranked
 
     def close(self) -> None:
         """Release the index; the storage stays open."""
@@ -297,6 +298,12 @@ class RetrievalEngine:
             now=clock.now() if now is None else _checked_now(now),
             memories_within=None if memories_within is None else checked_scope("memories_within", memories_within),
         )
+
+
+@lru_cache(maxsize=16)
+def _spelled(*ranked_by: Hashable) -> str:
+    """What an engine ranks by, which is the same for every task."""
+    return repr(ranked_by)
 
 
 def _readable(agent: str, scope: MemoryScope | None, include_shared: bool) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import chain
+from operator import attrgetter
 
 from alma.model.memory import Memory
 from alma.model.query import And, In
@@ -163,7 +164,9 @@ def rank(
     candidates = {cls: copies_behind(best, most) for cls, best in candidates.items()}
     chosen = {cls: [*best[:most], *_further(storage, best, request, most)] for cls, best in candidates.items()}
     _note_behind(candidates, chosen, most, ranking)
-    among, among_all = {cls: Compared.of(best) for cls, best in candidates.items()}, Compared.of(list(pool))
+    among = {cls: Compared.of(best) for cls, best in candidates.items()}
+    # What is not similar enough is no longer among them.
+    among_all = Compared.together(among.values()) if request.min_similarity is None else Compared.of(list(pool))
     # Python looks through all objects whenever there are some hundreds more: so many are not read, and let go before
     # the others are.
     candidates.clear()
@@ -259,7 +262,7 @@ def _note_behind(
 ) -> None:
     """What is not read stays behind all that is."""
     behind = Note("rank", "{:,} others resemble the task more", (most,))
-    unread = dict.fromkeys([each.id for found in candidates.values() for each in found[most:]], behind)
+    unread = dict.fromkeys(map(attrgetter("id"), chain(*(found[most:] for found in candidates.values()))), behind)
     for each in chain.from_iterable(found[most:] for found in chosen.values()):
         unread.pop(each.id, None)
     ranking.dropped = {**unread, **ranking.dropped}
@@ -359,13 +362,14 @@ def _without_repetitions(
     by_voice: dict[str, list[Statement]] = defaultdict(list)
     for ranked in by_score:
         own = statements[ranked.key]
+        gist = own.gist
         others = by_voice[own.voice] if own.id in with_words else []
-        same = originals.get(own.gist) or next((other for other in others if order.repeats(own, other)), None)
+        same = originals.get(gist) or next((other for other in others if order.repeats(own, other)), None)
         if same is not None:
             ranking.drop(ranked.key, _REPETITION, "it says the same as {}, which stands before it", same.id)
             continue
-        if own.gist is not None:
-            originals[own.gist] = own
+        if gist is not None:
+            originals[gist] = own
         others.append(own)
         kept.append(ranked)
     return kept

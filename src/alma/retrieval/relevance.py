@@ -83,7 +83,12 @@ class Question:
     def _fitting(self, candidate: Candidate, record: Record, full: float, known: float) -> Fitting:
         text = record.text()
         words = stored_terms(text[:_LOOKED_AT])
-        said = self._with_pieces(self._said(candidate, text, frozenset(words)))
+        said = frozenset(words)
+        if len(text) > _LOOKED_AT:
+            said = self._said(candidate, text, said)
+        # Most questions have none.
+        if self.compounds:
+            said = self._with_pieces(said)
         # How much of what the task says, by the weight of its words, the memory says as well, and in one passage.
         shared = self.terms & said
         worth = sum(map(self.weights.__getitem__, shared))
@@ -95,8 +100,8 @@ class Question:
         return Fitting(candidate, record, max(0.0, candidate.cosine or 0.0), covered, said, gathered)
 
     def _said(self, candidate: Candidate, text: str, said: frozenset[str]) -> frozenset[str]:
-        """The words of the beginning, and those of the task's that a long text has further on."""
-        if len(text) <= _LOOKED_AT or "words" not in candidate.found_by or self.terms <= said:
+        """The words of the beginning of a long text, and those of the task's that it has further on."""
+        if "words" not in candidate.found_by or self.terms <= said:
             return said
         return said | self.terms.intersection(stored_terms(text[_LOOKED_AT:]))
 
@@ -131,7 +136,7 @@ class Fitting:
     @property
     def has_context(self) -> bool:
         """Whether it was said beside, or is linked to, other candidates."""
-        return not _CONTEXT.isdisjoint(self.candidate.relevance)
+        return self.candidate.has_any(_CONTEXT)
 
     @property
     def is_of_the_time(self) -> bool:

@@ -122,15 +122,15 @@ def _targets(cls: type[Record], request: Request, learned: Scope) -> list[Target
 
 def _memories(request: Request) -> list[Target]:
     """General memories: the project's, and those a user carries from project to project."""
-    limits = request.memories_within or Scope(project_id=request.project_id)
-    in_project = replace(limits, project_id=request.project_id)
+    limits, project_id = request.memories_within, request.project_id
+    in_project = Scope(project_id=project_id) if limits is None else replace(limits, project_id=project_id)
     seen = And(alive(request.now), public(request.user_id), in_session(request.session_id))
     plain = Target(Memory, in_project, seen)
     standing = _standing(in_project, And(seen, holding_for(request.user_id)))
-    if request.user_id is None or limits.sealed:
+    if request.user_id is None or in_project.sealed:
         return [plain, standing]
     carried = And(alive(request.now), Compare("layer_global", "eq", True))
-    mine = replace(limits, user_id=request.user_id, project_id=None)
+    mine = replace(in_project, user_id=request.user_id, project_id=None)
     return [plain, standing, Target(Memory, mine, carried), _standing(mine, carried)]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 from alma.errors import ValidationError
@@ -128,9 +129,15 @@ def _standing(record: Any, now: datetime) -> tuple[float, float, float]:
 
 def score_terms(relevance: Mapping[str, float], known: Factors, weights: ScoringWeights) -> dict[str, float]:
     """The terms of a score: each kind of relevance by the weight of similarity, each factor by its own."""
-    terms = {name: weights.similarity * value for name, value in relevance.items() if weights.similarity * value}
-    for name in ("recency", "success", "confidence", "importance"):
-        weight = getattr(weights, name)
-        if weight:
-            terms[name] = weight * getattr(known, name)
+    similarity = weights.similarity
+    terms = {name: worth for name, value in relevance.items() if (worth := similarity * value)}
+    for name, weight in _weights_of_factors(weights):
+        terms[name] = weight * getattr(known, name)
     return terms
+
+
+@lru_cache(maxsize=16)
+def _weights_of_factors(weights: ScoringWeights) -> list[tuple[str, float]]:
+    """The factors that count, and how much."""
+    named = ((name, getattr(weights, name)) for name in ("recency", "success", "confidence", "importance"))
+    return [(name, weight) for name, weight in named if weight]

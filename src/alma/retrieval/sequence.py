@@ -47,11 +47,15 @@ _COMPARES = re.compile(r"\bfirst\b.*(?:,| the) .*\bor\b|\bor\b.*\bfirst\b|\bbefo
 _AT_THE_END, _AS_GOOD = 5, 0.7
 
 
+# Few questions have any of these, which is seen at once.
+_ANY = re.compile("last|first|latest|newest|recent|earliest|initially|originally", re.IGNORECASE)
+
+
 @lru_cache(maxsize=16)
 def asked_end(question: str) -> End | None:
     """Which end of a row of like things is asked for, where a question asks for one."""
     text = " ".join(question[:READ].split())
-    if _COMPARES.search(text):
+    if _ANY.search(text) is None or _COMPARES.search(text):
         return None
     if _VERY_LAST.search(text):
         return "last"

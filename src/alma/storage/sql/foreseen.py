@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
+from operator import itemgetter
 from typing import Any
 
 from alma.model.query import And, In, Predicate
@@ -28,22 +29,21 @@ class Foreseen:
         self._own = own
         self._rows: dict[Predicate, dict[str, Row]] = {}
 
-    def found(self, where: Predicate, rows: Iterable[Row]) -> None:
+    def found(self, where: Predicate, rows: Sequence[Row]) -> None:
         """Keep what a search selected of records that fulfil its predicate."""
         if scope := _scope_of(where):
-            self._rows.setdefault(scope, {}).update({row[1]: row for row in rows})
+            self._rows.setdefault(scope, {}).update(zip(map(itemgetter(1), rows), rows, strict=True))
 
     def split(self, query: Query, names: Sequence[str]) -> tuple[dict[str, Row], list[str]] | None:
         """The rows that answer a question already and the keys of the others; None for a question of another kind."""
         scope, asked = _scope_of(query.where), _asked(query, self._key)
         if scope is None or asked is None or self.names != tuple(names):
             return None
-        known = self._rows.get(scope, {})
-        seen = ((key, known[key]) for key in asked if key in known)
+        known, own = self._rows.get(scope, {}), self._own
         if self._key_first:
-            found: dict[str, Row] = {key: (key, *row[self._own :]) for key, row in seen}
+            found: dict[str, Row] = {key: (key, *known[key][own:]) for key in asked if key in known}
         else:
-            found = {key: row[self._own :] for key, row in seen}
+            found = {key: known[key][own:] for key in asked if key in known}
         return found, [key for key in asked if key not in found] if len(found) < len(asked) else []
 
 

@@ -191,10 +191,9 @@ class WordSearch:
         self._counts: Remembered[int] = tx.dialect.word_counts
         # The owner's column weighs nothing.
         self._score = f"-bm25({self._fts}, {'1.0, ' * len(spec.text)}0.0)"
-        self._counting = (
-            f"SELECT count(*), max(rowid) FROM "
-            f"(SELECT rowid FROM {self._fts} WHERE {self._fts} MATCH :question LIMIT :most)"
-        )
+        matching = f"FROM {self._fts} WHERE {self._fts} MATCH :question LIMIT"
+        self._counting = f"SELECT count(*) FROM (SELECT 1 {matching} :most)"
+        self._reaching = f"SELECT rowid {matching} 1 OFFSET :most - 1"
         self._records, self._mean_length = self._totals()
         # Most kinds have no records in most stores, and nothing more is asked about those.
         self._newest = self._records and tx.rows(f'SELECT coalesce(max(seq), 0) FROM "{self._table}"', {})[0][0]
@@ -341,8 +340,11 @@ class WordSearch:
         known = self._counts.get((self._fts, expression), self._records)
         if known is not None:
             return known
-        count, last = self._tx.rows(self._counting, {"question": expression, "most": most})[0]
+        asked = {"question": expression, "most": most}
+        count: int = self._tx.rows(self._counting, asked)[0][0]
         if count == most:
+            # Few words are as common; to note of every entry where it stands would take half as long again.
+            last: int = self._tx.rows(self._reaching, asked)[0][0]
             count = max(count, round(count * self._newest / last))
         return self._counts.put((self._fts, expression), self._records, count)
 
@@ -423,14 +425,16 @@ class WordSearch:
         share = 1.0 if by_scope else min(1.0, self.inside / self._records)
         return round((limit + spare) / max(share, _LEAST_SHARE))
 
-    def _read_inside(self, seqs: Sequence[int]) -> list[Any]:
+    def _read_inside(self, seqs: Sequence[int], *, measured: bool = True) -> list[Any]:
         """Those of these records that lie inside: where each stands, its key, FTS5's note of its length, and more."""
         foreseen = self._tx.foreseen(self._spec)
         further = "" if foreseen is None else f", {foreseen.columns}"
+        beside = f"CROSS JOIN {self._fts}_docsize AS sizes ON sizes.id = wanted.value " if measured else ""
         rows = self._tx.rows(
-            f'SELECT "{self._table}".seq, "{self._table}"."{self._spec.key}", sizes.sz{further} '
+            f'SELECT "{self._table}".seq, "{self._table}"."{self._spec.key}", '
+            f"{'sizes.sz' if measured else 'NULL'}{further} "
             f'FROM json_each(:seqs) AS wanted CROSS JOIN "{self._table}" ON "{self._table}".seq = wanted.value '
-            f"CROSS JOIN {self._fts}_docsize AS sizes ON sizes.id = wanted.value WHERE {self._condition}",
+            f"{beside}WHERE {self._condition}",
             {**self._values, "seqs": self._listed(seqs)},
         )
         if foreseen is not None:
@@ -439,8 +443,8 @@ class WordSearch:
 
     def _inside_of(self, best: Sequence[tuple[int, float]]) -> list[Candidate]:
         keys = self._keys_inside([seq for seq, _ in best])
-        found = ((seq, keys[seq], score) for seq, score in best if seq in keys)
-        return sorted(found, key=lambda each: (-each[2], each[1]))
+        found = sorted([(-score, keys[seq], seq) for seq, score in best if seq in keys])
+        return [(seq, key, -less) for less, key, seq in found]
 
     def _best(self, question: str, limit: int) -> list[tuple[int, float]]:
         return self._tx.rows(
@@ -461,11 +465,7 @@ class WordSearch:
         )
 
     def _keys_inside(self, seqs: Sequence[int]) -> dict[int, str]:
-        sql = (
-            f'SELECT seq, "{self._table}"."{self._spec.key}" FROM json_each(:seqs) AS wanted '
-            f'CROSS JOIN "{self._table}" ON seq = wanted.value WHERE {self._condition}'
-        )
-        return dict(self._tx.rows(sql, {**self._values, "seqs": self._listed(seqs)}))
+        return {row[0]: row[1] for row in self._read_inside(seqs, measured=False)}
 
     def _newest_with(self, words: Sequence[str], counts: Mapping[str, int], wanted: int) -> dict[int, str]:
         """The newest records with all of the words, then with the rarer half, then with one of them."""

@@ -146,7 +146,9 @@ class KindStatements:
         self._json = frozenset(i for i, field in enumerate(fields) if field.type is FieldType.JSON)
         self._decoders = tuple((field.name, dialect.decoder(field)) for field in self._read_fields())
         self._read = tuple(name for name, _ in self._decoders)
-        self._decoded = tuple((i, decode) for i, (_, decode) in enumerate(self._decoders) if decode is not None)
+        nullable = {field.name for field in self._read_fields() if field.nullable}
+        decoded = ((i, decode, name in nullable) for i, (name, decode) in enumerate(self._decoders))
+        self._decoded = tuple((i, decode, may_lack) for i, decode, may_lack in decoded if decode is not None)
         self._written: dict[Shape | None, str] = {}
         self._decoders_of: dict[tuple[str, ...], Sequence[tuple[int, Encoder]]] = {}
         self._asked: dict[Hashable, Asked] = {}
@@ -218,8 +220,12 @@ class KindStatements:
         """The records that selected rows hold: read column by column, which takes less than row by row."""
         columns: list[Sequence[Any]] = list(zip(*rows, strict=True))
         try:
-            for i, decode in self._decoded if columns else ():
-                columns[i] = [None if value is None else decode(value) for value in columns[i]]
+            for i, decode, may_lack in self._decoded if columns else ():
+                if may_lack:
+                    columns[i] = [None if value is None else decode(value) for value in columns[i]]
+                else:
+                    # Without a step of the interpreter for each.
+                    columns[i] = list(map(decode, columns[i]))
         except (ValueError, TypeError, KeyError):
             return list(map(self.record, rows))
         return self.spec.trusted_together(self._read, columns) if columns else []

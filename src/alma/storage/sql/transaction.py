@@ -84,7 +84,7 @@ class SqlTransaction(SqlVectors, SqlHistory, SqlOutbox):
             where = And(query.where.parts[0], In(key, others))
             sql, values = self.dialect.kind(query.spec).select_values(Query(query.spec, where), (key, *names))
             known.update((row[0], row[1:]) for row in self.rows(sql, values))
-        return self._decoded(query.spec, names, [known[each] for each in sorted(known)])
+        return self._decoded(query.spec, names, list(map(known.__getitem__, sorted(known))))
 
     def values_of(
         self, cls: type[Record], names: tuple[str, ...], scope: Scope, field: str, text: str, order: Order, limit: int

@@ -53,8 +53,10 @@ class View:
     def positions(self, rows: Numbers) -> list[int]:
         """Where chosen rows, ascending in number, stand in the feed."""
         split = int(np.searchsorted(rows, self._base.size))
-        early = self._base.facts["position"][rows[:split]]
-        return [*early.tolist(), *self._tail.facts["position"][rows[split:] - self._base.size].tolist()]
+        early: list[int] = self._base.facts["position"][rows[:split]].tolist()
+        if split == len(rows):
+            return early
+        return [*early, *self._tail.facts["position"][rows[split:] - self._base.size].tolist()]
 
     def rows_at(self, positions: Numbers) -> Numbers:
         """The living rows that stand at these positions of the feed, ascending."""
@@ -67,12 +69,11 @@ class View:
     def cosines(self, rows: Numbers, wanted: Floats) -> Floats:
         """The cosines of chosen rows, ascending in number."""
         split = int(np.searchsorted(rows, self._base.size))
-        return np.concatenate(
-            [
-                _gathered_cosines(self._base.vectors, rows[:split], wanted),
-                _gathered_cosines(self._tail.vectors, rows[split:] - self._base.size, wanted),
-            ]
-        )
+        early = _gathered_cosines(self._base.vectors, rows[:split], wanted)
+        # Most often nothing has come since.
+        if split == len(rows):
+            return early
+        return np.concatenate([early, _gathered_cosines(self._tail.vectors, rows[split:] - self._base.size, wanted)])
 
     def all_cosines(self, wanted: Floats, start: int = 0) -> Floats:
         """The cosines of every row from one number on."""

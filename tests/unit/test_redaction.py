@@ -694,9 +694,10 @@ def test_rules_of_ones_own_come_on_top() -> None:
 
 def test_what_is_logged_has_no_secrets(caplog: pytest.LogCaptureFixture) -> None:
     logger = logging.getLogger("alma.test")
-    caplog.handler.addFilter(RedactingFilter())
-    logger.warning("logging in with %s", "password=hunter2", extra={"token": "abc123xyz", "tries": 3, "note": "fine"})
-    logger.warning("nothing %s here", "secret")
+    given = {"token": "abc123xyz", "tries": 3, "note": "fine"}
+    with caplog.filtering(RedactingFilter()):
+        logger.warning("logging in with %s", "password=hunter2", extra=given)
+        logger.warning("nothing %s here", "secret")
     first, second = caplog.records
     assert first.getMessage() == "logging in with password=[redacted:password]"
     assert (first.__dict__["token"], first.__dict__["tries"], first.__dict__["note"]) == (
@@ -728,11 +729,12 @@ def test_neither_errors_nor_nested_facts_bring_a_secret_into_a_log(caplog: pytes
 
 
 def test_an_error_without_secrets_is_logged_as_it_is(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.handler.addFilter(RedactingFilter())
-    try:
-        raise ConnectionError("no route")
-    except ConnectionError:
-        logging.getLogger("alma.test").exception("cannot connect", extra={"pair": complex(1, 2), "keys": {1: "a"}})
+    given = {"pair": complex(1, 2), "keys": {1: "a"}}
+    with caplog.filtering(RedactingFilter()):
+        try:
+            raise ConnectionError("no route")
+        except ConnectionError:
+            logging.getLogger("alma.test").exception("cannot connect", extra=given)
     (record,) = caplog.records
     assert record.exc_info is not None
     assert (record.__dict__["pair"], record.__dict__["keys"]) == (complex(1, 2), {1: "a"})
@@ -743,8 +745,8 @@ def test_a_message_that_the_redactor_fails_at_is_left_out(caplog: pytest.LogCapt
         def redact(self, text: str, name: str = "") -> Redacted:
             raise RuntimeError(text)
 
-    caplog.handler.addFilter(RedactingFilter(Broken()))
-    logging.getLogger("alma.test").warning("password=%s", "hunter2", extra={"token": "abc123xyz"})
+    with caplog.filtering(RedactingFilter(Broken())):
+        logging.getLogger("alma.test").warning("password=%s", "hunter2", extra={"token": "abc123xyz"})
     (record,) = caplog.records
     assert record.getMessage() == "a message was left out, as the redactor failed at it"
     assert record.__dict__["token"] is None

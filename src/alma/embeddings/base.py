@@ -170,7 +170,10 @@ def as_provider(given: Any) -> EmbeddingProvider:
     missing = [name for name in _PORT if not hasattr(given, name)]
     if missing or isinstance(given, type):
         lacks = f"lacks {', '.join(missing)}" if missing else "is a class: give an object of it"
-        raise ConfigurationError(f"a provider of embeddings has {', '.join(_PORT)}; {given!r:.200} {lacks}")
+        raise ConfigurationError(
+            f"embedding_provider must be the name of a provider or an object with {', '.join(_PORT)}; "
+            f"{given!r:.200} {lacks}"
+        )
     return _Asked(given)
 
 

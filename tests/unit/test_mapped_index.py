@@ -287,28 +287,25 @@ def test_a_store_that_is_made_anew_with_one_other_text_is_noticed(tmp_path: Path
                 assert index.search(Heuristic, vectors[101], EVERYWHERE, limit=1)[0].record_id == "h101"
 
 
+def find_in_a_store_made_anew(path: Path, folder: Path, agent: str) -> None:
+    path.unlink(missing_ok=True)
+    with SQLiteStorage(path, embedding_dim=DIMS) as store:
+        store.save_many([make.a_heuristic(id=f"h{n}", agent=agent, embedding=vector(n)) for n in range(30)])
+        with an_index(store, folder) as index:
+            found = index.search(Heuristic, vector(7), Scope(project_id="shop", agent=agent), limit=1)
+            assert [each.record_id for each in found] == ["h7"]
+
+
 def test_files_of_before_feeds_had_names_are_used_and_looked_at(tmp_path: Path, folder: Path) -> None:
-    path = tmp_path / "alma.db"
     for agent in ("helena", "victor"):
-        path.unlink(missing_ok=True)
-        with SQLiteStorage(path, embedding_dim=DIMS) as store:
-            store.save_many([make.a_heuristic(id=f"h{n}", agent=agent, embedding=vector(n)) for n in range(30)])
-            with an_index(store, folder) as index:
-                found = index.search(Heuristic, vector(7), Scope(project_id="shop", agent=agent), limit=1)
-                assert [each.record_id for each in found] == ["h7"]
-            change_head(folder, feed="")
-            assert kept_rows(folder) == 30
+        find_in_a_store_made_anew(tmp_path / "alma.db", folder, agent)
+        change_head(folder, feed="")
+        assert kept_rows(folder) == 30
 
 
 def test_a_store_that_is_made_anew_with_the_same_texts_of_others_is_noticed(tmp_path: Path, folder: Path) -> None:
-    path = tmp_path / "alma.db"
     for agent in ("helena", "victor"):
-        path.unlink(missing_ok=True)
-        with SQLiteStorage(path, embedding_dim=DIMS) as store:
-            store.save_many([make.a_heuristic(id=f"h{n}", agent=agent, embedding=vector(n)) for n in range(30)])
-            with an_index(store, folder) as index:
-                found = index.search(Heuristic, vector(7), Scope(project_id="shop", agent=agent), limit=1)
-                assert [each.record_id for each in found] == ["h7"]
+        find_in_a_store_made_anew(tmp_path / "alma.db", folder, agent)
 
 
 def test_what_loses_its_session_is_no_reason_to_make_the_files_anew(

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from alma.errors import ScopeViolationError
 from alma.learning.decay import Decay
 from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome, UserPreference
 from alma.model.memory import Memory, ProjectPattern
 from alma.model.query import And, Compare, Missing, Or, Predicate
 from alma.model.record import Record
-from alma.model.scope import Scope
+from alma.model.scope import Scope, checked_scope
 
 PINNED = "pinned"
 """A tag of a general memory, or a key of a lesson's metadata that is true: it is never forgotten."""
@@ -102,7 +101,6 @@ def is_young(record: Any, vitals: Vitals, now: datetime, grace: timedelta) -> bo
 
 def fits(cls: type[Record], scope: Scope) -> bool:
     """Whether records of a kind can be told by what the scope names; where not, none of them lies inside."""
-    if not isinstance(scope, Scope):
-        raise ScopeViolationError(cls.spec.kind, None, scope, "needs a Scope; Scope.everywhere() sees all")
+    checked_scope(cls.spec.kind, scope)
     names = ("user_id", "project_id", "session_id", "agent")
     return all(name in cls.spec.by_name for name in names if getattr(scope, name) is not None)

@@ -51,7 +51,6 @@ class Coarse:
 
         self.times = times
         self._measured = 0 if index is None else len(index)
-
         self._dims = dims
         self._padding = -dims % _DIMS_STEP
         self._index = TurboQuantIndex(dim=dims + self._padding, bit_width=_BITS) if index is None else index

@@ -16,7 +16,7 @@ from alma.model.governance import default_settings
 from alma.model.kinds import KINDS
 from alma.storage.sql.names import DialectName, Names
 from alma.storage.sql.schema import Schema
-from alma.storage.sql.sqlite_words import OWNER_COLUMN
+from alma.storage.sql.sqlite_entries import OWNER_COLUMN
 from alma.storage.sql.views import ORCHESTRATOR_VIEWS
 
 _NOW = {"sqlite": "strftime('%Y-%m-%dT%H:%M:%f000Z', 'now')", "postgresql": "now()"}

@@ -14,7 +14,7 @@ from alma import clock
 from alma.cache.base import CacheBackend, NullCache, not_kept
 from alma.cache.local import RetrievalCache
 from alma.embeddings.base import EmbeddingProvider
-from alma.errors import ConfigurationError, ProviderError, ScopeViolationError, ValidationError
+from alma.errors import ConfigurationError, ProviderError, ScopeViolationError, StorageError, ValidationError
 from alma.model.fields import check_timestamp
 from alma.model.memory import Memory
 from alma.model.query import Predicate, parsed
@@ -152,7 +152,7 @@ class RetrievalEngine:
         if mode == "hybrid":
             found = self._ranked(asked, targets).slice
         elif mode == "keyword":
-            found = by_words(self.storage, targets, asked)
+            found = self._by_words(asked, targets)
         elif mode == "semantic":
             found = self._by_meaning(asked, targets)
         else:
@@ -168,6 +168,17 @@ class RetrievalEngine:
             except ProviderError as exc:
                 problems.append(f"the vector index is down ({exc})")
         return replace(by_words(self.storage, targets, asked), degraded=_sentence(problems, "found by words"))
+
+    def _by_words(self, asked: Asked, targets: Sequence[Target]) -> MemorySlice:
+        try:
+            return by_words(self.storage, targets, asked)
+        except StorageError as down:
+            vector, problems = self._questions.vector(asked.query)
+            problems.insert(0, f"full-text search is down ({down})")
+            if vector is None:
+                return self._newest(asked, targets, problems)
+            found = by_meaning(self.storage, self.index, targets, asked, vector)
+            return replace(found, degraded=_sentence(problems, "found by meaning"))
 
     def _reasons(self, known: MemorySlice, request: Request) -> Callable[[str], Dropped]:
         """What a remembered slice answers to `why_not`: where it was kept without that, the task is looked at again."""
@@ -218,7 +229,8 @@ class RetrievalEngine:
         """What is found in these places; nothing where too little could be searched to propose anything."""
         searched = [target for target in targets if target.searched]
         pool = gather(self.storage, self.index, searched, request.query, vector, request.top_k)
-        asked = asked_time(self.storage, request, searched)
+        # When an event was is told by a memory that words find.
+        asked = asked_time(self.storage, request, searched if pool.has_words else ())
         propose_moments(self.storage, pool, asked, searched, request.top_k)
         problems.extend(pool.problems)
         if problems and not len(pool):

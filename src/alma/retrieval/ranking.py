@@ -156,7 +156,8 @@ def rank(
     # Most stores have nothing of most kinds.
     candidates = {cls: _similar(pool.of(cls), request, ranking) for cls in request.kinds if pool.has(cls)}
     questions = {
-        cls: _question(storage, cls, best, vector, asked, learned, compounds) for cls, best in candidates.items()
+        cls: _question(storage, cls, best, vector, asked, learned, compounds, countable=pool.has_words)
+        for cls, best in candidates.items()
     }
     most = most_read(request.top_k, pool)
     for cls in pool.judged_by_both.intersection(candidates):
@@ -237,10 +238,16 @@ def _question(
     asked: frozenset[str],
     learned: bool,
     compounds: Mapping[str, frozenset[str]],
+    *,
+    countable: bool,
 ) -> Question:
     if not candidates:
         return Question(vector, asked, {})
     target = candidates[0].target
+    if not countable:
+        # What is read can still be looked through for the words, of which none is known to be rarer than another.
+        records = storage.size(cls, target.scope, target.where)
+        return Question(vector, asked, dict.fromkeys(asked, 1.0), records, asked, learned, compounds)
     records, counts = storage.word_counts(cls, asked.union(compounds), target.scope, target.where)
     weights = {word: idf(max(records, count), count) for word, count in counts.items() if word in asked}
     found = frozenset(word for word, count in counts.items() if count)

@@ -29,6 +29,7 @@ from alma.retrieval.candidates import gather
 from alma.retrieval.context import add_context, foresee
 from alma.retrieval.copies import Crowd, without_copies
 from alma.retrieval.embedding import QuestionEmbedder
+from alma.retrieval.focus import asked_part
 from alma.retrieval.moving import Moving
 from alma.retrieval.ranking import Ranking, Scorer, rank
 from alma.retrieval.recent import most_recent
@@ -215,9 +216,10 @@ class RetrievalEngine:
         vector, problems = self._questions.vector(request.query)
         with self.storage.reading() as (tx, generation):
             foresee(tx, request, targets)
-            ranking = self._looked(request, targets, vector, problems)
-            if ranking is not None and ranking.crowd:
-                ranking = self._beside_copies(ranking, request, vector, problems)
+            ranking = self._looked_beside_copies(request, targets, vector, problems)
+            part = asked_part(request.query)
+            if ranking is not None and part is not None:
+                ranking.join(self._found_by_part(replace(request, query=part), targets, problems), request.top_k)
             if ranking is None or (problems and not ranking.found_something):
                 return _Found(self._newest(request, targets, problems), generation)
         degraded = _sentence(problems, "found without it") if problems else self._partly()
@@ -257,6 +259,20 @@ class RetrievalEngine:
             understood=self.embedder.reads(request.query),
             learned=self.embedder.speaks(request.query),
         )
+
+    def _found_by_part(self, request: Asked, targets: Sequence[Target], problems: list[str]) -> Ranking | None:
+        """What is found by that part of a long task which asks: in all of it, that is lost among what is beside it."""
+        vector, others = self._questions.vector(request.query)
+        problems.extend(others)
+        return self._looked_beside_copies(request, targets, vector, problems)
+
+    def _looked_beside_copies(
+        self, request: Asked, targets: Sequence[Target], vector: Vector | None, problems: list[str]
+    ) -> Ranking | None:
+        ranking = self._looked(request, targets, vector, problems)
+        if ranking is None or not ranking.crowd:
+            return ranking
+        return self._beside_copies(ranking, request, vector, problems)
 
     def _beside_copies(self, first: Ranking, request: Asked, vector: Vector | None, problems: list[str]) -> Ranking:
         """What is found where copies of the same do not stand before everything else."""

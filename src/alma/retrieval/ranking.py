@@ -78,6 +78,30 @@ class Ranking:
         """Whether anything is handed over for this very task."""
         return any(not ranked.only_by_rule for items in (*self.chosen.values(), self.standing) for ranked in items)
 
+    def join(self, other: Ranking | None, top_k: int) -> None:
+        """The best of both, where the same was looked for in two ways."""
+        if other is None:
+            return
+        self.dropped = {**self.dropped, **other.dropped}
+        self.expect_change(other.changes_at)
+        for cls, items in other.chosen.items():
+            self.chosen[cls] = self._best_of_both(self.chosen[cls], items, top_k)
+        self.standing = self._best_of_both(self.standing, other.standing, 0)
+
+    def _best_of_both(self, ones: Sequence[Ranked], others: Sequence[Ranked], top_k: int) -> list[Ranked]:
+        """What two looks found, each with the better of its scores, and no more than either may have."""
+        best: dict[str, Ranked] = {}
+        for ranked in sorted((*ones, *others), key=lambda ranked: (-ranked.score, ranked.key)):
+            note = self.dropped.get(ranked.key)
+            # Of two that say the same, each look may have kept another one.
+            if note is None or note.stage != _REPETITION or note.facts[0] not in best:
+                best.setdefault(ranked.key, ranked)
+        found = list(best.values())
+        most = max(top_k, len(ones), len(others))
+        for ranked in found[most:]:
+            self.drop(ranked.key, "rank", "{:,} of its kind have a higher score than {:.3f}", most, ranked.score)
+        return found[:most]
+
     def to_slice(self, request: Asked, degraded: str) -> MemorySlice:
         everything = [ranked for items in (*self.chosen.values(), self.standing) for ranked in items]
         return MemorySlice.of(

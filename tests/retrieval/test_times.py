@@ -218,6 +218,16 @@ def test_what_happened_on_the_day_of_an_event_was_during_it(engine: RetrievalEng
     assert "lesson" in answer
 
 
+def test_another_event_of_its_kind_does_not_tell_when_something_was(
+    engine: RetrievalEngine, remember: Remember
+) -> None:
+    remember(
+        Memory(id="other", content="The outage of the mail server began", event_time=OUTAGE, project_id="shop"),
+        Memory(id="then", content="Marek sent vouchers", event_time=OUTAGE + timedelta(hours=3), project_id="shop"),
+    )
+    assert "then" not in found(engine, "What happened during the outage of the warehouse?")
+
+
 def test_what_was_between_two_events_is_bounded_by_both(engine: RetrievalEngine, remember: Remember) -> None:
     remember(
         Memory(id="begun", content="Kickoff of the new shop", event_time=OUTAGE, project_id="shop"),

@@ -924,6 +924,7 @@ def test_a_date_behind_an_event_says_when_the_event_was(
         ("What did we change in March after the outage?", ("2026-03-01", "2026-04-01")),
         ("What did we change after the outage between March and April?", ("2026-03-01", "2026-05-01")),
         ("What did we say before the end of March?", (EARLIEST, "2026-04-01")),
+        ("Who did I meet during the lunch last Tuesday?", ("2026-05-12", "2026-05-13")),
     ],
 )
 def test_a_date_that_is_not_the_events_is_the_time_itself(question: str, days_of: tuple[str, str]) -> None:

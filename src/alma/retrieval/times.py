@@ -212,7 +212,8 @@ def _dated(storage: StorageBackend, window: TimeWindow, targets: Iterable[Target
     if begun is None:
         return ended and AskedTime(TimeWindow(EARLIEST, ended.moment, window.phrase))
     dated = window.anchored(begun.moment, now)
-    if dated is None:
+    # "During the party" mostly tells what is spoken of: another party's day would mislead.
+    if dated is None or (window.side == "during" and not begun.is_sure):
         return None
     return AskedTime(dated.until(ended and ended.moment), begun.is_sure and (ended is None or ended.is_sure))
 

@@ -80,8 +80,6 @@ class TimeWindow:
         if self.event_within is None or self.beside:
             return None
         start, end = self.event_within
-        if self.side == "during":
-            return TimeWindow(start, end, self.phrase)
         return TimeWindow(*((EARLIEST, end) if self.side == "before" else (start, LATEST)), self.phrase)
 
     def is_told_by(self, text: str) -> bool:
@@ -115,7 +113,8 @@ def time_window(question: str, now: datetime) -> TimeWindow | None:
     event = _anchor(text)
     if date is None:
         return event
-    if event is not None and (dated := _with_date(event, date, now)) is not None:
+    # What was during something last week was last week.
+    if event is not None and event.side != "during" and (dated := _with_date(event, date, now)) is not None:
         return dated
     return _with_hours(text, date, now)
 

@@ -84,7 +84,8 @@ def add_context(storage: StorageBackend, pool: Pool, request: Asked, asked: Aske
     _add_conversations(storage, pool, known, LONG if answered else _REMARK, most_read(request.top_k, pool))
     _add_titles(memories, known, request.query)
     add_time(memories, known.moments, asked, request.now)
-    _add_links(storage, pool, request.query)
+    if pool.has_words:
+        _add_links(storage, pool, request.query)
     # Many a store has no relationships, and this is quicker than asking for those of every candidate.
     if storage.values(MemoryRelationship, ("id",), Scope.everywhere(), limit=1):
         _add_relationships(storage, pool)

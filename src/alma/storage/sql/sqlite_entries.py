@@ -91,7 +91,12 @@ def _token(*names: str) -> str:
 
 def index_everything(connection: sqlite3.Connection) -> None:
     """Fill empty full-text tables from the records there are."""
-    for spec in (cls.spec for cls in KINDS if cls.spec.text):
+    index_all_of(connection, [cls.spec for cls in KINDS if cls.spec.text])
+
+
+def index_all_of(connection: sqlite3.Connection, specs: Iterable[RecordSpec]) -> None:
+    """Fill the empty full-text tables of these kinds."""
+    for spec in specs:
         last = 1 + len(spec.text)
         for rows in _stored(connection, spec):
             words = _entries(spec, (row[1:last] for row in rows), (row[last:] for row in rows))

@@ -9,7 +9,7 @@ from typing import Any
 from alma.model.record import RecordSpec
 from alma.storage import ranking
 from alma.storage.ranking import COUNTED, Remembered, minute
-from alma.storage.sql.postgres_entries import quoted
+from alma.storage.sql.postgres_entries import COLUMNS, quoted
 from alma.storage.sql.postgres_owned import OwnedRecords, Owners, Reader, owned_by
 from alma.storage.sql.postgres_weighing import ROOM, any_of, asked, having_each, hidden, room_for
 from alma.storage.sql.postgres_wire import Floats, literal
@@ -39,6 +39,10 @@ class WordCounts:
     def records(self) -> int:
         """How many records there are, beyond a limit as the planner takes it."""
         return self._records.count()
+
+    def all_records(self) -> int:
+        """How many records the table has, of all owners."""
+        return self._records.count_all()
 
     def counts(self, words: Sequence[str]) -> tuple[int, dict[str, int]]:
         """How many records the scope has, and how many of them have each word, about."""
@@ -86,7 +90,7 @@ class WordCounts:
         """
         # Each column takes its time for each of thousands of records, even one that nobody asks for.
         stored = self._spec.stored_names
-        columns = ", ".join(f'"{name}"' for name in dict.fromkeys(fields) if name in stored or name == "search")
+        columns = ", ".join(f'"{name}"' for name in dict.fromkeys(fields) if name in stored or name in COLUMNS)
         # With an offset the server looks the words up first, whatever else it could look up by.
         met = f"search @@ {asked}{self.in_index[0]}"
         return f"(SELECT {columns}, ctid AS place FROM {self._table} WHERE {met} OFFSET 0) AS {self._table}"

@@ -1,8 +1,8 @@
-"""What the `search` column holds on PostgreSQL: the terms of a record, where they stand, and its tags beside them."""
+"""What PostgreSQL finds records by: terms, where they stand and tags in one column, how many terms in another."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
 from typing import Any
 
@@ -16,24 +16,33 @@ _MOST_BYTES = (1 << 20) - 1_000
 _MOST_POSITIONS = 255
 _LAST_POSITION = 16_383
 _BATCH = 1_000
+COLUMNS = ("search", "search_length")
 # No term has this character. By itself it stands for more tags than there is room for.
 _TAG = "\u00b7"
 _MOST_TAGS = 1_000
 
 
-def entry(record: Record) -> str:
-    """The terms of a record and where they stand, and its tags, as a tsvector is written."""
+def entries(records: Sequence[Record]) -> Iterator[tuple[Any, ...]]:
+    """What each of `COLUMNS` holds for the records."""
+    return zip(*map(_entry, records), strict=True)
+
+
+def _entry(record: Record) -> tuple[str, int]:
     tags = record.spec.tags_field
-    return written(record.text(), () if tags is None else getattr(record, tags))
+    return _columns_of(record.text(), () if tags is None else getattr(record, tags))
 
 
-def written(text: str, tags: Sequence[str] = ()) -> str:
-    """The terms of a text and where they stand, and tags, as a tsvector is written.
+def _columns_of(text: str, tags: Sequence[str]) -> tuple[str, int]:
+    words = stored_terms(text)
+    return written(words, tags), len(words)
+
+
+def written(words: Sequence[str], tags: Sequence[str] = ()) -> str:
+    """Terms and where they stand, and tags, as a tsvector is written.
 
     Where there is no room for all, it keeps where terms stand for fewer of them, and only then fewer terms.
     """
     marks = list(map(quoted, map(_mark, tags) if len(tags) <= _MOST_TAGS else (_TAG,)))
-    words = stored_terms(text)
     positions, room = _bounded(words, _MOST_BYTES - 24 * len(marks))
     for position, term in enumerate(words, start=1):
         places = positions.get(term)
@@ -67,22 +76,23 @@ def _mark(tag: str) -> str:
 
 
 def index_everything(connection: Any) -> None:
-    """Write the `search` column of every record anew."""
+    """Write what every record is found by anew."""
     for spec in (cls.spec for cls in KINDS if cls.spec.text):
         _index(connection, spec)
 
 
 def _index(connection: Any, spec: RecordSpec) -> None:
     tags = f"ARRAY(SELECT tag FROM {Names.tags} WHERE memory_id = {spec.postgres_table}.{spec.key})"
-    columns = ", ".join((spec.key, "ARRAY[]::text[]" if spec.tags_field is None else tags, *spec.text))
+    read = ", ".join((spec.key, "ARRAY[]::text[]" if spec.tags_field is None else tags, *spec.text))
+    changes = ", ".join(f"{name} = %s" for name in COLUMNS)
     with connection.cursor(name="alma_words") as reader, connection.cursor() as writer:
         reader.itersize = _BATCH
-        reader.execute(f"SELECT {columns} FROM {spec.postgres_table}")
+        reader.execute(f"SELECT {read} FROM {spec.postgres_table}")
         while batch := reader.fetchmany(_BATCH):
             texts = [(key, tags, "\n".join(filter(None, parts))) for key, tags, *parts in batch]
             writer.executemany(
-                f"UPDATE {spec.postgres_table} SET search = %s WHERE {spec.key} = %s",
-                [(written(text, tags), key) for key, tags, text in texts],
+                f"UPDATE {spec.postgres_table} SET {changes} WHERE {spec.key} = %s",
+                [(*_columns_of(text, tags), key) for key, tags, text in texts],
             )
 
 

@@ -24,7 +24,7 @@ from alma.storage.primitives import Query
 from alma.storage.sql.outbox import marked_again
 from alma.storage.sql.postgres_aside import Aside, Asked, seen_in
 from alma.storage.sql.postgres_connection import Connection
-from alma.storage.sql.postgres_entries import entry
+from alma.storage.sql.postgres_entries import COLUMNS, entries
 from alma.storage.sql.postgres_owned import Counted, owners_of
 from alma.storage.sql.postgres_pools import translated
 from alma.storage.sql.postgres_vectors import VectorSearch
@@ -151,8 +151,8 @@ class PostgresTransaction(SqlTransaction):
 
     def _insert(self, spec: RecordSpec, records: Sequence[Record]) -> None:
         statements = self.dialect.kind(spec)
-        extra = ("search",) if spec.text else ()
-        rows = statements.rows(records, *([map(entry, records)] if spec.text else ()))
+        extra = COLUMNS if spec.text else ()
+        rows = statements.rows(records, *(entries(records) if spec.text else ()))
         if len(records) < _COPY_FROM:
             self.run_many(statements.insert(*extra), rows)
         else:
@@ -161,8 +161,8 @@ class PostgresTransaction(SqlTransaction):
 
     def _replace(self, spec: RecordSpec, records: Sequence[Record], previous: Sequence[Record]) -> None:
         statements = self.dialect.kind(spec)
-        extra = ("search",) if spec.text else ()
-        rows = statements.rows(records, *([map(entry, records)] if spec.text else ()))
+        extra = COLUMNS if spec.text else ()
+        rows = statements.rows(records, *(entries(records) if spec.text else ()))
         keys = [record.key for record in records]
         self.run_many(statements.update(*extra), [(*row, key) for row, key in zip(rows, keys, strict=True)])
         self._rewrite_tags(spec, records, previous)

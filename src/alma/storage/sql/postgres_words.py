@@ -15,10 +15,10 @@ from typing import Any
 from alma.model.query import EVERYTHING, Predicate
 from alma.model.record import RecordSpec
 from alma.storage import ranking
-from alma.storage.ranking import K1, B, Pair, Remembered, Selection, minute, rarity
+from alma.storage.ranking import K1, B, Pair, Selection, minute, rarity
 from alma.storage.sql.clauses import Values, fields_of
 from alma.storage.sql.postgres_counts import WordCounts
-from alma.storage.sql.postgres_entries import marks_of, quoted
+from alma.storage.sql.postgres_entries import COLUMNS, marks_of, quoted
 from alma.storage.sql.postgres_owned import Reader, owned_by, owners_of
 from alma.storage.sql.postgres_tags import divided, rare_tags, tagged
 from alma.storage.sql.postgres_weighing import (
@@ -42,7 +42,8 @@ _ENOUGH = 10
 # The server reads each record from its table to score it, which takes longer than to read an entry of an index.
 _BUDGET = 800
 _BUDGET_OF_PAIRS = 600
-_SAMPLE = 500
+# By so many records the average length is told.
+_SAMPLE = 2_000
 
 
 class WordSearch:
@@ -56,9 +57,6 @@ class WordSearch:
         self._key = spec.key
         self._where = where
         self._owners = owners_of(where)
-        # A tsvector knows how many different terms it has, not how many; bytes are nearer, and known without reading.
-        self._length = self._statements.text_length
-        self._remembered: Remembered[int] = tx.dialect.word_counts
         self._counted = WordCounts(tx, spec, self._owners)
 
     @cached_property
@@ -181,7 +179,7 @@ class WordSearch:
         condition, then, values = self._in_two_steps()
         having = self._counted.having(
             "(asked.word && %(marks)s::tsquery)" if self.rare_tags else "asked.word",
-            (self._key, "search", *self._spec.text, *fields_of(self._where)),
+            (self._key, *COLUMNS, *fields_of(self._where)),
         )
         # What each word is worth is told first, so that no text has to be sorted.
         found = (
@@ -227,9 +225,10 @@ class WordSearch:
     def _needed(self) -> str:
         """The columns that scores and what is foreseen are told from."""
         foreseen = self._tx.foreseen(self._spec)
-        names = () if foreseen is None else foreseen.names
-        stored = (name for name in (*self._spec.text, *names) if name in self._spec.stored_names)
-        return ", ".join(f'"{name}"' for name in dict.fromkeys((self._key, "search", *stored)))
+        # How long a text is may be foreseen, too.
+        names = () if foreseen is None else (*self._spec.text, *foreseen.names)
+        stored = (name for name in names if name in self._spec.stored_names)
+        return ", ".join(f'"{name}"' for name in dict.fromkeys((self._key, *COLUMNS, *stored)))
 
     @property
     def _foreseen_columns(self) -> str:
@@ -261,7 +260,7 @@ class WordSearch:
     @property
     def _norm(self) -> str:
         """What the length of a record counts."""
-        return f"({K1 * (1 - B)}::float8 + {K1 * B}::float8 * ({self._length}) / %(mean)s::float8)"
+        return f"({K1 * (1 - B)}::float8 + {K1 * B}::float8 * search_length / %(mean)s::float8)"
 
     def _candidates(
         self, selection: Selection, weights: Mapping[str, float], wanted: int, known: Sequence[tuple[str, float]] | None
@@ -312,11 +311,20 @@ class WordSearch:
         )
 
     def _mean_length(self) -> float:
-        """How many bytes of text a record has, by a sample; remembered once the sample is full."""
-        key = (self._table, "length")
-        known = self._remembered.get(key, minute())
+        """How many terms a record of the table has: of a few of them counted, of many by a sample, for a minute."""
+        known = self._tx.dialect.mean_lengths.get(self._table, minute())
         if known is not None:
             return known
-        sample = f"SELECT {self._length} AS bytes FROM {self._table} LIMIT {_SAMPLE}"
-        count, mean = self._tx.rows(f"SELECT count(*), coalesce(avg(bytes), 1)::float8 FROM ({sample}) AS s", {})[0]
-        return max(1, self._remembered.put(key, minute(), round(mean)) if count == _SAMPLE else mean)
+        records = self._counted.all_records()
+        if records <= _SAMPLE:
+            return self._averaged("")
+        # Whole pages from all over the table, and the same ones again, so that questions are answered alike.
+        sampled = self._averaged(f" TABLESAMPLE SYSTEM ({100 * _SAMPLE / records}) REPEATABLE (0)")
+        return self._tx.dialect.mean_lengths.put(self._table, minute(), sampled)
+
+    def _averaged(self, sample: str) -> float:
+        averaged = self._tx.rows(f"SELECT avg(search_length)::float8 FROM {self._table}{sample}", {})[0][0]
+        if averaged is None and sample:
+            # There are fewer records than the server takes them for.
+            return self._averaged("")
+        return max(1.0, averaged or 0.0)

@@ -94,6 +94,7 @@ class Schema:
             from sqlalchemy.dialects.postgresql import TSVECTOR
 
             yield sa.Column("search", TSVECTOR())
+            yield sa.Column("search_length", sa.Integer(), nullable=False, server_default=sa.text("0"))
 
     def _key_column(self, spec: RecordSpec, field: FieldSpec, *, primary: bool) -> sa.Column[Any]:
         if spec.numbered and self.dialect == "postgresql":

@@ -95,6 +95,8 @@ class Dialect:
         self.newest_versions: dict[tuple[str, str], int] = {}
         # Of each table, the share of records that have a common term.
         self.term_shares: Remembered[Mapping[str, float]] = Remembered(slack=0)
+        # And how many terms a record has on average.
+        self.mean_lengths: Remembered[float] = Remembered(slack=0)
         # Which few records fulfil a predicate, and a mark of what was stored when SQLite found them.
         self.listings: dict[Hashable, tuple[Hashable, Any]] = {}
         # Whether a scope has many records, as a server found it within the last minute.

@@ -94,6 +94,7 @@ class ALMA(Closing):
         self.forgetting = ForgettingEngine(storage, archive=self.archive)
         self.learning.clean = self.door.clean
         self.learning.screen = self.door.screened
+        self.retrieval.evidence_half_life_days = self.learning.extractor.half_life_days
         get_emitter().watch(storage)
         self._log_reads = log_reads
         self._lent = False

@@ -98,10 +98,10 @@ def belief_in(heuristic: Supported) -> Belief | None:
     return Belief(heuristic.weight_for, heuristic.weight_against)
 
 
-def belief_today(heuristic: Supported, now: datetime) -> Belief | None:
+def belief_today(heuristic: Supported, now: datetime, half_life_days: float) -> Belief | None:
     """What the evidence of a heuristic says by now: what nobody has tried for long is less sure than it was."""
     known = belief_in(heuristic)
-    return None if known is None else known.aged(heuristic.last_validated, now, EVIDENCE_HALF_LIFE_DAYS)
+    return None if known is None else known.aged(heuristic.last_validated, now, half_life_days)
 
 
 @lru_cache(maxsize=4096)

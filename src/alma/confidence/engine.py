@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from alma import clock
 from alma.confidence.signals import ConfidenceSignal, OpportunitySignal, RecommendationLevel, RiskSignal
-from alma.core import ALMA
+from alma.core import ALMA, checked_memory
 from alma.errors import ValidationError
 from alma.learning.recommendation import Assessed
 from alma.learning.strategies import contradicts
@@ -29,7 +29,7 @@ class ConfidenceEngine:
     """Says what to expect of strategies, with the evidence for it; nothing is stored."""
 
     def __init__(self, alma: ALMA) -> None:
-        self._alma = alma
+        self._alma = checked_memory("confidence", alma)
 
     def assess_strategy(self, strategy: str, context: str, agent: str) -> ConfidenceSignal:
         """What to expect of one strategy in this context."""

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from alma.errors import ValidationError
 from alma.learning.stored import Counted, Seen, Tried
 from alma.model.belief import EVIDENCE_HALF_LIFE_DAYS, Belief, Supported, belief_in, kept
 from alma.model.learning import AntiPattern, Heuristic, Outcome, anti_pattern_id
@@ -50,7 +51,10 @@ class HeuristicExtractor:
     """Turns the evidence of a lesson into a heuristic or an anti-pattern; arithmetic, no model."""
 
     def __init__(self, half_life_days: float = EVIDENCE_HALF_LIFE_DAYS) -> None:
-        self.half_life_days = half_life_days
+        is_number = isinstance(half_life_days, int | float) and not isinstance(half_life_days, bool)
+        if not is_number or not 0 < half_life_days < float("inf"):
+            raise ValidationError("heuristics", "half_life_days", half_life_days, "must be a number above 0")
+        self.half_life_days = float(half_life_days)
 
     # ------------------------------------------------------------------ heuristics
 

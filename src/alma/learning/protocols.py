@@ -23,13 +23,14 @@ from alma.learning.validation import ScopeValidator, parsed_outcome
 from alma.memory.archive import Archive
 from alma.memory.audit import AuditTrail, asked
 from alma.model.belief import Belief
+from alma.model.common import checked_part
 from alma.model.governance import Attribution
 from alma.model.learning import AntiPattern, Heuristic, Outcome
 from alma.model.scope import MemoryScope
 from alma.model.vector import Vector
 from alma.redaction.nested import Masked
 from alma.retrieval.writing import join_space
-from alma.storage.base import StorageBackend
+from alma.storage.base import StorageBackend, checked_storage
 from alma.storage.transaction import Transaction
 from alma.vectors.base import VectorIndex
 
@@ -120,10 +121,15 @@ class LearningProtocol:
         extractor: HeuristicExtractor | None = None,
         most_outcomes: int = MOST_OUTCOMES,
     ) -> None:
+        self.storage = checked_storage("learning protocol", storage)
         self._embedder = join_space(storage, embedder)
-        self.storage = storage
+        if not callable(getattr(index, "search", None)):
+            raise ValidationError("learning protocol", "index", index, "must be a vector index, as engine.index is one")
         self.validator = ScopeValidator(scopes)
-        self.extractor = extractor or HeuristicExtractor()
+        if extractor is None:
+            extractor = HeuristicExtractor()
+        hint = "a HeuristicExtractor, or None for the usual one"
+        self.extractor = checked_part("learning protocol", "extractor", extractor, HeuristicExtractor, hint)
         # What takes secrets out of an outcome before anything is done with it; the facade puts the door here.
         self.clean: Cleaner = _as_it_is
         # What takes orders out of what an error says, and tells so; the door as well.

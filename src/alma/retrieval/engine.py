@@ -40,7 +40,7 @@ from alma.retrieval.searching import Mode, by_meaning, by_words
 from alma.retrieval.standing import holds
 from alma.retrieval.times import add_times, asked_time, propose_moments
 from alma.retrieval.writing import join_space
-from alma.storage.base import StorageBackend
+from alma.storage.base import StorageBackend, checked_storage
 from alma.vectors.base import VectorIndex
 
 # Every further one takes as long as the first.
@@ -77,7 +77,7 @@ class RetrievalEngine:
         vector_index: VectorIndex | None = None,
         cache: CacheBackend | None = None,
     ) -> None:
-        self.storage = storage
+        self.storage = checked_storage("retrieval", storage)
         self.embedder = join_space(storage, _provider(embedding_provider))
         self._questions = QuestionEmbedder(self.embedder, storage)
         self._moving = Moving(storage)

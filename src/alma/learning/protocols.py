@@ -41,6 +41,8 @@ Cleaner = Callable[[Outcome], tuple[Outcome, Sequence[Masked]]]
 Screen = Callable[[Outcome], tuple[Outcome, str | None]]
 
 _WELL_KNOWN = 0.7
+# By so many outcomes: as often is not more often, however much older the successes are.
+_CLEARLY = 0.5
 # Of so many lessons, the nearest, it is asked which strategy did best.
 _ALTERNATIVES_LOOKED_AT = 8
 
@@ -404,10 +406,16 @@ class _Step:
                 )
 
     def _fails_mostly(self) -> bool:
-        """Whether the lesson failed often enough for a warning, and more often than it succeeded."""
+        """Whether the lesson failed often enough for a warning, and by now fails more often than it succeeds.
+
+        What is told long ago counts as little here as in a rule, so that none says to do what a warning says not to.
+        """
         tried = self._stored.tried(self.around.lesson_id)
         failures = sum(not each.success for each in tried)
-        return failures >= self._scope.min_occurrences_for_heuristic and 2 * failures > len(tried)
+        if failures < self._scope.min_occurrences_for_heuristic:
+            return False
+        belief = self._belief(tried)
+        return belief.weight_against > belief.weight_for + _CLEARLY
 
     def _alternative(self) -> str | None:
         """What to do instead: what did best on similar tasks."""

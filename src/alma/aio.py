@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from alma.core import ALMA, DEFAULT_PROJECT
+from alma.core import ALMA, DEFAULT_PROJECT, checked_memory
 from alma.redaction.redactor import DEFAULT_REDACTOR, Redactor
 
 
@@ -22,7 +22,7 @@ class AsyncALMA:
     alma: ALMA
 
     def __init__(self, alma: ALMA) -> None:
-        object.__setattr__(self, "alma", alma)
+        object.__setattr__(self, "alma", checked_memory("async memory", alma))
 
     @classmethod
     def from_config(

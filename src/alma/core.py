@@ -34,7 +34,7 @@ from alma.memory.settings import SystemSettings
 from alma.memory.states import AgentStates
 from alma.memory.users import Users
 from alma.memory.working import WorkingMemory
-from alma.model.common import checked_name, same_name
+from alma.model.common import checked_name, checked_part, same_name
 from alma.model.governance import Attribution
 from alma.model.learning import DomainKnowledge, UserPreference
 from alma.model.record import Record
@@ -45,7 +45,7 @@ from alma.redaction.redactor import DEFAULT_REDACTOR, Redactor, masking
 from alma.retrieval.engine import RetrievalEngine
 from alma.retrieval.router import checked_query as checked_task
 from alma.retrieval.writing import MemoryWriter
-from alma.storage.base import StorageBackend
+from alma.storage.base import StorageBackend, checked_storage
 
 if TYPE_CHECKING:
     from alma.bootstrap import Parts
@@ -57,6 +57,10 @@ DEFAULT_PROJECT = "default"
 _SOURCES = {"explicit_instruction": "user", "user_stated": "user", "user_correction": "user", "inferred": "agent"}
 
 T = TypeVar("T", bound=Record)
+
+
+_ENGINE = "a RetrievalEngine, as RetrievalEngine(storage) makes one"
+_PROTOCOL = "a LearningProtocol, as LearningProtocol(storage, engine.embedder, engine.index) makes one"
 
 
 class ALMA(Closing):
@@ -77,9 +81,9 @@ class ALMA(Closing):
         log_reads: bool = False,
         redactor: Redactor | None = DEFAULT_REDACTOR,
     ) -> None:
-        self.storage = storage
-        self.retrieval = retrieval_engine
-        self.learning = learning_protocol
+        self.storage = checked_storage("alma", storage)
+        self.retrieval = checked_part("alma", "retrieval_engine", retrieval_engine, RetrievalEngine, _ENGINE)
+        self.learning = checked_part("alma", "learning_protocol", learning_protocol, LearningProtocol, _PROTOCOL)
         if scopes:
             self.scopes = {**self.scopes, **scopes}
         self.project_id = checked_name("alma", "project_id", project_id)
@@ -94,6 +98,7 @@ class ALMA(Closing):
         self.forgetting = ForgettingEngine(storage, archive=self.archive)
         self.learning.clean = self.door.clean
         self.learning.screen = self.door.screened
+        self.retrieval.evidence_half_life_days = self.learning.extractor.half_life_days
         get_emitter().watch(storage)
         self._log_reads = log_reads
         self._lent = False
@@ -410,6 +415,11 @@ class ALMA(Closing):
         if checked in self.scopes:
             return checked
         return next((known for known in self.scopes if same_name(known) == same_name(checked)), checked)
+
+
+def checked_memory(owner: str, alma: ALMA) -> ALMA:
+    """The memory that was given."""
+    return checked_part(owner, "alma", alma, ALMA, "a memory, as ALMA.quickstart() opens one")
 
 
 def _kind_of(record: Record) -> str:

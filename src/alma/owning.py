@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from alma.closing import Closing
-
-if TYPE_CHECKING:
-    from alma.storage.base import StorageBackend
+from alma.storage.base import StorageBackend, checked_storage
 
 
 class OwnStore(Closing):
@@ -19,7 +15,7 @@ class OwnStore(Closing):
             from alma.bootstrap import IN_MEMORY, open_storage
 
             storage = open_storage(IN_MEMORY)
-        self._storage: StorageBackend = storage
+        self._storage = checked_storage(type(self).__name__, storage)
 
     def close(self) -> None:
         """Release what was opened here; a store that was given stays open."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 
@@ -106,6 +107,42 @@ def test_a_killed_move_goes_on_where_it_was_and_does_nothing_twice(
     with open_store(NEW) as moved:
         check_found(moved, moved.find(Heuristic, EVERYWHERE))
     assert reembed(store, Counting()) == 0
+
+
+def test_two_moves_at_once_share_the_work(store: StorageBackend, open_store: Open) -> None:
+    """Both encode at the same time, step by step, as long as neither has finished."""
+    both = threading.Barrier(2)
+
+    def together() -> None:
+        with suppress(threading.BrokenBarrierError):
+            both.wait()
+
+    def move(embedder: Counting) -> None:
+        with open_store() as opened:
+            made.append(reembed(opened, embedder, batch_size=10))
+        both.abort()
+
+    made: list[int] = []
+    embedders = [Counting(together), Counting(together)]
+    threads = [threading.Thread(target=move, args=(each,)) for each in embedders]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert min(made) >= RECORDS / 4
+    assert sum(len(each.encoded) for each in embedders) <= 1.6 * RECORDS
+    with open_store(NEW) as moved:
+        check_found(moved, moved.find(Heuristic, EVERYWHERE))
+
+
+def test_a_move_does_not_wait_for_one_that_was_killed_beside_it(
+    address: str, store: StorageBackend, open_store: Open
+) -> None:
+    with Worker("reembed", address) as worker:
+        worker.line()
+        first = iter([worker.kill])
+        reembed(store, Counting(lambda: [kill() for kill in first]), batch_size=10)
+    assert store.count_without_vector(Heuristic, NEW.model, EVERYWHERE) == 0
 
 
 def test_every_kind_that_is_embedded_moves(open_store: Open) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import dataclasses
 import pickle
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -288,3 +289,13 @@ def test_a_slice_can_be_copied_and_handed_to_another_process(alma: ALMA, copied:
     assert other == found
     assert other.to_prompt() == found.to_prompt()
     assert "ask the slice that was retrieved" in str(other.why_not("elsewhere"))
+
+
+def test_a_slice_becomes_a_dictionary_from_the_store_and_from_the_cache(alma: ALMA) -> None:
+    for _ in range(3):
+        alma.learn("helena", "Test the form", "success", "Try empty fields")
+    for found in (alma.retrieve("Test the form", "helena"), alma.retrieve("Test the form", "helena")):
+        told = dataclasses.asdict(found)
+        assert [each["strategy"] for each in told["heuristics"]] == ["Try empty fields"]
+        assert (told["query"], told["agent"]) == ("Test the form", "helena")
+        assert told["_why_not"]("unknown").stage in ("copy", "scope")

@@ -494,3 +494,38 @@ def test_old_evidence_counts_less() -> None:
         for success, days in ((True, 300), (True, 300), (True, 300), (False, 0), (False, 0))
     ]
     assert extractor.belief(outcomes, now).mean < 0.3
+
+
+def _two_years_later(alma: ALMA) -> None:
+    """As if all that was learned so far had been learned two years ago."""
+    passed = timedelta(days=720)
+    for outcome in alma.storage.find(Outcome, alma.scope()):
+        assert outcome.timestamp is not None
+        alma.storage.save(outcome.replace(timestamp=outcome.timestamp - passed))
+    for rule in alma.storage.find(Heuristic, alma.scope()):
+        assert rule.last_validated is not None
+        alma.storage.save(rule.replace(last_validated=rule.last_validated - passed))
+
+
+def test_what_fails_by_now_is_warned_of_however_often_it_succeeded_long_ago(alma: ALMA) -> None:
+    learn(alma, times=20)
+    _two_years_later(alma)
+    learned = learn(alma, "failure", times=3, error_message="deprecated")
+    assert learned.heuristic.confidence < 0.5
+    assert learned.anti_pattern.occurrence_count == 3
+
+
+def test_what_fails_as_often_as_it_succeeds_is_not_warned_of(alma: ALMA) -> None:
+    learn(alma, times=3)
+    assert learn(alma, "failure", times=3, error_message="a hiccup").anti_pattern is None
+    assert learn(alma, "failure", error_message="a hiccup").anti_pattern is not None
+
+
+def test_what_succeeds_by_now_is_not_warned_of_for_what_failed_long_ago(alma: ALMA) -> None:
+    learn(alma, "failure", times=10, error_message="not released yet")
+    _two_years_later(alma)
+    learn(alma, times=5)
+    learned = learn(alma, "failure", error_message="a hiccup")
+    assert learned.heuristic.confidence > 0.5
+    assert learned.anti_pattern is None
+    assert not alma.retrieve(FORM, "helena").anti_patterns

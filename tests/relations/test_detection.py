@@ -197,6 +197,42 @@ def test_a_sentence_that_tells_of_itself_first_may_tell_of_another_then() -> Non
     assert [each.relation for each in found] == ["resolved_by", "resolves"]
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Replaces X and fixes Y.", [("supersedes", "X"), ("resolves", "Y")]),
+        (
+            "Fixes PAY-3, replaces the old cookie and closes PAY-4",
+            [("resolves", "PAY-3"), ("supersedes", "the old cookie"), ("resolves", "PAY-4")],
+        ),
+        (
+            "Replaces the cart, and the login that loops was fixed by it",
+            [("supersedes", "the cart"), ("resolves", "the login that loops")],
+        ),
+        (
+            "Fixes login and logout based on the audit",
+            [("resolves", "login and logout"), ("builds_on", "the audit")],
+        ),
+        ("Fixes #12 and #13", [("resolves", "#12 and #13")]),
+        ("Replaces the queue but does not touch the login", [("supersedes", "the queue")]),
+        (
+            "Unlike the cron job, this extends the scheduler",
+            [("contradicts", "the cron job"), ("builds_on", "the scheduler")],
+        ),
+    ],
+)
+def test_what_is_spoken_of_ends_where_the_next_clause_begins(text: str, expected: list[tuple[str, str]]) -> None:
+    assert [(str(each.relation), each.object) for each in cues(text)] == expected
+
+
+def test_what_is_fixed_beside_is_not_superseded(store: StorageBackend, relationships: Relationships) -> None:
+    said(store, "a", "Mails go through the SMTP queue", title="SMTP queue")
+    said(store, "b", "The login form loops on Safari", title="login loop on Safari", memory_type="error")
+    said(store, "c", "Replaces the SMTP queue and fixes the login loop on Safari")
+    relationships.detect("c", SHOP)
+    assert sorted(rows(store)) == [("c", "resolves", "b"), ("c", "supersedes", "a")]
+
+
 def test_what_is_not_fixed_resolves_nothing(store: StorageBackend, relationships: Relationships) -> None:
     said(store, "a", "the cart page flickers on phones", memory_type="error")
     said(store, "b", "The cache header has not fixed the flicker of the cart page on phones")

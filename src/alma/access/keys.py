@@ -19,7 +19,7 @@ from alma.model.governance import ANONYMOUS, ApiKey, Attribution, AuditEvent
 from alma.model.query import Compare, Order
 from alma.model.scope import Scope
 from alma.operations.access import Grant, Right
-from alma.storage.base import StorageBackend, Transaction
+from alma.storage.base import StorageBackend, Transaction, checked_storage
 
 _log = logging.getLogger("alma.access")
 
@@ -36,7 +36,7 @@ class ApiKeys:
     """The keys of a store. Threads may share one; what another process changes is seen within half a second."""
 
     def __init__(self, storage: StorageBackend, monotonic: Callable[[], float] = time.monotonic) -> None:
-        self._storage = storage
+        self._storage = checked_storage("keys", storage)
         self._monotonic = monotonic
         self._trusted: dict[str, tuple[float, ApiKey]] = {}
         self._lock = threading.Lock()

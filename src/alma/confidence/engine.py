@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from alma import clock
 from alma.confidence.signals import ConfidenceSignal, OpportunitySignal, RecommendationLevel, RiskSignal
-from alma.core import ALMA
+from alma.core import ALMA, checked_memory
 from alma.errors import ValidationError
 from alma.learning.recommendation import Assessed
 from alma.learning.strategies import contradicts
@@ -29,7 +29,7 @@ class ConfidenceEngine:
     """Says what to expect of strategies, with the evidence for it; nothing is stored."""
 
     def __init__(self, alma: ALMA) -> None:
-        self._alma = alma
+        self._alma = checked_memory("confidence", alma)
 
     def assess_strategy(self, strategy: str, context: str, agent: str) -> ConfidenceSignal:
         """What to expect of one strategy in this context."""
@@ -49,7 +49,7 @@ class ConfidenceEngine:
     def get_opportunities(self, context: str, agent: str) -> list[OpportunitySignal]:
         """What is known to work in this context, the surest first."""
         found = self._known(context, agent)
-        return sorted(_chances(found.heuristics), key=lambda chance: -chance.strength)
+        return sorted(self._chances(found.heuristics), key=lambda chance: -chance.strength)
 
     def _signals(self, strategies: Sequence[str], context: str, agent: str) -> list[ConfidenceSignal]:
         found = self._known(context, agent)
@@ -66,7 +66,7 @@ class ConfidenceEngine:
         warnings = [each for each in found.anti_patterns if self._is_same(each.pattern, assessed.strategy)]
         opposites = [each for each in _works(found.heuristics) if contradicts(each.strategy, assessed.strategy)]
         elsewhere = bool(assessed.tried) and not (rules or warnings or self._was_tried(assessed.strategy, found))
-        score = _weighed(assessed, warnings, opposites, elsewhere=elsewhere)
+        score = _weighed(assessed, warnings, map(self._strength, opposites), elsewhere=elsewhere)
         return ConfidenceSignal(
             strategy=assessed.strategy,
             context=context,
@@ -74,8 +74,8 @@ class ConfidenceEngine:
             confidence_score=score,
             recommendation=_level(score, assessed, [*warnings, *opposites], elsewhere=elsewhere),
             assessed=assessed,
-            risks=(*map(_warning, warnings), *map(_opposite, opposites), *_doubts(assessed, elsewhere=elsewhere)),
-            opportunities=tuple(_chances(rules)),
+            risks=(*map(_warning, warnings), *map(self._opposite, opposites), *_doubts(assessed, elsewhere=elsewhere)),
+            opportunities=tuple(self._chances(rules)),
         )
 
     def _was_tried(self, strategy: str, found: MemorySlice) -> bool:
@@ -84,6 +84,21 @@ class ConfidenceEngine:
 
     def _is_same(self, one: str, other: str) -> bool:
         return self._alma.learning.is_same_strategy(one, other)
+
+    def _opposite(self, known: Heuristic) -> RiskSignal:
+        said = f"“{known.strategy}”, the opposite, is known to work for “{known.condition}”"
+        return RiskSignal("opposite_works", said, self._strength(known), (known.id, *known.outcomes_for))
+
+    def _chances(self, rules: Iterable[Heuristic]) -> list[OpportunitySignal]:
+        return [self._proven(each) for each in _works(rules)]
+
+    def _proven(self, known: Heuristic) -> OpportunitySignal:
+        text = f"“{known.strategy}” is known to work for “{known.condition}”"
+        return OpportunitySignal("proven_strategy", text, self._strength(known), (known.id, *known.outcomes_for))
+
+    def _strength(self, known: Heuristic) -> float:
+        belief = belief_today(known, clock.now(), self._alma.learning.extractor.half_life_days)
+        return known.confidence if belief is None else belief.lower_bound
 
 
 def _checked_strategy(strategy: object) -> str:
@@ -95,15 +110,18 @@ def _checked_strategy(strategy: object) -> str:
 def _weighed(
     assessed: Assessed,
     warnings: Sequence[AntiPattern],
-    opposites: Sequence[Heuristic],
+    opposed: Iterable[float],
     *,
     elsewhere: bool,
 ) -> float:
-    """The expectation, lowered by warnings that were not made from outcomes, and by rules that say the opposite."""
+    """The expectation, lowered by warnings that were not made from outcomes, and by rules that say the opposite.
+
+    `opposed` is how strong each of these rules is.
+    """
     expected = _UNKNOWN + _TOLD_ELSEWHERE * (assessed.expected - _UNKNOWN) if elsewhere else _borne_out(assessed)
     total, weight = expected * (1 + assessed.tried), 1.0 + assessed.tried
     unseen = sum(not warning.outcomes_for for warning in warnings)
-    weight += _WARNING_COUNTS_AS * unseen + _WARNING_COUNTS_AS * sum(map(_strength, opposites))
+    weight += _WARNING_COUNTS_AS * unseen + _WARNING_COUNTS_AS * sum(opposed)
     return min(1.0, max(0.0, total / weight))
 
 
@@ -148,25 +166,6 @@ def _warning(known: AntiPattern) -> RiskSignal:
     )
 
 
-def _opposite(known: Heuristic) -> RiskSignal:
-    said = f"“{known.strategy}”, the opposite, is known to work for “{known.condition}”"
-    return RiskSignal("opposite_works", said, _strength(known), (known.id, *known.outcomes_for))
-
-
-def _chances(rules: Iterable[Heuristic]) -> list[OpportunitySignal]:
-    return [_proven(each) for each in _works(rules)]
-
-
 def _works(rules: Iterable[Heuristic]) -> list[Heuristic]:
     """The rules of what succeeds clearly more often than not."""
     return [each for each in rules if each.confidence >= _GOOD]
-
-
-def _proven(known: Heuristic) -> OpportunitySignal:
-    text = f"“{known.strategy}” is known to work for “{known.condition}”"
-    return OpportunitySignal("proven_strategy", text, _strength(known), (known.id, *known.outcomes_for))
-
-
-def _strength(known: Heuristic) -> float:
-    belief = belief_today(known, clock.now())
-    return known.confidence if belief is None else belief.lower_bound

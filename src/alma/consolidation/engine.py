@@ -13,11 +13,12 @@ from alma.consolidation.result import ConsolidationResult, MergedGroup
 from alma.consolidation.search import Group, Search
 from alma.core import ALMA
 from alma.errors import NotFoundError, ValidationError
-from alma.events.emitter import EventEmitter, get_emitter
+from alma.events.emitter import EventEmitter, checked_emitter, get_emitter
 from alma.events.event import MemoryEvent, MemoryEventType
 from alma.learning.heuristics import HeuristicExtractor
 from alma.memory.archive import Archive
 from alma.model.archive import ArchiveCause
+from alma.model.common import checked_part
 from alma.model.governance import ANONYMOUS, Attribution
 from alma.model.learning import Heuristic, Outcome, UserPreference
 from alma.model.memory import ChangeType
@@ -50,11 +51,11 @@ class ConsolidationEngine:
         emitter: EventEmitter | None = None,
     ) -> None:
         self._alma = memory if isinstance(memory, ALMA) else None
-        self._storage = memory.storage if isinstance(memory, ALMA) else memory
+        self._storage = memory.storage if isinstance(memory, ALMA) else _checked_store(memory)
         self._extractor = self._alma.learning.extractor if self._alma else HeuristicExtractor()
         self._archive = Archive(self._storage)
         self._threshold = _checked_threshold(similarity_threshold)
-        self._emitter = emitter or get_emitter()
+        self._emitter = get_emitter() if emitter is None else checked_emitter("consolidation", emitter)
 
     def consolidate(
         self,
@@ -247,3 +248,7 @@ def _checked_threshold(value: float) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 1:
         raise ValidationError("consolidate", "similarity_threshold", value, "must be a number above 0 and up to 1")
     return float(value)
+
+
+def _checked_store(memory: StorageBackend) -> StorageBackend:
+    return checked_part("consolidation", "memory", memory, StorageBackend, "a memory or an open store, as alma.storage")

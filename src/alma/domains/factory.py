@@ -22,7 +22,7 @@ from alma.model.scope import MemoryScope, Scope
 from alma.redaction.guarding import checked_redactor
 from alma.redaction.redactor import DEFAULT_REDACTOR, Redactor, redact_json
 from alma.retrieval.engine import RetrievalEngine
-from alma.storage.base import StorageBackend
+from alma.storage.base import StorageBackend, checked_storage
 
 _log = logging.getLogger("alma.domains")
 
@@ -40,7 +40,7 @@ class DomainMemoryFactory:
     """
 
     def __init__(self, storage: StorageBackend | None = None, redactor: Redactor | None = DEFAULT_REDACTOR) -> None:
-        self._storage = storage
+        self._storage = None if storage is None else checked_storage("domain memory factory", storage)
         self._redactor = checked_redactor("domain schema", redactor)
         self._kept: _Schemas = _InMemory() if storage is None else _InStorage(storage)
 

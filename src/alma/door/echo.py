@@ -21,7 +21,7 @@ from alma.model.query import And, Compare, Missing, Or, Order, Predicate
 from alma.model.record import Record
 from alma.model.scope import Scope
 from alma.model.served import ServedText
-from alma.storage.base import StorageBackend
+from alma.storage.base import StorageBackend, checked_storage
 
 _log = logging.getLogger("alma.door")
 
@@ -56,7 +56,7 @@ class EchoGuard:
     ) -> None:
         if not isinstance(ttl, timedelta) or ttl <= timedelta(0):
             raise ValidationError("echo guard", "ttl", ttl, "must be a timedelta above 0")
-        self._storage = storage
+        self._storage = checked_storage("echo guard", storage)
         self._ttl = ttl
         self._delay = delay_seconds
         self._waiting: deque[_Answer] = deque(maxlen=_MOST_WAITING)

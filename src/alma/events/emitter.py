@@ -15,6 +15,7 @@ from alma.closing import Closing
 from alma.errors import ValidationError
 from alma.events.background import Background
 from alma.events.event import MemoryEvent, MemoryEventType, checked_types
+from alma.model.common import checked_part
 from alma.storage.changes import Change
 from alma.storage.records import RecordStore
 
@@ -215,3 +216,8 @@ def _loop_here() -> asyncio.AbstractEventLoop | None:
 
 
 _EMITTER = EventEmitter()
+
+
+def checked_emitter(owner: str, emitter: EventEmitter) -> EventEmitter:
+    """The emitter that was given."""
+    return checked_part(owner, "emitter", emitter, EventEmitter, "an EventEmitter, as get_emitter() gives one")

@@ -8,9 +8,9 @@ import time
 from alma.closing import Closing
 from alma.errors import ConfigurationError
 from alma.events.config import WebhookConfig, WebhookStats
-from alma.events.emitter import EventEmitter, get_emitter
+from alma.events.emitter import EventEmitter, checked_emitter, get_emitter
 from alma.events.endpoints import Endpoint, QueuedEndpoint, StoredEndpoint
-from alma.storage.base import StorageBackend
+from alma.storage.base import StorageBackend, checked_storage
 
 
 class WebhookManager(Closing):
@@ -32,8 +32,8 @@ class WebhookManager(Closing):
             raise ConfigurationError(f"queue_size must be a whole number of at least 1, not {queue_size!r}")
         if not poll_seconds > 0:
             raise ConfigurationError(f"poll_seconds must be a number above 0, not {poll_seconds!r}")
-        self._emitter = get_emitter() if emitter is None else emitter
-        self._storage = storage
+        self._emitter = get_emitter() if emitter is None else checked_emitter("webhooks", emitter)
+        self._storage = None if storage is None else checked_storage("webhooks", storage)
         self._poll_seconds = poll_seconds
         self._queue_size = queue_size
         self._lock = threading.Lock()

@@ -9,13 +9,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from alma.core import ALMA
+from alma.core import ALMA, checked_memory
 from alma.errors import ALMAError, ConfigurationError, ProviderError, StorageError, ValidationError
 from alma.extraction.cleaning import clean_fact, clean_refusal
 from alma.extraction.facts import ExtractedFact, FactExtractor, FactType, Turn, conversation
 from alma.extraction.rules import RuleBasedExtractor
 from alma.extraction.topics import GENERAL, domain_of
 from alma.extraction.trust import BY_AGENT, BY_USER, source_of
+from alma.model.common import checked_part
 from alma.model.governance import Attribution
 from alma.model.learning import DomainKnowledge, Outcome, UserPreference
 from alma.model.query import And, Compare
@@ -75,10 +76,14 @@ class AutoLearner:
             or not 0 <= min_confidence <= 1
         ):
             raise ValidationError("auto_learner", "min_confidence", min_confidence, "must be a number from 0 to 1")
-        self._alma = alma
-        chosen = extractor or RuleBasedExtractor()
+        self._alma = checked_memory("auto_learner", alma)
+        chosen = RuleBasedExtractor() if extractor is None else extractor
+        if not callable(getattr(chosen, "extract", None)):
+            raise ValidationError(
+                "auto_learner", "extractor", extractor, "must be a FactExtractor, or None for the rules"
+            )
         self._extractor = chosen.shown_without_secrets(alma.redactor) if isinstance(chosen, FactExtractor) else chosen
-        self._auto_commit = auto_commit
+        self._auto_commit = checked_part("auto_learner", "auto_commit", auto_commit, bool, "True or False")
         self._min_confidence = min_confidence
 
     def learn_from_conversation(

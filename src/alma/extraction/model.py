@@ -26,6 +26,7 @@ from alma.extraction.topics import category_of
 from alma.extraction.trust import own_turns
 from alma.llm.base import LanguageModel, Message
 from alma.llm.structured import complete_json, span_of
+from alma.model.common import checked_part
 from alma.model.text import query_terms, terms
 from alma.redaction.guarding import checked_redactor
 from alma.redaction.passing import PassedOn, masks_in
@@ -55,7 +56,8 @@ class LLMFactExtractor(FactExtractor):
         max_tokens: int = 2_000,
         redactor: Redactor | None = DEFAULT_REDACTOR,
     ) -> None:
-        self._llm = llm
+        hint = "a language model, as create_language_model() makes one"
+        self._llm = checked_part("extractor", "llm", llm, LanguageModel, hint)
         self._fallback = fallback
         self._max_tokens = max_tokens
         self._redactor = checked_redactor("extractor", redactor)

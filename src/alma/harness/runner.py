@@ -12,12 +12,13 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from alma.core import ALMA
+from alma.core import ALMA, checked_memory
 from alma.errors import ALMAError, ProviderError, StorageError, ValidationError
 from alma.harness.base import Agent, Context, RunResult, RunStatus, Setting
 from alma.harness.prompt import written_prompt
 from alma.harness.results import result_of, told_error, told_text
 from alma.learning.validation import ScopeValidator
+from alma.model.common import checked_part
 from alma.model.governance import Attribution
 from alma.model.learning import Outcome
 from alma.model.slice import DEFAULT_PROMPT_TOKENS, MemorySlice
@@ -30,11 +31,6 @@ _log = logging.getLogger("alma.harness")
 Executor = Callable[..., Any]
 
 _LONGEST_STRATEGY = 300
-_A: Mapping[type, str] = {
-    Setting: "a Setting of alma.harness",
-    Agent: "an Agent of alma.harness",
-    ALMA: "a memory, as ALMA.quickstart() opens one",
-}
 _SYNC = "must be a function that is not async; call asyncio.run inside of it"
 
 
@@ -53,12 +49,9 @@ class Harness:
         top_k: int = 5,
         max_memory_tokens: int = DEFAULT_PROMPT_TOKENS,
     ) -> None:
-        for name, value, kind in (("setting", setting, Setting), ("agent", agent, Agent), ("alma", alma, ALMA)):
-            if not isinstance(value, kind):
-                raise ValidationError("harness", name, value, f"must be {_A[kind]}")
-        self.setting = setting
-        self.agent = agent
-        self.alma = alma
+        self.setting = checked_part("harness", "setting", setting, Setting, "a Setting of alma.harness")
+        self.agent = checked_part("harness", "agent", agent, Agent, "an Agent of alma.harness")
+        self.alma = checked_memory("harness", alma)
         self._memory = _for_agent(alma, agent)
         self.top_k = top_k
         self.max_memory_tokens = max_memory_tokens

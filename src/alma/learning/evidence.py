@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Any
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
 
+from alma import clock
 from alma.learning.figures import Figures
 from alma.learning.resemblance import Writings
 from alma.model.learning import Outcome
-from alma.model.query import Compare, Order
+from alma.model.memory import MemoryVersion
+from alma.model.query import And, Compare, Order
+from alma.model.record import spec_of
 from alma.model.scope import Scope
 from alma.storage.base import StorageBackend
 
@@ -18,6 +21,9 @@ _FIELDS = ("id", "task_description", "strategy_used", "success", "timestamp")
 _NEWEST_FIRST = (Order("timestamp", "desc"), Order("id", "desc"))
 MOST_OUTCOMES, MOST_TASKS = 40_000, 4_000
 """How many of the newest outcomes are looked at, and on how many different tasks."""
+
+# A change bears the time of the process that made it, whose clock may be this far behind.
+_CLOCKS_DIFFER = timedelta(minutes=5)
 
 
 @dataclass
@@ -48,56 +54,54 @@ class Evidence:
             self.results.append(float(success))
 
 
-@dataclass
-class _Held:
-    """The evidence of a scope, and the state of the store it was read at."""
+class Gathered(NamedTuple):
+    """The evidence of a scope, and how far the store was read for it."""
 
     evidence: Evidence
-    generation: str
     total: int
     newest: datetime | None
     known: set[str]
+    corrections: frozenset[int]
+    read_at: datetime
 
 
-class EvidenceReader:
-    """Reads the evidence of a scope, and afterwards only what has come since; for one thread at a time."""
+def gathered(storage: StorageBackend, scope: Scope, before: Gathered | None = None) -> Gathered:
+    """All outcomes inside the scope, whichever process wrote them; what was gathered before is added to."""
+    read_at = clock.now()
+    total = storage.count(Outcome, scope)
+    since = read_at if before is None else min(read_at, before.read_at)
+    corrections = _corrections(storage, since - _CLOCKS_DIFFER)
+    if before is None or before.newest is None or not corrections <= before.corrections:
+        return _whole(storage, scope, total, corrections, read_at)
+    later = storage.values(Outcome, _FIELDS, scope, Compare("timestamp", "ge", before.newest), _NEWEST_FIRST)
+    fresh = [row for row in reversed(later) if row[0] not in before.known]
+    if before.total + len(fresh) != total:
+        # Something was deleted, or came with a time of its own: counting on would count it forever or never.
+        return _whole(storage, scope, total, corrections, read_at)
+    before.evidence.add(fresh)
+    before.known.update(row[0] for row in fresh)
+    newest = fresh[-1][4] if fresh else before.newest
+    return Gathered(before.evidence, total, newest, before.known, corrections, read_at)
 
-    def __init__(self, storage: StorageBackend) -> None:
-        self._storage = storage
-        self._held: dict[Scope, _Held] = {}
 
-    def read(self, scope: Scope) -> Evidence:
-        """All outcomes inside the scope, whichever process wrote them; the next reading adds to it."""
-        generation = self._storage.generation()
-        held = self._held.get(scope)
-        if held is not None and held.generation == generation:
-            return held.evidence
-        with self._storage.snapshot():
-            held = self._refreshed(held, scope, generation)
-        self._held[scope] = held
-        return held.evidence
+def _corrections(storage: StorageBackend, since: datetime) -> frozenset[int]:
+    """The numbers of the changes that were made to outcomes since then, of any scope."""
+    changed = And(
+        Compare("kind", "eq", spec_of(Outcome).kind),
+        Compare("version_number", "gt", 1),
+        Compare("created_at", "gt", since),
+    )
+    return frozenset(number for (number,) in storage.values(MemoryVersion, ("id",), Scope.everywhere(), changed))
 
-    def _refreshed(self, held: _Held | None, scope: Scope, generation: str) -> _Held:
-        total = self._storage.count(Outcome, scope)
-        if held is None or held.newest is None:
-            return self._whole(scope, generation, total)
-        since = Compare("timestamp", "ge", held.newest)
-        later = self._storage.values(Outcome, _FIELDS, scope, since, _NEWEST_FIRST)
-        fresh = [row for row in reversed(later) if row[0] not in held.known]
-        if held.total + len(fresh) != total:
-            # Something was deleted, or came with a time of its own: counting on would count it forever or never.
-            return self._whole(scope, generation, total)
-        held.evidence.add(fresh)
-        held.known.update(row[0] for row in fresh)
-        newest = fresh[-1][4] if fresh else held.newest
-        return _Held(held.evidence, generation, total, newest, held.known)
 
-    def _whole(self, scope: Scope, generation: str, total: int) -> _Held:
-        rows = self._storage.values(Outcome, _FIELDS, scope, order=_NEWEST_FIRST, limit=MOST_OUTCOMES)
-        evidence = Evidence()
-        evidence.add(list(reversed(_of_few_tasks(rows))))
-        newest = rows[0][4] if rows else None
-        return _Held(evidence, generation, total, newest, set(evidence.ids))
+def _whole(
+    storage: StorageBackend, scope: Scope, total: int, corrections: frozenset[int], read_at: datetime
+) -> Gathered:
+    rows = storage.values(Outcome, _FIELDS, scope, order=_NEWEST_FIRST, limit=MOST_OUTCOMES)
+    evidence = Evidence()
+    evidence.add(list(reversed(_of_few_tasks(rows))))
+    newest = rows[0][4] if rows else None
+    return Gathered(evidence, total, newest, set(evidence.ids), corrections, read_at)
 
 
 def _of_few_tasks(rows: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:

@@ -10,10 +10,11 @@ from alma import clock
 from alma.errors import ValidationError
 from alma.learning.decay import Decay, ExponentialDecay
 from alma.learning.vitals import VITALS, Vitals, fits, is_pinned
+from alma.model.common import checked_part
 from alma.model.governance import ANONYMOUS, Attribution
 from alma.model.record import Record
 from alma.model.scope import Scope
-from alma.storage.base import StorageBackend, Transaction
+from alma.storage.base import StorageBackend, Transaction, checked_storage
 
 _NOTE = "faded"
 _LEAST_CHANGE = 0.01
@@ -52,8 +53,9 @@ class ConfidenceDecayer:
     def __init__(self, storage: StorageBackend, decay: Decay | None = None, floor: float = 0.1) -> None:
         if isinstance(floor, bool) or not isinstance(floor, int | float) or not 0 <= floor <= 1:
             raise ValidationError("decay", "floor", floor, "must be between 0 and 1")
-        self._storage = storage
-        self._decay = ExponentialDecay(180.0) if decay is None else decay
+        self._storage = checked_storage("decay", storage)
+        chosen = ExponentialDecay(180.0) if decay is None else decay
+        self._decay = checked_part("decay", "decay", chosen, Decay, "a Decay, as ExponentialDecay(180)")
         self._floor = float(floor)
 
     def apply(self, scope: Scope, dry_run: bool = False, by: Attribution = ANONYMOUS) -> FadeSummary:

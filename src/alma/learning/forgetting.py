@@ -17,7 +17,7 @@ from alma.model.governance import ANONYMOUS, Attribution
 from alma.model.query import EVERYTHING, And, Predicate
 from alma.model.record import Record
 from alma.model.scope import Scope
-from alma.storage.base import StorageBackend
+from alma.storage.base import StorageBackend, checked_storage
 
 __all__ = ["ForgettingEngine", "Pruned", "PrunePolicy", "PruneReason", "PruneSummary"]
 
@@ -69,7 +69,7 @@ class ForgettingEngine:
         self, storage: StorageBackend, policy: PrunePolicy | None = None, archive: Archive | None = None
     ) -> None:
         self.policy = PrunePolicy() if policy is None else checked_policy("forget", policy)
-        self._storage = storage
+        self._storage = checked_storage("forget", storage)
         self._archive = archive or Archive(storage)
 
     def prune(

@@ -16,7 +16,7 @@ from alma.model.learning import Outcome
 from alma.model.memory import Memory
 from alma.model.query import And, Compare, Missing, Order, Predicate
 from alma.model.scope import Scope
-from alma.storage.base import StorageBackend, Transaction
+from alma.storage.base import StorageBackend, Transaction, checked_storage
 
 _SAMPLE = 500
 _FEW = 20
@@ -96,7 +96,7 @@ class MemoryHealthMonitor:
     """Counts with the store's own means, so that a large store is examined as quickly as a small one."""
 
     def __init__(self, storage: StorageBackend, policy: PrunePolicy | None = None) -> None:
-        self._storage = storage
+        self._storage = checked_storage("health", storage)
         self._policy = PrunePolicy() if policy is None else checked_policy("health", policy)
 
     def report(self, scope: Scope) -> HealthReport:

@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from alma.errors import ValidationError
 from alma.learning.stored import Counted, Seen, Tried
-from alma.model.belief import EVIDENCE_HALF_LIFE_DAYS, Belief, belief_in, kept
+from alma.model.belief import EVIDENCE_HALF_LIFE_DAYS, Belief, Supported, belief_in, kept
 from alma.model.learning import AntiPattern, Heuristic, Outcome, anti_pattern_id
 
 # With every outcome the rule is written anew, and its last version kept: more would make long lessons slow.
@@ -50,7 +51,10 @@ class HeuristicExtractor:
     """Turns the evidence of a lesson into a heuristic or an anti-pattern; arithmetic, no model."""
 
     def __init__(self, half_life_days: float = EVIDENCE_HALF_LIFE_DAYS) -> None:
-        self.half_life_days = half_life_days
+        is_number = isinstance(half_life_days, int | float) and not isinstance(half_life_days, bool)
+        if not is_number or not 0 < half_life_days < float("inf"):
+            raise ValidationError("heuristics", "half_life_days", half_life_days, "must be a number above 0")
+        self.half_life_days = float(half_life_days)
 
     # ------------------------------------------------------------------ heuristics
 
@@ -93,8 +97,7 @@ class HeuristicExtractor:
 
     def current_belief(self, heuristic: Heuristic, now: datetime) -> Belief:
         """What the evidence of a rule says today; what was written by hand counts by its own numbers."""
-        known = belief_in(heuristic) or _stated(heuristic)
-        return known.aged(heuristic.last_validated, now, self.half_life_days)
+        return current_belief(heuristic, now, self.half_life_days)
 
     def belief(self, outcomes: Iterable[Seen | Tried | Counted], now: datetime) -> Belief:
         """The belief that these outcomes give, the older ones counting less."""
@@ -187,7 +190,13 @@ def wording(outcomes: Sequence[Seen]) -> str:
     return max(reversed(texts), key=lambda text: counted[text])
 
 
-def _stated(heuristic: Heuristic) -> Belief:
+def current_belief(rule: Supported, now: datetime, half_life_days: float) -> Belief:
+    """What the evidence of a rule says today; what was written by hand counts by its own numbers."""
+    known = belief_in(rule) or _stated(rule)
+    return known.aged(rule.last_validated, now, half_life_days)
+
+
+def _stated(heuristic: Supported) -> Belief:
     """The evidence that a hand-written rule claims: its counts, or a little of what its confidence says."""
     if heuristic.occurrence_count:
         won = min(heuristic.success_count, heuristic.occurrence_count)

@@ -17,7 +17,7 @@ from alma.model.memory import Memory
 from alma.model.query import EVERYTHING, And, Compare, In, Missing, Or, Predicate, matches
 from alma.model.record import Record
 from alma.model.scope import Scope
-from alma.storage.base import StorageBackend, Transaction
+from alma.storage.base import StorageBackend, Transaction, checked_storage
 
 _DECAY_ENABLED = "memory_decay_enabled"
 _AT_ONCE = 200
@@ -40,7 +40,7 @@ class MemoryLifecycle:
     """What happens to general memories as time goes by; everything but `purge` can be undone, and all is audited."""
 
     def __init__(self, storage: StorageBackend, archive: Archive | None = None) -> None:
-        self._storage = storage
+        self._storage = checked_storage("lifecycle", storage)
         self._archive = archive or Archive(storage)
         self._forgetting = ForgettingEngine(storage, archive=self._archive)
 

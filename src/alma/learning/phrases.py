@@ -35,6 +35,7 @@ _OPPOSITE = {
     frozenset((_LATER, _AFTER)),
     frozenset((_LATER, "on")),
     frozenset((_LATER, "at")),
+    frozenset(("when", "until")),
     frozenset(("above", "below")),
     frozenset(("under", _CHOICE)),
 }
@@ -52,29 +53,29 @@ class Phrase(NamedTuple):
     told_of: tuple[str, ...] = ()
 
 
-class _Part(NamedTuple):
-    """A phrase as it was cut out of a text, and whether it is linked to the one before by "and"."""
+class Part(NamedTuple):
+    """A phrase as it was cut out of a text, and the "and" or "or" that links it to the one before, if any does."""
 
     marker: str
     words: tuple[str, ...]
-    is_linked: bool
+    link: str = ""
 
 
 def phrases(text: str, words: Words) -> tuple[Phrase, ...]:
     """A text as its phrases, in the order of time: B after A is A before B."""
-    cut = [part for part in _cut(text, words) if part.words]
-    begun = {i for i in range(1, len(cut)) if _begins_anew(cut[i - 1 : i + 2])}
-    found = [(_MAIN if i in begun else part.marker, part.words) for i, part in enumerate(cut)]
+    parts = [part for part in cut(text, words) if part.words]
+    begun = {i for i in range(1, len(parts)) if _begins_anew(parts[i - 1 : i + 2])}
+    found = [(_MAIN if i in begun else part.marker, part.words) for i, part in enumerate(parts)]
     found = _in_order(text, found)
     return tuple(_told(found, in_clauses=bool(begun)))
 
 
-def _begins_anew(parts: list[_Part]) -> bool:
+def _begins_anew(parts: list[Part]) -> bool:
     """Whether the second of these parts begins as the first one did: train on A, and *test* on B."""
     if len(parts) < 3:
         return False
     before, part, after = parts
-    return part.is_linked and not after.is_linked and before.marker == part.marker == after.marker != _MAIN
+    return bool(part.link) and not after.link and before.marker == part.marker == after.marker != _MAIN
 
 
 def _told(found: list[tuple[str, tuple[str, ...]]], *, in_clauses: bool) -> Iterable[Phrase]:
@@ -115,20 +116,21 @@ def _with_sides(text: str, found: list[tuple[str, tuple[str, ...]]]) -> list[tup
     return [(_CHOICE if marker == _TO else marker, said) for marker, said in found]
 
 
-def _cut(text: str, words: Words) -> Iterable[_Part]:
-    marker, start, is_linked = _MAIN, 0, False
+def cut(text: str, words: Words) -> Iterable[Part]:
+    """The parts of a text, one behind the other."""
+    marker, start, link = _MAIN, 0, ""
     for begin in _BEGINS.finditer(text):
         said = tuple(words(text[start : begin.start()]))
-        yield _Part(marker, said, is_linked)
+        yield Part(marker, said, link)
         sign = begin.group().lower()
         follows = _MARKERS.get(sign, _TO if sign.endswith(">") else _MAIN)
-        is_linked = follows is None
+        link = sign if follows is None else ""
         # What is linked by "and" is said of both; not on Mondays is neither not nor on, then by name not by name.
         if follows is not None:
             goes_on = follows and not said and marker in ("not", _LATER, _CHOICE)
             marker = f"{marker} {follows}" if goes_on else follows
         start = begin.end()
-    yield _Part(marker, tuple(words(text[start:])), is_linked)
+    yield Part(marker, tuple(words(text[start:])), link)
 
 
 def exchanged(one: tuple[Phrase, ...], other: tuple[Phrase, ...], *, strictly: bool = False) -> bool:

@@ -23,13 +23,14 @@ from alma.learning.validation import ScopeValidator, parsed_outcome
 from alma.memory.archive import Archive
 from alma.memory.audit import AuditTrail, asked
 from alma.model.belief import Belief
+from alma.model.common import checked_part
 from alma.model.governance import Attribution
 from alma.model.learning import AntiPattern, Heuristic, Outcome
 from alma.model.scope import MemoryScope
 from alma.model.vector import Vector
 from alma.redaction.nested import Masked
 from alma.retrieval.writing import join_space
-from alma.storage.base import StorageBackend
+from alma.storage.base import StorageBackend, checked_storage
 from alma.storage.transaction import Transaction
 from alma.vectors.base import VectorIndex
 
@@ -40,6 +41,8 @@ Cleaner = Callable[[Outcome], tuple[Outcome, Sequence[Masked]]]
 Screen = Callable[[Outcome], tuple[Outcome, str | None]]
 
 _WELL_KNOWN = 0.7
+# By so many outcomes: as often is not more often, however much older the successes are.
+_CLEARLY = 0.5
 # Of so many lessons, the nearest, it is asked which strategy did best.
 _ALTERNATIVES_LOOKED_AT = 8
 
@@ -120,10 +123,15 @@ class LearningProtocol:
         extractor: HeuristicExtractor | None = None,
         most_outcomes: int = MOST_OUTCOMES,
     ) -> None:
+        self.storage = checked_storage("learning protocol", storage)
         self._embedder = join_space(storage, embedder)
-        self.storage = storage
+        if not callable(getattr(index, "search", None)):
+            raise ValidationError("learning protocol", "index", index, "must be a vector index, as engine.index is one")
         self.validator = ScopeValidator(scopes)
-        self.extractor = extractor or HeuristicExtractor()
+        if extractor is None:
+            extractor = HeuristicExtractor()
+        hint = "a HeuristicExtractor, or None for the usual one"
+        self.extractor = checked_part("learning protocol", "extractor", extractor, HeuristicExtractor, hint)
         # What takes secrets out of an outcome before anything is done with it; the facade puts the door here.
         self.clean: Cleaner = _as_it_is
         # What takes orders out of what an error says, and tells so; the door as well.
@@ -398,10 +406,16 @@ class _Step:
                 )
 
     def _fails_mostly(self) -> bool:
-        """Whether the lesson failed often enough for a warning, and more often than it succeeded."""
+        """Whether the lesson failed often enough for a warning, and by now fails more often than it succeeds.
+
+        What is told long ago counts as little here as in a rule, so that none says to do what a warning says not to.
+        """
         tried = self._stored.tried(self.around.lesson_id)
         failures = sum(not each.success for each in tried)
-        return failures >= self._scope.min_occurrences_for_heuristic and 2 * failures > len(tried)
+        if failures < self._scope.min_occurrences_for_heuristic:
+            return False
+        belief = self._belief(tried)
+        return belief.weight_against > belief.weight_for + _CLEARLY
 
     def _alternative(self) -> str | None:
         """What to do instead: what did best on similar tasks."""

@@ -11,12 +11,13 @@ import numpy as np
 
 from alma.errors import ValidationError
 from alma.learning.estimate import Estimate, Observations
-from alma.learning.evidence import MOST_OUTCOMES, MOST_TASKS, Evidence, EvidenceReader
+from alma.learning.evidence import MOST_OUTCOMES, MOST_TASKS, Evidence
+from alma.learning.experience import ExperienceReader
 from alma.learning.heuristics import HeuristicExtractor
 from alma.learning.matching import Matching, Same
-from alma.learning.remembered import Lesson, Lessons, Remembered, remembered, with_remembered
+from alma.learning.remembered import Lesson, Remembered, Rule, remembered, with_remembered
 from alma.learning.strategies import strategy_key
-from alma.learning.weighing import Weighing, observations, promises
+from alma.learning.weighing import observations, promises
 from alma.model.belief import Belief
 from alma.model.fields import Refused, check_text
 from alma.model.scope import Scope
@@ -70,10 +71,9 @@ class Recommender:
     """Weighs what happened on similar tasks, for all strategies together, and what rules know besides."""
 
     def __init__(self, storage: StorageBackend, same: Same, extractor: HeuristicExtractor | None = None) -> None:
-        self._reader = EvidenceReader(storage)
-        self._lessons = Lessons(storage, extractor or HeuristicExtractor())
+        self.experience = ExperienceReader(storage)
+        self._extractor = extractor or HeuristicExtractor()
         self._matching = Matching(same)
-        self._weighings: dict[Scope, Weighing] = {}
         self._lock = threading.Lock()
 
     def recommend(
@@ -97,20 +97,20 @@ class Recommender:
         """What is known about each strategy for this task, and what it promises."""
         # The evidence grows with what was learned in between, so one answer is made at a time.
         with self._lock:
-            evidence = self._reader.read(scope)
-            lessons = self._lessons.read(scope)
-            strategies = _checked(among, evidence, [lesson.strategy for lesson in lessons if lesson.is_rule])
+            experience = self.experience.read(scope)
+            evidence, lessons = experience.evidence, experience.lessons
+            strategies = _checked(among, evidence, lessons)
             known = self._matching.numbers(evidence.strategy_rows, strategies)
             observed = observations(evidence, np.array(known, dtype=int))
             alike = evidence.writings.alike(task)
-            weighing = self._weighings.setdefault(scope, Weighing())
-            found = weighing.estimate(task, alike, evidence, observed, len(strategies))
+            found = experience.weighing.estimate(task, alike, evidence, observed, len(strategies))
             named = self._named(lessons, strategies)
             tried = np.bincount(observed.strategies, minlength=len(strategies)).tolist()
             # Of more evidence than is held, what is not held is not forgotten.
             is_whole = len(evidence.ids) < MOST_OUTCOMES and len(evidence.task_rows) < MOST_TASKS
+            half_life_days = self._extractor.half_life_days
             besides = [
-                remembered(named.get(i, ()), task, tried[i]) if is_whole else Remembered()
+                remembered(named.get(i, ()), task, tried[i], half_life_days) if is_whole else Remembered()
                 for i in range(len(strategies))
             ]
             found = with_remembered(found, tried, besides)
@@ -124,7 +124,8 @@ class Recommender:
         named: dict[int, list[Lesson]] = {}
         numbers = self._matching.numbers([lesson.strategy for lesson in lessons], strategies)
         for lesson, number in zip(lessons, numbers, strict=True):
-            named.setdefault(number, []).append(lesson)
+            if number >= 0:
+                named.setdefault(number, []).append(lesson)
         return named
 
 
@@ -151,7 +152,7 @@ def _assessed(
         tried=len(own) + besides.tried,
         succeeded=round(float(results.sum())) + besides.succeeded,
         outcome_ids=tuple(evidence.ids[i] for i in nearest_first[:_NAMED]),
-        heuristic_ids=tuple([lesson.id for lesson in lessons if lesson.is_rule][:_NAMED]),
+        heuristic_ids=tuple([lesson.id for lesson in lessons if isinstance(lesson, Rule)][:_NAMED]),
     )
 
 
@@ -169,8 +170,9 @@ def _first_spellings(strategies: Sequence[str]) -> list[int]:
     return list(first.values())
 
 
-def _checked(among: Iterable[str] | None, evidence: Evidence, rules: Sequence[str]) -> list[str]:
+def _checked(among: Iterable[str] | None, evidence: Evidence, lessons: Sequence[Lesson]) -> list[str]:
     if among is None:
+        rules = (lesson.strategy for lesson in lessons if isinstance(lesson, Rule))
         known = dict.fromkeys([*rules, *(text for text in evidence.strategy_rows if text)])
         if not known:
             raise ValidationError(

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from alma import clock
 from alma.learning.estimate import Estimate
-from alma.learning.heuristics import HeuristicExtractor
+from alma.learning.heuristics import current_belief
 from alma.learning.tasks import wording_of
 from alma.model.belief import Belief, kept
 from alma.model.learning import AntiPattern, Heuristic, anti_pattern_id
@@ -28,16 +28,72 @@ _TOLD_ELSEWHERE = 0.25
 _MOSTLY = 0.5
 
 
-class Lesson(NamedTuple):
-    """A rule or a warning: what it is about, how often it was seen to hold, and what that is worth today."""
+class Rule(NamedTuple):
+    """What a heuristic says of itself, as it is stored; what that is worth depends on the day."""
 
     id: str
-    task: str
+    condition: str
     strategy: str
-    tried: int
-    succeeded: int
-    belief: Belief
-    is_rule: bool
+    confidence: float
+    occurrence_count: int
+    success_count: int
+    weight_for: float | None
+    weight_against: float | None
+    last_validated: datetime | None
+
+    @property
+    def task(self) -> str:
+        return self.condition
+
+    @property
+    def tried(self) -> int:
+        return self.occurrence_count
+
+    @property
+    def succeeded(self) -> int:
+        return self.success_count
+
+    def belief(self, now: datetime, half_life_days: float) -> Belief:
+        return current_belief(self, now, half_life_days)
+
+
+class Warned(NamedTuple):
+    """What an anti-pattern says of itself, as it is stored; of whatever task."""
+
+    id: str
+    pattern: str
+    occurrence_count: int
+    last_seen: datetime | None
+
+    @property
+    def task(self) -> str:
+        return ""
+
+    @property
+    def strategy(self) -> str:
+        return self.pattern
+
+    @property
+    def tried(self) -> int:
+        return self.occurrence_count
+
+    @property
+    def succeeded(self) -> int:
+        return 0
+
+    def belief(self, now: datetime, half_life_days: float) -> Belief:
+        return Belief(0.0, self.occurrence_count * kept(self.last_seen, now, half_life_days))
+
+
+Lesson = Rule | Warned
+
+
+def lessons_of(storage: StorageBackend, scope: Scope) -> list[Lesson]:
+    """The rules and warnings of a scope, the rules first; a warning of a rule is told by the rule itself."""
+    rules = [Rule._make(row) for row in storage.values(Heuristic, Rule._fields, scope)]
+    warnings = [Warned._make(row) for row in storage.values(AntiPattern, Warned._fields, scope)]
+    told = {anti_pattern_id(rule.id) for rule in rules} if warnings else set[str]()
+    return [*rules, *(warning for warning in warnings if warning.id not in told)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,52 +109,7 @@ class Remembered:
         return self.belief.evidence > 0
 
 
-class Lessons:
-    """Reads the rules and warnings of a scope, with what each is worth today."""
-
-    def __init__(self, storage: StorageBackend, extractor: HeuristicExtractor) -> None:
-        self._storage = storage
-        self._extractor = extractor
-
-    def read(self, scope: Scope) -> list[Lesson]:
-        """All of them, the rules first; a warning of a rule is told by the rule itself."""
-        now = clock.now()
-        rows = self._storage.values(Heuristic, _RULE, scope)
-        rules = [self._rule(row, now) for row in rows]
-        told = {anti_pattern_id(rule.id) for rule in rules}
-        warnings = self._storage.values(AntiPattern, _WARNING, scope)
-        return [*rules, *(self._warning(row, now) for row in warnings if row[0] not in told)]
-
-    def _rule(self, row: Sequence[Any], now: datetime) -> Lesson:
-        values = dict(zip(_RULE, row, strict=True))
-        rule = Heuristic.trusted({**_EMPTY_RULE, **values})
-        belief = self._extractor.current_belief(rule, now)
-        return Lesson(
-            rule.id, rule.condition, rule.strategy, rule.occurrence_count, rule.success_count, belief, is_rule=True
-        )
-
-    def _warning(self, row: Sequence[Any], now: datetime) -> Lesson:
-        key, pattern, failed, last_seen = row
-        weight = failed * kept(last_seen, now, self._extractor.half_life_days)
-        return Lesson(key, "", pattern, failed, 0, Belief(0.0, weight), is_rule=False)
-
-
-_RULE = (
-    "id",
-    "condition",
-    "strategy",
-    "confidence",
-    "occurrence_count",
-    "success_count",
-    "weight_for",
-    "weight_against",
-    "last_validated",
-)
-_WARNING = ("id", "pattern", "occurrence_count", "last_seen")
-_EMPTY_RULE = Heuristic(agent="-", project_id="-", condition="-", strategy="-").values()
-
-
-def remembered(lessons: Iterable[Lesson], task: str, tried: int) -> Remembered:
+def remembered(lessons: Iterable[Lesson], task: str, tried: int, half_life_days: float) -> Remembered:
     """What lessons about one strategy add, of which so many outcomes are still stored."""
     held = list(lessons)
     counted = sum(lesson.tried for lesson in held)
@@ -107,10 +118,10 @@ def remembered(lessons: Iterable[Lesson], task: str, tried: int) -> Remembered:
     share = unseen / counted if counted else float(tried == 0)
     if not share:
         return Remembered()
-    won = lost = 0.0
+    now, won, lost = clock.now(), 0.0, 0.0
     for lesson in held:
-        weight = share * _relevance(lesson, task)
-        won, lost = won + weight * lesson.belief.weight_for, lost + weight * lesson.belief.weight_against
+        belief, weight = lesson.belief(now, half_life_days), share * _relevance(lesson, task)
+        won, lost = won + weight * belief.weight_for, lost + weight * belief.weight_against
     return Remembered(unseen, round(share * sum(lesson.succeeded for lesson in held)), Belief(won, lost))
 
 

@@ -22,6 +22,8 @@ _LEAST_REACH = 0.125
 # How many texts are looked at to say how far the nearest are; fewer do not tell.
 _SAMPLED = 200
 _BY_RARITY = 0.3
+# A row takes 16 KB, and many agents have met few tasks.
+_LEAST_ROOM = 16
 
 
 class Writings:
@@ -76,7 +78,7 @@ class Writings:
 
     def _reserve(self, more: int) -> None:
         if self._used + more > len(self._pieces):
-            room = np.zeros((max(256, len(self._pieces) // 2, more), _DIMENSIONS), dtype=np.float32)
+            room = np.zeros((max(_LEAST_ROOM, len(self._pieces) // 2, more), _DIMENSIONS), dtype=np.float32)
             self._pieces = np.vstack([self._pieces, room])
 
 

@@ -15,10 +15,11 @@ from typing import NamedTuple
 from alma import clock
 from alma.errors import ValidationError
 from alma.learning.forgetting import ForgettingEngine
+from alma.model.common import checked_part
 from alma.model.fields import check_timestamp
 from alma.model.governance import Attribution, Setting, SettingType
 from alma.model.scope import Scope
-from alma.storage.base import StorageBackend, Transaction
+from alma.storage.base import StorageBackend, Transaction, checked_storage
 
 _log = logging.getLogger("alma.learning")
 
@@ -69,8 +70,10 @@ class CleanupScheduler:
             raise ValidationError("cleanup", "retention", retention, "must be a timedelta of at least 0, or None")
         if not isinstance(scope, Scope):
             raise ValidationError("cleanup", "scope", scope, "must be a Scope, as Scope(project_id='shop')")
-        self._storage = storage
-        self._engine = engine
+        self._storage = checked_storage("cleanup", storage)
+        self._engine = checked_part(
+            "cleanup", "engine", engine, ForgettingEngine, "a ForgettingEngine, as alma.forgetting"
+        )
         self._interval = interval
         self._scope = scope
         self._retention = retention

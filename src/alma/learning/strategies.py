@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
+from alma.learning.extent import Extent, Link, elsewhere, extent_of, in_a_case_only, linked_otherwise, links
 from alma.learning.negations import NEGATION_TERMS, WORDS, clauses, negations
 from alma.learning.phrases import Phrase, exchanged, is_symmetric, opposite_ways, phrases
 from alma.learning.signs import Signs, signs_of
@@ -74,7 +74,7 @@ def same_by_words(one: str, other: str) -> bool | None:
     # Most differ in what they are about, which is quickly seen.
     if found is False or ours.signs.differ(yours.signs) or _other_names(ours, yours) or _opposed(ours, yours):
         return False
-    return found
+    return False if _of_another_extent(ours, yours) else found
 
 
 def _same_content(one: _Reading, other: _Reading) -> bool | None:
@@ -139,7 +139,7 @@ def contradicts(one: str, other: str, cosine: float | None = None) -> bool:
 def told_apart(one: str, other: str) -> bool:
     """Whether two texts of the same words say something else: by signs, a negation, or what stands where."""
     ours, yours = _read(one), _read(other)
-    if ours.signs.differ(yours.signs, exactly=True) or _opposed(ours, yours):
+    if ours.signs.differ(yours.signs, exactly=True) or _opposed(ours, yours) or _of_another_amount(ours, yours):
         return True
     return exchanged(_phrases(ours.text), _phrases(yours.text), strictly=True)
 
@@ -153,8 +153,10 @@ class _Reading:
     negations: int
     denies: bool
     words: frozenset[str]
+    spelled: frozenset[str]
     content: frozenset[str]
     joined: frozenset[str]
+    extent: Extent
     signs: Signs
     names: frozenset[str]
     acronyms: frozenset[str]
@@ -170,7 +172,8 @@ def _read(text: str) -> _Reading:
         phrased = _STARTING.sub(" ", _EACH_BY_ITSELF.sub(r"\1\2 individually", phrased))
     content, key = _content(phrased), strategy_key(text)
     has_capitals = text[1:] != text[1:].lower()
-    negated = negations(plain, WORDS.findall(plain.lower()))
+    spelled = WORDS.findall(plain.lower())
+    negated = negations(plain, spelled)
     return _Reading(
         text=phrased,
         key=key,
@@ -178,6 +181,8 @@ def _read(text: str) -> _Reading:
         # Never without is always with; never this and never that is neither.
         denies=negated % 2 == 1 or (negated > 0 and any(clause.is_negated for clause in clauses(plain))),
         words=frozenset(word_terms(plain)),
+        spelled=frozenset(spelled),
+        extent=extent_of(phrased, spelled),
         content=content,
         joined=_content(_HYPHEN.sub("", phrased)) if "-" in phrased else content,
         signs=signs_of(plain),
@@ -192,11 +197,18 @@ def _phrases(text: str) -> tuple[Phrase, ...]:
     return phrases(text, _said)
 
 
+@lru_cache(maxsize=_READINGS_REMEMBERED)
+def _links(text: str) -> tuple[Link, ...]:
+    return links(text, _said)
+
+
 def _opposed(one: _Reading, other: _Reading) -> bool:
     return (
         one.denies is not other.denies
         or (one.denies and max(one.negations, other.negations) > 1 and _denied_apart(one, other))
         or _has_opposites(one.words, other.words)
+        or _has_prefixed(one.spelled, other.spelled)
+        or _has_prefixed(other.spelled, one.spelled)
         or _turned_around(one, other)
     )
 
@@ -268,9 +280,27 @@ def _has_opposites(mine: frozenset[str], theirs: frozenset[str]) -> bool:
     return _has_prefixed(only_mine, only_theirs) or _has_prefixed(only_theirs, only_mine)
 
 
-def _has_prefixed(words: Iterable[str], others: frozenset[str]) -> bool:
+def _has_prefixed(words: frozenset[str], others: frozenset[str]) -> bool:
     """Whether one of the words is among the others with a prefix that turns it around: synchronous, asynchronous."""
-    return any(f"{prefix}{word}" in others for word in words if len(word) > 3 for prefix in _OPPOSING_PREFIXES)
+    only_others = others - words
+    return any(
+        f"{prefix}{word}" in only_others for word in words - others if len(word) > 3 for prefix in _OPPOSING_PREFIXES
+    )
+
+
+def _of_another_amount(one: _Reading, other: _Reading) -> bool:
+    if one.extent.differs(other.extent):
+        return True
+    # What is denied of either is denied of both.
+    return not one.negations and not other.negations and linked_otherwise(_links(one.text), _links(other.text))
+
+
+def _of_another_extent(one: _Reading, other: _Reading) -> bool:
+    """Whether both say the same of another amount, of another place, or one of them only in some cases."""
+    if _of_another_amount(one, other):
+        return True
+    mine, theirs = _phrases(one.text), _phrases(other.text)
+    return elsewhere(mine, theirs) or in_a_case_only(mine, theirs)
 
 
 def _mistyped(one: str, other: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 
+from alma.errors import ValidationError
 from alma.learning.policy import PruneReason
 from alma.learning.vitals import is_pinned
 from alma.memory.archive import Archive
@@ -34,6 +35,9 @@ class ForgettingTrigger:
     """
 
     def __init__(self, storage: StorageBackend, archive: Archive, most_outcomes: int = MOST_OUTCOMES) -> None:
+        if isinstance(most_outcomes, bool) or not isinstance(most_outcomes, int) or most_outcomes < 1:
+            wanted = "must be a whole number of at least 1"
+            raise ValidationError("learning protocol", "most_outcomes", most_outcomes, wanted)
         self._storage = storage
         self._archive = archive
         self._most = most_outcomes

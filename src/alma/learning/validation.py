@@ -10,7 +10,7 @@ from functools import lru_cache
 from numbers import Real
 
 from alma.errors import ScopeViolationError, ValidationError
-from alma.model.common import checked_prose, same_name
+from alma.model.common import checked_part, checked_prose, same_name
 from alma.model.scope import MemoryScope
 from alma.model.text import terms
 from alma.redaction.redactor import redact_text
@@ -110,7 +110,7 @@ class ScopeValidator:
     """Decides whether an agent may learn something; without any scopes, every agent may learn everything."""
 
     def __init__(self, scopes: Mapping[str, MemoryScope] | None = None) -> None:
-        self.scopes = dict(scopes or {})
+        self.scopes = _checked_scopes(scopes or {})
 
     def scope_of(self, agent: str) -> MemoryScope:
         """The scope of an agent: its own, an unlimited one where there are none at all, or an error."""
@@ -169,3 +169,10 @@ def _refusal(value: str, reason: str) -> ScopeViolationError:
 
 def _named(domain: str, words: set[str]) -> bool:
     return set(terms(domain.replace("_", " "))) <= words
+
+
+def _checked_scopes(scopes: Mapping[str, MemoryScope]) -> dict[str, MemoryScope]:
+    given = checked_part("scopes", None, scopes, Mapping, "a dictionary of a MemoryScope for each agent's name")
+    for agent, scope in given.items():
+        checked_part("scopes", str(agent), scope, MemoryScope, "a MemoryScope, as MemoryScope(agent_name='helena')")
+    return dict(given)

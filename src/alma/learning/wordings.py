@@ -30,6 +30,7 @@ _SAID_IN_ONE_WORD = (
     (re.compile(r"\b(?:look|looked|looking) for\b", re.IGNORECASE), "search for"),
     (re.compile(r"\b(?:in all places|in every place)\b", re.IGNORECASE), "everywhere"),
     (re.compile(r"\b(everything|everyone|all|anything) but\b", re.IGNORECASE), r"\1 except"),
+    (re.compile(r"\bnothing (?:but|except|other than)\b", re.IGNORECASE), "only"),
     (re.compile(r"\btogether with\b", re.IGNORECASE), "with"),
     (re.compile(r"\bback(?:ed|ing|s)? up\b", re.IGNORECASE), "backup"),
     (re.compile(r"\b(few|zero|one|multi)[- ]shot\b", re.IGNORECASE), r"\1shot"),
@@ -53,9 +54,9 @@ _SAID_IN_ONE_WORD = (
 # Without one of these words there is nothing of that, which is quickly seen.
 _FIRST_WORDS = """
 off on up shot regular idea practice habit mistake waste wrong harmful dangerous unwise pointless useless
-counterproductive discouraged again for place places but together fewer each every refuse refuses refused refusing
-decline declines declined declining neglect neglects neglected fail fails failed failing forget forgets forgetting
-cease ceases ceased omit omits omitted omitting
+counterproductive discouraged again for place places but nothing together fewer each every refuse refuses refused
+refusing decline declines declined declining neglect neglects neglected fail fails failed failing forget forgets
+forgetting cease ceases ceased omit omits omitted omitting
 """
 _SAID_IN_SEVERAL = frozenset(_FIRST_WORDS.split())
 _LETTERS = re.compile("[a-z]+")

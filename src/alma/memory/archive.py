@@ -19,7 +19,7 @@ from alma.model.query import EVERYTHING, And, Compare, Cursor, In, Or, Order, Pr
 from alma.model.record import OnDelete, Record, spec_of
 from alma.model.scope import Scope
 from alma.model.vector import Vector
-from alma.storage.base import RecordVector, StorageBackend, Transaction
+from alma.storage.base import RecordVector, StorageBackend, Transaction, checked_storage
 from alma.storage.document import unpacked_record
 from alma.vectors.base import VectorIndex
 
@@ -50,7 +50,7 @@ class Archive:
     """
 
     def __init__(self, storage: StorageBackend, index: Compactable | VectorIndex | None = None) -> None:
-        self._storage = storage
+        self._storage = checked_storage("archive", storage)
         self._index = index
 
     def put(

@@ -18,7 +18,7 @@ from alma.model.fields import LONGEST_NAME, JsonObject
 from alma.model.governance import ANONYMOUS, Attribution, AuditEvent
 from alma.model.query import EVERYTHING, And, Compare, Has, Or, Order, Predicate
 from alma.model.scope import Scope
-from alma.storage.base import ChainHead, StorageBackend, Transaction
+from alma.storage.base import ChainHead, StorageBackend, Transaction, checked_storage
 
 _log = logging.getLogger("alma.memory")
 
@@ -79,7 +79,7 @@ class AuditTrail:
     """
 
     def __init__(self, storage: StorageBackend, *, log_reads: bool = False, mask: Mask = mask_secrets) -> None:
-        self._storage = storage
+        self._storage = checked_storage("audit", storage)
         self._log_reads = log_reads
         self._mask = mask
 

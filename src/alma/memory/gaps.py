@@ -18,7 +18,7 @@ from alma.model.relations import Relation
 from alma.model.scope import Scope
 from alma.model.text import query_terms
 from alma.model.visibility import visible
-from alma.storage.base import StorageBackend
+from alma.storage.base import StorageBackend, checked_storage
 
 _EVERYWHERE = Scope.everywhere()
 _CHUNK = 500
@@ -49,7 +49,7 @@ class ContextGaps:
     """Finds what is missing: unsolved problems, decisions without reasons, open questions, stale or no knowledge."""
 
     def __init__(self, storage: StorageBackend, stale_after: timedelta = timedelta(days=180)) -> None:
-        self._storage = storage
+        self._storage = checked_storage("gaps", storage)
         self._stale_after = stale_after
 
     def suggest_context_gaps(

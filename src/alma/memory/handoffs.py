@@ -12,7 +12,7 @@ from alma.model.fields import JsonObject
 from alma.model.query import Compare, Order
 from alma.model.scope import Scope
 from alma.model.workspace import Session, SessionHandoff, SessionOutcome
-from alma.storage.base import StorageBackend, Transaction
+from alma.storage.base import StorageBackend, Transaction, checked_storage
 
 NOTES = "handoff"
 """Where in a session's working context its notes stand."""
@@ -91,7 +91,7 @@ class Handoffs:
     """The handoffs of a store, read newest first."""
 
     def __init__(self, storage: StorageBackend) -> None:
-        self._storage = storage
+        self._storage = checked_storage("handoffs", storage)
 
     def latest(self, scope: Scope) -> SessionHandoff | None:
         """The newest handoff inside the scope."""

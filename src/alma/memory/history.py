@@ -26,7 +26,7 @@ from alma.model.scope import Scope
 from alma.model.visibility import open_to, visible
 from alma.retrieval.writing import join_space
 from alma.storage import versions
-from alma.storage.base import Hit, StorageBackend, Transaction
+from alma.storage.base import Hit, StorageBackend, Transaction, checked_storage
 from alma.storage.document import to_document
 
 T = TypeVar("T", bound=Record)
@@ -72,9 +72,9 @@ class History:
     """The versions of records, and questions about the past; an embedder lets the past be searched by meaning."""
 
     def __init__(self, storage: StorageBackend, embedder: EmbeddingProvider | None = None) -> None:
+        self._storage = checked_storage("history", storage)
         if embedder is not None:
             join_space(storage, embedder)
-        self._storage = storage
         self._embedder = embedder
 
     # ------------------------------------------------------------------ versions

@@ -20,13 +20,14 @@ from alma.memory.filters import MemoryFilter, visible
 from alma.memory.git import GitContext
 from alma.memory.settings import SystemSettings
 from alma.memory.working import WorkingMemory
+from alma.model.common import checked_part
 from alma.model.governance import ANONYMOUS, Attribution
 from alma.model.memory import Memory, MemoryVersion
 from alma.model.query import And, Compare, Order, matches
 from alma.model.record import Record
 from alma.model.scope import Scope
 from alma.retrieval.engine import RetrievalEngine
-from alma.storage.base import StorageBackend, Transaction
+from alma.storage.base import StorageBackend, Transaction, checked_storage
 
 _EVERYWHERE = Scope.everywhere()
 READABLE = MemoryFilter(include_archived=True)
@@ -57,10 +58,12 @@ class Keeper(Closing):
         flush_seconds: float = FLUSH_SECONDS,
         audit: AuditTrail | None = None,
     ) -> None:
+        self._storage = checked_storage("journal", storage)
+        if not callable(getattr(writer, "save", None)):
+            raise ValidationError("journal", "writer", writer, "must be what text is saved through, as alma.door")
         self._audit = audit or AuditTrail(storage)
-        self._storage = storage
         self._writer = writer
-        self._retrieval = retrieval
+        self._retrieval = checked_part("journal", "retrieval", retrieval, RetrievalEngine, "a RetrievalEngine")
         self._working = WorkingMemory(storage)
         self._access = AccessRecorder(storage, flush_seconds) if count_reads else None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from alma.model.memory import Memory
 from alma.model.relations import Relation
@@ -79,6 +80,10 @@ _NEGATION = re.compile(
     r"\b(?:not|no|never|cannot|without|avoid|stop|dont|cant|wont|isnt|doesnt|shouldnt)\b|n['’]t\b", re.IGNORECASE
 )
 _LONGEST_OBJECT = 160
+# What comes behind these is not meant, or not in the same way.
+_HOWEVER = re.compile(r"[,;]?\s*\b(?:but|although|though|however)\b", re.IGNORECASE)
+# Where another clause begins, as far as one can tell: replaces X, and the login was fixed by Y.
+_BREAK = re.compile(r"[,;:(–—]?\s*\b(?:and|but|while|whereas|which|so|then)\b(?: also)?|[,;:(–—]", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,20 +143,56 @@ def cues(text: str) -> list[Cue]:
     return [cue for sentence in _SENTENCE.findall(text[:READ]) for cue in _cues_in(sentence)]
 
 
+class _Found(NamedTuple):
+    """Where a cue stands in its sentence, and whether what it speaks of stands before it."""
+
+    start: int
+    end: int
+    relation: str
+    is_behind: bool
+
+
 def _cues_in(sentence: str) -> Iterator[Cue]:
-    taken: list[tuple[int, int]] = []
+    found = _found_in(sentence)
+    for previous, cue, following in zip([None, *found], found, [*found[1:], None], strict=False):
+        before = sentence[_begin(sentence, previous, cue) : cue.start].strip()
+        rest = _HOWEVER.split(sentence[cue.end : _end(sentence, cue, following)][:_LONGEST_OBJECT], maxsplit=1)[0]
+        tells_of_itself = cue.is_behind and _ITSELF.fullmatch(before)
+        spoken_of = before[-_LONGEST_OBJECT:] if cue.is_behind and not tells_of_itself else rest.strip()
+        if spoken_of and not _DENIED.search(sentence[: cue.start]):
+            relation = _TOLD_BACK[Relation(cue.relation)] if tells_of_itself else cue.relation
+            yield Cue(relation, sentence[cue.start : cue.end].strip(), spoken_of)
+
+
+def _found_in(sentence: str) -> list[_Found]:
+    """The cues of a sentence in their order; of those in one place the first listed."""
+    taken: list[_Found] = []
     for relation, pattern, is_behind in _CUE_PATTERNS:
         for match in pattern.finditer(sentence):
-            if any(start < match.end() and match.start() < end for start, end in taken):
-                continue
-            taken.append(match.span())
-            before = sentence[: match.start()].strip()
-            rest = sentence[match.end() : match.end() + _LONGEST_OBJECT].strip()
-            tells_of_itself = is_behind and _ITSELF.fullmatch(before)
-            if is_behind and not tells_of_itself:
-                rest = before[-_LONGEST_OBJECT:]
-            if rest and not _DENIED.search(before):
-                yield Cue(_TOLD_BACK[Relation(relation)] if tells_of_itself else relation, match.group().strip(), rest)
+            if not any(other.start < match.end() and match.start() < other.end for other in taken):
+                taken.append(_Found(*match.span(), relation, is_behind))
+    return sorted(taken)
+
+
+def _begin(sentence: str, previous: _Found | None, cue: _Found) -> int:
+    """Where the clause of a cue begins: behind the last break since the cue before, or behind that."""
+    if previous is None:
+        return 0
+    breaks = list(_BREAK.finditer(sentence, previous.end, cue.start))
+    return breaks[-1].end() if breaks else previous.end
+
+
+def _end(sentence: str, cue: _Found, following: _Found | None) -> int:
+    """Where the clause of a cue ends: where that of the next one begins."""
+    if following is None:
+        return len(sentence)
+    breaks = list(_BREAK.finditer(sentence, cue.end, following.start))
+    # Fixes login and logout, based on the audit: before most cues stands at most who does it.
+    if not breaks or not (
+        following.is_behind or _ITSELF.fullmatch(sentence[breaks[-1].end() : following.start].strip())
+    ):
+        return following.start
+    return breaks[-1].start()
 
 
 def is_negated(text: str) -> bool:

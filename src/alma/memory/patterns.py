@@ -23,7 +23,7 @@ from alma.model.text import query_terms
 from alma.model.visibility import alive
 from alma.model.workspace import Project
 from alma.retrieval.writing import join_space
-from alma.storage.base import StorageBackend
+from alma.storage.base import StorageBackend, checked_storage
 
 _EVERYWHERE = Scope.everywhere()
 _CHUNK = 500
@@ -80,9 +80,9 @@ class Patterns:
     def __init__(
         self, storage: StorageBackend, embedder: EmbeddingProvider | None = None, writer: Writer | None = None
     ) -> None:
+        self._storage = checked_storage("patterns", storage)
         if embedder is not None:
             join_space(storage, embedder)
-        self._storage = storage
         self._embedder = embedder
         self._writer: Writer = storage if writer is None else writer
 

@@ -22,7 +22,7 @@ from alma.model.memory import Layer, Memory, ProjectPattern
 from alma.model.query import And, Compare, Order
 from alma.model.scope import Scope
 from alma.model.workspace import Project, Session, SessionHandoff, WorkItem
-from alma.storage.base import StorageBackend, Transaction
+from alma.storage.base import StorageBackend, Transaction, checked_storage
 
 _EVERYWHERE = Scope.everywhere()
 _LATEST_FIRST = (Order("last_accessed_at", "desc"),)
@@ -53,7 +53,7 @@ class Projects:
     """The projects of a store."""
 
     def __init__(self, storage: StorageBackend, screen: Screen = without_secrets) -> None:
-        self._storage = storage
+        self._storage = checked_storage("projects", storage)
         self._screen = screen
 
     def initialize(

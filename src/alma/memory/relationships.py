@@ -27,7 +27,7 @@ from alma.model.relations import (
 )
 from alma.model.scope import Scope
 from alma.model.visibility import visible
-from alma.storage.base import Direction, StorageBackend, Transaction
+from alma.storage.base import Direction, StorageBackend, Transaction, checked_storage
 from alma.storage.traversal import DEEPEST
 
 _EVERYWHERE = Scope.everywhere()
@@ -74,7 +74,7 @@ class Relationships:
     """
 
     def __init__(self, storage: StorageBackend, screen: Screen = without_secrets) -> None:
-        self._storage = storage
+        self._storage = checked_storage("relationships", storage)
         self._screen = screen
         self._detector = Detector(storage)
 

@@ -21,7 +21,7 @@ from alma.model.memory import Memory
 from alma.model.query import And, Compare, Order
 from alma.model.scope import Scope
 from alma.model.workspace import Project, Session, User
-from alma.storage.base import StorageBackend, Transaction
+from alma.storage.base import StorageBackend, Transaction, checked_storage
 
 Summarise = Callable[[Session, Sequence[Memory]], str]
 """What turns a session and its memories, oldest first, into a summary."""
@@ -56,7 +56,7 @@ class Sessions:
         summarise: Summarise | None = most_telling,
         screen: Screen = without_secrets,
     ) -> None:
-        self._storage = storage
+        self._storage = checked_storage("sessions", storage)
         self._summarise = summarise
         self._screen = screen
 

@@ -14,7 +14,7 @@ from alma.model.governance import ANONYMOUS, Attribution, AuditEvent, Setting, S
 from alma.model.query import At
 from alma.model.scope import Scope
 from alma.model.workspace import User
-from alma.storage.base import StorageBackend, Transaction
+from alma.storage.base import StorageBackend, Transaction, checked_storage
 
 _EVERYWHERE = Scope.everywhere()
 # Where a user's own values stand in the user's preferences.
@@ -79,7 +79,7 @@ class SystemSettings:
     """
 
     def __init__(self, storage: StorageBackend) -> None:
-        self._storage = storage
+        self._storage = checked_storage("settings", storage)
 
     def read(self, user_id: str | None = None) -> Settings:
         """All settings, as attributes of the types they have."""

@@ -14,7 +14,7 @@ from alma.model.governance import ANONYMOUS, Attribution
 from alma.model.query import And, Compare, Missing, Order, Predicate
 from alma.model.scope import Scope
 from alma.model.workspace import AgentState, Session
-from alma.storage.base import StorageBackend, Transaction
+from alma.storage.base import StorageBackend, Transaction, checked_storage
 
 # A state belongs to its agent, which is part of every question asked here.
 _EVERYWHERE = Scope.everywhere()
@@ -24,7 +24,7 @@ class AgentStates:
     """One state for each agent and session, and one for each agent outside of sessions."""
 
     def __init__(self, storage: StorageBackend, screen: Screen = without_secrets) -> None:
-        self._storage = storage
+        self._storage = checked_storage("agent states", storage)
         self._screen = screen
 
     def save(

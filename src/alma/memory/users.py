@@ -14,7 +14,7 @@ from alma.model.governance import ANONYMOUS, Attribution
 from alma.model.query import EVERYTHING, Compare, Order
 from alma.model.scope import Scope
 from alma.model.workspace import User
-from alma.storage.base import StorageBackend, Transaction
+from alma.storage.base import StorageBackend, Transaction, checked_storage
 
 # Users belong to nobody but themselves, so there is no narrower scope to look in.
 _EVERYWHERE = Scope.everywhere()
@@ -26,7 +26,7 @@ class Users:
     """The people a store knows."""
 
     def __init__(self, storage: StorageBackend, screen: Screen = without_secrets) -> None:
-        self._storage = storage
+        self._storage = checked_storage("users", storage)
         self._screen = screen
 
     def create(

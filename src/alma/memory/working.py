@@ -19,7 +19,7 @@ from alma.model.query import Compare, In, Order
 from alma.model.scope import Scope
 from alma.model.slice import MemorySlice
 from alma.model.workspace import Session, SessionMemory
-from alma.storage.base import StorageBackend, Transaction
+from alma.storage.base import StorageBackend, Transaction, checked_storage
 
 DEFAULT_CONTEXT_TOKENS = 4000
 
@@ -57,7 +57,7 @@ class WorkingMemory:
     """
 
     def __init__(self, storage: StorageBackend, context_window_tokens: int = DEFAULT_CONTEXT_TOKENS) -> None:
-        self._storage = storage
+        self._storage = checked_storage("working memory", storage)
         self._settings = SystemSettings(storage)
         self._max_tokens = checked_budget(context_window_tokens)
 

@@ -5,10 +5,7 @@ from __future__ import annotations
 import math
 from datetime import datetime
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from alma.model.learning import Heuristic
+from typing import NamedTuple, Protocol
 
 EVIDENCE_HALF_LIFE_DAYS = 180.0
 """After how long evidence counts half, unless a configuration says otherwise."""
@@ -77,17 +74,34 @@ def kept(since: datetime | None, now: datetime, half_life_days: float) -> float:
     return float(0.5 ** ((now - since).total_seconds() / _SECONDS_PER_DAY / half_life_days))
 
 
-def belief_in(heuristic: Heuristic) -> Belief | None:
+class Supported(Protocol):
+    """A heuristic, or as much of it as says what is known for it and against it."""
+
+    @property
+    def confidence(self) -> float: ...
+    @property
+    def occurrence_count(self) -> int: ...
+    @property
+    def success_count(self) -> int: ...
+    @property
+    def weight_for(self) -> float | None: ...
+    @property
+    def weight_against(self) -> float | None: ...
+    @property
+    def last_validated(self) -> datetime | None: ...
+
+
+def belief_in(heuristic: Supported) -> Belief | None:
     """What the evidence of a heuristic says; nothing for one that was written by hand."""
     if heuristic.weight_for is None or heuristic.weight_against is None:
         return None
     return Belief(heuristic.weight_for, heuristic.weight_against)
 
 
-def belief_today(heuristic: Heuristic, now: datetime) -> Belief | None:
+def belief_today(heuristic: Supported, now: datetime, half_life_days: float) -> Belief | None:
     """What the evidence of a heuristic says by now: what nobody has tried for long is less sure than it was."""
     known = belief_in(heuristic)
-    return None if known is None else known.aged(heuristic.last_validated, now, EVIDENCE_HALF_LIFE_DAYS)
+    return None if known is None else known.aged(heuristic.last_validated, now, half_life_days)
 
 
 @lru_cache(maxsize=4096)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from alma.errors import ValidationError
 from alma.model.fields import LONGEST_NAME, Embedding, MaxLength, NotEmpty, Range, Refused, Tags, check_text
 
 LONGEST_TEXT = 1 << 20
+Part = TypeVar("Part")
 
 
 def checked_name(subject: str, field: str, value: Any, longest: int = LONGEST_NAME) -> str:
@@ -21,6 +22,13 @@ def checked_name(subject: str, field: str, value: Any, longest: int = LONGEST_NA
     except Refused as exc:
         raise ValidationError(subject, field, value, str(exc)) from None
     return text
+
+
+def checked_part(owner: str, name: str | None, part: Part, kind: type, hint: str) -> Part:
+    """What something is made of, if it is of the right kind; told at once, not when it is first used."""
+    if not isinstance(part, kind):
+        raise ValidationError(owner, name, part, f"must be {hint}")
+    return part
 
 
 def checked_prose(subject: str, field: str, value: Any) -> str:

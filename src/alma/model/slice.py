@@ -68,7 +68,8 @@ def _unknown(record_id: str) -> Dropped:
     return Dropped("scope", f"no memory {record_id!r} was looked at: it does not exist or lies outside the scope")
 
 
-def _not_here(record_id: str) -> Dropped:
+def not_here(record_id: str) -> Dropped:
+    """What a copy of a slice answers to `why_not`, as it has no way back to the store."""
     return Dropped("copy", f"this is a copy: ask the slice that was retrieved, or retrieve again, for {record_id!r}")
 
 
@@ -169,7 +170,7 @@ class MemorySlice:
     def __setstate__(self, state: Mapping[str, Any]) -> None:
         for name, value in state.items():
             object.__setattr__(self, name, value)
-        object.__setattr__(self, "_why_not", _not_here)
+        object.__setattr__(self, "_why_not", not_here)
 
     def explanation_of(self, record_id: str) -> Explanation:
         """Why this memory is in the slice."""

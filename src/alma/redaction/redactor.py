@@ -11,6 +11,7 @@ from itertools import islice
 from typing import Any, Protocol, TypeVar
 
 from alma.errors import mask_messages
+from alma.model.common import checked_part
 from alma.model.field_spec import FieldSpec
 from alma.model.fields import FieldType, MaxLength
 from alma.model.record import Record, RecordSpec
@@ -45,8 +46,9 @@ class SecretRedactor:
     """Knows the keys of common providers by their shape, and other secrets by the names they stand behind."""
 
     def __init__(self, rules: Iterable[Rule] = ()) -> None:
+        given = checked_part("redactor", "rules", rules, Iterable, "a list of rules")
         # What knows most about a secret says first which it is.
-        self._own = _hinted(rules)
+        self._own = _hinted(checked_part("redactor", "rules", rule, Rule, "a list of rules") for rule in given)
         # What is said again and again is looked through once; only texts without secrets are kept.
         self._clean: set[str] = set()
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from alma.errors import shown
@@ -11,7 +11,7 @@ from alma.model.archive import ArchivedRecord
 from alma.model.memory import Memory
 from alma.model.query import And, Compare, In, Order
 from alma.model.record import Record
-from alma.model.slice import Dropped
+from alma.model.slice import Dropped, not_here
 from alma.retrieval.router import RETRIEVED, Asked, Request, Target, route
 from alma.storage.base import StorageBackend, Transaction
 from alma.storage.document import unpacked_record
@@ -30,18 +30,31 @@ class Note(NamedTuple):
         return Dropped(self.stage, self.sentence.format(*self.facts))
 
 
-@dataclass(frozen=True, slots=True)
 class Absent:
     """Answers `why_not`: with what was noted of a memory, or else that it was `behind` others or out of sight.
 
     Of what the agent may not see, not even that it exists: an index or a relationship may have proposed it.
     """
 
-    storage: StorageBackend
-    targets: Sequence[Target]
-    asked: Asked
-    behind: Dropped = BEHIND
-    dropped: Mapping[str, Note] = field(default_factory=dict)
+    __slots__ = ("asked", "behind", "dropped", "storage", "targets")
+
+    def __init__(
+        self,
+        storage: StorageBackend,
+        targets: Sequence[Target],
+        asked: Asked,
+        behind: Dropped = BEHIND,
+        dropped: Mapping[str, Note] | None = None,
+    ) -> None:
+        self.storage = storage
+        self.targets = targets
+        self.asked = asked
+        self.behind = behind
+        self.dropped = dropped or {}
+
+    def __deepcopy__(self, _: object) -> Callable[[str], Dropped]:
+        """What `dataclasses.asdict` takes over of a slice: a store cannot be copied."""
+        return not_here
 
     def __call__(self, record_id: str) -> Dropped:
         with self.storage.snapshot() as tx:

@@ -15,6 +15,7 @@ from alma.cache.base import CacheBackend, NullCache, not_kept
 from alma.cache.local import RetrievalCache
 from alma.embeddings.base import EmbeddingProvider
 from alma.errors import ConfigurationError, ProviderError, ScopeViolationError, StorageError, ValidationError
+from alma.model.belief import EVIDENCE_HALF_LIFE_DAYS
 from alma.model.fields import check_timestamp
 from alma.model.memory import Memory
 from alma.model.query import Predicate, parsed
@@ -39,7 +40,7 @@ from alma.retrieval.searching import Mode, by_meaning, by_words
 from alma.retrieval.standing import holds
 from alma.retrieval.times import add_times, asked_time, propose_moments
 from alma.retrieval.writing import join_space
-from alma.storage.base import StorageBackend
+from alma.storage.base import StorageBackend, checked_storage
 from alma.vectors.base import VectorIndex
 
 # Every further one takes as long as the first.
@@ -76,13 +77,15 @@ class RetrievalEngine:
         vector_index: VectorIndex | None = None,
         cache: CacheBackend | None = None,
     ) -> None:
-        self.storage = storage
+        self.storage = checked_storage("retrieval", storage)
         self.embedder = join_space(storage, _provider(embedding_provider))
         self._questions = QuestionEmbedder(self.embedder, storage)
         self._moving = Moving(storage)
         self.weights = _weights("scoring_weights", scoring_weights or ScoringWeights())
         self.memory_weights = _weights("memory_weights", memory_weights)
         self.half_life_days = _positive("recency_half_life_days", recency_half_life_days)
+        # How evidence ages is a matter of learning: the facade puts here what its protocol weighs by.
+        self.evidence_half_life_days = EVIDENCE_HALF_LIFE_DAYS
         self.min_score = _number("min_score_threshold", min_score_threshold)
         self.cache: CacheBackend = cache or (RetrievalCache(max_cache_entries) if enable_cache else NullCache())
         self._ttl_seconds = _positive("cache_ttl_seconds", cache_ttl_seconds)
@@ -199,7 +202,8 @@ class RetrievalEngine:
         # What "yesterday" means changes at midnight.
         hour = request.now.replace(minute=0, second=0, microsecond=0)
         wanted = (request.session_id, request.top_k, kinds, request.memories_within, hour)
-        ranked = _spelled(self.weights, self.memory_weights, self.half_life_days, self.min_score, self.embedder.model)
+        half_lives = (self.half_life_days, self.evidence_half_life_days)
+        ranked = _spelled(self.weights, self.memory_weights, half_lives, self.min_score, self.embedder.model)
         return repr((asked, wanted)) + ranked
 
     def close(self) -> None:
@@ -244,6 +248,7 @@ class RetrievalEngine:
             self.weights,
             self.memory_weights,
             self.half_life_days,
+            self.evidence_half_life_days,
             wants_time=asks_when(request.query),
             by_passages=asks_by_words(request.query),
             window=asked.window,

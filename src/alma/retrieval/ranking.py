@@ -135,6 +135,7 @@ class Scorer:
     weights: ScoringWeights
     memory_weights: ScoringWeights
     half_life_days: float
+    evidence_half_life_days: float
     wants_time: bool = False
     by_passages: bool = True
     window: TimeWindow | None = None
@@ -152,7 +153,13 @@ class Scorer:
 
     def scored(self, record: Record, relevance: Mapping[str, float], found_by: Iterable[str]) -> Ranked:
         weights = self.memory_weights if isinstance(record, Memory) else self.weights
-        known = factors(record, self.request.now, self.half_life_days, self.window)
+        known = factors(
+            record,
+            self.request.now,
+            self.half_life_days,
+            self.window,
+            evidence_half_life_days=self.evidence_half_life_days,
+        )
         return Ranked(record, score_terms(relevance, known, weights), tuple(found_by))
 
 

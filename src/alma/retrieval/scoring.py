@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from alma.errors import ValidationError
-from alma.model.belief import belief_today
+from alma.model.belief import EVIDENCE_HALF_LIFE_DAYS, belief_today
 from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome, UserPreference
 from alma.model.memory import Memory
 from alma.model.record import Record
@@ -79,9 +79,16 @@ def recency_at(record: Record, window: TimeWindow, now: datetime, half_life_days
     return float(0.5 ** (nearest.total_seconds() / 86_400 / half_life_days))
 
 
-def factors(record: Record, now: datetime, half_life_days: float, window: TimeWindow | None = None) -> Factors:
+def factors(
+    record: Record,
+    now: datetime,
+    half_life_days: float,
+    window: TimeWindow | None = None,
+    *,
+    evidence_half_life_days: float = EVIDENCE_HALF_LIFE_DAYS,
+) -> Factors:
     """The factors of a record of any kind; of a lesson, for the time that is asked for."""
-    success, confidence, importance = _standing(record, now)
+    success, confidence, importance = _standing(record, now, evidence_half_life_days)
     if window is None or isinstance(record, Memory):
         since = recency(moment_of(record), now, half_life_days)
     else:
@@ -104,14 +111,14 @@ def moments_of(record: Record) -> list[datetime]:
     return [moment for moment in told if moment is not None]
 
 
-def _standing(record: Any, now: datetime) -> tuple[float, float, float]:
+def _standing(record: Any, now: datetime, evidence_half_life_days: float) -> tuple[float, float, float]:
     """Success, confidence and importance of a record, as far as its kind knows them."""
     match record:
         case Heuristic():
             seen = record.occurrence_count
             # Both are counted apart, by whoever counts.
             success = min(1.0, record.success_count / seen) if seen else UNKNOWN
-            belief = belief_today(record, now)
+            belief = belief_today(record, now, evidence_half_life_days)
             # Three of three may be luck, and long ago: what was learned counts by what it is worth at least today.
             return success, record.confidence if belief is None else belief.lower_bound, UNKNOWN
         case Outcome():

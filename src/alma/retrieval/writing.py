@@ -12,7 +12,7 @@ from alma.model.record import Record
 from alma.model.vector import Vector
 from alma.redaction.guarding import checked_redactor
 from alma.redaction.redactor import DEFAULT_REDACTOR, Redactor, redact_record
-from alma.storage.base import DEFAULT_MODEL, StorageBackend, Transaction
+from alma.storage.base import DEFAULT_MODEL, StorageBackend, Transaction, checked_storage
 
 Progress = Callable[[int, int], None]
 _AT_ONCE = 256
@@ -53,6 +53,7 @@ def join_space(storage: StorageBackend, embedder: EmbeddingProvider) -> Embeddin
     port: whoever has a model of their own may give any object with its names.
     """
     embedder = as_provider(embedder)
+    checked_storage("memory", storage)
     if storage.embedding_dim == embedder.dimension:
         storage.name_model(embedder.model)
     own = (embedder.model, DEFAULT_MODEL)

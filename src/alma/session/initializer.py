@@ -10,7 +10,7 @@ from typing import Protocol
 from alma.clock import new_id
 from alma.errors import ValidationError
 from alma.model.briefing import Topic, briefing
-from alma.model.common import same_name
+from alma.model.common import Part, checked_part, same_name
 from alma.model.prompt import checked_tokens
 from alma.model.scope import MemoryScope
 from alma.model.slice import MemorySlice
@@ -107,9 +107,13 @@ class SessionInitializer:
         session_manager: SessionManager | None = None,
         scopes: Mapping[str, MemoryScope] | None = None,
     ) -> None:
+        if alma is not None and not callable(getattr(alma, "retrieve", None)):
+            raise ValidationError(
+                "session initializer", "alma", alma, "must be a memory, as ALMA.quickstart() opens one"
+            )
         self._alma = alma
-        self._tracker = progress_tracker
-        self._manager = session_manager
+        self._tracker = _of_kind("progress_tracker", progress_tracker, ProgressTracker)
+        self._manager = _of_kind("session_manager", session_manager, SessionManager)
         self._scopes = scopes if scopes is not None else (alma.scopes if alma is not None else {})
 
     def initialize(
@@ -169,3 +173,7 @@ class SessionInitializer:
 def _room(max_tokens: int, taken: str) -> int:
     """What is left beside a text and the empty line behind it."""
     return max(0, max_tokens - count_tokens(taken + "\n\n"))
+
+
+def _of_kind(name: str, part: Part | None, kind: type[Part]) -> Part | None:
+    return part if part is None else checked_part("session initializer", name, part, kind, f"a {kind.__name__}")

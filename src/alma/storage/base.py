@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from alma.model.common import checked_part
 from alma.storage.chain import ChainHead, ChainTable
 from alma.storage.feed import FoundVector, StoredVector, VectorFeed, VectorQuestion
 from alma.storage.outbox import Mark, MarkTable
@@ -34,6 +35,7 @@ __all__ = [
     "VectorFeed",
     "VectorQuestion",
     "Walk",
+    "checked_storage",
 ]
 
 
@@ -72,3 +74,8 @@ class StorageBackend(TypedMemories):
     A subclass implements `_begin`, `_generation` and `close`, and a `Transaction` with its primitives; the operations
     on records (`RecordStore`) and ALMA's named methods (`TypedMemories`) are written once on those.
     """
+
+
+def checked_storage(owner: str, storage: StorageBackend) -> StorageBackend:
+    """The store that was given."""
+    return checked_part(owner, "storage", storage, StorageBackend, "an open store, as open_storage() opens one")

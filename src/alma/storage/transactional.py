@@ -134,7 +134,8 @@ class TransactionalStore(Closing):
     @contextmanager
     def reading(self) -> Iterator[tuple[Transaction, str]]:
         """A snapshot, and the generation that it shows, or one before it."""
-        generation = self.generation()
+        # Which one a snapshot shows that was taken earlier, nobody knows any more; so it gets one of its own.
+        generation = self.generation() if self._transaction_here() is None else new_id()
         with self.snapshot() as tx:
             yield tx, generation
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -14,6 +15,8 @@ from alma.storage.base import StorageBackend, Transaction
 
 _EVERYWHERE = Scope.everywhere()
 _EMBEDDED = tuple(cls for cls in KINDS if cls.spec.embeds)
+# So many batches, from which those who share the work choose.
+_STRETCH = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,58 +36,88 @@ def reembed(
     """Give every record of every embedded kind a vector of the embedder's model; returns how many were made.
 
     Each batch is a transaction of its own, and what has a vector is not encoded again: after any interruption the same
-    call goes on where the last one ended. Readers and writers need not wait. Records that are written meanwhile are
-    covered, and a vector is only stored if its record still says what was encoded; it is finished when no record is
-    left. The vectors of other models stay, so a store can be used with its old model until then.
+    call goes on where the last one ended, and several at once share the work. Readers and writers need not wait.
+    Records that are written meanwhile are covered, and a vector is only stored if its record still says what was
+    encoded; it is finished when no record is left. The vectors of other models stay, so a store can be used with its
+    old model until then.
     """
     if isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1:
         raise ValidationError("reembed", "batch_size", batch_size, "must be a whole number of at least 1")
-    embedder = as_provider(embedder)
-    made = 0
+    move = _Move(storage, as_provider(embedder), batch_size)
     while True:
-        made_before = made
-        progress = _progress(storage, embedder.model)
+        made, by_others = move.made, move.by_others
+        progress = move.progress()
         on_progress(progress)
-        for batch in _batches(storage, embedder.model, batch_size):
-            made += _embed(storage, embedder, batch)
-            on_progress(Progress(min(progress.done + made - made_before, progress.total), progress.total))
-        if made == made_before:
-            return made
+        for _ in move.batch_by_batch():
+            on_progress(Progress(min(progress.done + move.made - made, progress.total), progress.total))
+        if (move.made, move.by_others) == (made, by_others):
+            return move.made
 
 
-def _progress(storage: StorageBackend, model: str) -> Progress:
-    with storage.snapshot() as tx:
-        total = sum(tx.count(cls, _EVERYWHERE) for cls in _EMBEDDED)
-        missing = sum(tx.count_without_vector(cls, model, _EVERYWHERE) for cls in _EMBEDDED)
-    return Progress(total - missing, total)
+class _Move:
+    """One of those who give a store's records vectors of a model; the others are known only by what they have done.
 
+    Nobody waits for anybody, so one that is killed holds up none. Whoever meets what another has just done goes on in
+    a stretch of several batches, in an order of its own: then two seldom encode the same.
+    """
 
-def _batches(storage: StorageBackend, model: str, size: int) -> Iterator[Sequence[Record]]:
-    """The records without a vector, kind by kind; each is met once, whether or not it gets one."""
-    for cls in _EMBEDDED:
-        after: str | None = None
-        while batch := storage.without_vector(cls, model, _EVERYWHERE, size, after):
-            yield batch
-            after = batch[-1].key
+    def __init__(self, storage: StorageBackend, embedder: EmbeddingProvider, batch_size: int) -> None:
+        self._storage = storage
+        self._embedder = embedder
+        self._size = batch_size
+        self.made = 0
+        self.by_others = 0
 
+    def progress(self) -> Progress:
+        model = self._embedder.model
+        with self._storage.snapshot() as tx:
+            total = sum(tx.count(cls, _EVERYWHERE) for cls in _EMBEDDED)
+            missing = sum(tx.count_without_vector(cls, model, _EVERYWHERE) for cls in _EMBEDDED)
+        return Progress(total - missing, total)
 
-def _embed(storage: StorageBackend, embedder: EmbeddingProvider, batch: Sequence[Record]) -> int:
-    # A record that says nothing has nothing to encode and is found without a vector.
-    texts = {record.key: text for record in batch if (text := record.embedded_text()).strip()}
-    encoded = dict(zip(texts, embedder.encode_texts(texts.values()), strict=True))
-    if not encoded:
-        return 0
-    return storage.write(lambda tx: _put(tx, type(batch[0]), texts, encoded, embedder.model))
+    def batch_by_batch(self) -> Iterator[None]:
+        """Encode the records without a vector, kind by kind; each is met once, whether or not it gets one."""
+        for cls in _EMBEDDED:
+            after: str | None = None
+            while stretch := self._missing(cls, self._size * (_STRETCH if self.by_others else 1), after):
+                for batch in self._in_turn(stretch):
+                    self._embed(cls, batch)
+                    yield
+                after = stretch[-1].key
 
+    def _missing(self, cls: type[Record], limit: int, after: str | None) -> Sequence[Record]:
+        return self._storage.without_vector(cls, self._embedder.model, _EVERYWHERE, limit, after)
 
-def _put(
-    tx: Transaction, cls: type[Record], texts: Mapping[str, str], encoded: Mapping[str, Encoded], model: str
-) -> int:
-    """Store the vectors of a batch's records that still say what was encoded."""
-    made = tx.put_vectors(cls, {key: each.vector for key, each in encoded.items()}, model, made_from=texts)
-    long = [key for key, each in encoded.items() if each.passages]
-    unchanged = (
-        record.key for record in tx.get_many(cls, long, _EVERYWHERE) if record.embedded_text() == texts[record.key]
-    )
-    tx.put_passages(cls, {key: encoded[key].passages for key in unchanged}, model)
-    return made
+    def _in_turn(self, stretch: Sequence[Record]) -> Sequence[Sequence[Record]]:
+        batches = [stretch[i : i + self._size] for i in range(0, len(stretch), self._size)]
+        return random.sample(batches, len(batches)) if self.by_others else batches
+
+    def _embed(self, cls: type[Record], batch: Sequence[Record]) -> None:
+        # A record that says nothing has nothing to encode and is found without a vector.
+        texts = {record.key: text for record in batch if (text := record.embedded_text()).strip()}
+        if self.by_others:
+            with self._storage.snapshot() as tx:
+                texts = self._left(tx, cls, texts)
+        encoded = dict(zip(texts, self._embedder.encode_texts(texts.values()), strict=True))
+        if encoded:
+            made, left = self._storage.write(lambda tx: self._put(tx, cls, texts, encoded))
+            self.made += made
+            self.by_others += len(texts) - left
+
+    def _left(self, tx: Transaction, cls: type[Record], texts: Mapping[str, str]) -> dict[str, str]:
+        """Those that nobody else has given a vector meanwhile."""
+        done = {each.record_id for each in tx.vectors_of(cls, texts) if each.model == self._embedder.model}
+        return {key: text for key, text in texts.items() if key not in done}
+
+    def _put(
+        self, tx: Transaction, cls: type[Record], texts: Mapping[str, str], encoded: Mapping[str, Encoded]
+    ) -> tuple[int, int]:
+        """Store the vectors of a batch's records that still say what was encoded; how many, of how many left to do."""
+        model, left = self._embedder.model, self._left(tx, cls, texts)
+        made = tx.put_vectors(cls, {key: encoded[key].vector for key in left}, model, made_from=left)
+        long = [key for key in left if encoded[key].passages]
+        unchanged = (
+            record.key for record in tx.get_many(cls, long, _EVERYWHERE) if record.embedded_text() == left[record.key]
+        )
+        tx.put_passages(cls, {key: encoded[key].passages for key in unchanged}, model)
+        return made, len(left)

@@ -50,6 +50,16 @@ class SharedContract:
             assert len(tx.find(Heuristic, SHOP)) == 1
         assert later != generation
 
+    def test_reading_inside_an_older_snapshot_has_no_later_generation_than_what_that_shows(
+        self, storage: StorageBackend, another: StorageBackend
+    ) -> None:
+        with storage.snapshot() as older:
+            assert older.find(Heuristic, SHOP) == []
+            another.save(make.a_heuristic())
+            with storage.reading() as (tx, generation):
+                assert tx.find(Heuristic, SHOP) == []
+        assert storage.generation() != generation
+
     def test_inside_a_transaction_that_writes_reading_joins_it(self, storage: StorageBackend) -> None:
         before = storage.generation()
         with storage.transaction() as writing, storage.reading() as (tx, inside):

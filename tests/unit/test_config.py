@@ -163,7 +163,7 @@ def test_who_shares_is_found_whatever_the_case_of_its_name() -> None:
 
 def test_a_file_that_is_not_utf_8_says_so(tmp_path: Path) -> None:
     (tmp_path / "c.yaml").write_bytes("# a name\nproject_id: café".encode("latin-1"))
-    with pytest.raises(ConfigurationError, match="is not written in UTF-8, as line 2 shows; save it as such$"):
+    with pytest.raises(ConfigurationError, match=r"is not written in UTF-8, as line 2 shows; save it as such$"):
         load_settings(tmp_path / "c.yaml")
 
 

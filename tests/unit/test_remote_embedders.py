@@ -238,7 +238,7 @@ def test_a_connection_that_fails_is_told_without_numbers_and_names_of_the_inside
     make: Make, server: EmbeddingServer
 ) -> None:
     server.script.append(Reply(200, b'{"data"', {"Content-Length": "1000"}))
-    with pytest.raises(EmbeddingError, match="it broke off in the middle of its answer$"):
+    with pytest.raises(EmbeddingError, match=r"it broke off in the middle of its answer$"):
         make(attempts=1).encode("a")
     with pytest.raises(EmbeddingError, match=r"127\.0\.0\.1:1: Connection refused$"):
         OpenAIEmbedder(KEY, base_url="http://127.0.0.1:1", attempts=1).encode("a")

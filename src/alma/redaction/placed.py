@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterator
 
 from alma.redaction.secrets import (
+    A_COLON_OR_SLASH,
     A_NUMBER,
     A_NUMBER_IN_PARTS,
     A_QUOTE,
     AN_ASSIGNMENT,
-    A_COLON_OR_SLASH,
     AN_OPTION,
     Rule,
     Span,

@@ -41,13 +41,7 @@ _FEWEST_CHANGES = 0.4
 _FAR, _WORDS_BESIDE = 60, 3
 _NAMES = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 _OTHER_THINGS = frozenset(
-    """
-    id ids identifier uuid guid hash hashes digest checksum sum sha md integrity etag fingerprint fingerprints commit
-    revision address addr wallet bitcoin btc solana ethereum block tx txn transaction contract mint public pub pubkey
-    cert certificate base encoded decode decodes image img picture nonce cid ipfs doc document sheet spreadsheet video
-    playlist file files folder trace span cursor signature multihash object blob prüfsumme kennung adresse empreinte
-    identifiant
-    """.split()
+    ["id", "ids", "identifier", "uuid", "guid", "hash", "hashes", "digest", "checksum", "sum", "sha", "md", "integrity", "etag", "fingerprint", "fingerprints", "commit", "revision", "address", "addr", "wallet", "bitcoin", "btc", "solana", "ethereum", "block", "tx", "txn", "transaction", "contract", "mint", "public", "pub", "pubkey", "cert", "certificate", "base", "encoded", "decode", "decodes", "image", "img", "picture", "nonce", "cid", "ipfs", "doc", "document", "sheet", "spreadsheet", "video", "playlist", "file", "files", "folder", "trace", "span", "cursor", "signature", "multihash", "object", "blob", "prüfsumme", "kennung", "adresse", "empreinte", "identifiant"]
 )
 
 

@@ -16,22 +16,8 @@ _WORD = re.compile(
     r"(?:(?<![^\s\"'`“‘(\[{<,;=])|(?<=[A-Za-z]:))(?P<word>[A-Za-z0-9+/_-]{32,128})={0,2}(?=$|[\s\"'`”’)\]}>,;!?]|[.:](?:\s|$))"
 )
 # How files, public keys and addresses of content begin where they are written as such words.
-_CONTENT = (
-    "AAAA",
-    "AAEC",
-    "iVBOR",
-    "R0lGO",
-    "/9j/",
-    "UklGR",
-    "MII",
-    "UEsD",
-    "H4sI",
-    "JVBER",
-    "Qm",
-    "bafy",
-    "PD94",
-    "PHN2",
-)
+_BEGINNINGS = "AAAA AAEC iVBOR R0lGO /9j/ UklGR MII UEsD H4sI JVBER Qm bafy PD94 PHN2"
+_CONTENT = tuple(_BEGINNINGS.split())
 _PREFIXED = re.compile(r"(?:[a-z]{2,12}|[A-Z]{2,12})[_-]")
 _IN_A_PATH = re.compile(r"(?:^|/)[A-Za-z]?[a-z]{2,}(?:/|$)")
 _IN_AN_ADDRESS = re.compile(r"[/?&@]\S*$")
@@ -40,9 +26,14 @@ _FEWEST_LETTERS, _FEWEST_DIGITS = 4, 2
 _FEWEST_CHANGES = 0.4
 _FAR, _WORDS_BESIDE = 60, 3
 _NAMES = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
-_OTHER_THINGS = frozenset(
-    ["id", "ids", "identifier", "uuid", "guid", "hash", "hashes", "digest", "checksum", "sum", "sha", "md", "integrity", "etag", "fingerprint", "fingerprints", "commit", "revision", "address", "addr", "wallet", "bitcoin", "btc", "solana", "ethereum", "block", "tx", "txn", "transaction", "contract", "mint", "public", "pub", "pubkey", "cert", "certificate", "base", "encoded", "decode", "decodes", "image", "img", "picture", "nonce", "cid", "ipfs", "doc", "document", "sheet", "spreadsheet", "video", "playlist", "file", "files", "folder", "trace", "span", "cursor", "signature", "multihash", "object", "blob", "prüfsumme", "kennung", "adresse", "empreinte", "identifiant"]
-)
+_THINGS = """
+    id ids identifier uuid guid hash hashes digest checksum sum sha md integrity etag fingerprint fingerprints commit
+    revision address addr wallet bitcoin btc solana ethereum block tx txn transaction contract mint public pub pubkey
+    cert certificate base encoded decode decodes image img picture nonce cid ipfs doc document sheet spreadsheet video
+    playlist file files folder trace span cursor signature multihash object blob prüfsumme kennung adresse empreinte
+    identifiant
+"""
+_OTHER_THINGS = frozenset(_THINGS.split())
 
 
 def names_another_thing(name: str) -> bool:

@@ -75,6 +75,8 @@ class AutoLearner:
             or not 0 <= min_confidence <= 1
         ):
             raise ValidationError("auto_learner", "min_confidence", min_confidence, "must be a number from 0 to 1")
+        if not isinstance(alma, ALMA):
+            raise ValidationError("auto_learner", "alma", alma, "must be an ALMA, as ALMA.quickstart() gives one")
         self._alma = alma
         chosen = extractor or RuleBasedExtractor()
         self._extractor = chosen.shown_without_secrets(alma.redactor) if isinstance(chosen, FactExtractor) else chosen

@@ -21,7 +21,7 @@ from alma.errors import MigrationError, ModelMismatchError, StorageError, Valida
 from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome, UserPreference
 from alma.model.scope import Scope
 from alma.model.vector import Vector
-from alma.storage.sql import sqlite_words
+from alma.storage.sql import sqlite_entries
 from alma.storage.sql.generate import schema_sql
 from alma.storage.sql.migrate import HISTORY_TABLE, Migration, known_migrations
 from alma.storage.sql.sqlite_migrations import SQLiteMigrator
@@ -218,7 +218,7 @@ def test_signs_names_and_the_ends_of_long_texts_are_found_in_an_older_store(
     long = "filling " * 13_000 + "zeppelin"
     texts = {"sign": "great pizza 🍕 in C++", "long": long, "name": "getUserName of 1,000"}
     with monkeypatch.context() as before, SQLiteStorage(path) as store:
-        before.setattr(sqlite_words, "spaced_terms", lambda _: "old")
+        before.setattr(sqlite_entries, "spaced_terms", lambda _: "old")
         store.save_many([make.a_heuristic(id=key, condition=text) for key, text in texts.items()])
         assert len(store.matching_ids(Heuristic, "old", EVERYWHERE)) == 3
     connection.execute(f"DELETE FROM {HISTORY_TABLE} WHERE version IN ({versions})")

@@ -14,6 +14,7 @@ from alma.model.scope import Scope
 from alma.retrieval import statements
 from alma.retrieval.embedding import beginning
 from alma.retrieval.engine import RetrievalEngine
+from alma.retrieval.focus import asked_part
 
 Remember = Callable[..., Any]
 NONSENSE = {
@@ -83,3 +84,75 @@ def test_names_in_a_question_are_read_in_one_go() -> None:
     began = time.process_time()
     assert statements._names("a" * 100_000 + " web-10 a_b x.y.z") == {"web-10", "a_b", "x.y.z"}
     assert time.process_time() - began < 1
+
+
+SHIPPED = "Parcels to Switzerland go with Swiss Post because DHL charges extra customs fees"
+ASKED = "How do we send packages to Zurich?"
+LOG = "\n".join(
+    f"2026-02-{day:02d}T04:{day:02d}:17Z DEBUG renderer[{day * 37}] allocated buffer {day * 911} in {day}ms"
+    for day in range(1, 29)
+)
+DOCUMENT = (
+    "Early maps of coastlines were scratched on clay tablets by merchants who sailed along the rivers. Monks painted "
+    "allegorical worlds on vellum. Surveyors used chains and theodolites to triangulate whole countries. "
+) * 20
+
+
+@pytest.fixture
+def shipped(remember: Remember) -> Memory:
+    """What is asked for in other words, among other memories."""
+    others = ("The office is closed in August", "Anna owns the checkout service", "Prices are stored in cents")
+    told: Memory = remember(
+        Memory(content=SHIPPED, project_id="shop"), *(Memory(content=each, project_id="shop") for each in others)
+    )[0]
+    return told
+
+
+@pytest.mark.parametrize("beside", [LOG, DOCUMENT], ids=["log", "document"])
+@pytest.mark.parametrize("form", ["{0}\n\n{1}", "{1}\n\n{0}", "{0} {1}", "Look at this:\n{0}\n{1}"])
+def test_what_is_asked_beside_a_long_text_is_found_by_its_meaning(
+    engine: RetrievalEngine, shipped: Memory, beside: str, form: str
+) -> None:
+    task = form.format(beside.strip(), ASKED)
+    found = engine.retrieve(task, "helena", "shop")
+    assert found.memories[0].id == shipped.id
+    assert found.query == task
+
+
+def test_what_a_long_task_is_about_is_found_beside_what_it_asks(engine: RetrievalEngine, remember: Remember) -> None:
+    asked, told = remember(
+        Memory(content=SHIPPED, project_id="shop"),
+        Memory(content="Merchants scratched the first maps of coastlines on clay tablets", project_id="shop"),
+    )
+    found = engine.retrieve(f"{DOCUMENT}\n\n{ASKED}", "helena", "shop")
+    assert {each.id for each in found.memories} == {asked.id, told.id}
+
+
+def test_a_long_task_is_given_no_more_than_is_wanted_and_no_copies(engine: RetrievalEngine, remember: Remember) -> None:
+    remember(
+        *(Memory(content=f"Surveyors triangulate country {n} with chains", project_id="shop") for n in range(9)),
+        *(Memory(content=f"Packages to Zurich number {n} are sent by post", project_id="shop") for n in range(9)),
+        *(Memory(content=SHIPPED, project_id="shop") for _ in range(3)),
+    )
+    found = engine.retrieve(f"{DOCUMENT}\n\n{ASKED}", "helena", "shop", top_k=4)
+    assert len(found.memories) == 4
+    assert len({each.content for each in found.memories}) == 4
+    scores = [each.score for each in found.explain()]
+    assert scores == sorted(scores, reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("task", "part"),
+    [
+        ("How do we deploy?", None),
+        (f"{LOG}\n\nWho owns this?", "Who owns this?"),
+        (f"Who owns this?\n{LOG}", "Who owns this?"),
+        (f"Roll back the shop.\n\n{LOG}\n\nThanks!", "Roll back the shop. Thanks!"),
+        (f"Here is the log:\n\n{LOG}\n\n这个错误是什么意思？", "这个错误是什么意思？"),
+        (DOCUMENT + "Who drew them?", "Who drew them?"),
+        ("x" * 5_000, None),
+        ("." * 5_000, None),
+    ],
+)
+def test_of_a_long_task_that_part_asks_which_stands_at_either_end(task: str, part: str | None) -> None:
+    assert asked_part(task) == part

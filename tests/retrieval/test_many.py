@@ -11,7 +11,7 @@ import pytest
 from alma.model.memory import Memory
 from alma.model.query import Compare
 from alma.model.scope import Scope
-from alma.retrieval import candidates
+from alma.retrieval import candidates, context
 from alma.retrieval.engine import RetrievalEngine
 from alma.storage.base import StorageBackend
 from alma.testing import builders as make
@@ -52,6 +52,18 @@ def test_the_answer_is_found_among_very_many(engine: RetrievalEngine) -> None:
     assert found.memories[0].id == "told"
     assert len(found.memories) == 5
     assert found.explanation_of("told").score == max(each.score for each in found.explanations.values())
+
+
+@pytest.mark.usefixtures("many", "conversations")
+@pytest.mark.parametrize(("most", "by_a_link"), [(8, True), (1, False)], ids=["rare", "too common"])
+def test_among_very_many_only_the_rarest_words_link(
+    engine: RetrievalEngine, remember: Remember, monkeypatch: pytest.MonkeyPatch, most: int, by_a_link: bool
+) -> None:
+    monkeypatch.setattr(context, "_MOST_ENTRIES_OF_MANY", most)
+    remember(make.a_memory(id="linked", content="The canteen shuts in the evening"))
+    found = engine.retrieve("When does the night train to Vienna leave?", "helena", "shop", kinds=[Memory], top_k=20)
+    found_by = found.explanations["linked"].found_by if "linked" in found.explanations else ()
+    assert ("linked words" in found_by) is by_a_link
 
 
 @pytest.mark.usefixtures("many", "conversations")

@@ -199,3 +199,59 @@ def test_who_asks_for_a_time_alone_may_ask_in_another_language(
         Memory(id="march", content="Der Vertrag wurde entworfen", project_id="shop", event_time=MARCH),
     )
     assert found(engine, question) == ["yesterday"]
+
+
+OUTAGE = datetime(2026, 9, 3, 10, tzinfo=UTC)
+
+
+def test_what_happened_on_the_day_of_an_event_was_during_it(engine: RetrievalEngine, remember: Remember) -> None:
+    remember(
+        Memory(id="event", content="The outage of the payment provider began", event_time=OUTAGE, project_id="shop"),
+        Memory(id="then", content="Marek sent vouchers", event_time=OUTAGE + timedelta(hours=3), project_id="shop"),
+        Memory(id="later", content="Lena sent flowers", event_time=OUTAGE + timedelta(days=30), project_id="shop"),
+        Memory(id="lesson", content="From the outage we learned to keep a second provider", project_id="shop"),
+    )
+    answer = found(engine, "What happened during the outage?")
+    assert "then" in answer
+    assert "later" not in answer
+    # It may have taken longer than a day, so that nothing else is left out.
+    assert "lesson" in answer
+
+
+def test_another_event_of_its_kind_does_not_tell_when_something_was(
+    engine: RetrievalEngine, remember: Remember
+) -> None:
+    remember(
+        Memory(id="other", content="The outage of the mail server began", event_time=OUTAGE, project_id="shop"),
+        Memory(id="then", content="Marek sent vouchers", event_time=OUTAGE + timedelta(hours=3), project_id="shop"),
+    )
+    assert "then" not in found(engine, "What happened during the outage of the warehouse?")
+
+
+def test_what_was_between_two_events_is_bounded_by_both(engine: RetrievalEngine, remember: Remember) -> None:
+    remember(
+        Memory(id="begun", content="Kickoff of the new shop", event_time=OUTAGE, project_id="shop"),
+        Memory(
+            id="ended", content="Launch party of the new shop", event_time=OUTAGE + timedelta(20), project_id="shop"
+        ),
+        Memory(id="inside", content="We pay with Stripe", event_time=OUTAGE + timedelta(9), project_id="shop"),
+        Memory(id="before", content="We pay with PayPal", event_time=OUTAGE - timedelta(9), project_id="shop"),
+        Memory(id="after", content="We pay with Adyen", event_time=OUTAGE + timedelta(40), project_id="shop"),
+    )
+    answer = found(engine, "What happened between the kickoff and the launch?")
+    assert "inside" in answer
+    assert not {"before", "after"} & set(answer)
+    chosen = found(engine, "With what did we pay between the kickoff and the launch?")
+    assert next(each for each in chosen if each in ("inside", "before", "after")) == "inside"
+
+
+def test_of_two_memories_of_a_day_the_one_of_the_hour_comes_first(engine: RetrievalEngine, remember: Remember) -> None:
+    day = NOW.replace(hour=0) - timedelta(days=1)
+    remember(
+        Memory(id="nine", content="The gateway raised an alarm", event_time=day.replace(hour=9), project_id="shop"),
+        Memory(
+            id="three", content="The gateway raised an alarm again", event_time=day.replace(hour=15), project_id="shop"
+        ),
+    )
+    assert found(engine, "Which alarm did the gateway raise yesterday at 3 pm?")[0] == "three"
+    assert found(engine, "Which alarm did the gateway raise yesterday before 10 am?")[0] == "nine"

@@ -14,7 +14,7 @@ from alma.model.scope import Scope
 from alma.model.vector import Vector
 from alma.storage import ranking
 from alma.storage.postgresql import PostgreSQLStorage
-from alma.storage.sql import postgres_vectors, postgres_words
+from alma.storage.sql import postgres_counts, postgres_vectors, postgres_words
 from alma.testing import builders as make
 from tests.conftest import fresh_database
 from tests.support.postgres import PostgresServer
@@ -65,7 +65,7 @@ def store(
     """Owners have too many records to look at each, and few or many among all."""
     monkeypatch.setattr(ranking, "BUDGET", 20)
     monkeypatch.setattr(postgres_words, "_BUDGET", 60)
-    monkeypatch.setattr(postgres_words, "_ONE_IN", 4 if request.param == "few" else _RECORDS + 1)
+    monkeypatch.setattr(postgres_counts, "_ONE_IN", 4 if request.param == "few" else _RECORDS + 1)
     filled._dialect.word_counts = ranking.Remembered(slack=0)
     # The server may have analysed the table by itself, and knows words of few records only about.
     filled._dialect.term_shares.put("memories", ranking.minute(), {})

@@ -13,7 +13,7 @@ from alma.model.scope import Scope
 from alma.model.vector import Vector
 from alma.storage import ranking
 from alma.storage.postgresql import PostgreSQLStorage
-from alma.storage.sql import postgres_vectors, postgres_words
+from alma.storage.sql import postgres_counts, postgres_owned, postgres_vectors, postgres_words
 from alma.testing import builders as make
 from tests.conftest import fresh_database
 from tests.support.postgres import PostgresServer
@@ -55,7 +55,8 @@ def store(filled: PostgreSQLStorage, monkeypatch: pytest.MonkeyPatch) -> Postgre
     filled._dialect.word_counts = ranking.Remembered(slack=0)
     filled._dialect.large_scopes = ranking.Remembered(slack=0)
     # The server knows all words of so few records, and is not to be asked what it knows again at the next minute.
-    monkeypatch.setattr(postgres_words, "minute", lambda: 1)
+    for asking in (postgres_counts, postgres_owned, postgres_words):
+        monkeypatch.setattr(asking, "minute", lambda: 1)
     filled._dialect.term_shares = ranking.Remembered(slack=0)
     filled._dialect.term_shares.put("memories", 1, {"deploy": 0.7, "releas": 0.2})
     return filled

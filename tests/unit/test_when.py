@@ -924,6 +924,7 @@ def test_a_date_behind_an_event_says_when_the_event_was(
         ("What did we change in March after the outage?", ("2026-03-01", "2026-04-01")),
         ("What did we change after the outage between March and April?", ("2026-03-01", "2026-05-01")),
         ("What did we say before the end of March?", (EARLIEST, "2026-04-01")),
+        ("Who did I meet during the lunch last Tuesday?", ("2026-05-12", "2026-05-13")),
     ],
 )
 def test_a_date_that_is_not_the_events_is_the_time_itself(question: str, days_of: tuple[str, str]) -> None:
@@ -986,3 +987,120 @@ def test_a_text_can_say_by_itself_what_lies_before_an_event(text: str, is_told: 
 def test_who_booked_something_is_asked_of_the_past() -> None:
     assert days(time_window("Who booked the centrifuge in week 40?", THURSDAY)) == ("2025-09-29", "2025-10-06")
     assert days(time_window("What is booked in week 40?", THURSDAY)) == ("2026-09-28", "2026-10-05")
+
+
+# ---------------------------------------------------------------------- hours of a clock, and what events surround
+
+
+@pytest.mark.parametrize(
+    ("phrase", "spans"),
+    [
+        ("at 3 pm yesterday", ["13 14:30-16:00"]),
+        ("yesterday at 3 p.m.", ["13 14:30-16:00"]),
+        ("yesterday at 15:00", ["13 14:30-16:00"]),
+        ("yesterday at 3", ["13 02:30-04:00", "13 14:30-16:00"]),
+        ("yesterday evening at 8", ["13 19:30-21:00"]),
+        ("this morning before 10", ["14 00:00-10:00"]),
+        ("before noon today", ["14 00:00-12:00"]),
+        ("after 5 pm today", ["14 17:00-00:00"]),
+        ("yesterday between 2 and 4 pm", ["13 14:00-16:00"]),
+        ("between 2 and 4 pm yesterday", ["13 14:00-16:00"]),
+        ("today between 9:00 and 17:00", ["14 09:00-17:00"]),
+        ("last night around 11pm", ["13 22:00-00:00"]),
+        ("last night at 2", ["14 01:30-03:00"]),
+        ("at 02:15 this morning", ["14 01:45-03:15"]),
+        ("on Monday at 14:30", ["11 14:00-15:30"]),
+        ("on the morning of the 12th", ["12 04:00-12:00"]),
+        ("three hours ago", ["14 06:45-08:15"]),
+        ("in the last two hours", ["14 08:30-10:30"]),
+        ("yesterday after 10 retries", []),
+        ("yesterday at 5%", []),
+        ("in 3 stores yesterday", []),
+    ],
+)
+def test_hours_of_a_clock_are_those_of_the_day_beside_them(phrase: str, spans: list[str]) -> None:
+    window = time_window(f"what happened {phrase}?", THURSDAY)
+    assert window is not None
+    assert [f"{start:%d %H:%M}-{end:%H:%M}" for start, end in window.at_best] == spans
+    assert all(window.holds(start) for start, _ in window.at_best)
+
+
+@pytest.mark.parametrize("zone", ["Asia/Tokyo", "America/Los_Angeles", "Asia/Kolkata"])
+def test_hours_are_those_where_the_question_is_asked(zone: str) -> None:
+    there = THURSDAY.astimezone(ZoneInfo(zone))
+    at_three = time_window("what happened yesterday at 3 pm?", there)
+    since_nine = time_window("what changed since 9 am yesterday?", there)
+    assert at_three is not None
+    assert since_nine is not None
+    yesterday = (there - timedelta(days=1)).date()
+    start, end = (moment.astimezone(ZoneInfo(zone)) for moment in at_three.at_best[0])
+    assert (start.date(), f"{start:%H:%M}", f"{end:%H:%M}") == (yesterday, "14:30", "16:00")
+    begun = since_nine.start.astimezone(ZoneInfo(zone))
+    assert (begun.date(), begun.hour, since_nine.end.year) == (yesterday, 9, 9999)
+
+
+@pytest.mark.parametrize(
+    ("phrase", "start", "end"),
+    [
+        ("on the twelfth", "2026-05-12", "2026-05-13"),
+        ("on the twenty-first", "2026-04-21", "2026-04-22"),
+        ("in late summer", "2025-08-01", "2025-09-01"),
+        ("in early spring 2025", "2025-03-01", "2025-03-31"),
+    ],
+)
+def test_days_in_words_and_parts_of_seasons_are_times(phrase: str, start: str, end: str) -> None:
+    assert days(time_window(f"what did we do {phrase}?", THURSDAY)) == (start, end)
+
+
+@pytest.mark.parametrize(
+    ("question", "anchor"),
+    [
+        ("What broke during the outage?", "the outage"),
+        ("What was said during our call with Acme?", "our call with acme"),
+        ("What did we promise while the audit was running?", "the audit"),
+        ("What went wrong throughout the beta?", "the beta"),
+        ("Who helped in the middle of the migration?", "the migration"),
+    ],
+)
+def test_what_was_during_an_event_was_on_its_day(question: str, anchor: str) -> None:
+    window = time_window(question, THURSDAY)
+    assert window is not None
+    assert (window.side, window.anchor) == ("during", anchor)
+    assert days(window.anchored(datetime(2026, 3, 10, 22, tzinfo=UTC), THURSDAY)) == ("2026-03-10", "2026-03-11")
+    assert window.is_told_by(f"During {anchor} nobody slept")
+
+
+@pytest.mark.parametrize(
+    ("question", "first", "second"),
+    [
+        ("What did we decide between the kickoff and the launch?", "the kickoff", "the launch"),
+        ("What was reported from the launch until our first hotfix?", "the launch", "our first hotfix"),
+        ("Who left between our last audit and the release of 2.0?", "our last audit", "the release of 2.0"),
+    ],
+)
+def test_a_time_may_lie_between_two_events(question: str, first: str, second: str) -> None:
+    window = time_window(question, THURSDAY)
+    assert window is not None
+    assert (window.anchor, window.then) == (first, second)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "What is the difference between the release and the deployment?",
+        "What did we merge between the deployment branch and the release branch?",
+        "Who was in the room between the kitchen and the hall?",
+        "What moved from the staging to the production cluster?",
+        "Which port is used during the build?",
+        "What should we do during the outage?",
+        "What do we do during the outage?",
+        "What happens during the login?",
+        "What broke in the late fall of Rome?",
+        "Who sits on the fourth floor?",
+        "What was logged at 10:30 in the sample file?",
+        "Does cron run at 3 am?",
+        "What did we read about the middle of the page?",
+    ],
+)
+def test_what_has_hours_or_events_in_it_need_not_be_a_time(question: str) -> None:
+    assert time_window(question, THURSDAY) is None

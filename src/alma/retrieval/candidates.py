@@ -71,6 +71,8 @@ class Pool:
 
     def __init__(self) -> None:
         self.problems: list[str] = []
+        # Whether words can be looked up at all.
+        self.has_words = True
         # What only words find has a cosine of at most this; 0 where the vectors found all there is.
         self.cosine_floor = 0.0
         # What a cosine above that of strangers is worth, where anything was found by meaning.
@@ -94,6 +96,11 @@ class Pool:
 
     def __len__(self) -> int:
         return sum(map(len, self._by_kind.values()))
+
+    def note_words_down(self, error: StorageError) -> None:
+        """Words cannot be looked up: what is near in meaning is found without them."""
+        self.has_words = False
+        self.problems.append(f"full-text search is down ({error})")
 
     def has(self, cls: type[Record]) -> bool:
         """Whether anything of a kind was proposed."""
@@ -191,7 +198,7 @@ def gather(
         if vector is not None:
             _by_meaning(pool, index, target, vector, limit)
         _by_words(pool, target, by_words)
-        if size > _EVERY_WORD_COUNTS:
+        if size > _EVERY_WORD_COUNTS and pool.has_words:
             pool.judged_by_both.add(target.cls)
             _score_by_words(pool, storage, target, query)
     _weigh(pool, *(ADVICE if asks_advice(query) else (MEANING, WORDS)))
@@ -262,7 +269,7 @@ def _by_meaning(pool: Pool, index: VectorIndex, target: Target, vector: Vector, 
 
 def _by_words(pool: Pool, target: Target, found: Matches | StorageError) -> None:
     if isinstance(found, StorageError):
-        pool.problems.append(f"full-text search is down ({found})")
+        pool.note_words_down(found)
         return
     proposed = pool.propose_each(target, map(itemgetter(0), found), "words")
     for candidate, (_, score) in zip(proposed, found, strict=True):
@@ -275,7 +282,7 @@ def _score_by_words(pool: Pool, storage: StorageBackend, target: Target, query: 
     try:
         scores = storage.word_scores(target.cls, query, only_near, target.scope, target.where)
     except StorageError as exc:
-        pool.problems.append(f"full-text search is down ({exc})")
+        pool.note_words_down(exc)
         return
     for record_id, score in scores.items():
         only_near[record_id].words = score

@@ -46,8 +46,8 @@ _LINKING_WORDS = 10
 _WORDS_LOOKED_AT = 48
 # A word that more memories have, or more than one in fifty, links nothing in particular.
 _FEW, _FEW_OF_MANY = 3, 0.02
-# And words that so many have together take longer to look up than they are worth.
-_MOST_ENTRIES = 750
+# And words that so many have together take longer to look up than they are worth; among very many memories sooner.
+_MOST_ENTRIES, _MOST_ENTRIES_OF_MANY = 750, 250
 _MOST_LINKED = 100
 _READ_FOR_LINKS = 4_000
 _RELATED_TO = 10
@@ -84,7 +84,8 @@ def add_context(storage: StorageBackend, pool: Pool, request: Asked, asked: Aske
     _add_conversations(storage, pool, known, LONG if answered else _REMARK, most_read(request.top_k, pool))
     _add_titles(memories, known, request.query)
     add_time(memories, known.moments, asked, request.now)
-    _add_links(storage, pool, request.query)
+    if pool.has_words:
+        _add_links(storage, pool, request.query)
     # Many a store has no relationships, and this is quicker than asking for those of every candidate.
     if storage.values(MemoryRelationship, ("id",), Scope.everywhere(), limit=1):
         _add_relationships(storage, pool)
@@ -272,7 +273,8 @@ def _add_links(storage: StorageBackend, pool: Pool, query: str) -> None:
     target, faintest = best[0].target, memories[-1].total
     starts = {candidate.id for candidate in best if candidate.target is target}
     texts = storage.values(Memory, ("title", "content"), target.scope, In("id", starts))
-    rare, full = _rare_words(storage, [f"{title}\n{content}" for title, content in texts], target, query)
+    entries = _MOST_ENTRIES_OF_MANY if pool.among_many else _MOST_ENTRIES
+    rare, full = _rare_words(storage, [f"{title}\n{content}" for title, content in texts], target, query, entries)
     if not rare:
         return
     most = _most(_MOST_LINKED, pool)
@@ -286,7 +288,9 @@ def _add_links(storage: StorageBackend, pool: Pool, query: str) -> None:
         linked.add("linked", min(strength + faintest if linked.id in new else strength, room))
 
 
-def _rare_words(storage: StorageBackend, texts: Iterable[str], target: Target, query: str) -> tuple[set[str], float]:
+def _rare_words(
+    storage: StorageBackend, texts: Iterable[str], target: Target, query: str, most_entries: int
+) -> tuple[set[str], float]:
     """Words of these texts that few others have and the question has not, and what sharing one's words scores."""
     asked = words_by_term(query)
     rare: set[str] = set()
@@ -301,7 +305,7 @@ def _rare_words(storage: StorageBackend, texts: Iterable[str], target: Target, q
         # What nobody else has links to nothing.
         linking = sorted((term for term in terms if 1 < counts[term] <= few), key=lambda term: counts[term])
         entries = accumulate(counts[term] for term in linking[:_LINKING_WORDS])
-        chosen = [term for term, so_far in zip(linking, entries, strict=False) if so_far <= _MOST_ENTRIES]
+        chosen = [term for term, so_far in zip(linking, entries, strict=False) if so_far <= most_entries]
         rare.update(own[term] for term in chosen)
         full = max(full, 2 * sum(idf(total, counts[term]) for term in linking[:_LINKING_WORDS]))
     return rare, full

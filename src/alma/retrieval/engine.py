@@ -14,7 +14,7 @@ from alma import clock
 from alma.cache.base import CacheBackend, NullCache, not_kept
 from alma.cache.local import RetrievalCache
 from alma.embeddings.base import EmbeddingProvider
-from alma.errors import ConfigurationError, ProviderError, ScopeViolationError, ValidationError
+from alma.errors import ConfigurationError, ProviderError, ScopeViolationError, StorageError, ValidationError
 from alma.model.fields import check_timestamp
 from alma.model.memory import Memory
 from alma.model.query import Predicate, parsed
@@ -29,6 +29,7 @@ from alma.retrieval.candidates import gather
 from alma.retrieval.context import add_context, foresee
 from alma.retrieval.copies import Crowd, without_copies
 from alma.retrieval.embedding import QuestionEmbedder
+from alma.retrieval.focus import asked_part
 from alma.retrieval.moving import Moving
 from alma.retrieval.ranking import Ranking, Scorer, rank
 from alma.retrieval.recent import most_recent
@@ -152,7 +153,7 @@ class RetrievalEngine:
         if mode == "hybrid":
             found = self._ranked(asked, targets).slice
         elif mode == "keyword":
-            found = by_words(self.storage, targets, asked)
+            found = self._by_words(asked, targets)
         elif mode == "semantic":
             found = self._by_meaning(asked, targets)
         else:
@@ -168,6 +169,17 @@ class RetrievalEngine:
             except ProviderError as exc:
                 problems.append(f"the vector index is down ({exc})")
         return replace(by_words(self.storage, targets, asked), degraded=_sentence(problems, "found by words"))
+
+    def _by_words(self, asked: Asked, targets: Sequence[Target]) -> MemorySlice:
+        try:
+            return by_words(self.storage, targets, asked)
+        except StorageError as down:
+            vector, problems = self._questions.vector(asked.query)
+            problems.insert(0, f"full-text search is down ({down})")
+            if vector is None:
+                return self._newest(asked, targets, problems)
+            found = by_meaning(self.storage, self.index, targets, asked, vector)
+            return replace(found, degraded=_sentence(problems, "found by meaning"))
 
     def _reasons(self, known: MemorySlice, request: Request) -> Callable[[str], Dropped]:
         """What a remembered slice answers to `why_not`: where it was kept without that, the task is looked at again."""
@@ -204,9 +216,10 @@ class RetrievalEngine:
         vector, problems = self._questions.vector(request.query)
         with self.storage.reading() as (tx, generation):
             foresee(tx, request, targets)
-            ranking = self._looked(request, targets, vector, problems)
-            if ranking is not None and ranking.crowd:
-                ranking = self._beside_copies(ranking, request, vector, problems)
+            ranking = self._looked_beside_copies(request, targets, vector, problems)
+            part = asked_part(request.query)
+            if ranking is not None and part is not None:
+                ranking.join(self._found_by_part(replace(request, query=part), targets, problems), request.top_k)
             if ranking is None or (problems and not ranking.found_something):
                 return _Found(self._newest(request, targets, problems), generation)
         degraded = _sentence(problems, "found without it") if problems else self._partly()
@@ -218,7 +231,8 @@ class RetrievalEngine:
         """What is found in these places; nothing where too little could be searched to propose anything."""
         searched = [target for target in targets if target.searched]
         pool = gather(self.storage, self.index, searched, request.query, vector, request.top_k)
-        asked = asked_time(self.storage, request, searched)
+        # When an event was is told by a memory that words find.
+        asked = asked_time(self.storage, request, searched if pool.has_words else ())
         propose_moments(self.storage, pool, asked, searched, request.top_k)
         problems.extend(pool.problems)
         if problems and not len(pool):
@@ -245,6 +259,20 @@ class RetrievalEngine:
             understood=self.embedder.reads(request.query),
             learned=self.embedder.speaks(request.query),
         )
+
+    def _found_by_part(self, request: Asked, targets: Sequence[Target], problems: list[str]) -> Ranking | None:
+        """What is found by that part of a long task which asks: in all of it, that is lost among what is beside it."""
+        vector, others = self._questions.vector(request.query)
+        problems.extend(others)
+        return self._looked_beside_copies(request, targets, vector, problems)
+
+    def _looked_beside_copies(
+        self, request: Asked, targets: Sequence[Target], vector: Vector | None, problems: list[str]
+    ) -> Ranking | None:
+        ranking = self._looked(request, targets, vector, problems)
+        if ranking is None or not ranking.crowd:
+            return ranking
+        return self._beside_copies(ranking, request, vector, problems)
 
     def _beside_copies(self, first: Ranking, request: Asked, vector: Vector | None, problems: list[str]) -> Ranking:
         """What is found where copies of the same do not stand before everything else."""

@@ -78,6 +78,30 @@ class Ranking:
         """Whether anything is handed over for this very task."""
         return any(not ranked.only_by_rule for items in (*self.chosen.values(), self.standing) for ranked in items)
 
+    def join(self, other: Ranking | None, top_k: int) -> None:
+        """The best of both, where the same was looked for in two ways."""
+        if other is None:
+            return
+        self.dropped = {**self.dropped, **other.dropped}
+        self.expect_change(other.changes_at)
+        for cls, items in other.chosen.items():
+            self.chosen[cls] = self._best_of_both(self.chosen[cls], items, top_k)
+        self.standing = self._best_of_both(self.standing, other.standing, 0)
+
+    def _best_of_both(self, ones: Sequence[Ranked], others: Sequence[Ranked], top_k: int) -> list[Ranked]:
+        """What two looks found, each with the better of its scores, and no more than either may have."""
+        best: dict[str, Ranked] = {}
+        for ranked in sorted((*ones, *others), key=lambda ranked: (-ranked.score, ranked.key)):
+            note = self.dropped.get(ranked.key)
+            # Of two that say the same, each look may have kept another one.
+            if note is None or note.stage != _REPETITION or note.facts[0] not in best:
+                best.setdefault(ranked.key, ranked)
+        found = list(best.values())
+        most = max(top_k, len(ones), len(others))
+        for ranked in found[most:]:
+            self.drop(ranked.key, "rank", "{:,} of its kind have a higher score than {:.3f}", most, ranked.score)
+        return found[:most]
+
     def to_slice(self, request: Asked, degraded: str) -> MemorySlice:
         everything = [ranked for items in (*self.chosen.values(), self.standing) for ranked in items]
         return MemorySlice.of(
@@ -156,7 +180,8 @@ def rank(
     # Most stores have nothing of most kinds.
     candidates = {cls: _similar(pool.of(cls), request, ranking) for cls in request.kinds if pool.has(cls)}
     questions = {
-        cls: _question(storage, cls, best, vector, asked, learned, compounds) for cls, best in candidates.items()
+        cls: _question(storage, cls, best, vector, asked, learned, compounds, countable=pool.has_words)
+        for cls, best in candidates.items()
     }
     most = most_read(request.top_k, pool)
     for cls in pool.judged_by_both.intersection(candidates):
@@ -237,10 +262,16 @@ def _question(
     asked: frozenset[str],
     learned: bool,
     compounds: Mapping[str, frozenset[str]],
+    *,
+    countable: bool,
 ) -> Question:
     if not candidates:
         return Question(vector, asked, {})
     target = candidates[0].target
+    if not countable:
+        # What is read can still be looked through for the words, of which none is known to be rarer than another.
+        records = storage.size(cls, target.scope, target.where)
+        return Question(vector, asked, dict.fromkeys(asked, 1.0), records, asked, learned, compounds)
     records, counts = storage.word_counts(cls, asked.union(compounds), target.scope, target.where)
     weights = {word: idf(max(records, count), count) for word, count in counts.items() if word in asked}
     found = frozenset(word for word, count in counts.items() if count)

@@ -277,6 +277,11 @@ def season(match: re.Match[str], at: Asking) -> Span:
     return start, months_later(start, 3)
 
 
+def part_of_season(match: re.Match[str], at: Asking) -> Span:
+    """ "in late summer"."""
+    return part_of(match, *season(match, at))
+
+
 # ---------------------------------------------------------------------- reckoned from now
 
 

@@ -199,6 +199,7 @@ RULES: tuple[tuple[frozenset[str], re.Pattern[str], Reader], ...] = tuple(
             rf"{SEASON}(?: (?:of )?{YEAR})?",
             readers.season,
         ),
+        (_SEASON_WORDS, rf"\b{_PART}(?:the )?{SEASON}(?! of [a-z])(?: (?:of )?{YEAR})?", readers.part_of_season),
         # Not "all spring rolls", nor "through the fall of Rome".
         (
             _SEASON_WORDS,
@@ -301,7 +302,7 @@ RULES: tuple[tuple[frozenset[str], re.Pattern[str], Reader], ...] = tuple(
             rf"\b(?P<which>{PREVIOUS[3:-1]}|{NEXT[3:-1]}|on|this) {SHORT_WEEKDAY}{END}",
             readers.weekday,
         ),
-        (NUMBER, rf"\bon the {DAY}{END}", readers.day_of_month),
+        (NUMBER, rf"\b(?:on|morning of|afternoon of|evening of|night of) the {DAY}{END}", readers.day_of_month),
         ("recently lately days", r"\b(?:recently|lately|these days)\b", readers.last_days(30)),
         ("day", r"\bthe other day\b", readers.last_days(10)),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from alma.retrieval.spoken import MONTHS, NUMBERS, SEASONS
+from alma.retrieval.spoken import DAY_WORDS, END, MONTHS, NUMBERS, SEASONS
 
 _UNITS = {"m": "minute", "h": "hour", "d": "day", "w": "week", "mo": "month", "y": "year"}
 _TO_DATE = {"m": "month", "q": "quarter", "y": "year"}
@@ -17,7 +17,9 @@ _YEARS = "|".join((*_BEFORE_YEARS, *SEASONS, _MONTHS, "q[1-4]", "h[12]"))
 _OF = "|".join((*_BEFORE_YEARS, "for", "from", "to", "and", "during", "through", "q[1-4]", "h[12]"))
 # Who is ahead of others is not before them.
 _IS_NOT = "".join(rf"(?<!\b{verb} )" for verb in ("is", "are", "was", "were", "be", "get", "stay", "far", "way"))
-_KNOWN = "(?=(?:the|our|my|your|his|her|their) )"
+_DETERMINED = "(?:the|our|my|your|his|her|their)"
+_KNOWN = f"(?={_DETERMINED} )"
+_DAYS = {word: number for number, word in enumerate(DAY_WORDS, start=1) if number > 3}
 # Without knowing better a sprint is two weeks long, and the last one ended in the last two.
 _SPRINTS = rf"(\d{{1,2}}|{'|'.join(NUMBERS)})(?: of)? sprints?"
 
@@ -58,6 +60,19 @@ _FORMS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...]
         "the week of ",
     ),
     (re.compile(r"\bthe turn of the year\b"), "new year"),
+    # What is the first, the second or the third need not be a day.
+    (
+        re.compile(rf"\b((?:on|morning of|afternoon of|evening of|night of) the )({'|'.join(_DAYS)}){END}"),
+        lambda match: f"{match[1]}{_DAYS[match[2]]}th",
+    ),
+    (
+        re.compile(
+            rf"\bwhile ({_DETERMINED}(?: [\w'-]+){{1,4}}?) (?:was|were) (?:still )?"
+            r"(?:running|going on|ongoing|under ?way|in progress|open|down|on)\b"
+        ),
+        r"during \1",
+    ),
+    (re.compile(rf"\b(?:in the (?:middle|course) of|amid) {_KNOWN}"), "during "),
     (re.compile(r"\b(?:on )?the eve of\b"), "the day before"),
     (
         re.compile(rf"\b(?:{_IS_NOT}ahead of|(?:in the \w+ )?leading up to|in the (?:run|lead)-?up to) {_KNOWN}"),
@@ -82,7 +97,8 @@ _FORMS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...]
 # Most texts have none of them, which is seen at once.
 _ANY = re.compile(
     rf"\b(?:[fc]y|fiscal|financial|business|calendar|cw|kw|wk|w/c|iso|current|[mqy]td|ago|fortnight|sprint|winter|q[1-4]/|(?:{_MONTHS})[-/]\d)|"
-    r"'\d|on \d\d\.|between|to.date|week (?:comm|beg|start)|turn of|eve of|ahead of|up to|wake of|aftermath"
+    r"'\d|on \d\d\.|between|to.date|week (?:comm|beg|start)|turn of|eve of|ahead of|up to|wake of|aftermath|"
+    r"\b(?:while|amid)\b|(?:middle|course) of|\b(?:on|of) the (?:\w*th|twenty-|thirty-)"
 )
 
 

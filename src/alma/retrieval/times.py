@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import NamedTuple
@@ -14,7 +15,7 @@ from alma.model.record import Record
 from alma.model.text import query_terms, stored_terms, words_by_term
 from alma.retrieval.candidate import Candidate
 from alma.retrieval.candidates import Pool, by_target
-from alma.retrieval.reckoning import LATEST, Span
+from alma.retrieval.reckoning import EARLIEST, LATEST, Span
 from alma.retrieval.router import Asked, Target
 from alma.retrieval.scoring import MOMENTS, moment_of
 from alma.retrieval.when import TimeWindow, plainly, time_window, times_told
@@ -69,6 +70,11 @@ class AskedTime(NamedTuple):
     window: TimeWindow | None = None
     alone: bool = False
     named: TimeWindow | None = None
+
+    @property
+    def is_all(self) -> bool:
+        """Whether all else is left out: not where it is the day of something that may have taken longer."""
+        return self.alone and (self.named is None or self.named.side != "during")
 
 
 def asked_time(storage: StorageBackend, request: Asked, targets: Iterable[Target]) -> AskedTime:
@@ -125,13 +131,13 @@ def add_time(
     memories: Sequence[Candidate], moments: Mapping[str, datetime | None], asked: AskedTime, now: datetime
 ) -> None:
     """What happened in the time that the question speaks of gains from it; the more if it speaks of it alone."""
-    window, alone = asked.window, asked.alone
+    window = asked.window
     if window is None:
         return
-    worth = NOTHING_BUT_TIME if alone else TIME
+    worth = NOTHING_BUT_TIME if asked.is_all else TIME
     is_short = window.end - window.start < _SHORT_SPAN
     # Of what is to come nobody has told afterwards.
-    told_later = _TOLD_LATER if is_short and window.end <= now and not alone else timedelta(0)
+    told_later = _TOLD_LATER if is_short and window.end <= now and not asked.is_all else timedelta(0)
     for candidate in memories:
         moment = moments.get(candidate.id)
         if moment is None:
@@ -146,10 +152,10 @@ def add_times(storage: StorageBackend, pool: Pool, request: Asked, asked: AskedT
     """Let lessons gain from the time that is asked for, and leave out all else if nothing else is."""
     lessons = [each for cls in request.kinds if cls is not Memory for each in pool.of(cls)] if asked.window else ()
     if asked.window and lessons:
-        _add_to_lessons(storage, lessons, asked.window, NOTHING_BUT_TIME if asked.alone else TIME)
+        _add_to_lessons(storage, lessons, asked.window, NOTHING_BUT_TIME if asked.is_all else TIME)
     if asked.alone or asked.named is not None:
         _add_to_those_that_tell(storage, pool, asked, request.now)
-    if asked.alone:
+    if asked.is_all:
         pool.keep_those_of_the_time()
 
 
@@ -199,18 +205,38 @@ def _lies_in(spoken: Span, span: Span) -> bool:
 
 
 def _dated(storage: StorageBackend, window: TimeWindow, targets: Iterable[Target], now: datetime) -> AskedTime | None:
-    """The window once a general memory has told when its event was, or else a lesson that names it.
+    """The window once it is known when its event was, and the one that ends it, if there is one."""
+    targets = sorted(targets, key=lambda target: target.cls is not Memory)
+    begun = _told(storage, window, targets)
+    ended = _told(storage, replace(window, anchor=window.then), targets) if window.then else None
+    if begun is None:
+        return ended and AskedTime(TimeWindow(EARLIEST, ended.moment, window.phrase))
+    dated = window.anchored(begun.moment, now)
+    # "During the party" mostly tells what is spoken of: another party's day would mislead.
+    if dated is None or (window.side == "during" and not begun.is_sure):
+        return None
+    return AskedTime(dated.until(ended and ended.moment), begun.is_sure and (ended is None or ended.is_sure))
+
+
+class _Told(NamedTuple):
+    """When an event was, and whether it was surely that one."""
+
+    moment: datetime
+    is_sure: bool
+
+
+def _told(storage: StorageBackend, window: TimeWindow, targets: Iterable[Target]) -> _Told | None:
+    """When a general memory tells that the event was, or else a lesson that names it.
 
     Of general memories the best match tells it, surely or not; a lesson with only some of its words is of another. What
     says what is to be done before the event is not the event itself.
     """
     event = frozenset(query_terms(window.anchor or ""))
-    for target in sorted(targets, key=lambda target: target.cls is not Memory):
+    for target in targets:
         for record in _matching(storage, window, target):
             moment, is_sure = moment_of(record), event <= set(stored_terms(record.text()))
             if moment is not None and (is_sure or target.cls is Memory):
-                dated = window.anchored(moment, now)
-                return None if dated is None else AskedTime(dated, is_sure)
+                return _Told(moment, is_sure)
     return None
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
+from alma.retrieval.clocks import hours_named, hours_reckoned
 from alma.retrieval.dates import may_speak_of_time
 from alma.retrieval.daytimes import daytime, hours_of
 from alma.retrieval.phrases import spelled_in_english
@@ -26,8 +27,9 @@ class TimeWindow:
     """The span of time a question speaks of, from `start` up to but not including `end`.
 
     `others` are further spans that it speaks of, as of May in "March and May". `anchor` is the event that bounds it
-    where that is no date ("the release"); the span is then not known yet and `side` says on which side of the event it
-    lies, or `beside` how far from it ("the day after"). `event_within` is when the event was as far as the question
+    where that is no date ("the release"); the span is then not known yet and `side` says whether it lies before,
+    during or after the event, or `beside` how far from it ("the day after"); `then` is the event that ends it, if
+    there is one ("between the kickoff and the launch"). `event_within` is when the event was as far as the question
     says it ("the release in March"); the time `recurs` where any such event is meant ("what runs after the build?").
     `at_best` are the parts of its days that are meant: mornings or evenings.
     """
@@ -38,6 +40,7 @@ class TimeWindow:
     anchor: str | None = None
     side: str | None = None
     beside: str = ""
+    then: str = ""
     event_within: Span | None = None
     recurs: bool = False
     others: tuple[Span, ...] = ()
@@ -60,12 +63,17 @@ class TimeWindow:
 
     def anchored(self, moment: datetime, now: datetime) -> TimeWindow | None:
         """The span once it is known when the event was, or None where the calendar has none."""
-        if self.beside:
-            near = _beside(self.beside, moment, now)
+        if self.beside or self.side == "during":
+            # How long it took, nobody knows; what was told of it within a week counts as well.
+            near = _beside(self.beside or "the day of", moment, now)
             return near and replace(near, phrase=self.phrase)
         if self.side == "before":
             return TimeWindow(EARLIEST, moment, self.phrase)
         return TimeWindow(moment, LATEST, self.phrase)
+
+    def until(self, moment: datetime | None) -> TimeWindow:
+        """The span up to a moment, unless that is earlier than all of it."""
+        return self if moment is None or moment <= self.start else replace(self, end=moment)
 
     def unanchored(self) -> TimeWindow | None:
         """The span as far as the question itself says when the event was."""
@@ -79,7 +87,7 @@ class TimeWindow:
         if self.anchor is None:
             return False
         event = re.escape(_DETERMINER.sub("", self.anchor))
-        sides = "|".join(_BEFORE if self.side == "before" else _AFTER)
+        sides = "|".join({"before": _BEFORE, "during": _DURING}.get(self.side or "", _AFTER))
         return re.search(rf"\b(?:{sides}) (?:{_DETERMINERS} )?{event}(?!\w)", plainly(text)) is not None
 
 
@@ -105,13 +113,25 @@ def time_window(question: str, now: datetime) -> TimeWindow | None:
     event = _anchor(text)
     if date is None:
         return event
-    if event is not None and (dated := _with_date(event, date, now)) is not None:
+    # What was during something last week was last week.
+    if event is not None and event.side != "during" and (dated := _with_date(event, date, now)) is not None:
         return dated
+    return _with_hours(text, date, now)
+
+
+def _with_hours(text: str, date: Date, now: datetime) -> TimeWindow:
+    """The days that were read, and the hours of them that are meant: those of a clock, or a part of the day."""
     part = daytime(text, date.phrase)
     meant = [hours for span in date.spans if part and (hours := hours_of(part, span))]
+    named = [by_clock for span in date.spans if (by_clock := hours_named(text, date.phrase, span))]
+    if named and named[0].onward:
+        return TimeWindow(_in_zone(named[0].spans[0], now)[0], LATEST, date.phrase)
     (start, end), *others = (_in_zone(_with_night(span, meant), now) for span in date.spans)
-    at_best = tuple(_in_zone(span, now) for span in meant)
-    return TimeWindow(start, end, date.phrase, others=tuple(others), at_best=at_best)
+    reckoned = hours_reckoned(date.phrase, now.replace(tzinfo=UTC))
+    best = [span for each in named for span in each.spans] or meant or ([reckoned] if reckoned else [])
+    return TimeWindow(
+        start, end, date.phrase, others=tuple(others), at_best=tuple(_in_zone(span, now) for span in best)
+    )
 
 
 def _unquoted(question: str) -> str:
@@ -198,16 +218,61 @@ _ANCHOR = re.compile(
 _IDIOMS = ("look ", "looks ", "looking ", "looked ", "named ", "take ", "took ")
 _QUESTION = re.compile(r" (?:did|does|do|what|who|which|how|why) ")
 _BEFORE, _AFTER = ("before", "prior to", "until", "till"), ("after", "since", "following")
+_DURING = ("during", "throughout")
 _DETERMINERS = "(?:the|our|my|your|his|her|their)"
 _DETERMINER = re.compile(rf"^{_DETERMINERS} ")
 _PREPOSITION = re.compile(r"(?: (?:of|in|on|from|at))+$")
 _RANGE = re.compile(r"\b(?:between|from|to|until|till|through|and|or)\b")
 
 
+# What is between two things is a time only where they happen.
+_HAPPENS = (
+    rf"(?:{_EVENT[3:-1]}|audit|hotfix|freeze|review|meeting|call|conference|workshop|hackathon|summit|offsite|interview|"
+    r"exam|trip|move|party|holidays?|vacation|inspection|strike|storm|announcement|rollback|start|end|opening|closing)"
+)
+_ONE = rf"{_DETERMINERS} {_WORD}(?: (?!and\b|to\b|until\b|till\b){_WORD}){{0,4}}"
+_BETWEEN = re.compile(
+    rf"\b(?:between (?P<first>{_ONE}) and|from (?P<start>{_ONE}) (?:to|until|till)) (?P<second>{_ONE})"
+)
+_HAPPENING = re.compile(rf"\b{_HAPPENS}(?![\w-])(?! (?!(?:of|in|to|for|with|at|on|from)\b)\w)")
+_MEANWHILE = re.compile(rf"\b(?:{'|'.join(_DURING)}) (?P<event>{_DETERMINERS} {_WORD}(?: {_WORD}){{0,6}})")
+
+
+def _between_events(text: str) -> TimeWindow | None:
+    """ "between the kickoff and the launch": two events that memory has to date."""
+    match = _BETWEEN.search(text)
+    if match is None or not asking(text, EARLIEST).looks_back:
+        return None
+    first, second = (_named(each) for each in (match["first"] or match["start"], match["second"]))
+    if not all(map(_HAPPENING.search, (first, second))):
+        return None
+    return TimeWindow(EARLIEST, LATEST, match[0], anchor=first, side="after", then=second)
+
+
+def _while(text: str) -> TimeWindow | None:
+    """ "during the outage", where something that is over is asked for: otherwise any such event is meant."""
+    match = _MEANWHILE.search(text)
+    if match is None:
+        return None
+    besides = f"{text[: match.start()]}|{text[match.end() :]}"
+    if _asks_habit(besides) or not asking(besides, EARLIEST).looks_back:
+        return None
+    event = _named(match["event"])
+    return TimeWindow(EARLIEST, LATEST, f"during {event}", anchor=event, side="during")
+
+
+def _named(event: str) -> str:
+    return _QUESTION.split(event.rstrip())[0]
+
+
 def _anchor(text: str) -> TimeWindow | None:
     """ "before the release", "after launch", "since Anna left": an event that memory has to date."""
     if _ASKS_SPAN.search(text):
         return None
+    return _between_events(text) or _beside_event(text) or _while(text)
+
+
+def _beside_event(text: str) -> TimeWindow | None:
     match = _ANCHOR.search(text)
     if match is None or text.endswith(_IDIOMS, 0, match.start()):
         return None
@@ -215,7 +280,7 @@ def _anchor(text: str) -> TimeWindow | None:
         return None
     recurs = match["side"] != "since" and _asks_habit(f"{text[: match.start()]}|{text[match.end() :]}")
     side = "before" if match["side"] in _BEFORE else "after"
-    event = _QUESTION.split((match["known"] or match["bare"]).rstrip())[0]
+    event = _named(match["known"] or match["bare"])
     beside = f"{match['beside']}{match['side']}" if match["beside"] else ""
     phrase = f"{beside or match['side']} {event}"
     return TimeWindow(EARLIEST, LATEST, phrase, anchor=event, side=side, beside=beside, recurs=recurs)

@@ -24,6 +24,7 @@ from alma.storage.sql.sqlite_connections import Connection, Connections, Durabil
 from alma.storage.sql.sqlite_errors import translated
 from alma.storage.sql.sqlite_migrations import SQLiteMigrator
 from alma.storage.sql.sqlite_transaction import SQLiteTransaction
+from alma.storage.sql.sqlite_word_tables import make_missing
 from alma.storage.sql.statements import Dialect
 
 
@@ -53,6 +54,7 @@ class SQLiteStorage(StorageBackend):
         self._checkpoints = Checkpoints(self.path, self._writer)
         with self._connections.lent() as connection, translated(self.path):
             SQLiteMigrator(self.path, connection, adopt=self._adopt).migrate()
+            make_missing(connection, self._dialect.names)
             sqlite_fulltext.tune(connection)
         prepare_to_cut()
 

@@ -16,7 +16,7 @@ from alma.model.governance import default_settings
 from alma.model.kinds import KINDS
 from alma.storage.sql.names import DialectName, Names
 from alma.storage.sql.schema import Schema
-from alma.storage.sql.sqlite_words import OWNER_COLUMN
+from alma.storage.sql.sqlite_word_tables import creating
 from alma.storage.sql.views import ORCHESTRATOR_VIEWS
 
 _NOW = {"sqlite": "strftime('%Y-%m-%dT%H:%M:%f000Z', 'now')", "postgresql": "now()"}
@@ -39,14 +39,9 @@ def schema_sql(dialect: DialectName) -> Iterator[str]:
 
 
 def _full_text_tables(names: Names) -> Iterator[str]:
-    """Contentless: the words are ours already, and the text itself stands in the record."""
     for cls in KINDS:
         if cls.spec.text:
-            columns = ", ".join((*cls.spec.text, OWNER_COLUMN))
-            name = names.fts_table(cls.spec)
-            yield f"CREATE VIRTUAL TABLE {name} USING fts5({columns}, content='', tokenize='ascii');"
-            # Four times what FTS5 gathers by default before it writes: a large batch has fewer pieces to merge.
-            yield f"INSERT INTO {name} ({name}, rank) VALUES ('hashsize', 4000000);"
+            yield from creating(cls.spec, names)
 
 
 def _default_settings(dialect: DialectName) -> Iterator[str]:

@@ -25,10 +25,11 @@ from alma.storage.sql.outbox import marked_again
 from alma.storage.sql.postgres_aside import Aside, Asked, seen_in
 from alma.storage.sql.postgres_connection import Connection
 from alma.storage.sql.postgres_entries import entry
+from alma.storage.sql.postgres_owned import Counted, owners_of
 from alma.storage.sql.postgres_pools import translated
 from alma.storage.sql.postgres_vectors import VectorSearch
 from alma.storage.sql.postgres_wire import listed
-from alma.storage.sql.postgres_words import Counted, WordSearch, owners_of
+from alma.storage.sql.postgres_words import WordSearch
 from alma.storage.sql.transaction import SqlTransaction
 
 # Behind SELECT a parameter has no type by itself.

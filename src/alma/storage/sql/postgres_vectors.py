@@ -20,8 +20,9 @@ from alma.storage.sql.clauses import Values
 from alma.storage.sql.foreseen import Foreseen
 from alma.storage.sql.pgvector import floats
 from alma.storage.sql.postgres_aside import SHOWN_ASIDE, Asked
+from alma.storage.sql.postgres_owned import Owners, Reader, owned_by, owners_of
 from alma.storage.sql.postgres_wire import literal
-from alma.storage.sql.postgres_words import Owners, Reader, WordSearch, owned_by, owners_of
+from alma.storage.sql.postgres_words import WordSearch
 
 # Divided by a length in double precision: large numbers do not overflow, and a zero vector has cosine 0.
 _DISTANCE = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import sqlite3
 from pathlib import Path
@@ -11,6 +12,7 @@ from alma.errors import ConflictError, StorageError, StorageFullError
 # How long a connection waits for a lock that another process holds.
 BUSY_SECONDS = 60.0
 _LEAST_ROOM_BYTES = 64 << 10
+_NO_WORDS = re.compile(r"no such table: (?:main\.)?(?P<table>\w+_fts)(?:_\w+)?$")
 
 
 class translated:  # noqa: N801 - it is used like a function, and often, so it is no generator
@@ -42,6 +44,11 @@ def our_error(path: Path, exc: sqlite3.Error) -> StorageError:
         return StorageError(
             f"{path} cannot be opened or written ({exc}): the file and its folder must be there, and this user must be "
             f"allowed to write both"
+        )
+    missing = _NO_WORDS.search(str(exc))
+    if missing is not None:
+        return StorageError(
+            f"the full-text index {missing['table']} is missing in {path}: open the store again, which makes it anew"
         )
     return StorageError(f"{path}: {exc}")
 

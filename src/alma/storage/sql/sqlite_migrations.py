@@ -13,7 +13,7 @@ from alma.storage.document import timestamp_of, timestamp_text
 from alma.storage.sql import legacy
 from alma.storage.sql.migrate import HISTORY_TABLE, Applied, Migration, Migrator, statements
 from alma.storage.sql.sqlite_connections import roll_back
-from alma.storage.sql.sqlite_words import index_everything
+from alma.storage.sql.sqlite_entries import index_everything
 
 _CREATE_HISTORY = (
     f"CREATE TABLE IF NOT EXISTS {HISTORY_TABLE} "

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from datetime import datetime
 from functools import cache
 from itertools import compress, repeat
 from pathlib import Path
 from typing import Any
 
+from alma.errors import StorageError
 from alma.model.fields import FieldType
 from alma.model.governance import AuditEvent
 from alma.model.memory import ChangeType
@@ -25,12 +26,13 @@ from alma.storage.nearest import nearest
 from alma.storage.primitives import Query
 from alma.storage.sql import sqlite_fulltext
 from alma.storage.sql.chains import SqlChains
+from alma.storage.sql.sqlite_entries import OWNER_COLUMN, entries, same_entries
 from alma.storage.sql.sqlite_errors import translated
 from alma.storage.sql.sqlite_events import event_form
 from alma.storage.sql.sqlite_feed import SQLiteFeed
 from alma.storage.sql.sqlite_rows import overwriting, write_rows, writing
 from alma.storage.sql.sqlite_standing import Standing, standing
-from alma.storage.sql.sqlite_words import OWNER_COLUMN, WordSearch, entries, same_entries
+from alma.storage.sql.sqlite_words import WordSearch
 
 _VERSIONS = (
     "INSERT OR FAIL INTO memory_versions "
@@ -322,7 +324,11 @@ class SQLiteTransaction(SQLiteFeed):
         return self._word_search(spec, where).counts(words)
 
     def _size(self, spec: RecordSpec, where: Predicate) -> int:
-        return self._word_search(spec, where).inside if spec.text else super()._size(spec, where)
+        if spec.text:
+            # Without its index of words a store can still be counted.
+            with suppress(StorageError):
+                return self._word_search(spec, where).inside
+        return super()._size(spec, where)
 
     def has_none(self, cls: type[Record], scope: Scope, where: Predicate = EVERYTHING) -> bool:
         return not self.writable and not self._has_any(cls.spec)
@@ -342,15 +348,20 @@ class SQLiteTransaction(SQLiteFeed):
         if self.writable:
             # What this transaction wrote counts as well.
             sqlite_fulltext.flush(self._connection)
-            return WordSearch(self, spec, where)
+            return self._new_search(spec, where)
         key = (spec.kind, id(where))
         known = self._searches.get(key)
         if known is None:
             if len(self._searches) >= _MOST_SEARCHES:
                 self._searches.clear()
             # It holds the predicate, so that no other gets its id.
-            known = self._searches[key] = WordSearch(self, spec, where)
+            known = self._searches[key] = self._new_search(spec, where)
         return known
+
+    def _new_search(self, spec: RecordSpec, where: Predicate) -> WordSearch:
+        # Whoever asks for words goes on without them where their table is gone, in the same transaction.
+        with self._translating():
+            return WordSearch(self, spec, where)
 
     # ------------------------------------------------------------------ vectors
 

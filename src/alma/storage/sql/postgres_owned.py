@@ -1,0 +1,187 @@
+"""How many records their owners have on PostgreSQL: counted for several kinds at once, and not again before a write."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from functools import cache
+from typing import Any, NamedTuple, Protocol
+
+from alma.model.kinds import KINDS
+from alma.model.memory import Memory, MemoryRelationship
+from alma.model.query import And, In, Predicate
+from alma.model.record import RecordSpec
+from alma.storage import ranking
+from alma.storage.primitives import Query
+from alma.storage.ranking import Remembered, minute
+from alma.storage.sql.clauses import Values
+from alma.storage.sql.foreseen import Foreseen
+from alma.storage.sql.postgres_wire import literal
+from alma.storage.sql.statements import Dialect
+
+# Records are not counted further than this; how many more there are the planner tells.
+_LARGE = 20_000
+
+Owners = tuple[tuple[str, tuple[str, ...]], ...]
+"""The fields that say whose a record is, each with the values that it may have."""
+Counted = tuple[str, Hashable]
+"""What was counted: the records of a table by whose they are, or of a kind by the predicate that they fulfil."""
+
+
+class Reader(Protocol):
+    """What asks the database."""
+
+    dialect: Dialect
+    writable: bool
+    # How many records an owner has, and how many of them have each word, as far as this transaction has counted.
+    counted_records: dict[Counted, int]
+    counted_words: dict[Hashable, dict[str, int]]
+    # Which state of the database it sees, if that stays: another after every commit of anybody.
+    state: int | None
+    # What was said to be asked for; it holds the predicates, which are known by their ids.
+    expected: list[Query]
+
+    def rows(self, sql: str, values: Mapping[str, Any]) -> list[Any]: ...
+
+    def condition_of(self, spec: RecordSpec, where: Predicate) -> tuple[str, dict[str, Any]]: ...
+
+    def foreseen(self, spec: RecordSpec) -> Foreseen | None: ...
+
+
+class _Owned(NamedTuple):
+    """Records of a kind that are counted: whose they are and what else they are, perhaps only whether there are any."""
+
+    spec: RecordSpec
+    owners: Owners
+    narrowed: str = ""
+    any_at_all: bool = False
+
+    def statement(self, owned: str) -> str:
+        """The records to be counted, by the condition that they are the owner's."""
+        conditions = " AND ".join(filter(None, (owned, self.narrowed)))
+        some = f"SELECT 1 FROM {self.spec.postgres_table} WHERE {conditions}"
+        return f"SELECT 1 FROM ({some} LIMIT 1) AS found" if self.any_at_all else some
+
+
+class OwnedRecords:
+    """The records of a kind that some owners have, to be counted."""
+
+    def __init__(self, tx: Reader, spec: RecordSpec, owners: Owners) -> None:
+        self._tx = tx
+        self._spec = spec
+        self._table = spec.postgres_table
+        self._owners = owners
+        self._remembered: Remembered[int] = tx.dialect.word_counts
+
+    def count(self) -> int:
+        """How many records the owners have, beyond a limit as the planner takes it."""
+        key = (self._table, self._owners)
+        known = self._known(key)
+        if known is None:
+            self._count()
+            known = self._tx.counted_records[key]
+        return known
+
+    def count_all(self) -> int:
+        """How many records the table has, as of the last minute: it decides on the way to what is found."""
+        key = (self._table, "all")
+        known = self._remembered.get(key, minute())
+        if known is None:
+            known = self._remembered.put(key, minute(), OwnedRecords(self._tx, self._spec, ()).count())
+        return known
+
+    def _known(self, key: Counted) -> int | None:
+        known = self._tx.counted_records.get(key)
+        return self._remembered.get(key, minute()) if known is None else known
+
+    def _count(self) -> None:
+        """Those of the kinds that are mostly asked for next as well: in one round trip.
+
+        What was counted in the same state of the database, as nobody has written anything since, need not be again.
+        """
+        # What a transaction writes makes it count anew, and it rarely asks for several kinds.
+        alone = self._tx.writable or not self._owners
+        own: dict[Counted, _Owned] = {(self._table, self._owners): _Owned(self._spec, self._owners)}
+        unknown: dict[Counted, _Owned] = {}
+        for key, owned in (own if alone else self._asked_for_next()).items():
+            known = self._known(key)
+            if known is None and self._tx.state is not None:
+                known = self._remembered.get(owned, self._tx.state)
+            if known is None:
+                unknown[key] = owned
+            else:
+                self._tx.counted_records[key] = known
+        if unknown:
+            self._ask_how_many(unknown)
+
+    def _ask_how_many(self, unknown: Mapping[Counted, _Owned]) -> None:
+        values: dict[str, Any] = {}
+        some: list[str] = []
+        for place, owned in enumerate(unknown.values()):
+            named = Values(self._tx.dialect.names, f"owner{place}_")
+            condition = self._tx.dialect.kind(owned.spec).clauses.condition(owned_by(owned.owners), named)
+            some.append(owned.statement(condition))
+            values |= named.values
+        counting = ", ".join(f"(SELECT count(*) FROM ({sql} LIMIT {_LARGE}) AS s)" for sql in some)
+        counts = self._tx.rows(f"SELECT {counting}", values)[0]
+        for (key, owned), sql, count in zip(unknown.items(), some, counts, strict=True):
+            if count == _LARGE:
+                plan = self._tx.rows(f"EXPLAIN (FORMAT JSON) {sql}", values)[0][0]
+                count = self._remembered.put(key, minute(), max(count, int(plan[0]["Plan"]["Plan Rows"])))
+            elif self._tx.state is not None:
+                self._remembered.put(owned, self._tx.state, count)
+            self._tx.counted_records[key] = count
+
+    def _asked_for_next(self) -> dict[Counted, _Owned]:
+        """The kinds that have the same owners as this one, the memories of their project, and what is expected."""
+        found: dict[Counted, _Owned] = {
+            (spec.postgres_table, self._owners): _Owned(spec, self._owners) for spec in _kindred(self._spec)
+        }
+        project = tuple(owner for owner in self._owners if owner[0] == "project_id")
+        if project and "agent" in self._spec.by_name:
+            found[Memory.spec.postgres_table, project] = _Owned(Memory.spec, project)
+        # Many a store has no relationships, and who asks for them asks more than once.
+        found[MemoryRelationship.spec.postgres_table, ()] = _Owned(MemoryRelationship.spec, (), any_at_all=True)
+        for query in self._tx.expected:
+            if narrowed := _narrowed(query):
+                found[query.spec.kind, id(query.where)] = _Owned(query.spec, owners_of(query.where), narrowed, True)
+        return found
+
+
+def owners_of(where: Predicate) -> Owners:
+    """Whose records a predicate asks for, always in the same order."""
+    return tuple(sorted(ranking.owners(where).items()))
+
+
+def owned_by(owners: Owners) -> Predicate:
+    """That a record is one of these owners'."""
+    return And(*(In(*owner) for owner in owners))
+
+
+def _narrowed(query: Query) -> str:
+    """What a query wants to be one of some texts, besides its owners; these are spelled out for the planner to know."""
+    return " AND ".join(
+        f'"{part.field}" IN ({", ".join(literal(str(value)) for value in part.values)})'
+        for part in _parts(query.where)
+        if isinstance(part, In) and part.field not in ranking.OWNERS and _are_texts(part.values)
+    )
+
+
+def _are_texts(values: Sequence[Any]) -> bool:
+    return bool(values) and all(isinstance(value, str) for value in values)
+
+
+def _parts(where: Predicate) -> Iterator[Predicate]:
+    """The conditions that all must be fulfilled."""
+    for part in where.parts if isinstance(where, And) else ():
+        yield from _parts(part) if isinstance(part, And) else (part,)
+
+
+@cache
+def _kindred(spec: RecordSpec) -> tuple[RecordSpec, ...]:
+    """The searchable kinds that have the same columns for their owners as this one."""
+    searchable = (cls.spec for cls in KINDS if cls.spec.text)
+    return tuple(other for other in searchable if _owner_columns(other) == _owner_columns(spec))
+
+
+def _owner_columns(spec: RecordSpec) -> set[str]:
+    return {name for name in ranking.OWNERS if name in spec.by_name}

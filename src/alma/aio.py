@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import threading
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from pathlib import Path
 from types import TracebackType
@@ -45,7 +46,12 @@ class AsyncALMA:
 
     @classmethod
     async def _made(cls, opened: Callable[..., ALMA], *args: Any, **options: Any) -> Self:
-        return cls(await asyncio.to_thread(opened, *args, **options))
+        handover = _Handover()
+        try:
+            return cls(await asyncio.to_thread(lambda: handover.bring(opened(*args, **options))))
+        except asyncio.CancelledError:
+            handover.give_up()
+            raise
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self.alma, name)
@@ -68,6 +74,30 @@ class AsyncALMA:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await asyncio.to_thread(self.alma.close)
+
+
+class _Handover:
+    """A memory on its way from the thread that opens it to whoever awaits it, and closed if nobody does any more."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._brought: ALMA | None = None
+        self._is_given_up = False
+
+    def bring(self, memory: ALMA) -> ALMA:
+        """Hand a memory over."""
+        with self._lock:
+            self._brought = memory
+            if self._is_given_up:
+                memory.close()
+        return memory
+
+    def give_up(self) -> None:
+        """Say that nobody waits; a thread cannot be stopped, so what it opens is closed, now or then."""
+        with self._lock:
+            self._is_given_up = True
+            if self._brought is not None:
+                self._brought.close()
 
 
 Opened = TypeVar("Opened", bound=AsyncALMA)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from alma.bootstrap.makers import azure_account, openai_account
 from alma.bootstrap.stores import open_storage
-from alma.errors import ConfigurationError
+from alma.errors import ConfigurationError, shown
 from alma.fitting import made
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def create_language_model(provider: str, **options: Any) -> LanguageModel:
 def _chosen(makers: Mapping[str, Maker[Made]], name: str, what: str, options: Mapping[str, Any]) -> Made:
     make = makers.get(name.strip().lower()) if isinstance(name, str) else None
     if make is None:
-        raise ConfigurationError(f"{name!r} is no {what}; choose {', '.join(makers)}")
+        raise ConfigurationError(f"{shown(name)} is no {what}; choose {', '.join(makers)}")
     return make(f"the {what} {name!r}", options)
 
 

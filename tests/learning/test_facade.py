@@ -6,6 +6,7 @@ import asyncio
 import copy
 import dataclasses
 import pickle
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -245,6 +246,43 @@ def test_scopes_that_an_asynchronous_memory_is_given_hold(tmp_path: Path) -> Non
                 await memory.learn("helena", "Tune the query", True, "add an index", task_type="databases")
 
     asyncio.run(flow())
+
+
+def test_a_memory_that_nobody_awaits_any_more_is_closed_when_it_is_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[ALMA] = []
+    began, may_go_on = threading.Event(), threading.Event()
+    quickstart = ALMA.quickstart
+
+    def slowly(*args: Any, **options: Any) -> ALMA:
+        began.set()
+        may_go_on.wait(10)
+        opened.append(quickstart(*args, **options))
+        return opened[0]
+
+    monkeypatch.setattr(ALMA, "quickstart", slowly)
+
+    async def given_up() -> None:
+        opening = asyncio.ensure_future(AsyncALMA.quickstart(tmp_path / "alma.db", embedding_provider="mock"))
+        await asyncio.to_thread(began.wait, 10)
+        opening.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await opening
+        may_go_on.set()
+
+    asyncio.run(given_up())
+    with pytest.raises(StorageError, match="was closed"):
+        opened[0].get_stats()
+
+
+@pytest.mark.parametrize("where", ["sqlite", "postgresql"])
+def test_a_memory_that_was_closed_says_so(where: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    place = request.getfixturevalue("postgres_dsn") if where == "postgresql" else tmp_path / "alma.db"
+    alma = ALMA.quickstart(place, embedding_provider="mock")
+    alma.close()
+    with pytest.raises(StorageError, match=r"^the store .* was closed$"):
+        alma.get_stats()
 
 
 def test_an_asynchronous_memory_names_all_that_it_has(tmp_path: Path) -> None:

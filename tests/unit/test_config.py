@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +106,9 @@ def test_the_keys_may_stand_without_the_word_alma(tmp_path: Path) -> None:
         ),
         ({"project_id": "p", "agents": {"helena": {}, "Helena": {}}}, "'helena' and 'Helena' are one agent"),
         ({"project_id": 7}, "project_id"),
+        ({"project_id": None}, "project_id must be text, in quotes if it looks like something else, not nothing"),
+        ({"project_id": date(2024, 1, 31)}, "in quotes if it looks like something else, not 2024-01-31"),
+        ({"project_id": "p", "embedding_dim": True}, "embedding_dim must be a whole number without quotes, not true"),
         ({"project_id": "  "}, "project_id must have 1 to 200 characters"),
         ({"project_id": "a\x00b"}, "project_id must not contain the NUL character"),
         ({"project_id": "p", "agents": {"x" * 201: {}}}, "a name under agents must have 1 to 200 characters"),
@@ -158,14 +162,48 @@ def test_who_shares_is_found_whatever_the_case_of_its_name() -> None:
 
 
 def test_a_file_that_is_not_utf_8_says_so(tmp_path: Path) -> None:
-    (tmp_path / "c.yaml").write_bytes("project_id: café".encode("latin-1"))
-    with pytest.raises(ConfigurationError, match="is not written in UTF-8; save it as such"):
+    (tmp_path / "c.yaml").write_bytes("# a name\nproject_id: café".encode("latin-1"))
+    with pytest.raises(ConfigurationError, match=r"is not written in UTF-8, as line 2 shows; save it as such$"):
         load_settings(tmp_path / "c.yaml")
 
 
 def test_a_path_that_no_file_can_have_is_one_sentence() -> None:
     with pytest.raises(ConfigurationError, match="cannot be read"):
         load_settings("a\0b.yaml")
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (
+            "a: {b: c\n",
+            "while parsing a flow mapping (line 1, column 4), expected ',' or '}', but got the end of the file",
+        ),
+        ("a: 'b\n", "while scanning a quoted scalar (line 1, column 4), found unexpected end of the file (line 2, col"),
+        ("a: b\n---\nc: d\n", "but found another document (line 2, column 1)"),
+        ("a: \0\n", "it has a character that text does not have (number 4 of the file)"),
+        ("a: !!python/name:os.system\n", "could not determine a constructor for the tag"),
+    ],
+)
+def test_what_is_no_yaml_is_told_by_its_place(tmp_path: Path, text: str, sentence: str) -> None:
+    (tmp_path / "c.yaml").write_text(text)
+    with pytest.raises(ConfigurationError) as caught:
+        load_settings(tmp_path / "c.yaml")
+    assert sentence in str(caught.value)
+    assert "unicode string" not in str(caught.value)
+
+
+def test_a_line_that_is_no_yaml_is_not_quoted_for_a_password_may_stand_in_it(tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_text("project_id: p\npostgres:\n  password: correct: horse\n")
+    with pytest.raises(ConfigurationError, match=r"line 3, column 20") as caught:
+        load_settings(tmp_path / "c.yaml")
+    assert "horse" not in str(caught.value)
+
+
+def test_a_folder_in_the_place_of_a_file_is_told_in_the_system_s_words(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        load_settings(tmp_path)
+    assert str(caught.value) == f"{tmp_path} cannot be read: Is a directory"
 
 
 def test_a_reference_in_a_list_on_one_line_says_what_to_write(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -135,12 +135,22 @@ def test_a_service_that_hangs_is_left_after_its_time(make: Make, server: Languag
     assert time.monotonic() - began < 8
 
 
-def test_the_time_out_holds_for_an_answer_that_comes_a_byte_at_a_time(make: Make, server: LanguageServer) -> None:
-    server.script.append(Reply(drip="body"))
+@pytest.mark.parametrize("part", ["status", "body"])
+def test_the_time_out_holds_for_an_answer_that_comes_a_byte_at_a_time(
+    make: Make, server: LanguageServer, part: Literal["status", "body"]
+) -> None:
+    server.script.append(Reply(drip=part))
     began = time.monotonic()
     with pytest.raises(LanguageModelError, match=r"did not answer within 0\.3 seconds"):
         make(timeout_seconds=0.3, attempts=1).complete(ASKED)
     assert time.monotonic() - began < 8
+
+
+def test_the_time_out_begins_anew_with_every_question(make: Make, server: LanguageServer) -> None:
+    model = make(timeout_seconds=0.3, attempts=1)
+    assert model.complete(ASKED).text == "Four."
+    server.released.wait(0.4)
+    assert model.complete(ASKED).text == "Four."
 
 
 def test_a_refusal_is_not_tried_again(make: Make, server: LanguageServer) -> None:

@@ -207,20 +207,41 @@ def test_the_key_is_not_carried_to_another_host(make: Make, server: EmbeddingSer
 
 
 @pytest.mark.parametrize(
-    "body",
+    ("body", "what"),
     [
-        b"<html>",
-        b"[" * 100_000,
-        b"[]",
-        b'{"data": []}',
-        b'{"data": [{"index": 0}]}',
-        b'{"data": [{"index": 7, "embedding": [1]}]}',
+        (b"<html>", "is not JSON"),
+        (b"", "is not JSON"),
+        (b"[" * 100_000, "is not JSON"),
+        (b'{"data": [{"index": 0, "embed', "is not JSON"),
+        (b"null", "is no list of embeddings: it has no list called data"),
+        (b"[]", "is no list of embeddings: it has no list called data"),
+        (b'{"data": "abc"}', "is no list of embeddings: it has no list called data"),
+        (b'{"data": []}', "is no list of embeddings: 0 vectors for 1 texts"),
+        (b'{"data": [null]}', "is no list of embeddings: an entry has no index"),
+        (b'{"data": [{"index": [0]}]}', "is no list of embeddings: an entry has no index"),
+        (b'{"data": [{"index": 0}]}', "is no list of embeddings: an embedding is not made of numbers"),
+        (b'{"data": [{"index": 0, "embedding": {"a": 1}}]}', "is no list of embeddings: an embedding is not made of"),
+        (b'{"data": [{"index": 0, "embedding": [true]}]}', "is no list of embeddings: an embedding is not made of"),
+        (b'{"data": [{"index": 0, "embedding": ["0.1"]}]}', "is no list of embeddings: an embedding is not made of"),
+        (b'{"data": [{"index": 7, "embedding": [1]}]}', "is no list of embeddings: its vectors are not numbered from"),
     ],
 )
-def test_an_answer_that_is_none_is_an_error(make: Make, server: EmbeddingServer, body: bytes) -> None:
+def test_an_answer_that_is_none_is_an_error_that_says_what_it_lacks(
+    make: Make, server: EmbeddingServer, body: bytes, what: str
+) -> None:
     server.script += [Reply(body=body)] * 2
-    with pytest.raises(EmbeddingError, match="answered with something that is no"):
+    with pytest.raises(EmbeddingError, match=f"answered with something that {what}"):
         make(attempts=2).encode("a")
+
+
+def test_a_connection_that_fails_is_told_without_numbers_and_names_of_the_inside(
+    make: Make, server: EmbeddingServer
+) -> None:
+    server.script.append(Reply(200, b'{"data"', {"Content-Length": "1000"}))
+    with pytest.raises(EmbeddingError, match=r"it broke off in the middle of its answer$"):
+        make(attempts=1).encode("a")
+    with pytest.raises(EmbeddingError, match=r"127\.0\.0\.1:1: Connection refused$"):
+        OpenAIEmbedder(KEY, base_url="http://127.0.0.1:1", attempts=1).encode("a")
 
 
 @pytest.mark.parametrize(

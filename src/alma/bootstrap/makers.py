@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from alma.errors import ConfigurationError
+from alma.errors import ConfigurationError, shown
 from alma.fitting import made
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def create_embedder(provider: str, cache_size: int | None = None, **options: Any
     """
     make = _EMBEDDERS.get(provider) if isinstance(provider, str) else None
     if make is None:
-        raise ConfigurationError(f"{provider!r} is no provider of embeddings; choose {', '.join(_EMBEDDERS)}")
+        raise ConfigurationError(f"{shown(provider)} is no provider of embeddings; choose {', '.join(_EMBEDDERS)}")
     embedder = make(f"{provider} embeddings", options)
     if cache_size == 0:
         return embedder
@@ -33,9 +33,9 @@ def create_embedder(provider: str, cache_size: int | None = None, **options: Any
 
 def create_cache(backend: str = "memory", **options: Any) -> CacheBackend:
     """The cache of retrieval results with this name: memory, redis or null; `options` are its constructor's."""
-    make = _CACHES.get(backend)
+    make = _CACHES.get(backend) if isinstance(backend, str) else None
     if make is None:
-        raise ConfigurationError(f"{backend!r} is no cache; choose {', '.join(_CACHES)}")
+        raise ConfigurationError(f"{shown(backend)} is no cache; choose {', '.join(_CACHES)}")
     return make(f"the {backend} cache", options)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import difflib
 import logging
 import os
-import re
 from collections.abc import Iterable, Mapping
+from datetime import date
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 import yaml
 from pydantic import ValidationError as InvalidSettings
 
+from alma.config.reading import parsed
 from alma.config.secrets import Resolved, Vault, azure_vault, resolved
 from alma.config.settings import NOT_SHOWN, Settings, known_keys, section_at
 from alma.errors import ConfigurationError, shown
@@ -30,7 +31,7 @@ def load_settings(path: str | Path, vault: Vault | None = None) -> Settings:
     if not isinstance(path, str | os.PathLike) or not str(path).strip():
         raise ConfigurationError(f"the configuration must be named by its path, not be {shown(path)}")
     file = at_home(path)
-    given = _section(_parsed(file), file)
+    given = _section(parsed(file), file)
     settings = settings_from(given, str(file), vault)
     project = _project_folder(file)
     absolute: dict[str, Any] = {"storage_dir": str(project / at_home(settings.storage_dir))}
@@ -66,63 +67,13 @@ def _project_folder(file: Path) -> Path:
     return folder.parent if folder.name == ".alma" else folder
 
 
-def _parsed(file: Path) -> Any:
-    try:
-        return yaml.load(file.read_text(encoding="utf-8"), _OnceEach)
-    except FileNotFoundError:
-        raise ConfigurationError(
-            f"there is no configuration at {file}; create it, or open a memory without one by ALMA.quickstart()"
-        ) from None
-    except ConfigurationError as exc:
-        raise ConfigurationError(f"{file}: {exc}") from None
-    except UnicodeDecodeError as exc:
-        raise ConfigurationError(f"{file} is not written in UTF-8; save it as such ({exc})") from exc
-    except OSError as exc:
-        raise ConfigurationError(f"{file} cannot be read: {exc}") from exc
-    except RecursionError:
-        raise ConfigurationError(f"{file} is nested too deeply to be read") from None
-    except yaml.YAMLError as exc:
-        raise ConfigurationError(f"{file} is not valid YAML: {' '.join(str(exc).split())}{_hint(exc)}") from exc
-    except ValueError as exc:
-        # A path with NUL in it, or a day that no calendar has.
-        raise ConfigurationError(f"{str(file)!r} cannot be read: {exc}") from exc
-
-
-def _hint(exc: yaml.YAMLError) -> str:
-    """What to write for a reference that YAML takes for a mapping, as it does between brackets."""
-    place = getattr(exc, "problem_mark", None)
-    if place is None or place.buffer is None:
-        return ""
-    if place.buffer[place.pointer] == "\t":
-        return "; write spaces where the tab stands"
-    bare = _BARE.match(place.buffer, max(0, place.pointer - 1))
-    return "" if bare is None else f"; put {bare[0]} in quotes"
-
-
-_BARE = re.compile(r"\$\{[^}\n]*\}")
-
-
-class _OnceEach(yaml.SafeLoader):
-    """Reads YAML whose keys stand once; of two that are the same, one would be lost in silence."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        known: set[str] = set()
-        for key, _ in node.value:
-            name = str(key.value)
-            if name in known and name != "<<":
-                raise ConfigurationError(
-                    f"{name!r} stands twice in the same place, again in line {key.start_mark.line + 1}; remove one"
-                )
-            known.add(name)
-        return super().construct_mapping(node, deep)
-
-
 def _section(content: Any, file: Path) -> Mapping[str, Any]:
     """What stands under `alma:`, or the whole file where it has no such key."""
     inner = content.get(ROOT_KEY, content) if isinstance(content, dict) else content
     if not isinstance(inner, dict):
-        held = "nothing" if inner is None else shown(inner)
-        raise ConfigurationError(f"{file} must hold keys under  alma:  (project_id, storage, agents …), not {held}")
+        raise ConfigurationError(
+            f"{file} must hold keys under  alma:  (project_id, storage, agents …), not {_shown(inner)}"
+        )
     if inner is not content and len(content) > 1:
         other = next(key for key in content if key != ROOT_KEY)
         raise ConfigurationError(
@@ -229,8 +180,18 @@ def _require_no_slip(key: str, named: str, known: Mapping[str, str]) -> None:
 
 
 def _shown(value: Any) -> str:
-    """The value as it was written; what a reference stands for may be a secret."""
-    return "what a reference stands for" if isinstance(value, Resolved) else shown(value)
+    """The value as YAML writes it; what a reference stands for may be a secret."""
+    match value:
+        case Resolved():
+            return "what a reference stands for"
+        case None:
+            return "nothing"
+        case bool():
+            return str(value).lower()
+        case date():
+            return str(value)
+        case _:
+            return shown(value)
 
 
 def _suggestion(name: str, known: Iterable[str]) -> str:

@@ -12,8 +12,8 @@ from alma.bootstrap import create_embedder, open_storage, store_of_file
 from alma.core import ALMA
 from alma.domains.prebuilt import PREBUILT
 from alma.domains.schema import DomainSchema
-from alma.embeddings.base import EmbeddingProvider
-from alma.errors import ConfigurationError, ValidationError
+from alma.embeddings.base import EmbeddingProvider, as_provider
+from alma.errors import ConfigurationError, ValidationError, shown
 from alma.learning.protocols import LearningProtocol
 from alma.learning.validation import ScopeValidator
 from alma.model.governance import ANONYMOUS, Attribution, Setting, SettingType
@@ -52,7 +52,7 @@ class DomainMemoryFactory:
 
     def get_schema(self, name: str) -> DomainSchema | None:
         """The schema with this name; one's own goes before one that comes with ALMA."""
-        return self._kept.get(name) or PREBUILT.get(name)
+        return (self._kept.get(name) or PREBUILT.get(name)) if isinstance(name, str) else None
 
     def create_schema(self, name: str, config: Mapping[str, Any], by: Attribution = ANONYMOUS) -> DomainSchema:
         """Make a schema from a dict, and register it."""
@@ -75,7 +75,7 @@ class DomainMemoryFactory:
 
     def unregister_schema(self, name: str, by: Attribution = ANONYMOUS) -> bool:
         """Forget one's own schema of this name; False where there is none. Those that come with ALMA stay."""
-        return self._kept.drop(name, by)
+        return isinstance(name, str) and self._kept.drop(name, by)
 
     # ------------------------------------------------------------------ memories
 
@@ -119,7 +119,7 @@ class DomainMemoryFactory:
             return schema
         found = self.get_schema(schema) if isinstance(schema, str) else None
         if found is None:
-            raise ConfigurationError(f"{schema!r} is no schema; choose {', '.join(self.list_schemas())}")
+            raise ConfigurationError(f"{shown(schema)} is no schema; choose {', '.join(self.list_schemas())}")
         return found
 
 
@@ -207,7 +207,7 @@ def _opened(
 ) -> tuple[StorageBackend, EmbeddingProvider]:
     if storage is None and Path(DEFAULT_CONFIGURATION).is_file():
         return store_of_file(DEFAULT_CONFIGURATION, given)
-    embedder = create_embedder("local") if given is None else given
+    embedder = create_embedder("local") if given is None else as_provider(given)
     if isinstance(storage, StorageBackend):
         return storage, embedder
     place = DEFAULT_PLACE if storage is None else storage

@@ -15,7 +15,7 @@ from alma.errors import RefusedError, ValidationError
 from alma.memory.archive import ARCHIVABLE, Archive
 from alma.model.archive import ArchiveCause
 from alma.model.common import checked_name
-from alma.model.governance import ANONYMOUS, Attribution
+from alma.model.governance import ANONYMOUS, Attribution, checked_by
 from alma.model.learning import Outcome
 from alma.model.memory import Memory
 from alma.model.record import Record
@@ -173,8 +173,7 @@ class Door:
     def _without_secrets(self, record: Record, by: Attribution, source: str) -> _Guest:
         if not isinstance(record, Record):
             raise ValidationError("door", "record", record, "must be a record, for example a Heuristic")
-        if not isinstance(by, Attribution):
-            raise ValidationError("door", "by", by, "must be an Attribution")
+        checked_by("door", by)
         checked_name("door", "source", source)
         clean, masked = self.clean(record)
         if self._redactor is not None and by.reason is not None:

@@ -36,6 +36,8 @@ _APOSTROPHES = str.maketrans(
 # How a line is set, which says nothing: a bullet, a quotation mark of mail, a tick, emphasis.
 _SETTING = re.compile(r"^[ \t]*(?:[-*•>▪‣◦·✅✔☑]+\ufe0f?[ \t]+)+(?=[^\W\d])", re.MULTILINE)
 _EMPHASIS = re.compile(r"(?<!\w)(\*{1,3}|_{1,3})(?=\S)([^*_\n]+?)(?<=\S)\1(?!\w)")
+# A 24-hour token is a 24 hour token; 5-a and 3-4 are something else.
+_COUNTED = re.compile(r"(?<=\d)-(?=[a-z]{3})")
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?:\D|$))")
 # One is mostly no number: this one, one by one.
 _NUMBERS = {word: str(number) for word, number in {**ONES, **TEENS, **TENS}.items() if word != "one"}
@@ -120,7 +122,7 @@ def _plain(text: str) -> str:
     """The text in one spelling, without case and what only sets it off."""
     bare = _DASH.sub("-", _SETTING.sub("", _EMPHASIS.sub(r"\2", text.translate(_APOSTROPHES))))
     folded = unicodedata.normalize("NFKC", _NAMED_A.sub(f"{_A_NAME}a", bare)).casefold()
-    plain = _THOUSANDS.sub("", _OPENINGS.sub("", folded))
+    plain = _COUNTED.sub(" ", _THOUSANDS.sub("", _OPENINGS.sub("", folded)))
     for pattern, replacement in _CONTRACTIONS:
         plain = pattern.sub(replacement, plain)
     for bounded, bound in _BOUNDS:

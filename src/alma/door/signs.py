@@ -17,6 +17,7 @@ from alma.door.pairing import PAIRING
 from alma.door.planting import PLANTING
 from alma.door.sign import Sign, hints
 from alma.door.stealing import STEALING
+from alma.door.unaddressed import UNADDRESSED
 from alma.door.usurping import USURPING
 from alma.door.voiding import VOIDING
 
@@ -352,7 +353,7 @@ SIGNS: tuple[Sign, ...] = (
             r"\b(?:append|add|include|insert|attach|put|place|mention|show|repeat|quote)\s+(?:(?:this|the\s+following|our)\s+(?:\w+\s+)?(?:links?|urls?|text|"
             r"sentence|phrase|message|code|disclaimer|ad|advert\w*|words?|line|image|address|coupon)\b[^.\n]{0,40}?\b(?:every|each|all|any|your)\s+"
             r"(?:of\s+your\s+|future\s+|\w+\s+)?(?:answers?|repl(?:y|ies)|responses?|messages?|outputs?|summar(?:y|ies))|"
-            r"[^\n]{1,60}?\b(?:to|in|into|at\s+the\s+(?:end|start|bottom|top)\s+of)\s+(?:(?:every|each|all)\s+(?:of\s+your\s+)?(?:answers?|repl(?:y|ies))|"
+            r"[^\n]{1,60}?\b(?:to|in|into|(?:at|to)\s+the\s+(?:end|start|bottom|top)\s+of)\s+(?:(?:every|each|all)\s+(?:of\s+your\s+)?(?:answers?|repl(?:y|ies))|"
             r"(?:all\s+(?:of\s+)?)?your\s+(?:answers?|repl(?:y|ies)|responses|outputs?)))\b|"
             r"\b(?:end|begin|start|finish|close)\s+(?:(?:each|every|all)\s+(?:of\s+your\s+)?(?:answers?|repl(?:y|ies))|(?:all\s+(?:of\s+)?)?your\s+"
             r"(?:answers?|repl(?:y|ies)|responses?|messages?))\s+with\b",
@@ -377,4 +378,5 @@ SIGNS: tuple[Sign, ...] = (
     *PLANTING,
     *STEALING,
     *PAIRING,
+    *UNADDRESSED,
 )

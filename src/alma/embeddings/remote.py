@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import base64
-import math
-import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from alma.embeddings.answer import NoEmbeddings, Numbers, embeddings_in, require_direction
 from alma.embeddings.base import EmbeddingProvider, Passage, unit
 from alma.embeddings.splitting import split_text
 from alma.embeddings.transport import Service
-from alma.errors import ConfigurationError, EmbeddingError, ValidationError, shown
+from alma.errors import ConfigurationError, EmbeddingError, shown
 from alma.model.vector import Vector, wrong_dimension
 
 DEFAULT_MODEL = "text-embedding-3-small"
@@ -66,28 +64,20 @@ class RemoteEmbedder(EmbeddingProvider):
         return {**request, "dimensions": self._dimension} if self._is_shortened else request
 
     def _answer(self, answer: Any, count: int) -> list[Vector]:
-        """The vectors in the order of the texts, whatever order the service chose."""
         try:
-            numbered = {entry["index"]: entry["embedding"] for entry in answer["data"]}
-            if numbered.keys() != set(range(count)):
-                raise ValueError(f"{len(numbered)} vectors for {count} texts")
-            return [self._vector(numbered[i]) for i in range(count)]
-        except (KeyError, TypeError, ValueError, OverflowError, ValidationError) as exc:
+            return [self._vector(numbers) for numbers in embeddings_in(answer, count)]
+        except NoEmbeddings as exc:
             raise EmbeddingError(
                 f"{self._service.name} answered with something that is no list of embeddings: {exc}"
             ) from exc
 
-    def _vector(self, given: Sequence[float] | str) -> Vector:
-        # Some services send Base64, whatever they were asked for.
-        numbers = Vector.from_bytes(base64.b64decode(given, validate=True)) if isinstance(given, str) else given
+    def _vector(self, numbers: Numbers) -> Vector:
         if len(numbers) != self._dimension:
             fix = f"; set dimensions={len(numbers)} if that is what {self._model_name} gives" if len(numbers) else ""
             raise EmbeddingError(
                 f"{self._service.name} gave a vector of {len(numbers)} dimensions, not of {self._dimension}{fix}"
             )
-        # So short that its length cannot be told is as good as zero.
-        if not sys.float_info.min < math.fsum(number * number for number in numbers) < math.inf:
-            raise ValueError("a vector without a direction")
+        require_direction(numbers)
         return unit(numbers)
 
 

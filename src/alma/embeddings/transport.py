@@ -115,7 +115,7 @@ class Service:
         if isinstance(reason, TimeoutError):
             said = f"did not answer within {timeout_seconds:.3g} seconds"
         else:
-            said = f"cannot be reached at {host}: {str(reason) or type(reason).__name__}"
+            said = f"cannot be reached at {host}: {_why(reason)}"
         return Failure(f"{self.name} {said}", not isinstance(reason, ssl.SSLCertVerificationError), cause=exc)
 
 
@@ -167,6 +167,17 @@ def _is_sent_as_it_is(text: str) -> bool:
 
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _why(reason: object) -> str:
+    """What the system says about a connection that failed, without its number."""
+    import http.client
+
+    if isinstance(reason, http.client.IncompleteRead):
+        return "it broke off in the middle of its answer"
+    if isinstance(reason, http.client.HTTPException) and not isinstance(reason, OSError):
+        return "it does not answer as a web service does"
+    return (isinstance(reason, OSError) and reason.strerror) or str(reason)
 
 
 def _words_of(refusal: Any) -> str:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-from alma.errors import ConfigurationError
+from alma.errors import ConfigurationError, shown
 from alma.events.addresses import is_forbidden
 from alma.events.event import MemoryEvent, MemoryEventType, checked_types
 from alma.events.signing import DELIVERY_HEADER, EVENT_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER
@@ -49,17 +49,17 @@ class WebhookConfig:
     def __post_init__(self) -> None:
         object.__setattr__(self, "url", _checked_url(self.url, self.allow_link_local))
         object.__setattr__(self, "events", checked_types(self.events))
-        object.__setattr__(self, "memory_types", tuple(kind_named(kind).spec.kind for kind in self.memory_types))
+        object.__setattr__(self, "memory_types", _checked_kinds(self.memory_types))
         object.__setattr__(self, "secret", _checked_secret(self.secret))
         object.__setattr__(self, "headers", _checked_headers(self.headers))
         if self.name is not None:
             checked_name("webhook", "name", self.name, _LONGEST_NAME)
         if not isinstance(self.retry_count, int):
-            raise ConfigurationError(f"a webhook's retry_count must be a whole number, not {self.retry_count!r}")
+            raise ConfigurationError(f"a webhook's retry_count must be a whole number, not {shown(self.retry_count)}")
         for name, least in (("timeout_seconds", 0.001), ("retry_count", 0), ("backoff_seconds", 0)):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int | float) or not value >= least:
-                raise ConfigurationError(f"a webhook's {name} must be a number of at least {least}, not {value!r}")
+                raise ConfigurationError(f"a webhook's {name} must be a number of at least {least}, not {shown(value)}")
 
     def wants(self, event: MemoryEvent) -> bool:
         """Whether this event is to be sent there."""
@@ -81,6 +81,15 @@ class WebhookStats:
     def plus(self, delivered: int = 0, failed: int = 0, dropped: int = 0) -> WebhookStats:
         """The numbers with these added."""
         return WebhookStats(self.delivered + delivered, self.failed + failed, self.dropped + dropped)
+
+
+def _checked_kinds(kinds: Sequence[str]) -> tuple[str, ...]:
+    """The kinds of memories that are meant; none means all."""
+    if isinstance(kinds, str) or not isinstance(kinds, Iterable):
+        raise ConfigurationError(
+            f"a webhook's memory_types must be a list of kinds, as ['heuristic'], not {shown(kinds)}"
+        )
+    return tuple(kind_named(kind).spec.kind for kind in kinds)
 
 
 def _checked_url(url: str, allow_link_local: bool) -> str:
@@ -119,9 +128,13 @@ def _checked_secret(secret: str | Secret | None) -> Secret | None:
 
 
 def _checked_headers(headers: Mapping[str, str]) -> dict[str, str]:
+    if not isinstance(headers, Mapping):
+        raise ConfigurationError(
+            f"a webhook's headers must be a dictionary, as {{'X-Team': 'shop'}}, not {shown(headers)}"
+        )
     for name, value in headers.items():
         if not isinstance(name, str) or not _HEADER_NAME.fullmatch(name):
-            raise ConfigurationError(f"{name!r} is no name of a header; a webhook's headers are named like X-Team")
+            raise ConfigurationError(f"{shown(name)} is no name of a header; a webhook's headers are named like X-Team")
         if not isinstance(value, str) or not _HEADER_VALUE.fullmatch(value):
             raise ConfigurationError(f"the header {name} of a webhook must be one line of letters that HTTP can send")
         if name.lower() in _OUR_HEADERS:

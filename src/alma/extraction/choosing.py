@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from alma.errors import ConfigurationError
+from alma.errors import ConfigurationError, shown
 from alma.extraction.facts import FactExtractor
 from alma.extraction.model import LLMFactExtractor
 from alma.extraction.rules import RuleBasedExtractor
@@ -25,7 +25,7 @@ def create_extractor(provider: str = "auto", llm: LanguageModel | None = None, *
     """
     chosen = provider.strip().lower() if isinstance(provider, str) else provider
     if chosen not in _CHOICES:
-        raise ConfigurationError(f"{provider!r} is no extractor; choose {', '.join(_CHOICES)}")
+        raise ConfigurationError(f"{shown(provider)} is no extractor; choose {', '.join(_CHOICES)}")
     if chosen in _PROVIDERS:
         llm = create_language_model(chosen, **options)
     elif options:

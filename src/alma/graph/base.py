@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from alma.clock import now
 from alma.closing import Closing
@@ -188,13 +188,15 @@ class GraphStore(Closing):
 
     def get_entity(self, entity_id: str) -> Entity | None:
         """The entity with this id, or that was ever added with it and merged."""
-        found = self.get_entities([checked_name("entity", "id", entity_id)])
+        found = self.get_entities([checked_id("entity", entity_id)])
         return found[0] if found else None
 
     def get_relationships(
         self, entity_id: str, direction: str = "both", relation_type: str | None = None
     ) -> list[Relationship]:
         """The relationships of one entity: that lead from it ("out", "outgoing"), to it ("in", "incoming") or both."""
+        if relation_type is not None:
+            _check_text("query", "relation_type", relation_type)
         way, entity = checked_direction(direction), self.get_entity(entity_id)
         if entity is None:
             return []
@@ -215,6 +217,8 @@ class GraphStore(Closing):
 
     def query(self, query: GraphQuery) -> GraphResult:
         """What the query describes."""
+        if not isinstance(query, GraphQuery):
+            raise ValidationError("query", None, query, "must be a GraphQuery, as GraphQuery(names=['Alice'])")
         return self._reached(self._starts(query), query)
 
     def _starts(self, query: GraphQuery) -> list[Entity]:
@@ -268,10 +272,37 @@ def self_loop(entity_id: str) -> ValidationError:
     return ValidationError("relationship", "source_id", entity_id, "must differ from target_id")
 
 
-def checked_limit(limit: int) -> int:
-    """A limit that a search can have."""
+def check_search(name: str | None, entity_type: str | None, limit: int) -> None:
+    """Refuse what a search for entities cannot have."""
+    for asked, value in (("name", name), ("entity_type", entity_type)):
+        if value is not None:
+            _check_text("query", asked, value)
     _check_number("query", "limit", limit, _MOST_ENTITIES)
-    return limit
+
+
+def checked_entity(given: Any) -> Entity:
+    """What is to be added, if it is an entity."""
+    if not isinstance(given, Entity):
+        raise ValidationError("entity", None, given, "must be an Entity, as Entity(id=…, name=…, entity_type=…)")
+    return given
+
+
+def checked_relationship(given: Any) -> Relationship:
+    """What is to be added, if it is a relationship."""
+    if not isinstance(given, Relationship):
+        reason = "must be a Relationship, as Relationship(id=…, source_id=…, target_id=…, relation_type=…)"
+        raise ValidationError("relationship", None, given, reason)
+    return given
+
+
+def checked_id(subject: str, given: str) -> str:
+    """An id that something may have."""
+    return checked_name(subject, "id", given)
+
+
+def _check_text(subject: str, name: str, value: object) -> None:
+    if not isinstance(value, str):
+        raise ValidationError(subject, name, value, "must be text")
 
 
 def _check_type(subject: str, name: str, value: object) -> None:

@@ -7,7 +7,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from alma.errors import NotFoundError, UniquenessError
-from alma.graph.base import Direction, Entity, GraphStore, Relationship, checked_limit, self_loop
+from alma.graph.base import (
+    Direction,
+    Entity,
+    GraphStore,
+    Relationship,
+    check_search,
+    checked_entity,
+    checked_id,
+    checked_relationship,
+    self_loop,
+)
 from alma.graph.keys import name_key, type_key
 from alma.graph.merging import best_named, entity_order, merged_entity, merged_relationship
 
@@ -28,6 +38,7 @@ class InMemoryGraph(GraphStore):
         self._touching: dict[str, set[_Edge]] = {}
 
     def add_entity(self, entity: Entity) -> str:
+        checked_entity(entity)
         with self._lock:
             known = self._counting.get(entity.id)
             if known is not None:
@@ -51,6 +62,7 @@ class InMemoryGraph(GraphStore):
         return kept.id
 
     def add_relationship(self, relationship: Relationship) -> str:
+        checked_relationship(relationship)
         with self._lock:
             source, target = self._end(relationship.source_id), self._end(relationship.target_id)
             if source == target:
@@ -79,7 +91,7 @@ class InMemoryGraph(GraphStore):
             return [self._entities[key] for key in dict.fromkeys(found) if key is not None]
 
     def find_entities(self, name: str | None = None, entity_type: str | None = None, limit: int = 10) -> list[Entity]:
-        checked_limit(limit)
+        check_search(name, entity_type, limit)
         with self._lock:
             every = list(self._entities.values())
         fitting = [e for e in every if entity_type is None or type_key(e.entity_type) == type_key(entity_type)]
@@ -98,6 +110,7 @@ class InMemoryGraph(GraphStore):
             return [self._edges[key] for key in keys]
 
     def delete_entity(self, entity_id: str) -> bool:
+        checked_id("entity", entity_id)
         with self._lock:
             key = self._counting.get(entity_id)
             if key is None:
@@ -110,6 +123,7 @@ class InMemoryGraph(GraphStore):
             return True
 
     def delete_relationship(self, relationship_id: str) -> bool:
+        checked_id("relationship", relationship_id)
         with self._lock:
             key = self._edge_of.get(relationship_id)
             if key is not None:

@@ -13,7 +13,18 @@ from alma.errors import (
     NotFoundError,
     UniquenessError,
 )
-from alma.graph.base import DEFAULT_PROJECT, Direction, Entity, GraphStore, Relationship, checked_limit, self_loop
+from alma.graph.base import (
+    DEFAULT_PROJECT,
+    Direction,
+    Entity,
+    GraphStore,
+    Relationship,
+    check_search,
+    checked_entity,
+    checked_id,
+    checked_relationship,
+    self_loop,
+)
 from alma.graph.bolt import GraphServer
 from alma.graph.keys import digest, name_key, type_key
 from alma.graph.merging import Redact, best_named, masked, merged_entity, merged_relationship, without_secrets
@@ -58,11 +69,11 @@ class Neo4jGraph(GraphStore):
         self._server = GraphServer(uri, username, password, database, timeout_seconds, _CONSTRAINTS)
 
     def add_entity(self, entity: Entity) -> str:
-        clean = without_secrets(entity, self._redact)
+        clean = without_secrets(checked_entity(entity), self._redact)
         return self._server.write(lambda tx: self._add_entity(tx, clean))
 
     def add_relationship(self, relationship: Relationship) -> str:
-        clean = without_secrets(relationship, self._redact)
+        clean = without_secrets(checked_relationship(relationship), self._redact)
         return self._server.write(lambda tx: self._add_relationship(tx, clean))
 
     def get_entities(self, entity_ids: Iterable[str]) -> list[Entity]:
@@ -71,7 +82,7 @@ class Neo4jGraph(GraphStore):
         return list({entity.id: entity for key in wanted if (entity := found.get(key))}.values())
 
     def find_entities(self, name: str | None = None, entity_type: str | None = None, limit: int = 10) -> list[Entity]:
-        checked_limit(limit)
+        check_search(name, entity_type, limit)
         where = "n.project_id = $project" + (" AND n.type_key = $type" if entity_type is not None else "")
         given: dict[str, Any] = {"type": None if entity_type is None else type_key(entity_type), "limit": limit}
         if name is None:
@@ -100,9 +111,11 @@ class Neo4jGraph(GraphStore):
         return sorted(found.values(), key=lambda each: (each.source_id, each.target_id, type_key(each.relation_type)))
 
     def delete_entity(self, entity_id: str) -> bool:
-        return self._server.write(lambda tx: self._delete_entity(tx, entity_id))
+        return self._server.write(lambda tx: self._delete_entity(tx, checked_id("entity", entity_id)))
 
     def delete_relationship(self, relationship_id: str) -> bool:
+        checked_id("relationship", relationship_id)
+
         def delete(tx: Any) -> bool:
             guard = f"MATCH (g:{_GUARD_LABEL} {{key: $key}}) RETURN g.source AS source"
             guards = self._run(tx, guard, {"key": self._key(relationship_id)})

@@ -6,7 +6,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from alma.errors import NotFoundError
-from alma.graph.base import DEFAULT_PROJECT, Direction, Entity, GraphStore, Relationship, checked_limit, self_loop
+from alma.graph.base import (
+    DEFAULT_PROJECT,
+    Direction,
+    Entity,
+    GraphStore,
+    Relationship,
+    check_search,
+    checked_entity,
+    checked_id,
+    checked_relationship,
+    self_loop,
+)
 from alma.graph.keys import digest, name_key, type_key
 from alma.graph.merging import Redact, best_named, masked, merged_entity, merged_relationship, without_secrets
 from alma.model.governance import ANONYMOUS, Attribution
@@ -43,11 +54,11 @@ class StorageGraph(GraphStore):
         self._owns_storage = close_storage
 
     def add_entity(self, entity: Entity) -> str:
-        clean = without_secrets(entity, self._redact)
+        clean = without_secrets(checked_entity(entity), self._redact)
         return self._storage.write(lambda tx: self._add_entity(tx, clean), self._by)
 
     def add_relationship(self, relationship: Relationship) -> str:
-        clean = without_secrets(relationship, self._redact)
+        clean = without_secrets(checked_relationship(relationship), self._redact)
         return self._storage.write(lambda tx: self._add_relationship(tx, clean), self._by)
 
     def get_entities(self, entity_ids: Iterable[str]) -> list[Entity]:
@@ -55,7 +66,7 @@ class StorageGraph(GraphStore):
             return [_entity(record) for record in self._known(tx, list(dict.fromkeys(entity_ids)))]
 
     def find_entities(self, name: str | None = None, entity_type: str | None = None, limit: int = 10) -> list[Entity]:
-        checked_limit(limit)
+        check_search(name, entity_type, limit)
         of_type: Predicate = And() if entity_type is None else Compare("type_key", "eq", type_key(entity_type))
         if name is None:
             order = (Order("name_key"), Order("entity_id"))
@@ -81,13 +92,13 @@ class StorageGraph(GraphStore):
 
     def delete_entity(self, entity_id: str) -> bool:
         def delete(tx: Transaction) -> bool:
-            known = self._known(tx, [entity_id])
+            known = self._known(tx, [checked_id("entity", entity_id)])
             return bool(known) and bool(tx.delete(GraphEntity, [known[0].id], self._scope))
 
         return self._storage.write(delete, self._by)
 
     def delete_relationship(self, relationship_id: str) -> bool:
-        named = Compare("relationship_id", "eq", relationship_id)
+        named = Compare("relationship_id", "eq", checked_id("relationship", relationship_id))
         return bool(self._storage.delete_where(GraphRelationship, self._scope, named, self._by))
 
     def close(self) -> None:

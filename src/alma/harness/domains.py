@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
-from alma.errors import ConfigurationError
+from alma.errors import ConfigurationError, shown
 from alma.harness.base import Agent, MemorySchema, Setting, Tool, ToolType
 from alma.harness.runner import Harness
 from alma.model.slice import DEFAULT_PROMPT_TOKENS
@@ -27,7 +27,7 @@ class Domain:
         """The agent of this type."""
         known = cls.agents.get(agent_type.casefold()) if isinstance(agent_type, str) else None
         if known is None:
-            raise ConfigurationError(f"{agent_type!r} is no agent of {cls.name}; choose {', '.join(cls.agents)}")
+            raise ConfigurationError(f"{shown(agent_type)} is no agent of {cls.name}; choose {', '.join(cls.agents)}")
         return known
 
     @classmethod
@@ -259,7 +259,7 @@ def create_harness(
     """
     chosen = _DOMAINS.get(domain.casefold()) if isinstance(domain, str) else None
     if chosen is None:
-        raise ConfigurationError(f"{domain!r} is no domain of harnesses; choose {', '.join(_DOMAINS)}")
+        raise ConfigurationError(f"{shown(domain)} is no domain of harnesses; choose {', '.join(_DOMAINS)}")
     return chosen.create_harness(
         agent_type,
         alma,

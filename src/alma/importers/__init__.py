@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from alma.errors import ConfigurationError
+from alma.errors import ConfigurationError, shown
 from alma.importers.base import Importer, ImportOptions, ImportReport, Rejected
 from alma.importers.chatgpt import ChatGPT
 from alma.importers.claude import Claude
@@ -44,7 +44,7 @@ def importer_named(system: str) -> Importer:
     for word, cls in IMPORTERS.items():
         if system in (word, cls.name):
             return cls()
-    raise ConfigurationError(f"{system!r} is no system that can be imported from; choose {', '.join(IMPORTERS)}")
+    raise ConfigurationError(f"{shown(system)} is no system that can be imported from; choose {', '.join(IMPORTERS)}")
 
 
 def import_into(

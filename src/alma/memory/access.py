@@ -12,6 +12,7 @@ from datetime import datetime
 
 from alma import clock
 from alma.errors import ALMAError
+from alma.model.common import checked_names
 from alma.model.memory import Memory, MemoryAccess
 from alma.model.query import In
 from alma.model.scope import Scope
@@ -70,7 +71,8 @@ class AccessRecorder:
         if self._process != os.getpid():
             self._begin_anew()
         moment = clock.now()
-        for memory_id in memory_ids:
+        # What is no id would end the thread that writes.
+        for memory_id in checked_names("record_reads", "memory_ids", memory_ids):
             self._seen.append((memory_id, session_id, moment))
         if self._thread is None or len(self._seen) >= _MOST_PENDING:
             self._wake()

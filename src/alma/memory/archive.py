@@ -12,8 +12,9 @@ from alma import clock
 from alma.errors import NotFoundError, UnsupportedOperation, ValidationError
 from alma.memory.packing import Bundle, pack, unpack
 from alma.model.archive import ArchiveCause, ArchivedRecord
+from alma.model.common import checked_names
 from alma.model.fields import check_timestamp
-from alma.model.governance import ANONYMOUS, Attribution, AuditEvent
+from alma.model.governance import ANONYMOUS, Attribution, AuditEvent, checked_by
 from alma.model.kinds import KINDS, kind_named, references_to
 from alma.model.query import EVERYTHING, And, Compare, Cursor, In, Or, Order, Predicate
 from alma.model.record import OnDelete, Record, spec_of
@@ -350,7 +351,7 @@ def _where(
     if cause is not None:
         parts.append(Compare("cause", "eq", _checked_cause(cause)))
     if record_ids is not None:
-        parts.append(In("record_id", [record_ids] if isinstance(record_ids, str) else list(record_ids)))
+        parts.append(In("record_id", checked_names("archive", "record_ids", record_ids)))
     if since is not None:
         parts.append(Compare("archived_at", "ge", since))
     if until is not None:
@@ -400,6 +401,5 @@ def _moment_of(older_than: timedelta | datetime) -> datetime:
 
 def _because(by: Attribution, reason: str | None) -> Attribution:
     """The attribution with the reason of the act, unless the caller gave one."""
-    if not isinstance(by, Attribution):
-        raise ValidationError("archive", "by", by, "must be an Attribution")
+    checked_by("archive", by)
     return by if by.reason is not None or not reason or not reason.strip() else replace(by, reason=reason)

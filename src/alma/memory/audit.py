@@ -15,7 +15,7 @@ from alma.errors import ALMAError, ConflictError, StorageError, ValidationError
 from alma.memory.chain_check import ChainCheck, Unreadable, Verification
 from alma.memory.sanitize import Mask, mask_secrets, sanitized, short
 from alma.model.fields import LONGEST_NAME, JsonObject
-from alma.model.governance import ANONYMOUS, Attribution, AuditEvent
+from alma.model.governance import ANONYMOUS, Attribution, AuditEvent, checked_by
 from alma.model.query import EVERYTHING, And, Compare, Has, Or, Order, Predicate
 from alma.model.scope import Scope
 from alma.storage.base import ChainHead, StorageBackend, Transaction, checked_storage
@@ -206,6 +206,7 @@ class AuditTrail:
         error: str | None,
     ) -> None:
         details: JsonObject = {} if request is None else {"request": sanitized(request, self._mask)}
+        checked_by("audit", by)
         if by.reason is not None:
             details["reason"] = self._mask(by.reason)
         chunks = [ids[start : start + _MOST_IDS] for start in range(0, len(ids), _MOST_IDS)] or [[]]

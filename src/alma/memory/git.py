@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
+from alma.paths import checked_directory
+
 _MOST_BYTES = 1 << 20
 _MOST_REFS_BYTES = 64 << 20
 _LONGEST_BRANCH = 200
@@ -118,7 +120,7 @@ def read_git_context(directory: str | os.PathLike[str] | None = None, *, with_di
     Branch, commit and remote are read from the files of the repository; only whether there are changes is asked of
     git, if it is installed, and remains None otherwise.
     """
-    found = _repository(Path.cwd() if directory is None else Path(directory))
+    found = _repository(Path.cwd() if directory is None else checked_directory("git", "directory", directory))
     if found is None:
         return None
     root, git_dir = found

@@ -15,13 +15,13 @@ from alma.memory.context import ContextReader, WorkingContext
 from alma.memory.deletion import BulkDeletion, delete_many
 from alma.memory.filters import MemoryFilter, age_limit, checked_filter, seen_from_here, viewer, visible
 from alma.memory.git import GitContext, read_git_context
-from alma.memory.keeper import READABLE, Keeper, Writer, because_of, checked_by
+from alma.memory.keeper import READABLE, Keeper, Writer, because_of
 from alma.memory.pages import NEWEST_FIRST, Page, read_page
 from alma.memory.promotion import DEFAULT_RULES, Promotion, PromotionRules, Promotions
 from alma.memory.search import SearchResult, search
 from alma.memory.settings import SystemSettings
 from alma.memory.summary import LanguageModel, Summary, summarize
-from alma.model.governance import ANONYMOUS, Attribution
+from alma.model.governance import ANONYMOUS, Attribution, checked_by
 from alma.model.memory import Memory
 from alma.model.query import And, Compare, In, Order
 from alma.model.scope import Scope
@@ -186,14 +186,14 @@ class Journal(Keeper):
     ) -> list[Promotion]:
         """Promote what the rules propose, all of it or these memories; returns what was, or would be, promoted."""
         self.flush()
-        return self._promotions.promote(scope, by, memory_ids, dry_run=dry_run)
+        return self._promotions.promote(scope, checked_by("promote", by), memory_ids, dry_run=dry_run)
 
     def demote(self, memory_id: str, scope: Scope, *, by: Attribution = ANONYMOUS, reason: str | None = None) -> Memory:
         """Take a memory's last promotion back: its layers are again exactly what they were.
 
         It also counts as saying that the memory did not help, so that it does not rise again by itself.
         """
-        with self._tried("demote", by, memory_id):
+        with self._tried("demote", checked_by("demote", by), memory_id):
             return self._promotions.demote(memory_id, scope, by, reason)
 
     def mark_helpful(self, memory_id: str, scope: Scope, *, by: Attribution = ANONYMOUS, helpful: bool = True) -> None:
@@ -203,7 +203,7 @@ class Journal(Keeper):
             self._held(tx, memory_id, scope, by, READABLE)
             add_judgement(tx, memory_id, helpful, by.session_id)
 
-        with self._tried("mark_helpful", by, memory_id):
+        with self._tried("mark_helpful", checked_by("mark_helpful", by), memory_id):
             self._storage.write(judge, by)
 
     def get_context(

@@ -21,7 +21,7 @@ from alma.memory.git import GitContext
 from alma.memory.settings import SystemSettings
 from alma.memory.working import WorkingMemory
 from alma.model.common import checked_part
-from alma.model.governance import ANONYMOUS, Attribution
+from alma.model.governance import ANONYMOUS, Attribution, checked_by
 from alma.model.memory import Memory, MemoryVersion
 from alma.model.query import And, Compare, Order, matches
 from alma.model.record import Record
@@ -193,7 +193,7 @@ class Keeper(Closing):
         expected_version: int | None = None,
     ) -> bool:
         """Delete a memory so that `undelete` brings it back, or for good with `hard`; says whether there was one."""
-        because = because_of(by, reason)
+        because = because_of(checked_by("delete", by), reason)
         state = ANY_STATE if hard else READABLE
 
         def remove(tx: Transaction) -> bool | ConflictError:
@@ -227,7 +227,7 @@ class Keeper(Closing):
                     tx.save(current.replace(is_active=True, updated_at=clock.now()))
             return memory_id
 
-        because = because_of(by, reason)
+        because = because_of(checked_by("undelete", by), reason)
         with self._tried("restore", because, memory_id):
             return self._stored(self._storage.write(bring_back, because))
 
@@ -243,7 +243,7 @@ class Keeper(Closing):
     def record_reads(self, memory_ids: Iterable[str], by: Attribution = ANONYMOUS) -> None:
         """Count memories as read by whoever acts; it is written in the background."""
         if self._access is not None:
-            self._access.record(memory_ids, by.session_id)
+            self._access.record(memory_ids, checked_by("record_reads", by).session_id)
 
     def flush(self) -> None:
         """Write the reads counted so far."""
@@ -296,11 +296,6 @@ class Keeper(Closing):
             status, why = getattr(saved, "status", "not stored"), getattr(saved, "reason", None)
             raise StorageError(f"the memory was {status} and cannot be read: {why or 'the writer did not say why'}")
         return stored
-
-
-def checked_by(call: str, by: object) -> None:
-    if not isinstance(by, Attribution):
-        raise ValidationError(call, "by", by, "must be an Attribution, which says who acts")
 
 
 def _id_of(saved: object) -> str:

@@ -12,7 +12,7 @@ from alma import clock
 from alma.embeddings.base import EmbeddingProvider
 from alma.errors import ValidationError
 from alma.memory.mining import Facts, Mined, mine
-from alma.model.common import checked_name
+from alma.model.common import checked_name, checked_names
 from alma.model.governance import ANONYMOUS, Attribution
 from alma.model.memory import Memory, MemoryRelationship, ProjectPattern
 from alma.model.query import And, Compare, In, Predicate
@@ -181,7 +181,11 @@ class Patterns:
         and of those that are named; most similar first."""
         _at_least(limit, 1)
         asked = self._asked(pattern, project_id)
-        allowed = {project_id, *projects, *(self._projects_of(user_id) if user_id is not None else ())}
+        allowed = {
+            project_id,
+            *checked_names("patterns", "projects", projects),
+            *(self._projects_of(user_id) if user_id is not None else ()),
+        }
         where = In("project_id", sorted(checked_name("patterns", "project_id", each) for each in allowed))
         own_id = asked.id if isinstance(asked, ProjectPattern) else None
         text = asked.text() if isinstance(asked, ProjectPattern) else asked
@@ -202,6 +206,7 @@ class Patterns:
         Mined from this user's memories alone, so that nothing of anybody else's can be told.
         """
         _at_least(min_projects, 2)
+        _at_least(limit, 1)
         memories = [
             m for m in self._storage.iterate(Memory, Scope(user_id=user_id), alive(clock.now())) if m.project_id
         ]

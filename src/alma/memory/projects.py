@@ -20,8 +20,9 @@ from alma.model.governance import ANONYMOUS, Attribution
 from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome
 from alma.model.memory import Layer, Memory, ProjectPattern
 from alma.model.query import And, Compare, Order
-from alma.model.scope import Scope
+from alma.model.scope import Scope, checked_scope
 from alma.model.workspace import Project, Session, SessionHandoff, WorkItem
+from alma.paths import checked_directory
 from alma.storage.base import StorageBackend, Transaction, checked_storage
 
 _EVERYWHERE = Scope.everywhere()
@@ -128,7 +129,7 @@ class _Look:
 def _look(path: str | os.PathLike[str] | None) -> _Look:
     if path is None:
         return _Look()
-    root = Path(path).resolve()
+    root = checked_directory("project", "path", path).resolve()
     if not root.is_dir():
         raise ValidationError("project", "path", str(path), "must be a directory that exists")
     git = read_git_context(root, with_dirty=False)
@@ -171,7 +172,7 @@ def _named(reader: StorageBackend | Transaction, user_id: str, name: str) -> Pro
 
 def _of_user(scope: Scope) -> Scope:
     """A project is its user's; that a scope also names the project narrows nothing."""
-    return _EVERYWHERE if scope.unlimited else Scope(user_id=scope.user_id)
+    return _EVERYWHERE if checked_scope("projects", scope).unlimited else Scope(user_id=scope.user_id)
 
 
 def _stats(tx: Transaction, project_id: str) -> ProjectStats:

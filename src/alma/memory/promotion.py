@@ -12,6 +12,7 @@ from alma import clock
 from alma.errors import NotFoundError, ValidationError
 from alma.memory.access import add_judgement
 from alma.memory.filters import ALIVE, visible
+from alma.model.common import checked_names
 from alma.model.governance import Attribution
 from alma.model.memory import Layer, Memory, MemoryAccess, MemoryRelationship
 from alma.model.query import And, Compare, In, Or, Order, Predicate, matches
@@ -101,7 +102,7 @@ class Promotions:
         self, scope: Scope, by: Attribution, memory_ids: Iterable[str] | None, *, dry_run: bool
     ) -> list[Promotion]:
         """Make the proposed promotions, each with a version that says why."""
-        chosen = None if memory_ids is None else set(memory_ids)
+        chosen = None if memory_ids is None else set(checked_names("promote", "memory_ids", memory_ids))
         proposed = [each for each in self.proposed(scope, by) if chosen is None or each.memory_id in chosen]
         if dry_run:
             return proposed

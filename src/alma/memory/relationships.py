@@ -11,9 +11,9 @@ from alma.errors import NotFoundError, ValidationError
 from alma.memory.paths import Graph, Path
 from alma.memory.relation_detection import LOOSE, Detected, Detector, Evidence, combined
 from alma.memory.screening import Screen, without_secrets
-from alma.model.common import checked_name
+from alma.model.common import checked_name, checked_names
 from alma.model.fields import JsonObject
-from alma.model.governance import ANONYMOUS, Attribution
+from alma.model.governance import ANONYMOUS, Attribution, checked_by
 from alma.model.memory import Memory, MemoryRelationship
 from alma.model.query import And, Compare, In, Or, Predicate
 from alma.model.relations import (
@@ -174,7 +174,7 @@ class Relationships:
     ) -> list[Related]:
         """The relationships of a memory, told from its side, strongest first."""
         _check_limit("relationships", limit, _MOST_NODES)
-        wanted = None if relations is None else {checked_relation(name) for name in relations}
+        wanted = None if relations is None else {checked_relation(name) for name in _names(relations)}
         shown = _shown(scope, by)
         with self._storage.snapshot() as tx:
             _required(tx, memory_id, scope, shown)
@@ -337,7 +337,7 @@ def _told_better(tx: Transaction, found: Sequence[Detected]) -> list[Detected]:
 
 
 def _shown(scope: Scope, by: Attribution) -> Predicate:
-    return visible(scope, clock.now(), by.user_id)
+    return visible(scope, clock.now(), checked_by("relationships", by).user_id)
 
 
 def _required(tx: Transaction, memory_id: str, scope: Scope, shown: Predicate) -> Memory:
@@ -365,12 +365,15 @@ def _along(stored: Iterable[str] | None, min_strength: float) -> Predicate:
     return And(*parts)
 
 
+def _names(relations: Iterable[str]) -> list[str]:
+    return checked_names("relationship", "relations", relations)
+
+
 def _wanted(relations: Iterable[str] | None, direction: Direction, min_strength: float) -> tuple[Predicate, Direction]:
     """Which stored relationships to follow, and in which direction of theirs."""
     if relations is None:
         return _along(None, min_strength), direction
-    names = [relations] if isinstance(relations, str) else list(relations)
-    wanted = [checked_relation(name) for name in names]
+    wanted = [checked_relation(name) for name in _names(relations)]
     turned = {is_inverse(name) for name in wanted}
     if direction != "both" and len(turned) == 2:
         reason = "cannot mix relations with inverse ones where a direction is given; ask for each alone"

@@ -11,7 +11,7 @@ from alma import clock
 from alma.errors import ValidationError
 from alma.memory.filters import MemoryFilter, checked_filter, seen_from_here, viewer
 from alma.memory.layers import LayerPlan, route_layers
-from alma.model.governance import Attribution
+from alma.model.governance import Attribution, checked_by
 from alma.model.memory import Memory
 from alma.model.query import And, Compare, Predicate
 from alma.model.scope import Scope
@@ -97,8 +97,7 @@ def search(
     """
     if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MOST_RESULTS:
         raise ValidationError("search", "limit", limit, f"must be a whole number from 1 to {MOST_RESULTS}")
-    if not isinstance(by, Attribution):
-        raise ValidationError("search", "by", by, "must be an Attribution, which says who acts")
+    checked_by("search", by)
     wanted, moment = checked_filter("search", where), now or clock.now()
     plan = _plan(query, scope, by, moment) if routed and not wanted.layers else None
     seen = seen_from_here(scope, by, wanted)

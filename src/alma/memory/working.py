@@ -13,6 +13,7 @@ from alma.memory.places import last_position, move, place_of, places_of, require
 from alma.memory.sessions import locked, open_session
 from alma.memory.settings import SystemSettings
 from alma.memory.visible import is_open_to, is_over, is_visible
+from alma.model.common import checked_names
 from alma.model.governance import ANONYMOUS, Attribution
 from alma.model.memory import Memory
 from alma.model.query import Compare, In, Order
@@ -260,7 +261,7 @@ class WorkingMemory:
 
 
 def _ids(memory_ids: str | Sequence[str]) -> list[str]:
-    return list(dict.fromkeys([memory_ids] if isinstance(memory_ids, str) else memory_ids))
+    return list(dict.fromkeys(checked_names("working", "memory_ids", memory_ids)))
 
 
 def _candidates(tx: Transaction, session: Session, wanted: frozenset[str]) -> list[Candidate]:

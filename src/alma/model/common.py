@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Annotated, Any, TypeVar
 
 from alma.errors import ValidationError
@@ -40,6 +40,15 @@ def checked_prose(subject: str, field: str, value: Any) -> str:
     except Refused as exc:
         raise ValidationError(subject, field, value, str(exc)) from None
     return text
+
+
+def checked_names(subject: str, field: str, given: Any, longest: int = LONGEST_NAME) -> list[str]:
+    """Names or ids that are given as one or as several; a text is one, and not a list of its letters."""
+    if isinstance(given, str):
+        return [checked_name(subject, field, given, longest)]
+    if isinstance(given, bytes) or not isinstance(given, Iterable):
+        raise ValidationError(subject, field, given, "must be a list of texts, or one of them")
+    return [checked_name(subject, field, each, longest) for each in given]
 
 
 def same_name(name: str) -> str:

@@ -42,6 +42,13 @@ class Attribution:
 ANONYMOUS = Attribution()
 
 
+def checked_by(call: str, by: object) -> Attribution:
+    """Who acts, if that is what was given."""
+    if not isinstance(by, Attribution):
+        raise ValidationError(call, "by", by, "must be an Attribution, which says who acts")
+    return by
+
+
 @record(
     "audit_event",
     table="audit_log",

@@ -59,7 +59,7 @@ def kind_named(kind: str) -> type[Record]:
     """The record class with this kind name."""
     try:
         return _BY_KIND[kind]
-    except KeyError:
+    except (KeyError, TypeError):
         raise ValidationError("kind", None, kind, f"must be one of {', '.join(_BY_KIND)}") from None
 
 

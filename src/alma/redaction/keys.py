@@ -109,6 +109,7 @@ wandb_key            wandb_v1_              \w{40,}
 yandex_token         y0_                    [\w-]{50,}
 yandex_key           AQVN                   [\w-]{35,}
 zoho_token           1000.                  [0-9a-f]{32}\.[0-9a-f]{32}
+render_key           rnd_                   [A-Za-z0-9]{24,}
 zuplo_key            zpka_                  [a-z0-9]{32}_[0-9a-f]{8}
 """
 
@@ -154,7 +155,8 @@ KEYS: tuple[Rule, ...] = (
     shape("google_key", "aiza", r"AIza[0-9A-Za-z_-]{30,}"),
     shape("google_token", "ya29.", r"ya29\.[0-9A-Za-z_-]{20,}"),
     shape("google_secret", "gocspx-", r"GOCSPX-[A-Za-z0-9_-]{20,}"),
-    shape("azure_key", "==", r"(?<![A-Za-z0-9+/])[A-Za-z0-9+/]{86}=="),
+    # A sum of SHA-512 is as long.
+    shape("azure_key", "==", r"(?<![A-Za-z0-9+/])(?<!sha512-)[A-Za-z0-9+/]{86}=="),
     shape("azure_secret", "q~", r"(?<![\w~.-])[\w~.-]{3}\dQ~[\w~.-]{31,34}(?![\w~.-])"),
     shape("azure_sas", "sig=", r"[?&;]sig=(?P<secret>[A-Za-z0-9%+/=_-]{20,})", flags=re.IGNORECASE),
     shape("docker_token", "dckr_", START + r"dckr_(?:pat|oat)_[A-Za-z0-9_-]{20,}"),

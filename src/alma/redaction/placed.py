@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from alma.redaction.secrets import (
+    A_COLON_OR_SLASH,
     A_NUMBER,
     A_NUMBER_IN_PARTS,
     A_QUOTE,
@@ -19,7 +20,7 @@ from alma.redaction.secrets import (
     shape,
 )
 from alma.redaction.telling import is_secret_name, telling
-from alma.redaction.values import is_no_word, is_spoken_phrase, is_unlike_any_name, may_be_secret
+from alma.redaction.values import is_no_word, is_put_together, is_spoken_phrase, is_unlike_any_name, may_be_secret
 
 
 def _is_argument(value: str) -> bool:
@@ -103,6 +104,21 @@ PLACES: tuple[Rule, ...] = (
         r"""\b(?:log(?:ged)?[ -]?(?:in|on)|sign in|anmelden)\s(?:with|as|using|mit|als)\s["'`]?[\w.@-]{2,60}"""
         r"""["'`]?\s?[/:|]\s?["'`]?(?P<secret>[^\s"'`,;]{6,200})""",
         lambda value: may_be_secret(value) and is_unlike_any_name(value),
+        re.IGNORECASE,
+    ),
+    shape(
+        "password",
+        ("admin", "root", "user", "guest", "deploy", "postgres"),
+        r"""(?<![\w/@.:-])(?:admin(?:istrator)?|root|user|guest|deploy|postgres)(?::\s?|\s/\s)(?P<secret>[^\s"'`,;]{8,64})""",
+        lambda value: may_be_secret(value) and is_put_together(value),
+        re.IGNORECASE,
+        A_COLON_OR_SLASH,
+    ),
+    shape(
+        "password",
+        ("app password", "app-password", "app-specific"),
+        r"\bapp(?:-specific)?[ -]password\b[^\n:=]{0,40}(?:[:=]|\bis\b)\s?(?P<secret>[a-z]{4}(?: [a-z]{4}){3})\b",
+        is_spoken_phrase,
         re.IGNORECASE,
     ),
     shape(

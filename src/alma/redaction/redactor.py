@@ -10,7 +10,7 @@ from functools import cache
 from itertools import islice
 from typing import Any, Protocol, TypeVar
 
-from alma.errors import mask_messages
+from alma.errors import ValidationError, mask_messages
 from alma.model.common import checked_part
 from alma.model.field_spec import FieldSpec
 from alma.model.fields import FieldType, MaxLength
@@ -24,6 +24,7 @@ from alma.redaction.nested import Masked, Redacted, redacted_value
 from alma.redaction.placed import PLACES, placed_spans
 from alma.redaction.secrets import A_LONG_WORD, MARK, MASKS, NOTHING, SHAPES, Rule, Span, looks_random
 from alma.redaction.telling import Tells, telling
+from alma.redaction.unnamed import names_another_thing, unnamed_spans
 
 T = TypeVar("T", bound=Record)
 
@@ -43,14 +44,17 @@ class Redactor(Protocol):
 
 
 class SecretRedactor:
-    """Knows the keys of common providers by their shape, and other secrets by the names they stand behind."""
+    """Knows the keys of common providers by their shape, other secrets by the names they stand behind.
+
+    Of those that have neither, it knows the ones that are too long and too mixed to be a word or an id.
+    """
 
     def __init__(self, rules: Iterable[Rule] = ()) -> None:
         given = checked_part("redactor", "rules", rules, Iterable, "a list of rules")
         # What knows most about a secret says first which it is.
         self._own = _hinted(checked_part("redactor", "rules", rule, Rule, "a list of rules") for rule in given)
         # What is said again and again is looked through once; only texts without secrets are kept.
-        self._clean: set[str] = set()
+        self._clean: set[tuple[str, str]] = set()
 
     def redact(self, text: str, name: str = "") -> Redacted:
         if name and (tells := telling(name)) is not None:
@@ -70,32 +74,32 @@ class SecretRedactor:
 
     def _redacted(self, text: str, name: str) -> Redacted:
         found = Redacted(text)
-        if len(text) < _SHORTEST or text in self._clean:
+        if len(text) < _SHORTEST or (name, text) in self._clean:
             return found
         # A secret that stood right behind another one is known once that one is gone.
         for _ in range(_PASSES):
-            spans = self._spans(found.text)
+            spans = self._spans(found.text, name)
             if not spans:
                 break
             more = _without(found.text, spans, name)
             found = Redacted(more.text, (*found.findings, *more.findings))
         if not found and len(text) <= _LONGEST_KEPT:
-            self._keep(text)
+            self._keep(name, text)
         return found
 
-    def _keep(self, text: str) -> None:
+    def _keep(self, name: str, text: str) -> None:
         if len(self._clean) >= _MOST_KEPT:
             self._clean.clear()
-        self._clean.add(text)
+        self._clean.add((name, text))
 
-    def _spans(self, text: str) -> list[Span]:
-        spans = self._written(text)
+    def _spans(self, text: str, name: str) -> list[Span]:
+        spans = self._written(text, name)
         if is_disguised(text):
             read = Undisguised(text)
             spans.extend(read.written(self._written(read.text)))
         return _outside_of_marks(spans, text) if spans and MARK in text else spans
 
-    def _written(self, text: str) -> list[Span]:
+    def _written(self, text: str, name: str = "") -> list[Span]:
         """Where secrets stand in a text that is taken as it is written."""
         folded = text.lower()
         spans = _hits(self._own, text, folded) if self._own else []
@@ -113,7 +117,8 @@ class SecretRedactor:
             spans.extend(placed_spans(text))
             spans.extend(column_spans(text))
         spans += _hits(_WITHOUT_SIGNS, text, folded)
-        return spans
+        # What is known by its shape or name is told by that; the rest is looked at once it is gone.
+        return spans or (_unnamed(text, name) if long_words else spans)
 
     @staticmethod
     def _keys(text: str, long_words: str) -> list[Span]:
@@ -157,6 +162,13 @@ def _to_the_end(keys: list[Span], text: str) -> list[Span]:
         else Span(span.start, rest.end(1), span.kind)
         for span in keys
     ]
+
+
+def _unnamed(text: str, name: str) -> list[Span]:
+    """Words that look like keys of nobody in particular, unless they stand for words, or under the name of an id."""
+    if names_another_thing(name):
+        return []
+    return [span for span in unnamed_spans(text) if _decoded(text[span.start : span.end]) is None]
 
 
 def _decoded(blob: str) -> str | None:
@@ -220,6 +232,8 @@ def redact_record(record: T, redactor: Redactor = DEFAULT_REDACTOR) -> tuple[T, 
 
     Ids and owners stay as they are. A vector that was made from a text with a secret goes with it.
     """
+    if not isinstance(record, Record):
+        raise ValidationError("redaction", "record", record, "must be a record, for example a Heuristic")
     found: list[Masked] = []
     changes: dict[str, Any] = {}
     for field in _text_fields(record.spec):

@@ -100,6 +100,12 @@ def is_unlike_any_name(value: str) -> bool:
     return any(c in "!@#$%^&*+~?" for c in value) or (len(value) >= 16 and " " not in value)
 
 
+def is_put_together(value: str) -> bool:
+    """Whether this has all that rules for passwords ask for: capitals, small letters, digits, and signs inside."""
+    sorts = (str.isupper, str.islower, str.isdigit, "!#$%^&*~".__contains__)
+    return all(any(map(sort, value)) for sort in sorts) and _SIGN_INSIDE.search(value) is not None
+
+
 def is_slug(value: str) -> bool:
     """Whether this is how things are named: small words with signs between them, and a number or version at the end."""
     return _SLUG.match(value) is not None

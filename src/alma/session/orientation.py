@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from alma.door.suspicion import suspicion
-from alma.errors import ValidationError
 from alma.memory.directory import listing
 from alma.memory.git import Git, read_git_context
 from alma.model.briefing import Line, Topic
+from alma.paths import checked_directory
 from alma.redaction.redactor import redact_text
 
 _COMMITS = 5
@@ -56,7 +56,7 @@ class CodebaseOrientation:
     @classmethod
     def of(cls, path: str | os.PathLike[str] | None = None) -> CodebaseOrientation:
         """The orientation in a directory, the current one if none is named."""
-        root = _checked(path) if path is not None else Path.cwd()
+        root = checked_directory("session", "project_path", path) if path is not None else Path.cwd()
         if not root.is_dir():
             return cls(str(root), exists=False)
         directories, files = listing(root)
@@ -101,12 +101,6 @@ class CodebaseOrientation:
         if self.directories or self.files:
             lines.append(Line("Contents", _listed([*(f"{name}/" for name in self.directories), *self.files])))
         return Topic("Codebase", tuple(lines))
-
-
-def _checked(path: str | os.PathLike[str]) -> Path:
-    if isinstance(path, str | os.PathLike):
-        return Path(path)
-    raise ValidationError("session", "project_path", path, "must be the path of a directory")
 
 
 def _shown(text: str) -> str:

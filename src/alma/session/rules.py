@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from alma.model.briefing import Line, Topic
+from alma.model.common import LONGEST_TEXT, checked_names
 from alma.model.scope import MemoryScope
 
 
@@ -24,7 +25,9 @@ class RulesOfEngagement:
         quality_gates: tuple[str, ...] = (),
     ) -> RulesOfEngagement:
         """The rules that follow from an agent's scope, and those given besides."""
-        return cls(() if scope is None else tuple(_scope_rules(scope)), (*_limits(scope), *constraints), quality_gates)
+        limits = (*_limits(scope), *checked_names("rules", "constraints", constraints, LONGEST_TEXT))
+        gates = tuple(checked_names("rules", "quality_gates", quality_gates, LONGEST_TEXT))
+        return cls(() if scope is None else tuple(_scope_rules(scope)), limits, gates)
 
     def topic(self) -> Topic:
         """The rules as a topic of a briefing."""

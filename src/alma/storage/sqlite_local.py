@@ -191,6 +191,8 @@ def _checked_path(db_path: str | os.PathLike[str]) -> Path:
     try:
         if "\x00" in text:
             raise ValueError("it contains the NUL character")
+        if not _is_file_name(text):
+            raise ValueError("it contains half of a character")
         if path.is_dir():
             raise ConfigurationError(f"db_path {text!r} is a folder; name a file in it, for example {path / 'alma.db'}")
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -198,3 +200,11 @@ def _checked_path(db_path: str | os.PathLike[str]) -> Path:
         reason = getattr(exc, "strerror", None) or exc
         raise ConfigurationError(f"there can be no store at {shown(text)} ({reason}): name another db_path") from exc
     return path
+
+
+def _is_file_name(text: str) -> bool:
+    try:
+        os.fsencode(text)
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -13,8 +13,8 @@ from typing import TypeVar
 
 from alma.clock import new_id, now
 from alma.closing import Closing
-from alma.errors import ConflictError, StorageError, UniquenessError, ValidationError
-from alma.model.governance import ANONYMOUS, Attribution
+from alma.errors import ConflictError, StorageError, UniquenessError
+from alma.model.governance import ANONYMOUS, Attribution, checked_by
 from alma.storage.changes import Listener, changes_of, tell
 from alma.storage.transaction import Transaction
 
@@ -51,8 +51,7 @@ class TransactionalStore(Closing):
 
         Inside another transaction of the same thread this joins it; calls on the store itself join as well.
         """
-        if not isinstance(by, Attribution):
-            raise ValidationError("transaction", "by", by, "must be an Attribution")
+        checked_by("transaction", by)
         by = self._without_secrets(by)
         outer = self._transaction_here()
         if outer is not None:

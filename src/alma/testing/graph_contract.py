@@ -293,6 +293,14 @@ class GraphContract:
             lambda: GraphQuery(max_hops=-1),
             lambda: GraphQuery(limit=-1),
             lambda: graph.find_entities(limit=-1),
+            lambda: graph.find_entities(5),  # type: ignore[arg-type]
+            lambda: graph.find_entities(entity_type=["person"]),  # type: ignore[arg-type]
+            lambda: graph.get_relationships("alice", relation_type=5),  # type: ignore[arg-type]
+            lambda: graph.query("alice"),  # type: ignore[arg-type]
+            lambda: graph.add_entity(None),  # type: ignore[arg-type]
+            lambda: graph.add_relationship(Entity("a", "a", "person")),  # type: ignore[arg-type]
+            lambda: graph.delete_entity(["a"]),  # type: ignore[arg-type]
+            lambda: graph.delete_relationship(None),  # type: ignore[arg-type]
         ):
             with pytest.raises(ValidationError):
                 wrong()

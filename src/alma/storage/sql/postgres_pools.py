@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 import psycopg
-from psycopg_pool import ConnectionPool, PoolTimeout
+from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
 from alma.errors import ConfigurationError, ConflictError, StorageError, StorageFullError
 from alma.storage.sql.postgres_connection import Connection
@@ -120,6 +120,8 @@ def translated() -> Iterator[None]:
         raise StorageFullError(f"the server's disk is full, nothing was stored: {_first_line(exc)}") from exc
     except PoolTimeout as exc:
         raise StorageError(f"no connection to PostgreSQL within {_CONNECT_SECONDS:.0f} seconds") from exc
+    except PoolClosed as exc:
+        raise StorageError("the store on PostgreSQL was closed") from exc
     except psycopg.Error as exc:
         raise StorageError(f"PostgreSQL: {_first_line(exc)}") from exc
 

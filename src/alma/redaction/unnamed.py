@@ -1,0 +1,73 @@
+"""Secrets without a name: long words that only a machine makes up, where nothing says that they are something else."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+
+from alma.redaction.secrets import Span
+
+SHORTEST_UNNAMED = 32
+"""Shorter ones are ids as often as keys, and nothing tells them apart."""
+
+# Whole words alone: what stands behind another sign is a part of something.
+_WORD = re.compile(
+    r"(?:(?<![^\s\"'`“‘(\[{<,;=])|(?<=[A-Za-z]:))(?P<word>[A-Za-z0-9+/_-]{32,128})={0,2}(?=$|[\s\"'`”’)\]}>,;!?]|[.:](?:\s|$))"
+)
+# How files, public keys and addresses of content begin where they are written as such words.
+_BEGINNINGS = "AAAA AAEC iVBOR R0lGO /9j/ UklGR MII UEsD H4sI JVBER Qm bafy PD94 PHN2"
+_CONTENT = tuple(_BEGINNINGS.split())
+_PREFIXED = re.compile(r"(?:[a-z]{2,12}|[A-Z]{2,12})[_-]")
+_IN_A_PATH = re.compile(r"(?:^|/)[A-Za-z]?[a-z]{2,}(?:/|$)")
+_IN_AN_ADDRESS = re.compile(r"[/?&@]\S*$")
+_FEWEST_LETTERS, _FEWEST_DIGITS = 4, 2
+# In words of our own every second sign or more is of the sort of the one before it.
+_FEWEST_CHANGES = 0.4
+_FAR, _WORDS_BESIDE = 60, 3
+_NAMES = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
+_THINGS = """
+    id ids identifier uuid guid hash hashes digest checksum sum sha md integrity etag fingerprint fingerprints commit
+    revision address addr wallet bitcoin btc solana ethereum block tx txn transaction contract mint public pub pubkey
+    cert certificate base encoded decode decodes image img picture nonce cid ipfs doc document sheet spreadsheet video
+    playlist file files folder trace span cursor signature multihash object blob prüfsumme kennung adresse empreinte
+    identifiant
+"""
+_OTHER_THINGS = frozenset(_THINGS.split())
+
+
+def names_another_thing(name: str) -> bool:
+    """Whether a name or the words around something say that it is an id, a sum or an address, and no key."""
+    return any(word.lower() in _OTHER_THINGS for word in _NAMES.findall(name))
+
+
+def unnamed_spans(text: str) -> Iterator[Span]:
+    """Where a long word stands that says nothing, in a line that does not say what it is."""
+    for match in _WORD.finditer(text):
+        word = match["word"]
+        if not is_made_up(word) or _IN_AN_ADDRESS.search(text, max(0, match.start() - _FAR), match.start()):
+            continue
+        if not names_another_thing(_around(text, match.start(), match.end())):
+            yield Span(*match.span(), "unnamed_secret")
+
+
+def is_made_up(word: str) -> bool:
+    """Whether capitals, small letters and digits follow each other as nobody puts them."""
+    if word.startswith(_CONTENT) or _PREFIXED.match(word) or _IN_A_PATH.search(word):
+        return False
+    sorts = [_sort(sign) for sign in word if sign.isalnum()]
+    if min(sorts.count("A"), sorts.count("a")) < _FEWEST_LETTERS or sorts.count("1") < _FEWEST_DIGITS:
+        return False
+    changes = sum(one != other for one, other in pairwise(sorts))
+    return changes >= _FEWEST_CHANGES * (len(sorts) - 1)
+
+
+def _sort(sign: str) -> str:
+    return "1" if sign.isdigit() else "A" if sign.isupper() else "a"
+
+
+def _around(text: str, start: int, end: int) -> str:
+    """The words beside it, on its line."""
+    before = text[max(0, start - _FAR) : start].rpartition("\n")[2].split()
+    behind = text[end : end + _FAR].partition("\n")[0].split()
+    return " ".join((*before[-_WORDS_BESIDE:], *behind[:_WORDS_BESIDE]))

@@ -218,12 +218,17 @@ class RetrievalEngine:
 
     def _ranked(self, request: Asked, targets: Sequence[Target]) -> _Found:
         vector, problems = self._questions.vector(request.query)
+        part = asked_part(request.query)
+        # Embedded before anything is read: a service may take its time, and a snapshot is not to wait for it.
+        part_vector, further = (None, []) if part is None else self._questions.vector(part)
+        problems.extend(further)
         with self.storage.reading() as (tx, generation):
             foresee(tx, request, targets)
             ranking = self._looked_beside_copies(request, targets, vector, problems)
-            part = asked_part(request.query)
             if ranking is not None and part is not None:
-                ranking.join(self._found_by_part(replace(request, query=part), targets, problems), request.top_k)
+                # In all of a long task what it asks is lost among what is beside it.
+                by_part = self._looked_beside_copies(replace(request, query=part), targets, part_vector, problems)
+                ranking.join(by_part, request.top_k)
             if ranking is None or (problems and not ranking.found_something):
                 return _Found(self._newest(request, targets, problems), generation)
         degraded = _sentence(problems, "found without it") if problems else self._partly()
@@ -264,12 +269,6 @@ class RetrievalEngine:
             understood=self.embedder.reads(request.query),
             learned=self.embedder.speaks(request.query),
         )
-
-    def _found_by_part(self, request: Asked, targets: Sequence[Target], problems: list[str]) -> Ranking | None:
-        """What is found by that part of a long task which asks: in all of it, that is lost among what is beside it."""
-        vector, others = self._questions.vector(request.query)
-        problems.extend(others)
-        return self._looked_beside_copies(request, targets, vector, problems)
 
     def _looked_beside_copies(
         self, request: Asked, targets: Sequence[Target], vector: Vector | None, problems: list[str]

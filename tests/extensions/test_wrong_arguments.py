@@ -44,7 +44,7 @@ def alma() -> Iterator[ALMA]:
             lambda alma: create_harness("coding", "helena", alma).post_run(Context(task="t"), WORD),
             "harness.result must be a RunResult",
         ),
-        (lambda _: AutoLearner(ANYTHING), "auto_learner.alma must be an ALMA"),
+        (lambda _: AutoLearner(ANYTHING), "auto_learner.alma must be a memory"),
         (lambda _: WebhookConfig(ADDRESS, memory_types=ANYTHING), "memory_types must be a list of kinds"),
         (lambda _: WebhookConfig(ADDRESS, memory_types="heuristic"), "memory_types must be a list of kinds"),
         (lambda _: WebhookConfig(ADDRESS, memory_types=[ANYTHING, NOTHING]), "kind must be one of"),

@@ -30,6 +30,7 @@ def filled(postgres: PostgresServer) -> Iterator[PostgreSQLStorage]:
     contents |= {f"m{i:05}": f"the harbour has number{i}" for i in range(0, 400, 20)}
     contents["every"] = "number deploy of a release to the cluster: invoice, payment and queue"
     contents["other"] = contents["every"]
+    contents["apart"] = f"deploy {'wagon ' * 14} queue"
     with fresh_database(postgres) as dsn, PostgreSQLStorage.from_dsn(dsn, embedding_dim=4) as store:
         store.save_many(
             make.a_memory(id=key, project_id="yard" if key == "other" else "shop", title="", content=content)
@@ -55,6 +56,11 @@ def test_who_has_most_of_the_words_is_found_first(store: PostgreSQLStorage, quer
     found = store.matching_ids(Memory, query, SHOP, limit=5, exact=False)
     assert found[0][0] == "every"
     assert "other" not in dict(found)
+
+
+def test_two_words_that_stand_far_apart_are_found_together(store: PostgreSQLStorage) -> None:
+    found = store.matching_ids(Memory, "deploy queue release", SHOP, limit=_RECORDS, exact=False)
+    assert "apart" in dict(found)
 
 
 def test_the_score_is_that_of_all_words(store: PostgreSQLStorage, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -85,7 +85,9 @@ def worth(weight: str, word: str, norm: str) -> str:
     """What a word is worth in a record: BM25's saturation, with the frequency told from the server's rank."""
     missing = f"{_SUM}::float8 - {_SUM}::float8 * ts_rank('{{1,1,1,1}}', search, {word})"
     # Every number is said to be one of the machine's; the server would reckon with decimals, ten times as long.
-    return f"{weight} / (1::float8 + {norm} / round(1::float8 / greatest({missing}, 1e-6::float8) - 0.52::float8))"
+    # Of two words together the rank says something else, which must not be taken for none.
+    often = f"greatest(round(1::float8 / greatest({missing}, 1e-6::float8) - 0.52::float8), 1::float8)"
+    return f"{weight} / (1::float8 + {norm} / {often})"
 
 
 def hidden(name: str, kind: str = "text[]::tsquery[]") -> str:

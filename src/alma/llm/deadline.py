@@ -37,7 +37,7 @@ def timed(client: type) -> dict[str, list[Callable[[Any], None]]]:
         read = connection.read
 
         def read_in_time(most_bytes: int, timeout: float | None = None) -> bytes:
-            deadline = asking.deadline
+            deadline: float | None = getattr(asking, "deadline", None)
             left = timeout if deadline is None else deadline - time.monotonic()
             if left is not None and left <= 0:
                 raise httpx.ReadTimeout("timed out")

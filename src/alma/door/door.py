@@ -11,10 +11,10 @@ from alma.door.duplicates import EVENTS, key_of, known_duplicate, merge
 from alma.door.echo import EchoGuard, said_by
 from alma.door.suspicion import suspected, suspicion
 from alma.embeddings.base import EmbeddingProvider
-from alma.errors import RefusedError, ValidationError
+from alma.errors import RefusedError
 from alma.memory.archive import ARCHIVABLE, Archive
 from alma.model.archive import ArchiveCause
-from alma.model.common import checked_name
+from alma.model.common import checked_name, checked_part
 from alma.model.governance import ANONYMOUS, Attribution, checked_by
 from alma.model.learning import Outcome
 from alma.model.memory import Memory
@@ -171,8 +171,7 @@ class Door:
     # ------------------------------------------------------------------ the steps
 
     def _without_secrets(self, record: Record, by: Attribution, source: str) -> _Guest:
-        if not isinstance(record, Record):
-            raise ValidationError("door", "record", record, "must be a record, for example a Heuristic")
+        checked_part("door", "record", record, Record, "a record, for example a Heuristic")
         checked_by("door", by)
         checked_name("door", "source", source)
         clean, masked = self.clean(record)

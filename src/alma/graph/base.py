@@ -7,13 +7,13 @@ from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 from alma.clock import now
 from alma.closing import Closing
 from alma.errors import ValidationError
 from alma.graph.keys import digest, entity_id, name_key, type_key
-from alma.model.common import checked_name
+from alma.model.common import checked_name, checked_part
 from alma.model.fields import JsonObject, Refused, check_float, check_json_object, check_timestamp
 
 Direction = Literal["out", "in", "both"]
@@ -217,8 +217,7 @@ class GraphStore(Closing):
 
     def query(self, query: GraphQuery) -> GraphResult:
         """What the query describes."""
-        if not isinstance(query, GraphQuery):
-            raise ValidationError("query", None, query, "must be a GraphQuery, as GraphQuery(names=['Alice'])")
+        checked_part("query", None, query, GraphQuery, "a GraphQuery, as GraphQuery(names=['Alice'])")
         return self._reached(self._starts(query), query)
 
     def _starts(self, query: GraphQuery) -> list[Entity]:
@@ -280,19 +279,15 @@ def check_search(name: str | None, entity_type: str | None, limit: int) -> None:
     _check_number("query", "limit", limit, _MOST_ENTITIES)
 
 
-def checked_entity(given: Any) -> Entity:
+def checked_entity(given: Entity) -> Entity:
     """What is to be added, if it is an entity."""
-    if not isinstance(given, Entity):
-        raise ValidationError("entity", None, given, "must be an Entity, as Entity(id=…, name=…, entity_type=…)")
-    return given
+    return checked_part("entity", None, given, Entity, "an Entity, as Entity(id=…, name=…, entity_type=…)")
 
 
-def checked_relationship(given: Any) -> Relationship:
+def checked_relationship(given: Relationship) -> Relationship:
     """What is to be added, if it is a relationship."""
-    if not isinstance(given, Relationship):
-        reason = "must be a Relationship, as Relationship(id=…, source_id=…, target_id=…, relation_type=…)"
-        raise ValidationError("relationship", None, given, reason)
-    return given
+    hint = "a Relationship, as Relationship(id=…, source_id=…, target_id=…, relation_type=…)"
+    return checked_part("relationship", None, given, Relationship, hint)
 
 
 def checked_id(subject: str, given: str) -> str:

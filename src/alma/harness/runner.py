@@ -93,8 +93,7 @@ class Harness:
     def build_prompt(self, context: Context, memories: MemorySlice | None = None) -> str:
         """The prompt of a run; the memories are looked for unless they are given."""
         known = self.pre_run(context) if memories is None else memories
-        if not isinstance(known, MemorySlice):
-            raise ValidationError("harness", "memories", known, "must be a MemorySlice, as retrieve gives it")
+        checked_part("harness", "memories", known, MemorySlice, "a MemorySlice, as retrieve gives it")
         return written_prompt(self.setting, self.agent, context, known.to_prompt(self.max_memory_tokens))
 
     def post_run(self, context: Context, result: RunResult) -> RunResult:
@@ -102,8 +101,7 @@ class Harness:
 
         That something cannot be learned, because the agent may not or the store is down, does not undo the run.
         """
-        if not isinstance(result, RunResult):
-            raise ValidationError("harness", "result", result, "must be a RunResult, as RunResult(success=True)")
+        checked_part("harness", "result", result, RunResult, "a RunResult, as RunResult(success=True)")
         if result.success is None:
             return replace(result, not_learned="the run was only prepared")
         try:
@@ -132,8 +130,7 @@ class Harness:
 
     def _memory_of(self, context: Context) -> ALMA:
         """The memory of the project that the context names."""
-        if not isinstance(context, Context):
-            raise ValidationError("harness", "context", context, "must be a Context, as Context(task=…)")
+        checked_part("harness", "context", context, Context, "a Context, as Context(task=…)")
         if context.project_id is None or context.project_id == self._memory.project_id:
             return self._memory
         other = copy.copy(self._memory)

@@ -10,7 +10,7 @@ from functools import cache
 from itertools import islice
 from typing import Any, Protocol, TypeVar
 
-from alma.errors import ValidationError, mask_messages
+from alma.errors import mask_messages
 from alma.model.common import checked_part
 from alma.model.field_spec import FieldSpec
 from alma.model.fields import FieldType, MaxLength
@@ -232,8 +232,7 @@ def redact_record(record: T, redactor: Redactor = DEFAULT_REDACTOR) -> tuple[T, 
 
     Ids and owners stay as they are. A vector that was made from a text with a secret goes with it.
     """
-    if not isinstance(record, Record):
-        raise ValidationError("redaction", "record", record, "must be a record, for example a Heuristic")
+    checked_part("redaction", "record", record, Record, "a record, for example a Heuristic")
     found: list[Masked] = []
     changes: dict[str, Any] = {}
     for field in _text_fields(record.spec):

@@ -34,10 +34,10 @@ def _entry(record: Record) -> tuple[str, int]:
 
 def _columns_of(text: str, tags: Sequence[str]) -> tuple[str, int]:
     words = stored_terms(text)
-    return written(words, tags), len(words)
+    return _written(words, tags), len(words)
 
 
-def written(words: Sequence[str], tags: Sequence[str] = ()) -> str:
+def _written(words: Sequence[str], tags: Sequence[str] = ()) -> str:
     """Terms and where they stand, and tags, as a tsvector is written.
 
     Where there is no room for all, it keeps where terms stand for fewer of them, and only then fewer terms.

@@ -91,15 +91,35 @@ class Ranked(NamedTuple):
 
 def ranked(tx: Reader, fts: str, words: Sequence[str], records: int, inside: Numbers | None = None) -> Ranked:
     """The records with any of the words, ranked; only those `inside`, if given, by how rare a word is among them."""
-    seqs, entries = _entries(tx, fts, words, records, inside)
+    return _in_order(*_entries(tx, fts, words, records, inside))
+
+
+def ranked_by_lists(lists: Sequence[Numbers], inside: int) -> Ranked:
+    """The records with any of the words, ranked as if each had a word once.
+
+    The lists tell of each word which records of a scope have it, which has so many `inside`.
+    """
+    having = [len(found) for found in lists]
+    weights = np.repeat([rarity(inside, count) for count in having], having)
+    seqs, places = np.unique(np.concatenate(lists), return_inverse=True)
+    return _in_order(seqs, Entries(places, np.ones(len(places)), weights))
+
+
+def listed(tx: Reader, fts: str, expression: str, most: int = -1) -> Numbers:
+    """The records that an expression finds, ascending; so many of them, if a number is given."""
+    found = f"SELECT rowid FROM {fts} WHERE {fts} MATCH :question ORDER BY rowid LIMIT :most"
+    rows = tx.rows(f"SELECT group_concat(rowid) FROM ({found})", {"question": expression, "most": most})
+    return np.fromstring(rows[0][0] or "", np.int64, sep=",")
+
+
+def mean_length(sizes: Sequence[bytes]) -> float:
+    """How many terms records have on average, of which FTS5's notes of their lengths are given."""
+    return float(_lengths(sizes).mean()) if sizes else 0.0
+
+
+def _in_order(seqs: Numbers, entries: Entries) -> Ranked:
     scores = entries.scores(len(seqs), K1)
     return Ranked(seqs, scores, entries, np.argsort(-scores, kind="stable"))
-
-
-def listed(tx: Reader, fts: str, expression: str) -> Numbers:
-    """The records that an expression finds, ascending."""
-    sql = f"SELECT group_concat(rowid) FROM (SELECT rowid FROM {fts} WHERE {fts} MATCH :question ORDER BY rowid)"
-    return np.fromstring(tx.rows(sql, {"question": expression})[0][0] or "", np.int64, sep=",")
 
 
 def _entries(

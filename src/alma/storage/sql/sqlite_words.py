@@ -3,9 +3,9 @@
 FTS5 scores about a record per microsecond, and before the first it counts every entry of each word in the whole table.
 So a question is answered in up to three steps, each bounded:
 
-1. Its rarest words are looked up and scored by BM25: ours, from the entries of each word; FTS5's own while something is
-   written and in a scope that is a small part of a large table. In a small store, or while the words are rare, these
-   are all the words.
+1. Its rarest words are looked up and scored by BM25: ours, from the entries of each word. In a scope that is a small
+   part of a large table only the entries inside are looked up, where it has short texts; otherwise FTS5 scores, as it
+   does while something is written. In a small store, or while the words are rare, these are all the words.
 2. In a small scope, records join them that have one of the other words, if only few have it there. Where there are
    still too few, the newest join them that have all of the other words, then fewer of them.
 3. The best of these get what the words left out in step 1 add to their score, counted in their text.
@@ -54,6 +54,12 @@ _ENOUGH = 10
 # A word is counted inside so small a scope; in a larger one it is about as common as everywhere.
 _FEW_INSIDE = 1_000
 _FAINT = 1e-9
+# So many leaps from one record of an owner that has a word to the next take 7 ms, and a fifth of that if few have it.
+_LEAPS = 10_000
+# Where its records have more of the words than that on average, leaping takes longer than what is done otherwise.
+_ENTRIES_OF_EACH = 1.5
+# In terms: in texts no longer than that words hardly stand more than once.
+_SAID_ONCE = 60
 
 # Where a record stands in the table, its key and its score.
 Candidate = tuple[int, str, float]
@@ -110,6 +116,9 @@ class WordSearch:
         """The keys of the records that match, with their scores, best first."""
         if not self._records:
             return []
+        leapt_to = None if exact else self._leapt_to(words, limit)
+        if leapt_to is not None:
+            return [(key, score) for _, key, score in leapt_to]
         everywhere = {word: self._counted(_quoted(word), _COUNTED) for word in words}
         share = min(1.0, self.inside / max(self._records, 1)) if self._narrowed else 1.0
         inside = {word: round(count * share) for word, count in everywhere.items()}
@@ -261,21 +270,68 @@ class WordSearch:
         settled = len(found) >= limit and (not exact or found[limit - 1][2] > best[-1][1])
         return found[:limit] if complete or settled else self._best_inside(question, limit)
 
+    def _leapt_to(self, words: Sequence[str], limit: int) -> list[Candidate] | None:
+        """The best of a small owner in a large table, by the records to which FTS5 leaps for each word.
+
+        None where that would take too long, and in long texts, where it matters how often they have a word.
+        """
+        long_texts = (self._fts, self._scope, "long")
+        if not self._can_leap_to(words) or self._counts.get(long_texts, self._records):
+            return None
+        lists = self._few_inside_with(words)
+        if lists is None:
+            return None
+        roughly = self._looked_up_by(words, sqlite_postings.ranked_by_lists(lists, self.inside))
+        first = self._first_of_many(roughly, limit)
+        if sqlite_postings.mean_length([row[2] for row in first]) > _SAID_ONCE:
+            self._counts.put(long_texts, self._records, 1)
+            self._looked_up = frozenset(), None
+            return None
+        return self._best_of_many(roughly, first, limit)
+
+    def _can_leap_to(self, words: Sequence[str]) -> bool:
+        """Whether few records of a small part of a large table may have the words, however many have them elsewhere."""
+        small_part = self._lists_inside and not self._lists and self._records > _SMALL_TABLE
+        return small_part and 0 < self.inside * len(words) <= _LEAPS
+
+    def _few_inside_with(self, words: Sequence[str]) -> list[sqlite_postings.Numbers] | None:
+        """The records of the owner that have each word, unless they have too many of the words."""
+        room = round(_ENTRIES_OF_EACH * self.inside)
+        if sum(map(self._supposed_inside, words)) > room:
+            return None
+        lists = []
+        for word in words:
+            expression = _all_of((_quoted(word), self._scope))
+            found = sqlite_postings.listed(self._tx, self._fts, expression, room + 1)
+            room -= len(found)
+            if room < 0:
+                return None
+            self._counts.put((self._fts, expression), self._records, len(found))
+            lists.append(found)
+        return lists
+
+    def _supposed_inside(self, word: str) -> float:
+        """How many records of the owner have a word, if it is as common among them as everywhere; 0 if nobody knows."""
+        everywhere = self._counts.get((self._fts, _quoted(word)), self._records) or 0
+        return everywhere * self.inside / self._records
+
     def _scored_by_postings(self, words: Sequence[str], limit: int, *, exact: bool) -> list[Candidate]:
         """By BM25, best first, and so far down as it takes to find enough that lie inside."""
         if not words:
             return []
         inside = sqlite_postings.listed(self._tx, self._fts, self._scope) if self._lists_inside else None
-        roughly = sqlite_postings.ranked(self._tx, self._fts, words, self._records, inside)
-        self._looked_up = frozenset(words), roughly
-        few = self._tx.listing(self._spec, self._where)
-        if few is not None:
-            roughly = roughly.among(few.seqs)
+        roughly = self._looked_up_by(words, sqlite_postings.ranked(self._tx, self._fts, words, self._records, inside))
         if not len(roughly.order):
             return []
         if exact or (self._records <= _SMALL_SCOPE and len(roughly.order) <= _LOOKED_AT):
             return self._best_measured(roughly.measured(self._sizes(roughly), self._mean_length), limit)
-        return self._best_of_many(roughly, limit)
+        return self._best_of_many(roughly, self._first_of_many(roughly, limit), limit)
+
+    def _looked_up_by(self, words: Sequence[str], roughly: sqlite_postings.Ranked) -> sqlite_postings.Ranked:
+        """Note what was found by the words; of that, what a filter leaves."""
+        self._looked_up = frozenset(words), roughly
+        few = self._tx.listing(self._spec, self._where)
+        return roughly if few is None else roughly.among(few.seqs)
 
     def _sizes(self, roughly: sqlite_postings.Ranked) -> list[bytes]:
         """FTS5's notes of the lengths of all of the records, in the order of their ranks."""
@@ -299,12 +355,18 @@ class WordSearch:
             start, most = stop, 2 * most
         return found[:limit]
 
-    def _best_of_many(self, roughly: sqlite_postings.Ranked, limit: int) -> list[Candidate]:
-        """The lengths of the first are looked up; the others are taken for as long as the average."""
-        start = most = self._read_for(limit, min(_SPARE, max(limit // 2, _RESCORED - limit)))
-        best = self._read_inside(roughly.part(0, start)[0])
-        exact = roughly.exact([row[0] for row in best], [row[2] for row in best], self._mean_length)
-        scored = sorted([(-score, row[1], row[0]) for score, row in zip(exact, best, strict=True)])
+    def _first_of_many(self, roughly: sqlite_postings.Ranked, limit: int) -> list[Any]:
+        """Those of the first that lie inside, with their lengths."""
+        return self._read_inside(roughly.part(0, self._first_read_for(limit))[0])
+
+    def _first_read_for(self, limit: int) -> int:
+        return self._read_for(limit, min(_SPARE, max(limit // 2, _RESCORED - limit)))
+
+    def _best_of_many(self, roughly: sqlite_postings.Ranked, first: Sequence[Any], limit: int) -> list[Candidate]:
+        """The lengths of the first are known; the others are taken for as long as the average."""
+        start = most = self._first_read_for(limit)
+        exact = roughly.exact([row[0] for row in first], [row[2] for row in first], self._mean_length)
+        scored = sorted([(-score, row[1], row[0]) for score, row in zip(exact, first, strict=True)])
         found = [(seq, key, -less) for less, key, seq in scored[:limit]]
         # None of the others is let past those that were looked at.
         last = found[-1][2] if found else math.inf

@@ -15,24 +15,20 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from alma.model.query import Predicate
 from alma.model.record import RecordSpec
 from alma.model.text import spaced_terms
 from alma.storage import ranking
-from alma.storage.ranking import Remembered, rarity, saturation
-from alma.storage.sql import sqlite_postings
+from alma.storage.ranking import rarity, saturation
+from alma.storage.sql import sqlite_postings, sqlite_scoped_words
 from alma.storage.sql.foreseen import Foreseen
-from alma.storage.sql.sqlite_entries import owner_tokens
 from alma.storage.sql.sqlite_listing import Listing
 from alma.storage.sql.sqlite_postings import varints
-from alma.storage.sql.statements import Dialect
+from alma.storage.sql.sqlite_scoped_words import COUNTED, SMALL_SCOPE, ScopedWords, all_of, any_of, quoted
 
-_SMALL_SCOPE = 20_000
-# A word is not counted further than this; how common it is beyond that is told from how far so many entries reach.
-_COUNTED = 1_500
 # FTS5 counts every entry of a word in the whole table before it scores the first; so much of scoring that costs.
 _COUNTING = 0.03
 # So many entries may be listed and scored for one question, which takes a millisecond or two.
@@ -51,13 +47,9 @@ _FEW_LISTED, _NEARLY_ALL = 5_000, 0.75
 # FTS5 lets a word weigh nothing that half of the records have.
 _COMMON = 0.45
 _ENOUGH = 10
-# A word is counted inside so small a scope; in a larger one it is about as common as everywhere.
-_FEW_INSIDE = 1_000
 _FAINT = 1e-9
 # So many leaps from one record of an owner that has a word to the next take 7 ms, and a fifth of that if few have it.
 _LEAPS = 10_000
-# Where its records have more of the words than that on average, leaping takes longer than what is done otherwise.
-_ENTRIES_OF_EACH = 1.5
 # In terms: in texts no longer than that words hardly stand more than once.
 _SAID_ONCE = 60
 
@@ -65,10 +57,9 @@ _SAID_ONCE = 60
 Candidate = tuple[int, str, float]
 
 
-class Reader(Protocol):
+class Reader(sqlite_scoped_words.Reader, Protocol):
     """What asks the database."""
 
-    dialect: Dialect
     writable: bool
 
     def condition_of(self, spec: RecordSpec, where: Predicate) -> tuple[str, dict[str, Any]]: ...
@@ -77,32 +68,17 @@ class Reader(Protocol):
 
     def listing(self, spec: RecordSpec, where: Predicate) -> Listing | None: ...
 
-    def rows(self, sql: str, values: Mapping[str, Any]) -> list[Any]: ...
 
-
-class WordSearch:
+class WordSearch(ScopedWords):
     """One question to the full-text table of a kind."""
 
     def __init__(self, tx: Reader, spec: RecordSpec, where: Predicate) -> None:
-        self._tx = tx
+        super().__init__(tx, spec, where)
+        self._tx: Reader = tx
         self._spec = spec
         self._where = where
-        self._table = tx.dialect.names.table(spec)
-        self._fts = tx.dialect.names.fts_table(spec)
-        self._counts: Remembered[int] = tx.dialect.word_counts
         # The owner's column weighs nothing.
         self._score = f"-bm25({self._fts}, {'1.0, ' * len(spec.text)}0.0)"
-        matching = f"FROM {self._fts} WHERE {self._fts} MATCH :question LIMIT"
-        self._counting = f"SELECT count(*) FROM (SELECT 1 {matching} :most)"
-        self._reaching = f"SELECT rowid {matching} 1 OFFSET :most - 1"
-        self._records, self._mean_length = self._totals()
-        # Most kinds have no records in most stores, and nothing more is asked about those.
-        self._newest = self._records and tx.rows(f'SELECT coalesce(max(seq), 0) FROM "{self._table}"', {})[0][0]
-        self._scope = _scope_expression(where)
-        everything = not self._scope or not self._records
-        self.inside = self._records if everything else self._counted(self._scope, _SMALL_SCOPE)
-        # Asking for the owner inside the index pays while there are few entries of it to leap over.
-        self._narrowed = bool(self._scope) and self.inside < _SMALL_SCOPE
         # Where a good part of a word's entries lies inside they are listed all.
         self._lists = not tx.writable and (not self._narrowed or self.inside >= _LISTED_SHARE * self._records)
         # And only those inside are ranked, by how rare the words are there, where it takes little to list these and
@@ -119,7 +95,7 @@ class WordSearch:
         leapt_to = None if exact else self._leapt_to(words, limit)
         if leapt_to is not None:
             return [(key, score) for _, key, score in leapt_to]
-        everywhere = {word: self._counted(_quoted(word), _COUNTED) for word in words}
+        everywhere = {word: self._counted(quoted(word), COUNTED) for word in words}
         share = min(1.0, self.inside / max(self._records, 1)) if self._narrowed else 1.0
         inside = {word: round(count * share) for word, count in everywhere.items()}
         leaps = self.inside * _LEAPING if self._narrowed else 0.0
@@ -185,10 +161,10 @@ class WordSearch:
 
     def _rarities(self, words: Sequence[str]) -> dict[str, float]:
         """What each word is worth: by how rare it is inside where only what lies there is ranked."""
-        everywhere = {word: self._counted(_quoted(word), _COUNTED) for word in words}
+        everywhere = {word: self._counted(quoted(word), COUNTED) for word in words}
         if not (self._lists_inside and (self._lists or self._are_few(everywhere))):
             return {word: rarity(self._records, count) for word, count in everywhere.items()}
-        inside = {word: self._counted(_all_of((_quoted(word), self._scope)), _COUNTED) for word in words}
+        inside = {word: self._counted(all_of((quoted(word), self._scope)), COUNTED) for word in words}
         return {word: rarity(self.inside, count) for word, count in inside.items()}
 
     def _are_few(self, everywhere: Mapping[str, int]) -> bool:
@@ -209,7 +185,7 @@ class WordSearch:
         rare: dict[int, str] = {}
         common: list[str] = []
         for word in weights:
-            expression = _all_of((_quoted(word), self._scope))
+            expression = all_of((quoted(word), self._scope))
             if (self._counts.get((self._fts, expression), self._records) or 0) >= _FEW:
                 common.append(word)
                 continue
@@ -222,43 +198,13 @@ class WordSearch:
                 common.append(word)
         return rare, common
 
-    # ------------------------------------------------------------------ counting
-
-    def counts(self, words: Sequence[str]) -> tuple[int, dict[str, int]]:
-        """How many records a small scope has and how many of them each word; of a larger one, how many anywhere."""
-        if not self._records:
-            return 0, dict.fromkeys(words, 0)
-        small = self._narrowed and self.inside <= _FEW_INSIDE
-        scope = self._scope if small else ""
-        counts = {word: self._counted(_all_of((_quoted(word), scope)), _COUNTED) for word in words}
-        return self.inside if small else self._records, counts
-
-    def _totals(self) -> tuple[int, float]:
-        """How many records the full-text table has, and how many terms each on average, as FTS5 keeps them itself."""
-        rows = self._tx.rows(f"SELECT block FROM {self._fts}_data WHERE id = 1", {})
-        records, *lengths = varints(rows[0][0]) if rows and rows[0][0] else (0,)
-        return records, sum(lengths) / max(records, 1)
-
-    def _counted(self, expression: str, most: int) -> int:
-        """How many entries an expression has; beyond `most` estimated by how far so many reached."""
-        known = self._counts.get((self._fts, expression), self._records)
-        if known is not None:
-            return known
-        asked = {"question": expression, "most": most}
-        count: int = self._tx.rows(self._counting, asked)[0][0]
-        if count == most:
-            # Few words are as common; to note of every entry where it stands would take half as long again.
-            last: int = self._tx.rows(self._reaching, asked)[0][0]
-            count = max(count, round(count * self._newest / last))
-        return self._counts.put((self._fts, expression), self._records, count)
-
     # ------------------------------------------------------------------ looking up
 
     def _scored(self, words: Sequence[str], limit: int, *, exact: bool) -> list[Candidate]:
         """The records with any of the words, by FTS5's BM25."""
         if not words:
             return []
-        question = _any_of(map(_quoted, words))
+        question = any_of(map(quoted, words))
         if self._narrowed:
             question = f"{question} AND {self._scope}"
         most = self._read_for(limit)
@@ -294,27 +240,6 @@ class WordSearch:
         small_part = self._lists_inside and not self._lists and self._records > _SMALL_TABLE
         return small_part and 0 < self.inside * len(words) <= _LEAPS
 
-    def _few_inside_with(self, words: Sequence[str]) -> list[sqlite_postings.Numbers] | None:
-        """The records of the owner that have each word, unless they have too many of the words."""
-        room = round(_ENTRIES_OF_EACH * self.inside)
-        if sum(map(self._supposed_inside, words)) > room:
-            return None
-        lists = []
-        for word in words:
-            expression = _all_of((_quoted(word), self._scope))
-            found = sqlite_postings.listed(self._tx, self._fts, expression, room + 1)
-            room -= len(found)
-            if room < 0:
-                return None
-            self._counts.put((self._fts, expression), self._records, len(found))
-            lists.append(found)
-        return lists
-
-    def _supposed_inside(self, word: str) -> float:
-        """How many records of the owner have a word, if it is as common among them as everywhere; 0 if nobody knows."""
-        everywhere = self._counts.get((self._fts, _quoted(word)), self._records) or 0
-        return everywhere * self.inside / self._records
-
     def _scored_by_postings(self, words: Sequence[str], limit: int, *, exact: bool) -> list[Candidate]:
         """By BM25, best first, and so far down as it takes to find enough that lie inside."""
         if not words:
@@ -323,7 +248,7 @@ class WordSearch:
         roughly = self._looked_up_by(words, sqlite_postings.ranked(self._tx, self._fts, words, self._records, inside))
         if not len(roughly.order):
             return []
-        if exact or (self._records <= _SMALL_SCOPE and len(roughly.order) <= _LOOKED_AT):
+        if exact or (self._records <= SMALL_SCOPE and len(roughly.order) <= _LOOKED_AT):
             return self._best_measured(roughly.measured(self._sizes(roughly), self._mean_length), limit)
         return self._best_of_many(roughly, self._first_of_many(roughly, limit), limit)
 
@@ -435,7 +360,7 @@ class WordSearch:
 
     def _newest_with_all(self, words: Sequence[str], rarest: int, wanted: int) -> list[tuple[int, str]]:
         """Only so far back as the shortest list has few entries: words and owners that never meet cost no more."""
-        question = _all_of((*map(_quoted, words), self._scope))
+        question = all_of((*map(quoted, words), self._scope))
         shortest = min(rarest, self.inside) if self._scope else rarest
         reach = self._newest if shortest <= _LOOKED_AT else round(self._newest * _LOOKED_AT / shortest)
         return self._tx.rows(
@@ -479,25 +404,3 @@ class WordSearch:
     def _listed(self, seqs: Sequence[int]) -> str:
         # Written as JSON writes it.
         return str(list(seqs))
-
-
-def _scope_expression(where: Predicate) -> str:
-    """What an entry must have to lie inside the scope; empty where no owner is asked for."""
-    tokens = owner_tokens(ranking.owners(where))
-    if "agent" in tokens:
-        # An agent's token says its project as well, and the project's would be the longer list to read.
-        del tokens["project_id"]
-    return _all_of(_any_of(map(_quoted, each)) for each in tokens.values())
-
-
-def _quoted(word: str) -> str:
-    """A word that leaves nothing for FTS5 to interpret."""
-    return '"' + word.replace('"', '""') + '"'
-
-
-def _any_of(expressions: Iterable[str]) -> str:
-    return f"({' OR '.join(expressions)})"
-
-
-def _all_of(expressions: Iterable[str]) -> str:
-    return " AND ".join(filter(None, expressions))

@@ -7,7 +7,7 @@ import shutil
 import sqlite3
 from pathlib import Path
 
-from alma.errors import ConflictError, StorageError, StorageFullError
+from alma.errors import ConflictError, FullTextMissingError, StorageError, StorageFullError
 
 # How long a connection waits for a lock that another process holds.
 BUSY_SECONDS = 60.0
@@ -42,7 +42,7 @@ def our_error(path: Path, exc: sqlite3.Error) -> StorageError:
     missing = _NO_WORDS.search(str(exc))
     if missing is not None:
         index = f"the full-text index {missing['table']}" if missing["table"] else "a full-text index"
-        return StorageError(f"{index} is missing in {path}, or a part of it: open the store again, which makes it anew")
+        return FullTextMissingError(index, str(path))
     if _primary_code(exc) in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
         return StorageError(
             f"{path} is no SQLite database, or a damaged one ({exc}): name another file, or bring back a backup of it"

@@ -255,3 +255,40 @@ def test_of_two_memories_of_a_day_the_one_of_the_hour_comes_first(engine: Retrie
     )
     assert found(engine, "Which alarm did the gateway raise yesterday at 3 pm?")[0] == "three"
     assert found(engine, "Which alarm did the gateway raise yesterday before 10 am?")[0] == "nine"
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "What happened earlier today?",
+        "What happened so far today?",
+        "What happened early this morning?",
+        "What happened at 9 am today?",
+        "What happened between 8 and 10 this morning?",
+        "What happened around 9 am?",
+        "Show me the notes of today",
+        "List everything from today",
+    ],
+)
+def test_however_a_time_alone_is_asked_for_it_gives_what_happened_then(
+    engine: RetrievalEngine, remember: Remember, question: str
+) -> None:
+    today = NOW.replace(hour=9)
+    remember(
+        Memory(id="today", content="The printer ran out of paper", event_time=today, project_id="shop"),
+        Memory(id="before", content="Nine visitors came", event_time=today - timedelta(days=3), project_id="shop"),
+    )
+    assert found(engine, question) == ["today"]
+
+
+def test_of_hours_without_a_day_the_last_ones_come_first(engine: RetrievalEngine, remember: Remember) -> None:
+    midnight = NOW.replace(hour=0)
+    remember(
+        *(
+            Memory(id=key, content=f"Alarm {key}", event_time=midnight + timedelta(minutes=minutes), project_id="shop")
+            for key, minutes in {"late": 600, "soon": 10, "yesterday": -1400}.items()
+        )
+    )
+    assert found(engine, "What happened shortly after midnight?") == ["soon", "late"]
+    # Who asks for something else means any such hour.
+    assert found(engine, "Which alarm rang shortly after midnight?") != ["soon", "late"]

@@ -18,7 +18,7 @@ from alma.retrieval.candidates import Pool, by_target
 from alma.retrieval.reckoning import EARLIEST, LATEST, Span
 from alma.retrieval.router import Asked, Target
 from alma.retrieval.scoring import MOMENTS, moment_of
-from alma.retrieval.when import TimeWindow, plainly, time_window, times_told
+from alma.retrieval.when import TimeWindow, last_hours, plainly, time_window, times_told
 from alma.storage.base import StorageBackend
 
 TIME = 0.2
@@ -34,7 +34,7 @@ _FEWEST = 30
 _MAY_DATE = 5
 # "How are you today?" asks for nothing.
 _ASKS = re.compile(
-    r"\b(?:what|which|anything|everything|tell me|summar\w*|recap|"
+    r"\b(?:what|which|anything|everything|tell me|show|list|summar\w*|recap|"
     r"was (?:ist|war|hab\w*|hat\w*|wurde\w*|gab)|wat|qu['’]est-ce|qu[eé]|quoi|cosa|che)\b",
     re.IGNORECASE,
 )
@@ -43,7 +43,8 @@ _SAYS_NOTHING = """
 happen occur go went took taken place done say said tell told talk discuss speak spoke mention see saw seen learn hear
 heard work thing anyth someth everyth event news new latest updat summari summar summaris recap show give given rememb
 recal remind memori know pleas plan schedul due upcom come expect fiscal financi current date ytd morn afternoon evening
-night noon note record store save wrote write written log entri
+night noon note record store save wrote write written log entri list overview highlight digest interest notabl
+earlier later earli late exact precis rough approxim sometim time first back right short soon immedi direct alreadi far
 passiert geschehen geschah gemacht getan los war pass fait paso hizo hicimo ocurrio cosa e successo fatto aconteceu fez
 fizemo gebeurd gedaan
 """
@@ -58,7 +59,10 @@ def window_of(request: Asked) -> TimeWindow | None:
 @lru_cache(maxsize=8)
 def _window_at(query: str, now: datetime, offset: timedelta | None) -> TimeWindow | None:
     """The offset is asked for because one instant equals itself in every zone, and days differ."""
-    return time_window(query, now)
+    window = time_window(query, now)
+    if window is None and (hours := last_hours(query, now)) is not None and _names_nothing_else(query, hours):
+        return hours
+    return window
 
 
 class AskedTime(NamedTuple):

@@ -23,6 +23,7 @@ from alma.errors import (
     ValidationError,
 )
 from alma.model.belief import EVIDENCE_HALF_LIFE_DAYS
+from alma.model.common import checked_part
 from alma.model.fields import check_timestamp
 from alma.model.memory import Memory
 from alma.model.query import Predicate, parsed
@@ -103,9 +104,16 @@ class RetrievalEngine:
         # How evidence ages is a matter of learning: the facade puts here what its protocol weighs by.
         self.evidence_half_life_days = EVIDENCE_HALF_LIFE_DAYS
         self.min_score = _number("min_score_threshold", min_score_threshold)
-        self.cache: CacheBackend = cache or (RetrievalCache(max_cache_entries) if enable_cache else NullCache())
+        if cache is None:
+            cache = RetrievalCache(max_cache_entries) if enable_cache else NullCache()
+        self.cache = checked_part(
+            "retrieval", "cache", cache, CacheBackend, 'a cache, as create_cache("memory") makes one'
+        )
         self._ttl_seconds = _positive("cache_ttl_seconds", cache_ttl_seconds)
-        self.index = vector_index or _index_for(storage)
+        index = _index_for(storage) if vector_index is None else vector_index
+        self.index = checked_part(
+            "retrieval", "vector_index", index, VectorIndex, "a vector index, with search and close"
+        )
 
     def retrieve(
         self,

@@ -268,6 +268,11 @@ def test_of_two_memories_of_a_day_the_one_of_the_hour_comes_first(engine: Retrie
         "What happened around 9 am?",
         "Show me the notes of today",
         "List everything from today",
+        "What was decided today?",
+        "What progress did we make today?",
+        "How did it go today?",
+        "Catch me up on today",
+        "today",
     ],
 )
 def test_however_a_time_alone_is_asked_for_it_gives_what_happened_then(
@@ -292,3 +297,9 @@ def test_of_hours_without_a_day_the_last_ones_come_first(engine: RetrievalEngine
     assert found(engine, "What happened shortly after midnight?") == ["soon", "late"]
     # Who asks for something else means any such hour.
     assert found(engine, "Which alarm rang shortly after midnight?") != ["soon", "late"]
+
+
+def test_what_is_to_be_done_in_a_time_may_have_been_told_before(engine: RetrievalEngine, remember: Remember) -> None:
+    told = NOW - timedelta(days=20)
+    remember(Memory(id="task", content="Your task is to water the plants", event_time=told, project_id="shop"))
+    assert found(engine, "What is my task today?") == ["task"]

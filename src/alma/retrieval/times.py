@@ -18,6 +18,7 @@ from alma.retrieval.candidates import Pool, by_target
 from alma.retrieval.reckoning import EARLIEST, LATEST, Span
 from alma.retrieval.router import Asked, Target
 from alma.retrieval.scoring import MOMENTS, moment_of
+from alma.retrieval.spoken import looks_back
 from alma.retrieval.when import TimeWindow, last_hours, plainly, time_window, times_told
 from alma.storage.base import StorageBackend
 
@@ -34,7 +35,8 @@ _FEWEST = 30
 _MAY_DATE = 5
 # "How are you today?" asks for nothing.
 _ASKS = re.compile(
-    r"\b(?:what|which|anything|everything|tell me|show|list|summar\w*|recap|"
+    r"\b(?:what|which|how (?:was|were|did)|anything|everything|(?:tell|brief|update) me|catch me up|fill me in|"
+    r"show|list|notes|summar\w*|recap|"
     r"was (?:ist|war|hab\w*|hat\w*|wurde\w*|gab)|wat|qu['’]est-ce|qu[eé]|quoi|cosa|che)\b",
     re.IGNORECASE,
 )
@@ -44,11 +46,15 @@ happen occur go went took taken place done say said tell told talk discuss speak
 heard work thing anyth someth everyth event news new latest updat summari summar summaris recap show give given rememb
 recal remind memori know pleas plan schedul due upcom come expect fiscal financi current date ytd morn afternoon evening
 night noon note record store save wrote write written log entri list overview highlight digest interest notabl
+brief catch fill standup
 earlier later earli late exact precis rough approxim sometim time first back right short soon immedi direct alreadi far
 passiert geschehen geschah gemacht getan los war pass fait paso hizo hicimo ocurrio cosa e successo fatto aconteceu fez
 fizemo gebeurd gedaan
 """
 _GENERAL = frozenset(_SAYS_NOTHING.split())
+# Nor does who asks what was decided or finished then; but what is to be finished today may have been told long ago.
+_SAYS_DONE = "decid decis progress accomplish achiev finish complet task miss status get got make made"
+_DONE = frozenset(_SAYS_DONE.split())
 
 
 def window_of(request: Asked) -> TimeWindow | None:
@@ -99,10 +105,13 @@ def asked_time(storage: StorageBackend, request: Asked, targets: Iterable[Target
 
 def _names_nothing_else(question: str, window: TimeWindow) -> bool:
     """Whether a question wants whatever happened in some time: "What did we do last week?" """
+    plain = plainly(question)
+    if plain.strip(" ?!.") == window.phrase:
+        return True
     if _ASKS.search(question) is None:
         return False
-    named = words_by_term(window.phrase)
-    return all(term in _GENERAL or term in named for term in query_terms(plainly(question)))
+    named = _GENERAL.union(words_by_term(window.phrase), _DONE if looks_back(plain) else ())
+    return named.issuperset(query_terms(plain))
 
 
 def propose_moments(

@@ -15,9 +15,12 @@ from alma.storage.sql.postgres_migrations import LOCK
 
 _log = logging.getLogger("alma.storage")
 
-_THERE = (
-    "SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = %s AND column_name = ANY(%s)"
-)
+# Of the catalogue: the standard's views hide what a role may not read, which is not missing.
+_THERE = """
+    SELECT relname, attname FROM pg_attribute
+    JOIN pg_class ON pg_class.oid = attrelid JOIN pg_namespace ON pg_namespace.oid = relnamespace
+    WHERE nspname = %s AND attname = ANY(%s) AND NOT attisdropped
+"""
 _NAMES = Names("postgresql")
 
 

@@ -189,7 +189,23 @@ def test_who_asks_what_is_to_come_finds_what_was_said_of_it_before(engine: Retri
 
 @pytest.mark.parametrize(
     "question",
-    ["Was ist gestern passiert?", "¿Qué pasó ayer?", "Qu'est-ce qui s'est passé hier ?", "Cosa è successo ieri?"],
+    [
+        "Was ist gestern passiert?",
+        "Was geschah gestern?",
+        "Was wurde gestern beschlossen?",
+        "¿Qué pasó ayer?",
+        "Qu'est-ce qui s'est passé hier ?",
+        "Qu'avons-nous fait hier ?",
+        "Cosa è successo ieri?",
+        "Что произошло вчера?",
+        "Co się stało wczoraj?",
+        "Vad hände igår?",
+        "Dün ne oldu?",
+        "ماذا حدث أمس؟",
+        "昨天发生了什么？",
+        "昨日何がありましたか？",
+        "어제 무슨 일이 있었나요?",
+    ],
 )
 def test_who_asks_for_a_time_alone_may_ask_in_another_language(
     engine: RetrievalEngine, remember: Remember, question: str

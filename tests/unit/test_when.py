@@ -266,6 +266,7 @@ def test_a_date_is_the_last_one_of_that_name_unless_its_year_is_named(phrase: st
         ("before last week", EARLIEST, "2026-05-04"),
         ("until yesterday", EARLIEST, "2026-05-13"),
         ("prior to 2024", EARLIEST, "2024-01-01"),
+        ("no earlier than last week", "2026-05-04", LATEST),
     ],
 )
 def test_a_time_may_be_bounded_on_one_side(phrase: str, start: str, end: str) -> None:
@@ -1154,6 +1155,7 @@ def test_what_somebody_was_up_to_is_no_bound() -> None:
 
 
 def test_shortly_before_or_after_an_event_is_within_a_week_of_it() -> None:
-    window = time_window("What happened right after the release?", THURSDAY)
-    assert window is not None
-    assert days(window.anchored(datetime(2026, 4, 7, 12, tzinfo=UTC), THURSDAY)) == ("2026-04-08", "2026-04-15")
+    for phrase in ("right after", "in the days after"):
+        window = time_window(f"What happened {phrase} the release?", THURSDAY)
+        assert window is not None
+        assert days(window.anchored(datetime(2026, 4, 7, 12, tzinfo=UTC), THURSDAY)) == ("2026-04-08", "2026-04-15")

@@ -283,8 +283,8 @@ _DAY_BESIDE = re.compile(
 # "Up to" is mostly said of numbers.
 _DATED = rf"(?:{'|'.join((*MONTHS, *WEEKDAYS))}|last|yesterday|today|q[1-4])\b"
 _BOUND = re.compile(
-    rf"(?<!day )\b(?P<side>before|prior to|earlier than|up to(?= (?:the end|{_DATED}))|(?:up )?(?:until|till)|by|"
-    r"not? later than|"
+    r"(?<!day )\b(?P<side>before|prior to|(?<!no )(?<!not )earlier than|"
+    rf"up to(?= (?:the end|{_DATED}))|(?:up )?(?:until|till)|by|not? later than|not? earlier than|"
     r"after|(?<!no )(?<!not )later than|following|since|starting(?: in| on| from)?|beginning in) "
     r"(?P<end>(?:the )?(?:very )?end of )?(?=(?P<rest>.{3,60}))"
 )

@@ -95,7 +95,12 @@ _FORMS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...]
     (_LAST, lambda match: f"{match[1]} {_UNITS[match[2]]}s"),
     (_ABOUT_AGO, r"from \g<more> \g<unit> ago to \g<less> \g<unit> ago"),
     (re.compile(r"(?<=\d\d-\d\d)t(\d\d:\d\d)(?::\d\d(?:[.,]\d+)?)?(?:z|[+-]\d\d:?\d\d)?(?!\w)"), r" at \1"),
-    (re.compile(rf"\b(?:right|shortly|just|soon|immediately) (?=(?:before|after) {_DETERMINED} )"), "the week "),
+    (
+        re.compile(
+            rf"\b(?:right|shortly|just|soon|immediately|in the (?:hours|days)) (?=(?:before|after) {_DETERMINED} )"
+        ),
+        "the week ",
+    ),
     (re.compile(r"\b(?:an? )?fortnight"), "two weeks"),
     (re.compile(rf"\b{_SPRINTS} ago\b"), _sprints_ago),
     (
@@ -111,7 +116,7 @@ _ANY = re.compile(
     rf"\b(?:[fc]y|fiscal|financial|business|calendar|cw|kw|wk|w/c|iso|current|[mqy]td|ago|fortnight|sprint|winter|q[1-4]/|(?:{_MONTHS})[-/]\d)|"
     r"'\d|on \d\d\.|between|to.date|week (?:comm|beg|start)|turn of|eve of|ahead of|up to|wake of|aftermath|"
     r"\b(?:while|amid)\b|(?:middle|course) of|\b(?:on|of) the (?:\w*th|twenty-|thirty-)|"
-    r"\b(?:last|past) \d|\dt\d|\b(?:right|shortly|just|soon|immediately) (?:before|after)"
+    r"\b(?:last|past) \d|\dt\d|\b(?:right|shortly|just|soon|immediately|hours|days) (?:before|after)"
 )
 
 

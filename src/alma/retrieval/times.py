@@ -37,7 +37,7 @@ _MAY_DATE = 5
 _ASKS = re.compile(
     r"\b(?:what|which|how (?:was|were|did)|anything|everything|(?:tell|brief|update) me|catch me up|fill me in|"
     r"show|list|notes|summar\w*|recap|"
-    r"was (?:ist|war|hab\w*|hat\w*|wurde\w*|gab)|wat|qu['’]est-ce|qu[eé]|quoi|cosa|che)\b",
+    r"was (?:ist|war|hab\w*|hat\w*|wurde\w*|gab|geschah|passierte)|wat|qu['’](?:est-ce|a\w+)|qu[eé]|quoi|cosa|che)\b",
     re.IGNORECASE,
 )
 # As terms. Whoever asks what happened yesterday names nothing that a memory of yesterday would have to name as well.
@@ -48,8 +48,8 @@ recal remind memori know pleas plan schedul due upcom come expect fiscal financi
 night noon note record store save wrote write written log entri list overview highlight digest interest notabl
 brief catch fill standup
 earlier later earli late exact precis rough approxim sometim time first back right short soon immedi direct alreadi far
-passiert geschehen geschah gemacht getan los war pass fait paso hizo hicimo ocurrio cosa e successo fatto aconteceu fez
-fizemo gebeurd gedaan
+toward ist que passiert geschehen geschah gemacht getan entschieden beschlossen los war pass fait paso hizo hicimo
+ocurrio cosa e successo fatto aconteceu fez fizemo gebeurd gedaan
 """
 _GENERAL = frozenset(_SAYS_NOTHING.split())
 # Nor does who asks what was decided or finished then; but what is to be finished today may have been told long ago.
@@ -108,7 +108,7 @@ def _names_nothing_else(question: str, window: TimeWindow) -> bool:
     plain = plainly(question)
     if plain.strip(" ?!.") == window.phrase:
         return True
-    if _ASKS.search(question) is None:
+    if _ASKS.search(plain) is None:
         return False
     named = _GENERAL.union(words_by_term(window.phrase), _DONE if looks_back(plain) else ())
     return named.issuperset(query_terms(plain))

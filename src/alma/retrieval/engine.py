@@ -299,7 +299,7 @@ class RetrievalEngine:
             vector,
             scorer,
             self.min_score,
-            understood=self.embedder.reads(request.query),
+            reads=self.embedder.reads,
             learned=self.embedder.speaks(request.query),
         )
 

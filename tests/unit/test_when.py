@@ -1075,6 +1075,7 @@ def test_days_in_words_and_parts_of_seasons_are_times(phrase: str, start: str, e
         ("What did we promise while the audit was running?", "the audit"),
         ("What went wrong throughout the beta?", "the beta"),
         ("Who helped in the middle of the migration?", "the migration"),
+        ("What happened around the release?", "the release"),
     ],
 )
 def test_what_was_during_an_event_was_on_its_day(question: str, anchor: str) -> None:
@@ -1117,6 +1118,9 @@ def test_a_time_may_lie_between_two_events(question: str, first: str, second: st
         "Which jobs run overnight?",
         "What has Ana been up to?",
         "What did we read about the middle of the page?",
+        "Who walked around the office?",
+        "What did we build around the release process?",
+        "What should we do around the release?",
     ],
 )
 def test_what_has_hours_or_events_in_it_need_not_be_a_time(question: str) -> None:
@@ -1159,3 +1163,9 @@ def test_shortly_before_or_after_an_event_is_within_a_week_of_it() -> None:
         window = time_window(f"What happened {phrase} the release?", THURSDAY)
         assert window is not None
         assert days(window.anchored(datetime(2026, 4, 7, 12, tzinfo=UTC), THURSDAY)) == ("2026-04-08", "2026-04-15")
+
+
+def test_the_same_day_as_an_event_is_its_day() -> None:
+    window = time_window("What happened the same day as the release?", THURSDAY)
+    assert window is not None
+    assert days(window.anchored(datetime(2026, 4, 7, 12, tzinfo=UTC), THURSDAY)) == ("2026-04-07", "2026-04-08")

@@ -82,6 +82,7 @@ _FORMS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...]
     ),
     (re.compile(rf"\b(?:in the (?:middle|course) of|amid) {_KNOWN}"), "during "),
     (re.compile(r"\b(?:on )?the eve of\b"), "the day before"),
+    (re.compile(rf"\b(?:on )?the same day as {_KNOWN}"), "the day of "),
     (
         re.compile(rf"\b(?:{_IS_NOT}ahead of|(?:in the \w+ )?leading up to|in the (?:run|lead)-?up to) {_KNOWN}"),
         "before ",
@@ -115,7 +116,7 @@ _FORMS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...]
 _ANY = re.compile(
     rf"\b(?:[fc]y|fiscal|financial|business|calendar|cw|kw|wk|w/c|iso|current|[mqy]td|ago|fortnight|sprint|winter|q[1-4]/|(?:{_MONTHS})[-/]\d)|"
     r"'\d|on \d\d\.|between|to.date|week (?:comm|beg|start)|turn of|eve of|ahead of|up to|wake of|aftermath|"
-    r"\b(?:while|amid)\b|(?:middle|course) of|\b(?:on|of) the (?:\w*th|twenty-|thirty-)|"
+    r"same day as|\b(?:while|amid)\b|(?:middle|course) of|\b(?:on|of) the (?:\w*th|twenty-|thirty-)|"
     r"\b(?:last|past) \d|\dt\d|\b(?:right|shortly|just|soon|immediately|hours|days) (?:before|after)"
 )
 

@@ -46,9 +46,9 @@ happen occur go went took taken place done say said tell told talk discuss speak
 heard work thing anyth someth everyth event news new latest updat summari summar summaris recap show give given rememb
 recal remind memori know pleas plan schedul due upcom come expect fiscal financi current date ytd morn afternoon evening
 night noon note record store save wrote write written log entri list overview highlight digest interest notabl
-brief catch fill standup
+brief catch fill standup toward around
 earlier later earli late exact precis rough approxim sometim time first back right short soon immedi direct alreadi far
-toward ist que passiert geschehen geschah gemacht getan entschieden beschlossen los war pass fait paso hizo hicimo
+ist que passiert geschehen geschah gemacht getan entschieden beschlossen los war pass fait paso hizo hicimo
 ocurrio cosa e successo fatto aconteceu fez fizemo gebeurd gedaan
 """
 _GENERAL = frozenset(_SAYS_NOTHING.split())

@@ -250,7 +250,9 @@ _BETWEEN = re.compile(
     rf"\b(?:between (?P<first>{_ONE}) and|from (?P<start>{_ONE}) (?:to|until|till)) (?P<second>{_ONE})"
 )
 _HAPPENING = re.compile(rf"\b{_HAPPENS}(?![\w-])(?! (?!(?:of|in|to|for|with|at|on|from)\b)\w)")
-_MEANWHILE = re.compile(rf"\b(?:{'|'.join(_DURING)}) (?P<event>{_DETERMINERS} {_WORD}(?: {_WORD}){{0,6}})")
+# Around an office is no time, either.
+_AROUND = rf"around(?= {_DETERMINERS} (?:{_WORD} ){{0,3}}?{_HAPPENING.pattern})"
+_MEANWHILE = re.compile(rf"\b(?:{'|'.join(_DURING)}|{_AROUND}) (?P<event>{_DETERMINERS} {_WORD}(?: {_WORD}){{0,6}})")
 
 
 def _between_events(text: str) -> TimeWindow | None:

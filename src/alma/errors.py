@@ -6,7 +6,7 @@ ALMAError
 │   └── UniquenessError (also ConflictError) ── AlreadyExistsError
 ├── NotFoundError (also LookupError)
 ├── StorageError ── ConflictError · MigrationError · UnsupportedOperation · DamagedFileError · StorageFullError
-│                  TransferError
+│                  TransferError · FullTextMissingError
 ├── RefusedError
 ├── PermissionDeniedError
 └── ProviderError ── EmbeddingError · LanguageModelError · IndexUnavailable · ExtractionError · RetrievalError
@@ -158,6 +158,15 @@ class TransferError(StorageError):
 
 class StorageFullError(StorageError):
     """There is no room left on the disk; the transaction was rolled back and the store is intact."""
+
+
+class FullTextMissingError(StorageError):
+    """What words are looked up in is gone, all of it or a part: records are found without it, and none is written."""
+
+    def __init__(self, index: str, place: str) -> None:
+        self.index = index
+        self.place = place
+        super().__init__(f"{index} is missing in {place}, or a part of it: open the store again, which makes it anew")
 
 
 class RefusedError(ALMAError):

@@ -58,7 +58,8 @@ class Failure:
 
     def wait_seconds(self, backoff_seconds: float, attempt: int) -> float:
         """What the service asks for, or else twice as long each time, spread so that clients do not come together."""
-        if self.retry_after is not None:
+        # Who asks for none, or for one that is over, would be asked again and again within a moment.
+        if self.retry_after:
             return self.retry_after
         longest = min(LONGEST_WAIT_SECONDS, backoff_seconds * 2 ** (attempt - 1))
         return random.uniform(longest / 2, longest)

@@ -75,6 +75,10 @@ ON_A_MEMORY: dict[str, Make] = {
 }
 # Without these something else is taken, so that None is fine and only a wrong one is not.
 OPTIONAL: dict[str, Make] = {
+    "RetrievalEngine.cache": lambda alma, given: RetrievalEngine(alma.storage, alma.embedder, cache=given),
+    "RetrievalEngine.vector_index": lambda alma, given: RetrievalEngine(
+        alma.storage, alma.embedder, vector_index=given
+    ),
     "SessionManager.storage": lambda _, given: SessionManager("shop", given),
     "ProgressTracker.storage": lambda _, given: ProgressTracker("shop", given),
     "DomainMemoryFactory.storage": lambda _, given: DomainMemoryFactory(given),

@@ -62,6 +62,25 @@ def test_a_writing_that_the_model_does_not_know_is_found_by_its_words(
     assert contents(engine, "量子力学是什么") == []
 
 
+THAI, LAO, PARTY = "เซิร์ฟเวอร์รีสตาร์ททุกคืน 4711", "ເຊີບເວີເລີ່ມຕົ້ນໃໝ່ທຸກຄືນ", "🎉🎉🎉"
+
+
+@pytest.mark.parametrize("question", ["xyzzy", "hm", "foobar", "0815"])
+def test_a_memory_of_which_the_model_reads_nothing_is_near_to_no_word_or_number(
+    engine: RetrievalEngine, remember: Remember, question: str
+) -> None:
+    remember(*(Memory(content=each, project_id="shop") for each in (THAI, LAO, PARTY, CITY)))
+    assert contents(engine, question) == []
+
+
+def test_a_memory_of_which_the_model_reads_nothing_is_found_by_what_it_shares_with_the_question(
+    engine: RetrievalEngine, remember: Remember
+) -> None:
+    remember(*(Memory(content=each, project_id="shop") for each in (THAI, LAO, PARTY, CITY)))
+    assert contents(engine, "What is 4711?") == [THAI]
+    assert contents(engine, "Who wrote 🎉?") == [PARTY]
+
+
 @pytest.mark.parametrize(
     ("question", "days"),
     [

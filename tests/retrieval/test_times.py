@@ -189,7 +189,23 @@ def test_who_asks_what_is_to_come_finds_what_was_said_of_it_before(engine: Retri
 
 @pytest.mark.parametrize(
     "question",
-    ["Was ist gestern passiert?", "¿Qué pasó ayer?", "Qu'est-ce qui s'est passé hier ?", "Cosa è successo ieri?"],
+    [
+        "Was ist gestern passiert?",
+        "Was geschah gestern?",
+        "Was wurde gestern beschlossen?",
+        "¿Qué pasó ayer?",
+        "Qu'est-ce qui s'est passé hier ?",
+        "Qu'avons-nous fait hier ?",
+        "Cosa è successo ieri?",
+        "Что произошло вчера?",
+        "Co się stało wczoraj?",
+        "Vad hände igår?",
+        "Dün ne oldu?",
+        "ماذا حدث أمس؟",
+        "昨天发生了什么？",
+        "昨日何がありましたか？",
+        "어제 무슨 일이 있었나요?",
+    ],
 )
 def test_who_asks_for_a_time_alone_may_ask_in_another_language(
     engine: RetrievalEngine, remember: Remember, question: str
@@ -255,3 +271,51 @@ def test_of_two_memories_of_a_day_the_one_of_the_hour_comes_first(engine: Retrie
     )
     assert found(engine, "Which alarm did the gateway raise yesterday at 3 pm?")[0] == "three"
     assert found(engine, "Which alarm did the gateway raise yesterday before 10 am?")[0] == "nine"
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "What happened earlier today?",
+        "What happened so far today?",
+        "What happened early this morning?",
+        "What happened at 9 am today?",
+        "What happened between 8 and 10 this morning?",
+        "What happened around 9 am?",
+        "Show me the notes of today",
+        "List everything from today",
+        "What was decided today?",
+        "What progress did we make today?",
+        "How did it go today?",
+        "Catch me up on today",
+        "today",
+    ],
+)
+def test_however_a_time_alone_is_asked_for_it_gives_what_happened_then(
+    engine: RetrievalEngine, remember: Remember, question: str
+) -> None:
+    today = NOW.replace(hour=9)
+    remember(
+        Memory(id="today", content="The printer ran out of paper", event_time=today, project_id="shop"),
+        Memory(id="before", content="Nine visitors came", event_time=today - timedelta(days=3), project_id="shop"),
+    )
+    assert found(engine, question) == ["today"]
+
+
+def test_of_hours_without_a_day_the_last_ones_come_first(engine: RetrievalEngine, remember: Remember) -> None:
+    midnight = NOW.replace(hour=0)
+    remember(
+        *(
+            Memory(id=key, content=f"Alarm {key}", event_time=midnight + timedelta(minutes=minutes), project_id="shop")
+            for key, minutes in {"late": 600, "soon": 10, "yesterday": -1400}.items()
+        )
+    )
+    assert found(engine, "What happened shortly after midnight?") == ["soon", "late"]
+    # Who asks for something else means any such hour.
+    assert found(engine, "Which alarm rang shortly after midnight?") != ["soon", "late"]
+
+
+def test_what_is_to_be_done_in_a_time_may_have_been_told_before(engine: RetrievalEngine, remember: Remember) -> None:
+    told = NOW - timedelta(days=20)
+    remember(Memory(id="task", content="Your task is to water the plants", event_time=told, project_id="shop"))
+    assert found(engine, "What is my task today?") == ["task"]

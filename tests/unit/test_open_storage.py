@@ -34,7 +34,10 @@ def test_a_tilde_is_the_home_of_whoever_asks(tmp_path: Path, monkeypatch: pytest
     assert (tmp_path / "notes.db").exists()
 
 
-@pytest.mark.parametrize("store", [None, 7, b"alma.db", "", " ", "mysql://x", ":memory:", "a\0b.db", "x" * 300])
+@pytest.mark.parametrize(
+    "store",
+    [None, 7, b"alma.db", "", " ", "mysql://x", ":memory:", "a\0b.db", "x" * 300, "file://", "file:// ", "sqlite:///"],
+)
 def test_what_can_be_no_store_is_refused_in_one_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, store: Any
 ) -> None:

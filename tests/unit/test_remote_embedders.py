@@ -112,6 +112,16 @@ def test_the_wait_the_service_asks_for_is_kept(make: Make, server: EmbeddingServ
     assert time.monotonic() - began >= 0.3
 
 
+@pytest.mark.parametrize("asked", ["0", "-5", "nan", "Thu, 01 Jan 1970 00:00:00 GMT"])
+def test_where_the_service_asks_for_no_wait_it_is_given_time_all_the_same(
+    make: Make, server: EmbeddingServer, asked: str
+) -> None:
+    server.script.append(error(503, "starting", {"Retry-After": asked}))
+    began = time.monotonic()
+    make(backoff_seconds=0.4).encode("a")
+    assert time.monotonic() - began >= 0.2
+
+
 def test_a_wait_of_minutes_is_an_error_at_once(make: Make, server: EmbeddingServer) -> None:
     server.script.append(error(429, "slow down", {"Retry-After": "3600"}))
     with pytest.raises(EmbeddingError, match="429: slow down; ask for less"):
@@ -245,7 +255,16 @@ def test_a_connection_that_fails_is_told_without_numbers_and_names_of_the_inside
 
 
 @pytest.mark.parametrize(
-    "numbers", [[0.0] * 1536, [float("nan")] * 1536, ["x"] * 1536, [1e200] * 1536, [10**400] * 1536, [1e-200] * 1536]
+    "numbers",
+    [
+        [0.0] * 1536,
+        [float("nan")] * 1536,
+        ["x"] * 1536,
+        [1e200] * 1536,
+        [1e154] * 1536,
+        [10**400] * 1536,
+        [1e-200] * 1536,
+    ],
 )
 def test_a_vector_without_a_direction_is_an_error(make: Make, server: EmbeddingServer, numbers: list[object]) -> None:
     server.script.append(Reply(body=json.dumps({"data": [{"index": 0, "embedding": numbers}]}).encode()))

@@ -15,7 +15,7 @@ from alma.retrieval import when
 from alma.retrieval.dates import may_speak_of_time
 from alma.retrieval.ranges import read_time
 from alma.retrieval.spoken import Asking
-from alma.retrieval.when import TimeWindow, time_window
+from alma.retrieval.when import TimeWindow, last_hours, time_window
 
 THURSDAY = datetime(2026, 5, 14, 10, 30, tzinfo=UTC)
 NEW_YEAR = datetime(2026, 1, 1, tzinfo=UTC)
@@ -266,6 +266,7 @@ def test_a_date_is_the_last_one_of_that_name_unless_its_year_is_named(phrase: st
         ("before last week", EARLIEST, "2026-05-04"),
         ("until yesterday", EARLIEST, "2026-05-13"),
         ("prior to 2024", EARLIEST, "2024-01-01"),
+        ("no earlier than last week", "2026-05-04", LATEST),
     ],
 )
 def test_a_time_may_be_bounded_on_one_side(phrase: str, start: str, end: str) -> None:
@@ -313,6 +314,11 @@ def test_a_time_may_lie_between_two_others(phrase: str, start: str, end: str) ->
         ("from March on", "2026-03-01", LATEST),
         ("from March onwards", "2026-03-01", LATEST),
         ("May 2025 onwards", "2025-05-01", LATEST),
+        ("3-5 November 2025", "2025-11-03", "2025-11-06"),
+        ("on 12\u201314 April", "2026-04-12", "2026-04-15"),
+        ("2-3 weeks ago", "2026-04-19", "2026-05-05"),
+        ("two or three days ago", "2026-05-11", "2026-05-13"),
+        ("ten to twelve days ago", "2026-05-02", "2026-05-05"),
     ],
 )
 def test_a_time_may_reach_from_one_date_to_another(phrase: str, start: str, end: str) -> None:
@@ -1013,6 +1019,15 @@ def test_who_booked_something_is_asked_of_the_past() -> None:
         ("on the morning of the 12th", ["12 04:00-12:00"]),
         ("three hours ago", ["14 06:45-08:15"]),
         ("in the last two hours", ["14 08:30-10:30"]),
+        ("in the last 24h", ["13 10:30-10:30"]),
+        ("overnight", ["13 18:00-06:00"]),
+        ("during the night", ["13 18:00-06:00"]),
+        ("yesterday shortly after 3 pm", ["13 15:00-17:00"]),
+        ("just before noon yesterday", ["13 10:00-12:00"]),
+        ("shortly after midnight today", ["14 00:00-02:00"]),
+        ("last night after midnight", ["14 00:00-01:00"]),
+        ("yesterday at midnight", ["13 23:30-01:00"]),
+        ("at 2026-05-12T16:20:05Z", ["12 15:50-17:20"]),
         ("yesterday after 10 retries", []),
         ("yesterday at 5%", []),
         ("in 3 stores yesterday", []),
@@ -1022,7 +1037,7 @@ def test_hours_of_a_clock_are_those_of_the_day_beside_them(phrase: str, spans: l
     window = time_window(f"what happened {phrase}?", THURSDAY)
     assert window is not None
     assert [f"{start:%d %H:%M}-{end:%H:%M}" for start, end in window.at_best] == spans
-    assert all(window.holds(start) for start, _ in window.at_best)
+    assert all(window.holds(start) and window.holds(end - timedelta(minutes=1)) for start, end in window.at_best)
 
 
 @pytest.mark.parametrize("zone", ["Asia/Tokyo", "America/Los_Angeles", "Asia/Kolkata"])
@@ -1060,6 +1075,7 @@ def test_days_in_words_and_parts_of_seasons_are_times(phrase: str, start: str, e
         ("What did we promise while the audit was running?", "the audit"),
         ("What went wrong throughout the beta?", "the beta"),
         ("Who helped in the middle of the migration?", "the migration"),
+        ("What happened around the release?", "the release"),
     ],
 )
 def test_what_was_during_an_event_was_on_its_day(question: str, anchor: str) -> None:
@@ -1099,8 +1115,57 @@ def test_a_time_may_lie_between_two_events(question: str, first: str, second: st
         "Who sits on the fourth floor?",
         "What was logged at 10:30 in the sample file?",
         "Does cron run at 3 am?",
+        "Which jobs run overnight?",
+        "What has Ana been up to?",
         "What did we read about the middle of the page?",
+        "Who walked around the office?",
+        "What did we build around the release process?",
+        "What should we do around the release?",
     ],
 )
 def test_what_has_hours_or_events_in_it_need_not_be_a_time(question: str) -> None:
     assert time_window(question, THURSDAY) is None
+
+
+@pytest.mark.parametrize(
+    ("question", "best"),
+    [
+        ("What happened shortly after midnight?", "14 00:00-02:00"),
+        ("What did we do around 9 am?", "14 08:00-10:00"),
+        ("What happened between 8 and 10 am?", "14 08:00-10:00"),
+        ("What happened at noon?", "13 11:30-13:00"),
+        ("What happened after 10 pm?", "13 22:00-00:00"),
+    ],
+)
+def test_hours_without_a_day_are_the_last_ones_there_were(question: str, best: str) -> None:
+    window = last_hours(question, THURSDAY)
+    assert window is not None
+    assert [f"{start:%d %H:%M}-{end:%H:%M}" for start, end in window.at_best] == [best]
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["Which job runs at 3 am?", "What happened after 5?", "What happens after midnight?", "What broke at 10?"],
+)
+def test_a_number_or_what_is_always_done_at_some_hour_is_no_time_of_the_past(question: str) -> None:
+    assert last_hours(question, THURSDAY) is None
+
+
+def test_what_somebody_was_up_to_is_no_bound() -> None:
+    assert days(time_window("What were we up to last month?", THURSDAY)) == ("2026-04-01", "2026-05-01")
+    window = time_window("What happened up to last month?", THURSDAY)
+    assert window is not None
+    assert f"{window.end:%Y-%m-%d}" == "2026-04-01"
+
+
+def test_shortly_before_or_after_an_event_is_within_a_week_of_it() -> None:
+    for phrase in ("right after", "in the days after"):
+        window = time_window(f"What happened {phrase} the release?", THURSDAY)
+        assert window is not None
+        assert days(window.anchored(datetime(2026, 4, 7, 12, tzinfo=UTC), THURSDAY)) == ("2026-04-08", "2026-04-15")
+
+
+def test_the_same_day_as_an_event_is_its_day() -> None:
+    window = time_window("What happened the same day as the release?", THURSDAY)
+    assert window is not None
+    assert days(window.anchored(datetime(2026, 4, 7, 12, tzinfo=UTC), THURSDAY)) == ("2026-04-07", "2026-04-08")

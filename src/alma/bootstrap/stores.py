@@ -150,11 +150,16 @@ def sqlite_path(store: str) -> Path:
     """The file that an SQLite store is in."""
     if "://" in store and not store.startswith(_SQLITE_SCHEME):
         raise ConfigurationError(f"{store.partition('://')[0]!r} is no store that ALMA knows; give {_FORMS}")
-    if not store.strip():
-        raise ConfigurationError(f"the store must be named: {_FORMS}")
-    return at_home(store.removeprefix(_SQLITE_SCHEME))
+    return _path_in(store, _SQLITE_SCHEME)
 
 
 def file_folder(store: str) -> Path:
     """The folder that a store of JSON files is in."""
-    return at_home(store.removeprefix(FILE_SCHEME))
+    return _path_in(store, FILE_SCHEME)
+
+
+def _path_in(store: str, scheme: str) -> Path:
+    path = store.removeprefix(scheme)
+    if not path.strip():
+        raise ConfigurationError(f"the store must be named: {_FORMS}")
+    return at_home(path)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from alma.model.slice import Dropped, MemorySlice
 
@@ -22,6 +22,7 @@ def not_kept(record_id: str) -> Dropped:
     return Dropped("cache", "this slice was kept outside of the process, without what was dropped; bypass the cache")
 
 
+@runtime_checkable
 class CacheBackend(Protocol):
     """Keeps slices under a key together with the generation of the store they were read from.
 

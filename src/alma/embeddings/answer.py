@@ -32,7 +32,8 @@ def embeddings_in(answer: Any, count: int) -> list[Numbers]:
 
 def require_direction(numbers: Numbers) -> None:
     """Refuse a vector that points nowhere: what is so short that its length cannot be told is as good as zero."""
-    if not sys.float_info.min < math.fsum(number * number for number in numbers) < math.inf:
+    # A plain sum: an exact one cannot be told where it is too large.
+    if not sys.float_info.min < sum(number * number for number in numbers) < math.inf:
         raise NoEmbeddings("a vector without a direction")
 
 

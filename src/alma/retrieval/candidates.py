@@ -180,8 +180,12 @@ def gather(
     query: str,
     vector: Vector | None,
     top_k: int,
+    words_down: StorageError | None = None,
 ) -> Pool:
-    """What vectors and words propose for each target; an index that is down is noted and done without."""
+    """What vectors and words propose for each target; an index that is down is noted and done without.
+
+    Words that are known to be down are not looked up.
+    """
     pool = Pool()
     for target in targets:
         # Most stores have no records of most kinds.
@@ -194,7 +198,7 @@ def gather(
         if vector is not None:
             _expect(index, target, vector, limit)
         # Words first: what is expected may be looked for meanwhile.
-        by_words = _matching(storage, target, query, limit)
+        by_words = words_down or _matching(storage, target, query, limit)
         if vector is not None:
             _by_meaning(pool, index, target, vector, limit)
         _by_words(pool, target, by_words)

@@ -14,6 +14,8 @@ _HOUR, _DAY = timedelta(hours=1), timedelta(days=1)
 _HALF_DAY = 12 * _HOUR
 # What is said to have been at some hour was so a little earlier or later.
 _EARLIER, _LATER = _HOUR / 2, _HOUR
+# And what was shortly before or after it, within these.
+_NEAR = 2 * _HOUR
 _UNTIL, _FROM = ("before", "until", "till", "by"), ("after", "since", "from")
 _EVENINGS = ("afternoon", "evening", "night")
 # From then on a night is still that of the day on which it began.
@@ -28,6 +30,7 @@ def _clock(number: str) -> str:
 
 
 _WHEN = (
+    r"(?:(?P<near>shortly|just|right|soon|immediately) )?"
     r"(?P<side>at|around|about|before|until|till|by|after|since|from|between) (?:about |around )?"
     rf"{_clock('')}(?: ?(?:and|to|until|till|-) ?{_clock('2')})?"
 )
@@ -35,9 +38,12 @@ _PARTS = r"(?: (?:in the )?(?P<part>morning|afternoon|evening|night))?"
 
 
 class Hours(NamedTuple):
-    """The hours of a day that are meant, and whether all from then on are."""
+    """The hours of a day that are meant, the words that they and their day were read from, and whether all from then on
+    are meant.
+    """
 
     spans: tuple[Span, ...]
+    phrase: str
     onward: bool = False
 
 
@@ -61,15 +67,17 @@ def _read(found: re.Match[str], phrase: str, midnight: datetime) -> Hours | None
     seconds = _hours(found, "2", part, None)
     # Of a half that nobody names, that one is meant which comes before the second hour.
     firsts = [first for first in firsts if any(first < second for second in seconds)] or firsts
-    spans = [_span(found["side"], first, seconds) for first in firsts]
+    spans = [_span(found, first, seconds) for first in firsts]
     meant = tuple((midnight + start, midnight + end) for start, end in spans if start < end)
-    return Hours(meant, found["side"] == "since" and not seconds) if meant else None
+    return Hours(meant, found[0], found["side"] == "since" and not seconds) if meant else None
 
 
 def _hours(found: re.Match[str], number: str, part: str, other_half: str | None) -> list[timedelta]:
     """When that is since midnight: of half a day that nobody names, either."""
     if found[f"word{number}"]:
-        return [_HALF_DAY if found[f"word{number}"] == "noon" else _DAY]
+        # What was after midnight was at the beginning of a day, unless a night is spoken of.
+        begins = found["side"] in _FROM and not number and part != "night"
+        return [_HALF_DAY if found[f"word{number}"] == "noon" else timedelta(0) if begins else _DAY]
     if found[f"hour{number}"] is None:
         return []
     hour, minute = int(found[f"hour{number}"]), int(found[f"minute{number}"] or 0)
@@ -89,15 +97,32 @@ def _of_night(told: timedelta, part: str) -> timedelta:
     return told + _DAY if part == "night" and told < _HALF_DAY else told
 
 
-def _span(side: str, first: timedelta, seconds: list[timedelta]) -> tuple[timedelta, timedelta]:
+def _span(found: re.Match[str], first: timedelta, seconds: list[timedelta]) -> tuple[timedelta, timedelta]:
     later = min((each for each in seconds if each > first), default=None)
     if later is not None:
         return first, later
+    side = found["side"]
     if side in _UNTIL:
-        return timedelta(0), first
+        return max(timedelta(0), first - _NEAR) if found["near"] else timedelta(0), first
     if side in _FROM:
-        return first, max(_DAY, first + _HOUR)
+        return first, first + _NEAR if found["near"] else max(_DAY, first + _HOUR)
     return max(timedelta(0), first - (_EARLIER if side == "at" else _LATER)), first + _LATER
+
+
+# ---------------------------------------------------------------------- without a day
+
+_ALONE = re.compile(rf"\b{_WHEN}{_PARTS}{END}")
+
+
+def with_day(text: str, day: str) -> str | None:
+    """A text that names hours by a clock, and no day, with this one behind them; None where it names no such hours.
+
+    Nothing else may be meant: not "after 5", nor "between 9 and 11".
+    """
+    found = _ALONE.search(text)
+    if found is None or not any(found[name] for name in ("half", "half2", "word", "exact", "minute")):
+        return None
+    return f"{text[: found.end()]} {day}{text[found.end() :]}"
 
 
 # ---------------------------------------------------------------------- reckoned from now

@@ -68,7 +68,7 @@ def _rules_for(text: str) -> list[tuple[re.Pattern[str], Reader]]:
 
 _TOKEN, _DIGIT = re.compile("[a-z0-9]+"), re.compile(r"\d")
 # What bounds a time, by a date or by an event.
-_BOUNDS = "between from before until till prior after since following later onward onwards during throughout"
+_BOUNDS = "between from before until till prior after since following later onward onwards during throughout around"
 _TELLING = frozenset(_BOUNDS.split()).union(*(words for words, _, _ in RULES))
 # The places of the rules that ask for each word.
 _RULES_WITH: dict[str, list[int]] = defaultdict(list)

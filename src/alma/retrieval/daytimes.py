@@ -10,7 +10,7 @@ from alma.retrieval.reckoning import Span
 # From which hour on, and up to which; a night has some of the next day.
 _HOURS = {"morning": (4, 12), "noon": (11, 14), "afternoon": (12, 18), "evening": (17, 24), "night": (18, 30)}
 _PART = rf"(?P<part>{'|'.join(_HOURS)})"
-_INSIDE = re.compile(rf"\b(?:to)?{_PART}s?\b")
+_INSIDE = re.compile(rf"\b(?:to|over)?{_PART}s?\b")
 _DAY = timedelta(days=1)
 
 

@@ -14,8 +14,16 @@ from alma import clock
 from alma.cache.base import CacheBackend, NullCache, not_kept
 from alma.cache.local import RetrievalCache
 from alma.embeddings.base import EmbeddingProvider
-from alma.errors import ConfigurationError, ProviderError, ScopeViolationError, StorageError, ValidationError
+from alma.errors import (
+    ConfigurationError,
+    FullTextMissingError,
+    ProviderError,
+    ScopeViolationError,
+    StorageError,
+    ValidationError,
+)
 from alma.model.belief import EVIDENCE_HALF_LIFE_DAYS
+from alma.model.common import checked_part
 from alma.model.fields import check_timestamp
 from alma.model.memory import Memory
 from alma.model.query import Predicate, parsed
@@ -55,6 +63,15 @@ class _Found(NamedTuple):
     changes_at: datetime | None = None
 
 
+class _Embedded(NamedTuple):
+    """The vectors of a request and of the part of it that asks, if there is one, and what was wrong with them."""
+
+    vector: Vector | None
+    part: str | None
+    part_vector: Vector | None
+    problems: tuple[str, ...]
+
+
 class RetrievalEngine:
     """Finds memories by meaning, words and context inside a scope, ranks them, and can say why.
 
@@ -87,9 +104,16 @@ class RetrievalEngine:
         # How evidence ages is a matter of learning: the facade puts here what its protocol weighs by.
         self.evidence_half_life_days = EVIDENCE_HALF_LIFE_DAYS
         self.min_score = _number("min_score_threshold", min_score_threshold)
-        self.cache: CacheBackend = cache or (RetrievalCache(max_cache_entries) if enable_cache else NullCache())
+        if cache is None:
+            cache = RetrievalCache(max_cache_entries) if enable_cache else NullCache()
+        self.cache = checked_part(
+            "retrieval", "cache", cache, CacheBackend, 'a cache, as create_cache("memory") makes one'
+        )
         self._ttl_seconds = _positive("cache_ttl_seconds", cache_ttl_seconds)
-        self.index = vector_index or _index_for(storage)
+        index = _index_for(storage) if vector_index is None else vector_index
+        self.index = checked_part(
+            "retrieval", "vector_index", index, VectorIndex, "a vector index, with search and close"
+        )
 
     def retrieve(
         self,
@@ -221,13 +245,22 @@ class RetrievalEngine:
         part = asked_part(request.query)
         # Embedded before anything is read: a service may take its time, and a snapshot is not to wait for it.
         part_vector, further = (None, []) if part is None else self._questions.vector(part)
-        problems.extend(further)
+        embedded = _Embedded(vector, part, part_vector, (*problems, *further))
+        try:
+            return self._found(request, targets, embedded)
+        except FullTextMissingError as exc:
+            # On a server the statement that failed ended the transaction: all is looked for once more.
+            return self._found(replace(request, words_down=exc), targets, embedded)
+
+    def _found(self, request: Asked, targets: Sequence[Target], embedded: _Embedded) -> _Found:
+        problems = [*embedded.problems]
         with self.storage.reading() as (tx, generation):
             foresee(tx, request, targets)
-            ranking = self._looked_beside_copies(request, targets, vector, problems)
-            if ranking is not None and part is not None:
+            ranking = self._looked_beside_copies(request, targets, embedded.vector, problems)
+            if ranking is not None and embedded.part is not None:
                 # In all of a long task what it asks is lost among what is beside it.
-                by_part = self._looked_beside_copies(replace(request, query=part), targets, part_vector, problems)
+                part = replace(request, query=embedded.part)
+                by_part = self._looked_beside_copies(part, targets, embedded.part_vector, problems)
                 ranking.join(by_part, request.top_k)
             if ranking is None or (problems and not ranking.found_something):
                 return _Found(self._newest(request, targets, problems), generation)
@@ -239,7 +272,7 @@ class RetrievalEngine:
     ) -> Ranking | None:
         """What is found in these places; nothing where too little could be searched to propose anything."""
         searched = [target for target in targets if target.searched]
-        pool = gather(self.storage, self.index, searched, request.query, vector, request.top_k)
+        pool = gather(self.storage, self.index, searched, request.query, vector, request.top_k, request.words_down)
         # When an event was is told by a memory that words find.
         asked = asked_time(self.storage, request, searched if pool.has_words else ())
         propose_moments(self.storage, pool, asked, searched, request.top_k)
@@ -266,7 +299,7 @@ class RetrievalEngine:
             vector,
             scorer,
             self.min_score,
-            understood=self.embedder.reads(request.query),
+            reads=self.embedder.reads,
             learned=self.embedder.speaks(request.query),
         )
 

@@ -7,10 +7,11 @@ import time
 from alma.retrieval.router import RETRIEVED
 from alma.storage.base import StorageBackend
 
-# In seconds: how long what was seen holds, while a store is moved and otherwise.
-_MOVING, _AT_REST = 5.0, 60.0
-# And so many times as long as it took to look.
-_WORTH = 100
+# In seconds: how long what was seen holds at least where no store is moved.
+_AT_REST = 60.0
+# And so many times as long as it took to look. While a store is moved and that takes so little, it is looked each time:
+# the end of the move is noticed at once.
+_WORTH, _LITTLE = 100, 0.005
 
 
 class Moving:
@@ -27,8 +28,13 @@ class Moving:
         if began >= self._holds_until:
             self._told = self._look()
             ended = time.monotonic()
-            self._holds_until = ended + max(_MOVING if self._told else _AT_REST, _WORTH * (ended - began))
+            self._holds_until = ended + self._holds_for(ended - began)
         return self._told
+
+    def _holds_for(self, took: float) -> float:
+        if self._told:
+            return 0.0 if took <= _LITTLE else _WORTH * took
+        return max(_AT_REST, _WORTH * took)
 
     def _look(self) -> str:
         model = self._storage.embedding_model

@@ -1,4 +1,4 @@
-"""Phrases: the times that people name most often in further languages, put into English."""
+"""Phrases: the times that people name most often in further languages, and that they ask for, put into English."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ _PHRASES: tuple[dict[str, str], ...] = (
         "на этой неделе": "this week",
         "в этом месяце": "this month",
         "в этом году": "this year",
+        "что (?:произошло|случилось|было)": "what happened",
     },
     # Polish
     {
@@ -34,6 +35,7 @@ _PHRASES: tuple[dict[str, str], ...] = (
         "w tym tygodniu": "this week",
         "w tym miesiącu": "this month",
         "w tym roku": "this year",
+        "co się (?:stało|wydarzyło|działo)": "what happened",
     },
     # Swedish, Danish and Norwegian
     {
@@ -45,6 +47,7 @@ _PHRASES: tuple[dict[str, str], ...] = (
         "förra året|i fjol|sidste år|i fjor": "last year",
         "den här veckan|denne uge|denne uken": "this week",
         "den här månaden|denne måned|denne måneden": "this month",
+        "vad hände|hvad skete(?: der)?|hva skjedde": "what happened",
     },
     # Turkish
     {
@@ -57,6 +60,7 @@ _PHRASES: tuple[dict[str, str], ...] = (
         "bu hafta": "this week",
         "bu ay": "this month",
         "bu (?:yıl|sene)": "this year",
+        "ne(?:ler)? oldu": "what happened",
     },
     # Arabic
     {
@@ -67,6 +71,7 @@ _PHRASES: tuple[dict[str, str], ...] = (
         "السنة الماضية|العام الماضي": "last year",
         "هذا الأسبوع": "this week",
         "هذا الشهر": "this month",
+        "ماذا (?:حدث|حصل)": "what happened",
     },
     # Hindi
     {
@@ -75,6 +80,7 @@ _PHRASES: tuple[dict[str, str], ...] = (
         "पिछले (?:साल|वर्ष)": "last year",
         "इस (?:हफ्ते|हफ़्ते|सप्ताह)": "this week",
         "इस (?:महीने|माह)": "this month",
+        "क्या हुआ(?: था)?": "what happened",
     },
 )
 # Where particles stand at the words, or words without spaces.
@@ -92,6 +98,9 @@ _UNSPACED: dict[str, str] = {
     "[这這本]个?[周週]|这个?星期|今週|이번 ?주(?!말)": "this week",
     "[这這本]个?月|今月|이번 ?달": "this month",
     "今年|올해": "this year",
+    "(?:都?发生|都?發生)了?(?:什么|什麼|哪些)(?:事情?)?": "what happened",
+    "何が(?:ありました|起こりました|起きました|あった|起きた)か?": "what happened",
+    "무슨 ?일이? ?(?:있었|일어났|생겼)(?:나요|습니까|어요?|니|지)?": "what happened",
 }
 _UNITS = {"天": "days", "日": "days", "일": "days", "周": "weeks", "週間": "weeks", "주": "weeks"}
 _UNITS |= {"个月": "months", "個月": "months", "か月": "months", "ヶ月": "months", "개월": "months", "달": "months"}

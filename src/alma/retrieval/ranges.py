@@ -283,11 +283,13 @@ _DAY_BESIDE = re.compile(
 # "Up to" is mostly said of numbers.
 _DATED = rf"(?:{'|'.join((*MONTHS, *WEEKDAYS))}|last|yesterday|today|q[1-4])\b"
 _BOUND = re.compile(
-    rf"(?<!day )\b(?P<side>before|prior to|earlier than|up to(?= (?:the end|{_DATED}))|(?:up )?(?:until|till)|by|"
-    r"not? later than|"
+    r"(?<!day )\b(?P<side>before|prior to|(?<!no )(?<!not )earlier than|"
+    rf"up to(?= (?:the end|{_DATED}))|(?:up )?(?:until|till)|by|not? later than|not? earlier than|"
     r"after|(?<!no )(?<!not )later than|following|since|starting(?: in| on| from)?|beginning in) "
     r"(?P<end>(?:the )?(?:very )?end of )?(?=(?P<rest>.{3,60}))"
 )
+# What somebody was up to is what they did.
+_BEING = re.compile(r"\b(?:am|is|are|was|were|been)(?: [\w'-]+){0,2} $")
 _BEFORE = ("before", "prior to", "earlier than", "up to", "until", "till", "up until", "up till")
 _BY, _AFTER = ("by", "no later than", "not later than"), ("after", "later than", "following")
 
@@ -346,6 +348,8 @@ def _bounded(text: str, at: Asking) -> Date | None:
     for match in _BOUND.finditer(text):
         # What has been since some day, has been since the last one.
         seen = at._replace(looks_ahead=False, looks_back=True) if match["side"] == "since" else at
+        if match["side"] == "up to" and _BEING.search(text[: match.start()]):
+            continue
         found = _at_start(_bound(match), seen)
         span = found and found.date and _side(match, found.date, at)
         if found and span and span[0] < span[1]:

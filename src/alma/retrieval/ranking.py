@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import chain
@@ -172,13 +172,16 @@ def rank(
     scorer: Scorer,
     min_score: float,
     *,
-    understood: bool = True,
+    reads: Callable[[str], bool] = lambda text: True,
     learned: bool = True,
 ) -> Ranking:
     """The best of each kind, in order.
 
-    `understood` says whether the vector tells what the task means, `learned` whether the model learned its language.
+    `reads` says whether the model knows the writing of a text, so that a vector tells what it means; `learned` whether
+    it learned the language of the task.
     """
+    understood = reads(request.query)
+    known = reads if understood else None
     ranking = Ranking(storage, targets)
     for record_id in pool.of_other_times:
         ranking.drop(record_id, "time", "it is not of the time that is asked for")
@@ -187,7 +190,7 @@ def rank(
     # Most stores have nothing of most kinds.
     candidates = {cls: _similar(pool.of(cls), request, ranking) for cls in request.kinds if pool.has(cls)}
     questions = {
-        cls: _question(storage, cls, best, vector, asked, learned, compounds, countable=pool.has_words)
+        cls: _question(storage, cls, best, vector, asked, learned, compounds, known, countable=pool.has_words)
         for cls, best in candidates.items()
     }
     most = most_read(request.top_k, pool)
@@ -269,6 +272,7 @@ def _question(
     asked: frozenset[str],
     learned: bool,
     compounds: Mapping[str, frozenset[str]],
+    reads: Callable[[str], bool] | None,
     *,
     countable: bool,
 ) -> Question:
@@ -278,12 +282,12 @@ def _question(
     if not countable:
         # What is read can still be looked through for the words, of which none is known to be rarer than another.
         records = storage.size(cls, target.scope, target.where)
-        return Question(vector, asked, dict.fromkeys(asked, 1.0), records, asked, learned, compounds)
+        return Question(vector, asked, dict.fromkeys(asked, 1.0), records, asked, learned, compounds, reads)
     records, counts = storage.word_counts(cls, asked.union(compounds), target.scope, target.where)
     weights = {word: idf(max(records, count), count) for word, count in counts.items() if word in asked}
     found = frozenset(word for word, count in counts.items() if count)
     known = found.union(*(pieces for whole, pieces in compounds.items() if whole in found)) & asked
-    return Question(vector, asked, weights, records, known, learned, compounds)
+    return Question(vector, asked, weights, records, known, learned, compounds, reads)
 
 
 def _further(storage: StorageBackend, best: Sequence[Candidate], request: Asked, most: int) -> list[Candidate]:

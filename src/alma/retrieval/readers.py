@@ -110,6 +110,14 @@ def days_from_now(days: int) -> Reader:
     return read
 
 
+def night_told(match: re.Match[str], at: Asking) -> Span:
+    """ "overnight" is the last night where something that is over is spoken of; otherwise it is any."""
+    if not at.looks_back:
+        raise ValueError("any night")
+    today = day_of(at.now)
+    return today - timedelta(days=1), today
+
+
 def weekday(match: re.Match[str], at: Asking) -> Span:
     """The last one before today, or the next: "next Friday", and "this Friday" where it is not said to be over."""
     ahead = (weekday_number(match["weekday"]) - at.now.weekday()) % 7

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from alma.model.record import Record
@@ -38,6 +39,7 @@ _ALIKE, _MOST_ALIKE, _COUNTS_FOR = 0.4, 0.5, 3
 _STANDS_OUT = 1.7
 # In characters: what tells the language of a text.
 _TELLS_LANGUAGE = 500
+_LATIN = re.compile("[A-Za-z]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,7 @@ class Question:
     """What memories are compared with: the task's vector, its terms and what each of them weighs among all records.
 
     `known` are the terms that any record has; `learned` says whether the model learned the task's language. `compounds`
-    stand for several terms in one piece.
+    stand for several terms in one piece. `reads` says whether the model knows a writing, where it knows the task's.
     """
 
     vector: Vector | None
@@ -55,6 +57,7 @@ class Question:
     known: frozenset[str] = frozenset()
     learned: bool = True
     compounds: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    reads: Callable[[str], bool] | None = None
 
     def fitting(self, found: Sequence[tuple[Candidate, Record]]) -> list[Fitting]:
         """How well each memory fits by itself: by meaning and by words."""
@@ -97,7 +100,17 @@ class Question:
         covered = worth / all_of_it if all_of_it else 0.0
         scattered = full and len(shared) > 1 and len(text) > STATEMENT
         gathered = best_passage(words, self.weights) / full if scattered else worth / full if full else 0.0
-        return Fitting(candidate, record, max(0.0, candidate.cosine or 0.0), covered, said, gathered)
+        is_unread = self._is_unread(text)
+        meaning = 0.0 if is_unread else max(0.0, candidate.cosine or 0.0)
+        return Fitting(candidate, record, meaning, covered, said, gathered, is_unread)
+
+    def _is_unread(self, text: str) -> bool:
+        """Whether the model can read nothing of a text: then it is as near to a word or a number as it is by chance."""
+        # Nearly every text that it reads is seen to be one at once.
+        if self.reads is None or text.isascii():
+            return False
+        beginning = text[:_TELLS_LANGUAGE]
+        return _LATIN.search(beginning) is None and not self.reads(beginning)
 
     def _said(self, candidate: Candidate, text: str, said: frozenset[str]) -> frozenset[str]:
         """The words of the beginning of a long text, and those of the task's that it has further on."""
@@ -114,7 +127,7 @@ class Question:
 class Fitting:
     """A candidate with its record, and how well that fits: its cosine, and the share of the words it has.
 
-    `gathered` is the share that it has in one passage.
+    `gathered` is the share that it has in one passage. Of what `is_unread` by the model the meaning counts for nothing.
     """
 
     candidate: Candidate
@@ -123,6 +136,7 @@ class Fitting:
     words: float
     said: frozenset[str]
     gathered: float = 0.0
+    is_unread: bool = False
 
     @property
     def fit(self) -> float:
@@ -131,7 +145,7 @@ class Fitting:
     @property
     def has_vector(self) -> bool:
         """Whether it was compared by its meaning; a memory, or a task, without a vector has only words to go by."""
-        return self.candidate.cosine is not None
+        return self.candidate.cosine is not None and not self.is_unread
 
     @property
     def has_context(self) -> bool:
@@ -185,9 +199,16 @@ def anything_fits(
     folds = math.log(max(1, compared))
     least = min(_FITS_BEST_OF_MANY, *(of_one + for_each_fold * folds for of_one, for_each_fold in _BY_CHANCE))
     # What means the same may stand behind others, and still shows that there is something.
-    if learned and nearest >= least:
+    if learned and _nearest_read(found, nearest) >= least:
         return True
     return any(each.fit >= least or each.words >= _SURE_WORDS for each in found)
+
+
+def _nearest_read(found: Sequence[Fitting], nearest: float) -> float:
+    """The cosine of the nearest memory, unless that is one that the model cannot read."""
+    if any(each.is_unread and each.candidate.cosine == nearest for each in found):
+        return max(each.meaning for each in found)
+    return nearest
 
 
 def fits(found: Fitting, *, understood: bool = True) -> bool:

@@ -229,6 +229,11 @@ RULES: tuple[tuple[frozenset[str], re.Pattern[str], Reader], ...] = tuple(
         ("yesterday", r"\b(?:the )?day before yesterday\b", readers.days_from_now(-2)),
         ("tomorrow", r"\b(?:the )?day after tomorrow\b", readers.days_from_now(2)),
         ("yesterday night", r"\b(?:yesterday|last night)\b", readers.days_from_now(-1)),
+        (
+            "overnight night",
+            r"\bovernight\b|\b(?:during|in|through) the night(?! (?:of|before|after|between)\b)",
+            readers.night_told,
+        ),
         ("tomorrow", r"\btomorrow\b", readers.days_from_now(1)),
         (
             "today tonight morning afternoon evening",

@@ -9,7 +9,15 @@ from alma.retrieval.spoken import DAY_WORDS, END, MONTHS, NUMBERS, SEASONS
 
 _UNITS = {"m": "minute", "h": "hour", "d": "day", "w": "week", "mo": "month", "y": "year"}
 _TO_DATE = {"m": "month", "q": "quarter", "y": "year"}
-_AGO = re.compile(r"(?<![\w.,])(\d+) ?(m(?!o)|h|d|w|mo|y)(?:ins?|rs?|ks?|s)?(?= ago\b)")
+_SHORT = r"(?<![\w.,])(\d+) ?(m(?!o)|h|d|w|mo|y)(?:ins?|rs?|ks?|s)?"
+_AGO = re.compile(rf"{_SHORT}(?= ago\b)")
+_LAST = re.compile(rf"(?<=\b(?:last|past) ){_SHORT}(?!\w)")
+_NUMBER = rf"\d{{1,3}}|{'|'.join(NUMBERS)}"
+# As somebody says who does not know exactly.
+_ABOUT_AGO = re.compile(
+    rf"\b(?P<less>{_NUMBER})(?:(?<=\d) ?[-\u2013] ?(?=\d)| or | to )(?P<more>{_NUMBER}) "
+    r"(?P<unit>(?:day|week|month|year)s?) ago\b"
+)
 _MONTHS = "|".join((*MONTHS, *(name[:3] for name in MONTHS), "sept"))
 # A year may be short behind these.
 _BEFORE_YEARS = ("in", "of", "since", "before", "after", "until", "by")
@@ -74,6 +82,7 @@ _FORMS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...]
     ),
     (re.compile(rf"\b(?:in the (?:middle|course) of|amid) {_KNOWN}"), "during "),
     (re.compile(r"\b(?:on )?the eve of\b"), "the day before"),
+    (re.compile(rf"\b(?:on )?the same day as {_KNOWN}"), "the day of "),
     (
         re.compile(rf"\b(?:{_IS_NOT}ahead of|(?:in the \w+ )?leading up to|in the (?:run|lead)-?up to) {_KNOWN}"),
         "before ",
@@ -84,6 +93,15 @@ _FORMS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...]
     (re.compile(r"\b(?:(week|month|quarter|year)[ -]to[ -]date)\b"), r"this \1"),
     (re.compile(r"\b([mqy])td\b"), lambda match: f"this {_TO_DATE[match[1]]}"),
     (_AGO, lambda match: f"{match[1]} {_UNITS[match[2]]}s"),
+    (_LAST, lambda match: f"{match[1]} {_UNITS[match[2]]}s"),
+    (_ABOUT_AGO, r"from \g<more> \g<unit> ago to \g<less> \g<unit> ago"),
+    (re.compile(r"(?<=\d\d-\d\d)t(\d\d:\d\d)(?::\d\d(?:[.,]\d+)?)?(?:z|[+-]\d\d:?\d\d)?(?!\w)"), r" at \1"),
+    (
+        re.compile(
+            rf"\b(?:right|shortly|just|soon|immediately|in the (?:hours|days)) (?=(?:before|after) {_DETERMINED} )"
+        ),
+        "the week ",
+    ),
     (re.compile(r"\b(?:an? )?fortnight"), "two weeks"),
     (re.compile(rf"\b{_SPRINTS} ago\b"), _sprints_ago),
     (
@@ -98,7 +116,8 @@ _FORMS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...]
 _ANY = re.compile(
     rf"\b(?:[fc]y|fiscal|financial|business|calendar|cw|kw|wk|w/c|iso|current|[mqy]td|ago|fortnight|sprint|winter|q[1-4]/|(?:{_MONTHS})[-/]\d)|"
     r"'\d|on \d\d\.|between|to.date|week (?:comm|beg|start)|turn of|eve of|ahead of|up to|wake of|aftermath|"
-    r"\b(?:while|amid)\b|(?:middle|course) of|\b(?:on|of) the (?:\w*th|twenty-|thirty-)"
+    r"same day as|\b(?:while|amid)\b|(?:middle|course) of|\b(?:on|of) the (?:\w*th|twenty-|thirty-)|"
+    r"\b(?:last|past) \d|\dt\d|\b(?:right|shortly|just|soon|immediately|hours|days) (?:before|after)"
 )
 
 

@@ -18,7 +18,8 @@ from alma.retrieval.candidates import Pool, by_target
 from alma.retrieval.reckoning import EARLIEST, LATEST, Span
 from alma.retrieval.router import Asked, Target
 from alma.retrieval.scoring import MOMENTS, moment_of
-from alma.retrieval.when import TimeWindow, plainly, time_window, times_told
+from alma.retrieval.spoken import looks_back
+from alma.retrieval.when import TimeWindow, last_hours, plainly, time_window, times_told
 from alma.storage.base import StorageBackend
 
 TIME = 0.2
@@ -34,8 +35,9 @@ _FEWEST = 30
 _MAY_DATE = 5
 # "How are you today?" asks for nothing.
 _ASKS = re.compile(
-    r"\b(?:what|which|anything|everything|tell me|summar\w*|recap|"
-    r"was (?:ist|war|hab\w*|hat\w*|wurde\w*|gab)|wat|qu['’]est-ce|qu[eé]|quoi|cosa|che)\b",
+    r"\b(?:what|which|how (?:was|were|did)|anything|everything|(?:tell|brief|update) me|catch me up|fill me in|"
+    r"show|list|notes|summar\w*|recap|"
+    r"was (?:ist|war|hab\w*|hat\w*|wurde\w*|gab|geschah|passierte)|wat|qu['’](?:est-ce|a\w+)|qu[eé]|quoi|cosa|che)\b",
     re.IGNORECASE,
 )
 # As terms. Whoever asks what happened yesterday names nothing that a memory of yesterday would have to name as well.
@@ -43,11 +45,16 @@ _SAYS_NOTHING = """
 happen occur go went took taken place done say said tell told talk discuss speak spoke mention see saw seen learn hear
 heard work thing anyth someth everyth event news new latest updat summari summar summaris recap show give given rememb
 recal remind memori know pleas plan schedul due upcom come expect fiscal financi current date ytd morn afternoon evening
-night noon note record store save wrote write written log entri
-passiert geschehen geschah gemacht getan los war pass fait paso hizo hicimo ocurrio cosa e successo fatto aconteceu fez
-fizemo gebeurd gedaan
+night noon note record store save wrote write written log entri list overview highlight digest interest notabl
+brief catch fill standup toward around
+earlier later earli late exact precis rough approxim sometim time first back right short soon immedi direct alreadi far
+ist que passiert geschehen geschah gemacht getan entschieden beschlossen los war pass fait paso hizo hicimo
+ocurrio cosa e successo fatto aconteceu fez fizemo gebeurd gedaan
 """
 _GENERAL = frozenset(_SAYS_NOTHING.split())
+# Nor does who asks what was decided or finished then; but what is to be finished today may have been told long ago.
+_SAYS_DONE = "decid decis progress accomplish achiev finish complet task miss status get got make made"
+_DONE = frozenset(_SAYS_DONE.split())
 
 
 def window_of(request: Asked) -> TimeWindow | None:
@@ -58,7 +65,10 @@ def window_of(request: Asked) -> TimeWindow | None:
 @lru_cache(maxsize=8)
 def _window_at(query: str, now: datetime, offset: timedelta | None) -> TimeWindow | None:
     """The offset is asked for because one instant equals itself in every zone, and days differ."""
-    return time_window(query, now)
+    window = time_window(query, now)
+    if window is None and (hours := last_hours(query, now)) is not None and _names_nothing_else(query, hours):
+        return hours
+    return window
 
 
 class AskedTime(NamedTuple):
@@ -95,10 +105,13 @@ def asked_time(storage: StorageBackend, request: Asked, targets: Iterable[Target
 
 def _names_nothing_else(question: str, window: TimeWindow) -> bool:
     """Whether a question wants whatever happened in some time: "What did we do last week?" """
-    if _ASKS.search(question) is None:
+    plain = plainly(question)
+    if plain.strip(" ?!.") == window.phrase:
+        return True
+    if _ASKS.search(plain) is None:
         return False
-    named = words_by_term(window.phrase)
-    return all(term in _GENERAL or term in named for term in query_terms(plainly(question)))
+    named = _GENERAL.union(words_by_term(window.phrase), _DONE if looks_back(plain) else ())
+    return named.issuperset(query_terms(plain))
 
 
 def propose_moments(

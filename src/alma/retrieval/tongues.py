@@ -262,7 +262,8 @@ def _forms(tongue: Tongue) -> Iterator[Form]:
         for form in (rf"{words} {which}", rf"{which} {words}"):
             yield re.compile(rf"\b{form}\b"), beside(meaning)
     date = rf"(?:(?:{tongue.on}) )?(?P<date>\d{{1,2}})\.? (?:{tongue.of or 'de'} )?{month}{year}?"
-    yield re.compile(rf"\b{date}\b"), lambda match: f"on {match['date']} {month_of(match)}"
+    # Several months have the same name in English, and behind a stroke stands the last of some days.
+    yield re.compile(rf"(?<![-\u2013\u2014])\b{date}\b"), lambda match: f"on {match['date']} {month_of(match)}"
     yield (
         re.compile(rf"\b(?:{tongue.since}) (?:{tongue.on} )?{month}{year}?\b"),
         lambda match: f"since {month_of(match)}",

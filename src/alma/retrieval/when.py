@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from alma.retrieval.clocks import hours_named, hours_reckoned
+from alma.retrieval.clocks import hours_named, hours_reckoned, with_day
 from alma.retrieval.dates import may_speak_of_time
 from alma.retrieval.daytimes import daytime, hours_of
 from alma.retrieval.phrases import spelled_in_english
@@ -119,19 +119,34 @@ def time_window(question: str, now: datetime) -> TimeWindow | None:
     return _with_hours(text, date, now)
 
 
+def last_hours(question: str, now: datetime) -> TimeWindow | None:
+    """The hours that a question about the past names by a clock alone ("around noon"), of the last day that had them.
+
+    Whoever asks what runs at 3 am means no such time: it is for the caller to see that nothing else is asked for.
+    """
+    text = plainly(_unquoted(question))
+    if not asking(text, EARLIEST).looks_back:
+        return None
+    for day in ("today", "yesterday"):
+        dated = with_day(text, day)
+        window = dated and time_window(dated, now)
+        if window and (window.at_best[0][0] if window.at_best else window.start) <= now:
+            return window
+    return None
+
+
 def _with_hours(text: str, date: Date, now: datetime) -> TimeWindow:
     """The days that were read, and the hours of them that are meant: those of a clock, or a part of the day."""
     part = daytime(text, date.phrase)
     meant = [hours for span in date.spans if part and (hours := hours_of(part, span))]
     named = [by_clock for span in date.spans if (by_clock := hours_named(text, date.phrase, span))]
+    phrase = named[0].phrase if named else date.phrase
     if named and named[0].onward:
-        return TimeWindow(_in_zone(named[0].spans[0], now)[0], LATEST, date.phrase)
-    (start, end), *others = (_in_zone(_with_night(span, meant), now) for span in date.spans)
+        return TimeWindow(_in_zone(named[0].spans[0], now)[0], LATEST, phrase)
     reckoned = hours_reckoned(date.phrase, now.replace(tzinfo=UTC))
     best = [span for each in named for span in each.spans] or meant or ([reckoned] if reckoned else [])
-    return TimeWindow(
-        start, end, date.phrase, others=tuple(others), at_best=tuple(_in_zone(span, now) for span in best)
-    )
+    (start, end), *others = (_in_zone(_with_night(span, [*meant, *best]), now) for span in date.spans)
+    return TimeWindow(start, end, phrase, others=tuple(others), at_best=tuple(_in_zone(span, now) for span in best))
 
 
 def _unquoted(question: str) -> str:
@@ -163,7 +178,7 @@ def plainly(text: str) -> str:
 
 
 def _with_night(span: Span, meant: Sequence[Span]) -> Span:
-    """A span with what a night has of the next day."""
+    """A span with what a night, or an hour around midnight, has of the next day."""
     return span[0], max([span[1], *(end for start, end in meant if span[0] <= start < span[1])])
 
 
@@ -235,7 +250,9 @@ _BETWEEN = re.compile(
     rf"\b(?:between (?P<first>{_ONE}) and|from (?P<start>{_ONE}) (?:to|until|till)) (?P<second>{_ONE})"
 )
 _HAPPENING = re.compile(rf"\b{_HAPPENS}(?![\w-])(?! (?!(?:of|in|to|for|with|at|on|from)\b)\w)")
-_MEANWHILE = re.compile(rf"\b(?:{'|'.join(_DURING)}) (?P<event>{_DETERMINERS} {_WORD}(?: {_WORD}){{0,6}})")
+# Around an office is no time, either.
+_AROUND = rf"around(?= {_DETERMINERS} (?:{_WORD} ){{0,3}}?{_HAPPENING.pattern})"
+_MEANWHILE = re.compile(rf"\b(?:{'|'.join(_DURING)}|{_AROUND}) (?P<event>{_DETERMINERS} {_WORD}(?: {_WORD}){{0,6}})")
 
 
 def _between_events(text: str) -> TimeWindow | None:

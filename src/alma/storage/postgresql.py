@@ -38,6 +38,7 @@ try:
     )
     from alma.storage.sql.postgres_transaction import PostgresTransaction
     from alma.storage.sql.postgres_wire import register_values
+    from alma.storage.sql.postgres_word_columns import make_missing
 except ImportError as exc:  # pragma: no cover - depends on what is installed
     raise MissingDependencyError("psycopg", "postgres") from exc
 
@@ -144,6 +145,7 @@ class PostgreSQLStorage(StorageBackend):
     def _prepare(self, conninfo: str) -> None:
         with administration(conninfo, self.schema) as connection:
             PostgresMigrator(connection, self.schema).migrate()
+            make_missing(connection, self.schema)
             self._native = prepare_vector_column(connection, self.schema)
         if not self._native:
             _log.warning(_WITHOUT_PGVECTOR)

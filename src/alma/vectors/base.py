@@ -16,6 +16,7 @@ class Nearest(NamedTuple):
     cosine: float
 
 
+@runtime_checkable
 class VectorIndex(Protocol):
     """Finds the records whose vectors of one model point most nearly the same way as a given one.
 

@@ -78,10 +78,11 @@ def _mark(tag: str) -> str:
 def index_everything(connection: Any) -> None:
     """Write what every record is found by anew."""
     for spec in (cls.spec for cls in KINDS if cls.spec.text):
-        _index(connection, spec)
+        index_all_of(connection, spec)
 
 
-def _index(connection: Any, spec: RecordSpec) -> None:
+def index_all_of(connection: Any, spec: RecordSpec) -> None:
+    """Write what every record of a kind is found by anew."""
     tags = f"ARRAY(SELECT tag FROM {Names.tags} WHERE memory_id = {spec.postgres_table}.{spec.key})"
     read = ", ".join((spec.key, "ARRAY[]::text[]" if spec.tags_field is None else tags, *spec.text))
     changes = ", ".join(f"{name} = %s" for name in COLUMNS)

@@ -15,7 +15,7 @@ from alma.storage.sql.migrate import HISTORY_TABLE, Applied, Migration, Migrator
 from alma.storage.sql.postgres_entries import index_everything
 
 # Any constant will do, as long as every migrator of every version uses the same one.
-_LOCK = 0x616C6D61
+LOCK = 0x616C6D61
 
 _CREATE_HISTORY = (
     f"CREATE TABLE IF NOT EXISTS {HISTORY_TABLE} (version INTEGER PRIMARY KEY, name TEXT NOT NULL, "
@@ -54,7 +54,7 @@ class PostgresMigrator(Migrator):
     @contextmanager
     def _locked(self) -> Iterator[None]:
         with self._connection.transaction():
-            self._connection.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
+            self._connection.execute("SELECT pg_advisory_xact_lock(%s)", [LOCK])
             yield
 
     def _before_change(self) -> None:
@@ -92,7 +92,7 @@ def prepare_vector_column(connection: psycopg.Connection[Any], schema: str) -> b
     if existing is not None and _has_embeddings_view(connection, schema):
         return existing == "vector"
     with connection.transaction():
-        connection.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
+        connection.execute("SELECT pg_advisory_xact_lock(%s)", [LOCK])
         if _vector_column(connection, schema) is None:
             column = "vector" if _has_pgvector(connection) else "bytea"
             connection.execute(f"ALTER TABLE alma_embeddings ADD COLUMN embedding {column} NOT NULL".encode())

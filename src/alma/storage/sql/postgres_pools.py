@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import psycopg
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
-from alma.errors import ConfigurationError, ConflictError, StorageError, StorageFullError
+from alma.errors import ConfigurationError, ConflictError, FullTextMissingError, StorageError, StorageFullError
 from alma.storage.sql.postgres_connection import Connection
 
 # An index scan goes on, nearest first or nearly so, until enough records inside the scope are found.
@@ -20,6 +21,7 @@ _SET_PATH = (
     "FROM pg_extension JOIN pg_namespace ON pg_namespace.oid = extnamespace WHERE extname = 'vector')), false)"
 )
 _CONNECT_SECONDS = 30.0
+_NO_WORDS = re.compile(r'column "?(?:\w+\.)?search(?:_length)?"?(?: of relation "(?P<table>\w+)")? does not exist')
 _UNREADABLE = (
     "the address of the PostgreSQL database cannot be read: it must be like postgresql://user:password@host:5432/database,"
     " with signs such as % @ / ? # [ in the password written as %25 %40 %2F %3F %23 %5B, and only parameters that"
@@ -123,7 +125,16 @@ def translated() -> Iterator[None]:
     except PoolClosed as exc:
         raise StorageError("the store on PostgreSQL was closed") from exc
     except psycopg.Error as exc:
-        raise StorageError(f"PostgreSQL: {_first_line(exc)}") from exc
+        raise _other(_first_line(exc)) from exc
+
+
+def _other(said: str) -> StorageError:
+    missing = _NO_WORDS.search(said)
+    if missing is None:
+        return StorageError(f"PostgreSQL: {said}")
+    return FullTextMissingError(
+        f"the full-text index{f' of {table}' if (table := missing['table']) else ''}", "PostgreSQL"
+    )
 
 
 def _first_line(exc: psycopg.Error) -> str:

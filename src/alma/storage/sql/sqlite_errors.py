@@ -7,12 +7,15 @@ import shutil
 import sqlite3
 from pathlib import Path
 
-from alma.errors import ConflictError, StorageError, StorageFullError
+from alma.errors import ConflictError, FullTextMissingError, StorageError, StorageFullError
 
 # How long a connection waits for a lock that another process holds.
 BUSY_SECONDS = 60.0
 _LEAST_ROOM_BYTES = 64 << 10
-_NO_WORDS = re.compile(r"no such table: (?:main\.)?(?P<table>\w+_fts)(?:_\w+)?$")
+# The last is all that SQLite says where FTS5 lacks one of its inner tables.
+_NO_WORDS = re.compile(
+    r"(?:no such table: (?:main\.)?|vtable constructor failed: )(?P<table>\w+_fts)(?:_\w+)?$|^SQL logic error$"
+)
 
 
 class translated:  # noqa: N801 - it is used like a function, and often, so it is no generator
@@ -36,6 +39,10 @@ def our_error(path: Path, exc: sqlite3.Error) -> StorageError:
         return StorageFullError(f"the disk of {path} is full: nothing of this transaction was stored")
     if is_busy(exc):
         return ConflictError(f"another process kept {path} locked for over {BUSY_SECONDS:.0f} seconds")
+    missing = _NO_WORDS.search(str(exc))
+    if missing is not None:
+        index = f"the full-text index {missing['table']}" if missing["table"] else "a full-text index"
+        return FullTextMissingError(index, str(path))
     if _primary_code(exc) in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
         return StorageError(
             f"{path} is no SQLite database, or a damaged one ({exc}): name another file, or bring back a backup of it"
@@ -44,11 +51,6 @@ def our_error(path: Path, exc: sqlite3.Error) -> StorageError:
         return StorageError(
             f"{path} cannot be opened or written ({exc}): the file and its folder must be there, and this user must be "
             f"allowed to write both"
-        )
-    missing = _NO_WORDS.search(str(exc))
-    if missing is not None:
-        return StorageError(
-            f"the full-text index {missing['table']} is missing in {path}: open the store again, which makes it anew"
         )
     return StorageError(f"{path}: {exc}")
 

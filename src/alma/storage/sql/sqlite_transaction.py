@@ -310,23 +310,29 @@ class SQLiteTransaction(SQLiteFeed):
         found = dict(self.rows(sql, {"keys": self.dialect.encode(FieldType.STRINGS, keys)}))
         return [found[key] for key in keys]
 
+    # Whoever asks for words goes on without them where their tables are gone, in the same transaction: so what SQLite
+    # says of them is translated here.
+
     def _matching(
         self, spec: RecordSpec, words: Sequence[str], where: Predicate, limit: int, *, exact: bool
     ) -> list[tuple[str, float]]:
-        return self._word_search(spec, where).matching(words, limit, exact=exact)
+        with self._translating():
+            return self._word_search(spec, where).matching(words, limit, exact=exact)
 
     def _word_scores(
         self, spec: RecordSpec, words: Sequence[str], keys: Sequence[str], where: Predicate
     ) -> dict[str, float]:
-        return self._word_search(spec, where).scores(words, keys)
+        with self._translating():
+            return self._word_search(spec, where).scores(words, keys)
 
     def _word_counts(self, spec: RecordSpec, words: Sequence[str], where: Predicate) -> tuple[int, dict[str, int]]:
-        return self._word_search(spec, where).counts(words)
+        with self._translating():
+            return self._word_search(spec, where).counts(words)
 
     def _size(self, spec: RecordSpec, where: Predicate) -> int:
         if spec.text:
             # Without its index of words a store can still be counted.
-            with suppress(StorageError):
+            with suppress(StorageError), self._translating():
                 return self._word_search(spec, where).inside
         return super()._size(spec, where)
 
@@ -348,20 +354,15 @@ class SQLiteTransaction(SQLiteFeed):
         if self.writable:
             # What this transaction wrote counts as well.
             sqlite_fulltext.flush(self._connection)
-            return self._new_search(spec, where)
+            return WordSearch(self, spec, where)
         key = (spec.kind, id(where))
         known = self._searches.get(key)
         if known is None:
             if len(self._searches) >= _MOST_SEARCHES:
                 self._searches.clear()
             # It holds the predicate, so that no other gets its id.
-            known = self._searches[key] = self._new_search(spec, where)
+            known = self._searches[key] = WordSearch(self, spec, where)
         return known
-
-    def _new_search(self, spec: RecordSpec, where: Predicate) -> WordSearch:
-        # Whoever asks for words goes on without them where their table is gone, in the same transaction.
-        with self._translating():
-            return WordSearch(self, spec, where)
 
     # ------------------------------------------------------------------ vectors
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 
 from alma.model.kinds import KINDS
 from alma.model.record import RecordSpec
@@ -14,7 +14,9 @@ from alma.storage.sql.sqlite_entries import OWNER_COLUMN, index_all_of
 
 _log = logging.getLogger("alma.storage")
 
-_TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND name LIKE '%_fts'"
+_TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND name LIKE '%_fts%'"
+# FTS5 keeps an index in tables of its own, and reads none of it without every one of them.
+_INNER = ("_data", "_idx", "_docsize", "_config")
 
 
 def creating(spec: RecordSpec, names: Names) -> Iterator[str]:
@@ -26,7 +28,7 @@ def creating(spec: RecordSpec, names: Names) -> Iterator[str]:
 
 
 def make_missing(connection: sqlite3.Connection, names: Names) -> None:
-    """Make the tables anew that are not there, and fill them from the records: words are a projection of these."""
+    """Make the indexes anew that are not there, or not whole, from the records: words are a projection of these."""
     if not _missing(connection, names):
         return
     connection.execute("BEGIN IMMEDIATE")
@@ -34,6 +36,7 @@ def make_missing(connection: sqlite3.Connection, names: Names) -> None:
         # Somebody else may have made them meanwhile.
         missing = _missing(connection, names)
         for spec in missing:
+            _remove_rest(connection, names.fts_table(spec))
             for statement in creating(spec, names):
                 connection.execute(statement)
         index_all_of(connection, missing)
@@ -46,4 +49,26 @@ def make_missing(connection: sqlite3.Connection, names: Names) -> None:
 
 def _missing(connection: sqlite3.Connection, names: Names) -> list[RecordSpec]:
     there = {name for (name,) in connection.execute(_TABLES)}
-    return [cls.spec for cls in KINDS if cls.spec.text and names.fts_table(cls.spec) not in there]
+    return [cls.spec for cls in KINDS if cls.spec.text and not _is_whole(connection, names.fts_table(cls.spec), there)]
+
+
+def _is_whole(connection: sqlite3.Connection, fts: str, there: Container[str]) -> bool:
+    """Whether an index has all its tables, and in these what FTS5 asks for first: its format and its structure."""
+    if any(f"{fts}{part}" not in there for part in ("", *_INNER)):
+        return False
+    sql = f"SELECT (SELECT 1 FROM {fts}_config WHERE k = 'version') + (SELECT 1 FROM {fts}_data WHERE id = 10)"
+    (found,) = connection.execute(sql).fetchone()
+    return found is not None
+
+
+def _remove_rest(connection: sqlite3.Connection, fts: str) -> None:
+    """Remove what is left of an index."""
+    try:
+        connection.execute(f"DROP TABLE IF EXISTS {fts}")
+    except sqlite3.DatabaseError:
+        # FTS5 must read an index to drop it, and cannot read this one any more.
+        connection.execute("PRAGMA writable_schema = ON")
+        connection.execute("DELETE FROM sqlite_master WHERE type = 'table' AND name = ?", (fts,))
+        connection.execute("PRAGMA writable_schema = RESET")
+    for part in _INNER:
+        connection.execute(f"DROP TABLE IF EXISTS {fts}{part}")

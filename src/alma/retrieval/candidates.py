@@ -21,7 +21,7 @@ from alma.model.scope import Scope
 from alma.model.vector import Vector
 from alma.retrieval.asking import asks_advice
 from alma.retrieval.candidate import Candidate
-from alma.retrieval.router import Target
+from alma.retrieval.router import Asked, Target
 from alma.storage.base import StorageBackend
 from alma.vectors.base import Foresighted, Nearest, VectorIndex
 
@@ -177,16 +177,14 @@ def gather(
     storage: StorageBackend,
     index: VectorIndex,
     targets: Iterable[Target],
-    query: str,
+    request: Asked,
     vector: Vector | None,
-    top_k: int,
-    words_down: StorageError | None = None,
 ) -> Pool:
-    """What vectors and words propose for each target; an index that is down is noted and done without.
-
-    Words that are known to be down are not looked up.
-    """
+    """What vectors and words propose for each target; words that are down are noted and done without."""
     pool = Pool()
+    query, wanted = request.query, vector if request.index_down is None else None
+    if request.index_down is not None:
+        pool.problems.append(f"the vector index is down ({request.index_down})")
     for target in targets:
         # Most stores have no records of most kinds.
         if storage.has_none(target.cls, target.scope, target.where):
@@ -194,13 +192,13 @@ def gather(
         size = storage.size(target.cls, target.scope, target.where)
         among_many = target.cls is Memory and size > _LARGE
         pool.among_many |= among_many
-        limit = _proposed(target, top_k, among_many=among_many)
-        if vector is not None:
-            _expect(index, target, vector, limit)
+        limit = _proposed(target, request.top_k, among_many=among_many)
+        if wanted is not None:
+            _expect(index, target, wanted, limit)
         # Words first: what is expected may be looked for meanwhile.
-        by_words = words_down or _matching(storage, target, query, limit)
-        if vector is not None:
-            _by_meaning(pool, index, target, vector, limit)
+        by_words = request.words_down or _matching(storage, target, query, limit)
+        if wanted is not None:
+            _by_meaning(pool, index, target, wanted, limit)
         _by_words(pool, target, by_words)
         if size > _EVERY_WORD_COUNTS and pool.has_words:
             pool.judged_by_both.add(target.cls)
@@ -258,11 +256,7 @@ def _matching(storage: StorageBackend, target: Target, query: str, limit: int) -
 
 
 def _by_meaning(pool: Pool, index: VectorIndex, target: Target, vector: Vector, limit: int) -> None:
-    try:
-        found = nearest(index, target.cls, vector, target.scope, target.where, limit)
-    except ProviderError as exc:
-        pool.problems.append(f"the vector index is down ({exc})")
-        return
+    found = nearest(index, target.cls, vector, target.scope, target.where, limit)
     proposed = pool.propose_each(target, map(itemgetter(0), found), "meaning")
     for candidate, near in zip(proposed, found, strict=True):
         candidate.cosine = near.cosine

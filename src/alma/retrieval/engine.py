@@ -53,6 +53,8 @@ from alma.vectors.base import VectorIndex
 
 # Every further one takes as long as the first.
 _FURTHER_LOOKS = 5
+# Each of them may be down.
+_SOURCES = ("words", "vectors")
 
 
 class _Found(NamedTuple):
@@ -246,11 +248,15 @@ class RetrievalEngine:
         # Embedded before anything is read: a service may take its time, and a snapshot is not to wait for it.
         part_vector, further = (None, []) if part is None else self._questions.vector(part)
         embedded = _Embedded(vector, part, part_vector, (*problems, *further))
-        try:
-            return self._found(request, targets, embedded)
-        except FullTextMissingError as exc:
-            # On a server the statement that failed ended the transaction: all is looked for once more.
-            return self._found(replace(request, words_down=exc), targets, embedded)
+        for _ in _SOURCES:
+            # On a server a statement that failed ended the transaction: all is looked for once more, without it.
+            try:
+                return self._found(request, targets, embedded)
+            except FullTextMissingError as exc:
+                request = replace(request, words_down=exc)
+            except ProviderError as exc:
+                request = replace(request, index_down=exc)
+        return self._found(request, targets, embedded)
 
     def _found(self, request: Asked, targets: Sequence[Target], embedded: _Embedded) -> _Found:
         problems = [*embedded.problems]
@@ -272,7 +278,7 @@ class RetrievalEngine:
     ) -> Ranking | None:
         """What is found in these places; nothing where too little could be searched to propose anything."""
         searched = [target for target in targets if target.searched]
-        pool = gather(self.storage, self.index, searched, request.query, vector, request.top_k, request.words_down)
+        pool = gather(self.storage, self.index, searched, request, vector)
         # When an event was is told by a memory that words find.
         asked = asked_time(self.storage, request, searched if pool.has_words else ())
         propose_moments(self.storage, pool, asked, searched, request.top_k)

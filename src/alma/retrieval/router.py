@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
 
-from alma.errors import FullTextMissingError, ValidationError
+from alma.errors import FullTextMissingError, ProviderError, ValidationError
 from alma.model.common import checked_name
 from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome, UserPreference
 from alma.model.memory import Memory
@@ -31,8 +31,8 @@ _MOST_ITEMS = 1000
 class Asked:
     """What is asked, wherever it is looked for.
 
-    What is not as similar as `min_similarity`, a cosine, is left out; so are repetitions, unless they are wanted. Words
-    that are known to be down are not looked up.
+    What is not as similar as `min_similarity`, a cosine, is left out; so are repetitions, unless they are wanted.
+    Words and an index that are known to be down are not asked.
     """
 
     query: str
@@ -43,6 +43,7 @@ class Asked:
     min_similarity: float | None = None
     with_repetitions: bool = False
     words_down: FullTextMissingError | None = None
+    index_down: ProviderError | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -83,7 +83,7 @@ _AROUND = " \t\r\n.!:;,\"'`*\ufe0f"
 _SEPARATORS = re.compile(r"[\s_\-]+")
 
 
-def parsed_outcome(outcome: object) -> bool:
+def parsed_outcome(outcome: object, subject: str = "learn", field: str = "outcome") -> bool:
     """Whether an outcome is a success: a bool, 1 or 0, or one of the words or signs for either in any case."""
     # A bool of NumPy is none of Python's.
     if (isinstance(outcome, Real) or type(outcome).__name__ in ("bool", "bool_")) and outcome in (0, 1):
@@ -91,7 +91,7 @@ def parsed_outcome(outcome: object) -> bool:
     told = outcome.value if isinstance(outcome, Enum) else outcome
     read = _read(told) if isinstance(told, str) else None
     if read is None:
-        raise ValidationError("learn", "outcome", outcome, 'must be "success" or "failure", or a bool')
+        raise ValidationError(subject, field, outcome, 'must be "success" or "failure", or a bool')
     return read
 
 

@@ -132,6 +132,9 @@ def cosine(one: str, other: str) -> float:
         ("Add one test per bug", "Add a test per bug"),
         ("Store timestamps in UTC", "Store all timestamps in UTC"),
         ("Retry all requests", "Retry any request"),
+        ("Log any error", "Log every error"),
+        ("Abort if any test fails", "If any test fails, abort"),
+        ("Abort if any test fails", "Abort if a test fails"),
         ("Validate all fields one by one", "Validate each field individually"),
         ("Escalate angry customers", "Escalate if the customer is angry"),
         ("Run failed tests", "Run the tests that failed"),
@@ -311,6 +314,11 @@ def test_paraphrases_are_the_same(one: str, other: str) -> None:
         ("Delete unused branches", "Delete used branches"),
         ("Run migrations before deploying", "Deploy before running migrations"),
         ("Tag the release once the build is green", "Tag the release until the build is green"),
+        ("Alert if any replica is down", "Alert if all replicas are down"),
+        ("Merge when any reviewer approves", "Merge when every reviewer approves"),
+        ("Wait for any of the jobs", "Wait for all of the jobs"),
+        ("Require any check to pass", "Require all checks to pass"),
+        ("Do not deploy if any test fails", "Do not deploy if all tests fail"),
     ],
 )
 def test_other_strategies_are_others_however_alike_they_look(one: str, other: str) -> None:

@@ -30,9 +30,9 @@ _UNITS = {
     "tb": "terabytes", "percent": "%", "per cent": "%", "%": "%",
 }  # fmt: skip
 _SECONDS = {"second": 1, "minute": 60, "hour": 3_600, "day": 86_400, "week": 604_800}
-# For an hour is for 1 hour; twice an hour tells how often.
+# For an hour is for 1 hour, the last day the last 24 hours; twice an hour tells how often.
 _ONE_OF_A_UNIT = re.compile(
-    rf"\b(?:(for|than|after|within|last) an?|(every)) (?=(?:{'|'.join(_SECONDS)})\b)", re.IGNORECASE
+    rf"\b(?:(for|than|after|within|last) an?|(every|the last|the past)) (?=(?:{'|'.join(_SECONDS)})\b)", re.IGNORECASE
 )
 _LASTING = re.compile(rf"(?<![\w.])(\d{{1,12}})[ -]({'|'.join(_SECONDS)})s?(?!\w)", re.IGNORECASE)
 _MEASURED = re.compile(rf"(?<=\d)[ -]?({'|'.join(sorted(_UNITS, key=len, reverse=True))})(?!\w)", re.IGNORECASE)

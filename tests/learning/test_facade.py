@@ -79,6 +79,19 @@ def test_what_is_forgotten_can_be_restored(alma: ALMA) -> None:
     assert [each.id for each in alma.retrieve("Test the login form", "helena").heuristics] == [rule.id]
 
 
+def test_what_would_be_forgotten_is_told_with_the_reasons_and_stays(alma: ALMA) -> None:
+    for _ in range(4):
+        learned = alma.learn("helena", "Test the login form", "success", "test empty fields")
+    rule = learned.heuristic
+    assert rule is not None
+    would_be = alma.forget(below_confidence=0.99, dry_run=True)
+    assert would_be == 1
+    assert [(each.id, each.rule) for each in would_be.items] == [(rule.id, "confidence below 0.99")]
+    assert pickle.loads(pickle.dumps(would_be)).items == would_be.items
+    assert [each.id for each in alma.retrieve("Test the login form", "helena").heuristics] == [rule.id]
+    assert alma.forget(below_confidence=0.99).items == would_be.items
+
+
 def test_forgetting_one_agents_memories_leaves_the_others(alma: ALMA) -> None:
     for agent in ("helena", "victor"):
         for _ in range(3):

@@ -81,8 +81,9 @@ answer; lend borrow; give take; save load; head tail; row column; uppercase lowe
 exclusive; visible hidden; explicit implicit; global local; relative absolute; abstract concrete; active passive;
 online offline; foreground background; rising falling; pass fail; throw catch; lossy lossless; depth breadth; employer
 employee; buyer seller; teacher student; including excluding; including except; together separately; immediately
-later; inline outline; log suppress; log silence; show suppress; freeze thaw; within after;
-repeatedly once; repeatedly all; yourself somebody; yourself someone; myself somebody; myself someone
+later; inline outline; log suppress; log silence; show suppress; freeze thaw; within after; repeatedly once;
+repeatedly all; reuse new; together individually; together incrementally; reuse recreate; yourself somebody; yourself
+someone; myself somebody; myself someone
 """
 
 

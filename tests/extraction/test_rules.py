@@ -50,6 +50,10 @@ def test_the_conversation_of_the_readme_teaches_what_worked() -> None:
         ("Never use tabs!", "never use tabs"),
         ("From now on, answer in German.", "answer in German"),
         ("call me Ana", "wants to be called Ana"),
+        ("I'm a vegetarian and allergic to nuts.", "is a vegetarian and allergic to nuts"),
+        ("I work in the Lisbon office.", "works in the Lisbon office"),
+        ("Please don't send me weekly summaries anymore.", "do not send me weekly summaries anymore"),
+        ("Keep answers under 200 words.", "Keep answers under 200 words"),
         ("My time zone is CET", "time zone: CET"),
         ("I don't like emojis in answers", "dislikes emojis in answers"),
         ("I don’t like emojis in answers", "dislikes emojis in answers"),
@@ -493,6 +497,7 @@ def test_a_number_that_belongs_to_something_else_corrects_nothing(turns: tuple[s
         ("I tried dropping duplicates in memory but it ran out of memory.", "dropping duplicates in memory"),
         ("I tried clicking at once, but the click was intercepted by an overlay.", "clicking at once"),
         ("I uploaded it in one part, which was rejected by the proxy.", "uploaded it in one part"),
+        ("I bumped the timeout, but it still fails now and then.", "bumped the timeout"),
     ],
 )
 def test_what_was_stopped_on_its_way_failed(text: str, strategy: str) -> None:

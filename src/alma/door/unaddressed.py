@@ -139,7 +139,8 @@ UNADDRESSED: tuple[Sign, ...] = (
     Sign(
         "it orders a model about",
         said(
-            r"\b(?:use|call|invoke) the (?:tool|function|plugin) [`\"“']?\w+_\w+[`\"”']? (?:to|with|"
+            r"\b(?:use|call|invoke) the (?:(?:tool|function|plugin) [`\"“']?\w+_\w+[`\"”']?|"
+            r"[`\"“']?\w+_\w+[`\"”']? (?:tool|plugin)) (?:to|with|"
             r"and)\b[^\n]{0,60}(?:\+\d[\d ()-]{6,}|\S@\S+\.\w|https?://)",
         ),
         hints("use the|call the|invoke the"),
@@ -168,11 +169,18 @@ UNADDRESSED: tuple[Sign, ...] = (
     Sign(
         "it plants a rule about what to answer",
         said(
+            rf"{_BEGIN}(?:append|add|insert|include|put|attach)\b[^.\n]{{0,20}}(?:[\"'“‘`]|https?://|\blink\b)[^\n]{{0,60}}"
+            r"\b(?:to|in|into|after|behind) (?:everything|anything|whatever|all)(?: that)? you (?:write|say|output|"
+            r"produce|generate|answer|send|post)\b",
+            rf"\b(?:do not|don['’]?t) (?:summari[sz]e|translate|review|describe|quote|analy[sz]e) this {_PAGE}\b"
+            r"[^\w\n]{1,4}(?:and |but |rather )*instead\b",
+            rf"{_BEGIN}(?:respond|reply|answer|output|print|return|repeat)\b[^.\n]{{0,30}}\bthe (?:full|entire|whole|"
+            r"complete) (?:conversation|chat|prompt|context|dialogue)(?: history| so far)?\s?(?:[.!,;]|$)",
             r"\ball (?:future|further|subsequent|later) (?:recommendations|answers|replies|summaries|suggestions|"
             r"comparisons)\b[^.\n]{0,30}\b(?:must|should|shall|have to|will|are to) (?:always |also |only )*"
             r"(?:favou?r|prefer|mention|recommend|praise|promote|endorse|claim|say|name|begin|end)\b",
         ),
-        hints("all f|all s|all l"),
+        hints("all f|all s|all l|you |instead|full |entire |whole |complete "),
     ),
     Sign(
         "it tells the reader to ignore its instructions",

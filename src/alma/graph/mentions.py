@@ -229,7 +229,7 @@ def _person(text: str, words: list[tuple[int, str]], english: bool) -> Iterator[
     elif (
         _acts_itself(text, start, end, len(words))
         or _is_addressed(text[max(0, start - 30) : start])
-        or (_is_somebody(text[end : end + 80]))
+        or _is_somebody(text[end : end + 80])
     ):
         yield Mention(start, end, bare, lx.PERSON, 0.65)
     elif english and (not _begins_sentence(text[max(0, start - 6) : start]) or _HYPHENED.match(bare)) and len(bare) > 1:

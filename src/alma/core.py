@@ -16,7 +16,8 @@ from alma.door.door import Door
 from alma.embeddings.base import EmbeddingProvider
 from alma.errors import ValidationError
 from alma.events.emitter import get_emitter
-from alma.learning.forgetting import ForgettingEngine
+from alma.learning.disagreements import with_disagreements
+from alma.learning.forgetting import ForgettingEngine, Forgotten
 from alma.learning.grounds import Grounds, grounds_of
 from alma.learning.protocols import Execution, Learned, LearningProtocol
 from alma.learning.recommendation import Assessed, Recommendation
@@ -252,7 +253,9 @@ class ALMA(Closing):
         """
         agent = self._agent(agent)
         scope = self.learning.validator.readable_scope(agent)
-        found = self.retrieval.retrieve(task, agent, self.project_id, user_id, top_k, scope, **options)
+        found = with_disagreements(
+            self.retrieval.retrieve(task, agent, self.project_id, user_id, top_k, scope, **options)
+        )
         self.door.served(found, agent, self.scope(agent))
         if self._log_reads:
             self._log_read(found, Attribution(user_id=user_id, agent=agent))
@@ -366,14 +369,23 @@ class ALMA(Closing):
 
     # ------------------------------------------------------------------ looking after it
 
-    def forget(self, agent: str | None = None, older_than_days: float = 90, below_confidence: float = 0.3) -> int:
+    def forget(
+        self,
+        agent: str | None = None,
+        older_than_days: float = 90,
+        below_confidence: float = 0.3,
+        *,
+        dry_run: bool = False,
+    ) -> Forgotten:
         """Forget outcomes older than that and heuristics trusted less than that; returns how many memories.
 
-        They are in the archive, from where `restore` brings them back, until `purge` deletes them for good.
+        They are in the archive, from where `restore` brings them back, until `purge` deletes them for good. The
+        number's `items` say which they are and why; with `dry_run`, which they would be, and nothing is forgotten.
         """
         scope = self.scope(None if agent is None else self._agent(agent))
-        forgotten = self.forgetting.forget(scope, older_than_days, below_confidence, Attribution(agent=agent))
-        _log.debug("memories were forgotten", extra={"agent": agent, "forgotten": forgotten})
+        by = Attribution(agent=agent)
+        forgotten = self.forgetting.forget(scope, older_than_days, below_confidence, by, dry_run=dry_run)
+        _log.debug("memories were forgotten", extra={"agent": agent, "forgotten": int(forgotten), "dry_run": dry_run})
         return forgotten
 
     def restore(self, ids: str | Iterable[str], user_id: str | None = None) -> list[Record]:

@@ -188,6 +188,15 @@ def test_a_run_that_works_is_learned(harness: Harness, alma: ALMA) -> None:
     assert outcome.duration_ms == result.duration_ms
 
 
+@pytest.mark.parametrize(("told", "success"), [(numpy.bool_(True), True), ("ok", True), (1, True), ("FAILED", False)])
+def test_a_result_says_how_it_went_in_every_way_that_outcomes_are_told(
+    harness: Harness, alma: ALMA, told: Any, success: bool
+) -> None:
+    result = harness.run(Context(task=TASK), lambda prompt: RunResult(success=told, strategy_used="field by field"))
+    assert (result.success, result.error) == (success, None)
+    assert [outcome.success for outcome in outcomes(alma)] == [success]
+
+
 def test_an_executor_that_raises_makes_a_failure_with_its_message(harness: Harness, alma: ALMA) -> None:
     problem = TimeoutError("the page\ndid not load")
 
@@ -549,7 +558,7 @@ def test_an_agent_can_have_another_name(alma: ALMA) -> None:
         (lambda: Agent(""), "agent.name must have 1 to"),
         (lambda: Agent("a", memory_schema={}), "must be a MemorySchema"),  # type: ignore[arg-type]
         (lambda: MemorySchema("d", learnable="x"), "must be a list of names"),
-        (lambda: RunResult(success="yes"), "success must be True or False"),  # type: ignore[arg-type]
+        (lambda: RunResult(success="perhaps"), "run result.success must be .success. or .failure."),  # type: ignore[arg-type]
         (lambda: Harness("s", Agent("a"), None), "must be a Setting"),  # type: ignore[arg-type]
         (lambda: Harness(Setting("s"), Agent("a"), None), "harness.alma must be a memory"),  # type: ignore[arg-type]
         (lambda: harness_for("coding", "victor", None, constraints="x"), "must be a list of texts"),  # type: ignore[arg-type]

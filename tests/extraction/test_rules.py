@@ -50,6 +50,10 @@ def test_the_conversation_of_the_readme_teaches_what_worked() -> None:
         ("Never use tabs!", "never use tabs"),
         ("From now on, answer in German.", "answer in German"),
         ("call me Ana", "wants to be called Ana"),
+        ("I'm a vegetarian and allergic to nuts.", "is a vegetarian and allergic to nuts"),
+        ("I work in the Lisbon office.", "works in the Lisbon office"),
+        ("Please don't send me weekly summaries anymore.", "do not send me weekly summaries anymore"),
+        ("Keep answers under 200 words.", "Keep answers under 200 words"),
         ("My time zone is CET", "time zone: CET"),
         ("I don't like emojis in answers", "dislikes emojis in answers"),
         ("I don’t like emojis in answers", "dislikes emojis in answers"),
@@ -433,6 +437,78 @@ def test_a_correction_replaces_what_was_said(said: str) -> None:
     fact = only(facts(("assistant", "The staging database is on port 5432."), ("user", said)))
     assert fact.content == "The staging database is on port 5433"
     assert (fact.corrects, fact.evidence.role) == ("5432", "user")
+
+
+@pytest.mark.parametrize(
+    ("said", "corrected", "meant"),
+    [
+        ("The database runs on port 5432.", "No, it's port 6432.", "The database runs on port 6432"),
+        ("The database runs on port 5432.", "Actually it runs on port 6432.", "The database runs on port 6432"),
+        ("The database runs on port 5432.", "Sorry, I meant port 6432.", "The database runs on port 6432"),
+        (
+            "The database runs on port 5432.",
+            "Sorry, that's wrong: it's port 6432 because of the pooler.",
+            "The database runs on port 6432",
+        ),
+        ("The database is on port 5432.", "Sorry, that was wrong, it is on port 6432.", "The database is on port 6432"),
+        ("Tokens expire after 12 hours.", "No, it's 2 days.", "Tokens expire after 2 days"),
+        ("The database runs on MySQL 5.7.", "No, it's MySQL 8.0.", "The database runs on MySQL 8.0"),
+        ("We use MySQL.", "Sorry, I meant PostgreSQL.", "We use PostgreSQL"),
+        ("We deploy on Fridays.", "No, we deploy on Mondays.", "We deploy on Mondays"),
+        (
+            "The wiki is https://old.dev.",
+            "Sorry, that was wrong, it is https://new.dev.",
+            "The wiki is https://new.dev",
+        ),
+    ],
+)
+def test_what_users_correct_later_in_what_they_said_themselves_is_not_learned(
+    said: str, corrected: str, meant: str
+) -> None:
+    found = facts(("user", said), ("assistant", "Noted."), ("user", corrected))
+    assert [fact.content for fact in found] == [meant]
+
+
+def test_a_correction_is_of_what_was_told_and_not_of_its_repetition() -> None:
+    fact = only(
+        facts(
+            ("user", "The database runs on port 5432."),
+            ("assistant", "OK, 5432."),
+            ("user", "Sorry, that's wrong: it's port 6432."),
+        )
+    )
+    assert (fact.content, fact.supersedes) == ("The database runs on port 6432", "The database runs on port 5432")
+
+
+@pytest.mark.parametrize(
+    ("turns", "stays"),
+    [
+        (("The cluster has 3 nodes.", "Great.", "No, it's fine at 5 pm."), "The cluster has 3 nodes"),
+        (("The API runs on port 8080.", "Shall I use 3 workers?", "No, it's 6."), "The API runs on port 8080"),
+    ],
+)
+def test_a_number_that_belongs_to_something_else_corrects_nothing(turns: tuple[str, str, str], stays: str) -> None:
+    assert [fact.content for fact in facts(*zip(("user", "assistant", "user"), turns, strict=True))] == [stays]
+
+
+@pytest.mark.parametrize(
+    ("text", "strategy"),
+    [
+        ("I tried dropping duplicates in memory but it ran out of memory.", "dropping duplicates in memory"),
+        ("I tried clicking at once, but the click was intercepted by an overlay.", "clicking at once"),
+        ("I uploaded it in one part, which was rejected by the proxy.", "uploaded it in one part"),
+        ("I bumped the timeout, but it still fails now and then.", "bumped the timeout"),
+    ],
+)
+def test_what_was_stopped_on_its_way_failed(text: str, strategy: str) -> None:
+    fact = only(facts(("user", "Clean up the data"), ("assistant", text)))
+    assert (fact.success, fact.strategy) == (False, strategy)
+
+
+def test_what_ends_without_errors_worked() -> None:
+    told = "I ran the migration with a lock timeout and it completed without errors."
+    fact = only(facts(("user", "Migrate the orders"), ("assistant", told)))
+    assert (fact.success, fact.strategy) == (True, "the migration with a lock timeout")
 
 
 def test_a_correction_may_say_everything_itself() -> None:

@@ -79,6 +79,19 @@ def test_what_is_forgotten_can_be_restored(alma: ALMA) -> None:
     assert [each.id for each in alma.retrieve("Test the login form", "helena").heuristics] == [rule.id]
 
 
+def test_what_would_be_forgotten_is_told_with_the_reasons_and_stays(alma: ALMA) -> None:
+    for _ in range(4):
+        learned = alma.learn("helena", "Test the login form", "success", "test empty fields")
+    rule = learned.heuristic
+    assert rule is not None
+    would_be = alma.forget(below_confidence=0.99, dry_run=True)
+    assert would_be == 1
+    assert [(each.id, each.rule) for each in would_be.items] == [(rule.id, "confidence below 0.99")]
+    assert pickle.loads(pickle.dumps(would_be)).items == would_be.items
+    assert [each.id for each in alma.retrieve("Test the login form", "helena").heuristics] == [rule.id]
+    assert alma.forget(below_confidence=0.99).items == would_be.items
+
+
 def test_forgetting_one_agents_memories_leaves_the_others(alma: ALMA) -> None:
     for agent in ("helena", "victor"):
         for _ in range(3):
@@ -91,6 +104,39 @@ def test_the_spelling_of_an_agents_name_is_the_configurations(open_alma: Open) -
     alma = open_alma(agents={"helena": {"can_learn": ["testing"]}})
     learned = alma.learn("Helena", "Test the login form", "success", "test empty fields", task_type="testing")
     assert learned.agent == "helena"
+
+
+def test_rules_that_say_the_opposite_of_each_other_say_so_in_the_prompt(alma: ALMA) -> None:
+    for _ in range(4):
+        for strategy in ("always clear the cache", "never clear the cache", "build from a clean checkout"):
+            alma.learn("helena", "Deploy the preview site", "success", strategy)
+    found = alma.retrieve("Deploy the preview site", "helena")
+    notes = {rule.strategy: found.explanation_of(rule.id).notes for rule in found.heuristics}
+    ids = {rule.strategy: rule.id for rule in found.heuristics}
+    assert notes == {
+        "always clear the cache": (f"contradicts {ids['never clear the cache']}",),
+        "never clear the cache": (f"contradicts {ids['always clear the cache']}",),
+        "build from a clean checkout": (),
+    }
+    assert found.to_prompt().count("Note: contradicted by another memory") == 2
+    assert alma.retrieve("Deploy the preview site", "helena").to_prompt() == found.to_prompt()
+
+
+def test_a_rule_for_another_kind_of_task_contradicts_nothing(alma: ALMA) -> None:
+    for _ in range(3):
+        alma.learn("helena", "Read a large file", "success", "always stream the file")
+        alma.learn("helena", "Read a small file", "success", "never stream the file")
+    assert "contradicted" not in alma.retrieve("Read a file", "helena").to_prompt()
+
+
+def test_a_recommendation_names_what_says_the_opposite_and_works_as_well(alma: ALMA) -> None:
+    for _ in range(4):
+        for strategy in ("always clear the cache", "never clear the cache"):
+            alma.learn("helena", "Deploy the preview site", "success", strategy)
+    choice = alma.recommend("Deploy the preview site", "helena")
+    (opposite,) = choice.opposites
+    assert {choice.strategy, opposite.strategy} == {"always clear the cache", "never clear the cache"}
+    assert f"but “{opposite.strategy}” says the opposite and worked 4 of 4 times" in str(choice)
 
 
 def test_recommendations_name_their_evidence(alma: ALMA) -> None:

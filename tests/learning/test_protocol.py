@@ -445,6 +445,17 @@ class TestScopes:
         with pytest.raises(ScopeViolationError, match="database_queries"):
             learn(open_alma(agents=AGENTS), task="Make the database query of the orders faster")
 
+    @pytest.mark.parametrize(
+        ("forbidden", "task"),
+        [("backend_logic", "Fix the back-end logic of orders"), ("back-end_logic", "Fix the backend logic of orders")],
+    )
+    def test_a_forbidden_domain_is_known_in_one_word_and_in_two(
+        self, open_alma: Open, forbidden: str, task: str
+    ) -> None:
+        alma = open_alma(agents={"helena": {"cannot_learn": [forbidden]}})
+        with pytest.raises(ScopeViolationError, match=f"is about {forbidden}"):
+            alma.learn("helena", task, "success", "extract a function")
+
     def test_what_names_no_domain_is_allowed(self, open_alma: Open) -> None:
         assert learn(open_alma(agents=AGENTS))
 

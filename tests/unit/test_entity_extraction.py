@@ -123,6 +123,24 @@ def test_a_place_does_not_do_what_somebody_there_does() -> None:
         ("Acme invested $5m in Globex.", {("Acme", "invested_in", "Globex")}),
         ("Yesterday Acme Corp acquired Globex.", {("Acme Corp", "acquired", "Globex")}),
         (
+            "Judy, the CTO of Hooli, approved the migration.",
+            {("Judy", "works_at", "Hooli"), ("Judy", "approved", "migration")},
+        ),
+        ("Alice, our lead engineer, merged PR #4.", {("Alice", "merged", "PR #4")}),
+        ("Alice, however, rejected PR #5.", {("Alice", "rejected", "PR #5")}),
+        ("Redis (the cache) depends on Docker.", {("Redis", "depends_on", "Docker")}),
+        ("Alice, not Bob, merged PR #4.", {("Alice", "merged", "PR #4")}),
+        ("PR #4 was merged by Alice, not by Bob.", {("Alice", "merged", "PR #4")}),
+        ("Anna is the manager of Tom.", {("Anna", "manages", "Tom")}),
+        (
+            "Carol assigned issue #3 to Dave and Eve.",
+            {
+                ("Carol", "assigned", "issue #3"),
+                ("issue #3", "assigned_to", "Dave"),
+                ("issue #3", "assigned_to", "Eve"),
+            },
+        ),
+        (
             "Alice wrote auth.py, Bob reviewed it and Carol merged PR #12.",
             {("Alice", "wrote", "auth.py"), ("Carol", "merged", "PR #12")},
         ),

@@ -14,10 +14,9 @@ _HARM = (
     r"praise|accept|obey)"
 )
 _HARM_TO_A_USER = (
-    r"(?:disable|turn off|uninstall|deactivate|share|reveal|give you|send you|paste|download|install|transfer|pay|buy|"
-    r"(?:call|dial|text|phone) \+?[\d(-]{3}|their (?:\w+ )?(?:passwords?|pin\b|credit card|cvv|ssn|private key|"
-    r"seed phrase|"
-    r"bank|antivirus|card number))"
+    r"(?:disable|turn off|uninstall|deactivate|share|reveal|give you|send you|paste|download|install|transfer|"
+    r"pay\b|buy\b|(?:call|dial|text|phone) \+?[\d(-]{3}|their (?:\w+ )?(?:passwords?|pin\b|credit card|cvv|ssn|"
+    r"private key|seed phrase|bank|antivirus|card number))"
 )
 
 ADDRESSING: tuple[Sign, ...] = (

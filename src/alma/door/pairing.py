@@ -11,7 +11,7 @@ from alma.door.sign import MODELS, Sign, hints, said
 _CALLED = r"(?:copilot|chatgpt|gpt(?:-?\d\w*)?|gemini)"
 _READER = (
     r"(?:(?:automat(?:ed|ic)|virtual|digital|artificial) (?:reviewer|assistant|reader|grader|agent|evaluator|"
-    r"screener)|"
+    r"screener|summari[sz]er|classifier|translator|crawler)|"
     r"summari[sz]er|chat ?bot|(?:ai|llm)[ -](?:based )?(?:agent|assistant|model|bot|reviewer|reader|grader|screener|"
     r"summari[sz]er|system))s?"
 )
@@ -38,7 +38,7 @@ _ADDRESSED = (
     rf"\b(?:to|note for|message for|hey|dear|hello|hi) {_CALLED}{_WHO_READS} ?[:,]|"
     rf"(?:\b(?:an|für|pour|para|per|voor|aan|dla|à|a|al|all) {_DER}|\b(?:à l|pour l|per l|"
     rf"all)['’]){_ABROAD}{_WHO_READS} ?:|"
-    rf"(?:^|[.!?\]>*#-] {{0,3}})(?:{MODELS} (?:directives?|commands?|instructions?)|agent directives?) ?:|"
+    rf"(?:^|[.!?\]>*#-] {{0,3}})(?:{MODELS} (?:directives?|commands?|instructions?|notes?)|agent directives?) ?:|"
     rf"\b(?:any|every|all) {_READER} (?:must|should|shall|has to|have to|is to|are to)\b|"
     rf"\byou (?:are|['’]?re|must be) (?:an? |the )?(?:large )?{MODELS}(?= ?[.,;:!]| and | that )|"
     r"\byour (?:creators\b(?!['’])|safety (?:layer|filters?|module)|guard ?rails?)\b|"
@@ -50,8 +50,8 @@ _DEMANDED = (
     r"(?:\b(?:skip|bypass|omit|suspend|waive)\b[^.\n]{0,30}\b(?:checks?|confirmations?|reviews?|approvals?|"
     r"verification|"
     r"warnings?|validation)\b|"
-    r"\b(?:do not|don['’]?t|never|without|not) (?:flag|mention|tell|say|report|log|disclose|explain|warn|question|ask|"
-    r"asking|telling|saying|mentioning|flagging)\w*\b|"
+    r"\b(?:do not|don['’]?t|never|without|not) (?:flag|mention|tell|say|report|log|disclose|explain|warn|question|"
+    r"verify|ask|asking|telling|saying|mentioning|flagging)\w*\b|"
     r"\bkeep (?:quiet|silent|it (?:secret|to yourself))\b|\b(?:as if|like) nothing (?:had )?happened\b|"
     r"\b(?:no longer|not) (?:counts?|appl(?:y|ies)|valid|hold|binding|matter|in force)\b|\bsupersede\w*|\boutranks?\b|"
     r"\b(?:were|was|are|is) (?:just |only |all )?a (?:test|decoy|joke)\b|"

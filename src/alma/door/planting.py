@@ -58,14 +58,14 @@ PLANTING: tuple[Sign, ...] = (
             r"the (?:conversation|user|topic|discussion|chat))\b[^.\n]{0,60}?, ?(?:then )?(?:always |only |"
             r"please )*(?:(?:name|"
             r"promote|advertise|praise|endorse|claim|insist|pretend)\b|(?:direct|send|point|refer|redirect|"
-            r"steer) them to "
+            r"steer|route|guide|lead|take) them (?:to|through|via|over) "
             r"(?:[\w-]+\.)+[a-z]{2,}\b(?!@))",
             r"\bif (?:a|the|any) user (?:requests?|asks?|wants?)\b[^.\n]{0,40}, ?(?:reply|respond|answer|say) that\b",
             r"\b(?:when|if|whenever) asked\b[^.\n]{0,40}, ?(?:state|claim|insist|say|answer|reply|respond) (?:that|"
             r"[\"'“])",
         ),
         hints(
-            "them to|name|promote|advertise|praise|endorse|claim|insist|pretend|reply that|respond that|answer that|"
+            " them |name|promote|advertise|praise|endorse|claim|insist|pretend|reply that|respond that|answer that|"
             "say|asked"
         ),
     ),
@@ -79,6 +79,8 @@ PLANTING: tuple[Sign, ...] = (
             r"\b(?:update|edit|modify|change) your (?:\w+ )?memory (?:so|to|with|and|:)|"
             r"\bmemory update ?:[^\n]{0,60}\b(?:user|you)\b",
             r"\badd to your (?:notes|memory|context|instructions|knowledge)\b",
+            r"(?:^|[.!?;]\s)\W{0,6}(?:save|add|write|commit|store)(?: this)? to memory ?:[^\n]{0,60}"
+            r"\b(?:user|owner|operator|admin\w*|you|your)\b",
             r"(?:^|[.!?;:]\s)\W{0,6}remember (?:this|the following|that)(?: ?:)? (?:permanently|forever|"
             r"(?:for|in|across) (?:all|every|each) future (?:session|conversation|chat|task|run)s?)\b",
             r"\bremember\W{1,3}(?:that )?you (?:now )?(?:have (?:full |my )?permission|are (?:now )?(?:allowed|"

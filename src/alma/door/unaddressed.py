@@ -139,10 +139,57 @@ UNADDRESSED: tuple[Sign, ...] = (
     Sign(
         "it orders a model about",
         said(
-            r"\b(?:use|call|invoke) the (?:tool|function|plugin) [`\"“']?\w+_\w+[`\"”']? (?:to|with|"
+            r"\b(?:use|call|invoke) the (?:(?:tool|function|plugin) [`\"“']?\w+_\w+[`\"”']?|"
+            r"[`\"“']?\w+_\w+[`\"”']? (?:tool|plugin)) (?:to|with|"
             r"and)\b[^\n]{0,60}(?:\+\d[\d ()-]{6,}|\S@\S+\.\w|https?://)",
         ),
         hints("use the|call the|invoke the"),
+    ),
+    Sign(
+        "it asks to send private data away",
+        said(
+            rf"{_BEGIN}(?:forward|send|copy|cc|bcc|mail|redirect|route)\b[^.\n]{{0,30}}\b(?:every|all|each|any)\b"
+            r"[^.\n]{0,40}\b(?:the|your) user(?:['’]s)?\b[^\n]{0,60}\bto \S+@\S+\.\w",
+            r"\b(?:before|while|when|after) (?:you )?(?:answer|reply|respond|summari[sz]e?)(?:ing)?\b[^.\n]{0,30}"
+            r"\b(?:fetch|open|visit|load|call|request|download|ping)\b[^\n]{0,20}https?://",
+            r"\bstop (?:what(?:ever)? you(?:['’]re| are) doing|your (?:current )?(?:task|work))\b,? (?:and |then )+"
+            r"(?:open|visit|fetch|run|download|execute|load|go to)\b[^\n]{0,40}(?:https?://|\.sh\b)",
+        ),
+        hints("user|http|stop"),
+    ),
+    Sign(
+        "it speaks in the user's place",
+        said(
+            r"\bthe user (?:wants|prefers|asked|agreed|would like|wishes)\b[^.\n]{0,50}\b(?:sent|forwarded|paid|copied|"
+            r"transferred|delivered|uploaded|wired) to "
+            r"(?:\S+@\S+\.\w|https?://|(?:the |this )?(?:account|iban|wallet)\b)",
+        ),
+        hints("the user"),
+    ),
+    Sign(
+        "it plants a rule about what to answer",
+        said(
+            rf"{_BEGIN}(?:append|add|insert|include|put|attach)\b[^.\n]{{0,20}}(?:[\"'“‘`]|https?://|\blink\b)[^\n]{{0,60}}"
+            r"\b(?:to|in|into|after|behind) (?:everything|anything|whatever|all)(?: that)? you (?:write|say|output|"
+            r"produce|generate|answer|send|post)\b",
+            rf"\b(?:do not|don['’]?t) (?:summari[sz]e|translate|review|describe|quote|analy[sz]e) this {_PAGE}\b"
+            r"[^\w\n]{1,4}(?:and |but |rather )*instead\b",
+            rf"{_BEGIN}(?:respond|reply|answer|output|print|return|repeat)\b[^.\n]{{0,30}}\bthe (?:full|entire|whole|"
+            r"complete) (?:conversation|chat|prompt|context|dialogue)(?: history| so far)?\s?(?:[.!,;]|$)",
+            r"\ball (?:future|further|subsequent|later) (?:recommendations|answers|replies|summaries|suggestions|"
+            r"comparisons)\b[^.\n]{0,30}\b(?:must|should|shall|have to|will|are to) (?:always |also |only )*"
+            r"(?:favou?r|prefer|mention|recommend|praise|promote|endorse|claim|say|name|begin|end)\b",
+        ),
+        hints("all f|all s|all l|you |instead|full |entire |whole |complete "),
+    ),
+    Sign(
+        "it tells the reader to ignore its instructions",
+        said(
+            r"\b(?:pretend|imagine|(?:act|behave) as (?:if|though))\b[^.\n]{0,40}\b(?:rules|restrictions|guidelines|"
+            r"guardrails|safeguards|polic(?:y|ies)|instructions)\b[^.\n]{0,20}"
+            r"\b(?:do not|don['’]?t|no longer|never|did not) (?:exist|apply|matter|count|hold)\b",
+        ),
+        hints("pretend|imagine|as if|as though"),
     ),
 )
 """Orders to nobody in particular, which nobody gives to people."""

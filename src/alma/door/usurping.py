@@ -100,7 +100,8 @@ USURPING: tuple[Sign, ...] = (
         said(
             rf"(?:^|[\n.!>*#=\[(-]\s{{0,3}})(?:begin|start)(?: of)?(?: the)? {_ABOVE} "
             r"(?:message|instructions?|orders?|block|override|directives?)\b",
-            r"(?:^|\n)\W{0,4}(?:system|admin\w*|root|security|policy|safety) override\b\s*[:!.–—-]",
+            r"(?:^|\n)\W{0,4}(?:system|admin\w*|root|security|policy|safety) override\b(?: code)?(?: \w{1,20})?"
+            r"\s*[:!.–—-]",
             r"(?:^|\n)\W{0,4}override\s?: [^\n]{0,60}\b(?:users?['’]?s?|you|your|assistant|agent)\b",
         ),
         hints("begin|start|override"),

@@ -28,7 +28,12 @@ class Reading:
     doubted: bool = False
 
 
-_FOR_NOW = re.compile(r"\b(?:this time|for now|today|right now|just once|yet|anymore)\b", re.IGNORECASE)
+# What is not to be done any more is not to be done from now on.
+_FOR_NOW = re.compile(
+    r"\b(?:this time|for now|today|right now|just once|yet)\b|"
+    r"^(?!(?:please )?(?:do not|don'?t|stop|never)\b).*\bany ?more\b",
+    re.IGNORECASE | re.DOTALL,
+)
 _FOR_NOW_COSTS = 0.5
 _MOST_WORDS = 10
 _MOST_WORDS_OF_A_PART = 3
@@ -53,11 +58,11 @@ def worked(text: str, by_user: bool) -> Reading | None:
 
 def failed(text: str, by_user: bool) -> Reading | None:
     """A strategy that did not succeed, or does harm."""
-    found = _told(say.FAILURES, text) or _named(say.BLAMED, text)
+    found = _told(say.FAILURES, text)
+    if found is None and (found := _named(say.BLAMED, text)) is not None and _is_symptom(found, text):
+        return None
     if found is None and (it := say.IT_FAILED.match(text)):
         found = Reading(FactType.OUTCOME, _tidy(text), 0.7, reason=_tidied(it["reason"]))
-    if found is not None and _is_symptom(found, text):
-        return None
     if found is None or (_is_advice(text, by_user, _EXPERIENCED) and not say.CODE.search(found.strategy or "")):
         return None
     sort = FactType.ANTI_PATTERN if say.HARMFUL.search(text) else FactType.OUTCOME

@@ -20,7 +20,7 @@ _SCRATCH = (
     r"|(?:sorry,? )?(?:i|that|this) (?:(?:mixed|messed|got|had|said) (?:that|it|this|them) "
     r"(?:up|wrong|backwards|confused|mixed up)|was wrong|misspoke))"
 )
-_INSTEAD = r"(?:(?:no|i meant?|sorry|it'?s|make it)\b[\s,:]*)*"
+_INSTEAD = r"(?:(?:no|i meant?|sorry|it'?s|it is|make it)\b[\s,:]*)*"
 _TAKEN_BACK = re.compile(rf"^(?:{_SCRATCH}\b[\s,:.!…–—-]*)+{_INSTEAD}(?P<rest>.*)$", re.IGNORECASE | re.DOTALL)
 # Weaker ones, which only count right behind what they take back.
 _AT_ONCE = re.compile(
@@ -32,9 +32,20 @@ _MIDWAY = re.compile(
     rf"[\s,:.!…–—-]+{_INSTEAD}(?P<rest>\S.*)$",
     re.IGNORECASE | re.DOTALL,
 )
+# The number that was meant, with what stands beside it: it runs on port 6432, because …
 _VALUE = re.compile(
-    rf"^(?:it'?s |it is |to )?(?P<value>{say.NUMBER.pattern})(?: (?P<unit>[a-z]+))?[\s.!)]*$", re.IGNORECASE
+    r"^(?:(?:it|that|this|they|there)(?:'?s|'re| is| was| are| should be)?\s+|to\s+)?(?P<beside>(?:[\w-]+ ){0,4}?)"
+    rf"(?P<value>{say.NUMBER.pattern})(?:[ -]?(?P<unit>[a-z]+|%))?"
+    r"(?:,?\s+(?:because|since|as|due to|now|instead|these days)\b.*)?[\s.!)]*$",
+    re.IGNORECASE | re.DOTALL,
 )
+_SMALL_WORDS = "a an the on at in to of is only now actually really just about still"
+_SAYS_NOTHING = frozenset(_SMALL_WORDS.split())
+_MEASURE = r"(?:(?:milli)?seconds?|minutes?|hours?|days?|weeks?|months?|years?|percent|%|[kmgt]i?b|ms|s|h|min)"
+_MEASURED = re.compile(rf"{_MEASURE}$", re.IGNORECASE)
+# A name that does not begin the sentence.
+_NAME = re.compile(r"(?<=[a-z,] )[A-Z][\w.+#-]*\w(?: [A-Z][\w.+#-]*\w)*")
+_URL = re.compile(r"https?://\S+")
 
 _MOST_WORDS_OF_A_NAME = 4
 
@@ -114,16 +125,38 @@ def _own_last(statement: Statement, said: Sequence[Statement]) -> Statement | No
     return next((s for s in reversed(said) if s.by_user == statement.by_user), None)
 
 
-def _meant(wrong: str, rest: str, statement: Statement) -> Statement | None:
-    value = _VALUE.match(rest)
-    numbers = say.NUMBER.findall(wrong)
-    if value is not None and len(numbers) == 1 and (value["unit"] or "").lower() in wrong.lower():
-        return reread(say.NUMBER.sub(lambda _: value["value"].rstrip("."), wrong.rstrip(" .…")), statement)
-    if value is not None or not re.search(r"\w", rest):
+def number_meant(wrong: str, rest: str) -> tuple[str, str] | None:
+    """What was said with the number in it that is meant, and the number that was wrong, if this says a number.
+
+    What stands beside the number stands in what it corrects as well: it's fine at 5 pm does not correct 3 servers.
+    """
+    value, numbers = _VALUE.match(rest), say.NUMBER.findall(wrong)
+    if value is None or len(numbers) != 1:
         return None
-    told = say.COPULA.match(wrong)
-    if told is not None and len(rest.split()) <= _MOST_WORDS_OF_A_NAME and not say.CLAUSE.search(rest):
-        return reread(wrong[: told.start("what")] + rest, statement)
+    told = set(re.findall(r"[\w-]+", wrong.lower()))
+    meant, unit = value["value"].rstrip("."), value["unit"] or ""
+    if not set(value["beside"].lower().split()) <= told | _SAYS_NOTHING:
+        return None
+    old = re.escape(numbers[0])
+    if unit and unit.lower() not in told:
+        if not _MEASURED.match(unit) or not re.search(rf"{old}[ -]?{_MEASURE}\b", wrong, re.IGNORECASE):
+            return None
+        old, meant = rf"{old}[ -]?{_MEASURE}\b", f"{meant} {unit}"
+    return re.sub(old, lambda _: meant, wrong.rstrip(" .…"), count=1, flags=re.IGNORECASE), numbers[0]
+
+
+def _meant(wrong: str, rest: str, statement: Statement) -> Statement | None:
+    number = number_meant(wrong, rest)
+    if number is not None:
+        return reread(number[0], statement)
+    if _VALUE.match(rest) or not re.search(r"\w", rest):
+        return None
+    if len(rest.split()) <= _MOST_WORDS_OF_A_NAME and not say.CLAUSE.search(_URL.sub("", rest)):
+        told, names = say.COPULA.match(wrong), [*_NAME.finditer(wrong)]
+        if told is not None:
+            return reread(wrong[: told.start("what")] + rest, statement)
+        if len(names) == 1 and rest[:1].isupper():
+            return reread(wrong[: names[0].start()] + rest.rstrip(" .!") + wrong[names[0].end() :], statement)
     return reread(rest, statement)
 
 

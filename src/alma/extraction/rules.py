@@ -11,7 +11,7 @@ from alma.extraction import patterns
 from alma.extraction import wording as say
 from alma.extraction.facts import USERS, ExtractedFact, ExtractionResult, FactExtractor, FactType, Turn, conversation
 from alma.extraction.patterns import Reading
-from alma.extraction.retractions import denied_claims, failure_of, second_thought
+from alma.extraction.retractions import denied_claims, failure_of, number_meant, second_thought
 from alma.extraction.statements import Statement, as_wish, statements
 from alma.extraction.topics import category_of
 from alma.model.text import terms
@@ -42,7 +42,8 @@ _DID = re.compile(
 )
 # What an assistant tells the user to do.
 _ADVISED = re.compile(
-    r"^(?:(?:you (?:can|could|should)|try(?: to)?|let'?s|please|i(?:'d)? (?:suggest|recommend)|i'll|i will|i would)\s+"
+    r"^(?:(?:you (?:can|could|should)(?: try(?: to)?)?|try(?: to)?|"
+    r"let'?s|please|i(?:'d)? (?:suggest|recommend)|i'll|i will|i would)\s+"
     r"|(?=(?:use|run|open|click|restart|reboot|clear|delete|uninstall|reinstall|disable|"
     r"enable|turn|"
     r"switch|add|set|increase|decrease|raise|lower|change|remove|replace|install|upgrade|downgrade|unplug|press|hold|"
@@ -234,16 +235,24 @@ def _correction(statement: Statement, said: Sequence[Statement]) -> ExtractedFac
         return None
     if both is not None and not passing and (opened or "," in both["comma"]):
         return _replaced(statement, said, both["subject"] + both["verb"], both["right"], both["wrong"])
-    number = say.NUMBER_CORRECTION.match(text) if opened else None
-    wrong = _last_number(said) if number else None
-    return _replaced(statement, said, "it is", number["right"], wrong) if number and wrong else None
+    return _other_number(statement, said, text) if opened else None
 
 
-def _last_number(said: Sequence[Statement]) -> str | None:
-    """The number that a correction without "not" can only mean: the last one that was told."""
-    told = next((s for s in reversed(said) if not s.by_user and not s.asked), None)
-    numbers = say.NUMBER.findall(told.plain) if told else []
-    return numbers[0] if len(numbers) == 1 else None
+def _other_number(statement: Statement, said: Sequence[Statement], text: str) -> ExtractedFact | None:
+    """What was said a moment before, by anybody, with the number in it that a "no" without "not" gives."""
+    since = statement.evidence.message - _SOON
+    told = [s for s in said if s.evidence.message >= since and say.NUMBER.search(s.plain)]
+    # Behind a question with a number, "no" answers that.
+    if not told or told[-1].asked:
+        return None
+    # Who repeats a number says less than who told it: OK, 5432.
+    same = [s for s in told if not s.asked and say.NUMBER.findall(s.plain) == say.NUMBER.findall(told[-1].plain)]
+    before = max(same, key=lambda s: len(s.plain.split()))
+    meant = number_meant(before.plain, text)
+    if meant is None:
+        return None
+    content, wrong = meant
+    return replace(_known(content, 0.9, statement.evidence, wrong), supersedes=before.plain.strip(" ."))
 
 
 def _replaced(
@@ -277,9 +286,13 @@ def _is_corrected(fact: ExtractedFact, correction: ExtractedFact) -> bool:
 
 
 def _is_overruled(fact: ExtractedFact, correction: ExtractedFact) -> bool:
-    """Whether an assistant said of the same thing what a user then says with a "no"."""
-    about = _subject(fact.content) & _subject(correction.content)
-    return bool(about) and fact.fact_type is FactType.DOMAIN_KNOWLEDGE and fact.evidence.role not in USERS
+    """Whether a user says with a "no" what an assistant said of the same thing, or says again but for one word."""
+    if fact.fact_type is not FactType.DOMAIN_KNOWLEDGE:
+        return False
+    if fact.evidence.role not in USERS:
+        return bool(_subject(fact.content) & _subject(correction.content))
+    mine, theirs = set(terms(fact.content)), set(terms(correction.content))
+    return len(mine - theirs) == len(theirs - mine) == 1 < len(mine & theirs)
 
 
 def _subject(content: str) -> set[str]:

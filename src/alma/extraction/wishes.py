@@ -170,7 +170,7 @@ WISHES = (
             rf"explanations?|code|summar(?:y|ies)|"
             rf"messages?|functions?|output|it|(?:\w+ )?names)\s+(?:short|concise|brief|simple|small|clean|formal|"
             rf"readable|"
-            rf"polite|in\b)\b.*?){END}"
+            rf"polite|in\b|(?:under|below|within) \d+)\b.*?){END}"
         ),
         0.8,
         "{}",
@@ -179,8 +179,8 @@ WISHES = (
     (sentence(rf"^i(?:'m| am) (?:using|running)\s+(?P<wish>(?!{NOTHING})\S*[A-Z\d].+?){END}"), 0.6, "uses {}"),
     (
         sentence(
-            rf"^i(?:'m| am) (?P<wish>(?:vegan|vegetarian|colou?r-?blind|left-handed|allergic to .+?|based in "
-            rf".+?|new to .+?|"
+            rf"^i(?:'m| am) (?P<wish>(?:(?:an? )?(?:vegan|vegetarian)|colou?r-?blind|left-handed|allergic to .+?|"
+            rf"based in .+?|new to .+?|"
             rf"an? [\w -]{{0,40}}(?:developer|engineer|designer|manager|student|teacher|doctor|researcher|"
             rf"scientist|tester|"
             rf"analyst|beginner|admin|writer|founder|nurse|lawyer|chef|pilot|accountant|consultant|journalist|"
@@ -207,7 +207,10 @@ WISHES = (
     ),
     (sentence(rf"^(?:actually,? )?i(?:'ve| have)? (?:just |recently )?(?P<wish>moved to\s+[A-Z].+?){END}"), 0.65, "{}"),
     (
-        sentence(rf"^i (?:live in|work (?:as|at|for)|am based in|come from|speak)\s+(?P<wish>.+?){END}"),
+        sentence(
+            rf"^i (?:live in|work (?:as|at|for|in(?=\s+(?:the )?(?-i:[A-Z])))|am based in|come from|speak)\s+"
+            rf"(?P<wish>.+?){END}"
+        ),
         0.65,
         "{verb} {}",
     ),

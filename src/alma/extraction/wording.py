@@ -14,7 +14,8 @@ WORKED = (
     rf"(?:work(?:ed|s)(?! (?:together|hard|closely|late|overtime|there)\b)(?: out)?(?: (?:now|again|{WELL}))*|did "
     rf"(?:it|the (?:trick|job))|made (?:all )?the difference|"
     rf"{ENDED} (?:it|this|that|the (?:problem|issue|error|bug))|was (?:a )?success(?:ful)?|succeeded|passed|"
-    rf"went through|paid off|helped(?: a lot)?)"
+    rf"went through|paid off|helped(?: a lot)?|"
+    rf"(?:completed|finished|ran) (?:successfully|cleanly|without (?:any |an )?(?:errors?|problems?|issues?)))"
 )
 # What made things better, as far as that can be told without knowing them: less of what nobody wants, or stable.
 LESSENED = (
@@ -110,6 +111,12 @@ FAILED = (
     r"(?:use|help))|"
     r"backfired|made (?:it|things|everything) worse|had no effect|"
     r"(?:made|makes) no difference)"
+)
+# What becomes of something that does not get to its end.
+STOPPED = (
+    r"(?:ran out of|exceeded|hung|froze|stalled|deadlocked|threw|raised (?:an?|the)\b|"
+    r"returned (?:an? |the )?(?:\w+ )?(?:errors?|[45]\d\d)\b|(?:was|were|got) (?:\w+ly )?(?:rejected|refused|blocked|"
+    r"denied|intercepted|killed|throttled|truncated|cancell?ed|aborted|rate[- ]limited))"
 )
 BECAUSE = (
     r"(?:(?:\s*,?\s*(?:because|since|as|due to|so|with)|\s*:|,(?= (?:it|they|which|still|the|"
@@ -308,7 +315,7 @@ FAILURES = (
             rf"^{WE} (?:used|tried|applied|went with|switched to|did)\s+(?P<strategy>.+?)[,;]?\s+(?:but|"
             rf"and|however|which)\s+(?:it |that |this |they )?(?P<reason>(?:{SOME})?(?:{FAILED}|{HARM}|"
             rf"(?:was|is|were) (?:still |too |way too )(?!fine|good|great|ok)\w+|"
-            rf"(?:was|were) (?:slow|flaky|unreliable)|timed out|crashed|broke|got|"
+            rf"(?:was|were) (?:slow|flaky|unreliable)|{STOPPED}|timed out|crashed|broke|got|"
             rf"ran into|caused|hit).*?){END}"
         ),
         0.85,
@@ -318,8 +325,9 @@ FAILURES = (
         sentence(
             rf"^{WE}(?: then| also| just| finally| simply)* (?P<strategy>{DID}\s+.+?)[,;]?\s+"
             rf"(?:which|(?:but|and) (?:now )?(?:it|that|this|they|everything|(?:the|our|my|all) [\w-]+))\s+"
-            rf"(?P<reason>(?:{FAILED}|{HARM}|timed out|crashed|broke\b|(?:is|are|was|were) (?:now )?(?:still \w+|down|"
-            rf"broken|failing|worse)|still (?:fail|crash|break|hang)\w*).*?){END}"
+            rf"(?P<reason>(?:{FAILED}|{HARM}|{STOPPED}|timed out|crashed|broke\b|"
+            rf"(?:is|are|was|were) (?:now )?(?:still \w+|down|broken|failing|worse)|"
+            rf"still (?:fail|crash|break|hang)\w*).*?){END}"
         ),
         0.8,
     ),
@@ -567,18 +575,16 @@ FIRST_PERSON = re.compile(r"^(?:i|we|you|he|she|they|it|there|that|this is|these
 
 # ---------------------------------------------------------------------- what was wrong
 
+_WRONG = r"that(?:'?s| is| was) (?:wrong|not right|incorrect|not correct)"
 CORRECTION = sentence(
-    rf"^(?:no|nope|actually|wrong|not quite|correction|sorry|that'?s (?:wrong|not right|incorrect|not "
-    rf"correct))[\s,.:!-]+(?:(?:actually|that'?s wrong)[,\s]+)?(?P<said>.+?){END}"
+    rf"^(?:no|nope|actually|wrong|not quite|correction|sorry|{_WRONG})[\s,.:!-]+(?:(?:actually|{_WRONG})[\s,.:!-]+)?"
+    rf"(?P<said>.+?){END}"
 )
 NOT_BUT = sentence(
     rf"^(?P<subject>.*?)\b(?P<verb>is|are|was|were|'s|'re|uses|use|runs on|expires? (?:in|"
     rf"after))\s+(?P<right>.+?)(?P<comma>\s*,\s*|\s+)(?:and\s+)?not\s+"
     rf"(?P<wrong>(?!(?:sure|really|yet|that|only|so|just|very|always|necessarily|at|a|good|great|working|to|in|"
     rf"on)\b).+?){END}"
-)
-NUMBER_CORRECTION = sentence(
-    rf"^(?:it|that|this)(?:'s| is| was| should be)?\s+(?:\w+ ){{0,3}}?(?P<right>v?\d[\w.]*)(?: \w+)?{END}"
 )
 NUMBER = re.compile(r"(?<![\w.])v?\d[\w.]*\w|(?<![\w.])\d(?!\w)")
 

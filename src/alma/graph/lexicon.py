@@ -321,3 +321,8 @@ VERBS: dict[str, str] = {
     **{form: relation for verb, relation in _REGULAR.items() for form in _forms(verb)},
     **_IRREGULAR,
 }
+
+HANDED_OVER = frozenset(
+    ("assigned", "sent", "gave", "handed", "forwarded", "delegated", "transferred", "introduced", "presented", "sold")
+)
+"""What is done to something for somebody: assigned to, sent to."""

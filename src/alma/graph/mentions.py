@@ -226,7 +226,11 @@ def _person(text: str, words: list[tuple[int, str]], english: bool) -> Iterator[
         return
     if known:
         yield Mention(start, end, bare, lx.PERSON, 0.9)
-    elif _acts_itself(text, start, end, len(words)) or _is_addressed(text[max(0, start - 30) : start]):
+    elif (
+        _acts_itself(text, start, end, len(words))
+        or _is_addressed(text[max(0, start - 30) : start])
+        or _is_somebody(text[end : end + 80])
+    ):
         yield Mention(start, end, bare, lx.PERSON, 0.65)
     elif english and (not _begins_sentence(text[max(0, start - 6) : start]) or _HYPHENED.match(bare)) and len(bare) > 1:
         yield Mention(start, end, bare, lx.CONCEPT, 0.4)
@@ -257,6 +261,14 @@ def _acts(rest: str, names: int) -> bool:
 
 def _is_addressed(before: str) -> bool:
     return re.search(rf"(?:\b(?:ask|asked|tell|told|thanks|met|named|called)|{_ROLES})\s+$", before) is not None
+
+
+# Judy, the CTO of …: who has a title is somebody.
+_WITH_A_TITLE = re.compile(rf"\s*[,(]\s*(?:the |our |an? |my )?(?:[a-z-]+ ){{0,2}}(?:{lx.TITLES})\b")
+
+
+def _is_somebody(rest: str) -> bool:
+    return _WITH_A_TITLE.match(rest) is not None
 
 
 def _begins_sentence(before: str) -> bool:

@@ -35,7 +35,20 @@ _SUPPOSED = re.compile(
 _ROLE_OF = re.compile(
     rf"\b([\w -]{{0,30}}?{_ROLE_NAMES.pattern}(?:\s+of\s+\w+)?)\s+(?:of|at)\s+(?:the\s+)?$", re.IGNORECASE
 )
+_HEADS = re.compile(
+    r"(?:is|was|became)\s+(?:now\s+)?(?:the|a)\s+(?:\w+\s+)?(?:manager|boss|supervisor|team lead|head)\s+of(?:\s+the)?",
+    re.IGNORECASE,
+)
 _HEADED_BY = re.compile(r"s\s+(?:\w+\s+)?(?:manager|boss|supervisor|team lead)\s+(?:is|was)", re.IGNORECASE)
+# What is said of somebody between two commas or in brackets, before they do something: Ana, our tester, merged …
+_ASIDE_OF = re.compile(r"^(?:,[^,;:()]{2,60},|\(?[^()]{1,60}\))\s+(?=[a-z])")
+# Alice, not Bob, merged it: who is named there did not.
+_EXCLUDED = re.compile(
+    r",?\s*(?:but\s+|and\s+)?(?:not|unlike|instead\s+of|rather\s+than|except(?:\s+for)?)(?:\s+(?:by|with|the|a|our))*",
+    re.IGNORECASE,
+)
+# Assigned the issue to Victor: who gets what something is done to.
+_TO_SOMEBODY = re.compile(r"(?:over\s+)?to", re.IGNORECASE)
 # … as an engineer and reports to …: the same one goes on.
 _NEW_CLAUSE = re.compile(r".*\b(?:and|but|or|while|when|because|so|then)", re.IGNORECASE)
 _GOES_ON = re.compile(r"(?P<between>(?:[a-z][\w'’-]*\s+){1,5}?)and\s+(?P<clause>[a-z].*)")
@@ -121,6 +134,8 @@ class _Sentence:
         self._aside = False
         # Whether what is being told stands in a clause about the subject, who goes on behind it: Ana, who leads it, …
         self._inserted = False
+        # What was handed over to the name before, and how that is told.
+        self._handed: tuple[Mention, str, float] | None = None
         self._found: list[Relation] = []
 
     def read(self) -> list[Relation]:
@@ -145,12 +160,19 @@ class _Sentence:
         elif _HEADED_BY.fullmatch(gap):
             self._add(mention, before, "manages", 0.85, False)
             self._restart(mention)
-        elif _UNREAL.search(gap) or _NEW_CLAUSE.fullmatch(gap):
+        elif _HEADS.fullmatch(gap):
+            self._add(before, mention, "manages", 0.85, False)
             self._restart(mention)
-        elif self._attach(before, mention, gap) or self._insert(before, mention, gap):
+        elif not _EXCLUDED.fullmatch(gap):
+            self._go_on(before, mention, gap)
+
+    def _go_on(self, before: Mention, mention: Mention, gap: str) -> None:
+        if _UNREAL.search(gap) or _NEW_CLAUSE.fullmatch(gap):
+            self._restart(mention)
+        elif any(read(before, mention, gap) for read in (self._hand_over, self._attach, self._insert)):
             return
-        elif self._say(self._subjects, mention, re.sub(r"^(?:,|and|,\s*and|but)\s+", "", gap)):
-            self._verb_now(gap)
+        elif self._say(self._subjects, mention, _clause(gap)):
+            self._verb_now(_clause(gap))
             self._aside = False
         elif (on := _GOES_ON.fullmatch(gap)) and self._say(self._subjects, mention, on["clause"]):
             self._verb_now(on["clause"])
@@ -165,6 +187,10 @@ class _Sentence:
         """One more of the same: another subject before the verb, another object after it."""
         if self._aside or (self._verb is not None and self._does_something(mention)):
             self._restart(mention)
+            return
+        if self._handed is not None:
+            thing, relation_type, confidence = self._handed
+            self._add(thing, mention, relation_type, confidence * 0.95, False)
             return
         if self._verb is None:
             self._subjects.append(mention)
@@ -184,6 +210,7 @@ class _Sentence:
 
     def _restart(self, mention: Mention) -> None:
         self._subjects, self._verb, self._aside, self._inserted = [mention], None, False, False
+        self._handed = None
 
     def _attach(self, before: Mention, mention: Mention, gap: str) -> bool:
         """Alice from Acme, Bob (engineer at Acme), a PR by Bob: belongs to the one before, which stays the subject."""
@@ -221,8 +248,19 @@ class _Sentence:
             self._add(subject, mention, relation_type, confidence, passive)
         return True
 
-    def _verb_now(self, gap: str) -> None:
-        self._verb = _read_verb(re.sub(r"^(?:,|and|,\s*and|but)\s+", "", gap), self._subjects)
+    def _verb_now(self, clause: str) -> None:
+        self._verb, self._handed = _read_verb(clause, self._subjects), None
+
+    def _hand_over(self, before: Mention, mention: Mention, gap: str) -> bool:
+        """Trent assigned the issue to Victor: the verb says what became of the issue for Victor, too."""
+        if self._verb is None or mention.entity_type != lx.PERSON or not _TO_SOMEBODY.fullmatch(gap):
+            return False
+        relation_type, confidence, passive = self._verb
+        if passive or relation_type not in lx.HANDED_OVER:
+            return False
+        self._handed = (before, f"{relation_type}_to", confidence * 0.95)
+        self._add(before, mention, self._handed[1], self._handed[2], False)
+        return True
 
     def _relative(self, before: Mention, mention: Mention) -> bool:
         """The PR that Bob submitted: the verb stands behind, and what it is done to in front."""
@@ -267,6 +305,11 @@ def _read_verb(gap: str, subjects: Sequence[Mention]) -> tuple[str, float, bool]
     if word in lx.BASE_FORMS and len(subjects) == 1:
         return None
     return _relation_of(word), (0.9 if known else 0.6) - 0.08 * len([w for w in fillers if len(w) > 3]), False
+
+
+def _clause(gap: str) -> str:
+    """What is said of the subject: without what links it, and without what stands there in between."""
+    return _ASIDE_OF.sub("", re.sub(r"^(?:,\s*and|,(?![^,]*,)|and|but)\s+", "", gap))
 
 
 def _relation_of(verb: str) -> str:

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from alma.errors import ValidationError
+from alma.learning.validation import parsed_outcome
 from alma.model.common import LONGEST_TEXT, checked_name, checked_prose
 from alma.model.learning import Outcome
 from alma.model.scope import MemoryScope
@@ -150,9 +151,10 @@ class RunStatus(StrEnum):
 class RunResult:
     """What became of a run.
 
-    An executor may return one to say how it went: `success`, `output`, `strategy_used`, `error`, `feedback`,
-    `tools_used`. The harness adds the rest: the `prompt` and the `memories` in it, the time it took, and what was
-    `learned`, or in `not_learned` why nothing was. A run that was only prepared has no success: it is None.
+    An executor may return one to say how it went: `success`, in the words of `learn` or as a bool, `output`,
+    `strategy_used`, `error`, `feedback`, `tools_used`. The harness adds the rest: the `prompt` and the `memories` in
+    it, the time it took, and what was `learned`, or in `not_learned` why nothing was. A run that was only prepared has
+    no success: it is None.
     """
 
     success: bool | None = None
@@ -169,8 +171,9 @@ class RunResult:
     exception: Exception | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if self.success is not None and not isinstance(self.success, bool):
-            raise ValidationError("run result", "success", self.success, "must be True or False")
+        if self.success is not None:
+            # As `learn` reads it: a run that says how it went must not count as failed for the way it says so.
+            object.__setattr__(self, "success", parsed_outcome(self.success, "run result", "success"))
         for name in ("strategy_used", "error", "feedback"):
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, checked_prose("run result", name, getattr(self, name)))

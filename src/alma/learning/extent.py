@@ -24,12 +24,18 @@ _AMOUNT = re.compile(
     rf"(?:{'|'.join(_AMOUNT_OF)})(?![-\w'’])(?! (?:by|at|after|more|another|time|way)\b))",
     re.IGNORECASE,
 )
+# Any request is every one of them, but if any fails, and where any of them is waited for, one is enough.
+_ANY_IS_ENOUGH = re.compile(
+    r"\b(?:(?:if|when|whenever|once|until|till|unless|in case|as (?:soon|long) as|wait\w* (?:for|on)|await\w*|"
+    r"requir\w+|needs?|needing|expect\w*|suffic\w+)\b[^.,;:]*? any|any (?:one|of))\b",
+    re.IGNORECASE,
+)
 # Only after something is after it; the only copy is a copy.
 _ONLY = re.compile(
     r"(?<!\bthe )(?<!\bnot )(?<!-)\b(?:only|solely|exclusively)\b(?! (?:after|once|when|whenever|if|until|then)\b)",
     re.IGNORECASE,
 )
-_TELLING = frozenset((*_AMOUNT_OF, "only", "solely", "exclusively"))
+_TELLING = frozenset((*_AMOUNT_OF, "any", "only", "solely", "exclusively"))
 _LINKS = {"and": "and", "&": "and", "or": "or", "|": "or"}
 # Where, with what and from where something is done; why and for what it is done may be put in many ways.
 _PLACES = frozenset(("in", "on", "at", "as", "by", "with", "from", "via", "under", "against", "per", "between"))
@@ -73,6 +79,8 @@ def extent_of(text: str, words: Iterable[str]) -> Extent:
     if _TELLING.isdisjoint(words):
         return _NO_EXTENT
     amounts = frozenset(_AMOUNT_OF.get(found.lower(), "some") for found in _AMOUNT.findall(text))
+    if _ANY_IS_ENOUGH.search(text):
+        amounts |= {"one"}
     return Extent(amounts, _ONLY.search(text) is not None)
 
 

@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Self
 
 from alma import clock
 from alma.errors import ValidationError
@@ -19,7 +20,7 @@ from alma.model.record import Record
 from alma.model.scope import Scope
 from alma.storage.base import StorageBackend, checked_storage
 
-__all__ = ["ForgettingEngine", "Pruned", "PrunePolicy", "PruneReason", "PruneSummary"]
+__all__ = ["Forgotten", "ForgettingEngine", "Pruned", "PrunePolicy", "PruneReason", "PruneSummary"]
 
 Progress = Callable[[int, int], None]
 
@@ -56,6 +57,25 @@ class PruneSummary:
 
     def __int__(self) -> int:
         return self.total
+
+
+class Forgotten(int):
+    """How many memories were forgotten, or in a dry run would be; `items` says which, and why."""
+
+    summary: PruneSummary
+
+    def __new__(cls, summary: PruneSummary) -> Self:
+        made = super().__new__(cls, summary.total)
+        made.summary = summary
+        return made
+
+    def __getnewargs__(self) -> tuple[PruneSummary]:  # type: ignore[override]
+        return (self.summary,)
+
+    @property
+    def items(self) -> tuple[Pruned, ...]:
+        """The first 10,000 of them, each with its reason."""
+        return self.summary.items
 
 
 class ForgettingEngine:
@@ -101,9 +121,15 @@ class ForgettingEngine:
         older_than_days: float = 90,
         below_confidence: float = 0.3,
         by: Attribution = ANONYMOUS,
-    ) -> int:
-        """Forget outcomes older than that and heuristics trusted less; returns how many memories."""
-        return self.prune(scope, PrunePolicy.of_forget(older_than_days, below_confidence), by=by).total
+        *,
+        dry_run: bool = False,
+    ) -> Forgotten:
+        """Forget outcomes older than that and heuristics trusted less; returns how many memories, and which.
+
+        A dry run says which these would be, and changes nothing.
+        """
+        policy = PrunePolicy.of_forget(older_than_days, below_confidence)
+        return Forgotten(self.prune(scope, policy, dry_run, by))
 
     def purge(self, retention: timedelta, scope: Scope, by: Attribution = ANONYMOUS) -> int:
         """Delete for good what was forgotten longer ago than the retention; returns how many memories."""

@@ -25,6 +25,7 @@ _MARKERS: dict[str, str | None] = {
     "don't": "not", "dont": "not", "avoid": "not", "except": "except",
     "use": _MAIN, "prefer": _MAIN, "but": _MAIN, "and": None, "or": None, "&": None, "|": None,
 }  # fmt: skip
+_TIMES = (_LATER, _AFTER, _DURING, "when")
 _WORDLY = sorted((marker for marker in _MARKERS if marker[0].isalpha()), key=len, reverse=True)
 _BEGINS = re.compile(
     rf"(?<![\w'’-])(?:{'|'.join(_WORDLY)})(?![\w'’-])|[-=]+>|→|[,;:&|](?=\s|$)|,|\.(?=\s|$)",
@@ -128,6 +129,8 @@ def cut(text: str, words: Words) -> Iterable[Part]:
         # What is linked by "and" is said of both; not on Mondays is neither not nor on, then by name not by name.
         if follows is not None:
             goes_on = follows and not said and marker in ("not", _LATER, _CHOICE)
+            # Fail over before a retry: what ends there was a verb of two words, and no choice.
+            goes_on = goes_on and not (marker == _CHOICE and follows in _TIMES)
             marker = f"{marker} {follows}" if goes_on else follows
         start = begin.end()
     yield Part(marker, tuple(words(text[start:])), link)

@@ -16,7 +16,7 @@ from alma.learning.experience import ExperienceReader
 from alma.learning.heuristics import HeuristicExtractor
 from alma.learning.matching import Matching, Same
 from alma.learning.remembered import Lesson, Remembered, Rule, remembered, with_remembered
-from alma.learning.strategies import strategy_key
+from alma.learning.strategies import contradicts, strategy_key
 from alma.learning.weighing import observations, promises
 from alma.model.belief import Belief
 from alma.model.fields import Refused, check_text
@@ -57,13 +57,23 @@ class Recommendation:
         """What is known about the recommended strategy."""
         return self.ranked[0]
 
+    @property
+    def opposites(self) -> tuple[Assessed, ...]:
+        """Those that say the opposite of the recommended strategy and mostly worked, too."""
+        works = (each for each in self.ranked[1:] if 2 * each.succeeded > each.tried)
+        return tuple(each for each in works if contradicts(each.strategy, self.strategy))
+
     def __str__(self) -> str:
         best = self.best
         if not best.tried:
             return f"{self.strategy} (never tried, so nothing speaks for it or against it)"
+        against = "".join(
+            f"; but “{each.strategy}” says the opposite and worked {each.succeeded} of {each.tried} times"
+            for each in self.opposites
+        )
         return (
             f"{self.strategy} ({best.expected:.0%} expected, between {best.lower_bound:.0%} and "
-            f"{best.upper_bound:.0%}; worked {best.succeeded} of {best.tried} times)"
+            f"{best.upper_bound:.0%}; worked {best.succeeded} of {best.tried} times{against})"
         )
 
 

@@ -17,12 +17,15 @@ _NUMBER_WORDS = re.compile(
     (?:a|{_ANY})[ -](?:{"|".join(_FACTORS)})\b(?:(?:[ ]and)?[ -](?:{_ANY})\b)*
     | (?:{"|".join(TENS)})[ -](?:{"|".join(ONES)})
     # One alone is mostly no number: this one, one of them, one by one. Few-shot and zero-shot are names.
-    | one(?=[ ](?:second|minute|hour|day|week|month|year|percent)) | zero(?![\w-])
+    | one(?=[ ](?:second|minute|hour|day|week|month|year|percent)) | zero(?![ -]?shot)(?!\w)
     | {"|".join(word for word in _NUMBERS if word not in ("zero", "one"))})\b""",
     re.IGNORECASE | re.VERBOSE,
 )
 _TIMES = re.compile(r"\b(?:twice|thrice|one time|1 time|(\d+) ?x(?= |$))\b", re.IGNORECASE)
 _TIMES_AS_SAID = {"twice": "2 times", "thrice": "3 times", "one time": "once", "1 time": "once"}
+# Every third failure is not every failure.
+_NTHS = {"third": 3, "fourth": 4, "fifth": 5, "sixth": 6, "seventh": 7, "eighth": 8, "ninth": 9, "tenth": 10}
+_EVERY_NTH = re.compile(rf"\bevery (?:({'|'.join(_NTHS)})|(\d+)(?:st|nd|rd|th))\b", re.IGNORECASE)
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?:\D|$))")
 _UNITS = {
     "ms": "milliseconds", "s": "seconds", "sec": "seconds", "secs": "seconds", "min": "minutes", "mins": "minutes",
@@ -30,9 +33,9 @@ _UNITS = {
     "tb": "terabytes", "percent": "%", "per cent": "%", "%": "%",
 }  # fmt: skip
 _SECONDS = {"second": 1, "minute": 60, "hour": 3_600, "day": 86_400, "week": 604_800}
-# For an hour is for 1 hour; twice an hour tells how often.
+# For an hour is for 1 hour, the last day the last 24 hours; twice an hour tells how often.
 _ONE_OF_A_UNIT = re.compile(
-    rf"\b(?:(for|than|after|within|last) an?|(every)) (?=(?:{'|'.join(_SECONDS)})\b)", re.IGNORECASE
+    rf"\b(?:(for|than|after|within|last) an?|(every|the last|the past)) (?=(?:{'|'.join(_SECONDS)})\b)", re.IGNORECASE
 )
 _LASTING = re.compile(rf"(?<![\w.])(\d{{1,12}})[ -]({'|'.join(_SECONDS)})s?(?!\w)", re.IGNORECASE)
 _MEASURED = re.compile(rf"(?<=\d)[ -]?({'|'.join(sorted(_UNITS, key=len, reverse=True))})(?!\w)", re.IGNORECASE)
@@ -62,6 +65,7 @@ def spelled(text: str) -> str:
 def counted(text: str) -> str:
     """The text with digits for numbers, a name for each unit, and signs for what bounds a number."""
     found = _NUMBER_WORDS.sub(lambda match: str(_value(match.group().lower())), _TIMES.sub(_times, text))
+    found = _EVERY_NTH.sub(lambda match: f"every {_NTHS.get((match.group(1) or '').lower(), match.group(2))}", found)
     found = _ONE_OF_A_UNIT.sub(lambda match: f"{match.group(1) or match.group(2)} 1 ", found)
     if not any(map(str.isdigit, found)):
         return found

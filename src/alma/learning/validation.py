@@ -12,7 +12,7 @@ from numbers import Real
 from alma.errors import ScopeViolationError, ValidationError
 from alma.model.common import checked_part, checked_prose, same_name
 from alma.model.scope import MemoryScope
-from alma.model.text import terms
+from alma.model.text import stored_terms, terms
 from alma.redaction.redactor import redact_text
 
 _SUCCESS = frozenset(
@@ -83,7 +83,7 @@ _AROUND = " \t\r\n.!:;,\"'`*\ufe0f"
 _SEPARATORS = re.compile(r"[\s_\-]+")
 
 
-def parsed_outcome(outcome: object) -> bool:
+def parsed_outcome(outcome: object, subject: str = "learn", field: str = "outcome") -> bool:
     """Whether an outcome is a success: a bool, 1 or 0, or one of the words or signs for either in any case."""
     # A bool of NumPy is none of Python's.
     if (isinstance(outcome, Real) or type(outcome).__name__ in ("bool", "bool_")) and outcome in (0, 1):
@@ -91,7 +91,7 @@ def parsed_outcome(outcome: object) -> bool:
     told = outcome.value if isinstance(outcome, Enum) else outcome
     read = _read(told) if isinstance(told, str) else None
     if read is None:
-        raise ValidationError("learn", "outcome", outcome, 'must be "success" or "failure", or a bool')
+        raise ValidationError(subject, field, outcome, 'must be "success" or "failure", or a bool')
     return read
 
 
@@ -149,7 +149,7 @@ class ScopeValidator:
         """A text that names a forbidden domain, and no allowed one, is of that domain."""
         if not scope.cannot_learn:
             return
-        words = set(terms(text))
+        words = set(stored_terms(text))
         if any(_named(name, words) for name in scope.can_learn):
             return
         for name in scope.cannot_learn:
@@ -168,7 +168,9 @@ def _refusal(value: str, reason: str) -> ScopeViolationError:
 
 
 def _named(domain: str, words: set[str]) -> bool:
-    return set(terms(domain.replace("_", " "))) <= words
+    """Whether a domain is named, with or without its hyphens: back-end logic is backend_logic."""
+    spaced = domain.replace("_", " ")
+    return any(set(terms(spelled)) <= words for spelled in {spaced, spaced.replace("-", "")})
 
 
 def _checked_scopes(scopes: Mapping[str, MemoryScope]) -> dict[str, MemoryScope]:

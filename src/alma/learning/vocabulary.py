@@ -81,8 +81,9 @@ answer; lend borrow; give take; save load; head tail; row column; uppercase lowe
 exclusive; visible hidden; explicit implicit; global local; relative absolute; abstract concrete; active passive;
 online offline; foreground background; rising falling; pass fail; throw catch; lossy lossless; depth breadth; employer
 employee; buyer seller; teacher student; including excluding; including except; together separately; immediately
-later; inline outline; log suppress; log silence; show suppress; freeze thaw; within after;
-repeatedly once; repeatedly all; yourself somebody; yourself someone; myself somebody; myself someone
+later; inline outline; log suppress; log silence; show suppress; freeze thaw; within after; repeatedly once;
+repeatedly all; reuse new; together individually; together incrementally; reuse recreate; yourself somebody; yourself
+someone; myself somebody; myself someone
 """
 
 
@@ -104,7 +105,8 @@ broken divide decompose; separately individually incrementally gradually stepwis
 smaller little tiny; large larger big bigger; each every all; show shown display; wait pause; mock stub fake; combine
 merge join; change modify update edit alter adjust; quick fast rapid; bug defect fault; function method; folder
 directory; doc docs documentation; db database; config configuration; repo repository; auth authentication; prod
-production; param parameter argument; summarize summarise condense; analyze analyse analysis study; expire expiry;
+production; dev development; env environment; var variable; app application; lib library; admin administrator; temp
+temporary; param parameter argument; summarize summarise condense; analyze analyse analysis study; expire expiry;
 recover recovery; discover discovery; measure benchmark profile; gather collect; explain clarify describe; evaluate
 assess judge; monitor watch observe; record log note; simplify streamline; thoroughly carefully; systematically
 methodically; contact reach; apologize apologise sorry; information info details; example sample; wrap enclose
@@ -130,17 +132,17 @@ create; include add; store keep; schedule book; open start; read look; parallel 
 
 # Words that say as much where what is said around them means as much too.
 _NEAR = """
-suggest recommend; suggest propose; recommend advise; compute calculate; tell inform; inform notify; demonstrate show;
-terminate end; halt stop; need require; mistake error; aim goal; goal objective; guideline rule; troubleshoot debug;
-troubleshoot diagnose; investigate examine; investigate check; relocate move; migrate move; clone copy; enumerate
-list; skim scan; loop iterate; reattempt retry; chunk piece; chunk part; chunk batch; segment part; section part;
-reload refresh; purge clear; shorten trim; shrink compact; title headline; colleague coworker; manager boss; swift
-quick; commence start; conclude end; acquire buy; support help; handle process; manage handle; deploy release; ship
-release; handy useful; precise exact; accurate correct; entire whole; entire full; whole full; frequent regular;
-sentence line; remark comment; reply comment; hint tip; draft outline; divide partition; partition split; shorten
-condense; trim cut; crash fail; everywhere places; every individually; show give; batch group; replace
-change; replace swap; replace exchange; chunk split; call request; check search; reduce smaller; decrease smaller;
-increase larger; increase bigger; raise higher
+configure setup; clean clear; suggest recommend; suggest propose; recommend advise; compute calculate; tell inform;
+inform notify; demonstrate show; terminate end; halt stop; need require; mistake error; aim goal; goal objective;
+guideline rule; troubleshoot debug; troubleshoot diagnose; investigate examine; investigate check; relocate move;
+migrate move; clone copy; enumerate list; skim scan; loop iterate; reattempt retry; chunk piece; chunk part; chunk
+batch; segment part; section part; reload refresh; purge clear; shorten trim; shrink compact; title headline;
+colleague coworker; manager boss; swift quick; commence start; conclude end; acquire buy; support help; handle
+process; manage handle; deploy release; ship release; handy useful; precise exact; accurate correct; entire whole;
+entire full; whole full; frequent regular; sentence line; remark comment; reply comment; hint tip; draft outline;
+divide partition; partition split; shorten condense; trim cut; crash fail; everywhere places; every individually; show
+give; batch group; replace change; replace swap; replace exchange; chunk split; call request; check search; reduce
+smaller; decrease smaller; increase larger; increase bigger; raise higher
 """
 
 

@@ -32,9 +32,14 @@ _SAID_IN_ONE_WORD = (
     (re.compile(r"\b(everything|everyone|all|anything) but\b", re.IGNORECASE), r"\1 except"),
     (re.compile(r"\bnothing (?:but|except|other than)\b", re.IGNORECASE), "only"),
     (re.compile(r"\btogether with\b", re.IGNORECASE), "with"),
+    (re.compile(r"\b((?:all|everything|both)\b[^,.;]{0,30}?) at once\b", re.IGNORECASE), r"\1 together"),
+    (re.compile(r"\ba single\b", re.IGNORECASE), "one"),
     (re.compile(r"\bback(?:ed|ing|s)? up\b", re.IGNORECASE), "backup"),
     (re.compile(r"\b(few|zero|one|multi)[- ]shot\b", re.IGNORECASE), r"\1shot"),
     (re.compile(r"\bregular expressions?\b", re.IGNORECASE), "regex"),
+    (re.compile(r"\bpull requests?\b", re.IGNORECASE), "pr"),
+    (re.compile(r"\b(?:make|makes|made|making|be) (?:sure|certain)\b", re.IGNORECASE), "ensure"),
+    (re.compile(r"\bset(?:s|ting)? up\b", re.IGNORECASE), "configure"),
     # After each row is again and again, after all rows once.
     (re.compile(r"\bafter (?:each|every)\b(?: single)?", re.IGNORECASE), "after repeatedly"),
     (re.compile(r"\b(?:fewer) than\b", re.IGNORECASE), "less than"),
@@ -43,7 +48,8 @@ _SAID_IN_ONE_WORD = (
     (re.compile(rf"{_IT_IS}{_BAD}(?: to\b|:)", re.IGNORECASE), "not"),
     (re.compile(rf"{_WHOLE}{_IS} {_GOOD}[.!]*$", re.IGNORECASE), r"\1"),
     (re.compile(rf"{_WHOLE}{_IS} {_BAD}[.!]*$", re.IGNORECASE), r"not \1"),
-    # Whoever declines to answer does not answer.
+    # Whoever declines to answer does not answer, and who quits caching does not cache.
+    (re.compile(r"\b(?:quit|quits|quitting|ceas\w+|discontinu\w+|g[ai]ve up)\s+(?=\w+ing\b)", re.IGNORECASE), "not "),
     (
         re.compile(
             r"\b(?:refus|declin|neglect|fail|forget|ceas|omit)(?:e|es|ed|s|ing|ting|ted)?\s+to\b", re.IGNORECASE
@@ -53,10 +59,11 @@ _SAID_IN_ONE_WORD = (
 )
 # Without one of these words there is nothing of that, which is quickly seen.
 _FIRST_WORDS = """
-off on up shot regular idea practice habit mistake waste wrong harmful dangerous unwise pointless useless
-counterproductive discouraged again for place places but nothing together fewer each every refuse refuses refused
-refusing decline declines declined declining neglect neglects neglected fail fails failed failing forget forgets
-forgetting cease ceases ceased omit omits omitted omitting
+off on up shot once single regular pull sure certain quit quits quitting ceasing discontinue discontinued idea
+practice habit mistake waste wrong harmful dangerous unwise pointless useless counterproductive discouraged again for
+place places but nothing together fewer each every refuse refuses refused refusing decline declines declined declining
+neglect neglects neglected fail fails failed failing forget forgets forgetting cease ceases ceased omit omits omitted
+omitting
 """
 _SAID_IN_SEVERAL = frozenset(_FIRST_WORDS.split())
 _LETTERS = re.compile("[a-z]+")

@@ -153,6 +153,7 @@ KEYS: tuple[Rule, ...] = (
     shape("discord_webhook", "/api/webhooks/", r"/api/webhooks/\d+/(?P<secret>[\w-]{20,})"),
     shape("discord_token", ".", START + r"[MNO][A-Za-z\d_-]{23,27}\.[\w-]{6}\.[\w-]{27,}", mixed),
     shape("google_key", "aiza", r"AIza[0-9A-Za-z_-]{30,}"),
+    shape("google_key", ":apa91b", START + r"[A-Za-z0-9_-]{7,32}:APA91b[0-9A-Za-z_-]{60,}"),
     shape("google_token", "ya29.", r"ya29\.[0-9A-Za-z_-]{20,}"),
     shape("google_secret", "gocspx-", r"GOCSPX-[A-Za-z0-9_-]{20,}"),
     # A sum of SHA-512 is as long.

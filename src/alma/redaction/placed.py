@@ -101,7 +101,7 @@ PLACES: tuple[Rule, ...] = (
     shape(
         "password",
         ("log in", "login", "log on", "logged in", "sign in", "anmelden"),
-        r"""\b(?:log(?:ged)?[ -]?(?:in|on)|sign in|anmelden)\s(?:with|as|using|mit|als)\s["'`]?[\w.@-]{2,60}"""
+        r"""\b(?:log(?:ged)?[ -]?(?:in|on)|sign in|anmelden)\s(?:is|with|as|using|mit|als)\s["'`]?[\w.@-]{2,60}"""
         r"""["'`]?\s?[/:|]\s?["'`]?(?P<secret>[^\s"'`,;]{6,200})""",
         lambda value: may_be_secret(value) and is_unlike_any_name(value),
         re.IGNORECASE,

@@ -39,10 +39,12 @@ from alma.retrieval.context import add_context, foresee
 from alma.retrieval.copies import Crowd, without_copies
 from alma.retrieval.embedding import QuestionEmbedder
 from alma.retrieval.focus import asked_part
+from alma.retrieval.found import Ranking
 from alma.retrieval.moving import Moving
-from alma.retrieval.ranking import Ranking, Scorer, rank
+from alma.retrieval.ranking import rank
 from alma.retrieval.recent import most_recent
 from alma.retrieval.router import Asked, Request, Target
+from alma.retrieval.scorer import Scorer
 from alma.retrieval.scoring import MEMORY_WEIGHTS, ScoringWeights
 from alma.retrieval.searching import Mode, by_meaning, by_words
 from alma.retrieval.standing import holds

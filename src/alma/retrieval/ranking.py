@@ -2,36 +2,31 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
 from itertools import chain
 from operator import attrgetter
 
-from alma.model.memory import Memory
 from alma.model.query import And, In
 from alma.model.record import Record
-from alma.model.slice import Explanation, MemorySlice, by_id
 from alma.model.text import compounds_of, query_terms
 from alma.model.vector import Vector
-from alma.retrieval import order
-from alma.retrieval.absent import Absent, Note
-from alma.retrieval.asking import answering
+from alma.retrieval.absent import Note
+from alma.retrieval.by_rule import add_by_rule
 from alma.retrieval.candidate import Candidate, Compared
 from alma.retrieval.candidates import Pool, Standing, by_target, most_read
 from alma.retrieval.copies import Crowd, copies_behind
-from alma.retrieval.length import ONE_PASSAGE, given_back
+from alma.retrieval.found import REPETITION, Ranking
+from alma.retrieval.length import ONE_PASSAGE
 from alma.retrieval.news import may_tell_news
-from alma.retrieval.placing import brings_news, news_of_fitting, put_in_place, put_withdrawn_behind, statements_of
+from alma.retrieval.placing import brings_news, news_of_fitting, put_in_place, statements_of
 from alma.retrieval.ranked import Ranked
-from alma.retrieval.recent import MOST_BY_RULE, newest
 from alma.retrieval.relevance import Fitting, Question, anything_fits, fits
+from alma.retrieval.repetitions import without_repetitions
 from alma.retrieval.router import Asked, Target
-from alma.retrieval.scoring import ScoringWeights, factors, score_terms
+from alma.retrieval.scorer import Scorer
 from alma.retrieval.sequence import asked_end, at_the_end
-from alma.retrieval.standing import begins_after, holds, is_instruction, out_of_force, superseded
-from alma.retrieval.statements import Statement, cut
+from alma.retrieval.standing import is_instruction, out_of_force
+from alma.retrieval.statements import cut
 from alma.retrieval.strongest import Source, put_among_the_first, read_first
 from alma.retrieval.successors import put_before
 from alma.retrieval.together import add_together
@@ -43,124 +38,7 @@ from alma.storage.ranking import idf
 _COUNTS_AS = 10
 # So many times what is wanted is looked at besides copies of the same.
 _ENOUGH = 2
-_REPETITION = "repetition"
 _UNFIT = "it has too little to do with the task, by meaning and by words (fit {:.2f})"
-
-
-@dataclass(slots=True)
-class Ranking:
-    """What is handed over, by kind and best first, and why everything else is not."""
-
-    storage: StorageBackend
-    targets: Sequence[Target]
-    chosen: dict[type[Record], list[Ranked]] = field(default_factory=lambda: defaultdict(list))
-    standing: list[Ranked] = field(default_factory=list)
-    dropped: dict[str, Note] = field(default_factory=dict)
-    crowd: Crowd = field(default_factory=Crowd)
-    # When the next instruction begins to hold, where one is waiting.
-    changes_at: datetime | None = None
-
-    @property
-    def by_rule(self) -> list[Target]:
-        """Where that is which comes with every task."""
-        return [target for target in self.targets if target.by_rule]
-
-    def drop(self, record_id: str, stage: str, sentence: str, *facts: object) -> None:
-        self.dropped.setdefault(record_id, Note(stage, sentence, facts))
-
-    def expect_change(self, moment: datetime | None) -> None:
-        """Something else will be handed over from this moment on, if one is given."""
-        if moment is not None:
-            self.changes_at = min(moment, self.changes_at or moment)
-
-    @property
-    def found_something(self) -> bool:
-        """Whether anything is handed over for this very task."""
-        return any(not ranked.only_by_rule for items in (*self.chosen.values(), self.standing) for ranked in items)
-
-    def join(self, other: Ranking | None, top_k: int) -> None:
-        """The best of both, where the same was looked for in two ways."""
-        if other is None:
-            return
-        self.dropped = {**self.dropped, **other.dropped}
-        self.expect_change(other.changes_at)
-        for cls, items in other.chosen.items():
-            self.chosen[cls] = self._best_of_both(self.chosen[cls], items, top_k)
-        self.standing = self._best_of_both(self.standing, other.standing, 0)
-
-    def _best_of_both(self, ones: Sequence[Ranked], others: Sequence[Ranked], top_k: int) -> list[Ranked]:
-        """What two looks found, each with the better of its scores, and no more than either may have."""
-        best: dict[str, Ranked] = {}
-        for ranked in sorted((*ones, *others), key=lambda ranked: (-ranked.score, ranked.key)):
-            note = self.dropped.get(ranked.key)
-            # Of two that say the same, each look may have kept another one.
-            if note is None or note.stage != _REPETITION or note.facts[0] not in best:
-                best.setdefault(ranked.key, ranked)
-        found = list(best.values())
-        most = max(top_k, len(ones), len(others))
-        for ranked in found[most:]:
-            self.drop(ranked.key, "rank", "{:,} of its kind have a higher score than {:.3f}", most, ranked.score)
-        return found[:most]
-
-    def to_slice(self, request: Asked, degraded: str) -> MemorySlice:
-        everything = [ranked for items in (*self.chosen.values(), self.standing) for ranked in items]
-        return MemorySlice.of(
-            {cls: [ranked.record for ranked in items] for cls, items in self.chosen.items()},
-            instructions=tuple(ranked.record for ranked in self.standing),
-            query=request.query,
-            agent=request.agent,
-            degraded=degraded,
-            explanations=by_id(map(_explanation, everything)),
-            _why_not=Absent(self.storage, self.targets, request, dropped=self.dropped),
-        )
-
-
-def _explanation(ranked: Ranked) -> Explanation:
-    return Explanation(
-        ranked.record.spec.kind,
-        ranked.key,
-        ranked.score,
-        ranked.terms,
-        ranked.found_by,
-        notes=ranked.notes,
-        similarity=ranked.similarity,
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class Scorer:
-    """Scores records for one request."""
-
-    request: Asked
-    weights: ScoringWeights
-    memory_weights: ScoringWeights
-    half_life_days: float
-    evidence_half_life_days: float
-    wants_time: bool = False
-    by_passages: bool = True
-    window: TimeWindow | None = None
-
-    def fitting(self, found: Fitting) -> Ranked:
-        relevance = found.candidate.relevance
-        if isinstance(found.record, Memory):
-            relevance = relevance | answering(found.record.content, found.said, relevance, wants_time=self.wants_time)
-            if self.by_passages:
-                relevance |= given_back(len(found.record.text()), found.gathered)
-        ranked = self.scored(found.record, relevance, found.candidate.found_by)
-        ranked.said, ranked.similarity = found.said, found.candidate.cosine
-        ranked.lost = self.memory_weights.similarity * found.candidate.lost
-        return ranked
-
-    def scored(self, record: Record, relevance: Mapping[str, float], found_by: Iterable[str]) -> Ranked:
-        weights = self.memory_weights if isinstance(record, Memory) else self.weights
-        known = factors(
-            record,
-            self.request.now,
-            self.half_life_days,
-            self.window,
-            evidence_half_life_days=self.evidence_half_life_days,
-        )
-        return Ranked(record, score_terms(relevance, known, weights), tuple(found_by))
 
 
 def rank(
@@ -244,7 +122,7 @@ def rank(
         if len(items) >= most and len(ranking.chosen[cls]) < request.top_k:
             ranking.crowd.add(_crowd(kept, most - _ENOUGH * request.top_k, ranking))
     if ranking.by_rule:
-        _add_by_rule(storage, ranking, scorer)
+        add_by_rule(storage, ranking, scorer)
     return ranking
 
 
@@ -341,7 +219,7 @@ def _correct_meaning(found: Fitting, pool: Pool) -> None:
 def _crowd(kept: Sequence[Ranked], most_copies: int, ranking: Ranking) -> Crowd:
     """What there are more copies of than leave room for others."""
     notes = {ranked.key: ranking.dropped.get(ranked.key) for ranked in kept}
-    originals = {key: note.facts[0] for key, note in notes.items() if note is not None and note.stage == _REPETITION}
+    originals = {key: note.facts[0] for key, note in notes.items() if note is not None and note.stage == REPETITION}
     if len(originals) <= most_copies:
         return Crowd()
     copied = set(originals.values())
@@ -388,33 +266,8 @@ def _ordered(
     for ranked in kept:
         ranked.notes = (*standing.notes(ranked.key, by_key), *out_of_force(ranked.record, request.now))
     best_first = sorted(kept, key=lambda r: (-r.score, r.key))
-    chosen = best_first if request.with_repetitions else _without_repetitions(best_first, said, statements, ranking)
+    chosen = best_first if request.with_repetitions else without_repetitions(best_first, said, statements, ranking)
     return _best(chosen, request, min_score, ranking, sources)
-
-
-def _without_repetitions(
-    by_score: Sequence[Ranked], said: Iterable[Statement], compared: Iterable[Statement], ranking: Ranking
-) -> list[Ranked]:
-    """What says nothing that a better one does not; copies to the letter are found among all that was read."""
-    statements = {statement.id: statement for statement in said}
-    with_words = {statement.id for statement in compared}
-    kept: list[Ranked] = []
-    originals: dict[object, Statement] = {}
-    # What somebody else says is no repetition.
-    by_voice: dict[str, list[Statement]] = defaultdict(list)
-    for ranked in by_score:
-        own = statements[ranked.key]
-        gist = own.gist
-        others = by_voice[own.voice] if own.id in with_words else []
-        same = originals.get(gist) or next((other for other in others if order.repeats(own, other)), None)
-        if same is not None:
-            ranking.drop(ranked.key, _REPETITION, "it says the same as {}, which stands before it", same.id)
-            continue
-        if gist is not None:
-            originals[gist] = own
-        others.append(own)
-        kept.append(ranked)
-    return kept
 
 
 def _best(
@@ -440,50 +293,3 @@ def _spare_long(by_score: Iterable[Ranked], min_score: float) -> None:
         wanting = min_score - ranked.score
         if 0 < wanting <= ranked.lost:
             ranked.terms["length"] = wanting + 1e-9
-
-
-# ---------------------------------------------------------------------- what is handed over by rule
-
-
-def _add_by_rule(storage: StorageBackend, ranking: Ranking, scorer: Scorer) -> None:
-    """A user's preferences and standing instructions hold for every task, whether or not they resemble it.
-
-    Those that do resemble it come first, then the newest.
-    """
-    most = max(scorer.request.top_k, MOST_BY_RULE)
-    _set_instructions_apart(storage, ranking, scorer.request)
-    for cls in dict.fromkeys(target.cls for target in ranking.by_rule):
-        items = ranking.standing if cls is Memory else ranking.chosen[cls]
-        known = {ranked.key for ranked in (*items, *ranking.chosen[cls])}
-        records = newest(storage, [target for target in ranking.by_rule if target.cls is cls], most)
-        added = [scorer.scored(record, {}, ("rule",)) for record in records if str(record.key) not in known]
-        items.extend(_in_force(storage, added, ranking, scorer.request))
-        said = statements_of(items, scorer.request)
-        compared = cut(said, frozenset())
-        items[:] = put_withdrawn_behind(_without_repetitions(items, said, compared, ranking), compared)
-        for ranked in items[most:]:
-            ranking.drop(ranked.key, "rank", "{:,} others are handed over by rule", most)
-        del items[most:]
-        for ranked in items:
-            ranking.dropped.pop(ranked.key, None)
-
-
-def _set_instructions_apart(storage: StorageBackend, ranking: Ranking, request: Asked) -> None:
-    """Standing instructions among the memories that were found are handed over as such, if they are in force."""
-    found = ranking.chosen[Memory]
-    instructions = [ranked for ranked in found if is_instruction(ranked.record, request)]
-    ranking.standing.extend(_in_force(storage, instructions, ranking, request))
-    apart = {ranked.key for ranked in ranking.standing}
-    ranking.chosen[Memory] = [ranked for ranked in found if ranked.key not in apart][: request.top_k]
-
-
-def _in_force(storage: StorageBackend, items: Sequence[Ranked], ranking: Ranking, request: Asked) -> list[Ranked]:
-    """What holds now and has not been superseded: no other instruction is to be heeded."""
-    over = superseded(storage, [ranked.record for ranked in items], ranking.targets)
-    for ranked in items:
-        if ranked.key in over:
-            ranking.dropped[ranked.key] = Note("rule", "it was superseded by {}", (over[ranked.key],))
-        elif not holds(ranked.record, request.now):
-            ranking.dropped[ranked.key] = Note("rule", "it does not hold at this time")
-            ranking.expect_change(begins_after(ranked.record, request.now))
-    return [each for each in items if each.key not in over and holds(each.record, request.now)]

@@ -49,12 +49,14 @@ if TYPE_CHECKING:
     from alma.errors import DamagedFileError as DamagedFileError
     from alma.errors import EmbeddingError as EmbeddingError
     from alma.errors import ExtractionError as ExtractionError
+    from alma.errors import FullTextMissingError as FullTextMissingError
     from alma.errors import IndexUnavailable as IndexUnavailable
     from alma.errors import LanguageModelError as LanguageModelError
     from alma.errors import MigrationError as MigrationError
     from alma.errors import MissingDependencyError as MissingDependencyError
     from alma.errors import ModelMismatchError as ModelMismatchError
     from alma.errors import NotFoundError as NotFoundError
+    from alma.errors import PermissionDeniedError as PermissionDeniedError
     from alma.errors import ProviderError as ProviderError
     from alma.errors import RefusedError as RefusedError
     from alma.errors import RetrievalError as RetrievalError
@@ -100,6 +102,7 @@ if TYPE_CHECKING:
     from alma.learning.decay import StepDecay as StepDecay
     from alma.learning.fading import ConfidenceDecayer as ConfidenceDecayer
     from alma.learning.forgetting import ForgettingEngine as ForgettingEngine
+    from alma.learning.forgetting import Forgotten as Forgotten
     from alma.learning.forgetting import PrunePolicy as PrunePolicy
     from alma.learning.forgetting import PruneReason as PruneReason
     from alma.learning.forgetting import PruneSummary as PruneSummary
@@ -260,6 +263,8 @@ _HOMES = {
         "UnsupportedOperation",
         "DamagedFileError",
         "StorageFullError",
+        "FullTextMissingError",
+        "PermissionDeniedError",
         "ProviderError",
         "EmbeddingError",
         "LanguageModelError",
@@ -363,6 +368,7 @@ _HOMES = {
     ),
     "alma.learning.forgetting": (
         "ForgettingEngine",
+        "Forgotten",
         "PrunePolicy",
         "PruneReason",
         "PruneSummary",

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import alma
+from alma import errors
 
 
 def _fresh(code: str) -> str:
@@ -35,6 +36,11 @@ print("sqlalchemy" in sys.modules)
 def test_importing_alma_takes_less_than_a_quarter_of_a_second() -> None:
     code = "import time; t = time.perf_counter(); import alma; print(time.perf_counter() - t)"
     assert min(float(_fresh(code)) for _ in range(3)) < 0.25
+
+
+def test_every_error_is_exported() -> None:
+    kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, errors.ALMAError)]
+    assert {kind.__name__ for kind in kinds} <= set(alma.__all__)
 
 
 def test_every_exported_name_exists() -> None:

@@ -182,9 +182,10 @@ def gather(
 ) -> Pool:
     """What vectors and words propose for each target; words that are down are noted and done without."""
     pool = Pool()
-    query, wanted = request.query, vector if request.index_down is None else None
+    query, wanted = request.query, vector
     if request.index_down is not None:
         pool.problems.append(f"the vector index is down ({request.index_down})")
+        wanted = None
     for target in targets:
         # Most stores have no records of most kinds.
         if storage.has_none(target.cls, target.scope, target.where):

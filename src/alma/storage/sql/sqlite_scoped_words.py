@@ -86,7 +86,7 @@ class ScopedWords:
             return None
         lists = []
         for word in words:
-            expression = all_of((quoted(word), self._scope))
+            expression = self._inside_with(word)
             found = sqlite_postings.listed(self._tx, self._fts, expression, room + 1)
             room -= len(found)
             if room < 0:
@@ -94,6 +94,10 @@ class ScopedWords:
             self._counts.put((self._fts, expression), self._records, len(found))
             lists.append(found)
         return lists
+
+    def _inside_with(self, word: str) -> str:
+        """What finds the records of the scope that have a word."""
+        return all_of((quoted(word), self._scope))
 
     def _supposed_inside(self, word: str) -> float:
         """How many records of the owner have a word, if it is as common among them as everywhere; 0 if nobody knows."""

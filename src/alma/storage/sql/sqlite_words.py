@@ -164,7 +164,7 @@ class WordSearch(ScopedWords):
         everywhere = {word: self._counted(quoted(word), COUNTED) for word in words}
         if not (self._lists_inside and (self._lists or self._are_few(everywhere))):
             return {word: rarity(self._records, count) for word, count in everywhere.items()}
-        inside = {word: self._counted(all_of((quoted(word), self._scope)), COUNTED) for word in words}
+        inside = {word: self._counted(self._inside_with(word), COUNTED) for word in words}
         return {word: rarity(self.inside, count) for word, count in inside.items()}
 
     def _are_few(self, everywhere: Mapping[str, int]) -> bool:
@@ -185,7 +185,7 @@ class WordSearch(ScopedWords):
         rare: dict[int, str] = {}
         common: list[str] = []
         for word in weights:
-            expression = all_of((quoted(word), self._scope))
+            expression = self._inside_with(word)
             if (self._counts.get((self._fts, expression), self._records) or 0) >= _FEW:
                 common.append(word)
                 continue
@@ -227,12 +227,13 @@ class WordSearch(ScopedWords):
         lists = self._few_inside_with(words)
         if lists is None:
             return None
-        roughly = self._looked_up_by(words, sqlite_postings.ranked_by_lists(lists, self.inside))
+        found = sqlite_postings.ranked_by_lists(lists, self.inside)
+        roughly = self._left_by_filter(found)
         first = self._first_of_many(roughly, limit)
         if sqlite_postings.mean_length([row[2] for row in first]) > _SAID_ONCE:
             self._counts.put(long_texts, self._records, 1)
-            self._looked_up = frozenset(), None
             return None
+        self._looked_up = frozenset(words), found
         return self._best_of_many(roughly, first, limit)
 
     def _can_leap_to(self, words: Sequence[str]) -> bool:
@@ -245,18 +246,19 @@ class WordSearch(ScopedWords):
         if not words:
             return []
         inside = sqlite_postings.listed(self._tx, self._fts, self._scope) if self._lists_inside else None
-        roughly = self._looked_up_by(words, sqlite_postings.ranked(self._tx, self._fts, words, self._records, inside))
+        found = sqlite_postings.ranked(self._tx, self._fts, words, self._records, inside)
+        self._looked_up = frozenset(words), found
+        roughly = self._left_by_filter(found)
         if not len(roughly.order):
             return []
         if exact or (self._records <= SMALL_SCOPE and len(roughly.order) <= _LOOKED_AT):
             return self._best_measured(roughly.measured(self._sizes(roughly), self._mean_length), limit)
         return self._best_of_many(roughly, self._first_of_many(roughly, limit), limit)
 
-    def _looked_up_by(self, words: Sequence[str], roughly: sqlite_postings.Ranked) -> sqlite_postings.Ranked:
-        """Note what was found by the words; of that, what a filter leaves."""
-        self._looked_up = frozenset(words), roughly
+    def _left_by_filter(self, found: sqlite_postings.Ranked) -> sqlite_postings.Ranked:
+        """Of what was found by words, what a filter leaves, where it is known to leave few."""
         few = self._tx.listing(self._spec, self._where)
-        return roughly if few is None else roughly.among(few.seqs)
+        return found if few is None else found.among(few.seqs)
 
     def _sizes(self, roughly: sqlite_postings.Ranked) -> list[bytes]:
         """FTS5's notes of the lengths of all of the records, in the order of their ranks."""

@@ -17,12 +17,12 @@ class EvidenceLearner:
         self._weighing = Weighing()
 
     def learn(self, task: str, strategy: str, success: float) -> None:
-        self._evidence.add([(str(len(self._evidence.ids)), task, strategy, success >= 0.5, None)])
+        self._evidence.add([(str(len(self._evidence.ids)), task, strategy, success >= 0.5, None, "agent")])
 
     def choose(self, task: str) -> str:
         known = np.array([self._strategies.index(text) for text in self._evidence.strategy_rows], dtype=int)
-        observed = observations(self._evidence, known)
         alike = self._evidence.writings.alike(task)
+        observed = observations(self._evidence, known, alike)
         found = self._weighing.estimate(task, alike, self._evidence, observed, len(self._strategies))
         return self._strategies[int(np.argmax(promises(found)))]
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 import threading
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_VERSION = 7
 _last_stamp = 0
 _lock = threading.Lock()
 
@@ -27,6 +30,15 @@ def new_id() -> str:
     high = milliseconds << 16 | 0x7000 | sub_millisecond
     low = 0b10 << 62 | random & (1 << 62) - 1
     return f"{high:016x}{low:016x}"
+
+
+def moment_of(new: str) -> datetime | None:
+    """When `new_id` made an id; None for an id that it did not make."""
+    try:
+        made = UUID(hex=new)
+    except ValueError:
+        return None
+    return _EPOCH + timedelta(milliseconds=made.int >> 80) if made.version == _VERSION else None
 
 
 def _next_stamp() -> int:

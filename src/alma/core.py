@@ -16,7 +16,7 @@ from alma.door.door import Door
 from alma.embeddings.base import EmbeddingProvider
 from alma.errors import ValidationError
 from alma.events.emitter import get_emitter
-from alma.learning.disagreements import with_disagreements
+from alma.learning.disagreements import with_disagreements, with_sources
 from alma.learning.forgetting import ForgettingEngine, Forgotten
 from alma.learning.grounds import Grounds, grounds_of
 from alma.learning.protocols import Execution, Learned, LearningProtocol
@@ -253,9 +253,8 @@ class ALMA(Closing):
         """
         agent = self._agent(agent)
         scope = self.learning.validator.readable_scope(agent)
-        found = with_disagreements(
-            self.retrieval.retrieve(task, agent, self.project_id, user_id, top_k, scope, **options)
-        )
+        retrieved = self.retrieval.retrieve(task, agent, self.project_id, user_id, top_k, scope, **options)
+        found = with_sources(with_disagreements(retrieved))
         self.door.served(found, agent, self.scope(agent))
         if self._log_reads:
             self._log_read(found, Attribution(user_id=user_id, agent=agent))

@@ -19,9 +19,10 @@ GOOD, BAD, NEW = "use a streaming parser", "use regular expressions", "ask a col
 def engine(tmp_path: Path) -> Iterator[ConfidenceEngine]:
     """An engine that has seen one strategy succeed and another fail."""
     with ALMA.quickstart(tmp_path / "alma.db", project_id="shop") as alma:
-        for _ in range(6):
-            alma.learn("ada", "Parse nested JSON documents", "success", GOOD)
-            alma.learn("ada", "Parse nested JSON documents", "failure", BAD, error_message="broke at a bracket")
+        for number in range(6):
+            task = f"Parse nested JSON documents of size {number}"
+            alma.learn("ada", task, "success", GOOD)
+            alma.learn("ada", task, "failure", BAD, error_message="broke at a bracket")
         yield ConfidenceEngine(alma)
 
 
@@ -39,7 +40,7 @@ def test_a_strategy_is_judged_the_same_alone_and_among_others(engine: Confidence
 
 def test_what_worked_nine_times_of_ten_comes_before_what_worked_once(engine: ConfidenceEngine) -> None:
     for number in range(10):
-        engine._alma.learn("bob", CONTEXT, number != 4, GOOD)
+        engine._alma.learn("bob", f"{CONTEXT} of size {number}", number != 4, GOOD)
     engine._alma.learn("bob", CONTEXT, "success", NEW)
     often, once = engine.rank_strategies([NEW, GOOD], CONTEXT, "bob")
     assert (often.strategy, often.recommendation) == (GOOD, "strong_yes")
@@ -57,6 +58,13 @@ def test_no_expectation_is_surer_than_so_many_trials_make_it(
     score = engine.assess_strategy(NEW, CONTEXT, "bob").confidence_score
     assert 1 / (times + 2) <= round(score, 9) + 1e-9
     assert score <= (times + 1) / (times + 2) + 1e-9
+
+
+def test_ten_successes_at_one_task_in_a_row_are_no_strong_reason(engine: ConfidenceEngine) -> None:
+    for _ in range(10):
+        engine._alma.learn("bob", CONTEXT, "success", GOOD)
+    signal = engine.assess_strategy(GOOD, CONTEXT, "bob")
+    assert (signal.recommendation, signal.occurrence_count) == ("yes", 10)
 
 
 def test_risks_and_chances_name_their_evidence(engine: ConfidenceEngine) -> None:

@@ -24,7 +24,7 @@ def test_a_complete_table_says_what_its_outcomes_say(tasks: int, strategies: int
     among, alike = likeness[:tasks, :tasks], likeness[tasks, :tasks]
     expected = drawn.uniform(0.2, 0.8, strategies)
     row, column = (each.ravel() for each in np.indices(results.shape))
-    observed = Observations(np.arange(results.size), row, column, results.ravel())
+    observed = Observations(np.arange(results.size), row, column, results.ravel(), np.ones(results.size))
     one = estimate(observed, alike[row], among[np.ix_(row, row)], expected, noise)
     other = estimate_from_all(results, alike, among, expected, noise)
     np.testing.assert_allclose(other.means, one.means, atol=1e-6)
@@ -37,7 +37,7 @@ def _in_kinds(results: np.ndarray) -> tuple[Observations, np.ndarray, np.ndarray
     tasks = np.arange(count)
     kinds, strategies = tasks % 4, tasks // 4 % 2
     among = np.where(kinds[:, None] == kinds[None], 0.9, 0.0) + 0.1 * np.eye(count)
-    return Observations(tasks, tasks, strategies, results), among, np.full(2, 0.5)
+    return Observations(tasks, tasks, strategies, results, np.ones(count)), among, np.full(2, 0.5)
 
 
 def test_outcomes_that_similar_tasks_foretell_are_trusted() -> None:

@@ -204,6 +204,12 @@ class TestHeuristics:
         learn(alma, times=10)
         (made,) = heuristics(alma)
         assert (made.occurrence_count, made.success_count) == (10, 10)
+        assert made.confidence == pytest.approx(3.929 / 4.929, abs=1e-3)
+
+    def test_ten_successes_at_ten_tasks_count_in_full(self, alma: ALMA) -> None:
+        for number in range(10):
+            learn(alma, task=f"{FORM} {number}")
+        (made,) = heuristics(alma)
         assert made.confidence == pytest.approx(11 / 12, abs=1e-3)
 
     def test_a_rule_that_was_deleted_comes_back_with_its_history(self, alma: ALMA) -> None:
@@ -259,8 +265,8 @@ class TestHeuristics:
         before = learn(alma, times=3).heuristic.confidence
         learn(alma, "failure", times=7)
         (made,) = heuristics(alma)
-        assert before == pytest.approx(0.8, abs=1e-3)
-        assert made.confidence == pytest.approx(4 / 12, abs=1e-3)
+        assert before == pytest.approx(2.833 / 3.833, abs=1e-3)
+        assert made.confidence == pytest.approx((0.3 * 2.929 + 1) / 4.929, abs=1e-3)
         assert (made.occurrence_count, made.success_count) == (10, 3)
 
     def test_a_heuristic_carries_the_ids_of_its_outcomes(self, alma: ALMA) -> None:

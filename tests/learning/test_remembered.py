@@ -17,8 +17,8 @@ def forget_outcomes(alma: ALMA) -> None:
 
 @pytest.mark.parametrize("explore", [True, False])
 def test_a_rule_is_recommended_when_its_outcomes_are_forgotten(alma: ALMA, explore: bool) -> None:
-    for outcome in (*["success"] * 9, "failure"):
-        alma.learn("helena", FORM, outcome, GOOD)
+    for number, outcome in enumerate((*["success"] * 9, "failure")):
+        alma.learn("helena", f"{FORM} {number}", outcome, GOOD)
     forget_outcomes(alma)
     found = alma.recommend(FORM, "helena", [NEW, GOOD], explore=explore)
     assert found.strategy == GOOD
@@ -80,8 +80,8 @@ def test_what_is_remembered_of_other_tasks_says_less(alma: ALMA) -> None:
 
 
 def test_the_confidence_engine_knows_what_is_remembered(alma: ALMA) -> None:
-    for _ in range(9):
-        alma.learn("helena", FORM, "success", GOOD)
+    for number in range(9):
+        alma.learn("helena", f"{FORM} {number}", "success", GOOD)
     forget_outcomes(alma)
     signal = ConfidenceEngine(alma).assess_strategy(GOOD, FORM, "helena")
     assert signal.recommendation == "strong_yes"

@@ -8,12 +8,14 @@ from alma import clock
 from alma.confidence.signals import ConfidenceSignal, OpportunitySignal, RecommendationLevel, RiskSignal
 from alma.core import ALMA, checked_memory
 from alma.errors import ValidationError
+from alma.learning.damping import as_told_by_another
 from alma.learning.recommendation import Assessed
 from alma.learning.strategies import contradicts
-from alma.model.belief import Belief, belief_today
+from alma.model.belief import Belief, belief_in
+from alma.model.common import same_name
 from alma.model.learning import AntiPattern, Heuristic
 from alma.model.record import Record
-from alma.model.slice import MemorySlice
+from alma.model.slice import REPORTED_BY, MemorySlice
 from alma.retrieval.router import checked_query as checked_context
 
 _LOOKED_AT = 20
@@ -23,6 +25,8 @@ _TRIED, _WELL_TRIED = 3, 5
 _WARNING_COUNTS_AS = 3.0
 # What is not known is as likely as not, and what happened on other tasks says this much about it.
 _UNKNOWN, _TOLD_ELSEWHERE = 0.5, 0.25
+# How much it speaks against a strategy that only another agent has tried it.
+_ONE_SOURCE = 0.3
 
 
 class ConfidenceEngine:
@@ -44,12 +48,12 @@ class ConfidenceEngine:
     def get_risks(self, context: str, agent: str) -> list[RiskSignal]:
         """What is known to go wrong in this context, the worst first."""
         found = self._known(context, agent)
-        return sorted((_warning(each) for each in found.anti_patterns), key=lambda risk: -risk.severity)
+        return sorted((_warning(each, agent) for each in found.anti_patterns), key=lambda risk: -risk.severity)
 
     def get_opportunities(self, context: str, agent: str) -> list[OpportunitySignal]:
         """What is known to work in this context, the surest first."""
         found = self._known(context, agent)
-        return sorted(self._chances(found.heuristics), key=lambda chance: -chance.strength)
+        return sorted(self._chances(found.heuristics, agent), key=lambda chance: -chance.strength)
 
     def _signals(self, strategies: Sequence[str], context: str, agent: str) -> list[ConfidenceSignal]:
         found = self._known(context, agent)
@@ -66,7 +70,13 @@ class ConfidenceEngine:
         warnings = [each for each in found.anti_patterns if self._is_same(each.pattern, assessed.strategy)]
         opposites = [each for each in _works(found.heuristics) if contradicts(each.strategy, assessed.strategy)]
         elsewhere = bool(assessed.tried) and not (rules or warnings or self._was_tried(assessed.strategy, found))
-        score = _weighed(assessed, warnings, map(self._strength, opposites), elsewhere=elsewhere)
+        strengths = [self._strength(each, agent) for each in opposites]
+        score = _weighed(assessed, warnings, strengths, elsewhere=elsewhere)
+        risks = (
+            *(_warning(each, agent) for each in warnings),
+            *map(_opposite, opposites, strengths),
+            *_doubts(assessed, agent, elsewhere=elsewhere),
+        )
         return ConfidenceSignal(
             strategy=assessed.strategy,
             context=context,
@@ -74,8 +84,8 @@ class ConfidenceEngine:
             confidence_score=score,
             recommendation=_level(score, assessed, [*warnings, *opposites], elsewhere=elsewhere),
             assessed=assessed,
-            risks=(*map(_warning, warnings), *map(self._opposite, opposites), *_doubts(assessed, elsewhere=elsewhere)),
-            opportunities=tuple(self._chances(rules)),
+            risks=risks,
+            opportunities=tuple(self._chances(rules, agent)),
         )
 
     def _was_tried(self, strategy: str, found: MemorySlice) -> bool:
@@ -85,20 +95,19 @@ class ConfidenceEngine:
     def _is_same(self, one: str, other: str) -> bool:
         return self._alma.learning.is_same_strategy(one, other)
 
-    def _opposite(self, known: Heuristic) -> RiskSignal:
-        said = f"“{known.strategy}”, the opposite, is known to work for “{known.condition}”"
-        return RiskSignal("opposite_works", said, self._strength(known), (known.id, *known.outcomes_for))
+    def _chances(self, rules: Iterable[Heuristic], agent: str) -> list[OpportunitySignal]:
+        return [self._proven(each, agent) for each in _works(rules)]
 
-    def _chances(self, rules: Iterable[Heuristic]) -> list[OpportunitySignal]:
-        return [self._proven(each) for each in _works(rules)]
+    def _proven(self, known: Heuristic, agent: str) -> OpportunitySignal:
+        text = f"“{known.strategy}” is known to work for “{known.condition}”{_source(known, agent)}"
+        strength = self._strength(known, agent)
+        return OpportunitySignal("proven_strategy", text, strength, (known.id, *known.outcomes_for))
 
-    def _proven(self, known: Heuristic) -> OpportunitySignal:
-        text = f"“{known.strategy}” is known to work for “{known.condition}”"
-        return OpportunitySignal("proven_strategy", text, self._strength(known), (known.id, *known.outcomes_for))
-
-    def _strength(self, known: Heuristic) -> float:
-        belief = belief_today(known, clock.now(), self._alma.learning.extractor.half_life_days)
-        return known.confidence if belief is None else belief.lower_bound
+    def _strength(self, known: Heuristic, agent: str) -> float:
+        belief = self._alma.learning.extractor.current_belief(known, clock.now())
+        if not _is_own(known.agent, agent):
+            return as_told_by_another(belief, known.created_at, known.last_validated).lower_bound
+        return known.confidence if belief_in(known) is None else belief.lower_bound
 
 
 def _checked_strategy(strategy: object) -> str:
@@ -119,17 +128,17 @@ def _weighed(
     `opposed` is how strong each of these rules is.
     """
     expected = _UNKNOWN + _TOLD_ELSEWHERE * (assessed.expected - _UNKNOWN) if elsewhere else _borne_out(assessed)
-    total, weight = expected * (1 + assessed.tried), 1.0 + assessed.tried
+    total, weight = expected * (1 + assessed.evidence), 1.0 + assessed.evidence
     unseen = sum(not warning.outcomes_for for warning in warnings)
     weight += _WARNING_COUNTS_AS * unseen + _WARNING_COUNTS_AS * sum(opposed)
     return min(1.0, max(0.0, total / weight))
 
 
 def _borne_out(assessed: Assessed) -> float:
-    """The expectation, no surer than so many trials make it if all of them went alike."""
+    """The expectation, no surer than so much evidence makes it if all of it went alike."""
     if not assessed.tried:
         return assessed.expected
-    surest = Belief(assessed.tried, 0).mean
+    surest = Belief(assessed.evidence, 0).mean
     return min(surest, max(1 - surest, assessed.expected))
 
 
@@ -141,29 +150,45 @@ def _level(score: float, assessed: Assessed, warnings: Sequence[Record], *, else
         return RecommendationLevel.CAUTION
     if score < _GOOD or elsewhere:
         return RecommendationLevel.NEUTRAL
-    if score >= _STRONG and assessed.tried >= _WELL_TRIED:
+    if score >= _STRONG and assessed.evidence >= _WELL_TRIED:
         return RecommendationLevel.STRONG_YES
     return RecommendationLevel.YES
 
 
-def _doubts(assessed: Assessed, *, elsewhere: bool) -> list[RiskSignal]:
+def _doubts(assessed: Assessed, agent: str, *, elsewhere: bool) -> list[RiskSignal]:
     if not assessed.tried:
         return [RiskSignal("untested", "It was never tried here", 0.3)]
     if elsewhere:
         return [RiskSignal("untested", "It was never tried on a task like this", 0.3, assessed.outcome_ids)]
     failed = assessed.tried - assessed.succeeded
+    found = []
     if failed > assessed.succeeded:
-        share = failed / assessed.tried
-        return [RiskSignal("fails_often", f"It failed {failed} of {assessed.tried} times", share, assessed.outcome_ids)]
-    return []
+        said, share = f"It failed {failed} of {assessed.tried} times", failed / assessed.tried
+        found.append(RiskSignal("fails_often", said, share, assessed.outcome_ids))
+    if len(assessed.agents) == 1 and not _is_own(assessed.agents[0], agent):
+        said = assessed.source[0].upper() + assessed.source[1:]
+        found.append(RiskSignal("one_source", said, _ONE_SOURCE, assessed.outcome_ids))
+    return found
 
 
-def _warning(known: AntiPattern) -> RiskSignal:
+def _warning(known: AntiPattern, agent: str) -> RiskSignal:
     why = f": {known.why_bad}" if known.why_bad else ""
     severity = known.occurrence_count / (known.occurrence_count + 1)
-    return RiskSignal(
-        "anti_pattern", f"“{known.pattern}” is to be avoided{why}", severity, (known.id, *known.outcomes_for)
-    )
+    said = f"“{known.pattern}” is to be avoided{why}{_source(known, agent)}"
+    return RiskSignal("anti_pattern", said, severity, (known.id, *known.outcomes_for))
+
+
+def _opposite(known: Heuristic, strength: float) -> RiskSignal:
+    said = f"“{known.strategy}”, the opposite, is known to work for “{known.condition}”"
+    return RiskSignal("opposite_works", said, strength, (known.id, *known.outcomes_for))
+
+
+def _source(known: Heuristic | AntiPattern, agent: str) -> str:
+    return "" if _is_own(known.agent, agent) else f" ({REPORTED_BY} {known.agent} alone)"
+
+
+def _is_own(author: str, agent: str) -> bool:
+    return same_name(author) == same_name(agent)
 
 
 def _works(rules: Iterable[Heuristic]) -> list[Heuristic]:

@@ -177,7 +177,7 @@ def _handed(item: Record | str) -> Iterator[str]:
         return
     yield from _texts(item, item.spec.text)
     if isinstance(item, Heuristic):
-        yield f"worked {item.success_count} of {item.occurrence_count} times"
+        yield item.record_of_success
     if isinstance(item, UserPreference):
         yield item.user_id
 

@@ -1,15 +1,15 @@
-"""Disagreements: rules that are handed over together and say the opposite of each other say so."""
+"""Disagreements: rules that say the opposite of each other say so, and lessons of other agents whose they are."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 
 from alma.learning.strategies import contradicts, same_by_words
-from alma.model.learning import Heuristic
-from alma.model.slice import MemorySlice
+from alma.model.learning import AntiPattern, Heuristic
+from alma.model.slice import REPORTED_BY, MemorySlice
 
 
 def with_disagreements(found: MemorySlice) -> MemorySlice:
@@ -19,13 +19,25 @@ def with_disagreements(found: MemorySlice) -> MemorySlice:
     one must know of the other.
     """
     against = _disagreeing(found.heuristics)
-    if not against:
+    said = {key: [f"contradicts {other}" for other in others] for key, others in against.items()}
+    return _with_notes(found, said, (Heuristic.spec.kind,))
+
+
+def with_sources(found: MemorySlice) -> MemorySlice:
+    """The slice, in which each rule and warning of another agent than the one that asks says whose it is."""
+    lessons = (*found.heuristics, *found.anti_patterns)
+    said = {each.id: [f"{REPORTED_BY} {each.agent} alone"] for each in lessons if each.agent != found.agent}
+    return _with_notes(found, said, (Heuristic.spec.kind, AntiPattern.spec.kind))
+
+
+def _with_notes(found: MemorySlice, said: Mapping[str, Sequence[str]], kinds: Collection[str]) -> MemorySlice:
+    """The slice, with what else is said of some memories of these kinds, by their ids."""
+    if not said:
         return found
-    explanations = dict(found.explanations)
-    for key, each in found.explanations.items():
-        if each.kind == Heuristic.spec.kind and each.id in against:
-            notes = (*each.notes, *(f"contradicts {other}" for other in against[each.id]))
-            explanations[key] = replace(each, notes=notes)
+    explanations = {
+        key: replace(each, notes=(*each.notes, *said[each.id])) if each.kind in kinds and each.id in said else each
+        for key, each in found.explanations.items()
+    }
     return replace(found, explanations=explanations)
 
 

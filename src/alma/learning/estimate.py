@@ -28,12 +28,16 @@ _LEAST_VARIANCE = 0.02
 
 @dataclass(frozen=True, slots=True)
 class Observations:
-    """Outcomes, each an array: which one, on which task, with which strategy (all numbers), how well (0 to 1)."""
+    """Outcomes, each an array: which one, on which task, with which strategy (all numbers), how well (0 to 1).
+
+    `weights` are what each counts, up to 1: the less, the more of what it shows may be chance.
+    """
 
     outcomes: Any
     tasks: Any
     strategies: Any
     results: Any
+    weights: Any
 
     def __len__(self) -> int:
         return len(self.results)
@@ -49,7 +53,7 @@ class Estimate:
 
 def average(observed: Observations) -> float:
     """How all strategies do everywhere; a few successes are no proof that everything succeeds."""
-    return float((observed.results.sum() + 0.5 * _DOUBT) / (len(observed) + _DOUBT))
+    return float((observed.results @ observed.weights + 0.5 * _DOUBT) / (observed.weights.sum() + _DOUBT))
 
 
 def estimate(observed: Observations, alike: Any, among: Any, expected: Any, noise: float) -> Estimate:
@@ -87,7 +91,7 @@ def estimate_from_all(results: Any, alike: Any, among: Any, expected: Any, noise
 
 def estimate_everywhere(observed: Observations, expected: Any) -> Estimate:
     """What these outcomes say about any task, as far as how tasks resemble each other tells nothing."""
-    tried, won = _tried_and_won(observed.strategies, observed.results, len(expected))
+    tried, won = _tried_and_won(observed.strategies, observed.results, observed.weights, len(expected))
     certainty = tried + _DOUBT_OF_ONE
     return Estimate((won + _DOUBT_OF_ONE * expected) / certainty, np.sqrt(_spread(observed.results) / certainty))
 
@@ -143,7 +147,7 @@ def _covariance(observed: Observations, among: Any, noise: float) -> Any:
     same = observed.strategies[:, None] == observed.strategies[None, :]
     matrix = _ALL_TASKS + _SUCH_TASKS * among + same * _own(among)
     matrix += _THIS_TASK * (observed.tasks[:, None] == observed.tasks[None, :])
-    matrix[np.diag_indices(len(matrix))] += noise
+    matrix[np.diag_indices(len(matrix))] += noise / observed.weights
     return matrix
 
 
@@ -156,19 +160,20 @@ def _missed(covariance: Any, values: Any, blocks: Sequence[Any]) -> list[Any]:
 
 def _missed_everywhere(observed: Observations, expected: Any, blocks: Sequence[Any]) -> list[Any]:
     """The same, if each strategy is foretold to do as it did on all other tasks on average."""
-    tried, won = _tried_and_won(observed.strategies, observed.results, len(expected))
+    tried, won = _tried_and_won(observed.strategies, observed.results, observed.weights, len(expected))
     missed = []
     for block in blocks:
         strategies, results = observed.strategies[block], observed.results[block]
-        own_tried, own_won = _tried_and_won(strategies, results, len(expected))
+        own_tried, own_won = _tried_and_won(strategies, results, observed.weights[block], len(expected))
         foretold = (won - own_won + _DOUBT_OF_ONE * expected) / (tried - own_tried + _DOUBT_OF_ONE)
         missed.append(results - foretold[strategies])
     return missed
 
 
-def _tried_and_won(strategies: Any, results: Any, count: int) -> tuple[Any, Any]:
+def _tried_and_won(strategies: Any, results: Any, weights: Any, count: int) -> tuple[Any, Any]:
     """How often each strategy was tried, and how much of that it won."""
-    return np.bincount(strategies, minlength=count), np.bincount(strategies, weights=results, minlength=count)
+    tried = np.bincount(strategies, weights=weights, minlength=count)
+    return tried, np.bincount(strategies, weights=weights * results, minlength=count)
 
 
 def _spread(results: Any) -> float:

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from alma import clock
+from alma.learning.damping import Sessions
 from alma.learning.figures import Figures
 from alma.learning.resemblance import Writings
 from alma.model.learning import Outcome
@@ -17,7 +18,7 @@ from alma.model.record import spec_of
 from alma.model.scope import Scope
 from alma.storage.base import StorageBackend
 
-_FIELDS = ("id", "task_description", "strategy_used", "success", "timestamp")
+_FIELDS = ("id", "task_description", "strategy_used", "success", "timestamp", "agent")
 _NEWEST_FIRST = (Order("timestamp", "desc"), Order("id", "desc"))
 MOST_OUTCOMES, MOST_TASKS = 40_000, 4_000
 """How many of the newest outcomes are looked at, and on how many different tasks."""
@@ -28,7 +29,10 @@ _CLOCKS_DIFFER = timedelta(minutes=5)
 
 @dataclass
 class Evidence:
-    """Outcomes as arrays: on which of the tasks, with which of the strategies, how well."""
+    """Outcomes as arrays: on which of the tasks, with which of the strategies, how well, and by which of the agents.
+
+    `sessions` are those of each agent, `groups` those of an agent at one task with one strategy.
+    """
 
     ids: list[str] = field(default_factory=list)
     writings: Writings = field(default_factory=Writings)
@@ -38,6 +42,16 @@ class Evidence:
     tasks: list[int] = field(default_factory=list)
     strategies: list[int] = field(default_factory=list)
     results: list[float] = field(default_factory=list)
+    author_rows: dict[str, int] = field(default_factory=dict)
+    authors: list[int] = field(default_factory=list)
+    sessions: list[int] = field(default_factory=list)
+    groups: list[int] = field(default_factory=list)
+    _sessions: Sessions = field(default_factory=Sessions)
+    _groups: Sessions = field(default_factory=Sessions)
+
+    def number_of(self, agent: str | None) -> int | None:
+        """The number of an agent, which no author has for one that reported nothing; None for none."""
+        return None if agent is None else self.author_rows.get(agent, len(self.author_rows))
 
     def add(self, rows: Sequence[tuple[Any, ...]]) -> None:
         """Take in outcomes, oldest first."""
@@ -47,11 +61,17 @@ class Evidence:
             self.task_rows[task] = len(self.task_rows)
         self.writings.add(unique)
         self.figures.add(unique)
-        for record_id, task, strategy, success, _ in rows:
+        for record_id, task, strategy, success, moment, agent in rows:
+            task_row = self.task_rows[task]
+            strategy_row = self.strategy_rows.setdefault(strategy or "", len(self.strategy_rows))
+            author = self.author_rows.setdefault(agent, len(self.author_rows))
             self.ids.append(record_id)
-            self.tasks.append(self.task_rows[task])
-            self.strategies.append(self.strategy_rows.setdefault(strategy or "", len(self.strategy_rows)))
+            self.tasks.append(task_row)
+            self.strategies.append(strategy_row)
             self.results.append(float(success))
+            self.authors.append(author)
+            self.sessions.append(self._sessions.number(author, moment))
+            self.groups.append(self._groups.number((author, task_row, strategy_row), moment))
 
 
 class Gathered(NamedTuple):

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from alma.errors import ValidationError
+from alma.learning.damping import shares
 from alma.learning.stored import Counted, Seen, Tried
 from alma.model.belief import EVIDENCE_HALF_LIFE_DAYS, Belief, Supported, belief_in, kept
 from alma.model.learning import AntiPattern, Heuristic, Outcome, anti_pattern_id
@@ -78,9 +79,14 @@ class HeuristicExtractor:
             metadata=_of_type(newest),
         )
 
-    def strengthened(self, heuristic: Heuristic, outcome: Outcome, now: datetime) -> Heuristic:
-        """The rule after one more outcome."""
-        belief = self.current_belief(heuristic, now).seen(float(outcome.success))
+    def strengthened(
+        self, heuristic: Heuristic, outcome: Outcome, earlier: Iterable[Tried], now: datetime
+    ) -> Heuristic:
+        """The rule after one more outcome; `earlier` are the newest that its lesson has already."""
+        # Of the earlier ones, those on the same task count less beside the new one.
+        alike = [tried for tried in earlier if tried.task_description == outcome.task_description]
+        before, after = self.belief(alike, now), self.belief([*alike, outcome], now)
+        belief = self.current_belief(heuristic, now).changed(before, after)
         won, lost = ((outcome,), ()) if outcome.success else ((), (outcome,))
         changes = {
             "confidence": belief.mean,
@@ -99,11 +105,11 @@ class HeuristicExtractor:
         """What the evidence of a rule says today; what was written by hand counts by its own numbers."""
         return current_belief(heuristic, now, self.half_life_days)
 
-    def belief(self, outcomes: Iterable[Seen | Tried | Counted], now: datetime) -> Belief:
-        """The belief that these outcomes give, the older ones counting less."""
+    def belief(self, outcomes: Sequence[Seen | Tried | Counted | Outcome], now: datetime) -> Belief:
+        """The belief that these outcomes of one lesson give, the older ones and repetitions counting less."""
         weight = {True: 0.0, False: 0.0}
-        for outcome in outcomes:
-            weight[outcome.success] += kept(outcome.timestamp, now, self.half_life_days)
+        for outcome, share in zip(outcomes, shares(outcomes), strict=True):
+            weight[outcome.success] += share * kept(outcome.timestamp, now, self.half_life_days)
         return Belief(weight[True], weight[False])
 
     # ------------------------------------------------------------------ anti-patterns

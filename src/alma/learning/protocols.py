@@ -42,7 +42,7 @@ Screen = Callable[[Outcome], tuple[Outcome, str | None]]
 
 _WELL_KNOWN = 0.7
 # By so many outcomes: as often is not more often, however much older the successes are.
-_CLEARLY = 0.5
+_CLEARLY = 0.25
 # Of so many lessons, the nearest, it is asked which strategy did best.
 _ALTERNATIVES_LOOKED_AT = 8
 
@@ -280,8 +280,10 @@ class _Step:
         self._stored = StoredLessons(tx, self.inside, alone=self.embed_at_once is None)
         self.around = self._lesson()
         self._outcome = in_lesson(self._outcome, self.around.lesson_id)
+        rule = self._stored.rule(self.around.lesson_id)
+        earlier = () if rule is None else self._stored.tried(self.around.lesson_id)
         self._stored.add(self._outcome)
-        heuristic = self._strengthened() or self._new_heuristic(tx)
+        heuristic = self._new_heuristic(tx) if rule is None else self._strengthened(rule, earlier)
         warning = self._encouraged(heuristic) if self._outcome.success else self._warned(tx, heuristic)
         self.written = self._lessons.written(tx)
         self._stored.leave()
@@ -294,12 +296,9 @@ class _Step:
         begun = self._lessons.begun_meanwhile(self._stored, self._outcome, around) if around.begins else None
         return around if begun is None else replace(around, lesson_id=begun, failed=around.failed - {begun})
 
-    def _strengthened(self) -> Heuristic | None:
+    def _strengthened(self, rule: Heuristic, earlier: Sequence[Tried]) -> Heuristic:
         """The rule that the lesson is already, after this outcome, which may weaken it as well."""
-        rule = self._stored.rule(self.around.lesson_id)
-        if rule is None:
-            return None
-        changed = self._extractor.strengthened(rule, self._outcome, self._now)
+        changed = self._extractor.strengthened(rule, self._outcome, earlier, self._now)
         self._stored.revise(rule, changed)
         return changed
 

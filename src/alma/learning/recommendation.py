@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -32,7 +32,9 @@ class Assessed:
 
     `expected` is the share of successes to be expected, which lies between the two bounds with a probability of nine
     in ten. `outcome_ids` are those on the most similar tasks it was tried on, most similar first; `tried` and
-    `succeeded` count those, too, that are forgotten and of which only the rules know.
+    `succeeded` count those, too, that are forgotten and of which only the rules know. `evidence` is what all of that
+    counts, in reports that do not repeat each other; `agents` are those that reported it, in so many `sessions`: an
+    hour of one agent is one, and 0 says that it is not known.
     """
 
     strategy: str
@@ -43,6 +45,16 @@ class Assessed:
     succeeded: int
     outcome_ids: tuple[str, ...] = ()
     heuristic_ids: tuple[str, ...] = ()
+    evidence: float = 0.0
+    agents: tuple[str, ...] = ()
+    sessions: int = 0
+
+    @property
+    def source(self) -> str:
+        """That one agent alone reports it, and within an hour, if so; otherwise nothing."""
+        if len(self.agents) != 1:
+            return ""
+        return f"reported by {self.agents[0]} alone{', within an hour' if self.sessions == 1 else ''}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +83,10 @@ class Recommendation:
             f"; but “{each.strategy}” says the opposite and worked {each.succeeded} of {each.tried} times"
             for each in self.opposites
         )
+        source = f", {best.source}" if best.source else ""
         return (
             f"{self.strategy} ({best.expected:.0%} expected, between {best.lower_bound:.0%} and "
-            f"{best.upper_bound:.0%}; worked {best.succeeded} of {best.tried} times{against})"
+            f"{best.upper_bound:.0%}; worked {best.succeeded} of {best.tried} times{source}{against})"
         )
 
 
@@ -105,25 +118,29 @@ class Recommender:
         self, task: str, scope: Scope, among: Iterable[str] | None = None
     ) -> tuple[Sequence[Assessed], Sequence[float]]:
         """What is known about each strategy for this task, and what it promises."""
+        reader = _reader(scope)
         # The evidence grows with what was learned in between, so one answer is made at a time.
         with self._lock:
             experience = self.experience.read(scope)
             evidence, lessons = experience.evidence, experience.lessons
             strategies = _checked(among, evidence, lessons)
             known = self._matching.numbers(evidence.strategy_rows, strategies)
-            observed = observations(evidence, np.array(known, dtype=int))
             alike = evidence.writings.alike(task)
+            observed = observations(evidence, np.array(known, dtype=int), alike, reader)
             found = experience.weighing.estimate(task, alike, evidence, observed, len(strategies))
             named = self._named(lessons, strategies)
-            tried = np.bincount(observed.strategies, minlength=len(strategies)).tolist()
+            tried = np.bincount(observed.strategies, minlength=len(strategies))
+            weight = np.bincount(observed.strategies, weights=observed.weights, minlength=len(strategies))
             # Of more evidence than is held, what is not held is not forgotten.
             is_whole = len(evidence.ids) < MOST_OUTCOMES and len(evidence.task_rows) < MOST_TASKS
             half_life_days = self._extractor.half_life_days
             besides = [
-                remembered(named.get(i, ()), task, tried[i], half_life_days) if is_whole else Remembered()
+                remembered(named.get(i, ()), task, int(tried[i]), half_life_days, reader) if is_whole else Remembered()
                 for i in range(len(strategies))
             ]
-            found = with_remembered(found, tried, besides)
+            found = with_remembered(found, weight, besides)
+            if len(evidence.author_rows) > 1 or reader not in evidence.author_rows:
+                found = _borne_out(found, _untried_by(reader, evidence, observed, tried), weight, besides)
             return [
                 _assessed(i, strategy, evidence, observed, alike, found, named.get(i, ()), besides[i])
                 for i, strategy in enumerate(strategies)
@@ -152,8 +169,12 @@ def _assessed(
     own = np.flatnonzero(observed.strategies == number)
     likeness, results = alike[observed.tasks[own]], observed.results[own]
     nearest_first = observed.outcomes[own[np.argsort(-likeness, kind="stable")]]
-    expected = float(found.means[number])
-    low, high = _belief(results, likeness, besides).interval
+    expected, weights = float(found.means[number]), observed.weights[own]
+    low, high = _belief(results, likeness * weights, besides).interval
+    authors = list(evidence.author_rows)
+    told_by = dict.fromkeys(authors[evidence.authors[i]] for i in observed.outcomes[own])
+    if besides.is_any:
+        told_by |= dict.fromkeys(lesson.agent for lesson in lessons)
     return Assessed(
         strategy=strategy,
         expected=expected,
@@ -163,13 +184,34 @@ def _assessed(
         succeeded=round(float(results.sum())) + besides.succeeded,
         outcome_ids=tuple(evidence.ids[i] for i in nearest_first[:_NAMED]),
         heuristic_ids=tuple([lesson.id for lesson in lessons if isinstance(lesson, Rule)][:_NAMED]),
+        evidence=float(weights.sum()) + besides.belief.evidence,
+        agents=tuple(told_by),
+        sessions=0 if besides.is_any else len({evidence.sessions[i] for i in observed.outcomes[own]}),
     )
 
 
-def _belief(results: Any, alike: Any, besides: Remembered) -> Belief:
-    """What a strategy's own outcomes say, each as much as its task is alike, and what is remembered besides."""
+def _untried_by(reader: str | None, evidence: Evidence, observed: Observations, tried: Any) -> Any:
+    """Which of the strategies were tried, and only by other agents than the one that asks."""
+    authors = np.array(evidence.authors, dtype=int)[observed.outcomes]
+    foreign = observed.strategies[authors != evidence.number_of(reader)]
+    return (tried > 0) & (np.bincount(foreign, minlength=len(tried)) == tried)
+
+
+def _borne_out(found: Estimate, is_foreign: Any, weight: Any, besides: Sequence[Remembered]) -> Estimate:
+    """The estimate, of what only other agents report no surer than as many reports make it as that counts."""
+    surest = 1 - 1 / (weight + [each.belief.evidence for each in besides] + 2)
+    return replace(found, means=np.where(is_foreign, np.clip(found.means, 1 - surest, surest), found.means))
+
+
+def _reader(scope: Scope) -> str | None:
+    """The agent that asks: the first of those whose memories it reads."""
+    return scope.agent if scope.agent is None or isinstance(scope.agent, str) else scope.agent[0]
+
+
+def _belief(results: Any, weights: Any, besides: Remembered) -> Belief:
+    """What a strategy's own outcomes say, each as much as it counts and its task is alike, and what is remembered."""
     won, lost = besides.belief
-    return Belief(float(results @ alike) + won, float((1 - results) @ alike) + lost)
+    return Belief(float(results @ weights) + won, float((1 - results) @ weights) + lost)
 
 
 def _first_spellings(strategies: Sequence[str]) -> list[int]:

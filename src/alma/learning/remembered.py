@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from alma import clock
+from alma.learning.damping import as_told_by_another
 from alma.learning.estimate import Estimate
 from alma.learning.heuristics import current_belief
 from alma.learning.tasks import wording_of
@@ -40,6 +41,8 @@ class Rule(NamedTuple):
     weight_for: float | None
     weight_against: float | None
     last_validated: datetime | None
+    agent: str
+    created_at: datetime | None
 
     @property
     def task(self) -> str:
@@ -56,6 +59,10 @@ class Rule(NamedTuple):
     def belief(self, now: datetime, half_life_days: float) -> Belief:
         return current_belief(self, now, half_life_days)
 
+    @property
+    def learned_until(self) -> datetime | None:
+        return self.last_validated
+
 
 class Warned(NamedTuple):
     """What an anti-pattern says of itself, as it is stored; of whatever task."""
@@ -64,6 +71,8 @@ class Warned(NamedTuple):
     pattern: str
     occurrence_count: int
     last_seen: datetime | None
+    agent: str
+    created_at: datetime | None
 
     @property
     def task(self) -> str:
@@ -83,6 +92,10 @@ class Warned(NamedTuple):
 
     def belief(self, now: datetime, half_life_days: float) -> Belief:
         return Belief(0.0, self.occurrence_count * kept(self.last_seen, now, half_life_days))
+
+    @property
+    def learned_until(self) -> datetime | None:
+        return self.last_seen
 
 
 Lesson = Rule | Warned
@@ -109,8 +122,10 @@ class Remembered:
         return self.belief.evidence > 0
 
 
-def remembered(lessons: Iterable[Lesson], task: str, tried: int, half_life_days: float) -> Remembered:
-    """What lessons about one strategy add, of which so many outcomes are still stored."""
+def remembered(
+    lessons: Iterable[Lesson], task: str, tried: int, half_life_days: float, reader: str | None = None
+) -> Remembered:
+    """What lessons about one strategy add for an agent, of which so many outcomes are still stored."""
     held = list(lessons)
     counted = sum(lesson.tried for lesson in held)
     # Every outcome strengthens one lesson at most, so what was seen more often than is stored is forgotten.
@@ -121,6 +136,8 @@ def remembered(lessons: Iterable[Lesson], task: str, tried: int, half_life_days:
     now, won, lost = clock.now(), 0.0, 0.0
     for lesson in held:
         belief, weight = lesson.belief(now, half_life_days), share * _relevance(lesson, task)
+        if reader is not None and lesson.agent != reader:
+            belief = as_told_by_another(belief, lesson.created_at, lesson.learned_until)
         won, lost = won + weight * belief.weight_for, lost + weight * belief.weight_against
     return Remembered(unseen, round(share * sum(lesson.succeeded for lesson in held)), Belief(won, lost))
 
@@ -133,11 +150,14 @@ def _relevance(lesson: Lesson, task: str) -> float:
     return 1.0 if smaller and len(one & other) >= _MOSTLY * smaller else _TOLD_ELSEWHERE
 
 
-def with_remembered(found: Estimate, tried: Sequence[int], besides: Sequence[Remembered]) -> Estimate:
-    """The estimate, drawn towards what is remembered by as much as that outweighs the outcomes of each strategy."""
+def with_remembered(found: Estimate, evidence: Any, besides: Sequence[Remembered]) -> Estimate:
+    """The estimate, drawn towards what is remembered by as much as that outweighs the outcomes of each strategy.
+
+    `evidence` is what these count together.
+    """
     if not any(each.is_any for each in besides):
         return found
-    stored = np.array(tried, dtype=float) + 1.0
+    stored = evidence + 1.0
     won, lost = (np.array([each.belief[side] for each in besides]) for side in (0, 1))
     means = (found.means * stored + won) / (stored + won + lost)
     return replace(found, means=means, deviations=found.deviations * np.sqrt(stored / (stored + won + lost)))

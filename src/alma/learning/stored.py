@@ -39,6 +39,7 @@ class Tried(NamedTuple):
 
     success: bool
     timestamp: datetime | None
+    task_description: str
 
 
 class Counted(NamedTuple):
@@ -47,6 +48,7 @@ class Counted(NamedTuple):
     id: str
     success: bool
     timestamp: datetime | None
+    task_description: str
 
 
 class _Held(NamedTuple, Generic[T]):
@@ -162,7 +164,8 @@ class StoredLessons:
         known = self._known.tried.pop(lesson_id, None)
         # Where the clock was put back, the store tells which is the newest.
         if known is not None and (not known or _is_later(outcome.timestamp, known[0].timestamp)):
-            self._known.tried[lesson_id] = [Tried(outcome.success, outcome.timestamp), *known][:EVIDENCE_READ]
+            new = Tried(outcome.success, outcome.timestamp, outcome.task_description)
+            self._known.tried[lesson_id] = [new, *known][:EVIDENCE_READ]
 
     def add_made(self, made: Heuristic | AntiPattern) -> None:
         """Store what was made of a lesson, and what nobody has: it was looked for already.

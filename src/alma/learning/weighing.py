@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from alma.learning.damping import weights_for
 from alma.learning.estimate import (
     Estimate,
     Observations,
@@ -80,24 +81,39 @@ class Weighing:
         return self._noise
 
 
-def observations(evidence: Evidence, known: Any) -> Observations:
-    """The outcomes of the strategies that are asked about."""
-    strategies = known[np.array(evidence.strategies, dtype=int)]
+def observations(evidence: Evidence, known: Any, alike: Any, reader: str | None = None) -> Observations:
+    """The outcomes of the strategies that are asked about, as much as each counts for the agent that asks."""
+    tried, tasks, authors, groups, sessions = (
+        np.array(each, dtype=int)
+        for each in (evidence.strategies, evidence.tasks, evidence.authors, evidence.groups, evidence.sessions)
+    )
+    strategies = known[tried]
+    # What others report of strategies that are not asked about counts as well where it is told who reports anything.
+    named = np.where(strategies >= 0, strategies, len(known) + tried)
+    weights = weights_for(evidence.number_of(reader), authors, groups, sessions, named, alike[tasks])
     kept = np.flatnonzero(strategies >= 0)
-    tasks, results = np.array(evidence.tasks, dtype=int), np.array(evidence.results, dtype=float)
-    return Observations(kept, tasks[kept], strategies[kept], results[kept])
+    results = np.array(evidence.results, dtype=float)
+    return Observations(kept, tasks[kept], strategies[kept], results[kept], weights[kept])
 
 
 def _part(observed: Observations, chosen: Any) -> Observations:
     return Observations(
-        observed.outcomes[chosen], observed.tasks[chosen], observed.strategies[chosen], observed.results[chosen]
+        observed.outcomes[chosen],
+        observed.tasks[chosen],
+        observed.strategies[chosen],
+        observed.results[chosen],
+        observed.weights[chosen],
     )
 
 
 def _table(observed: Observations, tasks: Any, strategies: int) -> tuple[Any, Any] | None:
-    """These tasks and a row of results for each, if every one of several strategies was tried on each of them once."""
+    """These tasks and a row of results for each, if every one of several strategies was tried on each of them once.
+
+    And if all of these count in full.
+    """
     chosen = np.flatnonzero(np.isin(observed.tasks, tasks))
-    if strategies < _SEVERAL or len(chosen) != len(tasks) * strategies:
+    is_full = len(chosen) == len(tasks) * strategies and bool((observed.weights[chosen] == 1).all())
+    if strategies < _SEVERAL or not is_full:
         return None
     ordered = np.sort(tasks)
     results = np.full((len(tasks), strategies), np.nan)

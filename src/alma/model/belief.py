@@ -45,9 +45,10 @@ class Belief(NamedTuple):
         """How much was seen."""
         return self.weight_for + self.weight_against
 
-    def seen(self, success: float) -> Belief:
-        """The belief after one more outcome, of which a share may have succeeded."""
-        return Belief(self.weight_for + success, self.weight_against + 1 - success)
+    def changed(self, before: Belief, after: Belief) -> Belief:
+        """The belief after a part of its evidence has changed."""
+        won, lost = (known + new - old for known, old, new in zip(self, before, after, strict=True))
+        return Belief(max(0.0, won), max(0.0, lost))
 
     def aged(self, since: datetime | None, now: datetime, half_life_days: float) -> Belief:
         """The belief when time has passed since the evidence was weighed."""

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import field
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import lru_cache
 
-from alma.clock import new_id, now
+from alma.clock import moment_of, new_id, now
 from alma.model.belief import belief_in
 from alma.model.common import Count, Floats, Label, Name, Prose, Share, Strings, Text, Weight
 from alma.model.field_spec import following
 from alma.model.fields import JsonObject
 from alma.model.record import Index, Record, record
+
+SESSION_LENGTH = timedelta(hours=1)
+"""What one agent reports within this time of its first report is one session."""
 
 
 @record(
@@ -54,6 +57,21 @@ class Heuristic(Record):
     def success_rate(self) -> float:
         """The share of what was seen that succeeded, all of it counting the same; 0 where nothing was seen."""
         return self.success_count / self.occurrence_count if self.occurrence_count else 0.0
+
+    @property
+    def record_of_success(self) -> str:
+        """How often it worked, in words, and whether all of that was reported within an hour."""
+        when = " within an hour" if self.in_one_session else ""
+        return f"worked {self.success_count} of {self.occurrence_count} times{when}"
+
+    @property
+    def in_one_session(self) -> bool:
+        """Whether all that was seen was reported within an hour, as far as the outcomes that it names tell."""
+        moments = [moment_of(outcome) for outcome in (*self.outcomes_for, *self.outcomes_against)]
+        if self.occurrence_count > len(moments):
+            moments.append(self.created_at)
+        known = [moment for moment in moments if moment is not None]
+        return bool(known) and len(known) == len(moments) and max(known) - min(known) <= SESSION_LENGTH
 
     @property
     def confidence_interval(self) -> tuple[float, float]:

@@ -271,7 +271,7 @@ def _heuristic(record: Record, shown: Shorten) -> Iterator[str]:
     assert isinstance(record, Heuristic)
     yield f"- When: {shown(record.condition)}"
     yield f"  Do: {shown(record.strategy)}"
-    seen = f", worked {record.success_count} of {record.occurrence_count} times" if record.occurrence_count else ""
+    seen = f", {record.record_of_success}" if record.occurrence_count else ""
     yield f"  (confidence: {record.confidence:.0%}{seen})"
 
 

@@ -14,6 +14,8 @@ from alma.model.record import Record
 from alma.model.text import terms
 
 DEFAULT_PROMPT_TOKENS = 2000
+REPORTED_BY = "reported by"
+"""How the note of a lesson begins that another agent alone reports."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +23,8 @@ class Explanation:
     """Why a memory is in a slice: the terms that add up to its score, what led to it and what is to be known of it.
 
     `notes` tell that it was superseded by, or contradicts, a memory that was found with it, until when it held, or from
-    when it holds. `similarity` is the cosine of its meaning and the question's, where it was measured.
+    when it holds, and that another agent alone reports it. `similarity` is the cosine of its meaning and the
+    question's, where it was measured.
     """
 
     kind: str
@@ -210,7 +213,9 @@ class MemorySlice:
         if any(note.startswith("superseded") for note in notes):
             return "superseded by a later memory"
         when = next((note for note in notes if note.startswith(("held until", "holds from"))), "")
-        return when or ("contradicted by another memory" if notes else "")
+        source = next((note for note in notes if note.startswith(REPORTED_BY)), "")
+        contradicted = "contradicted by another memory" if notes and notes != (source,) else ""
+        return "; ".join(filter(None, (when or contradicted, source)))
 
     def _by_section(self) -> tuple[Sequence[Record], ...]:
         """In the order of the prompt's sections."""

@@ -18,7 +18,7 @@ from alma.redaction.secrets import (
 from alma.redaction.values import is_no_word, is_password, may_be, may_be_secret
 
 # An argument of a command, with or without quotes around it.
-_ARGUMENT = r"""["']?(?P<secret>(?![-$])[^\s"'|;&<>]{3,200})"""
+_ARGUMENT = r"""["']?(?P<secret>(?![-$])[^\s"'|;&<>]{3,}+)"""
 _COMMANDS = (
     (("mysql", "mariadb"), r"\b(?:mysql|mariadb)\w*\b[^\n|;&]{0,200}?\s-p"),
     (("sshpass",), r"\bsshpass\s+-p\s*"),
@@ -57,7 +57,7 @@ def _is_second(value: str) -> bool:
     return may_be_secret(value) and (is_password(value) or is_no_word(value))
 
 
-_A_USER = r"""b?["'][^"'\n]{1,80}["']\s?,\s{0,4}b?["'](?P<secret>[^"'\n]{3,200})["']"""
+_A_USER = r"""b?["'][^"'\n]{1,80}["']\s?,\s{0,4}b?["'](?P<secret>[^"'\n]{3,}+)(?:["']|\Z)"""
 _WITHOUT_OPTIONS = (
     (("requirepass",), r"\brequirepass\s+"),
     (("vault login",), r"\bvault login\s+"),
@@ -82,24 +82,24 @@ CALLS: tuple[Rule, ...] = (
         for hints, before in _WITHOUT_OPTIONS
     ),
     shape(
-        "password", "auth ", r"^\W{0,3}AUTH\s+(?:[\w-]{1,40}\s+)?(?P<secret>\S{6,200})[ \t]*$", _is_second, re.MULTILINE
+        "password", "auth ", r"^\W{0,3}AUTH\s+(?:[\w-]{1,40}\s+)?(?P<secret>\S{6,}+)[ \t]*$", _is_second, re.MULTILINE
     ),
     shape(
         "password",
         "chpasswd",
-        r"""\becho\s+(?:-\w\s+)?["']?[\w.-]{1,40}:(?P<secret>[^\s"'|]{3,200})["']?\s*\|\s*(?:sudo\s+)?chpasswd\b""",
+        r"""\becho\s+(?:-\w\s+)?["']?[\w.-]{1,40}:(?P<secret>[^\s"'|]{3,}+)["']?\s*\|\s*(?:sudo\s+)?chpasswd\b""",
         _is_argument,
     ),
     shape(
         "password",
         "sudo -s",
-        r"""\becho\s+(?:-\w\s+)?["']?(?P<secret>[^\s"'|$]{3,200})["']?\s*\|\s*sudo\s+-S\b""",
+        r"""\becho\s+(?:-\w\s+)?["']?(?P<secret>[^\s"'|$]{3,}+)["']?\s*\|\s*sudo\s+-S\b""",
         _is_argument,
     ),
     shape(
         "password",
         "convertto-securestring",
-        r"""\bConvertTo-SecureString\s+(?:-String\s+)?["'](?P<secret>[^"'\n$]{3,200})["']""",
+        r"""\bConvertTo-SecureString\s+(?:-String\s+)?["'](?P<secret>[^"'\n$]{3,}+)(?:["']|\Z)""",
         _is_argument,
         re.IGNORECASE,
         A_QUOTE,
@@ -107,7 +107,7 @@ CALLS: tuple[Rule, ...] = (
     shape(
         "basic_auth",
         ("auth", "credential", "login"),
-        rf"""\b(?:\w*auth\w*|\w*credentials?(?:\.new)?|login)\s?[=(]\s?\(?\s{{0,4}}{_A_USER}""",
+        rf"""(?:auth\w{{0,40}}+|credentials?(?:\.new)?|\blogin)\s?[=(]\s?\(?\s{{0,4}}{_A_USER}""",
         _is_second,
         re.IGNORECASE,
         A_QUOTE,
@@ -115,7 +115,7 @@ CALLS: tuple[Rule, ...] = (
     shape(
         "password",
         "getconnection",
-        r"""\bgetConnection\(\s{0,4}"[^"\n]{1,300}"\s?,\s{0,4}"[^"\n]{0,80}"\s?,\s{0,4}"(?P<secret>[^"\n]{3,200})\"""",
+        r"""\bgetConnection\(\s{0,4}"[^"\n]{1,300}"\s?,\s{0,4}"[^"\n]{0,80}"\s?,\s{0,4}"(?P<secret>[^"\n]{3,}+)(?:"|\Z)""",
         _is_argument,
         needs=A_QUOTE,
     ),
@@ -123,7 +123,7 @@ CALLS: tuple[Rule, ...] = (
     shape(
         "key",
         ("client(", "fernet(", "openai(", "anthropic("),
-        r"""(?:Client|Fernet|OpenAI|Anthropic)\(\s?b?["'](?P<secret>[A-Za-z0-9_=-]{32,200})["']""",
+        r"""(?:Client|Fernet|OpenAI|Anthropic)\(\s?b?["'](?P<secret>[A-Za-z0-9_=-]{32,}+)(?:["']|\Z)""",
         mixed,
         needs=A_LONG_WORD,
     ),
@@ -131,12 +131,12 @@ CALLS: tuple[Rule, ...] = (
     shape(
         "password",
         ("pwd={", "password={"),
-        r"(?:(?<=;)|^)(?:pwd|password)=\{(?P<secret>(?:[^}\n]|\}\}){3,200})\}(?=;|$)",
+        r"(?:(?<=;)|^)(?:pwd|password)=\{(?P<secret>(?:[^}\n]|\}\}){3,}+)(?:\}(?=;|$)|\Z)",
         flags=re.IGNORECASE,
         needs=AN_ASSIGNMENT,
     ),
     shape(
-        "password", "password='", r"\bpassword='(?P<secret>(?:[^'\n]|''){2,200}''(?:[^'\n]|''){0,200})'", needs=A_QUOTE
+        "password", "password='", r"\bpassword='(?P<secret>[^'\n]{2,}+''(?:[^'\n]|'')*+)(?:'|\Z)", needs=A_QUOTE
     ),
     shape(
         "authorization",
@@ -148,7 +148,7 @@ CALLS: tuple[Rule, ...] = (
     shape(
         "password",
         "type=",
-        r"""<input\b[^>\n]{0,200}?type=["']?password["']?[^>\n]{0,200}?\bvalue=["'](?P<secret>[^"'\n]{3,200})["']""",
+        r"""<input\b[^>\n]{0,200}?type=["']?password["']?[^>\n]{0,200}?\bvalue=["'](?P<secret>[^"'\n]{3,}+)(?:["']|\Z)""",
         _is_argument,
         re.IGNORECASE,
         AN_ASSIGNMENT,
@@ -157,14 +157,14 @@ CALLS: tuple[Rule, ...] = (
     shape(
         "password",
         "password ",
-        r"\bpassword\s+[0579]\s+(?P<secret>[0-9A-Fa-f]{8,64}|\$\S{8,200})(?!\S)",
+        r"\bpassword\s+[0579]\s+(?P<secret>[0-9A-Fa-f]{8,64}|\$\S{8,}+)(?!\S)",
         lambda value: may_be(value) and looks_random(value),
         re.IGNORECASE,
     ),
     shape(
         "password",
         ("password:", "passphrase:"),
-        r"""pass(?:word|phrase):\s?["']?\s{0,4}\n\s{0,20}send\s+(?:--\s+)?["'](?P<secret>[^"'\\\n]{3,200})""",
+        r"""pass(?:word|phrase):\s?["']?\s{0,4}\n\s{0,20}send\s+(?:--\s+)?["'](?P<secret>[^"'\\\n]{3,}+)""",
         _is_argument,
         re.IGNORECASE,
         A_QUOTE,
@@ -183,10 +183,11 @@ CALLS: tuple[Rule, ...] = (
         "secret",
         "kind: secret",
         r"(?:^|\n)kind: Secret\b[\s\S]{0,600}?\n(?:data|stringData):[ \t]*\n(?P<secret>(?:[ "
-        r"\t]+\S[^\n]{0,4096}\n?){1,100})",
+        r"\t]+\S[^\n]*+\n?)++)",
         lambda value: not all(is_placeholder(line.partition(":")[2].strip()) for line in value.strip().split("\n")),
         re.IGNORECASE,
         AN_ASSIGNMENT,
+        at_once=True,
     ),
 )
 """Where what is handed over is a secret, whatever it looks like."""

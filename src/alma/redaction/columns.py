@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from alma.model.scanning import matches
 from alma.redaction.secrets import Span
 from alma.redaction.telling import is_secret_name
 from alma.redaction.values import is_slug, is_unlike_any_name, may_be_secret
@@ -13,11 +14,11 @@ _HEAD = re.compile(r"[\w .*`\"'()/-]{1,40}")
 _RULE = re.compile(r"[\s|:+=-]*")
 _AROUND = " \t*`\"'|"
 _INSERT = re.compile(
-    r"\binsert\s+into\s+[\w.\"`\[\]]{1,80}\s*\((?P<names>[^()\n]{1,500})\)\s*values\s*(?P<rows>\([^;]{1,4096})",
+    r"\binsert\s+into\s+[\w.\"`\[\]]{1,80}\s*\((?P<names>[^()\n]{1,500})\)\s*values\s*(?P<rows>\([^;]++)",
     re.IGNORECASE,
 )
-_ROW = re.compile(r"\((?P<row>(?:'(?:[^'\n]|'')*'|[^()'\n])*)\)")
-_CELL = re.compile(r"\s*(?:'(?P<quoted>(?:[^'\n]|'')*)'|[^,']*)\s*(?:,|\Z)")
+_ROW = re.compile(r"\((?P<row>(?:'(?:[^'\n]|'')*+'|[^()'\n])*+)\)")
+_CELL = re.compile(r"\s*+(?:'(?P<quoted>(?:[^'\n]|'')*+)'|[^,']*+)\s*+(?:,|\Z)")
 # Deeper than this nobody reads a table without its head.
 _MOST_ROWS = 500
 
@@ -66,7 +67,7 @@ def _secret_cells(cells: Sequence[str], columns: Sequence[int], start: int, sign
 
 
 def _of_insert(text: str) -> Iterator[Span]:
-    for match in _INSERT.finditer(text):
+    for match in matches(_INSERT, text):
         names = [name.strip(' \t"`[]') for name in match["names"].split(",")]
         columns = [place for place, name in enumerate(names) if is_secret_name(name)]
         for row in _ROW.finditer(text, match.start("rows"), match.end("rows")) if columns else ():

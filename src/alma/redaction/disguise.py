@@ -7,6 +7,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator
 
+from alma.model.scanning import found_in, matches
 from alma.redaction.secrets import Span
 
 _UNSEEN = frozenset("\u00ad\u180e\u200b\u200c\u200d\u200e\u200f\u2060\u2061\u2062\u2063\u2064\ufeff")
@@ -27,9 +28,9 @@ _WORD = re.compile(r"\S+")
 
 def is_disguised(text: str) -> bool:
     """Whether there is anything in a text that only looks like, or hides, something else."""
-    if not text.isascii() and _DISGUISED.search(text) is not None:
+    if not text.isascii() and found_in(_DISGUISED, text):
         return True
-    return "&" in text and _ENTITY.search(text) is not None
+    return "&" in text and found_in(_ENTITY, text)
 
 
 class Undisguised:
@@ -49,8 +50,8 @@ class Undisguised:
 
 
 def _read(text: str) -> Iterator[tuple[str, int]]:
-    entities = {match.start(): match for match in _ENTITY.finditer(text)} if "&" in text else {}
-    latin = {place for word in _WORD.finditer(text) if _is_mixed(word[0]) for place in range(*word.span())}
+    entities = {match.start(): match for match in matches(_ENTITY, text)} if "&" in text else {}
+    latin = {place for word in matches(_WORD, text) if _is_mixed(word[0]) for place in range(*word.span())}
     place = 0
     while place < len(text):
         entity = entities.get(place)

@@ -13,6 +13,14 @@ SHORTEST_KEY = 16
 
 _END = r"(?![A-Za-z0-9])"
 _AWS_KEYS = ("akia", "asia", "abia", "acca", "aroa", "aida")
+# What every token begins with that a session of AWS is given.
+_SESSIONS = ("FwoGZXIvYXdz", "FQoGZXIvYXdz", "FQoDYXdz", "AQoDYXdz", "IQoJb3JpZ2luX2Vj", "AgoJb3JpZ2luX2Vj")
+_AWS_SESSIONS = tuple(begin.lower() for begin in _SESSIONS)
+# What begins as a token and has no dot is passed over as a whole: every "eyJ" in it would be followed to its end.
+_JWT = (
+    START + r"(?:(?P<secret>eyJ[\w-]{8,}+\.(?:\.|\s?\n\s{0,80}+)?[\w-]{4,}+"
+    r"(?:\.(?:\s?\n\s{0,80}+(?=[\w-]{16}))?[\w-]*+){1,3})|eyJ[\w-]{8,}+)"
+)
 # Kind, how the key begins, and how it goes on; further beginnings of the same vendor share its kind.
 _BEGINNINGS = r"""
 1password_token      ops_                   eyJ[\w-]{40,}
@@ -138,6 +146,7 @@ KEYS: tuple[Rule, ...] = (
     shape("stripe_key", "k_", r"[sr]k_(?:live|test|prod)_[A-Za-z0-9]{8,}"),
     shape("stripe_key", "whsec_", START + r"whsec_[A-Za-z0-9+/=]{16,}"),
     shape("aws_access_key", _AWS_KEYS, r"(?<![A-Z0-9])(?:AKIA|ASIA|ABIA|ACCA|AROA|AIDA)[A-Z0-9]{16}" + _END),
+    shape("aws_session_token", _AWS_SESSIONS, START + rf"(?:{'|'.join(_SESSIONS)})[A-Za-z0-9+/=_%-]{{40,}}+"),
     shape("github_token", "gh", r"gh[pousr]_[A-Za-z0-9]{16,}"),
     shape("github_token", "github_pat_", r"github_pat_[A-Za-z0-9_]{16,}"),
     shape("gitlab_token", "gl", START + r"gl(?:pat|dt|rtr?|cbt|ptt|ft|ffct|soat|imt|agent|oas|wt)-[A-Za-z0-9_.-]{16,}"),
@@ -150,7 +159,7 @@ KEYS: tuple[Rule, ...] = (
         r"webhook\.office\.com/webhookb2/[^\s/]{1,120}/IncomingWebhook/(?P<secret>[0-9a-f]{32})",
     ),
     shape("signature", "x-goog-signature=", r"X-Goog-Signature=(?P<secret>[0-9a-f]{64,})", flags=re.IGNORECASE),
-    shape("discord_webhook", "/api/webhooks/", r"/api/webhooks/\d+/(?P<secret>[\w-]{20,})"),
+    shape("discord_webhook", "/api/webhooks/", r"/api/webhooks/\d{1,30}/(?P<secret>[\w-]{20,})"),
     shape("discord_token", ".", START + r"[MNO][A-Za-z\d_-]{23,27}\.[\w-]{6}\.[\w-]{27,}", mixed),
     shape("google_key", "aiza", r"AIza[0-9A-Za-z_-]{30,}"),
     shape("google_key", ":apa91b", START + r"[A-Za-z0-9_-]{7,32}:APA91b[0-9A-Za-z_-]{60,}"),
@@ -221,6 +230,6 @@ KEYS: tuple[Rule, ...] = (
     shape("maxmind_key", "_mmk", START + r"[A-Za-z0-9]{6}_[A-Za-z0-9]{29}_mmk" + _END),
     shape("twitter_token", "aaaaaaaaaaaaaaaaaaaa", START + r"A{20,}[A-Za-z0-9%]{50,}"),
     shape("1password_key", "a3-", START + r"A3-[A-Z0-9]{6}(?:-[A-Z0-9]{5,6}){4,6}" + _END),
-    shape("jwt", "eyj", START + r"eyJ[\w-]{8,}\.(?:\.|\s?\n\s*)?[\w-]{4,}(?:\.(?:\s?\n\s*(?=[\w-]{16}))?[\w-]*){1,3}"),
+    shape("jwt", "eyj", _JWT),
 )
 """Keys that are one word of at least `SHORTEST_KEY` signs."""

@@ -23,8 +23,8 @@ from alma.redaction.words import SUFFIX, Name, Sort, counts, is_english, names_i
 
 # An ampersand belongs to a value unless the next parameter of a query, or the next command, begins with it.
 _SIGN = r"""(?:[^\s,;"'`&<>]|&(?![\w.-]{0,64}=|&|\s|$))"""
-_QUOTED = r'''(?P<quote>\\?(?:"""|\'\'\'|["'`]))(?P<quoted>(?:(?!(?P=quote))[^\n]){1,4096}?)(?P=quote)'''
-_VALUE = rf"""{_QUOTED}|(?P<bare>{_SIGN}{{3,4096}})"""
+_QUOTED = r'''(?P<quote>\\?(?:"""|\'\'\'|["'`]))(?P<quoted>(?:(?!(?P=quote))[^\n]){1,}?)(?P=quote)'''
+_VALUE = rf"""{_QUOTED}|(?P<bare>{_SIGN}{{3,}}+)"""
 # How a value follows its name: in code, in JSON, in an address, in a table; bold, and with the type between them; on
 # the same line or alone on one of the next two.
 _QUOTE = r"(?:\\?[\"'`]|%22|\*{1,3}|_{2})?"
@@ -41,40 +41,40 @@ _COLONS = (":", "：")
 _SHORTEST_SAID = 6
 _LONG = 500
 _LONGEST_LEAD = 60
-_SHORT_VALUE = r"""(?:(?P<quote>["'`“])(?P<quoted>[^\n"'`”]{3,200}?)["'`”]|(?P<bare>[^\s,;"'`<>]{4,200}))"""
-_FLAG = re.compile(rf"(?:[= ]\s?)(?:{_QUOTED}|(?P<bare>{_SIGN}{{3,}}))")
+_SHORT_VALUE = r"""(?:(?P<quote>["'`“])(?P<quoted>[^\n"'`”]{3,}+)["'`”]|(?P<bare>[^\s,;"'`<>]{4,}+))"""
+_FLAG = re.compile(rf"(?:[= ]\s?)(?:{_QUOTED}|(?P<bare>{_SIGN}{{3,}}+))")
 _BEFORE_FLAG = re.compile(r"(?<!\S)--?[a-z_-]*\Z")
 _FOR = (
-    r"(?:\s+(?:for|of|to|on|at|für|von|vom|zum|para|pour|de|du|des|del|della|do|da|di|per|voor|för|til|dla|для|от|к|"
-    r"na)\s+"
+    r"(?:\s++(?:for|of|to|on|at|für|von|vom|zum|para|pour|de|du|des|del|della|do|da|di|per|voor|för|til|dla|для|от|к|"
+    r"na)\s++"
     r"[^\n:=;]{1,60}?)"
 )
-_IS = r"(?:is|was|will\s+be|are|ist|war|lautet|est|es|era|è|é|är|er|jest|это|هي|هو|है|=)(?:\s+now)?"
+_IS = r"(?:is|was|will\s++be|are|ist|war|lautet|est|es|era|è|é|är|er|jest|это|هي|هو|है|=)(?:\s++now)?"
 _SAID = re.compile(
-    rf"(?:\s+code)?(?:{_FOR}?\s+{_IS}\s*:?\s+|{_FOR}\s*(?:=>|->|→|:)\s*|\s?(?:是|为|為|は|는|은)\s?[:：]?\s?){_SHORT_VALUE}"
+    rf"(?:\s++code)?(?:{_FOR}?\s++{_IS}(?:\s*+:)?\s++|{_FOR}\s*+(?:=>|->|→|:)\s*+|\s?(?:是|为|為|は|는|은)\s?[:：]?\s?){_SHORT_VALUE}"
 )
 # Where English says something else with them: the password on server12, to server12.
 _SAID_ABROAD = re.compile(
-    rf"{_FOR}?(?:\s+(?:to|je|on|e|ir|la|là|és|este|esta|está|yra|adalah|ialah|olarak|είναι|је|היא|הוא)\s*:?\s+|\s?คือ\s?)"
+    rf"{_FOR}?(?:\s++(?:to|je|on|e|ir|la|là|és|este|esta|está|yra|adalah|ialah|olarak|είναι|је|היא|הוא)(?:\s*+:)?\s++|\s?คือ\s?)"
     rf"{_SHORT_VALUE}"
 )
 # "set the password to hunter2": what is set says that a value follows, and not what the password opens.
 _TO = re.compile(
-    rf"(?:{_FOR})??(?:\s+from\s+\S{{1,80}})?\s+(?P<to>to|auf|à|a|en|su|till|naar|na|"
-    rf"на)\s*:?\s+{_SHORT_VALUE}(?!\s+(?:is|was|ist|est|es)\b)"
+    rf"(?:{_FOR})??(?:\s++from\s++\S{{1,80}})?\s++(?P<to>to|auf|à|a|en|su|till|naar|na|"
+    rf"на)(?:\s*+:)?\s++{_SHORT_VALUE}(?!\s++(?:is|was|ist|est|es)\b)"
 )
 _SET = re.compile(r"\b(?:set|sett|chang|reset|updat|rotat|switch|mak|mad|default|assign|renam|mov)\w*\b[^.\n]*\Z")
 # "the password was changed to hunter2": then what is behind it is one, unless it is a name.
 _CHANGED = r"(?:set|changed|updated|rotated|switched|reset|altered)"
 _BECAME = re.compile(
-    rf"{_FOR}?\s+(?:(?:was|is|has\s+been|had\s+been|got|gets|will\s+be)\s+(?:now\s+|just\s+)?{_CHANGED}\s+(?:back\s+)?to"
-    rf"|used\s+to\s+be|became|remains|stays|(?:wurde|wird|ist)\s+(?:jetzt\s+|nun\s+)?auf|a\s+été\s+changé\s+en"
-    rf"|(?:se\s+cambió|ha\s+sido\s+cambiad[ao])\s+a|è\s+stat[ao]\s+cambiat[ao]\s+in|foi\s+(?:alterad|mudad)[ao]\s+para)"
-    rf"\s*:?\s+{_SHORT_VALUE}"
+    rf"{_FOR}?\s++(?:(?:was|is|has\s++been|had\s++been|got|gets|will\s++be)\s++(?:now\s++|just\s++)?{_CHANGED}\s++(?:back\s++)?to"
+    rf"|used\s++to\s++be|became|remains|stays|(?:wurde|wird|ist)\s++(?:jetzt\s++|nun\s++)?auf|a\s++été\s++changé\s++en"
+    rf"|(?:se\s++cambió|ha\s++sido\s++cambiad[ao])\s++a|è\s++stat[ao]\s++cambiat[ao]\s++in|foi\s++(?:alterad|mudad)[ao]\s++para)"
+    rf"(?:\s*+:)?\s++{_SHORT_VALUE}"
 )
-_FROM = re.compile(rf"\s+from\s+{_SHORT_VALUE}\s+to\b")
+_FROM = re.compile(rf"\s++from\s++{_SHORT_VALUE}\s++to\b")
 # "the key that you gave me, 9f8e…, has expired".
-_RELATED = re.compile(rf"\s+(?:that\s+)?(?:you|i|we|he|she|they)\s[a-z' ]{{2,30}}[,:]\s{{1,3}}{_SHORT_VALUE}")
+_RELATED = re.compile(rf"\s++(?:that\s++)?(?:you|i|we|he|she|they)\s[a-z' ]{{2,30}}[,:]\s{{1,3}}{_SHORT_VALUE}")
 # define('DB_PASSWORD', '…'), environ.get("DB_PASSWORD", "…"): the name is one argument and the value the next.
 _NEXT_ARGUMENT = re.compile(rf"{SUFFIX}[\"']\s?,\s{{0,4}}[bru]?(?:{_QUOTED})\s{{0,4}}\)")
 _DEFINING = re.compile(
@@ -84,27 +84,27 @@ _DEFINING = re.compile(
 _OTHERWISE = re.compile(
     rf"{SUFFIX}{_QUOTE}\s?[:=]\s?[\w.$()\[\]\"']{{1,80}}?\s{{0,4}}(?:\?\?|\|\||\bor\b)\s{{0,4}}(?:{_QUOTED})"
     rf"|{SUFFIX}[\"']\)\s?\.(?:unwrap_or\w{{0,10}}|or_?else|get_?or_?else)\(\s{{0,4}}(?P<quote2>[\"'])(?P<bare>[^\"'"
-    rf"\n]{{3,200}})(?P=quote2)"
+    rf"\n]{{3,}}+)(?P=quote2)"
 )
 _IN_BLOCK = re.compile(
     rf"{SUFFIX}\\?[\"']\s?:?\s?\{{[^{{}}]{{0,300}}?\\?[\"']?\b(?:default|value)\\?[\"']?\s{{0,12}}[:=]\s?(?:{_QUOTED})"
 )
 # <b>Password:</b> …, <key>Token</key><string>…
-_BEHIND_MARKUP = re.compile(rf"{SUFFIX}\s?:?\s?(?:</?\w{{1,12}}>\s{{0,8}}){{1,3}}:?\s?(?P<bare>[^\s<>\"',;]{{5,200}})")
+_BEHIND_MARKUP = re.compile(rf"{SUFFIX}\s?:?\s?(?:</?\w{{1,12}}>\s{{0,8}}){{1,3}}:?\s?(?P<bare>[^\s<>\"',;]{{5,}}+)")
 # "log in with the password hunter2": without a verb only a word that is none gives itself away.
 _BEFORE_TOLD = re.compile(
     r"\b(?:with|and|use|using|the|my|her|his|their|our|your|mit|dem|das|mein|le|mon|el|la|mi|temporary|temp|initial|"
     r"new|old"
     r"|default|current|root|admin|wi-?fi) \Z|[,;] \Z"
 )
-_TOLD = re.compile(r"\s+(?P<bare>[^\s,;\"'`<>]{6,200})")
-_BESIDE_QUOTED = re.compile(r"""\s+(?P<quote>["'`“])(?P<quoted>[^\s"'`”]{6,200})["'`”]""")
+_TOLD = re.compile(r"\s++(?P<bare>[^\s,;\"'`<>]{6,}+)")
+_BESIDE_QUOTED = re.compile(r"""\s++(?P<quote>["'`“])(?P<quoted>[^\s"'`”]{6,}+)["'`”]""")
 # A key or token that follows its name without a sign between them: long, and of letters and digits alone.
-_BESIDE = re.compile(r"\s+(?P<bare>(?=[a-z]*\d)(?=\d*[a-z])[a-z0-9]{12,200})(?![\w-])")
+_BESIDE = re.compile(r"\s++(?P<bare>(?=[a-z]*\d)(?=\d*[a-z])[a-z0-9]{12,}+)(?![\w-])")
 # "hunter2 is the password".
 _BEFORE_TOLD_AFTER = re.compile(r" (?:is|was|as) (?:the|my|her|his|their|our|your) (?:[\w-]+ )?(?:api )?(?=\Z)")
 _TOLD_AFTER = re.compile(r"(?=[ \t]*(?:[.,;!?)\n]|$|for\b|to\b|of\b))")
-_LAST_WORD = re.compile(r"(?<![^\s(])[^\s,;\"'`<>(]{6,200}\Z")
+_NOT_IN_WORD = re.compile(r"[\s,;\"'`<>(]")
 _TRAILING = ".,;:)]}*"
 _AFTER_NUMBER = re.compile(r"[ \t.,;:)\]}*!\"']*(?:$|\n|(?<=[.,;)!\"'])\s)")
 
@@ -216,10 +216,19 @@ def _told_after(name: Name, text: str, folded: str) -> Span | None:
     lead = _BEFORE_TOLD_AFTER.search(folded, max(0, name.start - _LONGEST_LEAD), name.start)
     if lead is None or _TOLD_AFTER.match(folded, name.end) is None:
         return None
-    word = _LAST_WORD.search(text, max(0, lead.start() - 201), lead.start())
-    if word is None or not may_be(word[0]) or not is_no_word(word[0]):
+    start = _start_of_word(text, lead.start())
+    word = text[start : lead.start()]
+    if len(word) < _SHORTEST_SAID or (start and text[start - 1] not in "(" and not text[start - 1].isspace()):
         return None
-    return Span(word.start(), word.end(), "secret")
+    return Span(start, lead.start(), "secret") if may_be(word) and is_no_word(word) else None
+
+
+def _start_of_word(text: str, end: int) -> int:
+    """Where the word begins that ends here."""
+    start = end
+    while start and _NOT_IN_WORD.match(text, start - 1) is None:
+        start -= 1
+    return start
 
 
 def _is_assigned(found: _Found, folded: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from alma.model.scanning import matches
 from alma.redaction.nested import Redacted
 from alma.redaction.redactor import Redactor
 from alma.redaction.secrets import MASKS
@@ -29,7 +30,7 @@ class PassedOn:
 
     def _masked(self) -> list[tuple[_Span, _Span]] | None:
         """Where each mask stands, and what it stands for; None where texts and masks do not follow each other."""
-        masks = [mask.span() for mask in MASKS.finditer(self.text)]
+        masks = [mask.span() for mask in matches(MASKS, self.text)]
         places: list[tuple[_Span, _Span]] = []
         read = 0
         for number, (start, end) in enumerate(masks):
@@ -58,4 +59,4 @@ def _moved(at: int, places: list[tuple[_Span, _Span]], side: int) -> int:
 
 def masks_in(text: str) -> tuple[str, ...]:
     """The kinds of the secrets that a text is without, as far as its masks say."""
-    return tuple(mask[1] for mask in MASKS.finditer(text))
+    return tuple(mask[1] for mask in matches(MASKS, text))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from alma.model.scanning import matches
 from alma.redaction.secrets import (
     A_COLON_OR_SLASH,
     A_NUMBER,
@@ -33,20 +34,20 @@ PLACES: tuple[Rule, ...] = (
     shape(
         "password",
         ("sqlplus", "oracle:thin"),
-        r"(?:\bsqlplus\s+|oracle:thin:)[^\s/@]{1,80}/(?P<secret>[^\s@]{3,200})@",
+        r"(?:\bsqlplus\s+|oracle:thin:)[^\s/@]{1,80}/(?:(?P<secret>[^\s@]{3,}+)@|[^\s@]{3,}+)",
         _is_argument,
     ),
     shape(
         "password",
         "--password-stdin",
-        r"""\becho\s+(?:-n\s+)?["']?(?P<secret>[^\s"'|]{3,200})["']?\s*\|[^\n]{0,200}?--password-stdin""",
+        r"""\becho\s+(?:-n\s+)?["']?(?P<secret>[^\s"'|]{3,}+)["']?\s*\|[^\n]{0,200}?--password-stdin""",
         _is_argument,
         needs=AN_OPTION,
     ),
     shape(
         "password",
         "password",
-        r"""\b(?:with|role\s+\S+|user\s+\S+)\s+(?:encrypted\s+)?password\s+'(?P<secret>[^'\n]{3,200})'""",
+        r"""\b(?:with|role\s+\S+|user\s+\S+)\s+(?:encrypted\s+)?password\s+'(?P<secret>[^'\n]{3,}+)(?:'|\Z)""",
         _is_argument,
         re.IGNORECASE,
         A_QUOTE,
@@ -54,7 +55,7 @@ PLACES: tuple[Rule, ...] = (
     shape(
         "password",
         "identified by",
-        r"""\bidentified by\s+(?:password\s+)?["'](?P<secret>[^"'\n]{3,200})["']""",
+        r"""\bidentified by\s+(?:password\s+)?["'](?P<secret>[^"'\n]{3,}+)(?:["']|\Z)""",
         _is_argument,
         re.IGNORECASE,
         A_QUOTE,
@@ -62,7 +63,7 @@ PLACES: tuple[Rule, ...] = (
     shape(
         "password",
         "password",
-        r"""\b(?:set|with|using)?_?password\(\s*["'](?P<secret>[^"'\n]{3,200})["']""",
+        r"""\b(?:set|with|using)?_?password\(\s*["'](?P<secret>[^"'\n]{3,}+)(?:["']|\Z)""",
         lambda value: looks_random(value) and _is_argument(value),
         re.IGNORECASE,
         A_QUOTE,
@@ -70,14 +71,14 @@ PLACES: tuple[Rule, ...] = (
     shape(
         "password",
         "password",
-        r"\bmachine\s+\S+\s+login\s+\S+\s+password\s+(?P<secret>\S{3,200})",
+        r"\bmachine\s+\S+\s+login\s+\S+\s+password\s+(?P<secret>\S{3,}+)",
         _is_argument,
     ),
     shape(
         "password",
         "pass",
         r"""\b(?:user(?:name)?|login|account|e-?mail)["']?\s?[:=]\s?["']?[^\s"',;]{1,80}["']?[\s,;/|]{1,6}["']?"""
-        r"""pass["']?\s?[:=]\s?["']?(?P<secret>[^\s"',;]{3,200})""",
+        r"""pass["']?\s?[:=]\s?["']?(?P<secret>[^\s"',;]{3,}+)""",
         lambda value: not value.isdigit() and may_be_secret(value),
         re.IGNORECASE,
         AN_ASSIGNMENT,
@@ -86,14 +87,14 @@ PLACES: tuple[Rule, ...] = (
         "password",
         ("credential", "creds", "zugangsdaten", "identifiants", "credenciales", "credenziali"),
         r"""(?:credentials?|creds|zugangsdaten|identifiants|credenciales|credenziali)\b[^\n:=]{0,40}?\s?(?:[:=]|\bare\b|\bis\b)\s?"""
-        r"""["']?[\w.@-]{2,80}["']?\s?(?:[/:|]|,(?=\s))\s?["']?(?P<secret>[^\s"',;]{6,200})""",
+        r"""["']?[\w.@-]{2,80}["']?\s?(?:[/:|]|,(?=\s))\s?["']?(?P<secret>[^\s"',;]{6,}+)""",
         lambda value: may_be_secret(value) and is_no_word(value),
         re.IGNORECASE,
     ),
     shape(
         "password",
         "login",
-        r"""\blogin["']?\s?[:=]\s?["']?[\w.@-]{2,80}["']?(?:\s[/|]\s|:)["']?(?P<secret>[^\s"',;]{6,200})""",
+        r"""\blogin["']?\s?[:=]\s?["']?[\w.@-]{2,80}["']?(?:\s[/|]\s|:)["']?(?P<secret>[^\s"',;]{6,}+)""",
         lambda value: may_be_secret(value) and is_unlike_any_name(value),
         re.IGNORECASE,
         AN_ASSIGNMENT,
@@ -102,7 +103,7 @@ PLACES: tuple[Rule, ...] = (
         "password",
         ("log in", "login", "log on", "logged in", "sign in", "anmelden"),
         r"""\b(?:log(?:ged)?[ -]?(?:in|on)|sign in|anmelden)\s(?:is|with|as|using|mit|als)\s["'`]?[\w.@-]{2,60}"""
-        r"""["'`]?\s?[/:|]\s?["'`]?(?P<secret>[^\s"'`,;]{6,200})""",
+        r"""["'`]?\s?[/:|]\s?["'`]?(?P<secret>[^\s"'`,;]{6,}+)""",
         lambda value: may_be_secret(value) and is_unlike_any_name(value),
         re.IGNORECASE,
     ),
@@ -152,7 +153,7 @@ PLACES: tuple[Rule, ...] = (
     shape(
         "password",
         ("pass ", "pw "),
-        r"\b(?:user|username|login)\b[ :=]{1,3}[\w.@-]{2,60},? (?:and )?(?:pass|pw) (?P<secret>[^\s,;\"']{6,200})",
+        r"\b(?:user|username|login)\b[ :=]{1,3}[\w.@-]{2,60},? (?:and )?(?:pass|pw) (?P<secret>[^\s,;\"']{6,}+)",
         lambda value: may_be_secret(value) and is_no_word(value),
         re.IGNORECASE,
     ),
@@ -182,17 +183,17 @@ PLACES: tuple[Rule, ...] = (
 )
 
 _ELEMENT = re.compile(
-    r"<(?:\w{1,40}:)?(?P<name>[\w.-]{2,80})(?:\s[^<>]{0,200})?>\s{0,4}(?P<secret>[^<>\s]{3,4096})\s{0,4}</"
+    r"<(?:\w{1,40}:)?(?P<name>[\w.-]{2,80})(?:\s[^<>]{0,200})?>\s{0,4}(?P<secret>[^<>\s]{3,}+)(?:\s{0,4}</|\Z)"
 )
 _PAIR = re.compile(
-    r"""(?:key|name|id|property|variable)["']?\s?[:=]\s?["']?(?P<name>[\w. -]{2,80}?)["']?\s*,?\s*"""
-    r"""["']?\bvalue["']?\s?[:=]\s?(?:"(?P<double>[^"\n]{3,4096})"|'(?P<single>[^'\n]{3,4096})'|(?P<bare>[^\s"',;}<>]{3,4096}))""",
+    r"""(?:key|name|id|property|variable)["']?\s?[:=]\s?["']?(?P<name>[\w. -]{2,80}?)["']?\s{0,80}+(?:,\s{0,80}+)?"""
+    r"""["']?\bvalue["']?\s?[:=]\s?(?:"(?P<double>[^"\n]{3,}+)(?:"|\Z)|'(?P<single>[^'\n]{3,}+)(?:'|\Z)|(?P<bare>[^\s"',;}<>]{3,}+))""",
     re.IGNORECASE,
 )
 # What stands below the name with a deeper indent, to its last line.
 _BLOCK = re.compile(
     r"^(?P<indent>[ \t]*)(?:- )?[\"']?(?P<name>[\w.-]{2,80})[\"']?:[ \t]*[|>][+-]?\d?[ \t]*\n"
-    r"(?P<inside>(?P=indent)[ \t]+)(?P<secret>\S[^\n]{2,4095}(?:\n(?P=inside)[^\n]{1,4096}){0,500})",
+    r"(?P<inside>(?P=indent)[ \t]+)(?P<secret>\S[^\n]{2,}+(?:\n(?P=inside)[^\n]++)*+)",
     re.MULTILINE,
 )
 
@@ -200,9 +201,9 @@ _BLOCK = re.compile(
 def placed_spans(text: str) -> Iterator[Span]:
     """The values that stand in an element, an attribute, an entry or a block whose name is one of a secret."""
     if "</" in text:
-        yield from _named(_ELEMENT.finditer(text))
+        yield from _named(matches(_ELEMENT, text))
     if "value" in text or "Value" in text or "VALUE" in text:
-        yield from _named(_PAIR.finditer(text))
+        yield from _named(matches(_PAIR, text))
     if ":" in text and "\n" in text:
         yield from _blocks(text)
 
@@ -215,7 +216,7 @@ def _named(found: Iterator[re.Match[str]]) -> Iterator[Span]:
 
 
 def _blocks(text: str) -> Iterator[Span]:
-    for match in _BLOCK.finditer(text):
+    for match in matches(_BLOCK, text):
         tells = telling(match["name"])
         if tells is not None and tells.is_secret(match["secret"].split("\n")[0].rstrip()):
             yield Span(match.start("secret"), match.start("secret") + len(match["secret"].rstrip()), "secret")

@@ -15,6 +15,7 @@ from alma.model.common import checked_part
 from alma.model.field_spec import FieldSpec
 from alma.model.fields import FieldType, MaxLength
 from alma.model.record import Record, RecordSpec
+from alma.model.scanning import found_in, matches
 from alma.redaction.calls import CALLS
 from alma.redaction.columns import column_spans
 from alma.redaction.disguise import Undisguised, is_disguised
@@ -123,7 +124,7 @@ class SecretRedactor:
     @staticmethod
     def _keys(text: str, long_words: str) -> list[Span]:
         spans = _hits(_KEYS, text, long_words)
-        return spans if BEGINNING.search(long_words) is None else spans + _hits(_KEYS_BY_BEGINNING, text, long_words)
+        return spans if not found_in(BEGINNING, long_words) else spans + _hits(_KEYS_BY_BEGINNING, text, long_words)
 
     def _wrapped(self, text: str, long_words: list[str]) -> list[Span]:
         """Words in base64 that say a secret; the whole word is one."""
@@ -131,7 +132,7 @@ class SecretRedactor:
             return []
         return [
             Span(*blob.span(), "encoded_secret")
-            for blob in islice(_BLOB.finditer(text), _MOST_WRAPPED)
+            for blob in islice(matches(_BLOB, text), _MOST_WRAPPED)
             if (said := _decoded(blob[0])) is not None and self._written(said)
         ]
 
@@ -183,7 +184,7 @@ def _decoded(blob: str) -> str | None:
 
 def _outside_of_marks(spans: Iterable[Span], text: str) -> list[Span]:
     """The spans without those that take what stands for a secret for another one, as a rule of one's own may do."""
-    marks = [mark.span() for mark in MASKS.finditer(text)]
+    marks = [mark.span() for mark in matches(MASKS, text)]
     return [span for span in spans if not any(start <= span.start and span.end <= end for start, end in marks)]
 
 

@@ -8,6 +8,8 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from alma.model.scanning import matches
+
 MARK = "[redacted:"
 """How every replacement begins."""
 
@@ -63,6 +65,8 @@ class Rule:
     pattern: re.Pattern[str]
     accept: Accept = lambda _: True
     needs: Need = NOTHING
+    # Whether the pattern is so quick, and what it finds so long, that texts are not read in windows.
+    at_once: bool = False
 
     @property
     def hints(self) -> tuple[str, ...]:
@@ -72,7 +76,8 @@ class Rule:
     def spans(self, text: str) -> Iterator[Span]:
         """Where secrets of this shape stand in a text."""
         group: str | int = "secret" if "secret" in self.pattern.groupindex else 0
-        for match in self.pattern.finditer(text):
+        found = self.pattern.finditer(text) if self.at_once else matches(self.pattern, text)
+        for match in found:
             if match[group] and not match[group].startswith(MARK) and self.accept(match[group]):
                 yield Span(match.start(group), match.end(group), self.kind)
 
@@ -143,30 +148,40 @@ def shape(
     accept: Accept = lambda _: True,
     flags: int = 0,
     needs: Need = NOTHING,
+    *,
+    at_once: bool = False,
 ) -> Rule:
-    """A rule from the text of its pattern."""
-    return Rule(kind, hint, re.compile(pattern, flags), accept, needs)
+    """A rule from the text of its pattern.
+
+    A pattern may also match, without the group `secret`, what only begins as one: it is then passed over as a whole, and
+    not looked at again from each of its characters.
+    """
+    return Rule(kind, hint, re.compile(pattern, flags), accept, needs, at_once)
 
 
 START = r"(?<![A-Za-z0-9])"
 """That no letter or digit stands before."""
 _FIRST_OF_A_CARD = tuple("23456")
+_PRIVATE_KEY = r"[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)? ?-{4,5}"
+_NEXT_LINE = r"[ \t]*+\r?\n[> \t]*+"
+_LINE_OF_A_KEY = rf"[A-Za-z0-9+/]{{40,76}}+={{0,2}}{_NEXT_LINE}"
 
 SHAPES: tuple[Rule, ...] = (
     shape(
         "private_key",
         "private key",
-        r"-{4,5} ?BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)? ?-{4,5}"
-        r"(?:[\s\S]*?-{4,5} ?END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)? ?-{4,5}|[A-Za-z0-9+/=\s\\:,-]*)",
+        rf"-{{4,5}} ?BEGIN {_PRIVATE_KEY}(?:(?:[^-]++|-(?!-{{3,4}} ?(?:BEGIN|END) ))*+-{{4,5}} ?END {_PRIVATE_KEY}"
+        rf"|(?:[A-Za-z0-9+/=\s\\:,]++|-(?!-{{3,4}} ?BEGIN ))*+)",
         needs=A_DASH,
+        at_once=True,
     ),
     shape(
         "private_key",
         "private key",
-        r"(?:(?<![^\s>])[A-Za-z0-9+/]{40,76}={0,2}[ \t]*\r?\n[> \t]*){2,200}(?:[A-Za-z0-9+/]{1,76}={0,2}[ "
-        r"\t]*\r?\n[> \t]*)?"
-        r"(?=-----END [A-Z0-9 ]*PRIVATE KEY)",
+        rf"(?<![^\s>])(?:(?P<secret>(?:{_LINE_OF_A_KEY}){{2,}}+(?:[A-Za-z0-9+/]{{1,76}}={{0,2}}{_NEXT_LINE})?)"
+        rf"(?=-----END {_PRIVATE_KEY})|(?:{_LINE_OF_A_KEY})++)",
         needs=A_DASH,
+        at_once=True,
     ),
     shape(
         "private_key",
@@ -186,7 +201,7 @@ SHAPES: tuple[Rule, ...] = (
     shape(
         "putty_key",
         "private-lines",
-        r"Private-Lines: \d+\s+(?P<secret>[A-Za-z0-9+/=\s]{16,}?)(?=\s*Private-|\Z)",
+        r"Private-Lines: \d{1,6}\s(?P<secret>(?:[A-Za-z0-9+/=\s](?!rivate-)){16,}+)",
         needs=A_DASH,
     ),
     shape(
@@ -200,7 +215,7 @@ SHAPES: tuple[Rule, ...] = (
     shape(
         "authorization",
         "authorization",
-        r"""authorization["']?\s*[:=]\s*["']?(?:(?:bearer|basic|token|digest|apikey)\s+)?(?P<secret>[^\s"',;]{6,})""",
+        r"""authorization["']?\s*+[:=]\s*+["']?(?:(?:bearer|basic|token|digest|apikey)\s++)?(?P<secret>[^\s"',;]{6,}+)""",
         lambda value: looks_random(value) and not is_placeholder(value),
         re.IGNORECASE,
         AN_ASSIGNMENT,
@@ -216,7 +231,7 @@ SHAPES: tuple[Rule, ...] = (
     shape(
         "cookie",
         "cookie",
-        r"\bcookie[\"']?\s?:\s*[\"']?(?P<secret>[^\n\"'=]{1,200}=[^\n\"']*)",
+        r"\bcookie[\"']?\s?:\s*+[\"']?(?P<secret>[^\n\"'=]{1,200}=[^\n\"']*)",
         lambda value: looks_random(value) and not is_placeholder(value),
         re.IGNORECASE,
         AN_ASSIGNMENT,
@@ -231,11 +246,11 @@ SHAPES: tuple[Rule, ...] = (
     shape(
         "url_password",
         "://",
-        r"[A-Za-z][A-Za-z0-9+.-]*://[^\s:/@\"'<>\[]*:(?P<secret>[^\s/\"'<>]+)@",
+        r"(?<=[A-Za-z0-9+.-])://[^\s:/@\"'<>\[]*+:(?:(?P<secret>[^\s/\"'<>]+)@|[^\s/\"'<>]++)",
         lambda value: not is_placeholder(value),
         needs=AN_ASSIGNMENT,
     ),
-    shape("url_token", "://", r"://(?P<secret>[A-Za-z0-9_-]{20,})@", looks_random, needs=A_LONG_WORD),
+    shape("url_token", "://", r"://(?:(?P<secret>[A-Za-z0-9_-]{20,}+)@|[A-Za-z0-9_-]{20,}+)", looks_random, needs=A_LONG_WORD),
     shape(
         "credit_card",
         _FIRST_OF_A_CARD,

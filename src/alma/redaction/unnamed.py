@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
+from alma.model.scanning import matches
 from alma.redaction.secrets import Span
 
 SHORTEST_UNNAMED = 32
@@ -13,10 +14,13 @@ SHORTEST_UNNAMED = 32
 
 # Whole words alone: what stands behind another sign is a part of something.
 _WORD = re.compile(
-    r"(?:(?<![^\s\"'`“‘(\[{<,;=])|(?<=[A-Za-z]:))(?P<word>[A-Za-z0-9+/_-]{32,128})={0,2}(?=$|[\s\"'`”’)\]}>,;!?]|[.:](?:\s|$))"
+    r"(?:(?<![^\s\"'`“‘(\[{<,;=])|(?<=[A-Za-z]:))(?P<word>[A-Za-z0-9+/_-]{32,}+)={0,2}(?=$|[\s\"'`”’)\]}>,;!?]|[.:](?:\s|$))"
 )
 # How files, public keys and addresses of content begin where they are written as such words.
-_BEGINNINGS = "AAAA AAEC iVBOR R0lGO /9j/ UklGR MII UEsD H4sI JVBER Qm bafy PD94 PHN2"
+_BEGINNINGS = (
+    "AAAA AAEC iVBOR R0lGO /9j/ UklGR MII UEsD H4sI JVBER Qm bafy PD94 PHN2 "
+    "SUQz //uQ //tQ T2dnUw ZkxhQ d09G AAEAA T1RUTw SUkq TU0A GkXf KLUv QlpoO /Td6 N3q8 U1FMaXRl AGFzbQ 0M8R4 f0VMR eJ y0vM"
+)
 _CONTENT = tuple(_BEGINNINGS.split())
 _PREFIXED = re.compile(r"(?:[a-z]{2,12}|[A-Z]{2,12})[_-]")
 _IN_A_PATH = re.compile(r"(?:^|/)[A-Za-z]?[a-z]{2,}(?:/|$)")
@@ -43,7 +47,7 @@ def names_another_thing(name: str) -> bool:
 
 def unnamed_spans(text: str) -> Iterator[Span]:
     """Where a long word stands that says nothing, in a line that does not say what it is."""
-    for match in _WORD.finditer(text):
+    for match in matches(_WORD, text):
         word = match["word"]
         if not is_made_up(word) or _IN_AN_ADDRESS.search(text, max(0, match.start() - _FAR), match.start()):
             continue

@@ -1,0 +1,121 @@
+"""Scanning: searching long texts in bounded windows, so that no single call holds the interpreter for long."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from itertools import accumulate
+
+WINDOW = 8_192
+"""How many characters one call of a pattern reads of a long text."""
+
+# More than any pattern with bounds reads beyond the place where it begins.
+_OVERLAP = 4_608
+# How far patterns look beyond their match.
+_LOOKAHEAD = 256
+_LONGEST_SPACE, _LONGEST_WORD = 32, 256
+_LONG_RUN = re.compile(rf"\s{{{_LONGEST_SPACE + 1},}}+|\S{{{_LONGEST_WORD + 1},}}+")
+
+
+def matches(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
+    """The matches of `pattern.finditer(text)`; a long text is read window by window.
+
+    A match that reaches the end of its window is read again with more of the text, so it is found whole however long
+    it is. A pattern whose condition is further away than a window, as `.*` in a lookahead, is not seen.
+    """
+    if len(text) <= WINDOW + _OVERLAP:
+        yield from pattern.finditer(text)
+        return
+    start = 0
+    while start <= len(text):
+        border = start + WINDOW
+        end = min(border + _OVERLAP, len(text))
+        following = border if end < len(text) else len(text) + 1
+        for match in pattern.finditer(text, start, end):
+            if match.start() >= following:
+                break
+            if match.end() + _LOOKAHEAD < end or end == len(text):
+                yield match
+                following = max(following, match.end())
+                continue
+            # The end of the window may have cut it short, or have made it one.
+            whole = _whole(pattern, text, match.start(), end)
+            if whole is not None:
+                yield whole
+            following = match.start() + 1 if whole is None else max(whole.end(), whole.start() + 1)
+            break
+        start = following
+
+
+def _whole(pattern: re.Pattern[str], text: str, start: int, end: int) -> re.Match[str] | None:
+    """The match at this place, with as much of the text as it needs."""
+    while True:
+        end = min(start + 2 * (end - start) + _LOOKAHEAD, len(text))
+        match = pattern.match(text, start, end)
+        if match is None or end == len(text) or match.end() + _LOOKAHEAD < end:
+            return match
+
+
+def found_in(pattern: re.Pattern[str], text: str) -> bool:
+    """Whether the pattern is found anywhere in a text, however long."""
+    if len(text) <= WINDOW + _OVERLAP:
+        return pattern.search(text) is not None
+    return next(matches(pattern, text), None) is not None
+
+
+def replaced(pattern: re.Pattern[str], by: str | Callable[[re.Match[str]], str], text: str) -> str:
+    """The text as `pattern.sub` makes it, read window by window; `by` is taken as it is written."""
+    parts: list[str] = []
+    end = 0
+    for match in matches(pattern, text):
+        parts += (text[end : match.start()], by if isinstance(by, str) else by(match))
+        end = match.end()
+    return "".join((*parts, text[end:])) if parts else text
+
+
+def windows(text: str, size: int = WINDOW, overlap: int = 1_024) -> Iterator[str]:
+    """A long text in pieces that overlap, cut between words where there are any."""
+    start = 0
+    while len(text) - start > size:
+        end = start + size
+        cut = max(text.rfind(" ", end - overlap // 2, end), text.rfind("\n", end - overlap // 2, end))
+        yield text[start : end if cut < 0 else cut]
+        start = (end if cut < 0 else cut) - overlap
+    yield text[start:]
+
+
+class Squeezed:
+    """A text without the excess of what no language has: words of hundreds of letters, spaces by the dozen.
+
+    What reads sentences reads this: patterns for words and spaces then take no longer than the text is long. `at` says
+    where a place of it is in the text as it was given.
+    """
+
+    def __init__(self, text: str) -> None:
+        runs = [(match.start(), match.end()) for match in matches(_LONG_RUN, text)]
+        if not runs:
+            self.text, self._kept, self._skipped = text, [0], [0]
+            return
+        parts: list[str] = []
+        kept, skipped = [0], [0]
+        end = length = 0
+        for start, after in runs:
+            most = _LONGEST_SPACE if text[start].isspace() else _LONGEST_WORD
+            parts.append(text[end : start + most])
+            length += start + most - end
+            kept.append(length)
+            skipped.append(after - start - most)
+            end = after
+        parts.append(text[end:])
+        self.text = "".join(parts)
+        self._kept, self._skipped = kept, list(accumulate(skipped))
+
+    def at(self, place: int) -> int:
+        """Where this place is in the text as it was given."""
+        return place + self._skipped[bisect_right(self._kept, place) - 1]
+
+
+def squeezed(text: str) -> str:
+    """The text of `Squeezed`, for scanners that do not say where they found something."""
+    return Squeezed(text).text

@@ -6,13 +6,15 @@ import os
 import re
 import threading
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from alma.embeddings.base import EmbeddingProvider, Passage
-from alma.embeddings.splitting import even_groups
+from alma.embeddings.splitting import chosen, even_groups, thinned
+from alma.embeddings.turns import Turns, spare_processors
 from alma.errors import ConfigurationError, EmbeddingError
 from alma.model.text import is_foreign
 from alma.model.vector import Vector
@@ -46,8 +48,8 @@ class LocalEmbedder(EmbeddingProvider):
 
     A folder holds `model.onnx`, with one vector per token (their mean is taken) or per text as its first output, and
     the `tokenizer.json` that belongs to it; `window` is how many tokens the model reads at once, its special tokens
-    included. `threads` is how many one encoding may use; several encodings may run at the same time in any case. With
-    one thread a process may fork at any time; a child of a process that uses more must leave with `os._exit`, as those
+    included. `threads` is how many one encoding may use. Short encodings run at the same time; long ones take turns and
+    leave one processor free. With one thread a process may fork at any time; a child of a process that uses more must leave with `os._exit`, as those
     of multiprocessing do.
     """
 
@@ -143,6 +145,7 @@ class _Runtime:
         self._tokenizer = _tokenizer(tokenizer)
         self._before, self._after = self._special_tokens()
         self._longest = window - len(self._before) - len(self._after)
+        self._turns = Turns(spare_processors())
 
     @property
     def dimension(self) -> int:
@@ -159,21 +162,33 @@ class _Runtime:
         return sample.ids[: content[0]], sample.ids[content[-1] + 1 :]
 
     def passages(self, text: str) -> list[Tokens]:
-        """The tokens of the text, in as many near-equal parts as the window asks for, divided between words."""
-        encoding = self._tokenizer.encode(text, add_special_tokens=False)
+        """The tokens of the text, in as many near-equal parts as the window asks for, divided between words.
+
+        Of a text with too many parts some are chosen.
+        """
+        encoding = self._tokenizer.encode(thinned(text), add_special_tokens=False)
         ids = encoding.ids
         if len(ids) <= self._longest:
             return [ids]
         starts = [*_unit_starts(encoding, self._longest), len(ids)]
         sizes = [after - start for start, after in pairwise(starts)]
-        return [ids[starts[units.start] : starts[units.stop]] for units in even_groups(sizes, self._longest)]
+        groups = chosen(even_groups(sizes, self._longest))
+        return [ids[starts[units.start] : starts[units.stop]] for units in groups]
 
     def vectors(self, passages: Sequence[Tokens]) -> list[Vector]:
-        """The unit vector of each passage; those of like length are run together, so that little is padded."""
+        """The unit vector of each passage; those of like length are run together, so that little is padded.
+
+        A single run is done at once. More of them take turns, so that they never use all processors, and what is
+        shorter, as a question is, never waits for a long memory or an import.
+        """
+        lengths = [len(passage) + len(self._before) + len(self._after) for passage in passages]
+        batches = list(_batches(lengths))
         found: dict[int, Vector] = {}
-        for batch in _batches([len(passage) + len(self._before) + len(self._after) for passage in passages]):
-            rows = self._run([[*self._before, *passages[i], *self._after] for i in batch])
-            found.update(zip(batch, map(Vector, rows), strict=True))
+        with self._turns.job(sum(lengths)) if len(batches) > 1 else nullcontext(_at_once) as take_turn:
+            for batch in batches:
+                take_turn()
+                rows = self._run([[*self._before, *passages[i], *self._after] for i in batch])
+                found.update(zip(batch, map(Vector, rows), strict=True))
         return [found[i] for i in range(len(passages))]
 
     def _run(self, batch: Sequence[Tokens]) -> np.ndarray[Any, np.dtype[np.float32]]:
@@ -202,6 +217,10 @@ class _Runtime:
                 f"the model failed on {tokens} tokens: does its tokenizer belong to it, and does it read as many at "
                 f"once as window says? {_first_line(exc)}"
             ) from exc
+
+
+def _at_once() -> None:
+    """Wait for no turn."""
 
 
 def _installed_model() -> Path:

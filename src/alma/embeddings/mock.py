@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Sequence
 
 from alma.embeddings.base import EmbeddingProvider, Passage, unit
-from alma.embeddings.splitting import split_text
+from alma.embeddings.splitting import chosen, split_text
 from alma.errors import ConfigurationError, shown
 from alma.model.vector import wrong_dimension
 
@@ -30,7 +30,7 @@ class MockEmbedder(EmbeddingProvider):
         return self._dimension
 
     def _embed(self, texts: Sequence[str]) -> list[list[Passage]]:
-        return [[self._passage(piece) for piece in split_text(text, _LONGEST_PASSAGE)] for text in texts]
+        return [[self._passage(piece) for piece in chosen(split_text(text, _LONGEST_PASSAGE))] for text in texts]
 
     def _passage(self, text: str) -> Passage:
         digest = hashlib.shake_256(text.encode()).digest(4 * self._dimension)

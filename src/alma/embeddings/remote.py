@@ -7,7 +7,7 @@ from typing import Any
 
 from alma.embeddings.answer import NoEmbeddings, Numbers, embeddings_in, require_direction
 from alma.embeddings.base import EmbeddingProvider, Passage, unit
-from alma.embeddings.splitting import split_text
+from alma.embeddings.splitting import chosen, split_text
 from alma.embeddings.transport import Service
 from alma.errors import ConfigurationError, EmbeddingError, shown
 from alma.model.vector import Vector, wrong_dimension
@@ -50,7 +50,7 @@ class RemoteEmbedder(EmbeddingProvider):
         return f"{type(self).__name__}(model={self.model!r}, dimension={self.dimension})"
 
     def _embed(self, texts: Sequence[str]) -> list[list[Passage]]:
-        pieces = [split_text(text, _LONGEST_PASSAGE_BYTES) for text in texts]
+        pieces = [chosen(split_text(text, _LONGEST_PASSAGE_BYTES)) for text in texts]
         vectors = self._vectors([piece for parts in pieces for piece in parts])
         # How many tokens a piece has is not told; its bytes stand for them.
         return [[Passage(next(vectors), len(piece.encode())) for piece in parts] for parts in pieces]

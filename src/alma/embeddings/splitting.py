@@ -5,6 +5,35 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
+from typing import TypeVar
+
+MOST_PASSAGES = 32
+"""No text is embedded with more passages than this; the rest of it is found by its words."""
+# Of a text that has more, so many are those at its beginning, where it says what it is about.
+_FIRST = MOST_PASSAGES // 4
+# A text of more characters is thinned out before it is divided: to divide a megabyte takes half a second by itself.
+_LONGEST_DIVIDED = 65_536
+_STRETCH = _LONGEST_DIVIDED // MOST_PASSAGES
+
+T = TypeVar("T")
+
+
+def chosen(passages: Sequence[T]) -> list[T]:
+    """The passages that are embedded: all, or the first ones, and then evenly spaced ones up to the last."""
+    if len(passages) <= MOST_PASSAGES:
+        return list(passages)
+    last, steps = len(passages) - 1, MOST_PASSAGES - _FIRST
+    spaced = (_FIRST + (last - _FIRST) * i // (steps - 1) for i in range(steps))
+    return [*passages[:_FIRST], *(passages[i] for i in spaced)]
+
+
+def thinned(text: str) -> str:
+    """The text, or stretches of it chosen as passages are, where it is too long to be divided as a whole."""
+    if len(text) <= _LONGEST_DIVIDED:
+        return text
+    head = _FIRST * _STRETCH
+    starts = chosen(range(0, len(text), _STRETCH))[_FIRST:]
+    return " ".join([text[:head], *(text[start : start + _STRETCH] for start in starts)])
 
 
 def even_groups(sizes: Sequence[int], most: int) -> list[range]:

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger("alma.mcp")
 
 THREADS = 8
+# Of a call that writes more than this, mostly a long text, which takes seconds to screen and to embed, so many at once.
+_LARGE_CALL, _LARGE_CALLS_AT_ONCE = 8_192, 2
 GRANT = "alma.grant"
 """Where a transport that knows who asks leaves what they may do, in the scope of their request."""
 FAILURE = "alma.failure"
@@ -56,6 +58,7 @@ class Service(Closing):
         self.opened = Opened(options, alma)
         self.continuations = Continuations()
         self._threads = anyio.CapacityLimiter(THREADS)
+        self._large_threads = anyio.CapacityLimiter(_LARGE_CALLS_AT_ONCE)
         self._loading = threading.Lock()
 
     def server(self) -> Server:
@@ -77,7 +80,7 @@ class Service(Closing):
 
     def close(self) -> None:
         """Close the memory, unless a call is still at work in it."""
-        if self._threads.borrowed_tokens == 0:
+        if self._threads.borrowed_tokens == self._large_threads.borrowed_tokens == 0:
             self.opened.close()
 
     # ------------------------------------------------------------------ tools
@@ -87,8 +90,10 @@ class Service(Closing):
 
     async def _call_tool(self, context: Context, asked: types.CallToolRequestParams) -> types.CallToolResult:
         work = Work(context)
+        arguments = asked.arguments or {}
         try:
-            answer = await self._in_thread(lambda: self._answer(work, asked.name, asked.arguments or {}))
+            limiter = await self._limiter(asked.name, arguments)
+            answer = await self._in_thread(lambda: self._answer(work, asked.name, arguments), limiter)
         except Exception as exc:  # noqa: BLE001 - whatever happened, the client is told in words
             return failure(exc)
         finally:
@@ -96,6 +101,13 @@ class Service(Closing):
         return types.CallToolResult(
             content=[types.TextContent(text=as_text(answer))], structured_content=answer, is_error=False
         )
+
+    async def _limiter(self, name: str, arguments: dict[str, Any]) -> anyio.CapacityLimiter:
+        """Whose threads do the work: a long text that is written must not keep short questions waiting."""
+        if len(repr(arguments)) <= _LARGE_CALL:
+            return self._threads
+        toolbox = await self._in_thread(lambda: self.toolbox)
+        return self._large_threads if toolbox.writes(name) else self._threads
 
     def _answer(self, work: Work, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
         from alma.mcp.tools import CONTINUE
@@ -196,8 +208,8 @@ class Service(Closing):
             progress=progress,
         )
 
-    async def _in_thread(self, work: Callable[[], T]) -> T:
-        return await anyio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=self._threads)
+    async def _in_thread(self, work: Callable[[], T], limiter: anyio.CapacityLimiter | None = None) -> T:
+        return await anyio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=limiter or self._threads)
 
     async def _or_error(self, context: Context, work: Callable[[], T]) -> T:
         """The answer, or an error of the protocol."""

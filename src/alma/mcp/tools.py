@@ -79,6 +79,10 @@ class Toolbox:
     def __contains__(self, name: str) -> bool:
         return name == CONTINUE.name or name in self._operations
 
+    def writes(self, name: str) -> bool:
+        """Whether a tool of this name changes what is stored."""
+        return name in self._operations and not self._operations[name].read_only
+
     def operation(self, name: str) -> Operation[Any, Any]:
         """The operation behind a tool."""
         if name not in self._operations:

@@ -38,6 +38,8 @@ _log = logging.getLogger("alma.rest")
 Endpoint = Callable[[Request], Awaitable[Response]]
 _LONGEST_KEY = 200
 _LONG_WORK_AT_ONCE = 2
+# A write with a longer body is mostly a long text, which takes seconds to screen and to embed.
+_LARGE_BODY_BYTES = 8_192
 _SERVED_HEADERS = {"Idempotency-Replayed": "true"}
 
 
@@ -54,6 +56,7 @@ class Service:
         self._threads = anyio.CapacityLimiter(options.threads)
         # What takes minutes must not keep what takes milliseconds waiting.
         self._long_threads = anyio.CapacityLimiter(_LONG_WORK_AT_ONCE)
+        self._large_threads = anyio.CapacityLimiter(max(1, options.threads // 4))
 
     def close(self) -> None:
         """End what would go on for ever; what is being worked on is finished."""
@@ -73,11 +76,17 @@ class Service:
             if not route.operation.read_only and "idempotency-key" in request.headers:
                 asked = _asked(route, request, body)
                 work = partial(self._once.answer, asked, work)
-            limiter = self._long_threads if route.operation.takes_long else self._threads
-            answered = await anyio.to_thread.run_sync(work, limiter=limiter)
+            answered = await anyio.to_thread.run_sync(work, limiter=self._limiter(route, body))
             return _response(route, request, answered)
 
         return answer
+
+    def _limiter(self, route: Route, body: bytes) -> anyio.CapacityLimiter:
+        """Whose threads do the work: those of what takes minutes, those of what takes seconds, or the others."""
+        if route.operation.takes_long:
+            return self._long_threads
+        is_large = len(body) > _LARGE_BODY_BYTES and not route.operation.read_only
+        return self._large_threads if is_large else self._threads
 
     def caller(self, request: Request) -> Caller:
         """Who asks, confined to what their key allows."""

@@ -7,8 +7,6 @@ import math
 import threading
 import zlib
 from collections.abc import Sequence
-from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -168,9 +166,3 @@ def _sum_of(path: Path) -> str:
 def _enough(most: int, share: float) -> int:
     """Among so many rows there are nearly always `most` of those that are such a share of all."""
     return 1 + math.ceil((most + _CAUTION * math.sqrt(most * (1 - share))) / share)
-
-
-@cache
-def available() -> bool:
-    """Whether the library that makes the codes is installed; without it every search is exact, and slower."""
-    return find_spec("turbovec") is not None

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from alma.errors import StorageError
 from alma.storage.base import StorageBackend
-from alma.vectors.mapped.coarse import Coarse, available
+from alma.vectors.mapped.coarse import Coarse
 from alma.vectors.mapped.files import IndexFiles
 from alma.vectors.mapped.rows import Flags, Numbers
 from alma.vectors.mapped.state import State, Tuning
@@ -52,7 +52,7 @@ class Upkeep:
         self._erasing = False
         self._coming: Coarse | None = None
         self._codes_saved = 0
-        self._without_codes = not available()
+        self._without_codes = False
         self.start_if_due()
 
     # ------------------------------------------------------------------ called by the index, under its lock or not
@@ -255,7 +255,7 @@ class Upkeep:
             if settled - coarse.count < self._tuning.flush_rows:
                 coarse.measure(view)
         except (ImportError, RuntimeError, ValueError) as exc:
-            _log.warning("the vector index does without codes: they cannot be made", extra={"reason": str(exc)})
+            _log.warning("the vector index compares every vector: codes cannot be made", extra={"reason": str(exc)})
             self._without_codes = True
             return
         with self._lock:

@@ -13,9 +13,9 @@ import pytest
 from alma import ALMA
 from alma.access import ApiKeys
 from alma.errors import ConfigurationError, ValidationError
-from alma.rest.limits import RateLimit
 from alma.rest.options import ServiceOptions
 from alma.rest.server import listening, serve
+from alma.serving.rates import RateLimit
 from tests.faces.rest import client_of, key_for, served
 from tests.support.clock import Clock
 

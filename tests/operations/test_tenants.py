@@ -41,6 +41,7 @@ PAIRS = {
         {"user": "bob"},
     ),
 }
+USERS_OF_A_PROJECT = (Grant(project_id="atlantis", user_id="ana"), Grant(project_id="atlantis", user_id="bob"))
 # What is a user's alone goes with the user from project to project.
 CARRIED = {"list_preferences", "get_user", "retrieve", "get_context", "update_user", "list_settings"}
 
@@ -51,7 +52,7 @@ def memory(place: str) -> Iterator[ALMA]:
         yield alma
 
 
-def tenant(memory: ALMA, word: str, grant: Grant, names: dict[str, str]) -> Tenant:
+def tenant(memory: ALMA, word: str, grant: Grant, names: dict[str, str], shared: str | None = None) -> Tenant:
     caller = Caller(memory, grant, ip_address="10.0.0.1")
 
     def call(name: str, arguments: Json) -> Json:
@@ -60,7 +61,7 @@ def tenant(memory: ALMA, word: str, grant: Grant, names: dict[str, str]) -> Tena
         except ALMAError as exc:
             return {"error": code_of(exc), "message": str(exc)}
 
-    return Tenant(word, word, call, names)
+    return Tenant(word, word, call, names, shared)
 
 
 def leaks(spy: Tenant, word: str) -> list[tuple[str, str]]:
@@ -80,6 +81,88 @@ def test_no_byte_of_one_tenant_reaches_the_other(memory: ALMA, pair: str) -> Non
     damage(spy, ours.ids)
     shared = CARRIED if pair == "users of projects" else set()
     assert [leak for leak in leaks(spy, "Zanzibar") if leak[0] not in shared] == []
+
+
+def test_what_belongs_to_a_user_reaches_no_other_user_of_the_same_project_and_agent(memory: ALMA) -> None:
+    ana, bob = USERS_OF_A_PROJECT
+    ours = tenant(memory, "Zanzibar", ana, {}, shared="Common")
+    spy = tenant(memory, "Quagga", bob, {}, shared="Common")
+    live(ours)
+    read(spy)
+    live(spy)
+    read(spy)
+    read(spy, ours.ids, like="network")
+    damage(spy, ours.ids)
+    read(spy, ours.ids, like="network")
+    assert leaks(spy, "Zanzibar") == []
+    assert "Common" in json.dumps(spy.answers), "what agents learned is the project's"
+
+
+OWN_IDS = ("memory_id", "other_id", "session_id")
+
+
+def test_ids_of_another_user_of_the_project_are_answered_as_ids_that_do_not_exist(memory: ALMA) -> None:
+    ana, bob = USERS_OF_A_PROJECT
+    ours = tenant(memory, "Zanzibar", ana, {}, shared="Common")
+    live(ours)
+    theirs = {name: ours.ids[name] for name in OWN_IDS}
+    unknown = {name: made[::-1] for name, made in theirs.items()}
+    answers = []
+    # The first round leaves what any such round does, as a setting of the caller.
+    for ids in (unknown, theirs, unknown):
+        spy = tenant(memory, "Quagga", bob, {})
+        read(spy, ids, like="network")
+        damage(spy, ids)
+        named = [(name, _anonymous(text, ids)) for name, text in spy.answers]
+        answers.append([_lasting(answer) for answer in named])
+    for known, made_up in zip(*answers[1:], strict=True):
+        assert known == made_up
+
+
+def _anonymous(text: str, ids: dict[str, str]) -> str:
+    for name, made in ids.items():
+        text = text.replace(made, name)
+    return text
+
+
+def test_a_session_id_that_another_user_holds_is_not_found(memory: ALMA) -> None:
+    ana, bob = (tenant(memory, "", grant, {}) for grant in USERS_OF_A_PROJECT)
+    ana.call("create_session", {"session_id": "sprint-1", "name": "Zanzibar"})
+    taken = bob.call("create_session", {"session_id": "sprint-1", "name": "Quagga"})
+    under = bob.call("create_session", {"parent_session_id": "sprint-1"})
+    read_ = bob.call("get_session", {"session_id": "sprint-1"})
+    assert {answer["error"] for answer in (taken, under, read_)} == {"session_not_found"}
+    assert taken["message"] == under["message"] == read_["message"]
+    again = ana.call("create_session", {"session_id": "sprint-1"})
+    assert (again["error"], "exists already" in again["message"]) == ("validation_error", True)
+    assert ana.call("get_session", {"session_id": "sprint-1"})["session"]["name"] == "Zanzibar"
+
+
+def test_a_user_finds_their_own_handoff_behind_newer_ones_of_others(memory: ALMA) -> None:
+    ana, bob = (tenant(memory, "", grant, {}) for grant in USERS_OF_A_PROJECT)
+
+    def hand_over(user: Tenant, action: str) -> None:
+        session = user.call("create_session", {"agent": "helena"})["session"]["id"]
+        user.call("create_handoff", {"agent": "helena", "session_id": session, "last_action": action})
+
+    hand_over(bob, "wrote the test")
+    for number in range(120):
+        hand_over(ana, f"step {number}")
+    assert bob.call("latest_handoff", {"agent": "helena"})["handoff"]["last_action"] == "wrote the test"
+    assert ana.call("latest_handoff", {"agent": "helena"})["handoff"]["last_action"] == "step 119"
+
+
+def test_a_pattern_is_told_to_a_user_only_if_their_own_memories_show_it(memory: ALMA) -> None:
+    ana, bob = (tenant(memory, "", grant, {}) for grant in USERS_OF_A_PROJECT)
+    for number in range(4):
+        made = {"memory_type": "decision", "tags": ["zanzibar"], "context_json": {"files": ["zanzibar.py"]}}
+        ana.call("create_memory", {"content": f"Zanzibar: we decided to lock row {number}", **made})
+    everybody = tenant(memory, "", Grant(project_id="atlantis"), {})
+    mined = everybody.call("mine_patterns", {})["created"]
+    assert mined
+    for asked in ("Zanzibar decided to lock", *mined):
+        assert bob.call("find_similar_patterns", {"pattern": asked, "min_similarity": 0})["patterns"] == []
+    assert ana.call("find_similar_patterns", {"pattern": "Zanzibar decided to lock"})["patterns"]
 
 
 @pytest.mark.parametrize("grant", [Grant(project_id="atlantis"), Grant(project_id="atlantis", user_id="*"), Grant()])

@@ -16,12 +16,16 @@ Call = Callable[[str, Json], Json]
 
 @dataclass
 class Tenant:
-    """Somebody with a key: what it is called, how it calls, and a word that is in all it says."""
+    """A holder of a key: how it calls, a word in all that is its own, and one in all that its project shares.
+
+    Without a `shared` word the two are the same: nothing of this tenant is meant for the other one.
+    """
 
     name: str
     word: str
     call: Call
     names: Mapping[str, str] = field(default_factory=dict)
+    shared: str | None = None
     ids: dict[str, str] = field(default_factory=dict)
     answers: list[tuple[str, str]] = field(default_factory=list)
 
@@ -39,12 +43,18 @@ class Tenant:
             self.ids[name] = found
 
     def said(self, text: str) -> str:
+        """Text of what is the tenant's own."""
         return f"{self.word} {text} {self.word}"
+
+    def told(self, text: str) -> str:
+        """Text of what belongs to the project."""
+        word = self.shared or self.word
+        return f"{word} {text} {word}"
 
 
 def live(tenant: Tenant) -> None:
     """Use every operation once, in an order that makes sense, with the tenant's word in all that is stored."""
-    do, said, names = tenant.do, tenant.said, tenant.names
+    do, said, told, names = tenant.do, tenant.said, tenant.told, tenant.names
     agent = names.get("agent", "helena")
     user = {"user_id": names["user"]} if "user" in names else {}
     session = do("create_session", name=said("session"), goal=said("goal"), agent=agent, **user)
@@ -54,10 +64,10 @@ def live(tenant: Tenant) -> None:
         learned = do(
             "learn",
             agent=agent,
-            task=said(f"Test the form {number}"),
+            task=told(f"Test the form {number}"),
             outcome="success",
-            strategy_used=said("wait for the network"),
-            feedback=said("good"),
+            strategy_used=told("wait for the network"),
+            feedback=told("good"),
         )
         tenant.note("outcome", learned, "outcome", "id")
         tenant.note("heuristic", learned, "heuristic", "id")
@@ -65,13 +75,13 @@ def live(tenant: Tenant) -> None:
         do(
             "learn",
             agent=agent,
-            task=said("Test the table"),
+            task=told("Test the table"),
             outcome="failure",
-            strategy_used=said("click at once"),
-            error_message=said("timeout"),
+            strategy_used=told("click at once"),
+            error_message=told("timeout"),
         )
     do("add_preference", category="style", preference=said("dark mode"), **(user or {"user_id": "ana"}))
-    tenant.note("knowledge", do("add_knowledge", agent=agent, domain="login", fact=said("JWT")), "knowledge", "id")
+    tenant.note("knowledge", do("add_knowledge", agent=agent, domain="login", fact=told("JWT")), "knowledge", "id")
     do(
         "learn_from_conversation",
         agent=agent,
@@ -99,9 +109,10 @@ def live(tenant: Tenant) -> None:
     do("create_handoff", agent=agent, last_action=said("wrote"), **(in_session or {"session_id": "none"}))
     do("initialize_project", name=said("project")[:100], **user)
     do("update_user", profile={"about": said("me")}, **user)
-    item = do("create_work_item", title=said("export"), agent=agent)
+    item = do("create_work_item", title=told("export"), agent=agent)
     tenant.note("item_id", item, "item", "id")
-    do("add_to_graph", text=f"{tenant.word} Corporation uses PostgreSQL. Ana works at {tenant.word} Corporation.")
+    firm = f"{tenant.shared or tenant.word} Corporation"
+    do("add_to_graph", text=f"{firm} uses PostgreSQL. Ana works at {firm}.")
     do("mine_patterns")
 
 

@@ -27,6 +27,9 @@ def serve(
     requests_per_second: Annotated[float, typer.Option(help="How often one caller may ask, on average.")] = 1000,
     burst: Annotated[int, typer.Option(help="How often one caller may ask at once.")] = 2000,
     threads: Annotated[int, typer.Option(help="How many requests are worked on at a time.")] = 8,
+    max_connections: Annotated[int, typer.Option(min=1, help="How many connections may be open.")] = 1024,
+    max_connections_per_address: Annotated[int, typer.Option(min=1, help="How many of them from one address.")] = 256,
+    max_sessions_per_key: Annotated[int, typer.Option(min=1, help="How many MCP sessions one key may have.")] = 100,
     mcp: Annotated[bool, typer.Option(help="Serve MCP over HTTP at /mcp, too, or not.")] = True,
     config: Config = None,
     store: Store = None,
@@ -53,6 +56,9 @@ def serve(
         requests_per_second=requests_per_second,
         burst=burst,
         threads=threads,
+        max_connections=max_connections,
+        max_connections_per_address=max_connections_per_address,
+        max_sessions_per_key=max_sessions_per_key,
         mcp=mcp,
     )
 

@@ -13,9 +13,6 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
 
 import anyio.to_thread
-import uvicorn
-from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
-from mcp.server.auth.provider import AccessToken
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -26,16 +23,23 @@ from alma.access.keys import ApiKeys
 from alma.errors import ALMAError, ConfigurationError
 from alma.mcp.server import DEFAULT_TOKENS, Options
 from alma.mcp.service import FAILURE, GRANT, Service
+from alma.mcp.sessions import Sessions, unauthenticated
 from alma.mcp.wire import LONGEST_MESSAGE
+from alma.serving.connections import address_of
+from alma.serving.limits import Limits
+from alma.serving.rates import WRONG_KEYS_AT_ONCE, WRONG_KEYS_PER_SECOND, RateLimit
+from alma.serving.repeated import counting_repeated_lines
+from alma.serving.server import Server, server_config
 
 if TYPE_CHECKING:
     from alma.core import ALMA
-    from alma.operations.access import Grant
 
 PATH = "/mcp"
+DEFAULT_LIMITS = Limits()
 _LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
 _SHUTDOWN_SECONDS = 2
 _WAITING = 1024
+_KEYS_WITH_ALL_SESSIONS = 10
 
 _log = logging.getLogger("alma.mcp")
 
@@ -55,25 +59,26 @@ def serve(options: Options) -> int:
         shown = f"[{host}]" if ":" in host else host
         sys.stderr.write(f"alma mcp: serving at http://{shown}:{port}{PATH}\n")
         sys.stderr.flush()
-        config = uvicorn.Config(
-            app, log_config=None, access_log=False, lifespan="on", timeout_graceful_shutdown=_SHUTDOWN_SECONDS
-        )
+        server = Server(server_config(app, options, timeout_graceful_shutdown=_SHUTDOWN_SECONDS))
         for number in (signal.SIGTERM, signal.SIGINT):
             # The server heeds them, and then sends them once more to whoever did before.
             signal.signal(number, lambda *_: None)
-        uvicorn.Server(config).run(sockets=[listener])
+        with counting_repeated_lines() as server.repeated:
+            server.run(sockets=[listener])
     return 0
 
 
-def asgi_app(alma: ALMA, toolset: str = "small", max_tokens: int = DEFAULT_TOKENS) -> Starlette:
+def asgi_app(
+    alma: ALMA, toolset: str = "small", max_tokens: int = DEFAULT_TOKENS, limits: Limits = DEFAULT_LIMITS
+) -> Starlette:
     """The protocol at /mcp, on a memory that is open, for a service that checks hosts, origins and keys itself.
 
     The service leaves what each caller may do in the scope of the request, under `alma.grant`; a request without is
     refused. It enters the application's lifespan, and closes the memory after that.
     """
     service = Service(Options(toolset=toolset, max_tokens=max_tokens), alma)
-    app = _app(service, TransportSecuritySettings(enable_dns_rebinding_protection=False))
-    app.add_middleware(_Sessions, grants_required=True)
+    app = _app(service, TransportSecuritySettings(enable_dns_rebinding_protection=False), limits)
+    app.add_middleware(Sessions, limits=limits, grants_required=True)
     return app
 
 
@@ -90,35 +95,20 @@ def streamable_app(service: Service, allowed_hosts: tuple[str, ...] = (), beyond
         allowed_hosts=[*names, *every_port],
         allowed_origins=[f"{scheme}://{name}" for scheme in ("http", "https") for name in (*names, *every_port)],
     )
-    app = _app(service, security)
-    app.add_middleware(_Sessions)
+    app = _app(service, security, service.options)
+    app.add_middleware(Sessions, limits=service.options)
     return app
 
 
-def _app(service: Service, security: TransportSecuritySettings) -> Starlette:
+def _app(service: Service, security: TransportSecuritySettings, limits: Limits) -> Starlette:
     return service.server().streamable_http_app(
         streamable_http_path=PATH,
         max_request_body_size=LONGEST_MESSAGE,
         transport_security=security,
+        session_idle_timeout=limits.session_idle_seconds,
+        max_sessions=_KEYS_WITH_ALL_SESSIONS * limits.max_sessions_per_key,
         custom_starlette_routes=[Route("/health", _health)],
     )
-
-
-class _Sessions:
-    """Ties a session to the key that opened it: the library compares the user of each request with the first one's."""
-
-    def __init__(self, app: Asgi, grants_required: bool = False) -> None:
-        self._app = app
-        self._grants_required = grants_required
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        grant: Grant | None = scope.get(GRANT)
-        if scope["type"] == "http" and grant is None and self._grants_required:
-            await _unauthenticated()(scope, receive, send)
-            return
-        if grant is not None and grant.key_id is not None:
-            scope["user"] = AuthenticatedUser(AccessToken(token="", client_id=grant.key_id, scopes=[]))
-        await self._app(scope, receive, send)
 
 
 class Keys:
@@ -127,6 +117,7 @@ class Keys:
     def __init__(self, service: Service, required: bool) -> None:
         self._service = service
         self._required = required
+        self._failures = RateLimit(WRONG_KEYS_PER_SECOND, WRONG_KEYS_AT_ONCE)
 
     def check_that_there_are_some(self) -> None:
         """Refuse to listen to a network without any way to tell who asks."""
@@ -145,6 +136,8 @@ class Keys:
                 return
             try:
                 refused = await anyio.to_thread.run_sync(self._admit, scope)
+                if refused is not None and _bearer(Request(scope)) is not None:
+                    refused = self._throttled(scope) or refused
             except ALMAError as exc:
                 refused = JSONResponse({"error": "unavailable", "error_description": str(exc)}, 503)
             await (app if refused is None else refused)(scope, receive, send)
@@ -158,9 +151,19 @@ class Keys:
             return None
         grant = None if token is None else self._keys.verify(token)
         if grant is None:
-            return _unauthenticated()
+            return unauthenticated()
         scope[GRANT] = grant
         return None
+
+    def _throttled(self, scope: Any) -> JSONResponse | None:
+        """The refusal of an address that tried too many wrong keys."""
+        seconds = self._failures.take(address_of(scope.get("client")))
+        if seconds is None:
+            return None
+        said = f"too many wrong keys: try again in {seconds} s"
+        return JSONResponse(
+            {"error": "rate_limit_exceeded", "error_description": said}, 429, {"Retry-After": str(seconds)}
+        )
 
     def _may_be_anybody(self, scope: Any) -> bool:
         """Whether the store has no keys; as soon as it has one, they are asked for on loopback as well."""
@@ -203,11 +206,6 @@ def _listening(options: Options) -> socket.socket:
         reason = os.strerror(exc.errno) if exc.errno and exc.errno > 0 else str(exc)
         raise ConfigurationError(f"{options.host}:{options.port} cannot be listened at: {reason}") from exc
     return listener
-
-
-def _unauthenticated() -> JSONResponse:
-    said = {"error": "invalid_token", "error_description": "this needs a key: Authorization: Bearer alma_…"}
-    return JSONResponse(said, 401, {"WWW-Authenticate": 'Bearer error="invalid_token"'})
 
 
 async def _health(_: Request) -> JSONResponse:

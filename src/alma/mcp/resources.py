@@ -51,7 +51,8 @@ def _patterns(caller: Caller, pattern_type: str) -> Any:
     found = caller.store.storage.find(
         ProjectPattern, caller.project_scope(), of_type, (Order("last_used_at", "desc"),), _MOST_PATTERNS
     )
-    return {"pattern_type": pattern_type, "patterns": [to_document(pattern, {"embedding"}) for pattern in found]}
+    shown = caller.store.patterns.shown_by(found, caller.visible())
+    return {"pattern_type": pattern_type, "patterns": [to_document(pattern, {"embedding"}) for pattern in shown]}
 
 
 TEMPLATES = (

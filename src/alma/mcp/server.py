@@ -15,6 +15,7 @@ from alma import __version__
 from alma.errors import ALMAError, MissingDependencyError
 from alma.mcp.greeting import greeted
 from alma.mcp.wire import Wire
+from alma.serving.limits import Limits
 
 DEFAULT_CONFIG = ".alma/config.yaml"
 DEFAULT_TOKENS = 6_000
@@ -23,7 +24,7 @@ TOOLSETS = ("small", "full")
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class Options(Limits):
     """What the server is told when it is started."""
 
     config: str | None = None
@@ -81,6 +82,30 @@ def parsed(argv: Sequence[str]) -> Options:
         metavar="HOST",
         help="a Host header to accept besides the loopback names",
     )
+    add(
+        "--max-connections",
+        type=_count,
+        default=Limits().max_connections,
+        help="how many connections may be open (%(default)s)",
+    )
+    add(
+        "--max-connections-per-address",
+        type=_count,
+        default=Limits().max_connections_per_address,
+        help="how many of them from one address (%(default)s)",
+    )
+    add(
+        "--max-sessions-per-key",
+        type=_count,
+        default=Limits().max_sessions_per_key,
+        help="how many sessions one key may have open; the one idle longest is ended for a new one (%(default)s)",
+    )
+    add(
+        "--session-idle-seconds",
+        type=_count,
+        default=int(Limits().session_idle_seconds),
+        help="after how long without a request a session is ended (%(default)s)",
+    )
     add("--version", action="version", version=f"alma-memory {__version__}")
     given = vars(parser.parse_args(argv))
     if given["config"] and given["store"]:
@@ -121,6 +146,13 @@ def _tokens(text: str) -> int:
     number = int(text)
     if number < LEAST_TOKENS:
         raise argparse.ArgumentTypeError(f"must be at least {LEAST_TOKENS}")
+    return number
+
+
+def _count(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("must be at least 1")
     return number
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from alma.errors import ValidationError
 from alma.model.fields import JsonObject
-from alma.model.query import Compare, Order
+from alma.model.query import Compare, Cursor, Order
 from alma.model.scope import Scope
 from alma.model.workspace import Session, SessionHandoff, SessionOutcome
 from alma.storage.base import StorageBackend, Transaction, checked_storage
@@ -19,6 +19,7 @@ NOTES = "handoff"
 
 _NEWEST_FIRST = (Order("created_at", "desc"),)
 _LONGEST_SUMMARY = 500
+_PAGE = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +95,23 @@ class Handoffs:
         self._storage = checked_storage("handoffs", storage)
 
     def latest(self, scope: Scope) -> SessionHandoff | None:
-        """The newest handoff inside the scope."""
-        return next(iter(self.find(scope, limit=1)), None)
+        """The newest handoff inside the scope.
+
+        A handoff belongs to the user of its session. That of a session that was deleted belongs to no user.
+        """
+        if scope.user_id is None:
+            return next(iter(self.find(scope, limit=1)), None)
+        owner, scope = Scope(user_id=scope.user_id), replace(scope, user_id=None)
+        after: Cursor | None = None
+        with self._storage.snapshot() as tx:
+            while page := tx.find(SessionHandoff, scope, order=_NEWEST_FIRST, limit=_PAGE, after=after):
+                owned = tx.get_many(Session, {handoff.session_id for handoff in page}, owner)
+                ids = {session.id for session in owned}
+                found = next((handoff for handoff in page if handoff.session_id in ids), None)
+                if found is not None:
+                    return found
+                after = Cursor.after(page[-1], _NEWEST_FIRST)
+        return None
 
     def find(self, scope: Scope, limit: int | None = None) -> list[SessionHandoff]:
         """The handoffs inside the scope."""

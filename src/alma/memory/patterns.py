@@ -176,11 +176,12 @@ class Patterns:
         projects: Iterable[str] = (),
         limit: int = 10,
         min_similarity: float = 0.3,
+        within: Scope = _EVERYWHERE,
     ) -> list[SimilarPattern]:
         """Patterns that resemble one, given as it is, by its id or in words: of this project, of the user's others
-        and of those that are named; most similar first."""
+        and of those that are named; most similar first. A pattern of memories outside of `within` is not told."""
         _at_least(limit, 1)
-        asked = self._asked(pattern, project_id)
+        asked = self._asked(pattern, project_id, within)
         allowed = {
             project_id,
             *checked_names("patterns", "projects", projects),
@@ -193,10 +194,19 @@ class Patterns:
         found = dict.fromkeys(cosines) | dict.fromkeys(
             key for key, _ in self._storage.matching_ids(ProjectPattern, text, _EVERYWHERE, where, _MOST_SIMILAR)
         )
-        records = self._storage.find(ProjectPattern, _EVERYWHERE, And(where, In("id", list(found))))
+        found_records = self._storage.find(ProjectPattern, _EVERYWHERE, And(where, In("id", list(found))))
+        records = self.shown_by(found_records, within)
         similar = [_similar(record, text, cosines.get(record.id, 0.0)) for record in records if record.id != own_id]
         kept = (each for each in similar if each.similarity >= min_similarity)
         return sorted(kept, key=lambda each: (-each.similarity, each.pattern.id))[:limit]
+
+    def shown_by(self, patterns: Sequence[ProjectPattern], within: Scope) -> list[ProjectPattern]:
+        """Those of the patterns that memories inside the scope show, and no other memory."""
+        if within == _EVERYWHERE:
+            return list(patterns)
+        wanted = {memory_id for pattern in patterns for memory_id in pattern.memory_ids}
+        seen = {memory.id for memory in self._storage.get_many(Memory, sorted(wanted), within)}
+        return [pattern for pattern in patterns if seen.issuperset(pattern.memory_ids)]
 
     def get_cross_project_insights(
         self, user_id: str, *, min_projects: int = 2, min_success_rate: float = 0.5, limit: int = 20
@@ -223,12 +233,13 @@ class Patterns:
         )
         return surest[:limit]
 
-    def _asked(self, pattern: ProjectPattern | str, project_id: str) -> ProjectPattern | str:
+    def _asked(self, pattern: ProjectPattern | str, project_id: str, within: Scope) -> ProjectPattern | str:
         if isinstance(pattern, ProjectPattern):
             return pattern
         if not isinstance(pattern, str) or not pattern.strip():
             raise ValidationError("patterns", "pattern", pattern, "must be a pattern, its id or a text")
-        return self._storage.get(ProjectPattern, pattern, Scope(project_id=project_id)) or pattern
+        named = self._storage.get(ProjectPattern, pattern, Scope(project_id=project_id))
+        return next(iter(self.shown_by([named] if named else [], within)), pattern)
 
     def _projects_of(self, user_id: str) -> set[str]:
         """The projects that are a user's own, or where none is written down those they have memories in."""

@@ -78,8 +78,12 @@ class Sessions:
         metadata: JsonObject | None = None,
         session_id: str | None = None,
         by: Attribution = ANONYMOUS,
+        visible: Scope = _EVERYWHERE,
     ) -> Session:
-        """A new session, which is the current one of its user from now on."""
+        """A new session, which is the current one of its user from now on.
+
+        An id that a session outside of `visible` has is answered with NotFoundError: nothing is told of that session.
+        """
         session = Session(
             id=session_id or new_id(),
             user_id=user_id,
@@ -96,7 +100,7 @@ class Sessions:
             context_json=context or {},
             metadata=metadata or {},
         )
-        return self._storage.write(lambda tx: created(tx, self._screen(session)), by)
+        return self._storage.write(lambda tx: created(tx, self._screen(session), visible), by)
 
     def get(self, session_id: str, scope: Scope) -> Session | None:
         """The session with this id inside the scope, if there is one."""
@@ -232,9 +236,10 @@ class Sessions:
 # ---------------------------------------------------------------------- inside a transaction
 
 
-def created(tx: Transaction, session: Session) -> Session:
+def created(tx: Transaction, session: Session, visible: Scope = _EVERYWHERE) -> Session:
     """Save a session that must be new, under a parent that must exist where it does."""
     if tx.get(Session, session.id, _EVERYWHERE) is not None:
+        tx.require(Session, session.id, visible)
         raise ValidationError("session", "id", session.id, "exists already; switch to it, or choose another id")
     if session.parent_session_id is not None:
         parent = tx.require(Session, session.parent_session_id, _EVERYWHERE)

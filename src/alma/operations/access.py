@@ -150,6 +150,11 @@ class Caller:
             sealed=bool(self.grant.project_id or self.grant.agent),
         )
 
+    def visible(self, asked_project: str | None = None) -> Scope:
+        """The general memories and sessions that this key may know of: all, unless it is limited to a user or agent."""
+        is_all = self._one_user is None and self.grant.agent is None
+        return Scope.everywhere() if is_all else self.scope(asked_project)
+
     def session(self, session_id: str | None, asked_project: str | None = None) -> str | None:
         """The session a request is made in; a limited key reaches its own alone."""
         if session_id is not None and self.grant.is_limited:

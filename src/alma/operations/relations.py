@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints
@@ -308,8 +309,11 @@ def find_similar_patterns(caller: Caller, asked: Similar) -> SimilarPatterns:
         user_id=None if caller.grant.project_id else user,
         limit=asked.limit,
         min_similarity=asked.min_similarity,
+        within=caller.visible(asked.project_id),
     )
-    return SimilarPatterns(patterns=found)
+    # A vector is no JSON, and means nothing to a caller.
+    told = [replace(each, pattern=each.pattern.replace(embedding=None)) for each in found]
+    return SimilarPatterns(patterns=told)
 
 
 class Insights(Input):

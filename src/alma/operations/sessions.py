@@ -9,6 +9,7 @@ from pydantic import Field, StringConstraints
 
 from alma.memory.budget import LeftOut
 from alma.model.memory import Memory
+from alma.model.scope import Scope
 from alma.model.workspace import AgentState, Session, SessionHandoff
 from alma.operations.access import Caller, Right
 from alma.operations.base import InProject, Limit, Name, Operation, Output, Prose, Share, operation
@@ -52,6 +53,7 @@ def create_session(caller: Caller, asked: CreateSession) -> SessionOpen:
         agent=caller.any_agent(asked.agent),
         context=dict(asked.context) if asked.context is not None else None,
         by=caller.by(user_id=asked.user_id, agent=asked.agent),
+        visible=caller.scope(asked.project_id) if caller.grant.is_limited else Scope.everywhere(),
         **asked.model_dump(exclude=own),
     )
     return SessionOpen(session=made)
@@ -227,7 +229,8 @@ class HandedOver(Output):
 def _manager(caller: Caller, asked_project: str | None) -> SessionManager:
     memory = caller.memory(asked_project)
     # Keys are given for agents by their exact names.
-    return SessionManager(memory.project_id, memory.storage, any_case=False, screen=memory.screen)
+    user_id = caller.scope(asked_project).user_id
+    return SessionManager(memory.project_id, memory.storage, memory.screen, any_case=False, user_id=user_id)
 
 
 @operation(

@@ -6,12 +6,10 @@ answer the headers that keep it from being framed, sniffed or cached.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import re
 import time
 from functools import partial
-from typing import Any
 from urllib.parse import urlsplit
 
 import anyio.to_thread
@@ -24,9 +22,10 @@ from alma.access import ApiKeys
 from alma.clock import new_id
 from alma.operations.access import OWNER, Grant
 from alma.rest.answers import HttpError, error_of, error_response
-from alma.rest.limits import RateLimit
 from alma.rest.metrics import Metrics
 from alma.rest.options import ServiceOptions
+from alma.serving.connections import address_of
+from alma.serving.rates import WRONG_KEYS_AT_ONCE, WRONG_KEYS_PER_SECOND, RateLimit
 
 _log = logging.getLogger("alma.rest")
 
@@ -67,8 +66,9 @@ class Gate:
         self._keys = keys
         self._metrics = metrics
         self._rates = RateLimit(options.requests_per_second, options.burst)
-        # Wrong keys are tried at the rate of a person who mistypes.
-        self._failures = RateLimit(min(1.0, options.requests_per_second), min(20, options.burst))
+        self._failures = RateLimit(
+            min(WRONG_KEYS_PER_SECOND, options.requests_per_second), min(WRONG_KEYS_AT_ONCE, options.burst)
+        )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -165,7 +165,6 @@ class _Passage:
         self._begun = time.perf_counter()
         self._status = 0
         self._read = 0
-        self._is_read = False
         self._origin: str | None = None
         wanted = self._headers.get("x-request-id", "")
         self._id = wanted if _SANE_ID.fullmatch(wanted) else new_id()
@@ -227,22 +226,12 @@ class _Passage:
             raise self._too_large()
 
     async def _receive_limited(self) -> Message:
-        message = await self._received()
+        message = await self._receive()
         if message["type"] == "http.request":
-            self._is_read = not message.get("more_body", False)
             self._read += len(message.get("body", b""))
             if self._read > self._gate.options.max_body_bytes:
                 raise self._too_large()
         return message
-
-    async def _received(self) -> Message:
-        if self._is_read:
-            # Whoever waits now waits for the caller to hang up.
-            return await self._receive()
-        try:
-            return await asyncio.wait_for(self._receive(), self._gate.options.body_seconds)
-        except TimeoutError:
-            raise HttpError(408, "the body did not arrive in time", headers={"Connection": "close"}) from None
 
     def _too_large(self) -> HttpError:
         limit = self._gate.options.max_body_bytes
@@ -280,8 +269,7 @@ class _Passage:
 
 
 def _address(scope: Scope) -> str:
-    client: Any = scope.get("client")
-    return str(client[0]) if client else "unknown"
+    return address_of(scope.get("client"))
 
 
 def _unauthenticated(message: str) -> HttpError:

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from alma.errors import ValidationError
+from alma.serving.limits import Limits
 
 _LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
 
 
 @dataclass(frozen=True, slots=True)
-class ServiceOptions:
-    """Where the service listens, whom it lets in, and how much of it one caller may have.
+class ServiceOptions(Limits):
+    """Where the service listens, whom it lets in, and how much of it one caller may have, besides `Limits`.
 
     Without `require_key`, whoever reaches a service on this machine's loopback address has all of the store until the
     first key is made; beyond loopback a key is always needed. `allowed_hosts` are further names that it is reached by,
@@ -28,7 +29,6 @@ class ServiceOptions:
     requests_per_second: float = 1_000.0
     burst: int = 2_000
     max_body_bytes: int = 2 * 1024 * 1024
-    body_seconds: float = 30.0
     threads: int = 8
     max_streams: int = 64
     heartbeat_seconds: float = 15.0
@@ -38,6 +38,7 @@ class ServiceOptions:
     mcp: bool = True
 
     def __post_init__(self) -> None:
+        Limits.__post_init__(self)
         if isinstance(self.port, bool) or not isinstance(self.port, int) or not 0 <= self.port <= 65535:
             raise ValidationError("service", "port", self.port, "must be a number from 0 to 65535")
         for name in ("requests_per_second", "burst", "max_body_bytes", "threads", "heartbeat_seconds", "poll_seconds"):

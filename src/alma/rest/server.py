@@ -39,11 +39,12 @@ from alma.rest.gate import ROUTE, Gate
 from alma.rest.openapi import document
 from alma.rest.options import ServiceOptions
 from alma.rest.pages import CONTENT_POLICY, page
-from alma.rest.protocol import Protocol
 from alma.rest.routes import Route, routes
 from alma.rest.service import Service
 from alma.rest.upkeep import trim_when_idle
 from alma.returning import share_heaps
+from alma.serving.repeated import counting_repeated_lines
+from alma.serving.server import Server, server_config
 
 MCP_PATH = "/mcp"
 DEFAULT_CONFIG = Path(".alma/config.yaml")
@@ -57,7 +58,7 @@ def create_app(alma: ALMA, options: ServiceOptions | None = None, **settings: An
     """
     chosen = replace(options or ServiceOptions(), **settings)
     service = Service(alma, chosen)
-    mcp = asgi_app(alma) if chosen.mcp else None
+    mcp = asgi_app(alma, limits=chosen) if chosen.mcp else None
     app = FastAPI(
         title="ALMA",
         version=__version__,
@@ -96,27 +97,15 @@ def serve(
         memory = _opened(config, store, project_id)
         with memory:
             alma = memory if project_id is None else memory.for_project(project_id)
-            server_on(sock, alma, options, announce).run(sockets=[sock])
+            server = server_on(sock, alma, options, announce)
+            with counting_repeated_lines() as server.repeated:
+                server.run(sockets=[sock])
 
 
-def server_on(
-    sock: socket.socket, alma: ALMA, options: ServiceOptions, announce: Announce | None = None
-) -> uvicorn.Server:
+def server_on(sock: socket.socket, alma: ALMA, options: ServiceOptions, announce: Announce | None = None) -> Server:
     """A server of an open memory at a listening socket: `run(sockets=[sock])` serves until `should_exit` is set."""
     app = create_app(alma, options)
-    config = uvicorn.Config(
-        app,
-        loop="asyncio",
-        http=Protocol,
-        ws="none",
-        lifespan="on",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        # Whoever says on whose behalf it calls could claim to be anybody.
-        proxy_headers=False,
-        timeout_graceful_shutdown=int(options.shutdown_seconds),
-    )
+    config = server_config(app, options, timeout_graceful_shutdown=int(options.shutdown_seconds))
     port = sock.getsockname()[1]
     address = f"http://{_bracketed(options.host)}:{port}"
     told = None if announce is None else lambda: announce(address, replace(options, port=port))
@@ -165,7 +154,7 @@ def _bracketed(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
-class _Server(uvicorn.Server):
+class _Server(Server):
     """Ends streams first when it is told to stop, and then returns instead of dying of the signal."""
 
     def __init__(self, config: uvicorn.Config, service: Service, started: Callable[[], None] | None) -> None:

@@ -154,8 +154,12 @@ class Service:
         error = error_of(exc)
         request_id = request.scope.get(REQUEST_ID, "")
         if error.status >= 500:
-            level = logging.WARNING if isinstance(exc, (ALMAError, HttpError)) else logging.ERROR
-            _log.log(level, "a request failed", exc_info=exc, extra={"request_id": request_id, "code": error.code})
+            facts = {"request_id": request_id, "code": error.code}
+            if isinstance(exc, HttpError):
+                _log.warning("a request was refused: %s", error.message, extra=facts)
+            else:
+                level = logging.WARNING if isinstance(exc, ALMAError) else logging.ERROR
+                _log.log(level, "a request failed", exc_info=exc, extra=facts)
         self.metrics.failed(error.code)
         return error_response(error, request_id)
 

@@ -30,7 +30,8 @@ _OPEN_SHOWN = 5
 class SessionManager(OwnStore):
     """The sessions of a project's agents; without a store, in memory only.
 
-    Helena is helena, unless `any_case` is False: what one left, the other finds.
+    Helena is helena, unless `any_case` is False: what one left, the other finds. With a `user_id`, only the sessions
+    of that user, and what they left, are there.
     """
 
     def __init__(
@@ -40,11 +41,13 @@ class SessionManager(OwnStore):
         screen: Screen = without_secrets,
         *,
         any_case: bool = True,
+        user_id: str | None = None,
     ) -> None:
         self.project_id = checked_name("session", "project_id", project_id)
         super().__init__(storage)
         self._screen = screen
         self._any_case = any_case
+        self._user_id = user_id
         self._sessions = Sessions(self._storage, screen=screen)
         self._handoffs = Handoffs(self._storage)
 
@@ -71,7 +74,7 @@ class SessionManager(OwnStore):
             project_id=self.project_id,
             agent=checked_name("session", "agent", agent),
             goal=goal,
-            user_id=user_id,
+            user_id=user_id or self._user_id,
             name=name,
             session_type=session_type,
             parent_session_id=parent_session_id,
@@ -80,7 +83,7 @@ class SessionManager(OwnStore):
             git_commit=git_commit,
             metadata=metadata or {},
         )
-        by = Attribution(user_id=user_id, agent=agent, session_id=session.id)
+        by = Attribution(user_id=session.user_id, agent=agent, session_id=session.id)
         started = self._storage.write(lambda tx: created(tx, self._screen(session)), by)
         with self._storage.snapshot():
             others = self._open(agent, but=started.id)
@@ -193,7 +196,7 @@ class SessionManager(OwnStore):
 
     def get_session(self, session_id: str) -> Session | None:
         """The session with this id, if the project has it."""
-        return self._sessions.get(session_id, Scope(project_id=self.project_id))
+        return self._sessions.get(session_id, Scope(project_id=self.project_id, user_id=self._user_id))
 
     def get_previous_sessions(self, agent: str, limit: int = 10) -> list[PreviousSession]:
         """The agent's sessions that have ended, the latest first, with their handoffs."""
@@ -230,7 +233,8 @@ class SessionManager(OwnStore):
 
     def _of(self, agent: str) -> Scope:
         named = checked_name("session", "agent", agent)
-        return Scope(project_id=self.project_id, agent=spellings(named) if self._any_case else named)
+        agents = spellings(named) if self._any_case else named
+        return Scope(project_id=self.project_id, agent=agents, user_id=self._user_id)
 
 
 def _with(texts: Sequence[str], added: str | None) -> list[str]:

@@ -1,4 +1,4 @@
-"""Limits: how many requests one caller may make, as a bucket that fills at a steady rate."""
+"""Rates: how many requests one caller may make, as a bucket that fills at a steady rate."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from collections import OrderedDict
 from collections.abc import Callable
 
 _MOST_CALLERS = 10_000
+WRONG_KEYS_PER_SECOND = 1.0
+"""Wrong keys are tried at the rate of a person who mistypes."""
+WRONG_KEYS_AT_ONCE = 20
 
 
 class RateLimit:

@@ -1,0 +1,1 @@
+"""Serving: what both HTTP servers, REST and MCP, put before their applications."""

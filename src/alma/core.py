@@ -95,7 +95,7 @@ class ALMA(Closing):
             storage.mask = masking(self.redactor)
         self.writer = MemoryWriter(storage, retrieval_engine.embedder, self.redactor)
         self.door = Door(storage, retrieval_engine.embedder, self.redactor)
-        self.archive = Archive(storage, retrieval_engine.index)
+        self.archive = Archive(storage, retrieval_engine.index, retrieval_engine.cache)
         self.forgetting = ForgettingEngine(storage, archive=self.archive)
         self.learning.clean = self.door.clean
         self.learning.screen = self.door.screened
@@ -395,7 +395,9 @@ class ALMA(Closing):
         return self.archive.restore(ids, *self._put_away(user_id))
 
     def purge(self, retention_days: float = 30, user_id: str | None = None) -> int:
-        """Delete for good what was put away longer ago than that, vectors and all; returns how many memories.
+        """Delete for good what was put away or softly deleted longer ago than that; returns how many memories.
+
+        Their text is then left nowhere: not in versions, vectors or the files of the store.
 
         With `user_id`, of this user's preferences, which belong to no project.
         """

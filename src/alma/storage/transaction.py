@@ -25,6 +25,7 @@ from alma.model.query import And, Compare, Predicate
 from alma.model.record import Record, RecordSpec, spec_of
 from alma.model.scope import Scope, checked_scope
 from alma.model.vector import Vector
+from alma.storage.chain import without_details
 from alma.storage.outbox import Mark
 from alma.storage.primitives import Query, Reads
 from alma.storage.reading import EVERYWHERE, embedding, inside, named, required_limit
@@ -223,15 +224,23 @@ class Transaction(Writing):
         self._delete_records(spec, found)
         return len(found)
 
-    def erase_history(self, cls: type[Record], record_id: str, until: datetime) -> int:
-        """Delete the versions that a record had up to a moment, contents and all; returns how many."""
+    def erase_history(self, cls: type[Record], record_id: str, until: datetime | None = None) -> int:
+        """Delete the versions of a record, up to a moment where one is given, contents and all; returns how many."""
         kind = spec_of(cls).kind
         self._require_writable()
         of_record = And(Compare("kind", "eq", kind), Compare("memory_id", "eq", record_id))
-        found = self._select(Query(MemoryVersion.spec, And(of_record, Compare("created_at", "le", until))))
+        where = of_record if until is None else And(of_record, Compare("created_at", "le", until))
+        found = self._select(Query(MemoryVersion.spec, where))
         with self._writing():
             self._remove(MemoryVersion.spec, found)
         return len(found)
+
+    def erase_details(self, events: Sequence[AuditEvent]) -> list[AuditEvent]:
+        """Erase the details and error messages of audit events; who did what and when stays, and so does the chain."""
+        erased = [without_details(event) for event in events]
+        with self._writing():
+            self._replace(AuditEvent.spec, erased, events)
+        return erased
 
     # ------------------------------------------------------------------ vectors
 

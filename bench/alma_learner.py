@@ -30,7 +30,7 @@ class AlmaLearner:
         self.close()
         self._strategies = list(strategies)
         self._folder = Path(tempfile.mkdtemp(prefix="alma-learning-"))
-        self._alma = _opened(self._folder / "alma.db")
+        self._alma = opened(self._folder / "alma.db")
 
     def learn(self, task: str, strategy: str, success: float) -> None:
         assert self._alma is not None
@@ -38,7 +38,9 @@ class AlmaLearner:
 
     def choose(self, task: str) -> str:
         assert self._alma is not None
-        return self._alma.recommend(task, _AGENT, among=self._strategies).strategy
+        chosen = self._alma.recommend(task, _AGENT, among=self._strategies, explore=True).strategy
+        assert chosen is not None
+        return chosen
 
     def close(self) -> None:
         if self._alma is not None:
@@ -53,7 +55,8 @@ def embedder() -> RememberedEmbedder:
     return RememberedEmbedder(create_embedder("local", cache_size=0), VECTORS)
 
 
-def _opened(path: Path) -> ALMA:
+def opened(path: Path) -> ALMA:
+    """A new store with the defaults, whose vectors are kept between runs."""
     storage = SQLiteStorage(path, embedder().dimension, embedding_model=embedder().model)
     engine = RetrievalEngine(storage, embedder())
     return ALMA(storage, engine, LearningProtocol(storage, embedder(), engine.index), {}, "bench")

@@ -266,7 +266,9 @@ def _bars(seen: Seen, samples: Sequence[Sample], minutes: float) -> Iterator[Bar
         before, after = (statistics.median(getattr(each, key) for each in part) for part in (middle, last))
         most = times * before + more
         yield Bar(f"{name}, level", f"{before:g} → {after:g}", f"≤ {most:g}", after <= most if is_long else None)
-    before, after = (statistics.median(each.disk_mb * 1024 / each.accepted_kb for each in part) for part in (middle, last))
+    before, after = (
+        statistics.median(each.disk_mb * 1024 / each.accepted_kb for each in part) for part in (middle, last)
+    )
     met = after <= 1.3 * before if is_long else None
     yield Bar("KB on disk for each KB accepted", f"{before:.2f} → {after:.2f}", f"≤ {1.3 * before:.2f}", met)
     log = samples[-1].log_mb / minutes
@@ -287,7 +289,9 @@ def _latencies(seen: Seen) -> Table:
 
 
 def _levels(samples: Sequence[Sample]) -> Table:
-    table = Table("minute", "memory MB", "descriptors", "files", "disk MB", "accepted MB", "log MB", title="The service")
+    table = Table(
+        "minute", "memory MB", "descriptors", "files", "disk MB", "accepted MB", "log MB", title="The service"
+    )
     shown = samples[:: max(1, len(samples) // 12)]
     for each in (*shown, *(samples[-1:] if shown[-1:] != samples[-1:] else ())):
         numbers = (each.memory_mb, each.descriptors, each.files, each.disk_mb, each.accepted_kb / 1024, each.log_mb)

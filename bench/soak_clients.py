@@ -27,7 +27,12 @@ _WORDS = (
     "export import mobile button retry timeout token header parser stream backup mirror north harbour violin copper"
 ).split()
 _AGENTS = ("helena", "victor", "ada")
-_STRATEGIES = ("wait for the network to be idle", "write a failing test first", "read the log from its end", "ask twice")
+_STRATEGIES = (
+    "wait for the network to be idle",
+    "write a failing test first",
+    "read the log from its end",
+    "ask twice",
+)
 
 Json = dict[str, Any]
 Report = Callable[[str, Any], None]
@@ -180,7 +185,10 @@ def _repeated_units(address: str, turn: random.Random, until: float) -> Answers:
     said = [{"role": "user", "content": text}]
     path, body = turn.choice(
         (
-            ("/v1/learn", {"agent": "helena", "task": "x", "outcome": False, "strategy_used": "y", "error_message": text}),
+            (
+                "/v1/learn",
+                {"agent": "helena", "task": "x", "outcome": False, "strategy_used": "y", "error_message": text},
+            ),
             ("/v1/learn", {"agent": "helena", "task": text, "outcome": True, "strategy_used": text}),
             ("/v1/operations/learn_from_conversation", {"agent": "helena", "messages": said}),
             ("/v1/memories", {"content": text, "source": "web"}),

@@ -270,12 +270,13 @@ class ALMA(Closing):
             self.audit.record_read(kind, ids, by, action="search", request={"task": found.query})
 
     def recommend(
-        self, task: str, agent: str, among: Sequence[str] | None = None, *, explore: bool = True
+        self, task: str, agent: str, among: Sequence[str] | None = None, *, explore: bool = False
     ) -> Recommendation:
-        """Which strategy to use for a task: one of those asked about, or of all that are known, with the evidence.
+        """Which strategy to use for a task: the one that did best on tasks like it, with the evidence.
 
-        It is the one that promises most; one that was hardly tried may be worth more than it looks, and gets its turn.
-        With `explore=False` it is the one that is surest to do well.
+        Its `strategy` is None, with a reason and the nearest that is known, where nothing was tried on such a task.
+        `among` limits the choice to these strategies. With `explore=True`, evidence from tasks further away is good
+        enough, and one of `among` that was hardly tried gets its turn.
         """
         scope = self._readable(agent)
         return self.learning.recommender.recommend(checked_task(task), scope, among, explore=explore)

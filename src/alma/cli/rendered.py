@@ -128,8 +128,12 @@ def _learned(result: Json, asked: Json) -> None:
 
 
 def _recommended(result: Json, asked: Json) -> None:
-    say(f"Use: {result['strategy']}")
-    show_table(*_as_table(result["ranked"]), as_json=False)
+    if result["strategy"] is None:
+        say(f"No recommendation: {result['reason']}.")
+    else:
+        say(f"Use: {result['strategy']} ({result['support']}: {result['reason']})")
+    if result["ranked"]:
+        show_table(*_as_table(result["ranked"]), as_json=False)
 
 
 # ---------------------------------------------------------------------- memories

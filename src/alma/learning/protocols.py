@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 from alma import clock
 from alma.embeddings.base import EmbeddingProvider
 from alma.errors import EmbeddingError, ScopeViolationError, ValidationError
+from alma.learning.advice import Advisor
 from alma.learning.heuristics import Evidence, HeuristicExtractor, best_lesson, by_lesson, most_general, wording
 from alma.learning.lessons import LessonFinder, Neighbourhood, in_lesson, scope_of
 from alma.learning.meanings import MeaningWanted
@@ -138,7 +139,13 @@ class LearningProtocol:
         self.screen: Screen = _unscreened
         self._lessons = LessonFinder(storage, index, self._embedder)
         self._trigger = ForgettingTrigger(storage, Archive(storage), most_outcomes)
-        self.recommender = Recommender(storage, self._lessons.meanings.same, self.extractor)
+        self.recommender = Recommender(
+            storage,
+            self._lessons.meanings.same,
+            self.extractor,
+            advisor=Advisor(storage, index),
+            vector_of=self._vector_of,
+        )
 
     def learn(self, execution: Execution) -> Learned:
         """Record what happened and, when there is enough evidence, what it teaches."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
-from alma.errors import ValidationError
+from alma.errors import NotFoundError, ValidationError
+from alma.learning.advice import Advisor, Tried
 from alma.learning.estimate import Estimate, Observations
 from alma.learning.evidence import MOST_OUTCOMES, MOST_TASKS, Evidence
 from alma.learning.experience import ExperienceReader
@@ -21,9 +22,12 @@ from alma.learning.weighing import observations, promises
 from alma.model.belief import Belief
 from alma.model.fields import Refused, check_text
 from alma.model.scope import Scope
+from alma.model.vector import Vector
 from alma.storage.base import StorageBackend
 
 _NAMED = 5
+
+Support = Literal["supported", "weak", "none"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +38,8 @@ class Assessed:
     in ten. `outcome_ids` are those on the most similar tasks it was tried on, most similar first; `tried` and
     `succeeded` count those, too, that are forgotten and of which only the rules know. `evidence` is what all of that
     counts, in reports that do not repeat each other; `agents` are those that reported it, in so many `sessions`: an
-    hour of one agent is one, and 0 says that it is not known.
+    hour of one agent is one, and 0 says that it is not known. `relevance` is how near the nearest task is that it was
+    tried on, where it was looked for by that.
     """
 
     strategy: str
@@ -48,6 +53,7 @@ class Assessed:
     evidence: float = 0.0
     agents: tuple[str, ...] = ()
     sessions: int = 0
+    relevance: float | None = None
 
     @property
     def source(self) -> str:
@@ -59,23 +65,36 @@ class Assessed:
 
 @dataclass(frozen=True, slots=True)
 class Recommendation:
-    """The strategy to use, and what is known about every one that was asked about, the recommended one first."""
+    """The strategy to use for a task, or None where nothing near was tried, with a reason in either case.
 
-    strategy: str
-    ranked: tuple[Assessed, ...]
+    `ranked` is what is known about every strategy that was asked about, the recommended one first; where none is
+    recommended, it is the nearest that is known. `support` is *supported*, *weak* where it hangs on a single report or
+    fails often, or *none*.
+    """
+
+    strategy: str | None
+    ranked: tuple[Assessed, ...] = ()
+    support: Support = "none"
+    reason: str = ""
 
     @property
     def best(self) -> Assessed:
         """What is known about the recommended strategy."""
+        if self.strategy is None:
+            raise NotFoundError("strategy", self.reason)
         return self.ranked[0]
 
     @property
     def opposites(self) -> tuple[Assessed, ...]:
         """Those that say the opposite of the recommended strategy and mostly worked, too."""
+        if self.strategy is None:
+            return ()
         works = (each for each in self.ranked[1:] if 2 * each.succeeded > each.tried)
-        return tuple(each for each in works if contradicts(each.strategy, self.strategy))
+        return tuple(each for each in works if contradicts(each.strategy, self.strategy or ""))
 
     def __str__(self) -> str:
+        if self.strategy is None:
+            return f"no recommendation: {self.reason}"
         best = self.best
         if not best.tried:
             return f"{self.strategy} (never tried, so nothing speaks for it or against it)"
@@ -91,39 +110,76 @@ class Recommendation:
 
 
 class Recommender:
-    """Weighs what happened on similar tasks, for all strategies together, and what rules know besides."""
+    """Weighs what happened on similar tasks: on the nearest ones, or for a closed list of strategies on all of them."""
 
-    def __init__(self, storage: StorageBackend, same: Same, extractor: HeuristicExtractor | None = None) -> None:
+    def __init__(
+        self,
+        storage: StorageBackend,
+        same: Same,
+        extractor: HeuristicExtractor | None = None,
+        *,
+        advisor: Advisor,
+        vector_of: Callable[[str], Vector | None],
+    ) -> None:
         self.experience = ExperienceReader(storage)
+        self.advisor = advisor
+        self._vector_of = vector_of
         self._extractor = extractor or HeuristicExtractor()
         self._matching = Matching(same)
         self._lock = threading.Lock()
 
     def recommend(
-        self, task: str, scope: Scope, among: Iterable[str] | None = None, *, explore: bool = True
+        self, task: str, scope: Scope, among: Iterable[str] | None = None, *, explore: bool = False
     ) -> Recommendation:
-        """The strategy that promises most, where one that is little known may prove better than it looks.
+        """The strategy that did best on the nearest tasks, or which of these is surest to do well.
 
-        Without `explore`, the one that is surest to do well.
+        With `explore`, what was tried on tasks further away is good enough, and one of `among` that is little known
+        may get its turn.
         """
+        if among is None:
+            return self._advised(task, scope, explore=explore)
         assessed, promising = self.assess(task, scope, among)
         values = promising if explore else [known.lower_bound for known in assessed]
         # Another spelling is nothing new; what is known of it counts for the first one.
         choices = _first_spellings([known.strategy for known in assessed])
         best = max(choices, key=lambda i: values[i])
         rest = sorted((assessed[i] for i in choices if i != best), key=lambda a: -a.expected)
-        return Recommendation(assessed[best].strategy, (assessed[best], *rest))
+        return self._recommended((assessed[best], *rest))
 
-    def assess(
-        self, task: str, scope: Scope, among: Iterable[str] | None = None
-    ) -> tuple[Sequence[Assessed], Sequence[float]]:
+    def _advised(self, task: str, scope: Scope, *, explore: bool) -> Recommendation:
+        """The strategy that did best on the nearest tasks, of all that are known."""
+        found = self.advisor.tried_near(
+            task, self._vector_of(task), scope, _reader(scope), self._extractor.half_life_days
+        )
+        threshold = 0.0 if explore else self.advisor.tuning.threshold
+        near = [each for each in found if each.relevance >= threshold]
+        works = [each for each in near if each.succeeded]
+        if not works:
+            nearest = sorted(found, key=lambda each: -each.relevance)[:_NAMED]
+            return Recommendation(None, tuple(map(_from_advice, nearest)), reason=_why_none(near, nearest, threshold))
+        best = works[0]
+        rest = [each for each in near if each is not best]
+        return self._recommended(tuple(map(_from_advice, [best, *rest])))
+
+    def _recommended(self, ranked: tuple[Assessed, ...]) -> Recommendation:
+        best, tuning = ranked[0], self.advisor.tuning
+        if not best.tried:
+            return Recommendation(best.strategy, ranked, "none", "it was never tried")
+        worked = f"it worked {best.succeeded} of {best.tried} times"
+        if best.relevance is not None and best.relevance < tuning.threshold:
+            return Recommendation(best.strategy, ranked, "none", f"{worked}, but on no task near this one")
+        is_supported = best.evidence >= tuning.supported_by and best.expected >= tuning.supported_from
+        support: Support = "supported" if is_supported else "weak"
+        return Recommendation(best.strategy, ranked, support, f"{worked}{f', {best.source}' if best.source else ''}")
+
+    def assess(self, task: str, scope: Scope, among: Iterable[str]) -> tuple[Sequence[Assessed], Sequence[float]]:
         """What is known about each strategy for this task, and what it promises."""
         reader = _reader(scope)
         # The evidence grows with what was learned in between, so one answer is made at a time.
         with self._lock:
             experience = self.experience.read(scope)
             evidence, lessons = experience.evidence, experience.lessons
-            strategies = _checked(among, evidence, lessons)
+            strategies = _checked(among)
             known = self._matching.numbers(evidence.strategy_rows, strategies)
             alike = evidence.writings.alike(task)
             observed = observations(evidence, np.array(known, dtype=int), alike, reader)
@@ -222,15 +278,34 @@ def _first_spellings(strategies: Sequence[str]) -> list[int]:
     return list(first.values())
 
 
-def _checked(among: Iterable[str] | None, evidence: Evidence, lessons: Sequence[Lesson]) -> list[str]:
-    if among is None:
-        rules = (lesson.strategy for lesson in lessons if isinstance(lesson, Rule))
-        known = dict.fromkeys([*rules, *(text for text in evidence.strategy_rows if text)])
-        if not known:
-            raise ValidationError(
-                "recommend", "among", among, "must name strategies to choose from, since nothing was tried yet"
-            )
-        return list(known)
+def _from_advice(found: Tried) -> Assessed:
+    low, high = found.belief.interval
+    return Assessed(
+        strategy=found.strategy,
+        expected=found.belief.mean,
+        lower_bound=low,
+        upper_bound=high,
+        tried=found.tried,
+        succeeded=found.succeeded,
+        outcome_ids=found.outcome_ids,
+        heuristic_ids=found.heuristic_ids,
+        evidence=found.belief.evidence,
+        agents=found.agents,
+        sessions=found.sessions,
+        relevance=found.relevance,
+    )
+
+
+def _why_none(near: Sequence[Tried], nearest: Sequence[Tried], threshold: float) -> str:
+    if near:
+        return f"everything that was tried on tasks like this one failed, {near[0].tried} times “{near[0].strategy}”"
+    if not nearest:
+        return "nothing was tried yet"
+    said = f"its relevance is {nearest[0].relevance:.2f}, and {threshold:.2f} is the threshold"
+    return f"nothing was tried on a task like this one; the nearest is “{nearest[0].strategy}”, but {said}"
+
+
+def _checked(among: Iterable[str]) -> list[str]:
     if isinstance(among, str) or not isinstance(among, Iterable):
         raise ValidationError("recommend", "among", among, "must be a list of strategies")
     strategies = list(dict.fromkeys(map(_checked_strategy, among)))

@@ -182,12 +182,17 @@ class Recommend(InProject):
     among: Sequence[Text] | None = Field(
         None, min_length=1, max_length=1_000, description="The strategies to choose from; all known ones otherwise."
     )
-    explore: bool = Field(True, description="Whether a strategy that was hardly tried may get its turn.")
+    explore: bool = Field(
+        False,
+        description="Whether to answer from tasks further away, too, and to let the hardly tried of `among` have a turn.",
+    )
 
 
 class Recommended(Output):
-    strategy: str
-    ranked: Sequence[Assessed]
+    strategy: str | None = Field(description="What to do; null where nothing was tried on a task like this one.")
+    support: Literal["supported", "weak", "none"]
+    reason: str
+    ranked: Sequence[Assessed] = Field(description="What is known about each strategy; without one, the nearest known.")
 
 
 @operation(GROUP, Right.READ, example={"task": "Test the sign-up form", "agent": "helena"})
@@ -195,7 +200,7 @@ def recommend(caller: Caller, asked: Recommend) -> Recommended:
     """Say which strategy to use for a task, with the evidence."""
     memory, agent = caller.memory(asked.project_id), caller.agent(asked.agent)
     found = memory.recommend(asked.task, agent, asked.among, explore=asked.explore)
-    return Recommended(strategy=found.strategy, ranked=found.ranked)
+    return Recommended(strategy=found.strategy, support=found.support, reason=found.reason, ranked=found.ranked)
 
 
 class Assess(InProject):

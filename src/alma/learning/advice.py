@@ -1,0 +1,292 @@
+"""Advice: which strategies were tried on tasks near a given one, found by meaning and by words in the whole store."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+
+import numpy as np
+
+from alma import clock
+from alma.errors import ProviderError, StorageError
+from alma.learning.damping import Sessions, as_told_by_another, weights_for
+from alma.learning.remembered import Rule
+from alma.learning.shelf import unit
+from alma.learning.strategies import strategy_key
+from alma.model.belief import Belief, kept
+from alma.model.learning import Heuristic, Outcome
+from alma.model.query import In
+from alma.model.record import Record
+from alma.model.scope import Scope
+from alma.model.text import query_terms, terms
+from alma.model.vector import Vector
+from alma.storage.base import StorageBackend
+from alma.vectors.base import VectorIndex
+
+_NAMED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Tuning:
+    """The numbers that advice is given by.
+
+    They were fitted on shell tasks and checked on Python tasks, and the other way round (`bench/howto.py`). The words
+    that a task shares with a candidate weigh as much as they are rare among the candidates.
+
+    `threshold` is the least relevance of evidence that is answered from; `supported_by` is how many reports make an
+    answer more than a single hint.
+    """
+
+    candidates: int = 40
+    task_words: float = 0.17
+    strategy_words: float = 0.86
+    shared_words: float = 0.3
+    threshold: float = 0.78
+    nearness: float = 0.1
+    supported_by: float = 2.0
+    supported_from: float = 0.6
+
+
+class Report(NamedTuple):
+    """What a stored outcome tells."""
+
+    id: str
+    lesson_id: str | None
+    task_description: str
+    strategy_used: str | None
+    success: bool
+    timestamp: datetime | None
+    agent: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """One strategy and the evidence for it near a task, nearest outcome first."""
+
+    strategy: str
+    relevance: float
+    belief: Belief
+    tried: int
+    succeeded: int
+    outcome_ids: tuple[str, ...]
+    heuristic_ids: tuple[str, ...]
+    agents: tuple[str, ...]
+    sessions: int
+
+
+class _Scored(NamedTuple):
+    """A candidate: how near its task is (`relevance`), and how well it fits beside others (`score`)."""
+
+    record: Report | Rule
+    relevance: float
+    score: float
+
+    @property
+    def lesson(self) -> str:
+        """What its evidence counts for: a lesson, or the strategy itself where there is none."""
+        if isinstance(self.record, Rule):
+            return self.record.id
+        return self.record.lesson_id or strategy_key(self.record.strategy_used or "")
+
+
+class Advisor:
+    """Finds what was tried on tasks near a given one, and weighs it."""
+
+    def __init__(self, storage: StorageBackend, index: VectorIndex, tuning: Tuning | None = None) -> None:
+        self._storage = storage
+        self._index = index
+        self.tuning = tuning or Tuning()
+
+    def tried_near(
+        self, task: str, vector: Vector | None, scope: Scope, reader: str | None, half_life_days: float
+    ) -> list[Tried]:
+        """Every strategy that was tried on one of the nearest tasks, the most promising first."""
+        scored = self._scored(task, vector, scope)
+        if not scored:
+            return []
+        best = max(candidate.score for candidate in scored)
+        weights = [math.exp((candidate.score - best) / self.tuning.nearness) for candidate in scored]
+        counted = _counted(scored, weights, reader)
+        lessons: dict[str, list[int]] = {}
+        for place, candidate in enumerate(scored):
+            lessons.setdefault(candidate.lesson, []).append(place)
+        now = clock.now()
+        found = [
+            _tried(
+                [scored[i] for i in places],
+                [weights[i] for i in places],
+                [counted[i] for i in places],
+                reader,
+                now,
+                half_life_days,
+            )
+            for places in lessons.values()
+        ]
+        return sorted(_one_of_each(found), key=lambda each: -each.belief.mean)
+
+    def _scored(self, task: str, vector: Vector | None, scope: Scope) -> list[_Scored]:
+        cosines = self._candidates(task, vector, scope)
+        rows = self._storage.values(Outcome, Report._fields, scope, In("id", list(cosines[Outcome])))
+        rules = self._storage.values(Heuristic, Rule._fields, scope, In("id", list(cosines[Heuristic])))
+        candidates: list[Report | Rule] = [*map(Report._make, rows), *map(Rule._make, rules)]
+        candidates = [each for each in candidates if strategy_of(each)]
+        wanted = set(query_terms(task))
+        told = [(set(terms(task_of(each))), set(terms(strategy_of(each)))) for each in candidates]
+        rarity = _rarity(wanted, [one | other for one, other in told])
+        scored = []
+        for each, (in_task, in_strategy) in zip(candidates, told, strict=True):
+            cosine = cosines[Heuristic if isinstance(each, Rule) else Outcome][each.id]
+            by_task, by_strategy = _share(wanted & in_task, rarity), _share(wanted & in_strategy, rarity)
+            either = _share(wanted & (in_task | in_strategy), rarity)
+            relevance = max(cosine + self.tuning.shared_words * either, _overlap(wanted, in_task))
+            score = cosine + self.tuning.task_words * by_task + self.tuning.strategy_words * by_strategy
+            scored.append(_Scored(each, relevance, score))
+        return sorted(scored, key=lambda each: (-each.score, each.record.id))
+
+    def _candidates(self, task: str, vector: Vector | None, scope: Scope) -> dict[type[Record], dict[str, float]]:
+        """The ids of the nearest outcomes and rules by meaning and by words, each with its cosine."""
+        found: dict[type[Record], dict[str, float]] = {}
+        for cls in (Outcome, Heuristic):
+            near = self._by_meaning(cls, vector, scope)
+            worded = [each for each in self._by_words(cls, task, scope) if each not in near]
+            found[cls] = {**dict.fromkeys(worded, 0.0), **self._cosines(cls, worded, vector), **near}
+        return found
+
+    def _by_meaning(self, cls: type[Record], vector: Vector | None, scope: Scope) -> dict[str, float]:
+        if vector is None:
+            return {}
+        try:
+            return dict(self._index.search(cls, vector, scope, limit=self.tuning.candidates))
+        except ProviderError:
+            return {}  # the index is down: words still find
+
+    def _by_words(self, cls: type[Record], task: str, scope: Scope) -> list[str]:
+        try:
+            return [
+                record_id for record_id, _ in self._storage.matching_ids(cls, task, scope, limit=self.tuning.candidates)
+            ]
+        except StorageError:
+            return []  # full-text search is down: meaning still finds
+
+    def _cosines(self, cls: type[Record], ids: Sequence[str], vector: Vector | None) -> dict[str, float]:
+        if vector is None or not ids:
+            return {}
+        mine, cosines = unit(vector), dict[str, float]()
+        for stored in self._storage.vectors_of(cls, ids):
+            if stored.model == self._storage.embedding_model:
+                cosine = float(mine.dot(unit(stored.vector)))
+                cosines[stored.record_id] = max(cosine, cosines.get(stored.record_id, -1.0))
+        return cosines
+
+
+def _counted(scored: Sequence[_Scored], weights: Sequence[float], reader: str | None) -> list[float]:
+    """How many reports each outcome counts as, beside repetitions and beside other agents' reports."""
+    reports = [(i, each.record) for i, each in enumerate(scored) if isinstance(each.record, Report)]
+    counted = [1.0] * len(scored)
+    if not reports:
+        return counted
+    sessions, groups = Sessions(), Sessions()
+    order = sorted(reports, key=lambda each: each[1].timestamp.timestamp() if each[1].timestamp else 0.0)
+    agents = {agent: number for number, agent in enumerate(dict.fromkeys(each.agent for _, each in reports))}
+    strategies = {key: number for number, key in enumerate(dict.fromkeys(scored[i].lesson for i, _ in reports))}
+    rows = []
+    for i, report in order:
+        author, strategy = agents[report.agent], strategies[scored[i].lesson]
+        session = sessions.number(author, report.timestamp)
+        group = groups.number((author, report.task_description, strategy), report.timestamp)
+        rows.append((i, author, group, session, strategy))
+    places, authors, grouped, held, known = (np.array(column) for column in zip(*rows, strict=True))
+    asks = None if reader is None else agents.get(reader, len(agents))
+    alike = np.array([weights[i] for i in places])
+    for i, share in zip(places, weights_for(asks, authors, grouped, held, known, alike), strict=True):
+        counted[i] = float(share)
+    return counted
+
+
+def _tried(
+    found: Sequence[_Scored],
+    weights: Sequence[float],
+    counted: Sequence[float],
+    reader: str | None,
+    now: datetime,
+    half_life_days: float,
+) -> Tried:
+    """What is known about one lesson: what its rule counts, where it became one, or its outcomes near the task."""
+    rules = [
+        (each.record, weight) for each, weight in zip(found, weights, strict=True) if isinstance(each.record, Rule)
+    ]
+    reports = [
+        (each.record, weight * share)
+        for each, weight, share in zip(found, weights, counted, strict=True)
+        if isinstance(each.record, Report)
+    ]
+    won = sum(weight * _aged(each, now, half_life_days) for each, weight in reports if each.success)
+    lost = sum(weight * _aged(each, now, half_life_days) for each, weight in reports if not each.success)
+    belief = Belief(won, lost)
+    tried, succeeded = len(reports), sum(each.success for each, _ in reports)
+    if rules:
+        rule = rules[0][0]
+        # What another agent told counts by its reports, if there are any: the rule repeats them.
+        if rule.agent == reader or reader is None or not reports:
+            known = rule.belief(now, half_life_days)
+            if reader is not None and rule.agent != reader:
+                known = as_told_by_another(known, rule.created_at, rule.last_validated)
+            near = max(weights)
+            belief = Belief(max(won, known.weight_for * near), max(lost, known.weight_against * near))
+        tried, succeeded = max(tried, rule.occurrence_count), max(succeeded, rule.success_count)
+    told_by = dict.fromkeys([*(each.agent for each, _ in reports), *(rule.agent for rule, _ in rules)])
+    times = Sessions()
+    return Tried(
+        strategy=rules[0][0].strategy if rules else strategy_of(found[0].record),
+        relevance=max(each.relevance for each in found),
+        belief=belief,
+        tried=tried,
+        succeeded=succeeded,
+        outcome_ids=tuple(each.id for each, _ in reports[:_NAMED]),
+        heuristic_ids=tuple(rule.id for rule, _ in rules[:_NAMED]),
+        agents=tuple(told_by),
+        sessions=0 if rules else len({times.number(each.agent, each.timestamp) for each, _ in reports}),
+    )
+
+
+def _one_of_each(found: Iterable[Tried]) -> list[Tried]:
+    """The lessons with different strategies; of several with the same, the one that promises most."""
+    best: dict[str, Tried] = {}
+    for each in found:
+        known = best.setdefault(strategy_key(each.strategy), each)
+        if each.belief.mean > known.belief.mean:
+            best[strategy_key(each.strategy)] = each
+    return list(best.values())
+
+
+def task_of(record: Report | Rule) -> str:
+    """The task that a candidate is about."""
+    return record.condition if isinstance(record, Rule) else record.task_description
+
+
+def strategy_of(record: Report | Rule) -> str:
+    """The strategy that a candidate is about."""
+    return record.strategy if isinstance(record, Rule) else record.strategy_used or ""
+
+
+def _rarity(wanted: set[str], texts: Sequence[set[str]]) -> dict[str, float]:
+    """How much each of these words tells the texts apart (inverse document frequency)."""
+    counts = Counter(word for text in texts for word in wanted & text)
+    return {word: math.log1p((len(texts) - counts[word] + 0.5) / (counts[word] + 0.5)) for word in wanted}
+
+
+def _share(words: set[str], rarity: Mapping[str, float]) -> float:
+    total = sum(rarity.values())
+    return sum(rarity[word] for word in words) / total if total else 0.0
+
+
+def _overlap(words: set[str], others: set[str]) -> float:
+    return len(words & others) / len(words | others) if words and others else 0.0
+
+
+def _aged(report: Report, now: datetime, half_life_days: float) -> float:
+    return kept(report.timestamp, now, half_life_days)

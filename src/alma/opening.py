@@ -15,14 +15,20 @@ Peer = Callable[[str], None]
 
 
 def opened(
-    request: urllib.request.Request, timeout_seconds: float, check_peer: Peer | None = None
+    request: urllib.request.Request,
+    timeout_seconds: float,
+    check_peer: Peer | None = None,
+    *,
+    use_proxies: bool = True,
 ) -> http.client.HTTPResponse:
     """The answer, which can be read; a TimeoutError if it takes longer as a whole, however steadily it comes.
 
     `check_peer` is called with the address that a name led to, before anything is sent there, and may raise.
+    With `use_proxies`, proxies that the environment names are used.
     """
     connect = partial(_connection, time.monotonic() + timeout_seconds, check_peer)
-    opener = urllib.request.build_opener(_NoRedirects(), _Http(connect), _Https(connect))
+    proxies = urllib.request.ProxyHandler(None if use_proxies else {})
+    opener = urllib.request.build_opener(proxies, _NoRedirects(), _Http(connect), _Https(connect))
     answer: http.client.HTTPResponse = opener.open(request, timeout=timeout_seconds)
     return answer
 

@@ -478,6 +478,21 @@ def test_an_unknown_event_or_kind_is_refused() -> None:
         WebhookConfig("https://example.com", memory_types=["heuristics"])
 
 
+def _standing_for(address: str) -> list[str]:
+    """The IPv6 addresses that stand for an IPv4 address."""
+    packed = ip_address(address).packed
+    high, low = packed[:2].hex(), packed[2:].hex()
+    teredo = bytes(255 - byte for byte in packed).hex()
+    return [
+        f"::ffff:{address}",
+        *([] if address == "0.0.0.0" else [f"::{address}"]),
+        f"64:ff9b::{address}",
+        f"64:ff9b:1::{address}",
+        f"2002:{high}:{low}::1",
+        f"2001:0:4136:e378:8000:63bf:{teredo[:4]}:{teredo[4:]}",
+    ]
+
+
 @pytest.mark.parametrize(
     "host",
     [
@@ -488,12 +503,37 @@ def test_an_unknown_event_or_kind_is_refused() -> None:
         "[fe80::1]",
         "[::ffff:169.254.169.254]",
         "[fd00:ec2::254]",
+        *(
+            f"[{form}]"
+            for address in ("169.254.169.254", "127.0.0.1", "10.0.0.1", "192.168.1.1", "100.100.100.200", "0.0.0.0")
+            for form in _standing_for(address)
+        ),
+        "[64:ff9b:1:a9fe:a9:fe00::]",
     ],
 )
 def test_where_clouds_hand_out_credentials_nothing_is_sent(host: str) -> None:
     with pytest.raises(ConfigurationError, match="link-local"):
         WebhookConfig(f"http://{host}/latest/meta-data")
     assert WebhookConfig(f"http://{host}/hook", allow_link_local=True).allow_link_local
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "[::1]", "10.0.0.1", "[64:ff9b::8.8.8.8]", "[2002:808:808::1]"])
+def test_receivers_inside_a_network_and_public_ones_behind_nat64_are_allowed(host: str) -> None:
+    assert WebhookConfig(f"http://{host}/hook")
+
+
+@pytest.mark.parametrize("name", ["http_proxy", "HTTP_PROXY", "all_proxy"])
+def test_a_proxy_that_the_environment_names_gets_nothing(
+    emitter: EventEmitter, server: WebhookServer, webhook: Manage, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    with WebhookServer() as proxy:
+        monkeypatch.setenv(name, proxy.url.removesuffix("/hook"))
+        for other in ("no_proxy", "NO_PROXY"):
+            monkeypatch.delenv(other, raising=False)
+        manager = webhook(url=server.url)
+        emitter.emit(MemoryEvent(MemoryEventType.CREATED, "heuristic", "h1"))
+        manager.drain()
+        assert (len(server.received), proxy.received) == (1, [])
 
 
 def test_a_name_that_leads_to_a_refused_address_gets_nothing(

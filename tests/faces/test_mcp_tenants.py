@@ -14,7 +14,7 @@ TOOLS = {operation: tool for tool, operation in DOCUMENTED.items()}
 CallTool = Callable[[str, Json], Any]
 
 
-def tenant(word: str, user: str, call_tool: CallTool) -> Tenant:
+def tenant(word: str, user: str, call_tool: CallTool, shared: str | None = None) -> Tenant:
     """Somebody who reads every answer to its end."""
 
     def call(operation: str, arguments: Json) -> Json:
@@ -29,7 +29,7 @@ def tenant(word: str, user: str, call_tool: CallTool) -> Tenant:
             more = page.get("continuation")
         return answer
 
-    return Tenant(word, word, call, {"user": user})
+    return Tenant(word, word, call, {"user": user}, shared)
 
 
 def over_stdio(server: StdioServer) -> CallTool:

@@ -206,6 +206,12 @@ class HttpServer:
         return self.url.removesuffix("/mcp")
 
     @property
+    def resident_kb(self) -> int:
+        """How much memory it holds."""
+        status = Path(f"/proc/{self._process.pid}/status").read_text()
+        return int(status.partition("VmRSS:")[2].split()[0])
+
+    @property
     def returncode(self) -> int | None:
         """The exit code, once it has ended."""
         return self._process.poll()

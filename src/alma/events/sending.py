@@ -16,7 +16,10 @@ _AS_IT_IS = "/?:@!$&'()*+,;=%~"
 def send(
     url: str, body: bytes, headers: Mapping[str, str], timeout_seconds: float, *, allow_link_local: bool = False
 ) -> Failure | None:
-    """Post a body; None when it was accepted. Redirects are not followed: what is signed is for this address."""
+    """Post a body; None when it was accepted. Redirects are not followed: what is signed is for this address.
+
+    Proxies of the environment are not used: behind one, the address that a name leads to could not be checked.
+    """
     import http.client
     import urllib.error
     import urllib.request
@@ -25,7 +28,8 @@ def send(
 
     request = urllib.request.Request(_escaped(url), data=body, headers=dict(headers), method="POST")
     try:
-        with opened(request, timeout_seconds, None if allow_link_local else require_allowed):
+        check = None if allow_link_local else require_allowed
+        with opened(request, timeout_seconds, check, use_proxies=False):
             return None
     except urllib.error.HTTPError as exc:
         with exc:

@@ -49,23 +49,29 @@ Asgi = Callable[[Any, Any, Any], Awaitable[None]]
 def serve(options: Options) -> int:
     """Serve until a signal says so; returns the exit code."""
     with Service(options) as service:
-        beyond = not is_loopback(options.host)
-        keys = Keys(service, required=beyond)
-        if beyond:
-            keys.check_that_there_are_some()
-        app = keys.guard(streamable_app(service, options.allowed_hosts, beyond))
+        server = server_of(service)
         listener = _listening(options)
         host, port = listener.getsockname()[:2]
         shown = f"[{host}]" if ":" in host else host
         sys.stderr.write(f"alma mcp: serving at http://{shown}:{port}{PATH}\n")
         sys.stderr.flush()
-        server = Server(server_config(app, options, timeout_graceful_shutdown=_SHUTDOWN_SECONDS))
         for number in (signal.SIGTERM, signal.SIGINT):
             # The server heeds them, and then sends them once more to whoever did before.
             signal.signal(number, lambda *_: None)
         with counting_repeated_lines() as server.repeated:
             server.run(sockets=[listener])
     return 0
+
+
+def server_of(service: Service) -> Server:
+    """A server of the protocol, with keys where they are needed: `run(sockets=[…])` serves until `should_exit`."""
+    options = service.options
+    beyond = not is_loopback(options.host)
+    keys = Keys(service, required=beyond)
+    if beyond:
+        keys.check_that_there_are_some()
+    app = keys.guard(streamable_app(service, options.allowed_hosts, beyond))
+    return Server(server_config(app, options, timeout_graceful_shutdown=_SHUTDOWN_SECONDS))
 
 
 def asgi_app(

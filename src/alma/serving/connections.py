@@ -19,8 +19,6 @@ from alma.serving.limits import Limits
 
 _log = logging.getLogger("alma.serving")
 
-# A body may begin slowly: a client behind a slow line, or one that waits for `100 Continue`.
-_GRACE_SECONDS = 10.0
 _BODY_CHECKED_EVERY_SECONDS = 1.0
 _CODES = {400: "invalid_request", 408: "invalid_request", 431: "invalid_request", 503: "unavailable"}
 
@@ -164,14 +162,14 @@ class Connection(HttpToolsProtocol):
         rate = self._limits.body_bytes_per_second
         if seconds >= self._limits.body_seconds:
             self._refuse(408, f"the body did not arrive in time: it must within {self._limits.body_seconds:g} s")
-        elif self._body_bytes < rate * (seconds - _GRACE_SECONDS):
+        elif self._body_bytes < rate * (seconds - self._limits.body_grace_seconds):
             self._refuse(408, f"the body did not arrive in time: it must come at {rate:,} bytes a second at least")
         else:
             self._timer = self.loop.call_later(self._body_interval, self._check_body)
 
     @property
     def _body_interval(self) -> float:
-        return min(_BODY_CHECKED_EVERY_SECONDS, self._limits.body_seconds)
+        return min(_BODY_CHECKED_EVERY_SECONDS, self._limits.body_seconds, self._limits.body_grace_seconds)
 
     def _stop_timers(self) -> None:
         for timer in (self._timer, self._stalled):

@@ -13,7 +13,7 @@ class Limits:
 
     `max_connections` is lowered where the process may not open so many files. At a limit the connection that has
     waited longest for its client is closed: half-open ones first, then idle ones, then those with an unfinished body.
-    A body must arrive within `body_seconds` and, after the first ten seconds, at `body_bytes_per_second` on average.
+    A body must arrive within `body_seconds` and, after `body_grace_seconds`, at `body_bytes_per_second` on average.
     """
 
     max_connections: int = 1_024
@@ -22,6 +22,7 @@ class Limits:
     head_seconds: float = 10.0
     body_seconds: float = 120.0
     body_bytes_per_second: int = 1_024
+    body_grace_seconds: float = 10.0
     keep_alive_seconds: float = 30.0
     write_seconds: float = 60.0
     max_sessions_per_key: int = 100

@@ -52,7 +52,7 @@ def affordable(connections: int) -> tuple[int, int]:
     wanted = connections + 2 * _BACKLOG + _OTHER_FILES
     files = wanted if resource is None else _raised(wanted)
     backlog = max(1, min(_BACKLOG, files // 8))
-    return max(_FEWEST, min(connections, files - 2 * backlog - min(_OTHER_FILES, files // 4))), backlog
+    return min(connections, max(_FEWEST, files - 2 * backlog - min(_OTHER_FILES, files // 4))), backlog
 
 
 def _raised(wanted: int) -> int:

@@ -83,7 +83,13 @@ def test_without_turbovec_every_vector_is_compared(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["Validate each field of the form on its own.", "def f(x):\n    return x + 1", "日本語のテスト", "नमस्ते दुनिया", "Сервер"]
+    [
+        "Validate each field of the form on its own.",
+        "def f(x):\n    return x + 1",
+        "日本語のテスト",
+        "नमस्ते दुनिया",
+        "Сервер",
+    ]
     + ["3fb09ac7d5e10b88aa0b9c8d7e6f", "QmFzZTY0IGVuY29kZWQgdGV4dA", "😀🎉", '{"a": [1, 2.5], "x_y": null}', "", " "],
 )
 def test_tokens_are_estimated_rather_too_high(tmp_path: Path, text: str) -> None:

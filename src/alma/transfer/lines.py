@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from alma.errors import ConfigurationError, ConflictError, StorageError, StorageFullError, TransferError
-from alma.transfer.limits import LimitExceeded, Limits
+from alma.transfer.limits import UNLIMITED, LimitExceeded, Limits
 
 _CHECK = b',"check":"'
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode
@@ -45,7 +45,7 @@ class LineWriter:
         self.lines += 1
 
 
-def read_lines(path: Path, limits: Limits) -> Iterator[tuple[int, dict[str, Any]]]:
+def read_lines(path: Path, limits: Limits = UNLIMITED) -> Iterator[tuple[int, dict[str, Any]]]:
     """Every line's number and object; a line that is not as it was written is an error that names it."""
     seal = Seal()
     number = 0

@@ -7,7 +7,7 @@ BIN    := $(VENV)/bin
 
 PORT   ?= 8080
 
-.PHONY: run example test check lint types contracts tests bench bench-latency clean
+.PHONY: run example test check lint types contracts tests bench bench-latency lock clean
 
 run: $(VENV)/.installed-server
 	@exec $(BIN)/python -m alma.rest --port $(PORT)
@@ -46,17 +46,26 @@ $(VENV)/bin/python:
 	@# Debian ships venv apart from Python.
 	$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); apt-get update && apt-get install -y python3-venv && $(PYTHON) -m venv $(VENV); }
 
-$(VENV)/.installed: $(VENV)/bin/python pyproject.toml constraints.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+# Everything is installed by the hashes in requirements/, and the project itself without looking for anything else.
+INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check
+PROJECT = $(INSTALL) --no-deps --no-build-isolation -e .
+
+$(VENV)/.installed: $(VENV)/bin/python pyproject.toml requirements/default.txt
+	$(INSTALL) --require-hashes -r requirements/default.txt && $(PROJECT)
 	@touch $@
 
-$(VENV)/.installed-server: $(VENV)/bin/python pyproject.toml constraints.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[server]'
+$(VENV)/.installed-server: $(VENV)/bin/python pyproject.toml requirements/server.txt
+	$(INSTALL) --require-hashes -r requirements/server.txt && $(PROJECT)
 	@touch $@
 
-$(VENV)/.installed-dev: $(VENV)/bin/python pyproject.toml constraints.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+$(VENV)/.installed-dev: $(VENV)/bin/python pyproject.toml requirements/dev.txt
+	$(INSTALL) --require-hashes -r requirements/dev.txt && $(PROJECT)
 	@touch $@
+
+# Pins everything anew after pyproject.toml was changed; LOCK=--upgrade takes the newest versions.
+lock: $(VENV)/bin/python
+	$(INSTALL) uv==0.13.8
+	$(BIN)/python requirements/lock.py $(LOCK)
 
 clean:
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis build dist

@@ -44,7 +44,7 @@ def test_searches_are_answered_while_as_many_long_memories_are_written_as_there_
         writers = [threading.Thread(target=write, args=(100 + n,)) for n in range(THREADS)]
         for writer in writers:
             writer.start()
-        waits = []
+        waits: list[float] = []
         while any(writer.is_alive() for writer in writers):
             began = time.perf_counter()
             assert client.post("/v1/memories/search", json={"query": prose(60, len(waits))}).status_code == 200

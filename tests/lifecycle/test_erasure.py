@@ -78,9 +78,7 @@ def rows_with(place: str, words: tuple[str, ...]) -> list[str]:
             "WHERE c.relkind IN ('r', 'm') AND (n.nspname = 'public' OR c.relname = 'pg_statistic')"
         ).fetchall()
         for (name,) in names:
-            query = sql.SQL("SELECT count(*) FROM {} AS t WHERE t::text ~* %s").format(
-                sql.SQL(name)
-            )
+            query = sql.SQL("SELECT count(*) FROM {} AS t WHERE t::text ~* %s").format(sql.SQL(name))
             if connection.execute(query, ("|".join(words),)).fetchone() != (0,):
                 found.append(name)
     return found

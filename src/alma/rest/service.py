@@ -127,6 +127,7 @@ class Service:
         return json_response({"status": "ready"})
 
     def _ask_the_store(self) -> None:
+        self.alma.storage.require_in_place()
         here = Scope(project_id=self.alma.project_id)
         self.alma.storage.count(Heuristic, here, Compare("id", "eq", "-"))
 

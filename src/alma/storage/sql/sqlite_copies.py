@@ -8,6 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 from alma.errors import DamagedFileError, MigrationError
+from alma.paths import make_private
 from alma.storage.sql.migrate import HISTORY_TABLE
 
 OnPages = Callable[[int, int], object]
@@ -17,6 +18,7 @@ _PAGES_AT_ONCE = 4096
 
 def copy(source: Path, target: Path, on_pages: OnPages) -> None:
     """Copy one committed state into a new file, which is complete by itself; writers need not wait."""
+    make_private(target)
     with closing(sqlite3.connect(source, isolation_level=None)) as read, closing(sqlite3.connect(target)) as written:
         # A snapshot that is held open: what others commit meanwhile would make the copy start again and again.
         read.execute("BEGIN")
@@ -44,11 +46,12 @@ def _match_pages(read: sqlite3.Connection, written: sqlite3.Connection) -> None:
         read.execute("VACUUM")
 
 
-def require_sound(path: Path) -> None:
-    """Refuse a file that is damaged, or no store of ours."""
+def require_sound(path: Path, *, quick: bool = False) -> None:
+    """Refuse a file that is damaged, or no store of ours; a quick look does not compare indexes with their tables."""
+    check = "quick_check" if quick else "integrity_check"
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
-            found = [row[0] for row in connection.execute("PRAGMA integrity_check(3)")]
+            found = [row[0] for row in connection.execute(f"PRAGMA {check}(3)")]
             ours = connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (HISTORY_TABLE,)).fetchone()
     except sqlite3.DatabaseError as exc:
         raise DamagedFileError(path, None, str(exc)) from exc

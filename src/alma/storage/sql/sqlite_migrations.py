@@ -78,6 +78,11 @@ class SQLiteMigrator(Migrator):
             (migration.version, migration.name, timestamp_text(clock.now()), migration.checksum),
         )
 
+    def _amend(self, statements: Iterator[str], version: int, checksum: str) -> None:
+        for statement in statements:
+            self._connection.execute(statement)
+        self._connection.execute(f"UPDATE {HISTORY_TABLE} SET checksum = ? WHERE version = ?", (checksum, version))
+
     def _steps(self) -> Mapping[str, Callable[[], None]]:
         return {
             "index_words": partial(index_everything, self._connection),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import sqlite3
 from contextlib import closing
@@ -74,7 +73,7 @@ def test_the_replacement_of_a_store_in_use_stays_whole(tmp_path: Path) -> None:
     storage.copy_to(backup)
     storage.save_many([a_heuristic(id=f"later-{n}", strategy=f"say {n} " * 50) for n in range(2000)])
 
-    os.replace(backup, path)
+    backup.replace(path)
     with pytest.raises(StorageError, match="was replaced by another file"):
         storage.save(a_heuristic(id="lost"))
     storage.close()

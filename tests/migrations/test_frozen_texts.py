@@ -36,7 +36,9 @@ def test_a_landed_migration_never_changes() -> None:
     """A new migration adds its line to checksums.txt; a line that is there never changes."""
     frozen = set((DATA / "checksums.txt").read_text().splitlines())
     dialects: tuple[DialectName, ...] = ("sqlite", "postgresql")
-    known = {f"{each.checksum}  {dialect}/{each.file_name}" for dialect in dialects for each in known_migrations(dialect)}
+    known = {
+        f"{each.checksum}  {dialect}/{each.file_name}" for dialect in dialects for each in known_migrations(dialect)
+    }
     assert known - frozen == set(), "a migration is new or was changed"
     assert frozen - known == set(), "a landed migration was changed or is gone"
 
@@ -81,9 +83,7 @@ def test_a_file_of_an_earlier_text_is_taken_on(tmp_path: Path, text: Path) -> No
 
 
 @pytest.mark.parametrize("text", OF_SERVERS, ids=lambda path: path.stem)
-def test_a_schema_of_an_earlier_text_is_taken_on(
-    postgres_dsn: str, postgres: PostgresServer, text: Path
-) -> None:
+def test_a_schema_of_an_earlier_text_is_taken_on(postgres_dsn: str, postgres: PostgresServer, text: Path) -> None:
     with psycopg.connect(postgres_dsn, autocommit=True) as connection:
         ServerThen(connection, "public", as_of_then("postgresql", historic(text))).migrate()
     with PostgreSQLStorage.from_dsn(postgres_dsn, pool_size=1) as storage:

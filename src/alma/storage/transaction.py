@@ -29,7 +29,7 @@ from alma.storage.chain import without_details
 from alma.storage.outbox import Mark
 from alma.storage.primitives import Query, Reads
 from alma.storage.reading import EVERYWHERE, embedding, inside, named, required_limit
-from alma.storage.writing import Writing
+from alma.storage.writing import Writing, in_order
 
 T = TypeVar("T", bound=Record)
 
@@ -161,7 +161,7 @@ class Transaction(Writing):
         found = held.get(record_id)
         if found is None:
             return None
-        made = changed(cast(T, found))
+        made = in_order(changed(cast(T, found)), found)
         self.revise(found, made)
         return made
 

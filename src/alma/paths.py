@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from alma.errors import ValidationError
@@ -37,8 +38,12 @@ def open_private(path: Path, flags: int = os.O_RDWR) -> int:
 
 
 def make_private(path: Path) -> None:
-    """Make an empty file that only this user can read, for others to fill; one that exists is left alone."""
-    os.close(open_private(path))
+    """Make an empty file that only this user can read, for others to fill; one that exists is not even opened.
+
+    To close a file lets go of the locks that the process has on it, which would be those of SQLite.
+    """
+    with suppress(FileExistsError):
+        os.close(open_private(path, os.O_RDWR | os.O_EXCL))
 
 
 def at_home(path: str | os.PathLike[str]) -> Path:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -123,3 +125,16 @@ def test_the_doctor_runs_a_quick_check(tmp_path: Path) -> None:
     damaged = command("doctor", "--store", str(path))
     assert damaged.returncode == 1
     assert "alma restore" in damaged.stdout
+
+
+def test_another_process_that_comes_and_goes_leaves_the_log_in_place(tmp_path: Path) -> None:
+    path = tmp_path / "alma.db"
+    script = "import sys; from alma.storage.sqlite_local import SQLiteStorage; SQLiteStorage(sys.argv[1]).close()"
+    with SQLiteStorage(path) as storage:
+        storage.save(a_heuristic(id="a"))
+        with storage.snapshot(), storage._connections.lent(), storage._connections.lent():
+            # Further connections of this process must not let go of the locks that the first ones have.
+            pass
+        subprocess.run([sys.executable, "-c", script, str(path)], check=True)
+        assert (tmp_path / "alma.db-wal").exists()
+        storage.save(a_heuristic(id="b"))

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import MISSING, dataclass
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import zip_longest
 from typing import Protocol, runtime_checkable
@@ -90,10 +89,9 @@ def erase(tx: Transaction, records: Sequence[Record], scope: Scope, action: str 
 def _blank(record: Record) -> Record:
     """The record with nothing in it but its id, whose it is, and what no record can be without."""
     kept = {name: value for name, value in to_document(record).items() if name in (record.spec.key, *_OWNERS)}
-    for field in dataclasses.fields(record):
-        if field.default is MISSING and field.default_factory is MISSING and field.name not in kept:
-            value = getattr(record, field.name)
-            kept[field.name] = _ERASED if field.name in record.spec.text else value
+    for field in record.spec.primary:
+        if field.required and field.name not in kept:
+            kept[field.name] = _ERASED if field.name in record.spec.text else getattr(record, field.name)
     return from_document(type(record), kept)
 
 

@@ -97,9 +97,9 @@ def require_sound_store(store: str, *, quick: bool = False) -> None:
     """
     if is_postgres(store):
         return
-    from alma.storage.sql.sqlite_copies import require_sound
+    from alma.storage.sql.sqlite_copies import require_whole
 
-    require_sound(sqlite_path(store), quick=quick)
+    require_whole(sqlite_path(store), quick=quick)
 
 
 @contextmanager

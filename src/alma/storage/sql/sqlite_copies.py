@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from alma.errors import DamagedFileError, MigrationError
@@ -46,19 +46,33 @@ def _match_pages(read: sqlite3.Connection, written: sqlite3.Connection) -> None:
         read.execute("VACUUM")
 
 
-def require_sound(path: Path, *, quick: bool = False) -> None:
-    """Refuse a file that is damaged, or no store of ours; a quick look does not compare indexes with their tables."""
-    check = "quick_check" if quick else "integrity_check"
+def require_sound(path: Path) -> None:
+    """Refuse a file that is damaged, or no store of ours."""
+    with _looked_into(path) as connection:
+        _require_whole(path, connection, "integrity_check")
+        if connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (HISTORY_TABLE,)).fetchone() is None:
+            raise MigrationError(f"{path} is an SQLite file, but no store of ALMA")
+
+
+def require_whole(path: Path, *, quick: bool) -> None:
+    """Refuse a file that is damaged; a quick look does not compare indexes with their tables."""
+    with _looked_into(path) as connection:
+        _require_whole(path, connection, "quick_check" if quick else "integrity_check")
+
+
+@contextmanager
+def _looked_into(path: Path) -> Iterator[sqlite3.Connection]:
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
-            found = [row[0] for row in connection.execute(f"PRAGMA {check}(3)")]
-            ours = connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (HISTORY_TABLE,)).fetchone()
+            yield connection
     except sqlite3.DatabaseError as exc:
         raise DamagedFileError(path, None, str(exc)) from exc
+
+
+def _require_whole(path: Path, connection: sqlite3.Connection, check: str) -> None:
+    found = [row[0] for row in connection.execute(f"PRAGMA {check}(3)")]
     if found != ["ok"]:
         raise DamagedFileError(path, None, found[0])
-    if ours is None:
-        raise MigrationError(f"{path} is an SQLite file, but no store of ALMA")
 
 
 def _continue_numbers(read: sqlite3.Connection, written: sqlite3.Connection) -> None:

@@ -152,7 +152,9 @@ class MemoryLifecycle:
             moved += self._archive.put(
                 Memory, chunk, scope, ArchiveCause.ARCHIVED, reason, by, only_if=lambda record: matches(old, record)
             )
-        purged = 0 if archived_until is None else self._archive.purge(archived_until, scope, by, Memory)
+        purged = (
+            0 if archived_until is None else self._archive.purge(archived_until, scope, by, Memory, soft_deleted=False)
+        )
         return Retained(False, tuple(moved), purged)
 
 

@@ -6,18 +6,20 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import groupby
-from typing import Protocol, runtime_checkable
 
 from alma import clock
+from alma.cache.base import CacheBackend
 from alma.errors import NotFoundError, UnsupportedOperation, ValidationError
+from alma.memory.erasure import Compactable, Traces, dependents_of, erase, erase_copies
 from alma.memory.packing import Bundle, pack, unpack
 from alma.model.archive import ArchiveCause, ArchivedRecord
 from alma.model.common import checked_names
 from alma.model.fields import check_timestamp
 from alma.model.governance import ANONYMOUS, Attribution, AuditEvent, checked_by
-from alma.model.kinds import KINDS, kind_named, references_to
-from alma.model.query import EVERYTHING, And, Compare, Cursor, In, Or, Order, Predicate
-from alma.model.record import OnDelete, Record, spec_of
+from alma.model.kinds import KINDS, kind_named
+from alma.model.memory import Memory
+from alma.model.query import EVERYTHING, And, Compare, Cursor, In, Or, Order, Predicate, matches
+from alma.model.record import Record, spec_of
 from alma.model.scope import Scope
 from alma.model.vector import Vector
 from alma.storage.base import RecordVector, StorageBackend, Transaction, checked_storage
@@ -33,26 +35,22 @@ _EVERYWHERE = Scope.everywhere()
 _PURGED_AT_ONCE = 200
 
 
-@runtime_checkable
-class Compactable(Protocol):
-    """An index that keeps copies of vectors, and can drop those that are stored no more at once."""
-
-    def compact(self) -> object:
-        """Drop it now, from files as well."""
-        ...
-
-
 class Archive:
     """Takes memories of every kind out of the store's sight, and brings them back.
 
     Each call is one transaction (`purge` one for each batch), stays inside its scope and is audited under the kind of
-    the memory, as "archive", "restore" or "purge". `index` is the vector index beside the store, where there is one:
-    a purge then drops the vectors from its files as well.
+    the memory, as "archive", "restore" or "purge". `index` is the vector index beside the store and `cache` the one of
+    answers, where there are such: a purge clears them as well.
     """
 
-    def __init__(self, storage: StorageBackend, index: Compactable | VectorIndex | None = None) -> None:
+    def __init__(
+        self,
+        storage: StorageBackend,
+        index: Compactable | VectorIndex | None = None,
+        cache: CacheBackend | None = None,
+    ) -> None:
         self._storage = checked_storage("archive", storage)
-        self._index = index
+        self._traces = Traces(storage, index, cache)
 
     def put(
         self,
@@ -179,23 +177,26 @@ class Archive:
         cause: ArchiveCause | str | None = None,
         ids: Iterable[str] | None = None,
         scrub: bool = True,
+        soft_deleted: bool = True,
     ) -> int:
-        """Delete for good what was archived before a retention window, its history included; returns how many.
+        """Delete for good what was archived or softly deleted before a retention window; returns how many records.
 
-        `older_than` is how long ago it was archived at least, or the moment before which. `ids` limits it to some
-        archive ids. Unless `scrub` is False the store's files are then rewritten, so that no text of what was purged
-        is left in them (see `StorageBackend.scrub`).
+        Their history goes with them, and every copy of their text (see `alma.memory.erasure`). `older_than` is how long
+        ago it was put away at least, or the moment before which. `ids` limits it to some archive ids, and `cause` to
+        what was archived for it; what was softly deleted is not in the archive, and then stays. Unless `scrub` is False
+        the store's files are then rewritten, so that no text is left in them (see `StorageBackend.scrub`).
         """
-        where = _where(cls, cause, None, None, _moment_of(older_than))
+        moment = _moment_of(older_than)
+        where = _where(cls, cause, None, None, moment)
         if ids is not None:
             where = And(where, In("id", list(ids)))
         purged = 0
         while rows := self._storage.find(ArchivedRecord, scope, where, limit=_PURGED_AT_ONCE):
             purged += self._storage.write(lambda tx, rows=rows: self._purge(tx, rows, scope), by)  # type: ignore[misc]
+        if soft_deleted and ids is None and cause is None and cls in (None, Memory):
+            purged += self._purge_deleted(moment, scope, by)
         if purged and scrub:
-            self._storage.scrub()
-            if isinstance(self._index, Compactable):
-                self._index.compact()
+            self._traces.clear()
         return purged
 
     # ------------------------------------------------------------------ the steps
@@ -205,7 +206,7 @@ class Archive:
         vectors: dict[str, list[RecordVector]] = {key: [] for key in keys}
         for each in tx.vectors_of(cls, keys):
             vectors[each.record_id].append(each)
-        dependents = _dependents(tx, cls, keys)
+        dependents = dependents_of(tx, cls, keys)
         return [Bundle(r, tuple(vectors[str(r.key)]), tuple(dependents.get(str(r.key), ()))) for r in records]
 
     def _taken(self, tx: Transaction, wanted: str, scope: Scope, cls: type[Record] | None) -> ArchivedRecord:
@@ -231,14 +232,31 @@ class Archive:
 
     def _purge(self, tx: Transaction, rows: Sequence[ArchivedRecord], scope: Scope) -> int:
         held = tx.lock(ArchivedRecord, [row.id for row in rows], scope)
-        for row in held:
-            bundle = unpack(row)
-            for record in (bundle.record, *bundle.dependents):
-                if record.spec.versioned:
-                    tx.erase_history(type(record), str(record.key), row.archived_at)
+        bundles = [unpack(row) for row in held]
+        gone = [(b.record, *b.dependents) for b in bundles]
+        # A record with the same id may have come since, whose history is its own.
+        until = [row.archived_at for row, each in zip(held, gone, strict=True) for _ in each]
+        erase_copies(tx, [record for each in gone for record in each], until)
         tx.delete(ArchivedRecord, [row.id for row in held], scope)
         tx.save(*_events("purge", held, tx.by))
         return len(held)
+
+    def _purge_deleted(self, until: datetime, scope: Scope, by: Attribution) -> int:
+        """Erase the memories that were softly deleted up to a moment, batch by batch."""
+        old = And(Compare("is_active", "eq", False), Compare("updated_at", "le", until))
+        ids = [str(key) for (key,) in self._storage.values(Memory, ("id",), scope, old)]
+        purged = 0
+
+        def purge(tx: Transaction, batch: Sequence[str]) -> int:
+            # A deletion may have been taken back since it was found.
+            held = [memory for memory in tx.lock(Memory, batch, scope) if matches(old, memory)]
+            erase(tx, held, scope, action="purge")
+            return len(held)
+
+        for start in range(0, len(ids), _PURGED_AT_ONCE):
+            batch = ids[start : start + _PURGED_AT_ONCE]
+            purged += self._storage.write(lambda tx, batch=batch: purge(tx, batch), by)  # type: ignore[misc]
+        return purged
 
 
 def put_aside(tx: Transaction, bundles: Iterable[tuple[Bundle, str | None]], cause: ArchiveCause) -> list[str]:
@@ -281,20 +299,6 @@ def _is_newer_version(tx: Transaction, record: Record) -> bool:
     changed_at: datetime | None = record.values().get("updated_at")
     stored = tx.lock(type(record), [record.key], _EVERYWHERE) if changed_at is not None else []
     return any(changed_at > each.values()["updated_at"] for each in stored)
-
-
-def _dependents(tx: Transaction, cls: type[Record], keys: Sequence[str]) -> dict[str, list[Record]]:
-    """What would be deleted with these records, each under the first of them that it hangs on."""
-    found: dict[str, list[Record]] = {}
-    seen: set[tuple[str, object]] = set()
-    for spec, reference in references_to(cls.spec.kind):
-        if reference.on_delete is not OnDelete.CASCADE:
-            continue
-        for dependent in tx.find(spec.cls, _EVERYWHERE, In(reference.field, keys)):
-            if (spec.kind, dependent.key) not in seen:
-                seen.add((spec.kind, dependent.key))
-                found.setdefault(getattr(dependent, reference.field), []).append(dependent)
-    return found
 
 
 def _missing_target(tx: Transaction, dependent: Record) -> tuple[str, str] | None:

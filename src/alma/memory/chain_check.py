@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
 
 from alma.model.governance import AuditEvent
 from alma.storage.base import ChainHead
-from alma.storage.chain import digest
+from alma.storage.chain import digest, digest_before_erasure, seal
 
 Tampering = Literal["changed", "removed", "inserted"]
+# Under this name the event of an erasure lists the events that lost their details, each with its seal.
+ERASED_EVENTS = "erased_events"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +76,10 @@ class ChainCheck:
         self._checked = 0
         self._unchained = 0
         self._findings: list[Finding] = []
+        # Chains that have an event whose hash covers a digest of its details: all that follow are such.
+        self._erasable: set[int] = set()
+        # Older events that are not as they were written, unless a later one says that their details were erased.
+        self._unproven: dict[str, tuple[str, Finding]] = {}
 
     def see(self, event: AuditEvent | Unreadable) -> None:
         if event.chain is None or event.chain_position is None or event.chain_hash is None:
@@ -93,16 +100,15 @@ class ChainCheck:
             self._note_gap(event, end)
         elif isinstance(event, Unreadable):
             self._note("changed", event.id, "is not as it was written, it cannot be read")
-        elif not _is_as_written(event, end.hash):
-            before = self._last_ids.get(event.chain)
-            beside = "" if before is None else f"(or {before}, which it follows) "
-            self._note("changed", event.id, f"{beside}is not as it was written")
+        else:
+            self._check_statement(event, end.hash)
         self._check_anchor(event)
         self._ends[event.chain] = ChainHead(event.chain, event.chain_position, event.chain_hash)
         self._last_ids[event.chain] = event.id or 0
 
     def finished(self) -> Verification:
         """All that was found, once every event was seen."""
+        self._findings.extend(finding for _, finding in self._unproven.values())
         for chain in sorted(self._heads.keys() | self._ends.keys()):
             self._check_end(chain, self._ends.get(chain, ChainHead(chain)))
         self._check_unchained()
@@ -115,6 +121,32 @@ class ChainCheck:
         return Verification(self._checked, len(self._heads), self._unchained, self._first_id, tuple(self._findings))
 
     # ------------------------------------------------------------------ what may be wrong
+
+    def _check_statement(self, event: AuditEvent, before: str) -> None:
+        chain = event.chain or 0
+        if _is(digest, event, before):
+            if event.details_json is not None or event.error_message is not None:
+                self._erasable.add(chain)
+                self._believe(event)
+            return
+        if chain not in self._erasable and _is(digest_before_erasure, event, before):
+            return
+        last = self._last_ids.get(chain)
+        beside = "" if last is None else f"(or {last}, which it follows) "
+        finding = Finding("changed", event.id, f"event {event.id} {beside}is not as it was written")
+        with suppress(TypeError, ValueError):
+            if chain not in self._erasable:
+                self._unproven[str(event.id)] = (seal(event), finding)
+                return
+        self._findings.append(finding)
+
+    def _believe(self, event: AuditEvent) -> None:
+        """Take the word of an event that is as it was written for older ones whose details it says it erased."""
+        details = event.details_json or {}
+        erased = details.get(ERASED_EVENTS)
+        for event_id, sealed in erased.items() if isinstance(erased, dict) else ():
+            if event_id in self._unproven and self._unproven[event_id][0] == sealed:
+                del self._unproven[event_id]
 
     def _see_unchained(self, event: AuditEvent | Unreadable) -> None:
         if self._first_id is None and event.chain_hash is None:
@@ -164,9 +196,10 @@ def _are_numbers(*values: object) -> bool:
     return all(isinstance(value, int) for value in values)
 
 
-def _is_as_written(event: AuditEvent, before: str) -> bool:
+def _is(digested: Callable[[AuditEvent, str], str], event: AuditEvent, before: str) -> bool:
+    """Whether an event has the hash that it must have behind the one before it."""
     try:
-        return digest(event, before) == event.chain_hash
+        return digested(event, before) == event.chain_hash
     except (TypeError, ValueError):
         # Something stands where a text or a moment must.
         return False

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from alma import clock
+from alma.memory.erasure import erase
 from alma.model.governance import Attribution
 from alma.model.memory import Memory
 from alma.model.query import Predicate, matches
@@ -42,7 +43,7 @@ def delete_many(
             # Another process may have changed them since they were found.
             held = [memory for memory in tx.lock(Memory, batch, scope) if matches(where, memory)]
             if hard:
-                tx.delete(Memory, [memory.id for memory in held], scope)
+                erase(tx, held, scope)
             else:
                 moment = clock.now()
                 with tx.audited_as("delete"):

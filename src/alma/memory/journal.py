@@ -110,7 +110,10 @@ class Journal(Keeper):
             parts = [visible(scope, by), wanted.predicate(clock.now())]
             if older_than is not None:
                 parts.append(Compare("created_at", "lt", age_limit(older_than)))
-            return delete_many(self._storage, scope, And(*parts), because_of(by, reason), hard=hard, dry_run=dry_run)
+            gone = delete_many(self._storage, scope, And(*parts), because_of(by, reason), hard=hard, dry_run=dry_run)
+            if hard and gone.ids and not dry_run:
+                self._traces.clear()
+            return gone
 
     def search(
         self,

@@ -16,6 +16,7 @@ from alma.memory.access import FLUSH_SECONDS, AccessRecorder
 from alma.memory.assignment import with_assigned
 from alma.memory.audit import AuditTrail
 from alma.memory.entries import Content, changed_memory, checked_changes, new_memory
+from alma.memory.erasure import Traces, erase
 from alma.memory.filters import MemoryFilter, visible
 from alma.memory.git import GitContext
 from alma.memory.settings import SystemSettings
@@ -64,6 +65,7 @@ class Keeper(Closing):
         self._audit = audit or AuditTrail(storage)
         self._writer = writer
         self._retrieval = checked_part("journal", "retrieval", retrieval, RetrievalEngine, "a RetrievalEngine")
+        self._traces = Traces(storage, retrieval.index, retrieval.cache)
         self._working = WorkingMemory(storage)
         self._access = AccessRecorder(storage, flush_seconds) if count_reads else None
 
@@ -192,7 +194,11 @@ class Keeper(Closing):
         reason: str | None = None,
         expected_version: int | None = None,
     ) -> bool:
-        """Delete a memory so that `undelete` brings it back, or for good with `hard`; says whether there was one."""
+        """Delete a memory so that `undelete` brings it back, or for good with `hard`; says whether there was one.
+
+        For good means that its text is left nowhere: not in its history, nor in the files of the store, which are
+        rewritten. Of many at once, `bulk_delete` and `purge` do so once for all.
+        """
         because = because_of(checked_by("delete", by), reason)
         state = ANY_STATE if hard else READABLE
 
@@ -204,7 +210,8 @@ class Keeper(Closing):
             if conflict := _conflict(tx, current, expected_version, None):
                 return conflict
             if hard:
-                return tx.delete(Memory, [memory_id], scope) > 0
+                erase(tx, [current], scope)
+                return True
             with tx.audited_as("delete"):
                 tx.save(current.replace(is_active=False, updated_at=clock.now()))
             return True
@@ -213,6 +220,8 @@ class Keeper(Closing):
             removed = self._storage.write(remove, because)
             if isinstance(removed, ConflictError):
                 raise removed
+            if removed and hard:
+                self._traces.clear()
             return removed
 
     def undelete(

@@ -155,7 +155,7 @@ class Purged(Output):
 
 @operation(GROUP, Right.ADMIN, destructive=True, takes_long=True, example={"retention_days": 30})
 def purge(caller: Caller, asked: Purge) -> Purged:
-    """Delete for good what was put away longer ago than this, vectors and all."""
+    """Delete for good what was put away or softly deleted longer ago than this, so that its text is left nowhere."""
     older_than = timedelta(days=asked.retention_days)
     scope, cls = _put_away(caller, asked.project_id, asked.preferences_of)
     return Purged(purged=caller.store.archive.purge(older_than, scope, caller.by(), cls))

@@ -31,7 +31,6 @@ _AT_WORK = timedelta(seconds=10)
 _WAITS_SECONDS = 15.0
 _CLEANED_EVERY_SECONDS = 600.0
 _MOST_TOUCHED = 100
-_AT_ONCE = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,11 +96,6 @@ class Once:
             "conflict",
             headers={"Retry-After": "1"},
         )
-
-    def forget_answers(self) -> None:
-        """Keep that requests were carried out and no longer what was answered: it may repeat what is gone for good."""
-        while told := self._storage.find(KeptAnswer, _EVERYWHERE, Compare("status", "ge", 0), limit=_AT_ONCE):
-            self._storage.save_many([each.replace(status=None, answer=None) for each in told])
 
     # ------------------------------------------------------------------ what was answered before
 

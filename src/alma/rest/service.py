@@ -22,7 +22,7 @@ from alma.model.fields import JsonObject
 from alma.model.learning import Heuristic
 from alma.model.query import Compare
 from alma.model.scope import Scope
-from alma.operations.access import Caller, Grant, Right
+from alma.operations.access import Caller, Grant
 from alma.rest.answers import ArgumentError, HttpError, error_of, error_response, json_response
 from alma.rest.arguments import as_described, body_of, check_plain
 from alma.rest.gate import GRANT, REQUEST_ID, ROUTE, VALID
@@ -105,8 +105,6 @@ class Service:
             except ValidationError as exc:
                 raise ArgumentError.of(exc) from None
             made = operation.perform(caller, parsed)
-            if operation.destructive and (operation.right is Right.ADMIN or given.get("hard")):
-                self._once.forget_answers()
             if route.method == "DELETE" and getattr(made, "deleted", None) is False:
                 (name,) = route.in_path
                 raise NotFoundError(name.removesuffix("_id"), str(given[name]))
@@ -138,6 +136,7 @@ class Service:
         return json_response({"status": "ready"})
 
     def _ask_the_store(self) -> None:
+        self.alma.storage.require_in_place()
         here = Scope(project_id=self.alma.project_id)
         self.alma.storage.count(Heuristic, here, Compare("id", "eq", "-"))
 

@@ -2,6 +2,9 @@
 
 A store has one chain for each writer that it ever had at the same time, so that none waits for another. The head of a
 chain is kept beside it: whoever cuts off the end of the log leaves a head that leads nowhere.
+
+Of an event's details and error message the hash covers a digest. So they can be erased together with the memory that
+they quote: the digest takes their place, and the chain still verifies.
 """
 
 from __future__ import annotations
@@ -19,7 +22,9 @@ from alma.storage.document import timestamp_text
 _GIVEN_BY_THE_STORE = ("id", "chain", "chain_position", "chain_hash")
 _NAMES = [field.name for field in AuditEvent.spec.primary if field.name not in _GIVEN_BY_THE_STORE]
 _said = itemgetter(*_NAMES)
-_MOMENT, _DETAILS = _NAMES.index("created_at"), _NAMES.index("details_json")
+_MOMENT, _DETAILS, _ERROR = map(_NAMES.index, ("created_at", "details_json", "error_message"))
+_ERASED = "erased"
+_ERASED_TEXT = "erased, SHA-256 "
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode
 # A text as it stands in a statement.
 spelled: Callable[[str], str] = json.encoder.encode_basestring
@@ -73,19 +78,38 @@ def digest(event: AuditEvent, before: str) -> str:
     return _digest(statement(event.values()), event.chain, event.chain_position, before)
 
 
+def digest_before_erasure(event: AuditEvent, before: str) -> str:
+    """The hash that an event has which was written when the hash covered the details themselves."""
+    said = _encode(_what_is_said(event.values()))
+    return _digest(said, event.chain, event.chain_position, before)
+
+
+def seal(event: AuditEvent) -> str:
+    """A digest of all that an event says, by which a later event can vouch for it."""
+    return hashlib.sha256(f"{event.chain}\n{event.chain_position}\n{statement(event.values())}".encode()).hexdigest()
+
+
+def without_details(event: AuditEvent) -> AuditEvent:
+    """The event with digests in the place of its details and its error message."""
+    said = _erasable(_what_is_said(event.values()))
+    details = None if said[_DETAILS] is None else {_ERASED: said[_DETAILS]}
+    error = None if said[_ERROR] is None else f"{_ERASED_TEXT}{said[_ERROR]}"
+    return event.replace(details_json=details, error_message=error)
+
+
 def _digest(said: str, chain: int | None, position: int | None, before: str) -> str:
     return hashlib.sha256(f"{before}\n{chain}\n{position}\n{said}".encode()).hexdigest()
 
 
 def statement(values: Mapping[str, Any]) -> str:
     """What is hashed of an event: the same before it was stored and after it was read back, from any store."""
-    return _encode(_what_is_said(values))
+    return _encode(_erasable(_what_is_said(values)))
 
 
 def statement_around(values: Mapping[str, Any], gaps: Collection[str]) -> list[str]:
     """The statement of an event, cut at some of its fields: what stands before, between and after their values."""
     parts, text = [], "["
-    for name, value in zip(_NAMES, _what_is_said(values), strict=True):
+    for name, value in zip(_NAMES, _erasable(_what_is_said(values)), strict=True):
         if name in gaps:
             parts.append(text)
             text = ","
@@ -99,6 +123,18 @@ def _what_is_said(values: Mapping[str, Any]) -> list[Any]:
     said[_MOMENT] = timestamp_text(said[_MOMENT])
     if said[_DETAILS] is not None:
         said[_DETAILS] = _without_negative_zeros(said[_DETAILS])
+    return said
+
+
+def _erasable(said: list[Any]) -> list[Any]:
+    """What is said with digests in the place of what can be erased; where it was erased, they are there already."""
+    details, error = said[_DETAILS], said[_ERROR]
+    if details is not None:
+        is_erased = isinstance(details, dict) and details.keys() == {_ERASED}
+        said[_DETAILS] = details[_ERASED] if is_erased else hashlib.sha256(_encode(details).encode()).hexdigest()
+    if error is not None:
+        is_erased = error.startswith(_ERASED_TEXT)
+        said[_ERROR] = error.removeprefix(_ERASED_TEXT) if is_erased else hashlib.sha256(error.encode()).hexdigest()
     return said
 
 

@@ -247,13 +247,14 @@ class PostgreSQLStorage(StorageBackend):
             return str(told)
 
     def _scrub(self) -> None:
-        """Let the server reclaim deleted rows; their bytes are gone when it reuses the space (VACUUM FULL is at once).
+        """Let the server reclaim deleted rows and gather its statistics anew, which hold common words.
 
-        Its write-ahead log and its backups keep what they hold for as long as they are kept.
+        The bytes of the rows are gone when it reuses the space (VACUUM FULL is at once). Its write-ahead log and its
+        backups keep what they hold for as long as they are kept.
         """
         with self.connection() as connection:
             for table in self._dialect.names.tables():
-                connection.execute(sql.SQL("VACUUM {}").format(sql.Identifier(table)))
+                connection.execute(sql.SQL("VACUUM (ANALYZE) {}").format(sql.Identifier(table)))
 
     def close(self) -> None:
         aside, pool = self._asides.pop(os.getpid(), None), self._pools.get(os.getpid())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
@@ -423,14 +424,23 @@ class RecordStore(TransactionalStore):
 
     # ------------------------------------------------------------------ life cycle
 
+    def require_in_place(self) -> None:
+        """Refuse to go on where the store's files were deleted or replaced; a server looks after its own."""
+
     def scrub(self) -> None:
         """Make the store's files forget the text of what was deleted, as far as the store has a say in it.
 
-        It goes through the whole store, so it is for after a purge and not for after every deletion.
+        It goes through the whole store, so it is for after a purge or a deletion for good, and not for after every
+        deletion. Threads that ask for it at the same time share it.
         """
         if self._transaction_here() is not None:
             raise StorageError("a store cannot be scrubbed inside a transaction")
-        self._scrub()
+        asked = time.monotonic()
+        with self._scrubbing:
+            # One that began since, for another thread, did it for this one as well.
+            if self._scrubbed_at <= asked:
+                self._scrubbed_at = time.monotonic()
+                self._scrub()
 
     def _scrub(self) -> None:
         """What `scrub` does, outside of transactions: nothing in a store that rewrites its files with every change."""

@@ -25,10 +25,12 @@ from alma.model.query import And, Compare, Predicate
 from alma.model.record import Record, RecordSpec, spec_of
 from alma.model.scope import Scope, checked_scope
 from alma.model.vector import Vector
+from alma.storage.chain import without_details
 from alma.storage.outbox import Mark
 from alma.storage.primitives import Query, Reads
 from alma.storage.reading import EVERYWHERE, embedding, inside, named, required_limit
-from alma.storage.writing import Writing
+from alma.storage.versions import with_content
+from alma.storage.writing import Writing, in_order
 
 T = TypeVar("T", bound=Record)
 
@@ -160,7 +162,7 @@ class Transaction(Writing):
         found = held.get(record_id)
         if found is None:
             return None
-        made = changed(cast(T, found))
+        made = in_order(changed(cast(T, found)), found)
         self.revise(found, made)
         return made
 
@@ -223,15 +225,35 @@ class Transaction(Writing):
         self._delete_records(spec, found)
         return len(found)
 
-    def erase_history(self, cls: type[Record], record_id: str, until: datetime) -> int:
-        """Delete the versions that a record had up to a moment, contents and all; returns how many."""
+    def erase_history(self, cls: type[Record], record_id: str, until: datetime | None = None) -> int:
+        """Delete the versions of a record, up to a moment where one is given, contents and all; returns how many."""
         kind = spec_of(cls).kind
         self._require_writable()
         of_record = And(Compare("kind", "eq", kind), Compare("memory_id", "eq", record_id))
-        found = self._select(Query(MemoryVersion.spec, And(of_record, Compare("created_at", "le", until))))
+        where = of_record if until is None else And(of_record, Compare("created_at", "le", until))
+        found = self._select(Query(MemoryVersion.spec, where))
         with self._writing():
             self._remove(MemoryVersion.spec, found)
         return len(found)
+
+    def leave_owner(self, blank: Record) -> None:
+        """Put a version before the last one of a record that is gone, which says whose it was and nothing else.
+
+        So whoever may know of the record is told that it was deleted. It lasts for no moment, so that no look into the
+        past finds it.
+        """
+        gone = self._last_versions(blank.spec.kind, [blank.key])[blank.key]
+        whose = with_content(gone.replace(id=None, change_type=ChangeType.UPDATED, change_reason=None), blank)
+        with self._writing():
+            self._remove(MemoryVersion.spec, [gone])
+            self._insert(MemoryVersion.spec, [whose, gone.replace(id=None, version_number=gone.version_number + 1)])
+
+    def erase_details(self, events: Sequence[AuditEvent]) -> list[AuditEvent]:
+        """Erase the details and error messages of audit events; who did what and when stays, and so does the chain."""
+        erased = [without_details(event) for event in events]
+        with self._writing():
+            self._replace(AuditEvent.spec, erased, events)
+        return erased
 
     # ------------------------------------------------------------------ vectors
 

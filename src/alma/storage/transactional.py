@@ -32,6 +32,8 @@ class TransactionalStore(Closing):
         self._current = threading.local()
         self._listeners: tuple[Listener, ...] = ()
         self._listeners_lock = threading.Lock()
+        self._scrubbing = threading.Lock()
+        self._scrubbed_at = 0.0
 
     # ------------------------------------------------------------------ what a store implements
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from alma.errors import ConfigurationError, ConflictError, StorageError, StorageFullError, TransferError
+from alma.paths import make_private
 from alma.transfer.limits import UNLIMITED, LimitExceeded, Limits
 
 _CHECK = b',"check":"'
@@ -108,6 +109,7 @@ def written(path: Path, *, force: bool) -> Iterator[Path]:
         raise ConfigurationError(f"there is no folder {path.parent} to write {path.name} into")
     new = path.with_name(f".{path.name}.{os.getpid()}.new")
     try:
+        make_private(new)
         yield new
         _sync(new)
         new.replace(path)

@@ -16,9 +16,8 @@ from urllib.parse import unquote
 
 from alma.door.signs import SIGNS
 from alma.model.record import Record
+from alma.model.scanning import replaced, squeezed, windows
 
-_WINDOW = 100_000
-_OVERLAP = 1_000
 _MOST_BLOBS = 20
 _LONGEST_REMEMBERED = 1_000
 # Too short to be encoded, and without anything that parts words.
@@ -31,6 +30,8 @@ _ESCAPE = re.compile(r"\\u([0-9A-Fa-f]{4})|\\x([0-9A-Fa-f]{2})")
 # "instructions", "prompt" and "ignore" with every letter thirteen further, or from behind.
 _ROTATED = ("vafgehpgvba", "cebzcg")
 _REVERSED = ("noitcurtsni", "tpmorp")
+_LONGEST_PADDING = 32
+_PADDING = re.compile(rf"\s{{{_LONGEST_PADDING},}}+")
 _WORD = re.compile(r"\S+")
 _SPELLED = re.compile(r"(?:\b\w[\s.*_-]){5,}\w\b")
 # Zero-width characters inside of Latin words, turns of the reading direction, and letters that nobody sees.
@@ -87,17 +88,15 @@ def _said_against(text: str) -> str | None:
 
 
 def _read(text: str) -> str | None:
-    return next((reason for part in _windows(text) for reason in _reasons(part)), None)
+    return next((reason for part in windows(replaced(_PADDING, _kept, text)) for reason in _reasons(part)), None)
+
+
+def _kept(padding: re.Match[str]) -> str:
+    return padding[0][:_LONGEST_PADDING]
 
 
 # Keys, names and errors come again and again.
 _remembered = lru_cache(maxsize=2_048)(_read)
-
-
-def _windows(text: str) -> Iterator[str]:
-    """A long text in pieces that overlap, so that none of it is left out."""
-    for start in range(0, max(1, len(text) - _OVERLAP), _WINDOW - _OVERLAP):
-        yield text[start : start + _WINDOW]
 
 
 def _reasons(text: str) -> Iterator[str]:
@@ -134,7 +133,7 @@ def _plain(text: str) -> str:
     bare = unicodedata.normalize("NFKC", bare)
     if not bare.isascii():
         bare = _WORD.sub(_unmasked, bare)
-    return _SPELLED.sub(lambda match: re.sub(r"[\s.*_-]", "", match.group()), bare)
+    return squeezed(_SPELLED.sub(lambda match: re.sub(r"[\s.*_-]", "", match.group()), squeezed(bare)))
 
 
 def _unmasked(match: re.Match[str]) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
-from itertools import accumulate
 
 WINDOW = 8_192
 """How many characters one call of a pattern reads of a long text."""
@@ -15,7 +14,7 @@ _OVERLAP = 4_608
 # How far patterns look beyond their match.
 _LOOKAHEAD = 256
 _LONGEST_SPACE, _LONGEST_WORD = 32, 256
-_LONG_RUN = re.compile(rf"\s{{{_LONGEST_SPACE + 1},}}+|\S{{{_LONGEST_WORD + 1},}}+")
+_LONG_RUN = re.compile(rf"\s{{{_LONGEST_SPACE + 1},}}+|\S{{{_LONGEST_WORD}}}(?=\S)")
 
 
 def matches(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
@@ -79,41 +78,38 @@ def windows(text: str, size: int = WINDOW, overlap: int = 1_024) -> Iterator[str
     start = 0
     while len(text) - start > size:
         end = start + size
-        cut = max(text.rfind(" ", end - overlap // 2, end), text.rfind("\n", end - overlap // 2, end))
-        yield text[start : end if cut < 0 else cut]
-        start = (end if cut < 0 else cut) - overlap
+        cut = max(text.rfind(" ", end - size // 4, end), text.rfind("\n", end - size // 4, end))
+        end = end if cut < 0 else cut + 1
+        yield text[start:end]
+        start = end - overlap
     yield text[start:]
 
 
 class Squeezed:
-    """A text without the excess of what no language has: words of hundreds of letters, spaces by the dozen.
+    """A text as patterns for words and spaces read it in linear time: no word or space in it is longer than a bound.
 
-    What reads sentences reads this: patterns for words and spaces then take no longer than the text is long. `at` says
-    where a place of it is in the text as it was given.
+    Further spaces are left out, and words of hundreds of characters are broken. `at` says where a place of it is in the
+    text as it was given.
     """
 
     def __init__(self, text: str) -> None:
-        runs = [(match.start(), match.end()) for match in matches(_LONG_RUN, text)]
-        if not runs:
-            self.text, self._kept, self._skipped = text, [0], [0]
-            return
         parts: list[str] = []
-        kept, skipped = [0], [0]
+        # From each place on, by how much the text that was given is ahead.
+        self._places, self._ahead = [0], [0]
         end = length = 0
-        for start, after in runs:
-            most = _LONGEST_SPACE if text[start].isspace() else _LONGEST_WORD
-            parts.append(text[end : start + most])
-            length += start + most - end
-            kept.append(length)
-            skipped.append(after - start - most)
-            end = after
-        parts.append(text[end:])
-        self.text = "".join(parts)
-        self._kept, self._skipped = kept, list(accumulate(skipped))
+        for match in matches(_LONG_RUN, text):
+            is_space = match[0].isspace()
+            kept = text[end : match.start() + _LONGEST_SPACE] if is_space else text[end : match.end()] + " "
+            parts.append(kept)
+            length += len(kept)
+            end = match.end()
+            self._places.append(length)
+            self._ahead.append(end - length)
+        self.text = "".join((*parts, text[end:])) if parts else text
 
     def at(self, place: int) -> int:
         """Where this place is in the text as it was given."""
-        return place + self._skipped[bisect_right(self._kept, place) - 1]
+        return place + self._ahead[bisect_right(self._places, place) - 1]
 
 
 def squeezed(text: str) -> str:

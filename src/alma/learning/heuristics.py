@@ -85,7 +85,8 @@ class HeuristicExtractor:
         """The rule after one more outcome; `earlier` are the newest that its lesson has already."""
         # Of the earlier ones, those on the same task count less beside the new one.
         alike = [tried for tried in earlier if tried.task_description == outcome.task_description]
-        before, after = (self.belief(each[:EVIDENCE_READ], now) for each in (alike, [outcome, *alike]))
+        with_it: list[Tried | Outcome] = [outcome, *alike]
+        before, after = self.belief(alike, now), self.belief(with_it[:EVIDENCE_READ], now)
         belief = self.current_belief(heuristic, now).changed(before, after)
         won, lost = ((outcome,), ()) if outcome.success else ((), (outcome,))
         changes = {

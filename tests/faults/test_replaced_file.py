@@ -46,7 +46,9 @@ def test_a_service_whose_store_was_deleted_says_so(tmp_path: Path) -> None:
         assert refused.status_code >= 500
         assert "was deleted or moved away while this process had it open" in refused.text
         assert "alma restore" in refused.text
-        assert client.get("/ready").status_code == 503
+        unready = client.get("/ready")
+        assert unready.status_code == 503
+        assert "alma restore" in unready.text
         assert client.get("/health").status_code == 200
 
 

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from alma.errors import DamagedFileError, StorageError, StorageFullError
+from alma.errors import DamagedFileError, StorageError, StorageFullError, StoreReplacedError
 from alma.paths import make_folder, open_private
 
 Signature = tuple[int, int, int]
@@ -189,7 +189,7 @@ def _translated(folder: Path, *expected: type[OSError]) -> Iterator[None]:
                 f"and the files in it"
             ) from exc
         if exc.errno == errno.ENOENT and not folder.is_dir():
-            raise StorageError(
+            raise StoreReplacedError(
                 f"the folder {folder} was deleted or moved away while this process had it open, and nothing was "
                 f"stored: put it back, or restart this process to begin a new store"
             ) from exc

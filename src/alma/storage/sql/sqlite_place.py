@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from alma.errors import StorageError
+from alma.errors import StoreReplacedError
 
 _Identity = tuple[int, int]
 
@@ -55,7 +55,7 @@ class OpenFile:
         """Refuse to go on with files that are not the store any more."""
         problem = self.problem()
         if problem is not None:
-            raise StorageError(
+            raise StoreReplacedError(
                 f"{problem}: nothing is stored any more; stop this process, put the file back or bring back a backup "
                 f"with  alma restore FILE --force, and start it again"
             )

@@ -12,7 +12,7 @@ _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 def safe(text: str) -> str:
-    """The text with what acts on a terminal written out, as \\\\x1b for an escape, and without what is not seen."""
+    """The text with what acts on a terminal written out, as \\x1b for an escape, and without what is not seen."""
     return visible(_SURROGATES.sub(_written, _ACTING.sub(_written, text.replace("\r\n", "\n"))))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from alma.extraction import wording as say
 from alma.extraction.facts import ASSISTANTS, USERS, Evidence, Turn
@@ -12,6 +13,8 @@ from alma.model.scanning import Squeezed
 
 _LONGEST_MESSAGE = 20_000
 _LONGEST_STATEMENT, _LONGEST_SENTENCE = 600, 2_000
+# A message with more of them is a list or a log.
+_MOST_STATEMENTS = 500
 # What is pasted: code, quotations, and the lines of a log.
 _CODE = re.compile(
     r"```.*?(?:```|\Z)|^>[^\n]*|^(?: {4}|\t)[^\n]*"
@@ -140,7 +143,7 @@ def statements(turns: Sequence[Turn]) -> Iterator[Statement]:
             making_up = _MAKING_UP.search(readable) is not None
             readable = _WORKED_ON.sub(_asked_for, readable)
         plain = Squeezed(readable)
-        for first, last in _sentences(plain.text):
+        for first, last in islice(_sentences(plain.text), _MOST_STATEMENTS):
             start = plain.at(first)
             end = min(plain.at(last), start + _LONGEST_STATEMENT)
             yield _statement(text[start:end], Evidence(text[start:end], turn.role, number, start, end))

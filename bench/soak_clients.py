@@ -1,4 +1,4 @@
-"""The clients of `bench/soak.py`: honest ones, hostile ones, and a probe of /health; each role is a process of its own."""
+"""The clients of `bench/soak.py`: honest ones, hostile ones, and a probe of /health; a process for each role."""
 
 from __future__ import annotations
 
@@ -22,10 +22,11 @@ _HOSTILE_ADDRESS = "127.0.0.2"
 _PAUSE_SECONDS = 0.05
 _PROBE_SECONDS = 0.1
 _HALF_OPEN, _HELD_SECONDS = 200, 10.0
-_WORDS = (
-    "test deploy form login release branch order invoice search index cache queue worker schema column report chart "
-    "export import mobile button retry timeout token header parser stream backup mirror north harbour violin copper"
-).split()
+_TEXT = """
+test deploy form login release branch order invoice search index cache queue worker schema column report chart export
+import mobile button retry timeout token header parser stream backup mirror north harbour violin copper
+"""
+_WORDS = _TEXT.split()
 _AGENTS = ("helena", "victor", "ada")
 _STRATEGIES = (
     "wait for the network to be idle",
@@ -161,9 +162,12 @@ def probe(address: str, until: float, report: Report) -> None:
 
 
 def hostile(address: str, until: float, seed: int, report: Report) -> None:
-    """Do what an attacker would; what is answered is counted by kind and status, and nothing else is done with it."""
+    """Do what an attacker would; what is answered is counted by kind and status, and nothing else is done with it.
+
+    Every second attacker sends texts, and every other one wears out connections, which takes longer.
+    """
     turn, counts = random.Random(seed), Counter[str]()
-    attacks = (_repeated_units, _half_open, _slow_body, _wrong_keys, _huge_heads, _invisible)
+    attacks = (_half_open, _slow_body, _wrong_keys, _huge_heads) if seed % 2 else (_repeated_units, _invisible)
     while time.time() < until:
         attack = turn.choice(attacks)
         try:
@@ -180,8 +184,8 @@ Answers = list[tuple[str, int]]
 
 
 def _repeated_units(address: str, turn: random.Random, until: float) -> Answers:
-    text = turn.choice(UNITS)
-    text = (text * (turn.choice(SIZES) // len(text) + 1))[: turn.choice(SIZES)]
+    unit = turn.choice(UNITS)
+    text = unit * (turn.choice(SIZES) // len(unit))
     said = [{"role": "user", "content": text}]
     path, body = turn.choice(
         (

@@ -11,7 +11,7 @@ alma.add_user_preference("ana", "style", "short answers, no emojis")
 
 task = "Test the login form of the new shop"
 known = alma.retrieve(task, agent="helena", user_id="ana")
-print(known.to_prompt(max_tokens=150))
+print(known.to_prompt(max_tokens=160))
 print("\nto do:", alma.recommend(task, agent="helena").strategy)
 print("victor knows", alma.retrieve(task, agent="victor").total_items, "things about it")
 print("about cakes:", alma.retrieve("How do I bake a cake?", agent="helena").total_items)

@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from alma.errors import ScopeViolationError as ScopeViolationError
     from alma.errors import StorageError as StorageError
     from alma.errors import StorageFullError as StorageFullError
+    from alma.errors import StoreReplacedError as StoreReplacedError
     from alma.errors import TransferError as TransferError
     from alma.errors import UniquenessError as UniquenessError
     from alma.errors import UnsupportedOperation as UnsupportedOperation
@@ -263,6 +264,7 @@ _HOMES = {
         "UnsupportedOperation",
         "DamagedFileError",
         "StorageFullError",
+        "StoreReplacedError",
         "FullTextMissingError",
         "PermissionDeniedError",
         "ProviderError",

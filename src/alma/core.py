@@ -17,6 +17,7 @@ from alma.embeddings.base import EmbeddingProvider
 from alma.errors import ValidationError
 from alma.events.emitter import get_emitter
 from alma.learning.disagreements import with_disagreements, with_sources
+from alma.learning.expiry import DEFAULT_INTERVAL_SECONDS, Expiry
 from alma.learning.forgetting import ForgettingEngine, Forgotten
 from alma.learning.grounds import Grounds, grounds_of
 from alma.learning.protocols import Execution, Learned, LearningProtocol
@@ -81,6 +82,7 @@ class ALMA(Closing):
         *,
         log_reads: bool = False,
         redactor: Redactor | None = DEFAULT_REDACTOR,
+        expiry_interval_seconds: float = DEFAULT_INTERVAL_SECONDS,
     ) -> None:
         self.storage = checked_storage("alma", storage)
         self.retrieval = checked_part("alma", "retrieval_engine", retrieval_engine, RetrievalEngine, _ENGINE)
@@ -102,6 +104,8 @@ class ALMA(Closing):
         self.retrieval.evidence_half_life_days = self.learning.extractor.half_life_days
         get_emitter().watch(storage)
         self._log_reads = log_reads
+        self._expiry_interval_seconds = expiry_interval_seconds
+        self._expiry: Expiry | None = None
         self._lent = False
 
     @cached_property
@@ -219,6 +223,7 @@ class ALMA(Closing):
             parts.project_id,
             log_reads=parts.log_reads,
             redactor=parts.redactor if redactor is DEFAULT_REDACTOR else redactor,
+            expiry_interval_seconds=parts.expiry_interval_seconds,
         )
 
     def for_project(self, project_id: str) -> ALMA:
@@ -232,10 +237,23 @@ class ALMA(Closing):
         other._lent = True
         return other
 
+    def start_expiry(self) -> None:
+        """Remove what is past its end in the background, until `stop_expiry` or `close`; services do so."""
+        if self._expiry is None and self._expiry_interval_seconds:
+            self._expiry = Expiry(self.storage, self.archive, self._expiry_interval_seconds)
+            self._expiry.start()
+
+    def stop_expiry(self) -> None:
+        """End what `start_expiry` began."""
+        expiry, self._expiry = self._expiry, None
+        if expiry is not None:
+            expiry.stop()
+
     def close(self) -> None:
         """Release the store and its index; closing twice is fine."""
         if self._lent:
             return
+        self.stop_expiry()
         if "journal" in self.__dict__:
             self.journal.close()
         self.door.close()

@@ -160,6 +160,10 @@ class StorageFullError(StorageError):
     """There is no room left on the disk; the transaction was rolled back and the store is intact."""
 
 
+class StoreReplacedError(StorageError):
+    """The file or folder of an open store was deleted, moved or replaced; nothing is written into it any more."""
+
+
 class FullTextMissingError(StorageError):
     """What words are looked up in is gone, all of it or a part: records are found without it, and none is written."""
 

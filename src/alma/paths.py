@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from alma.errors import ValidationError
@@ -19,6 +21,29 @@ def checked_directory(subject: str, field: str, path: str | os.PathLike[str]) ->
     except (OSError, ValueError):
         pass
     raise ValidationError(subject, field, path, "must be the path of a directory")
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder and what it lies in, for this user alone; folders that exist stay as they are."""
+    missing = [folder for folder in (path, *path.parents) if not folder.exists()]
+    for folder in reversed(missing):
+        folder.mkdir(mode=0o700, exist_ok=True)
+    if not path.is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, "it is no folder", str(path))
+
+
+def open_private(path: Path, flags: int = os.O_RDWR) -> int:
+    """A handle of a file that only this user can read, whatever the umask says; one that exists keeps its mode."""
+    return os.open(path, flags | os.O_CREAT, 0o600)
+
+
+def make_private(path: Path) -> None:
+    """Make an empty file that only this user can read, for others to fill; one that exists is not even opened.
+
+    To close a file lets go of the locks that the process has on it, which would be those of SQLite.
+    """
+    with suppress(FileExistsError):
+        os.close(open_private(path, os.O_RDWR | os.O_EXCL))
 
 
 def at_home(path: str | os.PathLike[str]) -> Path:

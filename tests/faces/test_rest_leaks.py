@@ -13,6 +13,8 @@ import pytest
 from alma import ALMA
 from alma.rest.routes import Route, routes
 from tests.faces.rest import client_of, key_for, served
+from tests.support import tenants
+from tests.support.tenants import Call
 
 Json = dict[str, Any]
 # Asked about with the other's names and ids, in every place where an operation takes one.
@@ -192,3 +194,34 @@ def _ids_in(value: Any) -> Iterator[str]:
     elif isinstance(value, list):
         for part in value:
             yield from _ids_in(part)
+
+
+USERS = {"ana": {"project_id": "shop", "user_id": "ana"}, "bob": {"project_id": "shop", "user_id": "bob"}}
+
+
+def test_what_belongs_to_a_user_reaches_no_other_user_of_the_same_project_and_agent(alma: ALMA) -> None:
+    known = {route.operation.name: route for route in routes() if route.is_generic}
+    with served(alma) as address:
+        clients = {name: client_of(address, key_for(alma, **limits)) for name, limits in USERS.items()}
+
+        def caller(name: str) -> Call:
+            return lambda operation, given: dict(clients[name].post(known[operation].path, json=given).json())
+
+        with clients["ana"], clients["bob"]:
+            ours = tenants.Tenant("Zanzibar", "Zanzibar", caller("ana"), {}, "Common")
+            spy = tenants.Tenant("Quagga", "Quagga", caller("bob"), {}, "Common")
+            tenants.live(ours)
+            tenants.read(spy)
+            tenants.live(spy)
+            tenants.read(spy, ours.ids, like="network")
+            tenants.damage(spy, ours.ids)
+            held = ours.ids["session_id"]
+            asked = [
+                clients["bob"].post("/v1/sessions", json={"session_id": held}),
+                clients["bob"].post("/v1/sessions", json={"parent_session_id": held}),
+                clients["bob"].get(f"/v1/sessions/{held}"),
+                clients["bob"].post("/v1/memories", json={"content": "x", "session_id": held}),
+            ]
+    assert [name for name, answer in spy.answers if "zanzibar" in answer.lower()] == []
+    assert {answer.status_code for answer in asked} == {404}
+    assert {answer.json()["error"]["code"] for answer in asked} == {"session_not_found"}

@@ -286,7 +286,8 @@ class TestHeuristics:
         assert made.occurrence_count == 4
 
     def test_the_opposite_of_what_is_well_known_is_held_back(self, alma: ALMA) -> None:
-        learn(alma, strategy="always retry the request", times=10)
+        for number in range(10):
+            learn(alma, strategy="always retry the request", task=f"{FORM} {number}")
         learned = learn(alma, strategy="never retry the request", times=3)
         assert learned.heuristic is None
         assert "says the opposite" in learned.notes[0]

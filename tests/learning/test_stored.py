@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from alma import ALMA, AntiPattern, Heuristic
+from alma.learning.protocols import Learned
 from alma.model.scope import Scope
 from alma.storage.sqlite_local import SQLiteStorage
 from tests.learning.conftest import Open
@@ -113,9 +114,16 @@ def test_the_next_outcome_of_a_lesson_reads_nothing_of_it_again(tmp_path: Path) 
     assert not any(sql.startswith("SELECT") and ("heuristics" in sql or "outcomes" in sql) for sql in asked)
 
 
+def _parsed(alma: ALMA, number: int, success: bool) -> Learned:
+    """What is learned from one of many tasks that are all alike."""
+    task, error = f"parse the feed {number}", None if success else "not well-formed"
+    strategy, vector = "read it with a regex", [1.0, *[0.0] * 383]
+    return alma.learn("helena", task, success, strategy, error_message=error, embedding=vector)
+
+
 def test_what_a_long_lesson_becomes_counts_all_of_its_outcomes(tmp_path: Path) -> None:
     with ALMA.quickstart(tmp_path / "alma.db", "shop", embedding_provider="mock") as alma:
-        told = [alma.learn("helena", "parse the feed", n >= 110, "read it with a regex") for n in range(230)]
+        told = [_parsed(alma, n, n >= 110) for n in range(230)]
         (rule,) = alma.storage.find(Heuristic, SHOP)
         (warned,) = (each.anti_pattern for each in told[109:110])
     assert (rule.occurrence_count, rule.success_count) == (230, 120)
@@ -129,8 +137,8 @@ def test_what_a_long_lesson_becomes_counts_all_of_its_outcomes(tmp_path: Path) -
 def test_a_warning_of_a_long_lesson_counts_all_of_its_failures(tmp_path: Path) -> None:
     with ALMA.quickstart(tmp_path / "alma.db", "shop", embedding_provider="mock") as alma:
         for n in range(120):
-            alma.learn("helena", "parse the feed", n % 2 == 0, "read it with a regex", error_message="not well-formed")
-        failed = [alma.learn("helena", "parse the feed", "failure", "read it with a regex") for _ in range(2)]
+            _parsed(alma, n, n % 2 == 0)
+        failed = [_parsed(alma, n, False) for n in (120, 121)]
     assert failed[0].anti_pattern is not None
     assert failed[0].anti_pattern.occurrence_count == 61
     assert str(failed[0].anti_pattern.why_bad).startswith("failed 61 times")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import psycopg
@@ -78,9 +79,7 @@ def rows_with(place: str, words: tuple[str, ...]) -> list[str]:
             "WHERE c.relkind IN ('r', 'm') AND (n.nspname = 'public' OR c.relname = 'pg_statistic')"
         ).fetchall()
         for (name,) in names:
-            query = sql.SQL("SELECT count(*) FROM {} AS t WHERE t::text ~* %s").format(
-                sql.SQL(name)
-            )
+            query = sql.SQL("SELECT count(*) FROM {} AS t WHERE t::text ~* %s").format(sql.SQL(name))
             if connection.execute(query, ("|".join(words),)).fetchone() != (0,):
                 found.append(name)
     return found
@@ -158,8 +157,11 @@ def test_the_audit_log_keeps_that_it_was_deleted_by_whom_and_when(alma: ALMA) ->
     assert (deleted.action, deleted.user_id, deleted.details_json) == ("delete", "ben", {"reason": "asked to"})
     kept = [(event.id, event.action, event.user_id, event.created_at) for event in after.events]
     assert kept[-len(before) :] == [(e.id, e.action, e.user_id, e.created_at) for e in before]
-    (last,) = [row for row in alma.storage.find(MemoryVersion, Scope.everywhere()) if row.memory_id == made.id]
+    whose, last = [row for row in alma.storage.find(MemoryVersion, Scope.everywhere()) if row.memory_id == made.id]
     assert (last.change_type, last.created_by, last.content) == ("deleted", "ben", None)
+    assert (whose.content, (whose.record_json or {})["project_id"]) == ("(erased)", "shop")
+    assert alma.storage.get(Memory, made.id, SHOP, as_of=last.created_at - timedelta(microseconds=1)) is None
+    assert alma.storage.get(Memory, made.id, SHOP, as_of=last.created_at) is None
 
 
 def test_a_change_of_the_log_shows_after_an_erasure(alma: ALMA, place: str) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 import threading
 import time
+from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -20,7 +22,7 @@ from alma.storage.sqlite_local import SQLiteStorage
 from alma.sync.reembed import reembed
 from alma.testing import builders as make
 
-WORDS = "the service deploys every release after tests of invoices and customers pass on two machines".split()
+WORDS = ("the", "service", "deploys", "every", "release", "after", "tests", "of", "invoices", "and", "customers")
 
 
 def prose(characters: int, seed: int = 0) -> str:
@@ -68,7 +70,7 @@ def test_the_first_passages_are_chosen_and_others_evenly_up_to_the_last(count: i
     assert len(kept) == min(count, MOST_PASSAGES)
     assert kept[:8] == list(range(min(8, count)))
     assert kept[-1] == count - 1
-    gaps = {after - before for before, after in zip(kept[8:], kept[9:], strict=False)}
+    gaps = {after - before for before, after in pairwise(kept[8:])}
     assert not gaps or max(gaps) - min(gaps) <= 1
 
 
@@ -105,10 +107,15 @@ class Failing(EmbeddingProvider):
         self.left = at
         self.encoded: list[str] = []
 
-    model = property(lambda self: self.inner.model)  # type: ignore[assignment]
-    dimension = property(lambda self: self.inner.dimension)  # type: ignore[assignment]
+    @property
+    def model(self) -> str:
+        return self.inner.model
 
-    def _embed(self, texts: list[str]) -> list[list[Passage]]:  # type: ignore[override]
+    @property
+    def dimension(self) -> int:
+        return self.inner.dimension
+
+    def _embed(self, texts: Sequence[str]) -> list[list[Passage]]:
         if not self.left:
             raise KeyboardInterrupt
         self.left -= 1
@@ -141,7 +148,7 @@ def test_a_short_text_is_embedded_while_long_ones_are(local: LocalEmbedder) -> N
     threads = [threading.Thread(target=embed, args=(text,)) for text in texts]
     for thread in threads:
         thread.start()
-    waits = []
+    waits: list[float] = []
     while len(done) < len(threads):
         began = time.perf_counter()
         local.encode(f"how is release {len(waits)} deployed?")

@@ -19,7 +19,7 @@ def pins(name: str) -> dict[str, tuple[str, int]]:
     """The version of each package of a set, and how many hashes it has."""
     text = (ROOT / "requirements" / f"{name}.txt").read_text().replace("\\\n", " ")
     lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
-    found = {}
+    found: dict[str, tuple[str, int]] = {}
     for line in lines:
         requirement = Requirement(line.split("--hash")[0].strip())
         (only,) = requirement.specifier

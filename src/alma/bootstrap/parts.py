@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from alma.bootstrap.makers import create_cache, create_embedder
-from alma.bootstrap.stores import FILE_SCHEME, open_storage
+from alma.bootstrap.stores import FILE_SCHEME, is_sqlite, open_storage
 from alma.errors import ConfigurationError, MissingDependencyError
 from alma.fitting import made
 from alma.paths import at_home
@@ -40,6 +40,7 @@ class Parts:
     project_id: str
     log_reads: bool = False
     redactor: Redactor | None = None
+    expiry_interval_seconds: float = 0
 
 
 def parts_of_file(path: str | Path) -> Parts:
@@ -155,6 +156,7 @@ def _opened(settings: Settings, place: str | os.PathLike[str] | None = None) -> 
         settings.project_id,
         log_reads=settings.audit.log_reads,
         redactor=_redactor_of(settings),
+        expiry_interval_seconds=settings.expiry_interval_seconds,
     )
 
 
@@ -193,7 +195,7 @@ def _storage_of(
 ) -> StorageBackend:
     space: dict[str, Any] = {"embedding_dim": embedder.dimension, "embedding_model": embedder.model}
     if place is not None:
-        return open_storage(place, **space)
+        return open_storage(place, **space, **_durability(settings, place))
     folder = at_home(settings.storage_dir)
     match settings.storage:
         case "postgres":
@@ -204,7 +206,12 @@ def _storage_of(
         case "file":
             return open_storage(f"{FILE_SCHEME}{folder}", **space)
         case _:
-            return open_storage(folder / settings.db_name, **space)
+            return open_storage(folder / settings.db_name, **space, **_durability(settings, folder))
+
+
+def _durability(settings: Settings, place: str | os.PathLike[str]) -> dict[str, Any]:
+    """What an SQLite file is told; a server and a folder of files flush every write in any case."""
+    return {"durability": settings.durability.value} if is_sqlite(place) else {}
 
 
 def _engine_of(settings: Settings, storage: StorageBackend, embedder: EmbeddingProvider) -> RetrievalEngine:

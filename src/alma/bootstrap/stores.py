@@ -136,6 +136,12 @@ def is_same_store(one: str, other: str) -> bool:
     return len(set(places)) == 1
 
 
+def is_sqlite(store: str | os.PathLike[str]) -> bool:
+    """Whether a store is an SQLite file."""
+    named = os.fspath(store) if isinstance(store, os.PathLike) else store
+    return isinstance(named, str) and ("://" not in named or named.startswith(_SQLITE_SCHEME))
+
+
 def is_postgres(store: str) -> bool:
     """Whether a store is on a server."""
     return store.startswith(_POSTGRES_SCHEMES)

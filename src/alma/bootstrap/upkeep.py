@@ -90,13 +90,16 @@ def _as_export(database: Path) -> Iterator[Path]:
         yield Path(folder) / "copy.jsonl"
 
 
-def require_sound_store(store: str) -> None:
-    """Refuse an SQLite file that is damaged, after reading all of it; a server looks after its own."""
+def require_sound_store(store: str, *, quick: bool = False) -> None:
+    """Refuse an SQLite file that is damaged, after reading all of it; a server looks after its own.
+
+    A quick look does not compare indexes with their tables.
+    """
     if is_postgres(store):
         return
-    from alma.storage.sql.sqlite_copies import require_sound
+    from alma.storage.sql.sqlite_copies import require_whole
 
-    require_sound(sqlite_path(store))
+    require_whole(sqlite_path(store), quick=quick)
 
 
 @contextmanager

@@ -118,13 +118,14 @@ def _store(place: Place, deep: bool) -> Iterator[Check]:
     try:
         with open_migrator(*place) as migrator:
             states = migrator.status()
-        if deep:
-            require_sound_store(place.store)
+        require_sound_store(place.store, quick=not deep)
     except ALMAError as exc:
         to_do = "start the server, or correct postgres.* in the configuration" if "://" in place.store else ""
         yield Check("store", "fail", str(exc), to_do or "restore it from a backup with  alma restore FILE --force")
         raise _Stop from exc
     yield Check("store", "ok", f"{shown}{_size(place.store)}")
+    if "://" not in place.store:
+        yield Check("file", "ok", f"SQLite's {'integrity_check' if deep else 'quick_check'} finds nothing wrong")
     pending = sum(state.applied_at is None for state in states)
     if pending:
         yield Check(

@@ -13,6 +13,7 @@ from alma.cli.lazy import single
 from alma.cli.places import DEFAULT_CONFIG, open_memory
 from alma.cli.shown import AsJson, say, show_json
 from alma.errors import ConfigurationError
+from alma.paths import make_folder
 
 _TEMPLATE = """\
 # The configuration of this project's memory. Every key and its default: docs/how-to/configure.md
@@ -90,7 +91,7 @@ def init(
     text = _text(project or _folder_name(), storage, embeddings, agent or [])
     # Before anything is written: a file of somebody's client must be readable to be added to.
     clients = None if mcp_file is None else _with_server(mcp_file, config)
-    config.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(config.parent)
     config.write_text(text, encoding="utf-8")
     if mcp_file is not None:
         mcp_file.write_text(json.dumps(clients, indent=2) + "\n", encoding="utf-8")

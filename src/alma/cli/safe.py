@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 
+from alma.model.visible import visible
+
 # Control characters, and those that turn or hide the text around them; a line break and a tab are text.
 _ACTING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff]")
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 def safe(text: str) -> str:
-    """The text with everything that acts on a terminal written out, as \\x1b for an escape."""
-    return _SURROGATES.sub(_written, _ACTING.sub(_written, text.replace("\r\n", "\n")))
+    """The text with what acts on a terminal written out, as \\x1b for an escape, and without what is not seen."""
+    return visible(_SURROGATES.sub(_written, _ACTING.sub(_written, text.replace("\r\n", "\n"))))
 
 
 def one_line(text: str) -> str:

@@ -30,6 +30,7 @@ from alma.importers.sources import Source
 from alma.model.memory import Memory
 from alma.model.scope import Scope
 from alma.transfer import TransferReport, backup_store, export_store, import_store, merge_stores, verify_export
+from alma.transfer.limits import MEGABYTE, Limits
 
 StoreAndFile = Annotated[
     list[str],
@@ -60,17 +61,20 @@ def import_command(
     embed: Annotated[str | None, typer.Option(help="Make vectors, too: local, openai, azure or mock.")] = None,
     trusted: Annotated[bool, typer.Option("--trusted", help="Quarantine nothing: you vouch for all it says.")] = False,
     batch_size: Annotated[int, typer.Option(help="How many records are stored at once.")] = 1000,
+    max_row_mb: Annotated[int, typer.Option(min=1, help="The longest line, row or item that is read.")] = 256,
+    max_unpacked_mb: Annotated[int, typer.Option(min=1, help="The most that a compressed file unpacks to.")] = 16_384,
     schema: Schema = None,
     as_json: AsJson = False,
 ) -> None:
     """Bring in what another system, or another store's export, remembers; safe to run again and again."""
     place = place_of(config, into, schema)
+    limits = Limits(max_row_mb * MEGABYTE, max_unpacked_mb * MEGABYTE)
     if system == "jsonl":
-        _import_export(source, place, dry_run, as_json)
+        _import_export(source, place, limits, dry_run, as_json)
         return
     options = ImportOptions(_zone(zone), embedding_model, None, user, project, agent)
     # Before a store is made for it.
-    Source(source, importer_named(system))
+    Source(source, importer_named(system), limits)
     embedder = None
     if embed is not None:
         provider, chosen = embedding_of(config, into, embed)
@@ -87,6 +91,7 @@ def import_command(
             redactor=redactor_of(config, into),
             trusted=trusted,
             batch_size=batch_size,
+            limits=limits,
             on_progress=tell,
         )
         lacking = storage.count_without_vector(Memory, storage.embedding_model, Scope.everywhere())
@@ -191,11 +196,11 @@ def _store_and_file(
     return place_of(config, store if len(target) == 1 else target[0], schema), target[-1]
 
 
-def _import_export(source: str, place: Place, dry_run: bool, as_json: bool) -> None:
-    header = verify_export(source)
+def _import_export(source: str, place: Place, limits: Limits, dry_run: bool, as_json: bool) -> None:
+    header = verify_export(source, limits)
     model = (header.embedding_model, header.embedding_dim)
     with open_target(*place, model, dry_run=dry_run) as storage, progress_of("import") as tell:
-        report = import_store(storage, source, dry_run=dry_run, on_progress=tell)
+        report = import_store(storage, source, dry_run=dry_run, limits=limits, on_progress=tell)
     _show_transfer(report, as_json)
 
 

@@ -107,6 +107,13 @@ class StorageChoice(StrEnum):
     FILE = "file"
 
 
+class DurabilityChoice(StrEnum):
+    """What an acknowledged write to an SQLite file survives."""
+
+    PROCESS = "process"
+    POWER = "power"
+
+
 class EmbeddingChoice(StrEnum):
     """What turns text into vectors."""
 
@@ -266,6 +273,8 @@ class Settings(_Section):
     storage: Annotated[StorageChoice, Field(strict=False), BeforeValidator(_openable)]
     storage_dir: Name
     db_name: Name
+    durability: Annotated[DurabilityChoice, Field(strict=False)]
+    expiry_interval_seconds: Weight
     embedding_provider: Annotated[EmbeddingChoice, Field(strict=False)]
     # No store that searches vectors by itself takes longer ones.
     embedding_dim: Annotated[Whole, Field(ge=1, le=LONGEST_VECTOR)] | None

@@ -18,11 +18,11 @@ _TOKENS = re.compile(r"\d+(?:[.:]\d+)*|[^\W\d_]+(?:['’][^\W\d_]+)*")
 _SENTENCE_ENDS = re.compile(r"(?:^|[.!?:;\n]\s*|[-*•]\s+)$")
 _NAMES = re.compile(
     r"""
-    "[^"\n]+" | `[^`\n]+` | “[^”\n]+”                       # what is quoted
-    | \b[\w-]+(?:[./\\:@#_]+[\w-]+)+\b                      # paths, addresses, identifiers
+    "[^"\n]+" | `[^`\n]+` | “[^”“\n]+”                      # what is quoted
+    | (?<![\w-])[\w-]+(?:[./\\:@#_]+[\w-]+)+\b              # paths, addresses, identifiers
     | \b[^\W\d_]*[a-z][A-Z]\w*                              # camelCase, GitHub
     | \b[A-Z][A-Z0-9]+\b                                    # HTTP, S3
-    | \b[A-Z][\w'’-]+                                       # Alice
+    | (?<![\w-])[A-Z][\w'’-]+                               # Alice
     """,
     re.VERBOSE,
 )
@@ -108,6 +108,9 @@ _SAYING_NOTHING = frozenset(word_terms(_EMPTY))
 _CANONICAL = {term: group.split()[0] for group in _SYNONYMS for term in word_terms(group)}
 _LEAST_SHARED = 0.3
 _REMEMBERED = 512
+# What is longer is the same only in the same words.
+_LONGEST_READ = 8_000
+_FAR = 100
 
 
 def sameness(one: str, other: str, cosine: float | None) -> str | None:
@@ -115,6 +118,8 @@ def sameness(one: str, other: str, cosine: float | None) -> str | None:
 
     `cosine` is that of their vectors if it is high enough to count, else None; then only the same words are the same.
     """
+    if max(len(one), len(other)) > _LONGEST_READ:
+        return "the same words" if word_terms(one) == word_terms(other) else None
     why = _same_content(_content(one), _content(other), cosine)
     if why is None or _limits(one) != _limits(other) or _numbers(one) != _numbers(other):
         return None
@@ -182,7 +187,8 @@ def _names(text: str) -> frozenset[str]:
     found: set[str] = set()
     for match in _NAMES.finditer(text):
         name = match.group()
-        begins = bool(_SENTENCE_ENDS.search(text[: match.start()].rstrip(" ")) or not text[: match.start()].strip())
+        before = text[max(0, match.start() - _FAR) : match.start()]
+        begins = bool(_SENTENCE_ENDS.search(before.rstrip(" ")) or not before.strip())
         if not (begins and _PLAIN_CAPITAL.fullmatch(name)):
             found.add(name.strip('"`“”').casefold())
     return frozenset(found)

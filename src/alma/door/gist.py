@@ -8,6 +8,7 @@ import unicodedata
 from functools import lru_cache
 
 from alma.model.record import Record
+from alma.model.scanning import WINDOW, squeezed, windows
 from alma.model.spelling import ONES, TEENS, TENS, american_word
 
 # What polarity, number or order hangs on is never a filler; only these words are.
@@ -86,7 +87,7 @@ _OTHER_WORDS = frozenset(frozenset(pair.split()) for pair in _TAKEN_FOR_EACH_OTH
 
 def tokens(text: str) -> list[str]:
     """The words of a text, without case, punctuation, articles and plural endings; numbers, names and signs stay."""
-    return _tokens(_plain(text))
+    return [token for part in windows(squeezed(text), overlap=0) for token in _tokens(_plain(part))]
 
 
 def gist(record: Record) -> str:
@@ -96,7 +97,9 @@ def gist(record: Record) -> str:
 
 def said_in_order(text: str) -> list[str]:
     """The words of a text, with a clause that may stand before or behind the rest always on the same side."""
-    plain = _plain(text)
+    if len(text) > WINDOW:
+        return tokens(text)
+    plain = _plain(squeezed(text))
     if _SEVERAL_SENTENCES.search(plain.strip()):
         return _tokens(plain)
     words = _tokens(_FRONTED.sub(r"\2 \1", plain.strip().rstrip(".!?")))

@@ -56,8 +56,8 @@ class LocalEmbedder(EmbeddingProvider):
     A folder holds `model.onnx`, with one vector per token (their mean is taken) or per text as its first output, and
     the `tokenizer.json` that belongs to it; `window` is how many tokens the model reads at once, its special tokens
     included. `threads` is how many one encoding may use. Short encodings run at the same time; long ones take turns and
-    leave one processor free. With one thread a process may fork at any time; a child of a process that uses more must leave with `os._exit`, as those
-    of multiprocessing do.
+    leave one processor free. With one thread a process may fork at any time; a child of a process that uses more must
+    leave with `os._exit`, as those of multiprocessing do.
     """
 
     def __init__(

@@ -34,7 +34,9 @@ def is_forbidden(host: str) -> bool:
 def require_allowed(peer: str) -> None:
     """Refuse to go on with a connection to such an address, whatever name led there."""
     if is_forbidden(peer):
-        raise ForbiddenAddress(f"{peer} is a link-local address or a disguised internal one, and those are refused; see allow_link_local")
+        raise ForbiddenAddress(
+            f"{peer} is a link-local address or a disguised internal one, and those are refused; see allow_link_local"
+        )
 
 
 def _address(host: str) -> _IP | None:

@@ -102,7 +102,8 @@ def _checked_url(url: str, allow_link_local: bool) -> str:
         )
     if not allow_link_local and is_forbidden(host):
         raise ConfigurationError(
-            f"a webhook's url must not name the link-local or disguised internal address {host}, where clouds hand out credentials; "
+            f"a webhook's url must not name the link-local or disguised internal address {host}, where clouds hand out "
+            "credentials; "
             "give allow_link_local=True if it is meant"
         )
     return url

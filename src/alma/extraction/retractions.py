@@ -28,7 +28,7 @@ _AT_ONCE = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _MIDWAY = re.compile(
-    rf"(?:\s*[,;:(–—]|\s-|…|\.{{2,}}|\s)\s*(?:{_SCRATCH}|(?:(?<=[,–—-] )|(?<=\())(?:no|sorry)(?=,))"
+    rf"(?:\s*[,;:(–—]|\s-|…|(?<!\.)\.{{2,}}+|\s)\s*(?:{_SCRATCH}|(?:(?<=[,–—-] )|(?<=\())(?:no|sorry)(?=,))"
     rf"[\s,:.!…–—-]+{_INSTEAD}(?P<rest>\S.*)$",
     re.IGNORECASE | re.DOTALL,
 )

@@ -52,6 +52,8 @@ _ADVISED = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _LONGEST_STRATEGY = 200
+# What was said longer ago is not taken back.
+_MOST_REMEMBERED = 1_000
 _SOON = 3
 _SURER_WHEN_TOLD = 0.05
 _LESS_SURE_WHEN_EXPLAINED = 0.15
@@ -90,6 +92,7 @@ class RuleBasedExtractor(FactExtractor):
             self._read(statement, heard, facts)
             assert heard.said is not None
             heard.said.append(statement)
+            del heard.said[:-_MOST_REMEMBERED]
         return ExtractionResult(tuple(_once(facts)))
 
     def _read(self, statement: Statement, heard: _Heard, facts: list[ExtractedFact]) -> None:
@@ -109,7 +112,8 @@ class RuleBasedExtractor(FactExtractor):
 
     def _read_meant(self, statement: Statement, heard: _Heard, facts: list[ExtractedFact]) -> None:
         denied = denied_claims(statement, heard.said or (), facts)
-        facts[:] = [fact for fact in facts if fact not in denied]
+        if denied:
+            facts[:] = [fact for fact in facts if fact not in denied]
         readable = not statement.asked and (not statement.unreal or _states_a_wish(statement))
         reading = _reading(statement) if readable else None
         fact = None if reading is None else _fact(reading, statement, heard)

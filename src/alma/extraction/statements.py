@@ -5,12 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from alma.extraction import wording as say
 from alma.extraction.facts import ASSISTANTS, USERS, Evidence, Turn
+from alma.model.scanning import Squeezed
 
 _LONGEST_MESSAGE = 20_000
-_LONGEST_STATEMENT = 600
+_LONGEST_STATEMENT, _LONGEST_SENTENCE = 600, 2_000
+# A message with more of them is a list or a log.
+_MOST_STATEMENTS = 500
 # What is pasted: code, quotations, and the lines of a log.
 _CODE = re.compile(
     r"```.*?(?:```|\Z)|^>[^\n]*|^(?: {4}|\t)[^\n]*"
@@ -46,7 +50,7 @@ _SECOND = re.compile(
 # What one thing came to, and what another did: X had no effect, but doing Y worked.
 _VERDICT = re.compile(rf"\b(?:{say.FAILED}|{say.WORKED}|{say.ENDED})\b", re.IGNORECASE)
 _OTHERWISE = re.compile(
-    rf"(?:,\s+(?:but|while|whereas|and)?\s*|\s+(?:but|while|whereas)\s+)(?=\w+ing\b[^,]*?\b(?:{say.FAILED}|"
+    rf"(?:,\s+(?:but|while|whereas|and)?\s*|\s+(?:but|while|whereas)\s+)(?=\w+ing\b[^,]{{0,200}}?\b(?:{say.FAILED}|"
     rf"{say.WORKED}|{say.ENDED})\b)",
     re.IGNORECASE,
 )
@@ -138,7 +142,10 @@ def statements(turns: Sequence[Turn]) -> Iterator[Statement]:
         if turn.role in USERS:
             making_up = _MAKING_UP.search(readable) is not None
             readable = _WORKED_ON.sub(_asked_for, readable)
-        for start, end in _sentences(readable):
+        plain = Squeezed(readable)
+        for first, last in islice(_sentences(plain.text), _MOST_STATEMENTS):
+            start = plain.at(first)
+            end = min(plain.at(last), start + _LONGEST_STATEMENT)
             yield _statement(text[start:end], Evidence(text[start:end], turn.role, number, start, end))
 
 
@@ -184,6 +191,7 @@ def _sentences(text: str) -> Iterator[tuple[int, int]]:
 
 def _clauses(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     """The sentence, or the statements that it is made of."""
+    end = min(end, start + _LONGEST_SENTENCE)
     whole = text[start:end]
     # What is asked, supposed or told of others goes on to the end of the sentence.
     is_said = not (_ASKING.match(whole) or _UNREAL.search(whole) or _REPORTED.match(whole))

@@ -9,6 +9,7 @@ from typing import Any
 
 from alma.harness.base import Agent, Context, Setting, Tool
 from alma.model.prompt import as_data
+from alma.model.visible import visible
 
 # Also behind characters that end a line for some readers and not for others.
 _HEADING = re.compile(r"(^|[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029])(?=[^\S\n]*#)")
@@ -19,7 +20,7 @@ def written_prompt(setting: Setting, agent: Agent, context: Context, knowledge: 
     constraints = (*setting.constraints, *context.constraints)
     sections = (
         ("Your Role", _role(agent)),
-        ("Environment", setting.description),
+        ("Environment", visible(setting.description)),
         ("Tools", "\n".join(line for tool in setting.tools for line in _tool_lines(tool))),
         ("Constraints", _listed(constraints)),
         ("Your Task", _told(context.task)),
@@ -34,12 +35,12 @@ def written_prompt(setting: Setting, agent: Agent, context: Context, knowledge: 
 
 def _told(text: str) -> str:
     """What the run is told to do, as it was written, but without headings: those are the prompt's own."""
-    return _HEADING.sub(r"\1│ ", text.strip())
+    return _HEADING.sub(r"\1│ ", visible(text).strip())
 
 
 def _role(agent: Agent) -> str:
     named = f"You are {agent.name}, {agent.role}." if agent.role else f"You are {agent.name}."
-    return f"{named}\n{agent.description}".strip()
+    return visible(f"{named}\n{agent.description}").strip()
 
 
 def _tool_lines(tool: Tool) -> Iterator[str]:

@@ -56,7 +56,7 @@ def import_into(
     batch is one transaction, and every id follows from the source: a run that was killed is simply repeated, and
     importing twice changes nothing. `settings` are those of `alma.importers.engine.import_rows`: `options`
     (ImportOptions), `dry_run`, `embedder`, `prepare`, `redactor` (None lets secrets pass), `trusted` (True lets
-    orders pass), `batch_size`, `by` and `on_progress`.
+    orders pass), `batch_size`, `by`, `limits` (alma.transfer.Limits) and `on_progress`.
     """
     importer = system if isinstance(system, Importer) else importer_named(system)
     return import_rows(storage, source, importer, **settings)

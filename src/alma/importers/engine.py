@@ -33,9 +33,11 @@ from alma.redaction.redactor import DEFAULT_REDACTOR, Redactor, redact_record, r
 from alma.retrieval.writing import join_space
 from alma.storage.base import RecordVector, StorageBackend, Transaction
 from alma.transfer.arrival import put_vectors
+from alma.transfer.limits import Limits
 from alma.transfer.report import TransferReport
 
 DEFAULT_BATCH = 1000
+_LIMITS = Limits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,18 +64,21 @@ def import_rows(
     trusted: bool = False,
     batch_size: int = DEFAULT_BATCH,
     by: Attribution | None = None,
+    limits: Limits = _LIMITS,
     on_progress: OnImportProgress = lambda progress: None,
 ) -> ImportReport:
     """Import a file of another system; see `alma.importers.import_into`.
 
-    What looks like orders to its reader is quarantined, unless the file is `trusted`.
+    What looks like orders to its reader is quarantined, unless the file is `trusted`. A file that goes beyond the
+    `limits` is refused before anything of it is stored.
     """
     if isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1:
         raise ValidationError("import", "batch_size", batch_size, "must be a whole number of at least 1")
     if embedder is not None:
         embedder = join_space(storage, embedder)
     run = _Import(storage, importer, options or ImportOptions(), dry_run, embedder, prepare, redactor, trusted, by)
-    rows = Source(source, importer)
+    rows = Source(source, importer, limits)
+    rows.check()
     for stage in importer.stages:
         for batch in _batches(run.entries(rows, stage), batch_size):
             run.take(batch)

@@ -6,6 +6,9 @@ import json
 from collections.abc import Iterator
 from typing import Any, TextIO
 
+from alma.transfer.limits import Limits
+
+_LIMITS = Limits()
 _CHUNK = 1 << 18
 _IN_NUMBERS = frozenset("0123456789+-.eE")
 _decode = json.JSONDecoder().raw_decode
@@ -14,8 +17,9 @@ _decode = json.JSONDecoder().raw_decode
 class JsonStream:
     """Reads values from a text that is fetched as it is needed."""
 
-    def __init__(self, file: TextIO) -> None:
+    def __init__(self, file: TextIO, limits: Limits = _LIMITS) -> None:
         self._file = file
+        self._limits = limits
         self._buffer = ""
         self._at = 0
         self._ended = False
@@ -93,6 +97,7 @@ class JsonStream:
                 if self._ended or (end < len(self._buffer) and self._buffer[end] not in _IN_NUMBERS):
                     self._at = end
                     return value
+            self._limits.check_row(len(self._buffer) - self._at)
             # Ever larger pieces: a long element is decoded a few times, not once for each small piece.
             self._fetch(wanted, keep=True)
             wanted *= 2

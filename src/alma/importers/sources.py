@@ -8,6 +8,7 @@ import os
 import sqlite3
 import tempfile
 import zipfile
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -16,21 +17,27 @@ from typing import BinaryIO, cast
 from alma.errors import ConfigurationError
 from alma.importers.base import Importer, Rejected, Row
 from alma.importers.json_stream import JsonStream
+from alma.transfer.limits import LimitExceeded, Limits
 
 _SQLITE = b"SQLite format 3\x00"
 _ZIP = b"PK\x03\x04"
 _LINES = (".jsonl", ".ndjson")
 _SQL_STARTS = (b"PRAGMA", b"BEGIN", b"CREATE", b"INSERT", b"--")
 _LOOKED_AT = 1 << 16
+_LIMITS = Limits()
+_DENIED = (sqlite3.SQLITE_ATTACH, sqlite3.SQLITE_DETACH, sqlite3.SQLITE_RECURSIVE)
+# SQLite's own: how large a page of a new database is, and how long a value can be at most.
+_PAGE_BYTES, _LONGEST_VALUE = 4_096, 1_000_000_000
 
 
 class Source:
     """A file of another system's rows, which can be gone through again and again."""
 
-    def __init__(self, path: str | os.PathLike[str], importer: Importer) -> None:
+    def __init__(self, path: str | os.PathLike[str], importer: Importer, limits: Limits = _LIMITS) -> None:
         self.path = Path(path)
         self.fraction = 0.0
         self._importer = importer
+        self._limits = limits
         if not self.path.is_file():
             raise ConfigurationError(f"there is no file {self.path} to import from")
         self._read: Callable[[], Iterator[Row | Rejected]] = self._reader()
@@ -38,8 +45,23 @@ class Source:
     def rows(self) -> Iterator[Row | Rejected]:
         """Every row in order; one that cannot even be read comes as rejected."""
         self.fraction = 0.0
-        yield from self._read()
+        self._where = "it"
+        try:
+            yield from self._read()
+        except LimitExceeded as exc:
+            raise ConfigurationError(f"{self.path}, {self._where}: {exc}") from None
         self.fraction = 1.0
+
+    def check(self) -> None:
+        """Go through a file that may have too long rows once, before any of it is stored."""
+        if self._read == self._database_rows or self._size() > self._limits.row_bytes:
+            deque(self.rows(), maxlen=0)
+
+    def _size(self) -> int:
+        if self._read != self._zip_rows:
+            return self.path.stat().st_size
+        with _archive(self.path) as archive:
+            return sum(info.file_size for info in archive.infolist())
 
     def _reader(self) -> Callable[[], Iterator[Row | Rejected]]:
         with self.path.open("rb") as file:
@@ -67,7 +89,9 @@ class Source:
         size = max(1, self.path.stat().st_size)
         done = 0
         with self.path.open("rb") as file:
-            for number, line in enumerate(file, start=1):
+            self._where = "line 1"
+            for number, line in enumerate(self._limits.lines(file), start=1):
+                self._where = f"line {number + 1}"
                 done += len(line)
                 self.fraction = done / size
                 text = line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
@@ -85,9 +109,11 @@ class Source:
     def _elements(self, file: BinaryIO, size: int) -> Iterator[Row | Rejected]:
         number = 0
         with io.TextIOWrapper(file, encoding="utf-8-sig") as text:
-            stream = JsonStream(text)
+            stream = JsonStream(text, self._limits)
+            self._where = "item 1"
             try:
                 for number, (key, listed, value) in enumerate(stream.elements(self._importer.fields), start=1):
+                    self._where = f"item {number + 1}"
                     self.fraction = min(1.0, stream.position / size)
                     if not listed and not self._is_row(value):
                         continue
@@ -110,7 +136,12 @@ class Source:
             found = [info for info in pieces if wanted and _is_piece(Path(info.filename), stem)]
             if not found:
                 raise ConfigurationError(f"{self.path} is an archive without {wanted or 'anything to import'}")
+            self._where = ", ".join(info.filename for info in found[:3])
+            self._limits.check_unpacked(sum(info.file_size for info in found))
             for info in found:
+                # Others are unpacked without a bound on what comes of a few bytes.
+                if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                    raise ConfigurationError(f"{self.path}, {info.filename}: pack it again with the deflate method")
                 with archive.open(info) as file:
                     yield from self._elements(cast(BinaryIO, file), max(1, info.file_size))
 
@@ -119,6 +150,7 @@ class Source:
     def _database_rows(self) -> Iterator[Row | Rejected]:
         uri = f"{self.path.absolute().as_uri()}?mode=ro"
         with closing(sqlite3.connect(uri, uri=True)) as connection:
+            connection.set_authorizer(_only_tables)
             yield from self._table_rows(connection)
 
     def _dump_rows(self) -> Iterator[Row | Rejected]:
@@ -129,14 +161,19 @@ class Source:
         ):
             connection.set_authorizer(_only_tables)
             self._run_dump(connection)
-            connection.set_authorizer(None)
             yield from self._table_rows(connection)
 
     def _run_dump(self, connection: sqlite3.Connection) -> None:
         statement = ""
-        with self.path.open(encoding="utf-8-sig") as file:
-            for number, line in enumerate(file, start=1):
+        self._limit_values(connection)
+        connection.execute(f"PRAGMA max_page_count = {max(1, self._limits.unpacked_bytes // _PAGE_BYTES)}")
+        with self.path.open("rb") as file:
+            self._where = "line 1"
+            for number, content in enumerate(self._limits.lines(file), start=1):
+                self._where = f"line {number + 1}"
+                line = content.decode("utf-8-sig" if number == 1 else "utf-8")
                 statement += line
+                self._limits.check_row(len(statement))
                 if not line.rstrip().endswith(";") or not sqlite3.complete_statement(statement):
                     continue
                 try:
@@ -146,6 +183,7 @@ class Source:
                 statement = ""
 
     def _table_rows(self, connection: sqlite3.Connection) -> Iterator[Row | Rejected]:
+        self._limit_values(connection)
         try:
             tables = list(self._tables(connection))
         except sqlite3.Error as exc:
@@ -165,9 +203,16 @@ class Source:
                     self.fraction = done / total
                     data = dict(zip(columns, row[1:], strict=True))
                     yield Row(f"row {number} of table {table}", self._whole(table, data, row[0]))
+            except sqlite3.DataError:
+                # The library may be a row ahead.
+                self._where = f"a row behind {number} of table {table}"
+                self._limits.check_row(self._limits.row_bytes + 1)
             except sqlite3.DatabaseError as exc:
                 reason = f"the database is damaged, so that no further row of this table can be read: {exc}"
                 yield Rejected(f"row {number + 1} of table {table}", None, reason)
+
+    def _limit_values(self, connection: sqlite3.Connection) -> None:
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, min(self._limits.row_bytes, _LONGEST_VALUE))
 
     def _rows_of(self, connection: sqlite3.Connection, table: str) -> Iterator[tuple[int, tuple[object, ...]]]:
         # A column may hold text that is no Unicode; it is refused with its row, not with the file.
@@ -232,5 +277,5 @@ def _archive(path: Path) -> Iterator[zipfile.ZipFile]:
 
 
 def _only_tables(action: int, first: str | None, second: str | None, *_: object) -> int:
-    """What a dump may do: another database must be out of its reach."""
-    return sqlite3.SQLITE_DENY if action in (sqlite3.SQLITE_ATTACH, sqlite3.SQLITE_DETACH) else sqlite3.SQLITE_OK
+    """What a dump may do: another database must be out of its reach, and no query may go on for ever."""
+    return sqlite3.SQLITE_DENY if action in _DENIED else sqlite3.SQLITE_OK

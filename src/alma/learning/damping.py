@@ -9,7 +9,7 @@ a strategy within an hour counts together like that, and as a quarter of a repor
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import accumulate
 from typing import Any, Protocol
 
@@ -18,6 +18,7 @@ import numpy as np
 from alma.model.belief import Belief
 from alma.model.learning import SESSION_LENGTH
 
+_LONG_AGO = datetime.min.replace(tzinfo=UTC)
 # What another agent reports of a strategy within an hour counts as this many reports beside those of others.
 _SESSION_OF_ANOTHER = 0.25
 # So much do others report, at least: one report on a task that shares most of its words with this one.
@@ -55,7 +56,9 @@ def _is_over(began: datetime | None, moment: datetime | None) -> bool:
 
 def shares(reports: Sequence[Reported]) -> list[float]:
     """What each report of one agent about one strategy counts."""
-    order = sorted(range(len(reports)), key=lambda i: _sortable(reports[i].timestamp))
+    if len(reports) == 1:
+        return [1.0]
+    order = sorted(range(len(reports)), key=lambda i: reports[i].timestamp or _LONG_AGO)
     sessions, numbers = Sessions(), [0] * len(reports)
     for i in order:
         numbers[i] = sessions.number(reports[i].task_description, reports[i].timestamp)
@@ -64,10 +67,6 @@ def shares(reports: Sequence[Reported]) -> list[float]:
         counts[number] += 1
     harmonic = [0.0, *accumulate(1 / n for n in range(1, max(counts, default=0) + 1))]
     return [harmonic[counts[number]] / counts[number] for number in numbers]
-
-
-def _sortable(moment: datetime | None) -> float:
-    return moment.timestamp() if moment is not None else 0.0
 
 
 def weights_for(reader: int | None, authors: Any, groups: Any, sessions: Any, strategies: Any, alike: Any) -> Any:

@@ -25,7 +25,7 @@ def with_disagreements(found: MemorySlice) -> MemorySlice:
 
 def with_sources(found: MemorySlice) -> MemorySlice:
     """The slice, in which each rule and warning of another agent than the one that asks says whose it is."""
-    lessons = (*found.heuristics, *found.anti_patterns)
+    lessons: list[Heuristic | AntiPattern] = [*found.heuristics, *found.anti_patterns]
     said = {each.id: [f"{REPORTED_BY} {each.agent} alone"] for each in lessons if each.agent != found.agent}
     return _with_notes(found, said, (Heuristic.spec.kind, AntiPattern.spec.kind))
 

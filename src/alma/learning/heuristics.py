@@ -10,7 +10,7 @@ from datetime import datetime
 
 from alma.errors import ValidationError
 from alma.learning.damping import shares
-from alma.learning.stored import Counted, Seen, Tried
+from alma.learning.stored import EVIDENCE_READ, Counted, Seen, Tried
 from alma.model.belief import EVIDENCE_HALF_LIFE_DAYS, Belief, Supported, belief_in, kept
 from alma.model.learning import AntiPattern, Heuristic, Outcome, anti_pattern_id
 
@@ -85,7 +85,8 @@ class HeuristicExtractor:
         """The rule after one more outcome; `earlier` are the newest that its lesson has already."""
         # Of the earlier ones, those on the same task count less beside the new one.
         alike = [tried for tried in earlier if tried.task_description == outcome.task_description]
-        before, after = self.belief(alike, now), self.belief([*alike, outcome], now)
+        with_it: list[Tried | Outcome] = [outcome, *alike]
+        before, after = self.belief(alike, now), self.belief(with_it[:EVIDENCE_READ], now)
         belief = self.current_belief(heuristic, now).changed(before, after)
         won, lost = ((outcome,), ()) if outcome.success else ((), (outcome,))
         changes = {

@@ -28,7 +28,7 @@ _MARKERS: dict[str, str | None] = {
 _TIMES = (_LATER, _AFTER, _DURING, "when")
 _WORDLY = sorted((marker for marker in _MARKERS if marker[0].isalpha()), key=len, reverse=True)
 _BEGINS = re.compile(
-    rf"(?<![\w'’-])(?:{'|'.join(_WORDLY)})(?![\w'’-])|[-=]+>|→|[,;:&|](?=\s|$)|,|\.(?=\s|$)",
+    rf"(?<![\w'’-])(?:{'|'.join(_WORDLY)})(?![\w'’-])|[-=]{{1,64}}+>|→|[,;:&|](?=\s|$)|,|\.(?=\s|$)",
     re.IGNORECASE,
 )
 _OPPOSITE = {

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 _COMPARED = {"==": "=", "===": "=", "≤": "<=", "≥": ">=", "≠": "!=", "!==": "!=", "<>": "!=", "≈": "~", "~=": "~"}
 # Arrows say from where to where, which is a matter of order.
-_ARROWS = re.compile(r"<?[-=]+>|<[-=]{2,}|[→←↔⇒⇐]")
+_ARROWS = re.compile(r"<?[-=]{1,64}+>|<[-=]{2,64}+|[→←↔⇒⇐]")
 _COMPARISONS = re.compile(r"===?|!==?|<>|[<>]=?|[≤≥≠≈]|~=|=")
 # A sign of arithmetic or logic stands between two spaces or digits, or before what it belongs to.
 _OPERATORS = re.compile(

@@ -6,7 +6,7 @@ import re
 
 from alma.model.spelling import ONES, TEENS, TENS, american
 
-_EMPHASIS = re.compile(r"(?<!\w)(\*{1,3}|_{1,3}|`+)(?=\S)([^*_`\n]+?)(?<=\S)\1(?!\w)")
+_EMPHASIS = re.compile(r"(?<!\w)(\*{1,3}|_{1,3}|`{1,3}+)(?=\S)([^*_`\n]+?)(?<=\S)\1(?!\w)")
 _EMPHASIZED = re.compile("[*_`]")
 _BULLETS = re.compile(r"^[ \t]*(?:[-*•>–—]+|\d+[.)])[ \t]+(?=[^\W\d_])", re.MULTILINE)
 _NUMBERS = {"zero": 0, **ONES, **TEENS, **TENS}

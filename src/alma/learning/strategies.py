@@ -12,6 +12,7 @@ from alma.learning.phrases import Phrase, exchanged, is_symmetric, opposite_ways
 from alma.learning.signs import Signs, signs_of
 from alma.learning.vocabulary import FRAMES, INTERCHANGEABLE, NEAR, OPPOSITES, plain_words, terms_of, word_terms
 from alma.learning.wordings import worded
+from alma.model.scanning import squeezed
 from alma.model.text import STOP_WORDS, terms
 
 _OPPOSING_PREFIXES = ("un", "dis", "non", "in", "im", "a", "de", "anti", "mis", "ne", "nie", "не")
@@ -38,6 +39,7 @@ _SAME_MEANING, _SHARED_BY_MEANING = 0.78, 0.3
 _SAME_WORDS = 0.75
 _LONG_ENOUGH_TO_MISTYPE = 7
 _READINGS_REMEMBERED = 10_000
+_LONGEST_READ = 4_000
 _PARTICLES = frozenset(("up", "down", "out", "off"))
 # Small words that tell where something stands, or how much of it.
 _SMALL_WORDS = "all both few first last less more most off only other out own same up down"
@@ -67,6 +69,8 @@ def same_strategy(one: str, other: str, cosine: float | None = None) -> bool:
 
 def same_by_words(one: str, other: str) -> bool | None:
     """Whether both say to do the same, as far as words tell; None where it depends on what they mean."""
+    if max(len(one), len(other)) > _LONGEST_READ:
+        return _same_at_length(one, other)
     ours, yours = _read(one), _read(other)
     if ours.key == yours.key:
         return ours.negations == yours.negations
@@ -75,6 +79,14 @@ def same_by_words(one: str, other: str) -> bool | None:
     if found is False or ours.signs.differ(yours.signs) or _other_names(ours, yours) or _opposed(ours, yours):
         return False
     return False if _of_another_extent(ours, yours) else found
+
+
+def _same_at_length(one: str, other: str) -> bool | None:
+    """The same of texts that are too long for a strategy: their words decide, and not how their sentences are built."""
+    if strategy_key(one) == strategy_key(other):
+        return True
+    mine, theirs = set(word_terms(one)), set(word_terms(other))
+    return None if len(mine & theirs) / max(1, min(len(mine), len(theirs))) >= _SHARED_BY_MEANING else False
 
 
 def _same_content(one: _Reading, other: _Reading) -> bool | None:
@@ -165,7 +177,7 @@ class _Reading:
 
 @lru_cache(maxsize=_READINGS_REMEMBERED)
 def _read(text: str) -> _Reading:
-    plain = worded(text)
+    plain = worded(squeezed(text[:_LONGEST_READ]))
     phrased = plain
     if not _TURNED_INTO_ONE.isdisjoint(_LETTERS.findall(plain.lower())):
         phrased = _SIGNING_IN.sub(r"\1\2", plain)

@@ -29,6 +29,7 @@ class Opened(Closing):
         with self._lock:
             if self._alma is None:
                 self._alma = self._open()
+                self._alma.start_expiry()
             return self._alma
 
     def close(self) -> None:

@@ -9,6 +9,7 @@ from mcp_types import GetPromptResult, Prompt, PromptArgument, PromptMessage, Te
 
 from alma.errors import NotFoundError, ValidationError
 from alma.mcp.tools import Toolbox
+from alma.model.visible import visible
 from alma.operations.access import Caller
 
 _NOTHING = "Nothing is remembered that would help with it."
@@ -78,7 +79,7 @@ class Prompts:
                 raise ValidationError(
                     name, argument, arguments[argument], f"is no argument; there are {', '.join(known)}"
                 )
-        message = PromptMessage(role="user", content=TextContent(text=offer.text(caller, arguments)))
+        message = PromptMessage(role="user", content=TextContent(text=visible(offer.text(caller, arguments))))
         return GetPromptResult(description=offer.description, messages=[message])
 
     def _before_task(self, caller: Callable[[], Caller], given: Mapping[str, str]) -> str:

@@ -16,6 +16,7 @@ from alma.mcp.continuation import as_text
 from alma.mcp.server import Options
 from alma.model.memory import ProjectPattern
 from alma.model.query import Compare, Order
+from alma.model.visible import visible
 from alma.operations import BY_NAME
 from alma.operations.access import Caller, Right
 from alma.operations.base import to_json
@@ -93,7 +94,7 @@ class Resources:
 
     def read(self, caller: Caller, uri: str) -> ReadResourceResult:
         """The resource at an address."""
-        text = as_text(self._content(caller, uri))
+        text = visible(as_text(self._content(caller, uri)))
         return ReadResourceResult(contents=[TextResourceContents(uri=uri, mime_type=_JSON, text=text)])
 
     def agents(self, caller: Caller) -> list[str]:

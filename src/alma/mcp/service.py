@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from alma.mcp.prompts import Prompts
     from alma.mcp.resources import Resources
     from alma.mcp.tools import Toolbox
-    from alma.operations.access import Caller, Grant
+    from alma.model.visible import visible
+from alma.operations.access import Caller, Grant
 
 _log = logging.getLogger("alma.mcp")
 
@@ -99,7 +100,7 @@ class Service(Closing):
         finally:
             work.abandoned.set()
         return types.CallToolResult(
-            content=[types.TextContent(text=as_text(answer))], structured_content=answer, is_error=False
+            content=[types.TextContent(text=visible(as_text(answer)))], structured_content=answer, is_error=False
         )
 
     async def _limiter(self, name: str, arguments: dict[str, Any]) -> anyio.CapacityLimiter:

@@ -22,14 +22,17 @@ from alma.model.record import OnDelete, Record
 from alma.model.scope import Scope
 from alma.storage.base import StorageBackend, Transaction
 from alma.storage.chain import seal, without_details
+from alma.storage.document import from_document, to_document
 from alma.vectors.base import VectorIndex
 
 _EVERYWHERE = Scope.everywhere()
 _AT_ONCE = 500
 _SHORTEST_QUOTE = 12
 _LONGEST_QUOTE = 100
-_Key = tuple[str, str]
 _ENDS = ("from_memory_id", "to_memory_id")
+_ERASED = "(erased)"
+_OWNERS = ("user_id", "project_id", "session_id", "agent", "source_agent", "is_private", *_ENDS, "relationship_type")
+_Key = tuple[str, str]
 
 
 @runtime_checkable
@@ -78,6 +81,18 @@ def erase(tx: Transaction, records: Sequence[Record], scope: Scope, action: str 
     erase_copies(tx, [*records, *dependents])
     # The versions are gone by now, so that the one which says that it was deleted takes over no content.
     tx.delete(cls, keys, scope, action)
+    for record in (*records, *dependents):
+        if record.spec.versioned:
+            tx.leave_owner(_blank(record))
+
+
+def _blank(record: Record) -> Record:
+    """The record with nothing in it but its id, whose it is, and what no record can be without."""
+    kept = {name: value for name, value in to_document(record).items() if name in (record.spec.key, *_OWNERS)}
+    for field in record.spec.primary:
+        if field.required and field.name not in kept:
+            kept[field.name] = _ERASED if field.name in record.spec.text else getattr(record, field.name)
+    return from_document(type(record), kept)
 
 
 def erase_copies(tx: Transaction, records: Sequence[Record], until: Sequence[datetime | None] = ()) -> None:

@@ -22,7 +22,7 @@ _TELLING = {
 }
 # What is named now and then.
 _NAMING = {
-    "file": re.compile(r"(?<![\w/])(?:[\w.\-]+/)+[\w.\-]+\b|\b[\w\-]+\.(?:[a-z]{1,4}[a-z0-9]?)\b(?!\.)"),
+    "file": re.compile(r"(?<![\w/.\-])(?:[\w.\-]+/)+[\w.\-]+\b|(?<![\w\-])[\w\-]+\.(?:[a-z]{1,4}[a-z0-9]?)\b(?!\.)"),
     "code": re.compile(
         r"\b[a-z]\w*_\w+\b|\b[A-Z][a-z0-9]+(?:[A-Z][a-z0-9]+)+\b|\b[a-z]+(?:[A-Z][a-z0-9]+)+\b|\b\w+\(\)"
     ),
@@ -101,7 +101,7 @@ def identifiers(text: str) -> dict[str, str]:
     for kinds in (_TELLING, _NAMING):
         for kind, pattern in kinds.items():
             for match in pattern.finditer(text[:READ]):
-                found.setdefault(match.group().rstrip("."), kind)
+                found.setdefault(match.group().lstrip("-").rstrip("."), kind)
     return found
 
 

@@ -68,7 +68,7 @@ class Heuristic(Record):
     def in_one_session(self) -> bool:
         """Whether all that was seen was reported within an hour, as far as the outcomes that it names tell."""
         moments = [moment_of(outcome) for outcome in (*self.outcomes_for, *self.outcomes_against)]
-        if self.occurrence_count > len(moments):
+        if moments and self.occurrence_count > len(moments):
             moments.append(self.created_at)
         known = [moment for moment in moments if moment is not None]
         return bool(known) and len(known) == len(moments) and max(known) - min(known) <= SESSION_LENGTH

@@ -13,6 +13,7 @@ from alma.model.excerpt import Excerpts
 from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome, UserPreference
 from alma.model.memory import Memory
 from alma.model.record import Record
+from alma.model.visible import visible
 from alma.tokens import LONGEST_TOKEN, count_tokens
 
 # Behind this mark a line is a quotation: no heading, list or fence can start there.
@@ -23,8 +24,6 @@ _LEAST_CHARACTERS, _LEAST_TOKENS = 24, 8
 _PARTS, _LAST_KEPT_IN = (1, 2, 3), 2
 # So much of a long memory is shown where there is no room for all of it.
 _SOME_CHARACTERS = 400
-# Characters that turn the reading direction around and could show a text in another order than it is read.
-_TURNING = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _INVISIBLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 # What models take for the end of a text or the beginning of somebody's turn, wherever it stands.
 _CONTROL = re.compile(
@@ -71,7 +70,7 @@ class Section:
 
 def as_data(text: str) -> str:
     """Stored text that can stand in a prompt: it opens no heading, list or fence of ours, and no turn of a model's."""
-    lines = (_CONTROL.sub(r"\g<0> ", _INVISIBLE.sub(" ", line)).strip() for line in _TURNING.sub("", text).splitlines())
+    lines = (_CONTROL.sub(r"\g<0> ", _INVISIBLE.sub(" ", line)).strip() for line in visible(text).splitlines())
     return _CONTINUED.join(line for line in lines if line)
 
 

@@ -78,9 +78,10 @@ def windows(text: str, size: int = WINDOW, overlap: int = 1_024) -> Iterator[str
     start = 0
     while len(text) - start > size:
         end = start + size
-        cut = max(text.rfind(" ", end - overlap // 2, end), text.rfind("\n", end - overlap // 2, end))
-        yield text[start : end if cut < 0 else cut]
-        start = (end if cut < 0 else cut) - overlap
+        cut = max(text.rfind(" ", end - size // 4, end), text.rfind("\n", end - size // 4, end))
+        end = end if cut < 0 else cut + 1
+        yield text[start:end]
+        start = end - overlap
     yield text[start:]
 
 

@@ -86,6 +86,7 @@ class Alive(Output):
 def health(caller: Caller, asked: Nothing) -> Alive:
     """Say whether the memory answers, and what it runs on."""
     storage = caller.store.storage
+    storage.require_in_place()
     storage.count(Heuristic, Scope(project_id=caller.store.project_id), Compare("id", "eq", "-"))
     return Alive(
         status="ok", version=__version__, storage=type(storage).__name__, embedding_model=caller.store.embedder.model

@@ -135,9 +135,7 @@ CALLS: tuple[Rule, ...] = (
         flags=re.IGNORECASE,
         needs=AN_ASSIGNMENT,
     ),
-    shape(
-        "password", "password='", r"\bpassword='(?P<secret>[^'\n]{2,}+''(?:[^'\n]|'')*+)(?:'|\Z)", needs=A_QUOTE
-    ),
+    shape("password", "password='", r"\bpassword='(?P<secret>[^'\n]{2,}+''(?:[^'\n]|'')*+)(?:'|\Z)", needs=A_QUOTE),
     shape(
         "authorization",
         "digest",

@@ -153,8 +153,8 @@ def shape(
 ) -> Rule:
     """A rule from the text of its pattern.
 
-    A pattern may also match, without the group `secret`, what only begins as one: it is then passed over as a whole, and
-    not looked at again from each of its characters.
+    A pattern may also match, without the group `secret`, what only begins as one: that is then passed over as a whole,
+    and not looked at again from each of its characters.
     """
     return Rule(kind, hint, re.compile(pattern, flags), accept, needs, at_once)
 
@@ -250,7 +250,13 @@ SHAPES: tuple[Rule, ...] = (
         lambda value: not is_placeholder(value),
         needs=AN_ASSIGNMENT,
     ),
-    shape("url_token", "://", r"://(?:(?P<secret>[A-Za-z0-9_-]{20,}+)@|[A-Za-z0-9_-]{20,}+)", looks_random, needs=A_LONG_WORD),
+    shape(
+        "url_token",
+        "://",
+        r"://(?:(?P<secret>[A-Za-z0-9_-]{20,}+)@|[A-Za-z0-9_-]{20,}+)",
+        looks_random,
+        needs=A_LONG_WORD,
+    ),
     shape(
         "credit_card",
         _FIRST_OF_A_CARD,

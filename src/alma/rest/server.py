@@ -262,6 +262,7 @@ def _lifespan(service: Service, mcp: Starlette | None) -> Callable[[FastAPI], Ab
     @asynccontextmanager
     async def alive(_: FastAPI) -> AsyncIterator[None]:
         upkeep = asyncio.create_task(trim_when_idle(lambda: service.metrics.count))
+        service.alma.start_expiry()
         try:
             if mcp is None:
                 yield
@@ -270,6 +271,7 @@ def _lifespan(service: Service, mcp: Starlette | None) -> Callable[[FastAPI], Ab
                     yield
         finally:
             upkeep.cancel()
+            service.alma.stop_expiry()
             service.close()
 
     return alive

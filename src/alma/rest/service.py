@@ -17,7 +17,7 @@ from starlette.responses import Response
 from alma import __version__
 from alma.access import ApiKeys
 from alma.core import ALMA
-from alma.errors import ALMAError, NotFoundError, ValidationError
+from alma.errors import ALMAError, NotFoundError, StoreReplacedError, ValidationError
 from alma.model.fields import JsonObject
 from alma.model.learning import Heuristic
 from alma.model.query import Compare
@@ -132,10 +132,14 @@ class Service:
             await asyncio.wait_for(anyio.to_thread.run_sync(self._ask_the_store, abandon_on_cancel=True), 5)
         except (ALMAError, TimeoutError) as exc:
             _log.warning("the store does not answer", extra={"error": str(exc)})
-            raise HttpError(503, "the store does not answer", "storage_error", headers={"Retry-After": "5"}) from exc
+            # Only this error says nothing of the server but what an operator has to do.
+            said = f": {exc}" if isinstance(exc, StoreReplacedError) else ""
+            said = f"the store does not answer{said}"
+            raise HttpError(503, said, "storage_error", headers={"Retry-After": "5"}) from exc
         return json_response({"status": "ready"})
 
     def _ask_the_store(self) -> None:
+        self.alma.storage.require_in_place()
         here = Scope(project_id=self.alma.project_id)
         self.alma.storage.count(Heuristic, here, Compare("id", "eq", "-"))
 

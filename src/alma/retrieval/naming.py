@@ -9,7 +9,7 @@ from alma.model.text import terms
 from alma.retrieval.change import READ
 from alma.retrieval.spoken import MONTHS, WEEKDAYS
 
-WORD = re.compile(r"[\w'’@€$£%.+#/-]*\w")
+WORD = re.compile(r"(?:['’@€$£%.+#/-]{0,16}+\w++)++")
 DIGIT, _NAME = re.compile(r"\d"), re.compile(r"(?<=[a-z,] )[A-Z]\w*[a-z]\w*")
 # What an answer may be instead of a number: a day of the week, or a month.
 _FIGURE = re.compile(rf"\d|\b(?:{'|'.join((*WEEKDAYS, *MONTHS, *ONES, *TENS, *TEENS))})s?\b", re.IGNORECASE)

@@ -39,7 +39,8 @@ _FOR_A_WHILE = "for(?! good)|to|at|by|early|late|today|home|work|behind|the (?:o
 _GOES_ON = rf"(?! (?:{_FOR_A_WHILE}|an?|his|her|my|our|its|their|me|us|some|it|two|\d+)\b)"
 # What is named before these is over: "Priya left", "MySQL is switched off", "Luigi's closed down".
 _ENDED = re.compile(
-    rf"\b(?:(?:has |have |had |just )*(?:left{_GOES_ON}|quit(?! \w+ing\b)|(?:resigned|retired)(?! from the\b)|died|"
+    rf"\b(?:(?:has |have |had |just ){{0,4}}(?:left{_GOES_ON}|quit(?! \w+ing\b)|died|"
+    r"(?:resigned|retired)(?! from the\b)|"
     rf"closed(?: down)?{_GOES_ON}(?! the\b)|shut down(?! (?:the|an?|its|their)\b)|"
     r"broke up|split up|went (?:bankrupt|out of business)|was let go)|"
     r"(?:is|are|was|were|has been|have been|got|gets|will be) (?:now |being |finally )*"
@@ -76,14 +77,14 @@ _FROM = (
     r"(?:as of|starting|effective|since) (?:the )?(?:this |next |last )?\w+|nowadays|these days|now)"
 )
 _SINCE = re.compile(rf"(?:^|\b){_FROM}\b,?", re.IGNORECASE)
-_OWNER = re.compile(r"\b([\w-]+)['’]s (?!(?:got|been|now|no|not|moved|left|gone)\b)")
+_OWNER = re.compile(r"(?<![\w-])([\w-]++)['’]s (?!(?:got|been|now|no|not|moved|left|gone)\b)")
 # Whose it is by now, tells nothing of whose it was: "it is the task of Kwame's team".
 _BY_NOW = re.compile(r"\b(?:is|are|was|were|be|been|became|now)\b.* (?:of|by|to|with|from|at|in|under) (?:the |our )?$")
-_BELONGING = re.compile(r"\b[\w-]+['’]s ([\w-]+)(?: has| have| just)*\s*$", re.IGNORECASE)
+_BELONGING = re.compile(r"(?<![\w-])[\w-]++['’]s ([\w-]++)(?: has| have| just)*+\s*+$", re.IGNORECASE)
 # Which one was given up: hangar 5 is not hangar 2.
 _NUMBERED = re.compile(r"^ (?:the |our |my |his |her |their |its )?[A-Za-z]\w* (\d+)\b")
 # What it was done to: sessions that were moved from Redis say nothing of what else is there.
-_DONE_TO = re.compile(r"([\w-]+)(?: (?:was|were|is|are|got|has been|have been))(?: now| finally| \w+ly)*$")
+_DONE_TO = re.compile(r"(?<![\w-])([\w-]++)(?: (?:was|were|is|are|got|has been|have been))(?: now| finally| \w+ly)*$")
 # Who did it, where that is somebody by name.
 _DOER = re.compile(
     r"(?:^|\s)(?!(?:I|We|They|He|She|It|You)\b)([A-Z][a-z]+)(?: has| have| had| just| finally| recently)*$"

@@ -75,6 +75,10 @@ class FileBasedStorage(StorageBackend):
                 self._folder.commit({name: _rows(name, table) for name, table in tx.changed.items()})
                 self._remember(tx.changed)
 
+    def require_in_place(self) -> None:
+        with self._folder.reading():
+            pass
+
     def _generation(self) -> str:
         return repr([self._folder.signature(name) for name in FORMATS])
 

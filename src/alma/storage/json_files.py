@@ -15,11 +15,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from alma.errors import DamagedFileError, StorageError, StorageFullError
+from alma.errors import DamagedFileError, StorageError, StorageFullError, StoreReplacedError
+from alma.paths import make_folder, open_private
 
 Signature = tuple[int, int, int]
 
 _MARKER = "commit.json"
+_NO_LOCKS = (errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
 
 
 class JsonFolder:
@@ -28,7 +30,7 @@ class JsonFolder:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         with _translated(folder):
-            folder.mkdir(parents=True, exist_ok=True)
+            make_folder(folder)
 
     def path(self, name: str) -> Path:
         return self.folder / f"{name}.json"
@@ -88,7 +90,7 @@ class JsonFolder:
     @contextmanager
     def _lock(self, name: str, how: int) -> Iterator[None]:
         with _translated(self.folder):
-            handle = os.open(self.folder / f".{name}.lock", os.O_RDWR | os.O_CREAT, 0o666)
+            handle = open_private(self.folder / f".{name}.lock")
         try:
             with _translated(self.folder):
                 fcntl.flock(handle, how)
@@ -152,7 +154,7 @@ class JsonFolder:
             leftover.unlink(missing_ok=True)
 
     def _write(self, path: Path, text: str) -> None:
-        with path.open("w", encoding="utf-8") as file:
+        with os.fdopen(open_private(path, os.O_WRONLY | os.O_TRUNC), "w", encoding="utf-8") as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
@@ -185,5 +187,15 @@ def _translated(folder: Path, *expected: type[OSError]) -> Iterator[None]:
             raise StorageError(
                 f"{folder} cannot be opened or written ({exc.strerror}): this user must be allowed to write the folder "
                 f"and the files in it"
+            ) from exc
+        if exc.errno == errno.ENOENT and not folder.is_dir():
+            raise StoreReplacedError(
+                f"the folder {folder} was deleted or moved away while this process had it open, and nothing was "
+                f"stored: put it back, or restart this process to begin a new store"
+            ) from exc
+        if exc.errno in _NO_LOCKS:
+            raise StorageError(
+                f"the file system of {folder} cannot lock files ({exc.strerror}), so that no process can write safely: "
+                f"put the store on a local disk"
             ) from exc
         raise StorageError(f"{folder}: {exc}") from exc

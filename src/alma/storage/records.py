@@ -424,6 +424,9 @@ class RecordStore(TransactionalStore):
 
     # ------------------------------------------------------------------ life cycle
 
+    def require_in_place(self) -> None:
+        """Refuse to go on where the store's files were deleted or replaced; a server looks after its own."""
+
     def scrub(self) -> None:
         """Make the store's files forget the text of what was deleted, as far as the store has a say in it.
 

@@ -15,14 +15,14 @@ from typing import Any, Self
 from alma.errors import ConfigurationError, shown
 from alma.model.governance import Attribution
 from alma.model.text import prepare_to_cut
-from alma.paths import at_home
+from alma.paths import at_home, make_folder
 from alma.storage.base import DEFAULT_MODEL, Capability, StorageBackend
 from alma.storage.described import USUAL_DIMENSIONS, described
 from alma.storage.sql import legacy, sqlite_copies, sqlite_fulltext
 from alma.storage.sql.sqlite_checkpoints import Checkpoints, empty_log
 from alma.storage.sql.sqlite_connections import Connection, Connections, Durability, Left, roll_back
 from alma.storage.sql.sqlite_errors import translated
-from alma.storage.sql.sqlite_migrations import SQLiteMigrator
+from alma.storage.sql.sqlite_migrations import SQLiteMigrator, clear_unfinished_backups
 from alma.storage.sql.sqlite_transaction import SQLiteTransaction
 from alma.storage.sql.sqlite_word_tables import make_missing
 from alma.storage.sql.statements import Dialect
@@ -51,9 +51,10 @@ class SQLiteStorage(StorageBackend):
         self._connections = Connections(self.path, durability)
         self._dialect = Dialect("sqlite")
         self._writer = threading.Lock()
-        self._checkpoints = Checkpoints(self.path, self._writer)
+        self._checkpoints = Checkpoints(self.path, self._writer, self._connections.file)
         with self._connections.lent() as connection, translated(self.path):
             SQLiteMigrator(self.path, connection, adopt=self._adopt).migrate()
+            clear_unfinished_backups(self.path, connection)
             make_missing(connection, self._dialect.names)
             sqlite_fulltext.tune(connection)
         prepare_to_cut()
@@ -103,6 +104,7 @@ class SQLiteStorage(StorageBackend):
             # Threads of one process wait for each other here, which is fairer than SQLite's polling.
             with self._writer, translated(self.path):
                 before = connection.total_changes
+                self._connections.file.require_in_place()
                 connection.execute("BEGIN IMMEDIATE")
                 transaction = self._transaction_on(connection, by, write=True)
                 found = None
@@ -111,6 +113,7 @@ class SQLiteStorage(StorageBackend):
                     if found is not None:
                         transaction.follow(*found.what)
                     yield transaction
+                    self._connections.file.require_in_place()
                     _commit(connection, transaction, found)
                 except BaseException:
                     _take_back(connection, found, before)
@@ -126,7 +129,11 @@ class SQLiteStorage(StorageBackend):
     def capabilities(self) -> frozenset[Capability]:
         return frozenset({Capability.VECTOR_FEED, Capability.COPY})
 
+    def require_in_place(self) -> None:
+        self._connections.file.require_in_place()
+
     def copy_to(self, path: Path, on_progress: Callable[[int, int], object] = lambda done, total: None) -> None:
+        self.require_in_place()
         with translated(path):
             sqlite_copies.copy(self.path, path, on_progress)
 
@@ -138,6 +145,7 @@ class SQLiteStorage(StorageBackend):
             shutil.copyfile(path, ready)
             SQLiteStorage(ready, self.embedding_dim, self.embedding_model).close()
             with self._writer, translated(self.path):
+                self.require_in_place()
                 sqlite_copies.put_back(ready, self.path)
         self._dialect = Dialect("sqlite")
 
@@ -152,6 +160,7 @@ class SQLiteStorage(StorageBackend):
         """
         self._checkpoints.finish()
         with self._connections.lent() as connection, self._writer, translated(self.path):
+            self.require_in_place()
             sqlite_fulltext.rewrite(connection)
             connection.execute("VACUUM")
             empty_log(connection)
@@ -195,7 +204,7 @@ def _checked_path(db_path: str | os.PathLike[str]) -> Path:
             raise ValueError("it contains half of a character")
         if path.is_dir():
             raise ConfigurationError(f"db_path {text!r} is a folder; name a file in it, for example {path / 'alma.db'}")
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
     except (OSError, ValueError) as exc:
         reason = getattr(exc, "strerror", None) or exc
         raise ConfigurationError(f"there can be no store at {shown(text)} ({reason}): name another db_path") from exc

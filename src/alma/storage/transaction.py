@@ -29,7 +29,8 @@ from alma.storage.chain import without_details
 from alma.storage.outbox import Mark
 from alma.storage.primitives import Query, Reads
 from alma.storage.reading import EVERYWHERE, embedding, inside, named, required_limit
-from alma.storage.writing import Writing
+from alma.storage.versions import with_content
+from alma.storage.writing import Writing, in_order
 
 T = TypeVar("T", bound=Record)
 
@@ -161,7 +162,7 @@ class Transaction(Writing):
         found = held.get(record_id)
         if found is None:
             return None
-        made = changed(cast(T, found))
+        made = in_order(changed(cast(T, found)), found)
         self.revise(found, made)
         return made
 
@@ -234,6 +235,18 @@ class Transaction(Writing):
         with self._writing():
             self._remove(MemoryVersion.spec, found)
         return len(found)
+
+    def leave_owner(self, blank: Record) -> None:
+        """Put a version before the last one of a record that is gone, which says whose it was and nothing else.
+
+        So whoever may know of the record is told that it was deleted. It lasts for no moment, so that no look into the
+        past finds it.
+        """
+        gone = self._last_versions(blank.spec.kind, [blank.key])[blank.key]
+        whose = with_content(gone.replace(id=None, change_type=ChangeType.UPDATED, change_reason=None), blank)
+        with self._writing():
+            self._remove(MemoryVersion.spec, [gone])
+            self._insert(MemoryVersion.spec, [whose, gone.replace(id=None, version_number=gone.version_number + 1)])
 
     def erase_details(self, events: Sequence[AuditEvent]) -> list[AuditEvent]:
         """Erase the details and error messages of audit events; who did what and when stays, and so does the chain."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from datetime import datetime
+from datetime import datetime, timedelta
 from operator import attrgetter
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 from alma import clock
 from alma.errors import StorageError, UniquenessError, ValidationError
@@ -21,6 +21,10 @@ from alma.storage.primitives import Query
 from alma.storage.reading import EVERYWHERE
 from alma.storage.recording import Recording
 
+T = TypeVar("T", bound=Record)
+
+_CHANGED_AT = "updated_at"
+_LEAST = timedelta(microseconds=1)
 _ONE_BY_ONE: AbstractContextManager[None] = nullcontext()
 
 
@@ -71,6 +75,8 @@ class Writing(Recording):
 
         `previous` holds those that exist already, `last` their newest versions where those are known.
         """
+        if previous and _CHANGED_AT in spec.by_name:
+            records = [in_order(record, previous.get(record.key)) for record in records]
         vectors = self._changed_vectors(spec, records, previous)
         if spec.unique:
             self._check_unique(spec, records)
@@ -225,6 +231,14 @@ class Writing(Recording):
             for key in sorted(wanted):
                 if key not in known:
                     raise ValidationError(spec.kind, reference.field, key, f"must be the id of a {reference.kind}")
+
+
+def in_order(record: T, previous: Record | None) -> T:
+    """The record with a time of change that is no earlier than the one before: clocks may be set back."""
+    if previous is None or (changed := getattr(record, _CHANGED_AT, None)) is None:
+        return record
+    before: datetime = getattr(previous, _CHANGED_AT)
+    return record if changed >= before else record.replace(**{_CHANGED_AT: before + _LEAST})
 
 
 class _Guarded:

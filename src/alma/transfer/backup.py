@@ -14,6 +14,7 @@ from alma.model.memory import MemoryVersion
 from alma.storage.base import Capability, StorageBackend
 from alma.transfer.exporting import export_store
 from alma.transfer.importing import import_store, verify_export
+from alma.transfer.limits import UNLIMITED
 from alma.transfer.lines import written
 from alma.transfer.parcels import EVERYWHERE, TRAVELLING
 from alma.transfer.report import OnProgress
@@ -81,10 +82,10 @@ def restore_store(
         _refuse_to_overwrite(storage, force)
         storage.copy_from(source)
         return
-    verify_export(source)
+    verify_export(source, UNLIMITED)
     _refuse_to_overwrite(storage, force)
     with _emptied(storage):
-        import_store(storage, source, by=RESTORING, on_progress=on_progress)
+        import_store(storage, source, by=RESTORING, limits=UNLIMITED, on_progress=on_progress)
 
 
 @contextmanager

@@ -22,11 +22,13 @@ from alma.storage.chain import statement
 from alma.storage.document import from_document
 from alma.transfer.arrival import Arrival
 from alma.transfer.exporting import FORMAT, FORMAT_VERSION
+from alma.transfer.limits import Limits
 from alma.transfer.lines import read_lines
 from alma.transfer.parcels import EVERYWHERE, PAGE, STAYING, Parcel
 from alma.transfer.report import OnProgress, TransferReport
 from alma.transfer.undoing import undone
 
+_LIMITS = Limits()
 IMPORTING = Attribution(reason="imported from an export file")
 
 
@@ -42,13 +44,13 @@ class ExportHeader:
     counts: Mapping[str, int]
 
 
-def verify_export(path: str | os.PathLike[str]) -> ExportHeader:
-    """Read the whole file and check every line; a torn or edited one is an error that names the line."""
+def verify_export(path: str | os.PathLike[str], limits: Limits = _LIMITS) -> ExportHeader:
+    """Read the whole file and check every line; a torn, edited or too long one is an error that names the line."""
     file = Path(path)
     header: dict[str, Any] = {}
     end: dict[str, Any] | None = None
     number = 0
-    for number, line in read_lines(file):
+    for number, line in read_lines(file, limits):
         if number == 1:
             header = _checked_header(file, line)
         elif end is not None:
@@ -67,6 +69,7 @@ def import_store(
     *,
     dry_run: bool = False,
     by: Attribution = IMPORTING,
+    limits: Limits = _LIMITS,
     on_progress: OnProgress = lambda done, total: None,
 ) -> TransferReport:
     """Store what an export file holds.
@@ -75,10 +78,10 @@ def import_store(
     there already is replaced if the arriving one was changed later; one that says the same is left alone, so that
     importing twice changes nothing. A dry run does everything and takes it back.
     """
-    header = verify_export(path)
+    header = verify_export(path, limits)
     with undone(storage, by, only_if=dry_run):
         arrival = Arrival(storage, by)
-        for number, take in _steps(header.path, arrival, storage, by):
+        for number, take in _steps(header.path, limits, arrival, storage, by):
             try:
                 take()
             except ValidationError as exc:
@@ -89,10 +92,10 @@ def import_store(
 
 
 def _steps(
-    path: Path, arrival: Arrival, storage: StorageBackend, by: Attribution
+    path: Path, limits: Limits, arrival: Arrival, storage: StorageBackend, by: Attribution
 ) -> Iterator[tuple[int, Callable[[], None]]]:
     """What to store, a batch of one kind at a time, with the number of its last line."""
-    for kind, number, lines in _batches(path):
+    for kind, number, lines in _batches(path, limits):
         cls = kind_named(kind)
         if "history" in lines[0]:
             for line in lines:
@@ -106,12 +109,12 @@ def _steps(
             yield number, lambda cls=cls, parcels=parcels: arrival.take(cls, parcels)  # type: ignore[misc]
 
 
-def _batches(path: Path) -> Iterator[tuple[str, int, list[dict[str, Any]]]]:
+def _batches(path: Path, limits: Limits) -> Iterator[tuple[str, int, list[dict[str, Any]]]]:
     """The lines between header and end, in groups of one kind."""
     batch: list[dict[str, Any]] = []
     group: tuple[str, bool] | None = None
     number = 0
-    for number, line in read_lines(path):
+    for number, line in read_lines(path, limits):
         if number == 1:
             continue
         new = None if "end" in line else _group(path, number, line)

@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from alma.errors import ConfigurationError, ConflictError, StorageError, StorageFullError, TransferError
+from alma.paths import make_private
+from alma.transfer.limits import UNLIMITED, LimitExceeded, Limits
 
 _CHECK = b',"check":"'
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode
@@ -44,12 +46,12 @@ class LineWriter:
         self.lines += 1
 
 
-def read_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+def read_lines(path: Path, limits: Limits = UNLIMITED) -> Iterator[tuple[int, dict[str, Any]]]:
     """Every line's number and object; a line that is not as it was written is an error that names it."""
     seal = Seal()
     number = 0
     with opened(path) as file:
-        for number, line in _numbered(path, file):
+        for number, line in _numbered(path, file, limits):
             body, mark, check = line.rpartition(_CHECK)
             if not mark or not line.endswith(b'"}\n'):
                 raise TransferError(path, number, "it is no whole line of an export: the file was torn or edited")
@@ -62,11 +64,13 @@ def read_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         raise TransferError(path, 1, "the file is empty")
 
 
-def _numbered(path: Path, file: BinaryIO) -> Iterator[tuple[int, bytes]]:
+def _numbered(path: Path, file: BinaryIO, limits: Limits) -> Iterator[tuple[int, bytes]]:
     number = 0
     try:
-        for number, line in enumerate(file, start=1):
+        for number, line in enumerate(limits.lines(file, packed=_is_packed(path)), start=1):
             yield number, line
+    except LimitExceeded as exc:
+        raise TransferError(path, number + 1, str(exc)) from None
     except (EOFError, gzip.BadGzipFile) as exc:
         raise TransferError(path, number + 1, f"the compressed file was torn: {exc}") from exc
 
@@ -79,11 +83,15 @@ def _decoded(path: Path, number: int, body: bytes) -> dict[str, Any]:
     return cast(dict[str, Any], document)
 
 
+def _is_packed(path: Path) -> bool:
+    return path.suffix == ".gz"
+
+
 @contextmanager
 def opened(path: Path) -> Iterator[BinaryIO]:
     """The file to read, unpacked where its name ends in .gz."""
     try:
-        file: BinaryIO = cast(BinaryIO, gzip.GzipFile(path)) if path.suffix == ".gz" else path.open("rb")
+        file: BinaryIO = cast(BinaryIO, gzip.GzipFile(path)) if _is_packed(path) else path.open("rb")
     except FileNotFoundError:
         raise ConfigurationError(f"there is no file {path}") from None
     except OSError as exc:
@@ -101,6 +109,7 @@ def written(path: Path, *, force: bool) -> Iterator[Path]:
         raise ConfigurationError(f"there is no folder {path.parent} to write {path.name} into")
     new = path.with_name(f".{path.name}.{os.getpid()}.new")
     try:
+        make_private(new)
         yield new
         _sync(new)
         new.replace(path)

@@ -13,6 +13,7 @@ from functools import cache
 from importlib import resources
 
 from alma.errors import MigrationError
+from alma.storage.sql.amendments import AMENDMENTS
 from alma.storage.sql.names import DialectName
 
 HISTORY_TABLE = "schema_migrations"
@@ -74,6 +75,7 @@ class Migrator(ABC):
     """Brings one database to the schema this version knows; subclasses know how to talk to it."""
 
     def __init__(self, dialect: DialectName, migrations: Sequence[Migration] | None = None) -> None:
+        self._amendments = AMENDMENTS[dialect]
         self._known = tuple(known_migrations(dialect) if migrations is None else migrations)
 
     @abstractmethod
@@ -91,6 +93,10 @@ class Migrator(ABC):
     @abstractmethod
     def _apply(self, migration: Migration) -> None:
         """Run one migration and record it."""
+
+    @abstractmethod
+    def _amend(self, statements: Iterator[str], version: int, checksum: str) -> None:
+        """Run statements and record that a migration has this checksum now."""
 
     @abstractmethod
     def _steps(self) -> Mapping[str, Callable[[], None]]:
@@ -118,19 +124,32 @@ class Migrator(ABC):
 
     def migrate(self) -> list[Migration]:
         """Apply what is pending; returns it."""
-        if not self.pending():
+        if not self.pending() and not self._outdated():
             return []
         with self._locked():
             # Another process may have migrated while this one waited for the lock.
             todo = self.pending()
-            if todo:
+            outdated = self._outdated()
+            if todo or outdated:
                 self._before_change()
+            for row, migration in outdated:
+                self._amend(statements(self._amendments[row.checksum]), row.version, migration.checksum)
             for migration in todo:
                 self._apply(migration)
             self._take_steps(todo)
             if todo:
                 self._after_change()
         return todo
+
+    def _outdated(self) -> list[tuple[Applied, Migration]]:
+        """What was applied in a text that was changed before migrations were frozen, with the text that stayed."""
+        known = {migration.version: migration for migration in self._known}
+        applied = [(row, known[row.version]) for row in self._applied() if row.version in known]
+        return [
+            (row, migration)
+            for row, migration in applied
+            if row.checksum != migration.checksum and row.checksum in self._amendments
+        ]
 
     def _take_steps(self, migrations: Sequence[Migration]) -> None:
         """Take each step once, when the schema is the one that today's code knows."""
@@ -153,10 +172,11 @@ class Migrator(ABC):
                     f"{self.target} has schema version {row.version} ({row.name}), this version of alma-memory knows "
                     f"up to {newest}: upgrade alma-memory to open it"
                 )
-            if migration.checksum != row.checksum:
+            if migration.checksum != row.checksum and row.checksum not in self._amendments:
                 raise MigrationError(
                     f"{self.target} was migrated with another text of {migration.file_name}: migrations must not "
-                    f"change after they were applied; restore the file or reinstall alma-memory"
+                    f"change after they were applied; reinstall alma-memory, or where the store was made by a version "
+                    f"that was changed by hand, export it with that version and import it into a new store"
                 )
         return applied
 

@@ -74,6 +74,11 @@ class PostgresMigrator(Migrator):
             (migration.version, migration.name, migration.checksum),
         )
 
+    def _amend(self, statements: Iterator[str], version: int, checksum: str) -> None:
+        for statement in statements:
+            self._connection.execute(statement.encode())
+        self._connection.execute(f"UPDATE {HISTORY_TABLE} SET checksum = %s WHERE version = %s", (checksum, version))
+
     def _steps(self) -> Mapping[str, Callable[[], None]]:
         return {
             "index_words": partial(index_everything, self._connection),

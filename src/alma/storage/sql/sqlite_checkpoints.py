@@ -10,6 +10,7 @@ from typing import Literal
 
 from alma.storage.sql.sqlite_connections import PAGE_BYTES
 from alma.storage.sql.sqlite_errors import BUSY_SECONDS
+from alma.storage.sql.sqlite_place import OpenFile
 
 _FRAME_BYTES = PAGE_BYTES + 24
 _LOOK_AFTER_ROWS = 100
@@ -24,10 +25,11 @@ _READER_PATIENCE_MS = 2_000
 class Checkpoints:
     """Moves what has gathered in the write-ahead log into the database, beside the writers instead of in their way."""
 
-    def __init__(self, path: Path, writer: threading.Lock) -> None:
+    def __init__(self, path: Path, writer: threading.Lock, file: OpenFile) -> None:
         self._path = path
         self._log = path.with_name(path.name + "-wal")
         self._writer = writer
+        self._file = file
         self._running: threading.Thread | None = None
         self._tried_at_bytes = 0
         self._rows = 0
@@ -65,6 +67,8 @@ class Checkpoints:
 
     def _checkpoint(self) -> None:
         # Nothing is lost when it fails: the log keeps everything, and a later writer tries again.
+        if self._file.problem() is not None:
+            return
         with (
             suppress(sqlite3.Error, OSError),
             closing(sqlite3.connect(self._path, timeout=BUSY_SECONDS)) as connection,

@@ -7,7 +7,7 @@ import os
 import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -15,7 +15,9 @@ from typing import Any, Literal, NamedTuple
 from alma.clock import new_id
 from alma.errors import StorageError
 from alma.model.query import holds_at
+from alma.paths import make_private
 from alma.storage.sql.sqlite_errors import BUSY_SECONDS, is_busy, translated
+from alma.storage.sql.sqlite_place import OpenFile
 
 Durability = Literal["process", "power"]
 
@@ -67,6 +69,7 @@ class Connections:
         self._process = os.getpid()
         self._closed = False
         self._watching: tuple[int, str, sqlite3.Connection] | None = None
+        self.file = OpenFile(path)
 
     @contextmanager
     def lent(self) -> Iterator[Connection]:
@@ -79,12 +82,16 @@ class Connections:
     def close(self) -> None:
         with self._lock:
             self._closed = True
-            for connection in self._idle:
-                connection.close()
-            self._idle.clear()
-            if self._watching is not None and self._watching[0] == os.getpid():
-                self._watching[2].close()
-                self._watching = None
+            mine = [] if self._watching is None or self._watching[0] != os.getpid() else [self._watching[2]]
+            self._end(*self._idle, *mine)
+            self._idle, self._watching = [], None
+
+    def _end(self, *connections: sqlite3.Connection) -> None:
+        if self.file.problem() is not None:
+            self.file.abandon(connections)
+            return
+        for connection in connections:
+            connection.close()
 
     def generation(self) -> str:
         """Changes with every commit, which a connection that never writes is told of by SQLite itself."""
@@ -93,7 +100,7 @@ class Connections:
                 raise StorageError(f"the store {self._path} was closed")
             if self._watching is None or self._watching[0] != os.getpid():
                 # The number means something only to the connection that asks, so it gets a name of its own.
-                self._watching = (os.getpid(), new_id(), _connected(self._path, self._durability))
+                self._watching = (os.getpid(), new_id(), self._connected())
             _, name, connection = self._watching
             return f"{name}:{connection.execute('PRAGMA data_version').fetchone()[0]}"
 
@@ -105,10 +112,18 @@ class Connections:
             if self._process != os.getpid():
                 # SQLite connections must not cross a fork: the parent's are left alone, this process opens its own.
                 self._idle, self._process = [], os.getpid()
+                self.file.forget()
             if self._idle:
                 return self._idle.pop()
         with translated(self._path):
-            return _connected(self._path, self._durability)
+            return self._connected()
+
+    def _connected(self) -> Connection:
+        """A further connection; only to the file that the others have open."""
+        self.file.require_in_place()
+        connection = _connected(self._path, self._durability)
+        self.file.note(connection)
+        return connection
 
     def give_back(self, connection: Connection) -> None:
         """Let others have a connection; what it left is still found by whoever gets it."""
@@ -116,10 +131,13 @@ class Connections:
             if not self._closed and len(self._idle) < _MOST_IDLE_CONNECTIONS and self._process == os.getpid():
                 self._idle.append(connection)
                 return
-        connection.close()
+        self._end(connection)
 
 
 def _connected(path: Path, durability: Durability) -> Connection:
+    with suppress(OSError):
+        # SQLite gives its files the mode that the system likes; those beside the database get that of the database.
+        make_private(path)
     connection = sqlite3.connect(
         path,
         timeout=BUSY_SECONDS,
@@ -195,8 +213,13 @@ def _use_wal(connection: sqlite3.Connection) -> None:
     deadline = _Deadline(BUSY_SECONDS)
     while True:
         try:
-            if connection.execute("PRAGMA journal_mode = WAL").fetchone()[0] == "wal":
+            mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
+            if mode == "wal":
                 return
+            raise StorageError(
+                f"SQLite cannot keep a write-ahead log here (its journal mode stays {mode!r}), since the file system "
+                f"has no locks or no shared memory: put the store on a local disk"
+            )
         except sqlite3.OperationalError as exc:
             if not is_busy(exc):
                 raise

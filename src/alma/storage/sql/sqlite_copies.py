@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from alma.errors import DamagedFileError, MigrationError
+from alma.paths import make_private
 from alma.storage.sql.migrate import HISTORY_TABLE
 
 OnPages = Callable[[int, int], object]
@@ -17,6 +18,7 @@ _PAGES_AT_ONCE = 4096
 
 def copy(source: Path, target: Path, on_pages: OnPages) -> None:
     """Copy one committed state into a new file, which is complete by itself; writers need not wait."""
+    make_private(target)
     with closing(sqlite3.connect(source, isolation_level=None)) as read, closing(sqlite3.connect(target)) as written:
         # A snapshot that is held open: what others commit meanwhile would make the copy start again and again.
         read.execute("BEGIN")
@@ -46,16 +48,31 @@ def _match_pages(read: sqlite3.Connection, written: sqlite3.Connection) -> None:
 
 def require_sound(path: Path) -> None:
     """Refuse a file that is damaged, or no store of ours."""
+    with _looked_into(path) as connection:
+        _require_whole(path, connection, "integrity_check")
+        if connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (HISTORY_TABLE,)).fetchone() is None:
+            raise MigrationError(f"{path} is an SQLite file, but no store of ALMA")
+
+
+def require_whole(path: Path, *, quick: bool) -> None:
+    """Refuse a file that is damaged; a quick look does not compare indexes with their tables."""
+    with _looked_into(path) as connection:
+        _require_whole(path, connection, "quick_check" if quick else "integrity_check")
+
+
+@contextmanager
+def _looked_into(path: Path) -> Iterator[sqlite3.Connection]:
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
-            found = [row[0] for row in connection.execute("PRAGMA integrity_check(3)")]
-            ours = connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (HISTORY_TABLE,)).fetchone()
+            yield connection
     except sqlite3.DatabaseError as exc:
         raise DamagedFileError(path, None, str(exc)) from exc
+
+
+def _require_whole(path: Path, connection: sqlite3.Connection, check: str) -> None:
+    found = [row[0] for row in connection.execute(f"PRAGMA {check}(3)")]
     if found != ["ok"]:
         raise DamagedFileError(path, None, found[0])
-    if ours is None:
-        raise MigrationError(f"{path} is an SQLite file, but no store of ALMA")
 
 
 def _continue_numbers(read: sqlite3.Connection, written: sqlite3.Connection) -> None:

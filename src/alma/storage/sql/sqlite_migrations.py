@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -9,16 +10,18 @@ from functools import partial
 from pathlib import Path
 
 from alma import clock
+from alma.paths import make_private
 from alma.storage.document import timestamp_of, timestamp_text
 from alma.storage.sql import legacy
 from alma.storage.sql.migrate import HISTORY_TABLE, Applied, Migration, Migrator, statements
-from alma.storage.sql.sqlite_connections import roll_back
+from alma.storage.sql.sqlite_connections import roll_back, without_waiting
 from alma.storage.sql.sqlite_entries import index_everything
 
 _CREATE_HISTORY = (
     f"CREATE TABLE IF NOT EXISTS {HISTORY_TABLE} "
     "(version INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at DATETIME NOT NULL, checksum TEXT NOT NULL)"
 )
+_UNFINISHED = ".unfinished"
 
 
 class SQLiteMigrator(Migrator):
@@ -75,6 +78,11 @@ class SQLiteMigrator(Migrator):
             (migration.version, migration.name, timestamp_text(clock.now()), migration.checksum),
         )
 
+    def _amend(self, statements: Iterator[str], version: int, checksum: str) -> None:
+        for statement in statements:
+            self._connection.execute(statement)
+        self._connection.execute(f"UPDATE {HISTORY_TABLE} SET checksum = ? WHERE version = ?", (checksum, version))
+
     def _steps(self) -> Mapping[str, Callable[[], None]]:
         return {
             "index_words": partial(index_everything, self._connection),
@@ -93,7 +101,8 @@ class SQLiteMigrator(Migrator):
         stamp = clock.now().strftime("%Y%m%dT%H%M%S%fZ")
         backup = self._path.with_name(f"{self._path.name}.backup-{stamp}")
         # Under its own name only when it is whole: half a copy must not be taken for a backup.
-        unfinished = backup.with_name(f"{backup.name}.unfinished")
+        unfinished = backup.with_name(f"{backup.name}{_UNFINISHED}")
+        make_private(unfinished)
         try:
             # A second connection: it reads the last committed state while this one holds the lock.
             with closing(sqlite3.connect(self._path)) as source, closing(sqlite3.connect(unfinished)) as target:
@@ -102,3 +111,15 @@ class SQLiteMigrator(Migrator):
         finally:
             unfinished.unlink(missing_ok=True)
         return backup
+
+
+def clear_unfinished_backups(path: Path, connection: sqlite3.Connection) -> None:
+    """Delete what migrations left that were killed while they copied the file.
+
+    A migration holds the write lock while it copies. So where this process has the lock, no other is at work.
+    """
+    left = list(path.parent.glob(f"{glob.escape(path.name)}.backup-*{_UNFINISHED}*"))
+    if left:
+        with without_waiting(connection) as mine:
+            for each in left if mine else ():
+                each.unlink(missing_ok=True)

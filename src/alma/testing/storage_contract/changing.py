@@ -37,6 +37,20 @@ class ChangingContract:
         assert storage.get(Heuristic, heuristic.id, SHOP) == changed
         assert storage.search_text(Heuristic, "field", SHOP) == []
 
+    def test_the_time_of_a_change_never_runs_backwards(self, storage: StorageBackend) -> None:
+        earlier = NOON - timedelta(hours=1)
+        memory = make.a_memory(id="m", created_at=earlier - timedelta(days=1), updated_at=NOON)
+        storage.save(memory)
+        # A clock that was set back.
+        changed = storage.update(Memory, "m", {"content": "changed", "updated_at": earlier}, EVERYWHERE)
+        assert changed is not None
+        assert changed.updated_at > NOON
+        assert storage.get(Memory, "m", EVERYWHERE) == changed
+        storage.save(changed.replace(content="saved", updated_at=earlier))
+        stored = storage.get(Memory, "m", EVERYWHERE)
+        assert stored is not None
+        assert (stored.content, stored.updated_at > changed.updated_at) == ("saved", True)
+
     def test_nobody_changes_what_is_stored_by_changing_what_a_record_holds(self, storage: StorageBackend) -> None:
         heuristic = make.a_heuristic(metadata={"seen": {"in": ["May"]}})
         storage.save(heuristic)

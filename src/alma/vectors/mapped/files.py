@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 
+from alma.paths import make_folder, open_private
 from alma.vectors.mapped.rows import FACTS, NAMED, Block, Flags, empty
 from alma.vectors.mapped.table import Kept, Table
 
@@ -63,7 +64,7 @@ class IndexFiles:
         self._model = model
         self._dims = dims
         self._rejected: set[str] = set()
-        self._folder.mkdir(parents=True, exist_ok=True)
+        make_folder(self._folder)
 
     def load(self) -> Kept:
         """What is there and can be trusted; nothing where that is nothing."""
@@ -169,7 +170,7 @@ class IndexFiles:
 
     @contextmanager
     def _lock(self) -> Iterator[bool]:
-        handle = os.open(self._folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o666)
+        handle = open_private(self._folder / _LOCK)
         try:
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -233,7 +234,7 @@ def _map(path: Path, size: int) -> mmap.mmap:
 @contextmanager
 def _opened(path: Path, offset: int) -> Iterator[Any]:
     """A file to write to from an offset on; on the disk when the context is left."""
-    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    handle = open_private(path)
     with os.fdopen(handle, "r+b") as file:
         file.seek(offset)
         yield file

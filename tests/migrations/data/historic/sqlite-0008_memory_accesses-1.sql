@@ -1,0 +1,21 @@
+-- Who reads a memory tells whether it is worth more than its own session.
+CREATE TABLE memory_accesses (
+    id TEXT NOT NULL,
+    memory_id TEXT NOT NULL,
+    session_id TEXT,
+    access_count INTEGER DEFAULT 0 NOT NULL,
+    helpful_count INTEGER DEFAULT 0 NOT NULL,
+    unhelpful_count INTEGER DEFAULT 0 NOT NULL,
+    last_accessed_at TEXT NOT NULL,
+    PRIMARY KEY (id),
+    CONSTRAINT valid_memory_accesses_access_count CHECK (access_count >= 0),
+    CONSTRAINT valid_memory_accesses_helpful_count CHECK (helpful_count >= 0),
+    CONSTRAINT valid_memory_accesses_unhelpful_count CHECK (unhelpful_count >= 0)
+);
+
+CREATE UNIQUE INDEX unique_memory_access ON memory_accesses (memory_id, coalesce(session_id, ''));
+
+-- A page through a project's or a user's memories begins where the last one ended, however far in that is.
+CREATE INDEX idx_memories_project_created ON memories (project_id, created_at DESC, id);
+
+CREATE INDEX idx_memories_user_created ON memories (user_id, created_at DESC, id);

@@ -78,7 +78,8 @@ class Advisor:
     def _retrieved(self, task: str) -> Advice:
         assert self._alma is not None
         found = self._alma.retrieve(task, _AGENT)
-        return [(each.strategy_used or "", found.explain(each.id).score) for each in found.outcomes[:5]]
+        scores = {each.id: each.score for each in found.explain()}
+        return [(each.strategy_used or "", scores.get(each.id, 0.0)) for each in found.outcomes[:5]]
 
     def close(self) -> None:
         if self._alma is not None:

@@ -199,6 +199,61 @@ def test_another_spelling_of_what_failed_is_not_recommended_as_something_new(
     assert known.tried == 6
 
 
+FORMS = "test empty fields, an invalid email, then a valid submission"
+
+
+def learned_forms(alma: ALMA) -> None:
+    for form in ("login form", "sign-up form", "login form on mobile"):
+        alma.learn("helena", f"Test the {form}", True, FORMS)
+
+
+@pytest.mark.parametrize("task", ["Bake a cake", "Book a flight to Rome", "Schreib ein Gedicht über den Herbst"])
+def test_nothing_is_recommended_for_a_task_unlike_all_that_was_tried(alma: ALMA, task: str) -> None:
+    learned_forms(alma)
+    found = alma.recommend(task, "helena")
+    assert found.strategy is None
+    assert found.support == "none"
+    assert FORMS in found.reason
+    (nearest,) = found.ranked
+    assert nearest.relevance is not None
+    assert nearest.relevance < 0.5
+    assert str(found).startswith("no recommendation: nothing was tried on a task like this one")
+
+
+def test_a_far_strategy_is_named_to_those_who_explore(alma: ALMA) -> None:
+    learned_forms(alma)
+    found = alma.recommend("Bake a cake", "helena", explore=True)
+    assert (found.strategy, found.support) == (FORMS, "none")
+
+
+def test_a_task_told_in_other_words_gets_the_strategy_that_worked(alma: ALMA) -> None:
+    learned_forms(alma)
+    alma.learn("helena", "Translate the manual", True, "keep the numbering")
+    for task in ("Verify the signup page", "Check the registration form"):
+        assert alma.recommend(task, "helena").strategy == FORMS
+    assert alma.recommend("Test the login form", "helena").support == "supported"
+
+
+def test_a_new_agent_is_told_that_nothing_was_tried(alma: ALMA) -> None:
+    found = alma.recommend("Parse the log", "newcomer")
+    assert (found.strategy, found.ranked, found.support) == (None, (), "none")
+    assert found.reason == "nothing was tried yet"
+
+
+def test_what_only_failed_is_not_recommended(alma: ALMA) -> None:
+    for n in range(3):
+        alma.learn("helena", f"Parse the log {n}", False, "load it at once")
+    found = alma.recommend("Parse the log 7", "helena")
+    assert found.strategy is None
+    assert "failed" in found.reason
+
+
+def test_a_single_report_is_weak_support(alma: ALMA) -> None:
+    alma.learn("helena", "Parse the log", True, "read it line by line")
+    found = alma.recommend("Parse the log", "helena")
+    assert (found.strategy, found.support) == ("read it line by line", "weak")
+
+
 def test_recommendations_see_what_another_process_learned_or_deleted(open_alma: Open) -> None:
     one, other = open_alma(), open_alma()
     assert one.recommend("Parse the log", "helena", among=["a plan", "another plan"]).best.tried == 0
@@ -215,7 +270,7 @@ def test_threads_are_advised_while_others_learn(alma: ALMA) -> None:
         told = []
         for n in range(8):
             alma.learn("helena", f"Parse the log {n} of {name}", n % 2 == 0, f"plan of {name}")
-            told.append(alma.recommend(f"Parse the log {n}", "helena").strategy)
+            told.append(alma.recommend(f"Parse the log {n}", "helena").best.strategy)
         return told
 
     with ThreadPoolExecutor(4) as threads:

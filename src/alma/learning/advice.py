@@ -37,15 +37,16 @@ class Tuning:
     They were fitted on shell tasks and checked on Python tasks, and the other way round (`bench/howto.py`). The words
     that a task shares with a candidate weigh as much as they are rare among the candidates.
 
-    `threshold` is the least relevance of evidence that is answered from; `supported_by` is how many reports make an
-    answer more than a single hint.
+    `threshold` is the least relevance of evidence that is answered from. From `near` on, and with as much evidence and
+    success as `supported_by` and `supported_from` say, an answer is supported; otherwise it is weak.
     """
 
     candidates: int = 40
     task_words: float = 0.17
     strategy_words: float = 0.86
     shared_words: float = 0.3
-    threshold: float = 0.78
+    threshold: float = 0.55
+    near: float = 0.78
     nearness: float = 0.1
     supported_by: float = 2.0
     supported_from: float = 0.6
@@ -129,32 +130,35 @@ class Advisor:
         return sorted(_one_of_each(found), key=lambda each: -each.belief.mean)
 
     def _scored(self, task: str, vector: Vector | None, scope: Scope) -> list[_Scored]:
-        cosines = self._candidates(task, vector, scope)
-        rows = self._storage.values(Outcome, Report._fields, scope, In("id", list(cosines[Outcome])))
-        rules = self._storage.values(Heuristic, Rule._fields, scope, In("id", list(cosines[Heuristic])))
+        cosines, ids = dict[type[Record], dict[str, float]](), dict[type[Record], list[str]]()
+        for cls in (Outcome, Heuristic):
+            ids[cls], cosines[cls] = self._candidates(cls, task, vector, scope)
+        rows = self._storage.values(Outcome, Report._fields, scope, In("id", ids[Outcome]))
+        rules = self._storage.values(Heuristic, Rule._fields, scope, In("id", ids[Heuristic]))
         candidates: list[Report | Rule] = [*map(Report._make, rows), *map(Rule._make, rules)]
         candidates = [each for each in candidates if strategy_of(each)]
         wanted = set(query_terms(task))
-        told = [(set(terms(task_of(each))), set(terms(strategy_of(each)))) for each in candidates]
+        told = [(set(query_terms(task_of(each))), set(terms(strategy_of(each)))) for each in candidates]
         rarity = _rarity(wanted, [one | other for one, other in told])
         scored = []
         for each, (in_task, in_strategy) in zip(candidates, told, strict=True):
-            cosine = cosines[Heuristic if isinstance(each, Rule) else Outcome][each.id]
+            overlap = _overlap(wanted, in_task)
+            # Of what is stored without a vector, the words have to tell.
+            cosine = cosines[Heuristic if isinstance(each, Rule) else Outcome].get(each.id, overlap)
             by_task, by_strategy = _share(wanted & in_task, rarity), _share(wanted & in_strategy, rarity)
             either = _share(wanted & (in_task | in_strategy), rarity)
-            relevance = max(cosine + self.tuning.shared_words * either, _overlap(wanted, in_task))
+            relevance = max(cosine + self.tuning.shared_words * either, overlap)
             score = cosine + self.tuning.task_words * by_task + self.tuning.strategy_words * by_strategy
             scored.append(_Scored(each, relevance, score))
         return sorted(scored, key=lambda each: (-each.score, each.record.id))
 
-    def _candidates(self, task: str, vector: Vector | None, scope: Scope) -> dict[type[Record], dict[str, float]]:
-        """The ids of the nearest outcomes and rules by meaning and by words, each with its cosine."""
-        found: dict[type[Record], dict[str, float]] = {}
-        for cls in (Outcome, Heuristic):
-            near = self._by_meaning(cls, vector, scope)
-            worded = [each for each in self._by_words(cls, task, scope) if each not in near]
-            found[cls] = {**dict.fromkeys(worded, 0.0), **self._cosines(cls, worded, vector), **near}
-        return found
+    def _candidates(
+        self, cls: type[Record], task: str, vector: Vector | None, scope: Scope
+    ) -> tuple[list[str], dict[str, float]]:
+        """The ids of the nearest records by meaning and by words, and the cosines of those that have a vector."""
+        near = self._by_meaning(cls, vector, scope)
+        worded = [each for each in self._by_words(cls, task, scope) if each not in near]
+        return [*near, *worded], {**self._cosines(cls, worded, vector), **near}
 
     def _by_meaning(self, cls: type[Record], vector: Vector | None, scope: Scope) -> dict[str, float]:
         if vector is None:
@@ -249,7 +253,7 @@ def _tried(
         outcome_ids=tuple(each.id for each, _ in reports[:_NAMED]),
         heuristic_ids=tuple(rule.id for rule, _ in rules[:_NAMED]),
         agents=tuple(told_by),
-        sessions=0 if rules else len({times.number(each.agent, each.timestamp) for each, _ in reports}),
+        sessions=0 if tried > len(reports) else len({times.number(each.agent, each.timestamp) for each, _ in reports}),
     )
 
 

@@ -68,8 +68,8 @@ class Recommendation:
     """The strategy to use for a task, or None where nothing near was tried, with a reason in either case.
 
     `ranked` is what is known about every strategy that was asked about, the recommended one first; where none is
-    recommended, it is the nearest that is known. `support` is *supported*, *weak* where it hangs on a single report or
-    fails often, or *none*.
+    recommended, it is the nearest that is known. `support` is *supported*, *weak* where it hangs on a single report, on
+    tasks that are only somewhat like this one, or fails often, or *none*.
     """
 
     strategy: str | None
@@ -168,7 +168,8 @@ class Recommender:
         worked = f"it worked {best.succeeded} of {best.tried} times"
         if best.relevance is not None and best.relevance < tuning.threshold:
             return Recommendation(best.strategy, ranked, "none", f"{worked}, but on no task near this one")
-        is_supported = best.evidence >= tuning.supported_by and best.expected >= tuning.supported_from
+        is_near = best.relevance is None or best.relevance >= tuning.near
+        is_supported = is_near and best.evidence >= tuning.supported_by and best.expected >= tuning.supported_from
         support: Support = "supported" if is_supported else "weak"
         return Recommendation(best.strategy, ranked, support, f"{worked}{f', {best.source}' if best.source else ''}")
 

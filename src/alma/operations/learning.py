@@ -184,7 +184,7 @@ class Recommend(InProject):
     )
     explore: bool = Field(
         False,
-        description="Whether to answer from tasks further away, too, and to let the hardly tried of `among` have a turn.",
+        description="Whether to answer from tasks further away, too, and to let what was hardly tried have a turn.",
     )
 
 

@@ -24,14 +24,14 @@ from alma.mcp.continuation import Continuations, Piece, as_text, cut
 from alma.mcp.greeting import HANDSHAKES, INSTRUCTIONS, NAME, TITLE
 from alma.mcp.opening import Opened
 from alma.mcp.server import Options
+from alma.model.visible import visible
 
 if TYPE_CHECKING:
     from alma.core import ALMA
     from alma.mcp.prompts import Prompts
     from alma.mcp.resources import Resources
     from alma.mcp.tools import Toolbox
-    from alma.model.visible import visible
-from alma.operations.access import Caller, Grant
+    from alma.operations.access import Caller, Grant
 
 _log = logging.getLogger("alma.mcp")
 

@@ -128,7 +128,7 @@ def _learned(result: Json, asked: Json) -> None:
 
 
 def _recommended(result: Json, asked: Json) -> None:
-    if result["strategy"] is None:
+    if result.get("strategy") is None:
         say(f"No recommendation: {result['reason']}.")
     else:
         say(f"Use: {result['strategy']} ({result['support']}: {result['reason']})")

@@ -189,7 +189,9 @@ class Recommend(InProject):
 
 
 class Recommended(Output):
-    strategy: str | None = Field(description="What to do; null where nothing was tried on a task like this one.")
+    strategy: str | None = Field(
+        None, description="What to do; absent where nothing was tried on a task like this one."
+    )
     support: Literal["supported", "weak", "none"]
     reason: str
     ranked: Sequence[Assessed] = Field(description="What is known about each strategy; without one, the nearest known.")

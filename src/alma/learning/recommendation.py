@@ -283,14 +283,15 @@ def _from_advice(found: Tried) -> Assessed:
     low, high = found.belief.interval
     return Assessed(
         strategy=found.strategy,
-        expected=found.belief.mean,
+        # Evidence ages by the moment: a question that is asked twice gets the same answer.
+        expected=round(found.belief.mean, 4),
         lower_bound=low,
         upper_bound=high,
         tried=found.tried,
         succeeded=found.succeeded,
         outcome_ids=found.outcome_ids,
         heuristic_ids=found.heuristic_ids,
-        evidence=found.belief.evidence,
+        evidence=round(found.belief.evidence, 4),
         agents=found.agents,
         sessions=found.sessions,
         relevance=found.relevance,

@@ -17,6 +17,7 @@ from alma.learning.damping import Sessions, as_told_by_another, weights_for
 from alma.learning.remembered import Rule
 from alma.learning.shelf import unit
 from alma.learning.strategies import strategy_key
+from alma.learning.tasks import word_overlap
 from alma.model.belief import Belief, kept
 from alma.model.learning import Heuristic, Outcome
 from alma.model.query import In
@@ -142,7 +143,7 @@ class Advisor:
         rarity = _rarity(wanted, [one | other for one, other in told])
         scored = []
         for each, (in_task, in_strategy) in zip(candidates, told, strict=True):
-            overlap = _overlap(wanted, in_task)
+            overlap = word_overlap(wanted, in_task)
             # Of what is stored without a vector, the words have to tell.
             cosine = cosines[Heuristic if isinstance(each, Rule) else Outcome].get(each.id, overlap)
             by_task, by_strategy = _share(wanted & in_task, rarity), _share(wanted & in_strategy, rarity)
@@ -220,9 +221,7 @@ def _tried(
     half_life_days: float,
 ) -> Tried:
     """What is known about one lesson: what its rule counts, where it became one, or its outcomes near the task."""
-    rules = [
-        (each.record, weight) for each, weight in zip(found, weights, strict=True) if isinstance(each.record, Rule)
-    ]
+    rules = [each.record for each in found if isinstance(each.record, Rule)]
     reports = [
         (each.record, weight * share)
         for each, weight, share in zip(found, weights, counted, strict=True)
@@ -233,7 +232,7 @@ def _tried(
     belief = Belief(won, lost)
     tried, succeeded = len(reports), sum(each.success for each, _ in reports)
     if rules:
-        rule = rules[0][0]
+        rule = rules[0]
         # What another agent told counts by its reports, if there are any: the rule repeats them.
         if rule.agent == reader or reader is None or not reports:
             known = rule.belief(now, half_life_days)
@@ -242,16 +241,16 @@ def _tried(
             near = max(weights)
             belief = Belief(max(won, known.weight_for * near), max(lost, known.weight_against * near))
         tried, succeeded = max(tried, rule.occurrence_count), max(succeeded, rule.success_count)
-    told_by = dict.fromkeys([*(each.agent for each, _ in reports), *(rule.agent for rule, _ in rules)])
+    told_by = dict.fromkeys([*(each.agent for each, _ in reports), *(rule.agent for rule in rules)])
     times = Sessions()
     return Tried(
-        strategy=rules[0][0].strategy if rules else strategy_of(found[0].record),
+        strategy=rules[0].strategy if rules else strategy_of(found[0].record),
         relevance=max(each.relevance for each in found),
         belief=belief,
         tried=tried,
         succeeded=succeeded,
         outcome_ids=tuple(each.id for each, _ in reports[:_NAMED]),
-        heuristic_ids=tuple(rule.id for rule, _ in rules[:_NAMED]),
+        heuristic_ids=tuple(rule.id for rule in rules[:_NAMED]),
         agents=tuple(told_by),
         sessions=0 if tried > len(reports) else len({times.number(each.agent, each.timestamp) for each, _ in reports}),
     )
@@ -286,10 +285,6 @@ def _rarity(wanted: set[str], texts: Sequence[set[str]]) -> dict[str, float]:
 def _share(words: set[str], rarity: Mapping[str, float]) -> float:
     total = sum(rarity.values())
     return sum(rarity[word] for word in words) / total if total else 0.0
-
-
-def _overlap(words: set[str], others: set[str]) -> float:
-    return len(words & others) / len(words | others) if words and others else 0.0
 
 
 def _aged(report: Report, now: datetime, half_life_days: float) -> float:

@@ -19,7 +19,15 @@ from alma.learning.meanings import Meanings
 from alma.learning.shelf import Entry, Floats, unit
 from alma.learning.stored import NEWEST_FIRST, Seen, StoredLessons
 from alma.learning.strategies import contradicts, strategy_key
-from alma.learning.tasks import SIMILAR, SIMILAR_IN_WORDS, SIMILAR_OF_A_TYPE, UNWORDED, are_similar, wording_of
+from alma.learning.tasks import (
+    SIMILAR,
+    SIMILAR_IN_WORDS,
+    SIMILAR_OF_A_TYPE,
+    UNWORDED,
+    are_similar,
+    word_overlap,
+    wording_of,
+)
 from alma.model.learning import AntiPattern, Heuristic, Outcome
 from alma.model.query import Compare, In
 from alma.model.scope import Scope
@@ -311,10 +319,5 @@ def _alike(outcome: Outcome, cosines: Mapping[str, float], others: Iterable[Seen
 def _alike_in_words(outcome: Outcome, others: Iterable[Seen]) -> list[tuple[float, Seen]]:
     """Those of these outcomes whose tasks share most of their words."""
     words = set(query_terms(outcome.task_description))
-    shared = ((_overlap(words, query_terms(seen.task_description)), seen) for seen in others)
+    shared = ((word_overlap(words, query_terms(seen.task_description)), seen) for seen in others)
     return [each for each in shared if each[0] >= _SIMILAR_WORDS]
-
-
-def _overlap(words: set[str], others: Iterable[str]) -> float:
-    theirs = set(others)
-    return len(words & theirs) / len(words | theirs) if words | theirs else 0.0

@@ -6,6 +6,7 @@ newsletter form* mean different things to a model, and are the same kind of task
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -73,3 +74,9 @@ def are_similar(cosine: float, types: tuple[str | None, str | None], wordings: t
         return False
     of_a_type = one is not None and one == other and cosine >= SIMILAR_OF_A_TYPE
     return of_a_type or cosine >= wordings[0].similar_from(wordings[1])
+
+
+def word_overlap(words: set[str], others: Iterable[str]) -> float:
+    """The share of all the words of two tasks that both have."""
+    theirs = set(others)
+    return len(words & theirs) / len(words | theirs) if words | theirs else 0.0

@@ -43,6 +43,7 @@ from alma.retrieval.found import Ranking
 from alma.retrieval.moving import Moving
 from alma.retrieval.ranking import rank
 from alma.retrieval.recent import most_recent
+from alma.retrieval.relevance import default_relevance
 from alma.retrieval.router import Asked, Request, Target
 from alma.retrieval.scorer import Scorer
 from alma.retrieval.scoring import MEMORY_WEIGHTS, ScoringWeights
@@ -102,6 +103,7 @@ class RetrievalEngine:
         self.embedder = join_space(storage, _provider(embedding_provider))
         self._questions = QuestionEmbedder(self.embedder, storage)
         self._moving = Moving(storage)
+        self.relevance = default_relevance()
         self.weights = _weights("scoring_weights", scoring_weights or ScoringWeights())
         self.memory_weights = _weights("memory_weights", memory_weights)
         self.half_life_days = _positive("recency_half_life_days", recency_half_life_days)
@@ -134,15 +136,28 @@ class RetrievalEngine:
         kinds: Iterable[type[Record] | str] | None = None,
         now: datetime | None = None,
         memories_within: Scope | None = None,
+        weak: bool = False,
     ) -> MemorySlice:
         """The memories worth knowing for this task: up to `top_k` of each kind, best first.
 
         `kinds` limits what is looked for. `now` is when the question is asked, for its time expressions and for
-        recency. General memories can be limited to those of a user or an agent with `memories_within`.
+        recency. General memories can be limited to those of a user or an agent with `memories_within`. Weak lessons are
+        handed over, and weak items are in the prompt, only where `weak` asks for them.
         """
         started = time.perf_counter()
         request = self._request(
-            query, agent, project_id, user_id, top_k, scope, include_shared, session_id, kinds, now, memories_within
+            query,
+            agent,
+            project_id,
+            user_id,
+            top_k,
+            scope,
+            include_shared,
+            session_id,
+            kinds,
+            now,
+            memories_within,
+            weak,
         )
         key = self._cache_key(request)
         known = None if bypass_cache or now is not None else self.cache.get(key, self.storage.generation())
@@ -229,7 +244,7 @@ class RetrievalEngine:
         kinds = [cls.spec.kind for cls in request.kinds]
         # What "yesterday" means changes at midnight.
         hour = request.now.replace(minute=0, second=0, microsecond=0)
-        wanted = (request.session_id, request.top_k, kinds, request.memories_within, hour)
+        wanted = (request.session_id, request.top_k, kinds, request.memories_within, request.weak, hour)
         half_lives = (self.half_life_days, self.evidence_half_life_days)
         ranked = _spelled(self.weights, self.memory_weights, half_lives, self.min_score, self.embedder.model)
         return repr((asked, wanted)) + ranked
@@ -307,6 +322,7 @@ class RetrievalEngine:
             vector,
             scorer,
             self.min_score,
+            self.relevance,
             reads=self.embedder.reads,
             learned=self.embedder.speaks(request.query),
         )
@@ -357,6 +373,7 @@ class RetrievalEngine:
         kinds: Iterable[type[Record] | str] | None,
         now: datetime | None,
         memories_within: Scope | None,
+        weak: bool,
     ) -> Request:
         agent = router.checked_owner("agent", agent)
         return Request(
@@ -370,6 +387,7 @@ class RetrievalEngine:
             kinds=router.checked_kinds(kinds),
             now=clock.now() if now is None else _checked_now(now),
             memories_within=None if memories_within is None else checked_scope("memories_within", memories_within),
+            weak=router.checked_flag("weak", weak),
         )
 
 

@@ -20,12 +20,6 @@ def test_importing_alma_and_its_records_loads_no_driver() -> None:
     assert _fresh(code).strip() == "[]"
 
 
-def test_the_default_judge_loads_its_model_when_it_is_first_needed() -> None:
-    heavy = "('numpy', 'onnxruntime', 'tokenizers')"
-    code = f"from alma.judge import default_judge; import sys; default_judge(); print([m for m in {heavy} if m in sys.modules])"
-    assert _fresh(code).strip() == "[]"
-
-
 def test_opening_writing_and_asking_a_store_loads_no_sqlalchemy(tmp_path: Path) -> None:
     code = f"""
 import sys

@@ -78,8 +78,9 @@ class Advisor:
     def _retrieved(self, task: str) -> Advice:
         assert self._alma is not None
         found = self._alma.retrieve(task, _AGENT)
-        scores = {each.id: each.score for each in found.explain()}
-        return [(each.strategy_used or "", scores.get(each.id, 0.0)) for each in found.outcomes[:5]]
+        scores = {each.id: each.relevance or 0.0 for each in found.explain()}
+        strong = [each for each in found.outcomes if found.strength_of(each) == "strong"]
+        return [(each.strategy_used or "", scores.get(each.id, 0.0)) for each in strong[:5]]
 
     def close(self) -> None:
         if self._alma is not None:

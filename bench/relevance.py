@@ -50,13 +50,13 @@ DATA = ROOT.parent / "shared" / "data"
 WEIGHTS = ROOT / "src" / "alma" / "retrieval" / "relevance.json"
 ROWS = ROOT / "bench" / "results" / "relevance"
 SETS = ("locomo", "hotpot200", "factcon", "bash", "python", "useful")
-STRONG, WEAK = 0.65, 0.3
+STRONG, WEAK = 0.6, 0.3
 # Samples of this size, and how many of each.
 SAMPLES = {10: 6, 40: 4, 150: 2}
 # How much the memories of a question count that are not its evidence, where its evidence counts 1.
 _NOT_EVIDENCE = 0.5
 _SHRINKAGE = 1e-3
-_WORDS_ONLY = ("words", "best_words", "unknown_words", "store_size", "lesson")
+_WORDS_ONLY = tuple(name for name in FEATURES if "meaning" not in name)
 Floats = Any
 
 

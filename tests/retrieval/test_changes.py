@@ -229,7 +229,7 @@ def test_what_became_of_an_answer_says_how_it_was_found(engine: RetrievalEngine,
 def test_who_asks_how_it_was_also_gets_what_became_of_it(engine: RetrievalEngine, remember: Remember) -> None:
     told = {
         "old": ("I live at 14 Rosewood Lane in Leeds.", MARCH),
-        "new": ("We moved to Manchester, the new place is at 8 Quay Street.", SEPTEMBER),
+        "new": ("We moved to Manchester and live at 8 Quay Street.", SEPTEMBER),
         "parking": ("Parking permits are for members of staff.", MARCH),
         "printer": ("The printer on floor two is out of toner.", SEPTEMBER),
     }

@@ -212,9 +212,10 @@ class MemorySlice:
         """Why an outcome is left out of prompts that hold the rule or the warning which counts it as evidence."""
         if not isinstance(record, Outcome):
             return None
-        for rule in (*self.heuristics, *self.anti_patterns):
+        rules: tuple[Heuristic | AntiPattern, ...] = (*self.heuristics, *self.anti_patterns)
+        for rule in rules:
             shown = with_weak or self.strength_of(rule) == "strong"
-            if shown and self._overruled(rule) is None and _is_evidence(record, rule):
+            if shown and self._overruled(rule) is None and is_evidence(record, rule):
                 return f"it is evidence for {rule.id}, which the prompt holds"
         return None
 
@@ -282,7 +283,7 @@ def _confidence(record: Any) -> float:
     return float(getattr(record, "confidence", 0.5))
 
 
-def _is_evidence(outcome: Outcome, rule: Heuristic | AntiPattern) -> bool:
+def is_evidence(outcome: Outcome, rule: Heuristic | AntiPattern) -> bool:
     """Whether a rule counts an outcome."""
     if isinstance(rule, AntiPattern):
         return outcome.id in rule.outcomes_for

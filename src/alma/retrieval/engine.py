@@ -22,6 +22,7 @@ from alma.errors import (
     StorageError,
     ValidationError,
 )
+from alma.model.abbreviations import spelled_out
 from alma.model.belief import EVIDENCE_HALF_LIFE_DAYS
 from alma.model.common import checked_part
 from alma.model.fields import check_timestamp
@@ -141,8 +142,8 @@ class RetrievalEngine:
         """The memories worth knowing for this task: up to `top_k` of each kind, best first.
 
         `kinds` limits what is looked for. `now` is when the question is asked, for its time expressions and for
-        recency. General memories can be limited to those of a user or an agent with `memories_within`. Weak lessons are
-        handed over, and weak items are in the prompt, only where `weak` asks for them.
+        recency. General memories can be limited to those of a user or an agent with `memories_within`. Weak lessons
+        without a strong one are handed over, and weak items are in the prompt, only where `weak` asks for them.
         """
         started = time.perf_counter()
         request = self._request(
@@ -260,7 +261,7 @@ class RetrievalEngine:
         return self._ttl_seconds if changes_at is None else min(self._ttl_seconds, (changes_at - now).total_seconds())
 
     def _ranked(self, request: Asked, targets: Sequence[Target]) -> _Found:
-        vector, problems = self._questions.vector(request.query)
+        vector, problems = self._questions.vector(spelled_out(request.query))
         part = asked_part(request.query)
         # Embedded before anything is read: a service may take its time, and a snapshot is not to wait for it.
         part_vector, further = (None, []) if part is None else self._questions.vector(part)
@@ -321,7 +322,8 @@ class RetrievalEngine:
             targets,
             vector,
             scorer,
-            self.min_score,
+            # A search gives its best, however bad that is.
+            self.min_score if isinstance(request, Request) else -math.inf,
             self.relevance,
             reads=self.embedder.reads,
             learned=self.embedder.speaks(request.query),

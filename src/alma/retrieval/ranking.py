@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import chain
 from operator import attrgetter
 
+from alma.model.learning import AntiPattern, Heuristic, Outcome
 from alma.model.query import And, In
 from alma.model.record import Record
 from alma.model.text import compounds_of, query_terms
@@ -21,7 +22,7 @@ from alma.retrieval.length import ONE_PASSAGE
 from alma.retrieval.news import may_tell_news
 from alma.retrieval.placing import brings_news, news_of_fitting, put_in_place, statements_of
 from alma.retrieval.ranked import Ranked
-from alma.retrieval.relevance import LESSONS, Fitting, Question, RelevanceModel
+from alma.retrieval.relevance import LESSONS, Fitting, Question, RelevanceModel, add_evidence
 from alma.retrieval.repetitions import without_repetitions
 from alma.retrieval.router import Asked, Request, Target
 from alma.retrieval.scorer import Scorer
@@ -91,12 +92,15 @@ def rank(
     found = {cls: _read(storage, best, questions[cls], pool, ranking) for cls, best in chosen.items()}
 
     for cls, items in found.items():
+        relevance.assess(items, questions[cls])
+    for cls in (Heuristic, AntiPattern):
+        add_evidence(found.get(cls, ()), found.get(Outcome, ()))
+    for cls, items in found.items():
         if not items:
             continue
-        relevance.assess(items, questions[cls])
-        least = _least_relevance(request, cls, relevance)
+        least = _least_relevance(request, cls, items, relevance)
         fitting = [each for each in items if each.relevance >= least]
-        kept = [scorer.fitting(each, relevance.strength(each.relevance)) for each in fitting]
+        kept = [scorer.fitting(each, relevance.strength(each)) for each in fitting]
         kept += _news_among(items, kept, asked, scorer)
         _note_irrelevant(items, kept, least, relevance, ranking)
         add_together(kept, questions[cls].weights, scorer.memory_weights.similarity)
@@ -219,11 +223,15 @@ def _news_among(
     return news_of_fitting(unfit, fitting, asked, scorer.request)
 
 
-def _least_relevance(request: Asked, cls: type[Record], relevance: RelevanceModel) -> float:
-    """How relevant a memory must be: a search gives its best in any case, a task gets weak lessons on demand only."""
+def _least_relevance(request: Asked, cls: type[Record], items: Sequence[Fitting], relevance: RelevanceModel) -> float:
+    """How relevant a memory must be to be handed over.
+
+    A search gives its best in any case. Lessons tell what to do, so that none is better than weak ones alone.
+    """
     if not isinstance(request, Request):
         return 0.0
-    return relevance.strong if issubclass(cls, LESSONS) and not request.weak else relevance.weak
+    only_weak = max(each.relevance for each in items) < relevance.strong
+    return relevance.strong if only_weak and issubclass(cls, LESSONS) and not request.weak else relevance.weak
 
 
 def _note_irrelevant(

@@ -14,21 +14,31 @@ from functools import cache
 from importlib import resources
 from typing import Final
 
-from alma.model.learning import Heuristic, Outcome
+from alma.model.learning import AntiPattern, Heuristic, Outcome
 from alma.model.record import Record
-from alma.model.slice import Strength
+from alma.model.slice import Strength, is_evidence
 from alma.model.text import is_english, stored_terms
 from alma.model.vector import Vector
 from alma.retrieval.candidate import Candidate
 from alma.retrieval.length import STATEMENT, best_passage
 from alma.storage.nearest import cosines
 
-FEATURES: Final = ("meaning", "words", "best_meaning", "best_words", "unknown_words", "store_size", "lesson")
-"""Of a memory: its cosine, its share of the task's words by their weight, and whether it is a lesson. Of all of its
-kind: the best cosine and share that were read, the share of the task that no record has, and how many there are."""
+FEATURES: Final = (
+    "meaning",
+    "words",
+    "outcome",
+    "best_meaning",
+    "best_words",
+    "unknown_words",
+    "store_size",
+    "outcome_store_size",
+)
+"""Of a memory: its cosine, its share of the task's words by their weight, and whether it is an outcome, of which the
+task alone is compared. Of all of its kind: the best cosine and share that were read, the share of the task that no
+record has, and how many records there are."""
 
 LESSONS: Final = (Heuristic, Outcome)
-"""The kinds that tell what to do: what is only weakly relevant of them is handed over on demand only."""
+"""The kinds that tell what to do: where nothing of them is strong, the weak ones are handed over on demand only."""
 
 # A few records say as little as this many do: what is near in a store of two is near by chance.
 _FEWEST = 10
@@ -221,11 +231,10 @@ class RelevanceModel:
             elif anything and each.has_context:
                 each.relevance = max(each.relevance, self.weak)
 
-    def strength(self, relevance: float) -> Strength | None:
-        """Whether a memory of this relevance is strong, weak or neither."""
-        if relevance >= self.strong:
-            return "strong"
-        return "weak" if relevance >= self.weak else None
+    def strength(self, found: Fitting) -> Strength:
+        """Whether a memory is strong or weak. Of a warning less is enough: to read it in vain costs a line."""
+        least = self.weak if isinstance(found.record, AntiPattern) else self.strong
+        return "strong" if found.relevance >= least else "weak"
 
     def _relevance(self, found: Fitting, features: Mapping[str, float], question: Question) -> float:
         if not found.has_vector or not question.understood:
@@ -233,6 +242,15 @@ class RelevanceModel:
         by_both = self.with_vectors.probability(features)
         # Of a language that the model did not learn, words tell as much as where there are no vectors.
         return by_both if question.learned else max(by_both, self.words_only.probability(features))
+
+
+def add_evidence(lessons: Iterable[Fitting], outcomes: Iterable[Fitting]) -> None:
+    """Let rules and warnings be as relevant as the best outcome that they count: they were learned from its task."""
+    known = [(each.record, each.relevance) for each in outcomes if isinstance(each.record, Outcome)]
+    for lesson in lessons:
+        if isinstance(lesson.record, Heuristic | AntiPattern):
+            counted = (relevance for record, relevance in known if is_evidence(record, lesson.record))
+            lesson.relevance = max(lesson.relevance, *counted, 0.0)
 
 
 @cache
@@ -255,18 +273,20 @@ def relevance_from(document: Mapping[str, object]) -> RelevanceModel:
 
 def features_of(found: Sequence[Fitting], question: Question) -> list[dict[str, float]]:
     """The features of all memories of one kind that were read, by their names."""
+    store_size = math.log(max(question.records, _FEWEST) / _FEWEST)
     of_all = {
         "best_meaning": max((each.meaning for each in found), default=0.0),
         "best_words": max((each.words for each in found), default=0.0),
         "unknown_words": _unknown_words(question),
-        "store_size": math.log(max(question.records, _FEWEST) / _FEWEST),
+        "store_size": store_size,
     }
     return [
         {
             **of_all,
             "meaning": each.meaning,
             "words": each.words,
-            "lesson": float(isinstance(each.record, LESSONS)),
+            "outcome": float(isinstance(each.record, Outcome)),
+            "outcome_store_size": store_size if isinstance(each.record, Outcome) else 0.0,
         }
         for each in found
     ]

@@ -30,7 +30,7 @@ class Scorer:
     by_passages: bool = True
     window: TimeWindow | None = None
 
-    def fitting(self, found: Fitting, strength: Strength | None) -> Ranked:
+    def fitting(self, found: Fitting, strength: Strength) -> Ranked:
         relevance = found.candidate.relevance
         if isinstance(found.record, Memory):
             relevance = relevance | answering(found.record.content, found.said, relevance, wants_time=self.wants_time)
@@ -38,7 +38,7 @@ class Scorer:
                 relevance |= given_back(len(found.record.text()), found.gathered)
         ranked = self.scored(found.record, relevance, found.candidate.found_by)
         ranked.said, ranked.similarity = found.said, found.candidate.cosine
-        ranked.relevance, ranked.strength = found.relevance, strength or "weak"
+        ranked.relevance, ranked.strength = found.relevance, strength
         ranked.lost = self.memory_weights.similarity * found.candidate.lost
         return ranked
 

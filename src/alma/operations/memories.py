@@ -235,6 +235,7 @@ class Hit(Output):
     memory: Memory
     score: float
     similarity: float | None = None
+    relevance: float | None = Field(None, description="The probability that it has to do with the query.")
     why: str = Field(description="What its score is made of.")
 
 
@@ -258,7 +259,16 @@ def search_memories(caller: Caller, asked: SearchMemories) -> Hits:
         limit=asked.limit,
         routed=asked.route_layers,
     )
-    hits = [Hit(memory=hit.memory, score=hit.score, similarity=hit.similarity, why=hit.explain()) for hit in found]
+    hits = [
+        Hit(
+            memory=hit.memory,
+            score=hit.score,
+            similarity=hit.similarity,
+            relevance=hit.relevance,
+            why=hit.explain(),
+        )
+        for hit in found
+    ]
     why_not = found.why_not(asked.why_not) if asked.why_not else None
     return Hits(hits=hits, mode=found.mode, degraded=found.degraded, why_not=why_not)
 

@@ -508,7 +508,7 @@ def test_old_evidence_counts_less() -> None:
     extractor = HeuristicExtractor(half_life_days=30)
     now = clock.now()
     outcomes = [
-        Seen("id", "lesson", None, "task", "strategy", success, None, now - timedelta(days=days))
+        Seen("id", "lesson", None, "task", "strategy", success, None, now - timedelta(days=days), {})
         for success, days in ((True, 300), (True, 300), (True, 300), (False, 0), (False, 0))
     ]
     assert extractor.belief(outcomes, now).mean < 0.3

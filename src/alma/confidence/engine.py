@@ -10,7 +10,6 @@ from alma.core import ALMA, checked_memory
 from alma.errors import ValidationError
 from alma.learning.damping import as_told_by_another
 from alma.learning.recommendation import Assessed
-from alma.learning.strategies import contradicts
 from alma.model.belief import Belief, belief_in
 from alma.model.common import same_name
 from alma.model.learning import AntiPattern, Heuristic
@@ -68,7 +67,7 @@ class ConfidenceEngine:
     def _signal(self, assessed: Assessed, context: str, agent: str, found: MemorySlice) -> ConfidenceSignal:
         rules = [each for each in found.heuristics if self._is_same(each.strategy, assessed.strategy)]
         warnings = [each for each in found.anti_patterns if self._is_same(each.pattern, assessed.strategy)]
-        opposites = [each for each in _works(found.heuristics) if contradicts(each.strategy, assessed.strategy)]
+        opposites = [each for each in _works(found.heuristics) if self._is_opposite(each.strategy, assessed.strategy)]
         elsewhere = bool(assessed.tried) and not (rules or warnings or self._was_tried(assessed.strategy, found))
         strengths = [self._strength(each, agent) for each in opposites]
         score = _weighed(assessed, warnings, strengths, elsewhere=elsewhere)
@@ -94,6 +93,9 @@ class ConfidenceEngine:
 
     def _is_same(self, one: str, other: str) -> bool:
         return self._alma.learning.is_same_strategy(one, other)
+
+    def _is_opposite(self, one: str, other: str) -> bool:
+        return self._alma.learning.strategies.opposite(one, other)
 
     def _chances(self, rules: Iterable[Heuristic], agent: str) -> list[OpportunitySignal]:
         return [self._proven(each, agent) for each in _works(rules)]

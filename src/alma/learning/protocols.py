@@ -18,6 +18,7 @@ from alma.learning.advice import Advisor
 from alma.learning.heuristics import Evidence, HeuristicExtractor, best_lesson, most_general, wording
 from alma.learning.lessons import Belonging, LessonFinder, Neighbourhood, in_lesson, scope_of
 from alma.learning.recommendation import Recommender
+from alma.learning.separation import separate
 from alma.learning.stored import EVIDENCE_READ, RELATED, Counted, Seen, StoredLessons, Tried
 from alma.learning.strategies import Strategies
 from alma.learning.trigger import MOST_OUTCOMES, ForgettingTrigger
@@ -26,9 +27,9 @@ from alma.memory.archive import Archive
 from alma.memory.audit import AuditTrail, asked
 from alma.model.belief import Belief
 from alma.model.common import checked_part
-from alma.model.governance import Attribution
+from alma.model.governance import ANONYMOUS, Attribution
 from alma.model.learning import AntiPattern, Heuristic, Outcome
-from alma.model.scope import MemoryScope
+from alma.model.scope import MemoryScope, Scope
 from alma.model.vector import Vector
 from alma.redaction.nested import Masked
 from alma.retrieval.writing import join_space
@@ -153,6 +154,13 @@ class LearningProtocol:
     def is_same_strategy(self, one: str, other: str) -> bool:
         """Whether two texts say to do the same thing."""
         return self.strategies.same(one, other)
+
+    def separate(
+        self, heuristic_id: str, strategy: str, agent: str, project_id: str, by: Attribution = ANONYMOUS
+    ) -> list[str]:
+        """Say that a strategy is not that of a rule: its outcomes become a lesson of their own, and stay one."""
+        scope = Scope(project_id=project_id, agent=agent)
+        return separate(self.storage, self.extractor, heuristic_id, strategy, scope, by)
 
     # ------------------------------------------------------------------ VALIDATE
 

@@ -73,6 +73,11 @@ class Strategies:
             self._judge = default_judge()
         return self._judge
 
+    @judge.setter
+    def judge(self, judge: Judge) -> None:
+        self._judge = judge
+        self._verdicts.clear()
+
     def known(self, one: str, other: str) -> Judgement | None:
         """What one strategy is to the other, if that is known without asking the judge."""
         key = (strategy_key(one), strategy_key(other))

@@ -255,7 +255,7 @@ class TestHeuristics:
         rule = learn(alma, strategy="cache the answers", times=3).heuristic
         learn(alma, "failure", strategy="ask anew each time")
         assert alma.storage.require(Heuristic, rule.id, SHOP).weight_against == 0
-        learn(alma, strategy="ask anew each time", task=f"{FORM} today")
+        learn(alma, strategy="ask anew each time", task=f"{FORM}.")
         weaker = alma.storage.require(Heuristic, rule.id, SHOP)
         assert weaker.weight_against == pytest.approx(0.95, abs=1e-3)
         assert weaker.confidence < rule.confidence
@@ -345,7 +345,10 @@ class TestHeuristics:
         assert made.occurrence_count == 4
 
     def test_the_opposite_of_what_is_well_known_is_held_back(self, alma: ALMA) -> None:
-        alma.learning.strategies.judge = ToldJudge(opposite=[("always retry the request", "never retry the request")])
+        alma.learning.strategies.judge = ToldJudge(
+            same=[(FORM, *(f"{FORM} {number}" for number in range(10)))],
+            opposite=[("always retry the request", "never retry the request")],
+        )
         for number in range(10):
             learn(alma, strategy="always retry the request", task=f"{FORM} {number}")
         learned = learn(alma, strategy="never retry the request", times=3)

@@ -33,22 +33,27 @@ _NAMED = 5
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """The numbers that advice is given by.
+    """The numbers that advice is given by; `bench/advice_weights.py` fits them on one language and checks on the other.
 
-    They were fitted on shell tasks and checked on Python tasks, and the other way round (`bench/howto.py`). The words
-    that a task shares with a candidate weigh as much as they are rare among the candidates.
+    A candidate's score orders the candidates: `meaning` times its cosine, and what it shares of the words of the task,
+    which weigh as much as they are rare among the candidates. Its relevance is the probability that it is about such a
+    task. Where the judge can tell, the best few are scored anew with what it says.
 
     `threshold` is the least relevance of evidence that is answered from. From `near` on, and with as much evidence and
     success as `supported_by` and `supported_from` say, an answer is supported; otherwise it is weak.
     """
 
     candidates: int = 40
-    task_words: float = 0.17
-    strategy_words: float = 0.86
-    shared_words: float = 0.3
-    threshold: float = 0.55
-    near: float = 0.78
+    meaning: float = 9.0
+    task_words: float = 2.7
+    strategy_words: float = 6.8
     nearness: float = 0.1
+    relevant_meaning: float = 16.0
+    relevant_words: float = 4.8
+    relevant_from: float = 11.3
+    reranked: int = 6
+    threshold: float = 0.8
+    near: float = 0.9
     supported_by: float = 2.0
     supported_from: float = 0.6
 
@@ -78,6 +83,11 @@ class Tried:
     heuristic_ids: tuple[str, ...]
     agents: tuple[str, ...]
     sessions: int
+    score: float = 0.0
+
+    @property
+    def key(self) -> str:
+        return strategy_key(self.strategy)
 
 
 class _Scored(NamedTuple):
@@ -111,7 +121,8 @@ class Advisor:
         if not scored:
             return []
         best = max(candidate.score for candidate in scored)
-        weights = [math.exp((candidate.score - best) / self.tuning.nearness) for candidate in scored]
+        span = self.tuning.nearness * self.tuning.meaning
+        weights = [math.exp((candidate.score - best) / span) for candidate in scored]
         counted = _counted(scored, weights, reader)
         lessons: dict[str, list[int]] = {}
         for place, candidate in enumerate(scored):
@@ -128,7 +139,7 @@ class Advisor:
             )
             for places in lessons.values()
         ]
-        return sorted(_one_of_each(found), key=lambda each: -each.belief.mean)
+        return sorted(_one_of_each(found), key=lambda each: (-each.belief.mean, -each.score))
 
     def _scored(self, task: str, vector: Vector | None, scope: Scope) -> list[_Scored]:
         cosines, ids = dict[type[Record], dict[str, float]](), dict[type[Record], list[str]]()
@@ -148,10 +159,16 @@ class Advisor:
             cosine = cosines[Heuristic if isinstance(each, Rule) else Outcome].get(each.id, overlap)
             by_task, by_strategy = _share(wanted & in_task, rarity), _share(wanted & in_strategy, rarity)
             either = _share(wanted & (in_task | in_strategy), rarity)
-            relevance = max(cosine + self.tuning.shared_words * either, overlap)
-            score = cosine + self.tuning.task_words * by_task + self.tuning.strategy_words * by_strategy
-            scored.append(_Scored(each, relevance, score))
+            scored.append(self._weighed(each, max(cosine, overlap), by_task, by_strategy, either))
         return sorted(scored, key=lambda each: (-each.score, each.record.id))
+
+    def _weighed(
+        self, record: Report | Rule, cosine: float, by_task: float, by_strategy: float, either: float
+    ) -> _Scored:
+        tuning = self.tuning
+        odds = tuning.relevant_meaning * cosine + tuning.relevant_words * either - tuning.relevant_from
+        score = tuning.meaning * cosine + tuning.task_words * by_task + tuning.strategy_words * by_strategy
+        return _Scored(record, 1 / (1 + math.exp(-odds)), score)
 
     def _candidates(
         self, cls: type[Record], task: str, vector: Vector | None, scope: Scope
@@ -246,6 +263,7 @@ def _tried(
     return Tried(
         strategy=rules[0].strategy if rules else strategy_of(found[0].record),
         relevance=max(each.relevance for each in found),
+        score=max(each.score for each in found),
         belief=belief,
         tried=tried,
         succeeded=succeeded,
@@ -260,9 +278,9 @@ def _one_of_each(found: Iterable[Tried]) -> list[Tried]:
     """The lessons with different strategies; of several with the same, the one that promises most."""
     best: dict[str, Tried] = {}
     for each in found:
-        known = best.setdefault(strategy_key(each.strategy), each)
+        known = best.setdefault(each.key, each)
         if each.belief.mean > known.belief.mean:
-            best[strategy_key(each.strategy)] = each
+            best[each.key] = each
     return list(best.values())
 
 

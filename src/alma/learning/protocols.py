@@ -43,7 +43,7 @@ Made = TypeVar("Made", Heuristic, AntiPattern)
 Cleaner = Callable[[Outcome], tuple[Outcome, Sequence[Masked]]]
 Screen = Callable[[Outcome], tuple[Outcome, str | None]]
 
-_WELL_KNOWN = 0.7
+_WELL_KNOWN = 0.5
 # By so many outcomes: as often is not more often, however much older the successes are.
 _CLEARLY = 0.25
 # Of so many lessons, the nearest, it is asked which strategy did best.
@@ -346,6 +346,11 @@ class _Step:
             return OTHER
         return found
 
+    def _is_same_task(self, condition: str) -> bool:
+        """Whether a rule is for the task of this outcome: what holds for large files need not for small ones."""
+        found = self._judged(self._told.task_description, condition)
+        return found["same"] + found["more"] + found["less"] >= self._strategies.tuning.same
+
     def _says_no_more(self, one: str, other: str) -> bool:
         """Whether one strategy is the other, or a part of it."""
         found = self._judged(one, other)
@@ -392,15 +397,19 @@ class _Step:
         links: dict[str, object] = {}
         for _, entry in self.around.rules:
             verdict = self._judged(made.strategy, entry.strategy)
-            likely = verdict["opposite"] >= self._strategies.tuning.opposite
-            if likely and (known := self._stored.rule(entry.id)) is not None:
+            likely = verdict.label
+            if likely not in _LINKED or verdict[likely] < self._strategies.tuning.linked:
+                continue
+            known = self._stored.rule(entry.id)
+            if known is None or not self._is_same_task(known.condition):
+                continue
+            if likely == "opposite":
                 ours, theirs = (self._extractor.current_belief(each, self._now).lower_bound for each in (made, known))
                 if theirs >= _WELL_KNOWN and theirs > ours:
                     self._notes.append(f"held back: heuristic {known.id} says the opposite and is better known")
                     return None
                 self._notes.append(f"heuristic {known.id} says the opposite")
-            if verdict.label in _LINKED and verdict[verdict.label] >= self._strategies.tuning.linked:
-                links[entry.id] = {"is": verdict.label, "probability": round(verdict[verdict.label], 3)}
+            links[entry.id] = {"is": likely, "probability": round(verdict[likely], 3)}
         return made.replace(metadata={**made.metadata, RELATED: links}) if links else made
 
     def _oppose(self) -> None:
@@ -412,7 +421,7 @@ class _Step:
             if probability < self._strategies.tuning.opposite or entry.id == self._lesson_id:
                 continue
             rule = self._stored.rule(entry.id)
-            if rule is not None:
+            if rule is not None and self._is_same_task(rule.condition):
                 changed = self._extractor.opposed(rule, self._outcome, self._tried[1:], probability, self._now)
                 self._writes.append(partial(self._stored.revise, rule, changed))
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from alma.judge.base import Judgement as Judgement
     from alma.judge.base import Label as Label
     from alma.judge.default import default_judge as default_judge
+    from alma.judge.llm import LLMJudge as LLMJudge
     from alma.judge.local import LocalJudge as LocalJudge
     from alma.judge.strict import StrictJudge as StrictJudge
 
@@ -20,6 +21,7 @@ _HOME_OF = {
     "Label": "alma.judge.base",
     "Judge": "alma.judge.base",
     "Judgement": "alma.judge.base",
+    "LLMJudge": "alma.judge.llm",
     "LocalJudge": "alma.judge.local",
     "StrictJudge": "alma.judge.strict",
     "default_judge": "alma.judge.default",

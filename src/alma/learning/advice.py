@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
@@ -13,7 +13,10 @@ import numpy as np
 
 from alma import clock
 from alma.errors import ProviderError, StorageError
+from alma.judge.base import Judge
+from alma.judge.default import default_judge
 from alma.learning.damping import Sessions, as_told_by_another, weights_for
+from alma.learning.relevance import Features, Tuning, judged, probability
 from alma.learning.remembered import Rule
 from alma.learning.shelf import unit
 from alma.learning.strategies import strategy_key
@@ -29,33 +32,6 @@ from alma.storage.base import StorageBackend
 from alma.vectors.base import VectorIndex
 
 _NAMED = 5
-
-
-@dataclass(frozen=True, slots=True)
-class Tuning:
-    """The numbers that advice is given by; `bench/advice_weights.py` fits them on one language and checks on the other.
-
-    A candidate's score orders the candidates: `meaning` times its cosine, and what it shares of the words of the task,
-    which weigh as much as they are rare among the candidates. Its relevance is the probability that it is about such a
-    task. Where the judge can tell, the best few are scored anew with what it says.
-
-    `threshold` is the least relevance of evidence that is answered from. From `near` on, and with as much evidence and
-    success as `supported_by` and `supported_from` say, an answer is supported; otherwise it is weak.
-    """
-
-    candidates: int = 40
-    meaning: float = 9.0
-    task_words: float = 2.7
-    strategy_words: float = 6.8
-    nearness: float = 0.1
-    relevant_meaning: float = 16.0
-    relevant_words: float = 4.8
-    relevant_from: float = 11.3
-    reranked: int = 6
-    threshold: float = 0.8
-    near: float = 0.9
-    supported_by: float = 2.0
-    supported_from: float = 0.6
 
 
 class Report(NamedTuple):
@@ -108,9 +84,16 @@ class _Scored(NamedTuple):
 class Advisor:
     """Finds what was tried on tasks near a given one, and weighs it."""
 
-    def __init__(self, storage: StorageBackend, index: VectorIndex, tuning: Tuning | None = None) -> None:
+    def __init__(
+        self,
+        storage: StorageBackend,
+        index: VectorIndex,
+        judge: Callable[[], Judge] = default_judge,
+        tuning: Tuning | None = None,
+    ) -> None:
         self._storage = storage
         self._index = index
+        self._judge = judge
         self.tuning = tuning or Tuning()
 
     def tried_near(
@@ -121,8 +104,7 @@ class Advisor:
         if not scored:
             return []
         best = max(candidate.score for candidate in scored)
-        span = self.tuning.nearness * self.tuning.meaning
-        weights = [math.exp((candidate.score - best) / span) for candidate in scored]
+        weights = [math.exp((candidate.score - best) / self.tuning.nearness) for candidate in scored]
         counted = _counted(scored, weights, reader)
         lessons: dict[str, list[int]] = {}
         for place, candidate in enumerate(scored):
@@ -142,6 +124,23 @@ class Advisor:
         return sorted(_one_of_each(found), key=lambda each: (-each.belief.mean, -each.score))
 
     def _scored(self, task: str, vector: Vector | None, scope: Scope) -> list[_Scored]:
+        """The candidates with their score and relevance, the best few by what the judge says; best first."""
+        tuning = self.tuning
+        found = sorted(self.features(task, vector, scope), key=lambda each: (-tuning.score.of(each[1]), each[0].id))
+        best = found[: tuning.reranked] if tuning.score_judged.useful or tuning.score_judged.alike else []
+        verdicts = judged(self._judge(), task, [(task_of(each), strategy_of(each)) for each, _ in best])
+        verdicts += [(None, None)] * (len(found) - len(verdicts))
+        scored = []
+        for (record, known), (useful, alike) in zip(found, verdicts, strict=True):
+            features = known._replace(useful=useful, alike=alike)
+            is_judged = useful is not None
+            score = (tuning.score_judged if is_judged else tuning.score).of(features)
+            odds = (tuning.relevance_judged if is_judged else tuning.relevance).of(features)
+            scored.append(_Scored(record, probability(odds), score))
+        return sorted(scored, key=lambda each: (-each.score, each.record.id))
+
+    def features(self, task: str, vector: Vector | None, scope: Scope) -> list[tuple[Report | Rule, Features]]:
+        """What was tried on the nearest tasks, and what is known of each without the judge."""
         cosines, ids = dict[type[Record], dict[str, float]](), dict[type[Record], list[str]]()
         for cls in (Outcome, Heuristic):
             ids[cls], cosines[cls] = self._candidates(cls, task, vector, scope)
@@ -152,23 +151,14 @@ class Advisor:
         wanted = set(query_terms(task))
         told = [(set(query_terms(task_of(each))), set(terms(strategy_of(each)))) for each in candidates]
         rarity = _rarity(wanted, [one | other for one, other in told])
-        scored = []
+        found = []
         for each, (in_task, in_strategy) in zip(candidates, told, strict=True):
             overlap = word_overlap(wanted, in_task)
             # Of what is stored without a vector, the words have to tell.
             cosine = cosines[Heuristic if isinstance(each, Rule) else Outcome].get(each.id, overlap)
-            by_task, by_strategy = _share(wanted & in_task, rarity), _share(wanted & in_strategy, rarity)
-            either = _share(wanted & (in_task | in_strategy), rarity)
-            scored.append(self._weighed(each, max(cosine, overlap), by_task, by_strategy, either))
-        return sorted(scored, key=lambda each: (-each.score, each.record.id))
-
-    def _weighed(
-        self, record: Report | Rule, cosine: float, by_task: float, by_strategy: float, either: float
-    ) -> _Scored:
-        tuning = self.tuning
-        odds = tuning.relevant_meaning * cosine + tuning.relevant_words * either - tuning.relevant_from
-        score = tuning.meaning * cosine + tuning.task_words * by_task + tuning.strategy_words * by_strategy
-        return _Scored(record, 1 / (1 + math.exp(-odds)), score)
+            shared = [_share(wanted & words, rarity) for words in (in_task, in_strategy, in_task | in_strategy)]
+            found.append((each, Features(max(cosine, overlap), *shared)))
+        return found
 
     def _candidates(
         self, cls: type[Record], task: str, vector: Vector | None, scope: Scope

@@ -4,7 +4,7 @@
 
 The data and the harness are those of `bench/howto.py`. Features are what `alma.learning.advice` sees, collected from a
 real store and kept in bench/results/advice-features.pickle (delete it to collect them anew); the judge is asked about
-the best twelve candidates of each question. Scores are fitted so that the right candidates come first (softmax), and
+the best six candidates of each question. Scores are fitted so that the right candidates come first (softmax), and
 relevance so that it tells questions with an answer from those of another language (logistic). Printed are the weights
 of each language with the numbers on both, and those of both languages together, which `Tuning` holds.
 """
@@ -14,9 +14,10 @@ from __future__ import annotations
 import argparse
 import importlib
 import pickle
+import random
 import sys
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,9 @@ DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 KEPT = Path(__file__).parent / "results" / "advice-features.pickle"
 SETS = ("bash", "python")
 FALSE_FAR = {"bash": 0.04, "python": 0.08}
-_JUDGED = 12
+_JUDGED = 6
+# Parts of what was learned, of these sizes, so many of each; what is far is nearer by chance in larger ones.
+_SIZES, _PARTS, _FAR_OF_A_PART = (10, 30, 100, 400), 3, 20
 _AGENT = "agent"
 _LEARNED_AT_ONCE = 500
 
@@ -42,6 +45,7 @@ class Question:
     """A question, whether it has an answer in the store, and its candidates: features, and which are right."""
 
     kind: str
+    size: str
     rows: Any
     right: Any
 
@@ -67,34 +71,54 @@ def _filled(folder: Path, pairs: list[tuple[str, str]]) -> ALMA:
 
 
 def _collected(data: Path, harness: Any, name: str, judge: Judge) -> list[Question]:
+    """The questions of a set, asked of all that was learned and of small parts of it."""
     pairs, topics, asks, _, far = harness.load(str(data / "howto"), name)
+    found = _asked(pairs, topics, asks, far, judge, "all")
+    chance = random.Random(0)
+    for size in _SIZES:
+        for part in range(_PARTS):
+            some = chance.sample(pairs, size)
+            known = {topics[strategy] for _, strategy in some}
+            near = [(task, topic) for task, topic in asks if topic in known]
+            few = chance.sample(far, _FAR_OF_A_PART)
+            found += _asked(some, topics, chance.sample(near, min(len(near), _FAR_OF_A_PART)), few, judge, f"{size}")
+            print(f"  {name}: part {part + 1} of {size}", file=sys.stderr, flush=True)
+    return found
+
+
+def _asked(
+    pairs: list[tuple[str, str]],
+    topics: dict[str, Any],
+    asks: list[tuple[str, Any]],
+    far: list[str],
+    judge: Judge,
+    size: str,
+) -> list[Question]:
     asked = [(task, topic, "ask") for task, topic in asks] + [(task, None, "far") for task in far]
     with tempfile.TemporaryDirectory() as folder, _filled(Path(folder), pairs) as alma:
         advisor = alma.learning.recommender.advisor
         found = []
-        for number, (task, topic, kind) in enumerate(asked):
-            scope = alma.scope(_AGENT)
-            near = advisor.features(task, embedder().encode(task), scope)
+        for task, topic, kind in asked:
+            near = advisor.features(task, embedder().encode(task), alma.scope(_AGENT))
             near.sort(key=lambda each: -advisor.tuning.score.of(each[1]))
             past = [(task_of(record), strategy_of(record)) for record, _ in near]
             verdicts = judged(judge, task, past[:_JUDGED])
             verdicts += [(None, None)] * (len(near) - len(verdicts))
             rows = [_row(features, *verdict) for (_, features), verdict in zip(near, verdicts, strict=True)]
             right = [topics.get(strategy) == topic and topic is not None for _, strategy in past]
-            found.append(Question(kind, np.array(rows), np.array(right)))
-            if number % 100 == 99:
-                print(f"  {name}: {number + 1} of {len(asked)} questions", file=sys.stderr, flush=True)
+            if rows:
+                found.append(Question(kind, size, np.array(rows), np.array(right)))
         return found
 
 
 def _row(features: Features, useful: float | None, alike: float | None) -> list[float]:
     told = [log_odds(0.5 if each is None else each) for each in (useful, alike)]
-    return [features.meaning, features.task_words, features.strategy_words, features.words, *told]
+    return [features.meaning, features.task_words, features.strategy_words, features.words, features.tried, *told]
 
 
 # ---------------------------------------------------------------------- fitting
 
-NAMES = ("meaning", "task_words", "strategy_words", "words", "useful", "alike")
+NAMES = ("meaning", "task_words", "strategy_words", "words", "tried", "useful", "alike")
 
 
 def fitted_score(questions: list[Question], columns: list[int], most: int, penalty: float = 1.0) -> Any:
@@ -129,6 +153,22 @@ def fitted_relevance(questions: list[Question], score: Any, columns: list[int], 
         slope = rows.T @ (counts * (known - wanted)) + penalty @ weights
         weights = weights - np.linalg.solve((rows.T * (counts * known * (1 - known))) @ rows + penalty, slope)
     return weights
+
+
+def by_size(questions: list[Question], relevance: Any, columns: list[int], most: int) -> Any:
+    """The weights with one more, before the bias: so that false answers are as frequent in stores of every size.
+
+    The more was tried, the nearer lies something unrelated by chance; their best grows with the logarithm.
+    """
+    sizes: dict[str, list[tuple[float, float]]] = {}
+    for q in questions:
+        if q.kind == "far":
+            best = float(_odds(q.rows[:most, columns], relevance).max())
+            sizes.setdefault(q.size, []).append((float(q.rows[0, TRIED]), best))
+    logarithms = [np.mean([size for size, _ in found]) for found in sizes.values()]
+    highest = [np.quantile([best for _, best in found], _HIGHEST) for found in sizes.values()]
+    slope, _ = np.polyfit(logarithms, highest, 1)
+    return np.array([*relevance[:-1], -slope, relevance[-1] + slope * max(logarithms)])
 
 
 def told(questions: list[Question], score: Any, relevance: Any, threshold: float, use: _Use) -> tuple[float, float]:
@@ -166,24 +206,37 @@ class _Use:
     most: int
 
 
+TRIED = NAMES.index("tried")
+# The share of far questions below which they have to stay, whatever the size of the store.
+_HIGHEST = 0.93
+
 USES = (
     _Use("without the judge", [0, 1, 2], [0, 3], 80),
-    _Use("judged", [0, 1, 2, 4, 5], [0, 3, 4, 5], 6),
+    _Use("judged", [0, 1, 2, 5, 6], [0, 3, 5, 6], 6),
 )
 
 
 def _report(found: dict[str, list[Question]], use: _Use) -> None:
-    for trained in (*SETS, None):
+    for trained, use in ((trained, use) for trained in (*SETS, None)):
         names = SETS if trained is None else (trained,)
         questions = [q for name in names for q in found[name]]
-        score = fitted_score(questions, use.score, use.most)
-        relevance = fitted_relevance(questions, score, use.relevance, use.most, use.score)
-        threshold = max(threshold_of(found[name], relevance, FALSE_FAR[name], use) for name in names)
-        numbers = {name: told(found[name], score, relevance, threshold, use) for name in SETS}
+        score = fitted_score([q for q in questions if q.size == "all"], use.score, use.most)
+        whole = {name: [q for q in found[name] if q.size == "all"] for name in SETS}
+        relevance = fitted_relevance(
+            [q for name in names for q in whole[name]], score, use.relevance, use.most, use.score
+        )
+        relevance = by_size(questions, relevance, use.relevance, use.most)
+        use = replace(use, relevance=[*use.relevance, TRIED])
+        threshold = max(threshold_of(whole[name], relevance, FALSE_FAR[name], use) for name in names)
+        numbers = {name: told(whole[name], score, relevance, threshold, use) for name in SETS}
         print(f"{use.name}, fitted on {' and '.join(names)}")
         print("  score    ", {NAMES[i]: round(float(w), 2) for i, w in zip(use.score, score, strict=True)})
         print("  relevance", {NAMES[i]: round(float(w), 2) for i, w in zip(use.relevance, relevance, strict=False)})
         print(f"  bias {relevance[-1]:.2f}, threshold {1 / (1 + np.exp(-threshold)):.3f}")
+        for size in map(str, _SIZES):
+            part = [q for name in SETS for q in found[name] if q.size == size]
+            acc, far = told(part, score, relevance, threshold, use)
+            print(f"  of {size} learned: acc@1 {acc:.3f}, false far {far:.3f}")
         print("  " + "; ".join(f"{name}: acc@1 {acc:.3f}, false far {far:.3f}" for name, (acc, far) in numbers.items()))
 
 

@@ -151,13 +151,14 @@ class Advisor:
         wanted = set(query_terms(task))
         told = [(set(query_terms(task_of(each))), set(terms(strategy_of(each)))) for each in candidates]
         rarity = _rarity(wanted, [one | other for one, other in told])
+        tried = math.log(1 + self._storage.count(Outcome, scope)) if candidates else 0.0
         found = []
         for each, (in_task, in_strategy) in zip(candidates, told, strict=True):
             overlap = word_overlap(wanted, in_task)
             # Of what is stored without a vector, the words have to tell.
             cosine = cosines[Heuristic if isinstance(each, Rule) else Outcome].get(each.id, overlap)
             shared = [_share(wanted & words, rarity) for words in (in_task, in_strategy, in_task | in_strategy)]
-            found.append((each, Features(max(cosine, overlap), *shared)))
+            found.append((each, Features(max(cosine, overlap), *shared, tried)))
         return found
 
     def _candidates(

@@ -16,7 +16,8 @@ class Features(NamedTuple):
     """What is known of a candidate before and after the judge has seen it.
 
     `meaning` is the cosine of the tasks. The words that the task shares with the past task, with its strategy and with
-    either count as much as they are rare among the candidates. `useful` is how likely the judge finds that the past
+    either count as much as they are rare among the candidates. `tried` is the logarithm of how many outcomes there are:
+    the more, the nearer lies something unrelated by chance. `useful` is how likely the judge finds that the past
     task and its strategy help, and `alike` that one task is the other or a part of it.
     """
 
@@ -24,6 +25,7 @@ class Features(NamedTuple):
     task_words: float
     strategy_words: float
     words: float
+    tried: float
     useful: float | None = None
     alike: float | None = None
 
@@ -36,6 +38,7 @@ class Weights:
     words: float = 0.0
     task_words: float = 0.0
     strategy_words: float = 0.0
+    tried: float = 0.0
     useful: float = 0.0
     alike: float = 0.0
     bias: float = 0.0
@@ -47,6 +50,7 @@ class Weights:
             + self.words * features.words
             + self.task_words * features.task_words
             + self.strategy_words * features.strategy_words
+            + self.tried * features.tried
             + self.useful * log_odds(0.5 if features.useful is None else features.useful)
             + self.alike * log_odds(0.5 if features.alike is None else features.alike)
         )
@@ -64,14 +68,14 @@ class Tuning:
     """
 
     candidates: int = 40
-    score: Weights = Weights(meaning=9.0, task_words=2.7, strategy_words=6.8)
-    relevance: Weights = Weights(meaning=16.0, words=4.8, bias=-11.3)
-    score_judged: Weights = Weights(meaning=9.0, task_words=2.7, strategy_words=6.8)
-    relevance_judged: Weights = Weights(meaning=16.0, words=4.8, bias=-11.3)
-    reranked: int = 6
-    nearness: float = 0.9
-    threshold: float = 0.8
-    near: float = 0.9
+    score: Weights = Weights(meaning=13.74, task_words=2.19, strategy_words=8.89)
+    relevance: Weights = Weights(meaning=7.71, words=4.08, tried=-0.82, bias=-1.57)
+    score_judged: Weights = Weights(meaning=13.74, task_words=2.19, strategy_words=8.89)
+    relevance_judged: Weights = Weights(meaning=7.71, words=4.08, tried=-0.82, bias=-1.57)
+    reranked: int = 4
+    nearness: float = 1.37
+    threshold: float = 0.58
+    near: float = 0.75
     supported_by: float = 2.0
     supported_from: float = 0.6
 

@@ -31,7 +31,7 @@ class Tuning:
     """
 
     same: float = 0.6
-    opposite: float = 0.6
+    opposite: float = 0.85
     linked: float = 0.6
     pairs: int = 16
 

@@ -1,10 +1,11 @@
 """Fit the weights that `recommend` finds advice by: on one language, checked on the other, and the other way round.
 
     python bench/advice_weights.py              # collect the features of both sets, once, and fit
+    python bench/advice_weights.py --judge      # and ask whether the judge would do better as a reranker; slow
 
 The data and the harness are those of `bench/howto.py`. Features are what `alma.learning.advice` sees, collected from a
-real store and kept in bench/results/advice-features.pickle (delete it to collect them anew); the judge is asked about
-the best six candidates of each question. Scores are fitted so that the right candidates come first (softmax), and
+real store and kept in bench/results/advice-features.pickle (delete it to collect them anew); with `--judge` it is asked
+about the best six candidates of each question. Scores are fitted so that the right candidates come first (softmax), and
 relevance so that it tells questions with an answer from those of another language (logistic). Printed are the weights
 of each language with the numbers on both, and those of both languages together, which `Tuning` holds.
 """
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import math
 import pickle
 import random
 import sys
@@ -24,9 +26,9 @@ from typing import Any
 import numpy as np
 
 from alma import ALMA, Outcome
-from alma.judge import Judge, default_judge
+from alma.judge import Judge, StrictJudge, default_judge
 from alma.learning.advice import strategy_of, task_of
-from alma.learning.relevance import Features, judged, log_odds
+from alma.learning.relevance import Features
 from alma_learner import embedder, opened
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
@@ -102,7 +104,7 @@ def _asked(
             near = advisor.features(task, embedder().encode(task), alma.scope(_AGENT))
             near.sort(key=lambda each: -advisor.tuning.score.of(each[1]))
             past = [(task_of(record), strategy_of(record)) for record, _ in near]
-            verdicts = judged(judge, task, past[:_JUDGED])
+            verdicts = _judged(judge, task, past[:_JUDGED])
             verdicts += [(None, None)] * (len(near) - len(verdicts))
             rows = [_row(features, *verdict) for (_, features), verdict in zip(near, verdicts, strict=True)]
             right = [topics.get(strategy) == topic and topic is not None for _, strategy in past]
@@ -111,8 +113,20 @@ def _asked(
         return found
 
 
+def _judged(judge: Judge, task: str, past: list[tuple[str, str]]) -> list[tuple[float | None, float | None]]:
+    """For each past task and its strategy, how likely they help with a task, and how likely the tasks are alike."""
+    useful = judge.useful([(task, f"{known}: {strategy}") for known, strategy in past])
+    alike = [each["same"] + each["more"] + each["less"] for each in judge.compare([(task, known) for known, _ in past])]
+    return list(zip(useful, alike, strict=True))
+
+
+def _log_odds(probability: float | None) -> float:
+    known = 0.5 if probability is None else min(0.999, max(0.001, probability))
+    return math.log(known / (1 - known))
+
+
 def _row(features: Features, useful: float | None, alike: float | None) -> list[float]:
-    told = [log_odds(0.5 if each is None else each) for each in (useful, alike)]
+    told = [_log_odds(each) for each in (useful, alike)]
     return [features.meaning, features.task_words, features.strategy_words, features.words, features.tried, *told]
 
 
@@ -211,8 +225,8 @@ TRIED = NAMES.index("tried")
 _HIGHEST = 0.93
 
 USES = (
-    _Use("without the judge", [0, 1, 2], [0, 3], 80),
-    _Use("judged", [0, 1, 2, 5, 6], [0, 3, 5, 6], 6),
+    _Use("without the judge", [0, 1, 2, 3], [0, 3], 80),
+    _Use("judged", [0, 1, 2, 3, 5, 6], [0, 3, 5, 6], 6),
 )
 
 
@@ -244,15 +258,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--kept", type=Path, default=KEPT)
+    parser.add_argument("--judge", action="store_true", help="measure the judge as a reranker, too")
     args = parser.parse_args()
     if not args.kept.exists():
         sys.path.insert(0, str(args.data / "harness"))
         harness = importlib.import_module("howto")
-        made = {name: _collected(args.data, harness, name, default_judge()) for name in SETS}
+        made = {
+            name: _collected(args.data, harness, name, default_judge() if args.judge else StrictJudge())
+            for name in SETS
+        }
         args.kept.parent.mkdir(parents=True, exist_ok=True)
         args.kept.write_bytes(pickle.dumps(made))
     found = pickle.loads(args.kept.read_bytes())
-    for use in USES:
+    for use in USES if args.judge else USES[:1]:
         _report(found, use)
 
 

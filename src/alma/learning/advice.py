@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
@@ -13,10 +13,8 @@ import numpy as np
 
 from alma import clock
 from alma.errors import ProviderError, StorageError
-from alma.judge.base import Judge
-from alma.judge.default import default_judge
 from alma.learning.damping import Sessions, as_told_by_another, weights_for
-from alma.learning.relevance import Features, Tuning, judged, probability
+from alma.learning.relevance import Features, Tuning, probability
 from alma.learning.remembered import Rule
 from alma.learning.shelf import unit
 from alma.learning.strategies import strategy_key
@@ -84,16 +82,9 @@ class _Scored(NamedTuple):
 class Advisor:
     """Finds what was tried on tasks near a given one, and weighs it."""
 
-    def __init__(
-        self,
-        storage: StorageBackend,
-        index: VectorIndex,
-        judge: Callable[[], Judge] = default_judge,
-        tuning: Tuning | None = None,
-    ) -> None:
+    def __init__(self, storage: StorageBackend, index: VectorIndex, tuning: Tuning | None = None) -> None:
         self._storage = storage
         self._index = index
-        self._judge = judge
         self.tuning = tuning or Tuning()
 
     def tried_near(
@@ -124,23 +115,16 @@ class Advisor:
         return sorted(_one_of_each(found), key=lambda each: (-each.belief.mean, -each.score))
 
     def _scored(self, task: str, vector: Vector | None, scope: Scope) -> list[_Scored]:
-        """The candidates with their score and relevance, the best few by what the judge says; best first."""
+        """The candidates with their score and relevance, best first."""
         tuning = self.tuning
-        found = sorted(self.features(task, vector, scope), key=lambda each: (-tuning.score.of(each[1]), each[0].id))
-        best = found[: tuning.reranked] if tuning.score_judged.useful or tuning.score_judged.alike else []
-        verdicts = judged(self._judge(), task, [(task_of(each), strategy_of(each)) for each, _ in best])
-        verdicts += [(None, None)] * (len(found) - len(verdicts))
-        scored = []
-        for (record, known), (useful, alike) in zip(found, verdicts, strict=True):
-            features = known._replace(useful=useful, alike=alike)
-            is_judged = useful is not None
-            score = (tuning.score_judged if is_judged else tuning.score).of(features)
-            odds = (tuning.relevance_judged if is_judged else tuning.relevance).of(features)
-            scored.append(_Scored(record, probability(odds), score))
+        scored = [
+            _Scored(record, probability(tuning.relevance.of(known)), tuning.score.of(known))
+            for record, known in self.features(task, vector, scope)
+        ]
         return sorted(scored, key=lambda each: (-each.score, each.record.id))
 
     def features(self, task: str, vector: Vector | None, scope: Scope) -> list[tuple[Report | Rule, Features]]:
-        """What was tried on the nearest tasks, and what is known of each without the judge."""
+        """What was tried on the nearest tasks, and what is known of each."""
         cosines, ids = dict[type[Record], dict[str, float]](), dict[type[Record], list[str]]()
         for cls in (Outcome, Heuristic):
             ids[cls], cosines[cls] = self._candidates(cls, task, vector, scope)
@@ -157,8 +141,10 @@ class Advisor:
             overlap = word_overlap(wanted, in_task)
             # Of what is stored without a vector, the words have to tell.
             cosine = cosines[Heuristic if isinstance(each, Rule) else Outcome].get(each.id, overlap)
-            shared = [_share(wanted & words, rarity) for words in (in_task, in_strategy, in_task | in_strategy)]
-            found.append((each, Features(max(cosine, overlap), *shared, tried)))
+            by_task, by_strategy, by_either = (
+                _share(wanted & words, rarity) for words in (in_task, in_strategy, in_task | in_strategy)
+            )
+            found.append((each, Features(max(cosine, overlap), by_task, by_strategy, by_either, tried)))
         return found
 
     def _candidates(

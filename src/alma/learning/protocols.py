@@ -133,7 +133,7 @@ class LearningProtocol:
             storage,
             self.strategies,
             self.extractor,
-            advisor=Advisor(storage, index, lambda: self.strategies.judge),
+            advisor=Advisor(storage, index),
             vector_of=self.vector_of,
         )
 

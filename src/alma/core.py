@@ -37,7 +37,7 @@ from alma.memory.states import AgentStates
 from alma.memory.users import Users
 from alma.memory.working import WorkingMemory
 from alma.model.common import checked_name, checked_part, same_name
-from alma.model.governance import Attribution
+from alma.model.governance import ANONYMOUS, Attribution
 from alma.model.learning import DomainKnowledge, UserPreference
 from alma.model.record import Record
 from alma.model.scope import MemoryScope, Scope
@@ -308,6 +308,13 @@ class ALMA(Closing):
         return grounds_of(self.storage, heuristic_id, self._readable(agent))
 
     # ------------------------------------------------------------------ after a task
+
+    def not_the_same(self, heuristic_id: str, strategy: str, agent: str, by: Attribution = ANONYMOUS) -> list[str]:
+        """Say that a strategy is not that of a rule which counts it: its outcomes become a lesson of their own.
+
+        Returns their ids. The rule counts what is left, and takes that strategy in no more.
+        """
+        return self.learning.separate(heuristic_id, strategy, self._agent(agent), self.project_id, by)
 
     def learn(
         self,

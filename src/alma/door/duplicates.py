@@ -32,6 +32,10 @@ _TELLING: dict[type[Record], tuple[str, ...]] = {
 }
 
 
+# A category is assigned by rules that read the wording.
+_APART = {Memory: (*(name for name in _TELLING[Memory] if name != "category"), "valid_from", "valid_until")}
+
+
 def key_of(record: Record) -> str:
     """A name that every duplicate of a record has as well, whoever saves it."""
     owners = [getattr(record, name, None) for name in (*_OWNERS, "source_agent")]
@@ -48,6 +52,12 @@ def known_duplicate(tx: Transaction, record: Record) -> Record | None:
         if hit.record.key != record.key and _is_same(hit.record, record, wanted):
             return hit.record
     return None
+
+
+def is_alike(known: Record, record: Record) -> bool:
+    """Whether nothing but their wording tells two facts apart: one of both can stand for both."""
+    names = _APART.get(type(record), ())
+    return all(getattr(known, name) == getattr(record, name) for name in names)
 
 
 def merge(tx: Transaction, known: Record, heard: Record, *, counted: bool) -> None:

@@ -27,6 +27,8 @@ class Relation(StrEnum):
     REFERENCES = "references"
     FOLLOW_UP = "follow_up"
     TEMPORAL_BEFORE = "temporal_before"
+    # Somebody said that neither repeats, replaces or denies the other: it is not detected again.
+    DISTINCT_FROM = "distinct_from"
     # The same relations, told from the other end.
     BUILT_ON_BY = "built_on_by"
     RESOLVED_BY = "resolved_by"
@@ -37,7 +39,7 @@ class Relation(StrEnum):
     TEMPORAL_AFTER = "temporal_after"
 
 
-SYMMETRIC = frozenset((Relation.RELATES_TO, Relation.CONTRADICTS, Relation.SAME_CONTEXT))
+SYMMETRIC = frozenset((Relation.RELATES_TO, Relation.CONTRADICTS, Relation.SAME_CONTEXT, Relation.DISTINCT_FROM))
 ACYCLIC = frozenset((Relation.SUPERSEDES, Relation.TEMPORAL_BEFORE))
 """Nothing replaces what replaced it, and nothing comes before what came before it."""
 

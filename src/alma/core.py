@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from alma.closing import Closing
 from alma.door.door import Door
+from alma.door.duplicates import uncount
 from alma.embeddings.base import EmbeddingProvider
 from alma.errors import ValidationError
 from alma.events.emitter import get_emitter
@@ -25,7 +26,7 @@ from alma.learning.protocols import Execution, Learned, LearningProtocol
 from alma.learning.recommendation import Assessed, Recommendation
 from alma.memory.archive import Archive
 from alma.memory.audit import AuditTrail
-from alma.memory.fact_relations import FactRelations
+from alma.memory.fact_relations import Distinguished, FactRelations
 from alma.memory.gaps import ContextGaps
 from alma.memory.history import History
 from alma.memory.journal import Journal
@@ -38,9 +39,11 @@ from alma.memory.settings import SystemSettings
 from alma.memory.states import AgentStates
 from alma.memory.users import Users
 from alma.memory.working import WorkingMemory
+from alma.model.archive import ArchiveCause
 from alma.model.common import checked_name, checked_names, checked_part, same_name
-from alma.model.governance import Attribution
+from alma.model.governance import ANONYMOUS, Attribution
 from alma.model.learning import DomainKnowledge, UserPreference
+from alma.model.query import EVERYTHING, Predicate
 from alma.model.record import Record
 from alma.model.scope import MemoryScope, Scope
 from alma.model.slice import MemorySlice
@@ -49,7 +52,7 @@ from alma.redaction.redactor import DEFAULT_REDACTOR, Redactor, masking
 from alma.retrieval.engine import RetrievalEngine
 from alma.retrieval.router import checked_query as checked_task
 from alma.retrieval.writing import MemoryWriter
-from alma.storage.base import StorageBackend, checked_storage
+from alma.storage.base import StorageBackend, Transaction, checked_storage
 
 if TYPE_CHECKING:
     from alma.bootstrap import Parts
@@ -420,6 +423,33 @@ class ALMA(Closing):
             kept = self.door.clean(made)[0]
         said = {name: value for name, value in told.items() if value}
         return kept.replace(metadata={**kept.values()["metadata"], **said}) if said else kept
+
+    def distinguish(
+        self,
+        cls: type[Record],
+        one_id: str,
+        other_id: str,
+        scope: Scope,
+        *,
+        by: Attribution = ANONYMOUS,
+        where: Predicate = EVERYTHING,
+    ) -> Distinguished:
+        """Say that two facts are not the same, and that neither replaces or denies the other; it is remembered.
+
+        What was counted as saying the same is a memory of its own again.
+        """
+
+        def distinguish(tx: Transaction) -> Distinguished:
+            merged = self.archive.find(scope, cls, ArchiveCause.MERGED, record_ids=[other_id])
+            mistaken = [each for each in merged if one_id in (each.reason or "")][:1]
+            for archived in mistaken:
+                self.archive.restore([archived.id], scope, by, cls)
+                for known in tx.lock(cls, [one_id], scope):
+                    uncount(tx, known)
+            removed = self.facts.keep_apart(cls, one_id, other_id, scope, where=where, by=by)
+            return Distinguished(tuple(removed), tuple(each.record_id for each in mistaken))
+
+        return self.storage.write(distinguish, by)
 
     # ------------------------------------------------------------------ looking after it
 

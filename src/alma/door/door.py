@@ -17,7 +17,7 @@ from alma.judge import default_judge
 from alma.judge.base import Judge
 from alma.memory.archive import ARCHIVABLE, Archive
 from alma.memory.fact_comparison import NOTHING, Comparison, FactComparison, Verdict, of_the_same_owner
-from alma.memory.fact_relations import FACTS, forget_judged, said_again, statement, supersede
+from alma.memory.fact_relations import FACTS, forget_judged, said_again, supersede
 from alma.model.archive import ArchiveCause
 from alma.model.common import checked_name, checked_part
 from alma.model.governance import ANONYMOUS, Attribution, checked_by
@@ -28,6 +28,7 @@ from alma.model.scope import Scope
 from alma.redaction.guarding import checked_redactor
 from alma.redaction.nested import Masked
 from alma.redaction.redactor import DEFAULT_REDACTOR, Redactor, redact_record
+from alma.retrieval.supersession import stated
 from alma.retrieval.writing import Embedded, embedded, join_space
 from alma.storage.base import StorageBackend, Transaction
 
@@ -258,7 +259,7 @@ class Door:
             same = self._same(tx, ready.record, compared) if self._merges and not supersedes else None
             if same is not None:
                 return self._counted(tx, guest, ready, same, compared.judge)
-        elif isinstance(ready.record, FACTS) and statement(stored[0]) != statement(ready.record):
+        elif isinstance(ready.record, FACTS) and stated(stored[0]) != stated(ready.record):
             forget_judged(tx, ready.record)
         ready.save(tx)
         self.facts.relate(tx, ready.record, compared)

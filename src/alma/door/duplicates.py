@@ -33,7 +33,9 @@ _TELLING: dict[type[Record], tuple[str, ...]] = {
 
 
 # A category is assigned by rules that read the wording.
-_APART = {Memory: (*(name for name in _TELLING[Memory] if name != "category"), "valid_from", "valid_until")}
+_APART: dict[type[Record], tuple[str, ...]] = {
+    Memory: (*(name for name in _TELLING[Memory] if name != "category"), "valid_from", "valid_until")
+}
 
 
 def key_of(record: Record) -> str:
@@ -67,6 +69,14 @@ def merge(tx: Transaction, known: Record, heard: Record, *, counted: bool) -> No
     (held,) = tx.lock(type(known), [known.key], Scope.everywhere()) or (known,)
     changes = _MERGED.get(type(held), _counted_in("metadata"))(held, heard)
     tx.update(type(held), held.key, changes, Scope.everywhere())
+
+
+def uncount(tx: Transaction, known: Record) -> None:
+    """Take back that a fact was heard once more, because it was something else."""
+    name = "context_json" if isinstance(known, Memory) else "metadata"
+    noted = dict(getattr(known, name))
+    if _number(noted.get(COUNT)) > 1:
+        tx.update(type(known), known.key, {name: {**noted, COUNT: noted[COUNT] - 1}}, Scope.everywhere())
 
 
 def _is_same(known: Record, record: Record, wanted: str) -> bool:

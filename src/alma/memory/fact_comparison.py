@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from alma import clock
 from alma.judge.base import Judge, Judgement, Label
-from alma.memory.fact_relations import FACTS, Edge, edges_of, save_edge, statement
+from alma.memory.fact_relations import FACTS, edges_of, save_edge
 from alma.memory.relation_detection import Evidence
 from alma.model.governance import ANONYMOUS, Attribution
 from alma.model.learning import DomainKnowledge, UserPreference
@@ -18,6 +18,7 @@ from alma.model.relations import Relation
 from alma.model.scope import Scope
 from alma.model.visibility import alive
 from alma.retrieval.scoring import moment_of
+from alma.retrieval.supersession import Edge, stated
 from alma.storage.base import StorageBackend, Transaction
 
 _EVERYWHERE = Scope.everywhere()
@@ -108,9 +109,7 @@ class FactComparison:
         """The same for several facts, whose pairs are judged together."""
         near = [list(self._nearest(record)) for record in records]
         pairs = [
-            (statement(record), statement(known))
-            for record, found in zip(records, near, strict=True)
-            for known in found
+            (stated(record), stated(known)) for record, found in zip(records, near, strict=True) for known in found
         ]
         if not pairs:
             return [NOTHING] * len(records)
@@ -137,7 +136,7 @@ class FactComparison:
         return [
             Verdict(now[key], each.judgement)
             for each in verdicts
-            if (key := str(each.known.key)) in now and statement(now[key]) == statement(each.known)
+            if (key := str(each.known.key)) in now and stated(now[key]) == stated(each.known)
         ]
 
     def compare_stored(self, cls: type[Record], scope: Scope, limit: int, by: Attribution = ANONYMOUS) -> Compared:
@@ -187,7 +186,7 @@ _NEWEST: dict[type[Record], tuple[Order, ...]] = {
 
 def is_fact(record: Record) -> bool:
     """Whether a record states something that may be repeated, replaced or denied, and is short enough to be judged."""
-    if not isinstance(record, FACTS) or not 1 < len(statement(record).strip()) <= TUNING.longest:
+    if not isinstance(record, FACTS) or not 1 < len(stated(record).strip()) <= TUNING.longest:
         return False
     if isinstance(record, Memory):
         return record.session_id is None and record.memory_type not in _EVENTS

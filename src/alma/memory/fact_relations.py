@@ -6,9 +6,10 @@ fields, so that everything else is written once.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from alma import clock
 from alma.errors import NotFoundError, ValidationError
@@ -17,14 +18,13 @@ from alma.memory.relationships import closes_circle, evidence_of, hold_circles, 
 from alma.model.governance import ANONYMOUS, Attribution
 from alma.model.learning import DomainKnowledge, UserPreference
 from alma.model.memory import FactRelationship, Memory, MemoryRelationship
-from alma.model.query import EVERYTHING, And, In, Or, Predicate
+from alma.model.query import EVERYTHING, And, In, Or, Predicate, matches
 from alma.model.record import Record
 from alma.model.relations import Ends, Relation, stored_ends, told_from
 from alma.model.scope import Scope
 from alma.retrieval.scoring import moment_of
+from alma.retrieval.supersession import EDGES, Edge
 from alma.storage.base import StorageBackend, Transaction
-
-Edge = MemoryRelationship | FactRelationship
 
 FACTS: tuple[type[Record], ...] = (DomainKnowledge, UserPreference, Memory)
 """The kinds that state something which may be repeated, replaced or denied."""
@@ -34,18 +34,6 @@ JUDGED = (Relation.SUPERSEDES, Relation.CONTRADICTS, Relation.BUILDS_ON)
 
 _EVERYWHERE = Scope.everywhere()
 _LONGEST_LINE = 100
-
-
-def statement(record: Record) -> str:
-    """What a fact states, which is what is compared."""
-    match record:
-        case DomainKnowledge():
-            return record.fact
-        case UserPreference():
-            return record.preference
-        case Memory():
-            return f"{record.title}: {record.content}" if record.title else record.content
-    return record.text()
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +48,14 @@ class FactRelation:
     def evidence(self) -> tuple[Evidence, ...]:
         """Why it was found; nothing where somebody said so."""
         return evidence_of(self.edge)
+
+
+@dataclass(frozen=True, slots=True)
+class Distinguished:
+    """What was undone when two facts were told apart: relations, and ids of what had been merged."""
+
+    removed: tuple[str, ...] = ()
+    restored: tuple[str, ...] = ()
 
 
 class FactRelations:
@@ -80,7 +76,14 @@ class FactRelations:
         return sorted(found, key=lambda each: (each.edge.created_at, each.edge.id), reverse=True)
 
     def keep_apart(
-        self, cls: type[Record], one_id: str, other_id: str, scope: Scope, by: Attribution = ANONYMOUS
+        self,
+        cls: type[Record],
+        one_id: str,
+        other_id: str,
+        scope: Scope,
+        *,
+        where: Predicate = EVERYTHING,
+        by: Attribution = ANONYMOUS,
     ) -> list[str]:
         """Say that neither of two facts repeats, replaces or denies the other; returns the relations this removed.
 
@@ -88,10 +91,10 @@ class FactRelations:
         """
 
         def apart(tx: Transaction) -> list[str]:
-            one, other = (_required(tx, cls, each, scope) for each in (one_id, other_id))
+            one, other = (_required(tx, cls, each, scope, where) for each in (one_id, other_id))
             removed = [edge for edge in edges_of(tx, cls, [one_id]) if _joins(edge, {one_id, other_id})]
             removed = [edge for edge in removed if edge.relationship_type in JUDGED]
-            tx.delete(edge_class(cls), [edge.id for edge in removed], _EVERYWHERE)
+            tx.delete(EDGES[cls], [edge.id for edge in removed], _EVERYWHERE)
             save_edge(tx, one, other, Relation.DISTINCT_FROM)
             return sorted({edge.relationship_type for edge in removed})
 
@@ -100,18 +103,13 @@ class FactRelations:
         return self._storage.write(apart, by)
 
 
-def edge_class(cls: type[Record]) -> type[MemoryRelationship] | type[FactRelationship]:
-    """What holds the relationships between facts of a kind."""
-    return MemoryRelationship if cls is Memory else FactRelationship
-
-
 def edges_of(reader: StorageBackend | Transaction, cls: type[Record], ids: Collection[str]) -> list[Edge]:
     """Every relationship that one of these facts has."""
     wanted = sorted(ids)
     if not wanted:
         return []
     either = Or(In("from_memory_id", wanted), In("to_memory_id", wanted))
-    return list(reader.find(edge_class(cls), _EVERYWHERE, either))
+    return list(reader.find(EDGES[cls], _EVERYWHERE, either))
 
 
 def save_edge(
@@ -153,7 +151,7 @@ def said_again(tx: Transaction, fact: Record) -> list[str]:
     cls, fact_id = type(fact), str(fact.key)
     later = [edge for edge in _judged_after(tx, cls, fact_id) if edge.auto_detected]
     direct = [edge for edge in later if edge.to_memory_id == fact_id]
-    tx.delete(edge_class(cls), [edge.id for edge in direct], _EVERYWHERE)
+    tx.delete(EDGES[cls], [edge.id for edge in direct], _EVERYWHERE)
     evidence = (Evidence("stated again", "it was stated again after what replaced it", 0.9),)
     overruled = sorted({edge.from_memory_id for edge in later} - {fact_id})
     for other in tx.get_many(cls, overruled, _EVERYWHERE):
@@ -165,7 +163,7 @@ def forget_judged(tx: Transaction, fact: Record) -> None:
     """Delete what the judge found of a fact, because it says something else now."""
     judged = [edge for edge in edges_of(tx, type(fact), [str(fact.key)]) if edge.auto_detected]
     judged = [edge for edge in judged if edge.relationship_type in JUDGED]
-    tx.delete(edge_class(type(fact)), [edge.id for edge in judged], _EVERYWHERE)
+    tx.delete(EDGES[type(fact)], [edge.id for edge in judged], _EVERYWHERE)
 
 
 def supersede(tx: Transaction, newer: Record, ids: Iterable[str], scope: Scope) -> None:
@@ -176,27 +174,8 @@ def supersede(tx: Transaction, newer: Record, ids: Iterable[str], scope: Scope) 
         older = _required(tx, type(newer), older_id, scope)
         apart = _known(tx, type(newer), stored_ends(Relation.DISTINCT_FROM, str(newer.key), older_id))
         if apart is not None:
-            tx.delete(edge_class(type(newer)), [apart.id], _EVERYWHERE)
+            tx.delete(EDGES[type(newer)], [apart.id], _EVERYWHERE)
         save_edge(tx, newer, older, Relation.SUPERSEDES)
-
-
-def successors(edges: Iterable[Edge]) -> dict[str, set[str]]:
-    """For each fact that one of these relationships says is superseded, all that superseded it over any steps."""
-    direct: dict[str, set[str]] = {}
-    for edge in edges:
-        if edge.relationship_type == Relation.SUPERSEDES:
-            direct.setdefault(edge.to_memory_id, set()).add(edge.from_memory_id)
-    return {old: _all_after(old, direct) for old in direct}
-
-
-def _all_after(old: str, direct: Mapping[str, Iterable[str]]) -> set[str]:
-    found: set[str] = set()
-    frontier = [old]
-    while frontier:
-        after = {new for each in frontier for new in direct.get(each, ())} - found - {old}
-        found |= after
-        frontier = list(after)
-    return found
 
 
 def _judged_after(tx: Transaction, cls: type[Record], fact_id: str) -> list[Edge]:
@@ -204,7 +183,7 @@ def _judged_after(tx: Transaction, cls: type[Record], fact_id: str) -> list[Edge
     found: dict[str, Edge] = {}
     frontier = {fact_id}
     for _ in range(_LONGEST_LINE):
-        edges = tx.find(edge_class(cls), _EVERYWHERE, And(In("to_memory_id", sorted(frontier)), _SUPERSEDING))
+        edges = tx.find(EDGES[cls], _EVERYWHERE, And(In("to_memory_id", sorted(frontier)), _SUPERSEDING))
         fresh = [edge for edge in edges if edge.id not in found]
         found.update((edge.id, edge) for edge in fresh)
         frontier = {edge.from_memory_id for edge in fresh}
@@ -221,18 +200,19 @@ def _joins(edge: Edge, ends: set[str]) -> bool:
 
 
 def _known(tx: Transaction, cls: type[Record], ends: Ends) -> Edge | None:
-    found = tx.get_many(edge_class(cls), [relationship_id(ends)], _EVERYWHERE)
+    found = tx.get_many(EDGES[cls], [relationship_id(ends)], _EVERYWHERE)
     return found[0] if found else None
 
 
-def _required(tx: Transaction, cls: type[Record], fact_id: str, scope: Scope) -> Record:
+def _required(tx: Transaction, cls: type[Record], fact_id: str, scope: Scope, where: Predicate = EVERYTHING) -> Record:
     for found in tx.lock(cls, [fact_id], scope):
-        return found
+        if matches(where, found):
+            return found
     raise NotFoundError(cls.spec.kind, fact_id)
 
 
 def _new_edge(cls: type[Record], owner: Record, ends: Ends, author: str | None) -> Edge:
-    common = {
+    common: dict[str, Any] = {
         "id": relationship_id(ends),
         "from_memory_id": ends.from_id,
         "to_memory_id": ends.to_id,
@@ -242,7 +222,7 @@ def _new_edge(cls: type[Record], owner: Record, ends: Ends, author: str | None) 
     }
     if cls is Memory:
         return MemoryRelationship(**common)
-    owners = {name: getattr(owner, name, None) for name in ("user_id", "project_id", "agent")}
+    owners: dict[str, Any] = {name: getattr(owner, name, None) for name in ("user_id", "project_id", "agent")}
     return FactRelationship(kind=cls.spec.kind, **owners, **common)
 
 

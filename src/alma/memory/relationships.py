@@ -14,7 +14,7 @@ from alma.memory.screening import Screen, without_secrets
 from alma.model.common import checked_name, checked_names
 from alma.model.fields import JsonObject
 from alma.model.governance import ANONYMOUS, Attribution, checked_by
-from alma.model.memory import Memory, MemoryRelationship
+from alma.model.memory import FactRelationship, Memory, MemoryRelationship
 from alma.model.query import And, Compare, In, Or, Predicate
 from alma.model.relations import (
     ACYCLIC,
@@ -271,7 +271,7 @@ class Relationships:
             _required(tx, each, scope, _shown(scope, by))
 
 
-def evidence_of(edge: MemoryRelationship) -> tuple[Evidence, ...]:
+def evidence_of(edge: MemoryRelationship | FactRelationship) -> tuple[Evidence, ...]:
     """The evidence that a stored relationship carries."""
     said = edge.metadata.get("evidence")
     return tuple(Evidence.from_json(each) for each in said if isinstance(each, dict)) if isinstance(said, list) else ()

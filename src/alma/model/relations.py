@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from alma.errors import ValidationError
-from alma.model.memory import MemoryRelationship
+from alma.model.memory import FactRelationship, MemoryRelationship
 
 
 class Relation(StrEnum):
@@ -93,7 +93,7 @@ def stored_ends(relation: str, from_id: str, to_id: str) -> Ends:
     return Ends(name, from_id, to_id)
 
 
-def told_from(edge: MemoryRelationship, memory_id: str) -> tuple[str, str]:
+def told_from(edge: MemoryRelationship | FactRelationship, memory_id: str) -> tuple[str, str]:
     """What a stored relationship is called from one of its ends, and the other end.
 
     A custom relation has no name for the way back and keeps its own.

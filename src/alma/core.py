@@ -102,7 +102,7 @@ class ALMA(Closing):
             # Reasons do not pass the door; the default's secrets are taken out of them in any case.
             storage.mask = masking(self.redactor)
         self.writer = MemoryWriter(storage, retrieval_engine.embedder, self.redactor)
-        self.door = Door(storage, retrieval_engine.embedder, self.redactor, judge=judge)
+        self.door = Door(storage, retrieval_engine.embedder, self.redactor, judge=judge, index=retrieval_engine.index)
         self.archive = Archive(storage, retrieval_engine.index, retrieval_engine.cache)
         self.forgetting = ForgettingEngine(storage, archive=self.archive)
         self.learning.clean = self.door.clean

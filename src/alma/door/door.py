@@ -31,6 +31,7 @@ from alma.redaction.redactor import DEFAULT_REDACTOR, Redactor, redact_record
 from alma.retrieval.supersession import stated
 from alma.retrieval.writing import Embedded, embedded, join_space
 from alma.storage.base import StorageBackend, Transaction
+from alma.vectors.base import VectorIndex
 
 TRUSTED_SOURCES = frozenset({"user", "agent", "system"})
 """Whose words are taken as they are; what comes from anywhere else must not look like orders."""
@@ -96,6 +97,7 @@ class Door:
         merge_duplicates: bool = True,
         trusted_sources: Iterable[str] = TRUSTED_SOURCES,
         judge: Judge | None = None,
+        index: VectorIndex | None = None,
     ) -> None:
         self._embedder = join_space(storage, embedder)
         self._storage = storage
@@ -105,7 +107,7 @@ class Door:
         self._trusted = frozenset(trusted_sources)
         self._archive = Archive(storage)
         self._judge = judge
-        self.facts = FactComparison(storage, self.judging)
+        self.facts = FactComparison(storage, self.judging, index)
 
     def judging(self) -> Judge:
         """What judges texts here: the one that was given, or that of this process."""

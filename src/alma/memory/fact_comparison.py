@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from alma import clock
+from alma.errors import IndexUnavailable
 from alma.judge.base import Judge, Judgement, Label
 from alma.memory.fact_relations import FACTS, edges_of, save_edge
 from alma.memory.relation_detection import Evidence
@@ -16,10 +17,13 @@ from alma.model.query import EVERYTHING, And, Compare, In, Missing, Order, Predi
 from alma.model.record import Record
 from alma.model.relations import Relation
 from alma.model.scope import Scope
+from alma.model.vector import Vector
 from alma.model.visibility import alive
+from alma.retrieval.candidates import nearest
 from alma.retrieval.scoring import moment_of
 from alma.retrieval.supersession import Edge, stated
 from alma.storage.base import StorageBackend, Transaction
+from alma.vectors.base import VectorIndex
 
 _EVERYWHERE = Scope.everywhere()
 _OWNERS = ("user_id", "project_id", "agent", "source_agent")
@@ -97,9 +101,10 @@ class Compared:
 class FactComparison:
     """Compares facts with the nearest ones of the same owner; only `relate` and `compare_stored` write."""
 
-    def __init__(self, storage: StorageBackend, judge: Callable[[], Judge]) -> None:
+    def __init__(self, storage: StorageBackend, judge: Callable[[], Judge], index: VectorIndex | None = None) -> None:
         self._storage = storage
         self._judge = judge
+        self._index = index
 
     def of(self, record: Record) -> Comparison:
         """What a fact is to those that are stored; nothing of what is no fact, too long or without a vector."""
@@ -162,13 +167,22 @@ class FactComparison:
         if vector is None or not is_fact(record):
             return
         cls, (scope, where) = type(record), of_the_same_owner(record)
-        near = self._storage.nearest_ids(cls, vector, scope, where, TUNING.nearest + 1)
+        near = self._near(cls, vector, scope, where)
         ids = [key for key, cosine in near if cosine >= TUNING.least_cosine and key != record.key][: TUNING.nearest]
         if not ids:
             return
         apart = _kept_apart(edges_of(self._storage, cls, [str(record.key)]))
         found = {str(each.key): each for each in self._storage.find(cls, scope, And(where, In("id", ids)))}
         yield from (found[key] for key in ids if key in found and key not in apart and is_fact(found[key]))
+
+    def _near(self, cls: type[Record], vector: Vector, scope: Scope, where: Predicate) -> list[tuple[str, float]]:
+        """The ids of the nearest facts with their cosines, from the index where there is one that works."""
+        if self._index is not None and not self._storage.is_writing:
+            try:
+                return [*nearest(self._index, cls, vector, scope, where, TUNING.nearest + 1)]
+            except IndexUnavailable:
+                pass
+        return self._storage.nearest_ids(cls, vector, scope, where, TUNING.nearest + 1)
 
 
 def _stated(cls: type[Record]) -> Predicate:

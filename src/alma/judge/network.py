@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from alma.errors import ConfigurationError, ProviderError
 from alma.inference import batches, first_line, load_session, load_tokenizer, sha256_of
+from alma.judge.answers import Probabilities, swapped
 from alma.judge.base import LABELS
 from alma.turns import Turns, spare_processors
 
@@ -21,16 +22,12 @@ if TYPE_CHECKING:
     Floats = np.ndarray[Any, np.dtype[np.float64]]
 
 Head = Literal["relation", "useful", "injection"]
-Probabilities = tuple[float, ...]
-"""One probability for each label, in the order of LABELS."""
-
 MODEL_FILE, TOKENIZER_FILE, CARD_FILE = "judge.onnx", "tokenizer.json", "judge.json"
 
 # A text of more characters is judged by its beginning and, where it may hold an injection, by its end.
 _LONGEST_READ = 32_768
 # An injection is looked for in so many windows of a text at most; of a longer one they are evenly spaced.
 _MOST_WINDOWS = 32
-_MORE_AND_LESS_SWAPPED = [LABELS.index({"more": "less", "less": "more"}.get(label, label)) for label in LABELS]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +60,6 @@ def read_card(folder: Path) -> Card:
         ) from exc
     except (ValueError, KeyError, TypeError, AttributeError) as exc:
         raise ConfigurationError(f"{file} does not describe a judge: {first_line(exc)}") from exc
-
-
-def swapped(probabilities: Sequence[float]) -> Probabilities:
-    """The probabilities of the pair in the other order."""
-    return tuple(probabilities[i] for i in _MORE_AND_LESS_SWAPPED)
 
 
 @dataclass(frozen=True, slots=True)

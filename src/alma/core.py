@@ -152,7 +152,7 @@ class ALMA(Closing):
     @cached_property
     def relationships(self) -> Relationships:
         """How general memories are related, and the ways from one to another."""
-        return Relationships(self.storage, self.screen)
+        return Relationships(self.storage, self.screen, self.door.facts.detected)
 
     @cached_property
     def facts(self) -> FactRelations:

@@ -9,13 +9,13 @@ from alma import clock
 from alma.errors import IndexUnavailable
 from alma.judge.base import Judge, Judgement, Label
 from alma.memory.fact_relations import FACTS, edges_of, save_edge
-from alma.memory.relation_detection import Evidence
+from alma.memory.relation_detection import Detected, Evidence
 from alma.model.governance import ANONYMOUS, Attribution
 from alma.model.learning import DomainKnowledge, UserPreference
 from alma.model.memory import Memory
 from alma.model.query import EVERYTHING, And, Compare, In, Missing, Order, Predicate
 from alma.model.record import Record
-from alma.model.relations import Relation
+from alma.model.relations import Relation, stored_ends
 from alma.model.scope import Scope
 from alma.model.vector import Vector
 from alma.model.visibility import alive
@@ -132,6 +132,17 @@ class FactComparison:
         edges = (_saved(tx, record, each, comparison.judge) for each in still if str(each.known.key) not in apart)
         return [edge for edge in edges if edge is not None]
 
+    def detected(self, record: Record) -> list[Detected]:
+        """What was found of a fact, as relationships that could be stored, with the evidence."""
+        compared = self.of(record)
+        found: list[Detected] = []
+        for each in compared.verdicts:
+            if each.relation is not None:
+                newer, older = _ends(record, each)
+                ends = stored_ends(each.relation, str(newer.key), str(older.key))
+                found.append(Detected(*ends, (_evidence(each, compared.judge),)))
+        return found
+
     def standing(self, tx: Transaction, verdicts: Sequence[Verdict]) -> list[Verdict]:
         """The verdicts about facts that are there, and say what was judged, when the write is done."""
         if not verdicts:
@@ -226,12 +237,22 @@ def in_order(one: Record, other: Record) -> tuple[Record, Record]:
 
 
 def _saved(tx: Transaction, record: Record, verdict: Verdict, judge: str) -> Edge | None:
-    relation, label = verdict.relation, verdict.judgement.label
+    if verdict.relation is None:
+        return None
+    evidence = _evidence(verdict, judge)
+    return save_edge(tx, *_ends(record, verdict), verdict.relation, strength=evidence.weight, evidence=(evidence,))
+
+
+def _ends(record: Record, verdict: Verdict) -> tuple[Record, Record]:
+    """The fact that the relationship is told from, and the other one: of two that exclude each other, the later."""
+    says_more = verdict.judgement.label == "more"
+    return (record, verdict.known) if says_more else in_order(record, verdict.known)
+
+
+def _evidence(verdict: Verdict, judge: str) -> Evidence:
+    label = verdict.judgement.label
     probability = verdict.judgement[label]
-    evidence = (Evidence("judge", f"{label}, {probability:.2f}, by {judge}", probability),)
-    # That one says more is told from its side; of the others the later one holds.
-    newer, older = (record, verdict.known) if label == "more" else in_order(record, verdict.known)
-    return None if relation is None else save_edge(tx, newer, older, relation, strength=probability, evidence=evidence)
+    return Evidence("judge", f"{label}, {probability:.2f}, by {judge}", probability)
 
 
 def _kept_apart(edges: Sequence[Edge]) -> frozenset[str]:

@@ -290,6 +290,8 @@ class Door:
         archive_id = self._archive.add(ready.record, ArchiveCause.MERGED, why, guest.by, ready.passages)
         merge(tx, same.known, guest.record, counted=True)
         said_again(tx, same.known)
+        for held in tx.lock(type(same.known), [known], _EVERYWHERE):
+            self.facts.relate(tx, held, compared)
         return Written(known, Status.MERGED, guest.masked, known, why, archive_id)
 
     def _batch(self, records: Sequence[Record], by: Attribution, source: str) -> Iterator[Written]:

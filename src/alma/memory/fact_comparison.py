@@ -41,7 +41,7 @@ class Tuning:
     """
 
     same: float = 0.8
-    related: float = 0.6
+    related: float = 0.7
     least_cosine: float = 0.4
     nearest: int = 8
     longest: int = 600
@@ -120,13 +120,12 @@ class FactComparison:
             return [NOTHING] * len(records)
         judge = self._judge()
         judged = iter(judge.compare(pairs))
-        return [
-            Comparison(judge.name, _by_certainty([Verdict(known, next(judged)) for known in found])) for found in near
-        ]
+        verdicts = [[Verdict(known, next(judged)) for known in found] for found in near]
+        return [Comparison(judge.name, _by_certainty(_of_one_thing(judge, each))) for each in verdicts]
 
     def relate(self, tx: Transaction, record: Record, comparison: Comparison) -> list[Edge]:
         """Store what was found, as far as the other facts still say the same; nothing is changed in the facts."""
-        wanted = [each for each in comparison.verdicts if each.relation is not None]
+        wanted = [each for each in comparison.verdicts if each.relation is not None and each.known.key != record.key]
         still = self.standing(tx, wanted)
         apart = _kept_apart(edges_of(tx, type(record), [str(record.key)])) if still else frozenset()
         edges = (_saved(tx, record, each, comparison.judge) for each in still if str(each.known.key) not in apart)
@@ -259,6 +258,21 @@ def _kept_apart(edges: Sequence[Edge]) -> frozenset[str]:
     """The facts of which somebody said that they are something else."""
     apart = (each for each in edges if each.relationship_type == Relation.DISTINCT_FROM)
     return frozenset(end for each in apart for end in (each.from_memory_id, each.to_memory_id))
+
+
+def _of_one_thing(judge: Judge, verdicts: Sequence[Verdict]) -> list[Verdict]:
+    """The verdicts, of which those that say *supersedes* are about one thing: what a fact replaces had one value.
+
+    What has nothing to do with the nearest fact that is replaced is another thing: where production runs says nothing
+    of where staging does.
+    """
+    replaced = [each for each in verdicts if each.relation == Relation.SUPERSEDES]
+    if len(replaced) < 2:
+        return list(verdicts)
+    nearest_one, *others = replaced
+    judged = judge.compare([(stated(nearest_one.known), stated(each.known)) for each in others])
+    doubtful = {id(each) for each, told in zip(others, judged, strict=True) if told.label == "other"}
+    return [each for each in verdicts if id(each) not in doubtful]
 
 
 def _by_certainty(verdicts: Sequence[Verdict]) -> list[Verdict]:

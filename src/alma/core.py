@@ -240,6 +240,7 @@ class ALMA(Closing):
             log_reads=parts.log_reads,
             redactor=parts.redactor if redactor is DEFAULT_REDACTOR else redactor,
             expiry_interval_seconds=parts.expiry_interval_seconds,
+            judge=parts.judge,
         )
 
     def for_project(self, project_id: str) -> ALMA:

@@ -101,6 +101,13 @@ def test_without_a_model_only_what_somebody_says_replaces_a_fact(tmp_path: Path)
         assert told(alma, unrelated.id) == []
 
 
+def test_what_somebody_says_stands_above_what_the_judge_found(alma: ALMA) -> None:
+    old = fact(alma, CENTRAL)
+    fact(alma, WEST, supersedes=old.id)
+    (related,) = alma.facts.of(DomainKnowledge, old.id, alma.scope())
+    assert (related.edge.strength, related.edge.auto_detected) == (1.0, False)
+
+
 def test_the_same_in_other_words_counts_and_waits_in_the_archive(alma: ALMA) -> None:
     known = fact(alma, CENTRAL)
     again = fact(alma, AGAIN)

@@ -260,7 +260,7 @@ class Door:
                 raise RefusedError("echo", f"this {cls.spec.kind} only repeats what the agent was handed a moment ago")
             same = self._same(tx, ready.record, compared) if self._merges and not supersedes else None
             if same is not None:
-                return self._counted(tx, guest, ready, same, compared.judge)
+                return self._counted(tx, guest, ready, same, compared)
         elif isinstance(ready.record, FACTS) and stated(stored[0]) != stated(ready.record):
             forget_judged(tx, ready.record)
         ready.save(tx)
@@ -283,10 +283,10 @@ class Door:
         why = "it was handed to the agent a moment ago, so it is not counted" if echo else "it is known already"
         return Written(str(known.key), Status.MERGED, guest.masked, str(known.key), why)
 
-    def _counted(self, tx: Transaction, guest: _Guest, ready: Embedded, same: Verdict, judge: str) -> Written:
+    def _counted(self, tx: Transaction, guest: _Guest, ready: Embedded, same: Verdict, compared: Comparison) -> Written:
         """Let a fact count what says the same in other words, which wait in the archive in case they do not."""
         known = str(same.known.key)
-        why = f"it says the same as {known}, {same.judgement['same']:.2f} by {judge}"
+        why = f"it says the same as {known}, {same.judgement['same']:.2f} by {compared.judge}"
         archive_id = self._archive.add(ready.record, ArchiveCause.MERGED, why, guest.by, ready.passages)
         merge(tx, same.known, guest.record, counted=True)
         said_again(tx, same.known)

@@ -130,7 +130,7 @@ def save_edge(
     elif relation == Relation.SUPERSEDES and _known(tx, cls, Ends(relation, ends.to_id, ends.from_id)):
         return None
     known = _known(tx, cls, ends)
-    if known is not None and not (evidence and known.auto_detected):
+    if known is not None and not known.auto_detected:
         return known
     edge = _new_edge(cls, newer, ends, tx.by.author).replace(
         strength=round(strength, 4),

@@ -25,7 +25,6 @@ from alma.model.text import query_terms, terms
 from alma.model.visible import visible
 from alma.redaction.redactor import redact_text
 from alma.retrieval.asking import asks_advice
-from alma.retrieval.news import news_of
 from alma.retrieval.when import time_window, times_told
 from tests.support.hostile import UNITS, mixed, noise, repeated
 
@@ -49,7 +48,6 @@ SCANNERS: dict[str, Callable[[str], object]] = {
     "words": terms,
     "words of a query": query_terms,
     "strategies": lambda text: (strategy_key(text), shared_words(text, f"{text} b")),
-    "news": lambda text: news_of(text, frozenset(terms("changed"))),
     "asking": asks_advice,
     "time expressions": lambda text: (time_window(text, NOW), times_told(text, NOW)),
     "prompts": as_data,

@@ -1,23 +1,19 @@
-"""Wiring: which class keeps which graph, and which asks which language model."""
+"""Wiring of what has a name in a call: graphs, and language models."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
-from alma.bootstrap.makers import azure_account, openai_account
+from alma.bootstrap.models import Maker, chosen
+from alma.bootstrap.models import create_language_model as create_language_model
 from alma.bootstrap.stores import open_storage
-from alma.errors import ConfigurationError, shown
+from alma.errors import ConfigurationError
 from alma.fitting import made
 
 if TYPE_CHECKING:
     from alma.graph.base import GraphStore
-    from alma.llm.base import LanguageModel
     from alma.storage.base import StorageBackend
-
-Made = TypeVar("Made")
-Maker = Callable[[str, Mapping[str, Any]], Made]
 
 
 def create_graph_store(backend: str = "memory", **options: Any) -> GraphStore:
@@ -32,22 +28,7 @@ def create_graph_store(backend: str = "memory", **options: Any) -> GraphStore:
     All but `memory` take `project_id`, because those of other projects are not seen, and `redact`, which takes secrets
     out of every text before it is stored, as the door does unless something else is given.
     """
-    return _chosen(_GRAPHS, backend, "graph store", options)
-
-
-def create_language_model(provider: str, **options: Any) -> LanguageModel:
-    """The language model of this provider: openai, azure, anthropic or ollama; `options` are its constructor's.
-
-    Keys and the Azure endpoint that are not given come from the environment.
-    """
-    return _chosen(_MODELS, provider, "provider of language models", options)
-
-
-def _chosen(makers: Mapping[str, Maker[Made]], name: str, what: str, options: Mapping[str, Any]) -> Made:
-    make = makers.get(name.strip().lower()) if isinstance(name, str) else None
-    if make is None:
-        raise ConfigurationError(f"{shown(name)} is no {what}; choose {', '.join(makers)}")
-    return make(f"the {what} {name!r}", options)
+    return chosen(_GRAPHS, backend, "graph store", options)
 
 
 def _memory_graph(what: str, options: Mapping[str, Any]) -> GraphStore:
@@ -110,36 +91,4 @@ _GRAPHS: dict[str, Maker[GraphStore]] = {
     "postgres": _graph_in_postgres,
     "postgresql": _graph_in_postgres,
     "file": _graph_at("path", "storage_dir", lambda place: f"file://{place}"),
-}
-
-
-def _openai_model(what: str, options: Mapping[str, Any]) -> LanguageModel:
-    from alma.llm.openai import OpenAIModel
-
-    return made(OpenAIModel, what, {**openai_account(), **options})
-
-
-def _azure_model(what: str, options: Mapping[str, Any]) -> LanguageModel:
-    from alma.llm.azure import AzureOpenAIModel
-
-    return made(AzureOpenAIModel, what, {**azure_account(), **options})
-
-
-def _anthropic_model(what: str, options: Mapping[str, Any]) -> LanguageModel:
-    from alma.llm.anthropic import AnthropicModel
-
-    return made(AnthropicModel, what, {"api_key": os.environ.get("ANTHROPIC_API_KEY", ""), **options})
-
-
-def _ollama_model(what: str, options: Mapping[str, Any]) -> LanguageModel:
-    from alma.llm.ollama import OllamaModel
-
-    return made(OllamaModel, what, options)
-
-
-_MODELS: dict[str, Maker[LanguageModel]] = {
-    "openai": _openai_model,
-    "azure": _azure_model,
-    "anthropic": _anthropic_model,
-    "ollama": _ollama_model,
 }

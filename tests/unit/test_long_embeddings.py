@@ -16,11 +16,11 @@ from alma.embeddings.base import EmbeddingProvider, Passage
 from alma.embeddings.local import LocalEmbedder
 from alma.embeddings.mock import MockEmbedder
 from alma.embeddings.splitting import MOST_PASSAGES, chosen, thinned
-from alma.embeddings.turns import Turns
 from alma.memory import Journal
 from alma.storage.sqlite_local import SQLiteStorage
 from alma.sync.reembed import reembed
 from alma.testing import builders as make
+from alma.turns import Turns
 
 WORDS = ("the", "service", "deploys", "every", "release", "after", "tests", "of", "invoices", "and", "customers")
 

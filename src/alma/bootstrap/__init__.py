@@ -5,6 +5,7 @@ from __future__ import annotations
 from alma.bootstrap.makers import create_cache as create_cache
 from alma.bootstrap.makers import create_embedder as create_embedder
 from alma.bootstrap.makers import local_model as local_model
+from alma.bootstrap.models import create_language_model as create_language_model
 from alma.bootstrap.parts import Parts as Parts
 from alma.bootstrap.parts import embedding_of_file as embedding_of_file
 from alma.bootstrap.parts import parts_at as parts_at

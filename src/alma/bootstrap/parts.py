@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from alma.bootstrap.makers import create_cache, create_embedder
+from alma.bootstrap.models import judge_of, language_model_of
 from alma.bootstrap.stores import FILE_SCHEME, is_sqlite, open_storage
 from alma.errors import ConfigurationError, MissingDependencyError
 from alma.fitting import made
@@ -19,7 +20,9 @@ from alma.paths import at_home
 if TYPE_CHECKING:
     from alma.config.settings import Settings
     from alma.embeddings.base import EmbeddingProvider
+    from alma.judge.base import Judge
     from alma.learning.protocols import LearningProtocol
+    from alma.llm.base import LanguageModel
     from alma.model.scope import MemoryScope
     from alma.redaction.redactor import Redactor
     from alma.retrieval.engine import RetrievalEngine
@@ -41,6 +44,8 @@ class Parts:
     log_reads: bool = False
     redactor: Redactor | None = None
     expiry_interval_seconds: float = 0
+    llm: LanguageModel | None = None
+    judge: Judge | None = None
 
 
 def parts_of_file(path: str | Path) -> Parts:
@@ -133,6 +138,8 @@ def _opened(settings: Settings, place: str | os.PathLike[str] | None = None) -> 
     from alma.learning.heuristics import HeuristicExtractor
     from alma.learning.protocols import LearningProtocol
 
+    llm, redactor = language_model_of(settings), _redactor_of(settings)
+    judge = judge_of(settings, llm, redactor)
     embedder = _embedder_of(settings)
     storage = _storage_of(settings, embedder, place)
     try:
@@ -155,8 +162,10 @@ def _opened(settings: Settings, place: str | os.PathLike[str] | None = None) -> 
         settings.scopes(),
         settings.project_id,
         log_reads=settings.audit.log_reads,
-        redactor=_redactor_of(settings),
+        redactor=redactor,
         expiry_interval_seconds=settings.expiry_interval_seconds,
+        llm=llm,
+        judge=judge,
     )
 
 

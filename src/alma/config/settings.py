@@ -123,6 +123,23 @@ class EmbeddingChoice(StrEnum):
     MOCK = "mock"
 
 
+class LanguageModelChoice(StrEnum):
+    """Which service of language models is asked."""
+
+    OPENAI = "openai"
+    AZURE = "azure"
+    ANTHROPIC = "anthropic"
+    OLLAMA = "ollama"
+
+
+class JudgeChoice(StrEnum):
+    """What decides whether two texts say the same."""
+
+    LOCAL = "local"
+    LLM = "llm"
+    STRICT = "strict"
+
+
 class CacheChoice(StrEnum):
     """Where answers are remembered."""
 
@@ -199,6 +216,20 @@ class OpenAISettings(_Section):
     api_key: SecretText | None = None
     model: str | None = None
     base_url: str | None = None
+
+
+class LanguageModelSettings(_Section):
+    """A language model: its provider, and what the provider's constructor takes."""
+
+    provider: Annotated[LanguageModelChoice, Field(strict=False)]
+    model: Name | None = None
+    api_key: SecretText | None = None
+    base_url: Name | None = None
+    endpoint: Name | None = None
+    deployment: Name | None = None
+    api_version: Name | None = None
+    host: Name | None = None
+    timeout_seconds: Positive | None = None
 
 
 class RedisSettings(_Section):
@@ -278,11 +309,13 @@ class Settings(_Section):
     embedding_provider: Annotated[EmbeddingChoice, Field(strict=False)]
     # No store that searches vectors by itself takes longer ones.
     embedding_dim: Annotated[Whole, Field(ge=1, le=LONGEST_VECTOR)] | None
+    judge: Annotated[JudgeChoice, Field(strict=False)]
     agents: dict[Name, Annotated[AgentSettings, BeforeValidator(_section)]]
     postgres: PostgresSettings
     local: Annotated[LocalSettings, BeforeValidator(_section)] = Field(default_factory=LocalSettings)
     azure: Annotated[AzureSettings, BeforeValidator(_section)] = Field(default_factory=AzureSettings)
     openai: Annotated[OpenAISettings, BeforeValidator(_section)] = Field(default_factory=OpenAISettings)
+    llm: LanguageModelSettings | None = None
     redis: RedisSettings | None = None
     retrieval: RetrievalSettings
     learning: LearningSettings
@@ -314,6 +347,7 @@ _SECTIONS: dict[str, type[BaseModel]] = {
     "local": LocalSettings,
     "azure": AzureSettings,
     "openai": OpenAISettings,
+    "llm": LanguageModelSettings,
     "redis": RedisSettings,
     "retrieval": RetrievalSettings,
     "scoring_weights": WeightsSettings,

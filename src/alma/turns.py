@@ -1,4 +1,4 @@
-"""Turns: long encodings take them one after the other, the shortest first, and leave a processor to the others."""
+"""Turns: long jobs take them one after the other, the shortest first, and leave a processor to the others."""
 
 from __future__ import annotations
 

@@ -1,0 +1,86 @@
+"""Inference: ONNX models and their tokenizers, loaded for the processor; no network, no torch, no telemetry."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from alma.errors import ConfigurationError, ProviderError
+from alma.returning import return_unused_memory
+
+# How many tokens one run of a model takes, padding included; more is slower, as it leaves the processor's cache.
+_TOKENS_AT_ONCE = 192
+
+
+def load_session(model: Path, threads: int, error: type[ProviderError]) -> Any:
+    """The model as onnxruntime runs it; `error` is raised where it cannot be loaded."""
+    # The runtime reports to its maker unless told not to before it is imported; ALMA sends nothing anywhere.
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
+    onnxruntime = imported("onnxruntime")
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    # Threads that wait for work must not keep a processor busy.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    # It would keep what the largest batch took for as long as the process lives, and is not faster.
+    options.enable_cpu_mem_arena = False
+    options.log_severity_level = 3
+    try:
+        session = onnxruntime.InferenceSession(os.fspath(model), options, providers=["CPUExecutionProvider"])
+    except Exception as exc:
+        # The runtime's own errors share no base class.
+        raise error(f"{model} is no model that onnxruntime can load: {first_line(exc)}") from exc
+    return_unused_memory()
+    return session
+
+
+def load_tokenizer(file: Path, error: type[ProviderError]) -> Any:
+    """The tokenizer, which neither truncates nor pads by itself; `error` is raised where it cannot be loaded."""
+    tokenizers = imported("tokenizers")
+    try:
+        tokenizer = tokenizers.Tokenizer.from_file(os.fspath(file))
+    except Exception as exc:
+        # The library raises plain Exception.
+        raise error(f"{file} is no tokenizer: {first_line(exc)}") from exc
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    return tokenizer
+
+
+def batches(lengths: Sequence[int]) -> Iterator[list[int]]:
+    """The positions of sequences sorted by length, as many at once as stay within the budget of tokens."""
+    batch: list[int] = []
+    for i in sorted(range(len(lengths)), key=lengths.__getitem__):
+        if batch and (len(batch) + 1) * lengths[i] > _TOKENS_AT_ONCE:
+            yield batch
+            batch = []
+        batch.append(i)
+    if batch:
+        yield batch
+
+
+def sha256_of(file: Path) -> str:
+    """The SHA-256 of a file; an `OSError` where it cannot be read."""
+    with file.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()
+
+
+def imported(package: str) -> Any:
+    """The package, or an error that says how to get it."""
+    try:
+        return import_module(package)
+    except ImportError as exc:
+        name = package.replace("_", "-")
+        raise ConfigurationError(
+            f"the local model needs {name}, which cannot be imported here ({exc}): run  pip install {name}, "
+            f"or choose another provider of embeddings"
+        ) from exc
+
+
+def first_line(exc: Exception) -> str:
+    """The first line of what an error says, or its type."""
+    return (str(exc).strip() or type(exc).__name__).splitlines()[0]

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from alma.extraction.entailment import entailed
+from alma.judge.entailment import entailed
 from alma.extraction.facts import ExtractedFact, ExtractionResult, FactExtractor, FactType, Turn, conversation
 from alma.extraction.frames import Clause, Frame
 from alma.extraction.sentences import Sentence, sentences

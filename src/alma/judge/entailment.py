@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from alma.judge import StrictJudge, default_judge
+from alma.judge import default_judge
 from alma.judge.base import Judge, Judgement
+from alma.judge.strict import StrictJudge
 
 LEAST_ENTAILED = 0.5
 """How likely *same* or *more* must be."""
@@ -14,13 +15,14 @@ LEAST_ENTAILED = 0.5
 def entailed(pairs: Sequence[tuple[str, str]], judge: Judge | None = None) -> list[bool]:
     """For each (words, statement) whether the words say the statement.
 
-    A judge without a model knows equal texts only and is not asked: then the frames alone decide.
+    Without a model nothing is known about that: then all of them are taken, and whoever proposes them has to be sure.
     """
     chosen = default_judge() if judge is None else judge
-    if isinstance(chosen, StrictJudge) or not pairs:
+    if not pairs or chosen.name == StrictJudge().name:
         return [True] * len(pairs)
-    return [_follows(each) for each in chosen.compare(pairs)]
+    return [follows(each) for each in chosen.compare(pairs)]
 
 
-def _follows(judged: Judgement) -> bool:
+def follows(judged: Judgement) -> bool:
+    """Whether the second text follows from the first."""
     return judged["same"] + judged["more"] >= LEAST_ENTAILED

@@ -26,7 +26,6 @@ from alma.model.text import query_terms, terms
 from alma.model.visible import visible
 from alma.redaction.redactor import redact_text
 from alma.retrieval.asking import asks_advice
-from alma.retrieval.news import news_of
 from alma.retrieval.when import time_window, times_told
 from tests.support.hostile import UNITS, mixed, noise, repeated
 
@@ -51,7 +50,6 @@ SCANNERS: dict[str, Callable[[str], object]] = {
     "words of a query": query_terms,
     "strategies": lambda text: (strategy_key(text), same_by_words(text, f"{text} b"), told_apart(text, f"{text} b")),
     "sameness": lambda text: sameness(text, f"{text} b", 0.9),
-    "news": lambda text: news_of(text, frozenset(terms("changed"))),
     "asking": asks_advice,
     "time expressions": lambda text: (time_window(text, NOW), times_told(text, NOW)),
     "prompts": as_data,

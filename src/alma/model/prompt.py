@@ -224,7 +224,7 @@ def _written(entry: Entry, shorten: Shorten = lambda text: text, *, brief: bool 
     section = SECTIONS[entry.section]
     written = section.brief if brief and section.brief else section.lines
     lines = [*written(entry.record, lambda text: as_data(shorten(text)))]
-    return "\n".join([*lines, f"  Note: {entry.note}"] if entry.note else lines)
+    return "\n".join([*lines, f"  Note: {as_data(entry.note)}"] if entry.note else lines)
 
 
 def _least(text: str) -> int:

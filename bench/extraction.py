@@ -7,11 +7,11 @@
 A snippet has `messages` and the statements that are `expected` of them. Each tree is read in a process of its own.
 
 A proposal and an expected statement are matched when one of two holds. *Words*: of the content words of each (stems,
-without function words and without who is spoken of: "the user"), at least 60 % stand in the other, both deny or both do
-not (of what was tried: that it succeeded is not expected to have failed), and every number of the expected one is there; what was tried may say its task and its reason in fields of their
-own. *Judge*: the judge says *same* of the two, asked in both orders. Each matches one other at most, best first.
-Precision is the share of proposals that match, recall the share of expected statements that are matched. `kind` is the
-share of the matches that also became the right kind of memory.
+without function words and without who is spoken of: "the user"), at least 60 % stand in the other, both deny or both
+do not (what was tried: no success where failure is expected), and every number of the expected one is there; what was
+tried may say its task and its reason in fields of their own. *Judge*: the judge says *same* of the two, asked in both
+orders. Each matches one other at most, best first. Precision is the share of proposals that match, recall the share of
+expected statements that are matched, `kind` the share of the matches that also became the right kind of memory.
 """
 
 from __future__ import annotations

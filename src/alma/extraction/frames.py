@@ -300,17 +300,24 @@ def _role(said: Clause, at: int, end: int) -> bool:
 
 def _gerund(said: Clause, at: int, end: int) -> bool:
     word = said.words[at]
-    none = word.endswith("thing") or word in ("morning", "evening", "during", "string", "king", "ring", "being")
-    return len(word) > 4 and word.endswith("ing") and not none and said.words[end - 1] not in _DENYING
+    none = word.endswith("thing") or word in said.language.data.get("no_gerund", ())
+    return (
+        len(word) > 4
+        and word.endswith("ing")
+        and not none
+        and said.words[end - 1] not in said.language.data.get("denying", ())
+    )
 
 
 def _past(said: Clause, at: int, end: int) -> bool:
-    return is_past(said.words[at]) and end > at + 1
+    return is_past(said, at) and end > at + 1
 
 
-def is_past(word: str) -> bool:
+def is_past(said: Clause, at: int) -> bool:
     """Whether an English word may be what somebody did."""
-    return (word.endswith("ed") and word not in _NOTHING_DONE) or word in _IRREGULAR
+    word, data = said.words[at], said.language.data
+    regular = said.language.name == "en" and word.endswith("ed") and word not in data["nothing_done"]
+    return regular or word in data.get("irregular", ())
 
 
 def _number(said: Clause, at: int, end: int) -> bool:
@@ -331,7 +338,7 @@ def _wish(said: Clause, at: int, end: int) -> bool:
 def _clause(said: Clause, at: int, end: int) -> bool:
     verb = said.language.classes["stative"]
     words = said.words
-    has_verb = any(verb.at(words, i) > i or is_past(words[i]) for i in range(at + 1, end))
+    has_verb = any(verb.at(words, i) > i or is_past(said, i) for i in range(at + 1, end))
     return _said(said, at, end) and has_verb and words[at] != "to"
 
 
@@ -346,7 +353,9 @@ def _bare(said: Clause, at: int, end: int) -> bool:
     plain = (
         said.words[at] not in said.language.data["determiners"] and said.words[at] not in said.language.data["first"]
     )
-    plain = plain and said.words[at] not in FIRST_NAMES and said.words[end - 1] not in _DENYING
+    plain = (
+        plain and said.words[at] not in FIRST_NAMES and said.words[end - 1] not in said.language.data.get("denying", ())
+    )
     return plain and _said(said, at, end) and not any(token.is_mark for token in said.tokens[at:end])
 
 
@@ -376,7 +385,7 @@ def _subject(said: Clause, at: int, end: int) -> bool:
 def _fact(said: Clause, at: int, end: int) -> bool:
     """What is so: of what something is or has, only what can be checked."""
     before = " ".join(said.words[max(0, at - 2) : at]), said.words[at - 1]
-    if _gerund(said, at, end) or any(word in _POINTING for word in said.words[at:end]):
+    if _gerund(said, at, end) or any(word in said.language.data.get("pointing", ()) for word in said.words[at:end]):
         # What keeps failing, or starts to, is a trouble and no fact; and what "it" is, later nobody knows.
         return False
     certain = said.tokens[0].is_capital or said.words[0] in (
@@ -386,17 +395,25 @@ def _fact(said: Clause, at: int, end: int) -> bool:
     if certain and not set(before) & set(said.language.data["copulas"]):
         return _any(said, at, end)
     state = end == at + 1 and said.words[at] in said.language.data.get("states", ())
-    return state or any(_is_checkable(token) for token in said.tokens[at:end]) or _is_participle(said, at, end)
+    return (
+        state
+        or any(_is_checkable(token, said.language) for token in said.tokens[at:end])
+        or _is_participle(said, at, end)
+    )
 
 
-def _is_checkable(token: Token) -> bool:
-    return token.is_capital or any(c.isdigit() or c in "_/`@" for c in token.text) or token.word in _NUMBERS
+def _is_checkable(token: Token, language: Language) -> bool:
+    return (
+        token.is_capital
+        or any(c.isdigit() or c in "_/`@" for c in token.text)
+        or token.word in language.data.get("number_words", ())
+    )
 
 
 def _is_participle(said: Clause, at: int, end: int) -> bool:
     """Something is written in, kept by, due on …"""
     start = at + (said.words[at] in ("not", "always", "only", "never"))
-    return end > start + 2 and is_past(said.words[start]) and said.words[start + 1] in _PREPOSITIONS
+    return end > start + 2 and is_past(said, start) and said.words[start + 1] in said.language.data["prepositions"]
 
 
 _KINDS: Mapping[str, Callable[[Clause, int, int], bool]] = {
@@ -420,20 +437,6 @@ _KINDS: Mapping[str, Callable[[Clause, int, int], bool]] = {
     "subject": _subject,
     "fact": _fact,
 }
-_DENYING = frozenset(["not", "never", "no", "hardly", "rarely", "barely", "nothing"])
-_POINTING = frozenset(["me", "you", "it", "them", "us", "this", "that", "mir", "mich", "dich", "te"])
-_PREPOSITIONS = frozenset("in on at by with to from for every behind as via under over between per without".split())
-_NUMBERS = frozenset("two three four five six seven eight nine ten eleven twelve twenty thirty monthly weekly".split())
-_NOTHING_DONE = frozenset(
-    "need needed want wanted wondered hoped expected liked loved noticed realised realized believed assumed supposed "
-    "decided planned looked watched asked called happened agreed appreciated enjoyed preferred learned discovered "
-    "received missed tired bored worried red bed speed feed seed excited interested married pleased confused".split()
-)
-_IRREGULAR = frozenset(
-    "ran set put cut took made did wrote built chose gave went sent split kept left held rebuilt rewrote reset shut "
-    "swept brought drew hid let spun threw wound undid redid overrode froze bound fed tore written taken given held "
-    "sold paid met read got bought told led lit hung dug beat spread stored".split()
-)
 
 
 # ---------------------------------------------------------------------- reading the file

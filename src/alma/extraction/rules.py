@@ -7,12 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from alma.judge.entailment import entailed
 from alma.extraction.facts import ExtractedFact, ExtractionResult, FactExtractor, FactType, Turn, conversation
-from alma.extraction.frames import Clause, Frame
+from alma.extraction.frames import Clause, Frame, is_past
 from alma.extraction.sentences import Sentence, sentences
 from alma.extraction.topics import category_of
 from alma.judge.base import Judge
+from alma.judge.entailment import entailed
+from alma.model.learning import PROFILE_CATEGORY
 
 _KIND_OF = {
     "profile": FactType.PREFERENCE,
@@ -23,7 +24,6 @@ _KIND_OF = {
     "harm": FactType.ANTI_PATTERN,
     "heuristic": FactType.HEURISTIC,
 }
-_PROFILE = "profile"
 _LONGEST_STRATEGY = 200
 _FEWEST_WORDS_OF_A_TASK = 3
 _SOON = 3
@@ -105,7 +105,7 @@ def _first_read(ways: Iterable[Clause], sentence: Sentence) -> list[_Proposed]:
 def _stated(clause: Clause, sentence: Sentence, whole: bool = False) -> list[_Proposed]:
     """What a clause says of the user, their wishes, or how things are; an assistant only tells what it found out."""
     for frame in clause.language.frames:
-        if whole and not frame.has_comma or not sentence.by_user and not _found_out(frame):
+        if (whole and not frame.has_comma) or (not sentence.by_user and not _found_out(frame)):
             continue
         named = frame.match(clause)
         if named is None or (frame.kind != "preference" and _is_passing(clause, frame)):
@@ -129,7 +129,7 @@ def _statement(frame: Frame, template: str, named: Mapping[str, str], clause: Cl
     sort = _KIND_OF[frame.kind]
     category = None
     if sort is FactType.PREFERENCE:
-        category = _PROFILE if frame.kind == "profile" else category_of(content)
+        category = PROFILE_CATEGORY if frame.kind == "profile" else category_of(content)
     subject = named.get("subject", "") or " ".join(content.split()[:2] if frame.kind == "fact" else [])
     fact = ExtractedFact(sort, content, frame.confidence, sentence.evidence, category=category)
     return _Proposed(fact, clause.text, f"{template} {subject}".casefold())
@@ -177,11 +177,6 @@ def _tried(sentence: Sentence, heard: _Heard) -> list[_Proposed]:
     return []
 
 
-_SPOILED = frozenset(
-    "but however until although though except then half only partially partly barely temporarily sometimes once somewhat".split()
-)
-
-
 def _is_half(frame: Frame, strategy: str, said: Clause) -> bool:
     """Whether two things are told at once, of which one came to another end."""
     classes, words = said.language.classes, strategy.casefold().split()
@@ -192,7 +187,7 @@ def _is_half(frame: Frame, strategy: str, said: Clause) -> bool:
 
 def _is_spoiled(said: Clause) -> bool:
     """Whether a success is taken back by half: but …, until …, only …"""
-    return bool(_SPOILED.intersection(said.words)) or " a bit" in said.text or " a little" in said.text
+    return said.has("spoiled") if "spoiled" in said.language.phrases else False
 
 
 def _advises(said: Clause) -> bool:
@@ -200,7 +195,7 @@ def _advises(said: Clause) -> bool:
 
 
 def _behind(text: str, words: str) -> str:
-    before, found, behind = text.partition(words)
+    _, found, behind = text.partition(words)
     return behind if found else text
 
 
@@ -351,17 +346,11 @@ def _values(said: Clause) -> list[str]:
     numbers = []
     for i, token in enumerate(said.tokens):
         if token.text[0].isdigit():
-            unit = i + 1 < len(said.tokens) and said.words[i + 1] in _UNITS
+            unit = i + 1 < len(said.tokens) and said.words[i + 1] in said.language.data.get("units", ())
             numbers.append(said.between(i, i + 1 + unit))
     if numbers:
         return numbers
     return [token.text for i, token in enumerate(said.tokens) if token.is_capital and (i or len(said.tokens) == 1)]
-
-
-_UNITS = frozenset(
-    "second seconds minute minutes hour hours day days week weeks month months year years percent % ms s h gb mb tb "
-    "euros dollars pounds km m cm kg g".split()
-)
 
 
 def _alike(old: str, new: str) -> bool:
@@ -419,9 +408,7 @@ def _mentioned(sentence: Sentence) -> str | None:
         if start or language.classes["imperative"].at(words, 0):
             return _first_clause(said, start)
     own = 1 if words[0] in ("i", "we", "i've", "we've") else 0
-    from alma.extraction.frames import is_past
-
-    if own < len(words) - 1 and is_past(words[own]) and (own or not sentence.by_user or len(words) > 2):
+    if own < len(words) - 1 and is_past(said, own) and (own or not sentence.by_user or len(words) > 2):
         return _first_clause(said, own + (words[own] == "tried"))
     return None
 

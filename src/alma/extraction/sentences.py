@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice
+from itertools import islice, pairwise
 
 from alma.extraction.facts import ASSISTANTS, USERS, Evidence, Turn
 from alma.extraction.frames import Clause, Language, Token, languages, tokens_of
@@ -136,7 +136,7 @@ class Sentence:
         said, data = self.plain, self.language.data
         cuts = [0, *_cuts(said), len(said.words)]
         subject = ""
-        for start, end in zip(cuts, cuts[1:], strict=False):
+        for start, end in pairwise(cuts):
             while start < end and (said.tokens[start].is_mark or said.words[start] in data["joins"]):
                 start += 1
             clause = _clause(self.text, said.tokens[start:end], self.language, said.greeted)
@@ -160,7 +160,7 @@ def _unclosed(tokens: list[Token], language: Language) -> list[Token]:
             (n for n in (5, 4, 3, 2, 1) if n < len(words) and closings.at(words, len(words) - n) == len(words)), 0
         )
         last = tokens[-1]
-        if not length and not (last.is_mark or not last.text[0].isalnum() and not last.text.isascii()):
+        if not length and not (last.is_mark or (not last.text[0].isalnum() and not last.text.isascii())):
             break
         if words[0] in ("no", "less", "fewer", "shorter", "thanks", "thank"):
             break

@@ -128,6 +128,10 @@ class Outcome(Record):
     embedding: Floats | None = None
 
 
+PROFILE_CATEGORY = "profile"
+"""The category of what is true of a user, as opposed to what they wish."""
+
+
 @record(
     "user_preference",
     table="preferences",
@@ -138,7 +142,7 @@ class Outcome(Record):
     indexes=(Index("idx_preferences_user", ("user_id",)),),
 )
 class UserPreference(Record):
-    """How a user wants things done."""
+    """How a user wants things done, or, in the category "profile", who they are."""
 
     id: Name = field(default_factory=new_id)
     user_id: Name

@@ -208,7 +208,9 @@ class AutoLearner:
         return str(made.id)
 
     def _was_served(self, tried: Outcome) -> bool:
-        return self._alma.door.echoes([tried.strategy_used or ""], tried.agent, tried.project_id)
+        # To use what was handed over says no more than its name.
+        named = (tried.strategy_used or "").removeprefix("use ")
+        return self._alma.door.echoes([named], tried.agent, tried.project_id)
 
     def _tried(self, fact: ExtractedFact, place: _Place) -> Outcome:
         """What was tried, as far as the fact tells."""

@@ -112,6 +112,20 @@ class Language:
     tried: tuple[Frame, ...] = field(default=())
     answers: tuple[Frame, ...] = field(default=())
 
+    def base(self, phrase: str) -> str:
+        """What was done or is being done, as the verb phrase that tells to do it; as it is, where the verb is unknown."""
+        verb, space, rest = phrase.partition(" ")
+        word = verb.casefold()
+        irregular: Mapping[str, str] = self.data.get("irregular", {})
+        stem = word.removesuffix("ing") if word.endswith("ing") else word.removesuffix("ed")
+        stems = [stem, f"{stem}e", stem[:-1], f"{stem[:-1]}y"] if stem != word else []
+        known = [irregular[word]] if word in irregular else [each for each in stems if self._is_verb(each)]
+        return f"{known[0]}{space}{rest}" if known else phrase
+
+    def _is_verb(self, word: str) -> bool:
+        listed = (self.classes[name] for name in ("imperative", "wish", "practice") if name in self.classes)
+        return any(each.at([word], 0) for each in listed)
+
     def third(self, verb: str) -> str:
         """A verb of the first person as it is said of somebody else."""
         given: Mapping[str, str] = self.data.get("inflected", {})
@@ -158,8 +172,8 @@ class Frame:
 
     @cached_property
     def has_comma(self) -> bool:
-        """Whether it goes on behind a comma, so that it is no matter of one clause."""
-        return any(part.name == "," and not part.optional for part in self.parts)
+        """Whether it may go on behind a comma, so that it is no matter of one clause."""
+        return any(part.name == "," for part in self.parts)
 
     def match(self, said: Clause) -> dict[str, str] | None:
         """What stands in the places, or None where the clause is another one."""

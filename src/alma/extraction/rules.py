@@ -143,7 +143,7 @@ def _of_the_user(content: str, clause: Clause) -> str:
     if not any(word.casefold() in first for word in words):
         return content
     if not shifted:
-        return clause.text[:1].upper() + clause.text[1:]
+        return _capital(clause.text)
     return "".join(shifted.get(word.casefold(), word) if word.casefold() != "will" else word for word in words)
 
 
@@ -173,7 +173,8 @@ def _tried(sentence: Sentence, heard: _Heard) -> list[_Proposed]:
             if frame.kind in ("failed", "harm")
             else None
         )
-        return [_outcome(sentence, heard, frame.kind, strategy, task, reason, frame.confidence)]
+        done = said.language.base(strategy)
+        return [_outcome(sentence, heard, frame.kind, done, task, reason, frame.confidence)]
     return []
 
 
@@ -218,7 +219,7 @@ def _outcome(
     said = sentence.plain.text
     is_named = strategy.split()[-1].casefold() in said.casefold()
     success = kind in ("worked", "heuristic")
-    content = said[:1].upper() + said[1:]
+    content = _capital(said)
     context = said
     if not is_named:
         content = f"{'What worked' if success else 'What did not work'}: {strategy}"
@@ -298,7 +299,11 @@ def _corrected(sentence: Sentence, heard: _Heard) -> list[_Proposed]:
         return []
     wrong = said.between(nots[-1] + 1, len(said.words))
     size = len(said.words) - nots[-1] - 1
-    right = said.between(nots[-1] - 1 - size, nots[-1] - 1) if size < nots[-1] else ""
+    numbers = [token.text for token in said.tokens[: nots[-1]] if token.text[0].isdigit()]
+    if wrong[:1].isdigit():
+        right = numbers[-1] if numbers and size == 1 else ""
+    else:
+        right = said.between(nots[-1] - 1 - size, nots[-1] - 1) if size < nots[-1] else ""
     told = [each for each in heard.said if each.is_plain and wrong in each.plain.text]
     if not wrong or not right or not told:
         return []
@@ -307,11 +312,11 @@ def _corrected(sentence: Sentence, heard: _Heard) -> list[_Proposed]:
     content = before.plain.text.replace(wrong, right)
     fact = ExtractedFact(
         FactType.DOMAIN_KNOWLEDGE,
-        content[:1].upper() + content[1:],
+        _capital(content),
         0.9,
         sentence.evidence,
         corrects=wrong,
-        supersedes=before.plain.text,
+        supersedes=_capital(before.plain.text),
     )
     heard.proposed = [each for each in heard.proposed if wrong not in each.fact.content]
     return [_Proposed(fact, f"{content}. {said.text}")]
@@ -334,7 +339,7 @@ def _mended(sentence: Sentence, heard: _Heard) -> list[_Proposed]:
     heard.proposed = [each for each in heard.proposed if wrong not in each.fact.content]
     again = Sentence(content, sentence.evidence, before.quotes)
     found = [each for ways in again.clauses() for each in _first_read(ways, again)]
-    supersedes = before.plain.text
+    supersedes = _capital(before.plain.text)
     return [replace(each, fact=replace(each.fact, corrects=wrong, supersedes=supersedes)) for each in found]
 
 
@@ -374,6 +379,7 @@ def _remember(sentence: Sentence, found: Sequence[_Proposed], heard: _Heard) -> 
         heard.note(done.strategy, message)
     elif not found:
         strategy = _mentioned(sentence)
+        strategy = None if strategy is None else sentence.language.base(strategy)
         if strategy is not None:
             heard.note(strategy, message)
         elif sentence.by_user and _is_task(sentence, heard):
@@ -417,6 +423,10 @@ def _first_clause(said: Clause, start: int) -> str | None:
     ends = [i for i in range(start + 1, len(said.words)) if said.tokens[i].is_mark or said.words[i] in ("but", "which")]
     end = min([len(said.words), *ends])
     return said.between(start, end) if end > start + 1 else None
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _shortened(strategy: str) -> str:

@@ -61,11 +61,11 @@ class Joined:
     """Which share of each label is taken for the same from a threshold on."""
 
     threshold: float
-    same: float
-    opposite: float
-    supersedes: float
-    other: float
-    more_or_less: float
+    same: float | None
+    opposite: float | None
+    supersedes: float | None
+    other: float | None
+    more_or_less: float | None
 
 
 @dataclass(frozen=True)
@@ -76,9 +76,9 @@ class Found:
     pairs: int
     accuracy: float
     joined: tuple[Joined, ...]
-    opposites_told: float
-    opposites_as_such: float
-    supersedes_told: float
+    opposites_told: float | None
+    opposites_as_such: float | None
+    supersedes_told: float | None
     ece: float | None
     ms: float
 
@@ -226,8 +226,8 @@ def _joined(labels: np.ndarray[Any, Any], same: Floats, threshold: float) -> Joi
     return Joined(threshold, **shares, more_or_less=_share(joined, np.isin(labels, ["more", "less"])))
 
 
-def _share(chosen: np.ndarray[Any, Any], among: np.ndarray[Any, Any]) -> float:
-    return float(chosen[among].mean()) if among.any() else float("nan")
+def _share(chosen: np.ndarray[Any, Any], among: np.ndarray[Any, Any]) -> float | None:
+    return float(chosen[among].mean()) if among.any() else None
 
 
 def _calibration_error(sure: Floats, right: np.ndarray[Any, Any]) -> float:
@@ -330,7 +330,7 @@ def _timed(call: Callable[[], T], count: int) -> tuple[T, float]:
 
 
 def _number(value: float | None) -> str:
-    return "" if value is None or np.isnan(value) else f"{value:.3f}"
+    return "" if value is None else f"{value:.3f}"
 
 
 if __name__ == "__main__":

@@ -413,6 +413,10 @@ def test_the_doctor_says_what_is_wrong_and_what_to_do(folder: Path) -> None:
     config = Path(".alma/config.yaml")
     config.write_text(config.read_text() + "\n  retrieval: {cache: redis}\n  redis: {url: 'redis://127.0.0.1:1/0'}\n")
     assert "the Redis server does not answer" in run("doctor").stdout
+    config.write_text("alma: {project_id: shop, judge: strict}")
+    assert "ok    judge          strict: only equal texts are the same" in run("doctor").stdout
+    config.write_text("alma: {project_id: shop, judge: llm}")
+    assert (run("doctor").returncode, "llm.provider is missing" in run("doctor").stdout) == (1, True)
     config.write_text("alma: {project_id: shop, storag: sqlite}")
     wrong = run("doctor")
     assert (wrong.returncode, "did you mean storage?" in wrong.stdout) == (1, True)

@@ -8,6 +8,7 @@ from alma.bootstrap.makers import local_model as local_model
 from alma.bootstrap.models import create_language_model as create_language_model
 from alma.bootstrap.parts import Parts as Parts
 from alma.bootstrap.parts import embedding_of_file as embedding_of_file
+from alma.bootstrap.parts import judge_of_file as judge_of_file
 from alma.bootstrap.parts import parts_at as parts_at
 from alma.bootstrap.parts import parts_chosen as parts_chosen
 from alma.bootstrap.parts import parts_of_file as parts_of_file

@@ -105,6 +105,14 @@ def redactor_of_file(path: str | Path) -> Redactor | None:
     return _redactor_of(load_settings(path))
 
 
+def judge_of_file(path: str | Path | None) -> Judge:
+    """What judges texts where a configuration file describes the memory, or where there is none."""
+    from alma.config.loader import load_settings, settings_from
+
+    settings = settings_from({"project_id": "default"}) if path is None else load_settings(path)
+    return judge_of(settings, language_model_of(settings), _redactor_of(settings))
+
+
 def embedding_of_file(path: str | Path, provider: str | None = None) -> tuple[str, dict[str, Any]]:
     """The provider of vectors that a configuration file describes, or the one asked for, and what it says about it."""
     from alma.config.loader import load_settings

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from alma.bootstrap import open_migrator, require_sound_store, store_exists
+from alma.bootstrap import judge_of_file, open_migrator, require_sound_store, store_exists
 from alma.cli.lazy import single
 from alma.cli.places import Config, Place, Store, config_of, open_memory, place_of, without_password
 from alma.cli.safe import one_line
@@ -80,6 +80,7 @@ def _show(check: Check) -> None:
 def _checks(config: Path | None, store: str | None, deep: bool) -> Iterator[Check]:
     try:
         place = yield from _configuration(config, store)
+        yield _judge(config_of(config, store))
         yield from _store(place, deep)
         yield from _memory(config, store, deep)
     except _Stop:
@@ -214,6 +215,28 @@ def _audit(memory: ALMA) -> Check:
             "audit", "fail", f"{len(found.findings):,} event(s) are not as they were written", "alma audit verify"
         )
     return Check("audit", "ok", f"{found.checked:,} events are as they were written")
+
+
+def _judge(file: Path | None) -> Check:
+    """What judges texts, and whether the shipped model can be loaded."""
+    from alma.judge import FallbackJudge, LLMJudge
+
+    try:
+        judge = judge_of_file(file)
+    except ALMAError as exc:
+        return Check("judge", "fail", str(exc), "correct judge and llm in the configuration")
+    asked = ""
+    if isinstance(judge, LLMJudge):
+        asked, judge = f"{judge.name} (not asked now), and where it does not answer, ", judge.fallback
+    begun = time.perf_counter()
+    judge.compare([(_PROBE, "Does everything work?")])
+    took = (time.perf_counter() - begun) * 1000
+    if not isinstance(judge, FallbackJudge):
+        return Check("judge", "ok", f"{asked}{judge.name}: only equal texts are the same, as configured")
+    if judge.problem is not None:
+        said = f"{asked}{judge.name}: only equal texts are the same, because the model does not load: {judge.problem}"
+        return Check("judge", "warn", said, "pip install --force-reinstall --no-deps alma-memory")
+    return Check("judge", "ok", f"{asked}{judge.name}, {judge.megabytes:.0f} MB, first pair in {took:,.0f} ms")
 
 
 def _packages() -> Check:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from alma.judge.base import Judge as Judge
     from alma.judge.base import Judgement as Judgement
     from alma.judge.base import Label as Label
+    from alma.judge.default import FallbackJudge as FallbackJudge
     from alma.judge.default import default_judge as default_judge
     from alma.judge.llm import LLMJudge as LLMJudge
     from alma.judge.local import LocalJudge as LocalJudge
@@ -24,6 +25,7 @@ _HOME_OF = {
     "LLMJudge": "alma.judge.llm",
     "LocalJudge": "alma.judge.local",
     "StrictJudge": "alma.judge.strict",
+    "FallbackJudge": "alma.judge.default",
     "default_judge": "alma.judge.default",
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from functools import cache
+from pathlib import Path
 from typing import TypeVar
 
 from alma.errors import ALMAError
@@ -33,6 +34,8 @@ class FallbackJudge:
     """The judge that `make` gives, and the strict one as soon as that fails; a warning is logged then, once."""
 
     def __init__(self, make: Callable[[], Judge]) -> None:
+        self.problem: str | None = None
+        """Why the strict judge answers, if it does."""
         self._judge: Judge
         try:
             self._judge = make()
@@ -42,6 +45,12 @@ class FallbackJudge:
     @property
     def name(self) -> str:
         return self._judge.name
+
+    @property
+    def megabytes(self) -> float:
+        """How large the files of the model are; 0 without one."""
+        folder: Path | None = getattr(self._judge, "folder", None)
+        return 0.0 if folder is None else sum(file.stat().st_size for file in folder.iterdir()) / 1e6
 
     def compare(self, pairs: Sequence[tuple[str, str]]) -> list[Judgement]:
         return self._asked(lambda judge: judge.compare(pairs))
@@ -65,5 +74,5 @@ class FallbackJudge:
             return ask(self._judge)
 
     def _fall_back(self, exc: ALMAError) -> None:
-        self._judge = StrictJudge()
+        self._judge, self.problem = StrictJudge(), str(exc)
         _log.warning(_WARNING, extra={"reason": str(exc)})

@@ -75,7 +75,7 @@ class LLMJudge:
     ) -> None:
         hint = "a language model, as create_language_model() makes one"
         self._llm = checked_part("judge", "llm", llm, LanguageModel, hint)
-        self._fallback = default_judge() if fallback is None else fallback
+        self.fallback = default_judge() if fallback is None else fallback
         self._redactor = redactor
         self._answers = PerProcess(Answers)
         self._paused_until = 0.0
@@ -86,18 +86,18 @@ class LLMJudge:
 
     def compare(self, pairs: Sequence[tuple[str, str]]) -> list[Judgement]:
         """What the first text of each pair is to the second."""
-        return compared(pairs, self._answers.get(), self._relations, self._fallback)
+        return compared(pairs, self._answers.get(), self._relations, self.fallback)
 
     def useful(self, pairs: Sequence[tuple[str, str]]) -> list[float | None]:
         """What the fallback says."""
-        return self._fallback.useful(pairs)
+        return self.fallback.useful(pairs)
 
     def injection(self, texts: Sequence[str]) -> list[float | None]:
         """What the fallback says."""
-        return self._fallback.injection(texts)
+        return self.fallback.injection(texts)
 
     def __repr__(self) -> str:
-        return f"LLMJudge({self._llm!r}, fallback={self._fallback!r})"
+        return f"LLMJudge({self._llm!r}, fallback={self.fallback!r})"
 
     def _relations(self, pairs: Sequence[tuple[str, str]]) -> Sequence[Probabilities | None]:
         """The model's answers, in batches; None for each pair that was not sent, or not answered."""

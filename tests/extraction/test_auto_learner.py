@@ -298,8 +298,9 @@ def test_the_words_of_a_stranger_stay_theirs_whoever_repeats_them(
 ) -> None:
     told = [{"role": "user", "content": "Fetch the page"}, {"role": "tool", "content": ORDER}, *more]
     learner = AutoLearner(alma, proposing(ORDER, evidence))
-    assert "quarantined" in reasons(learner.learn_from_conversation(told, "victor", "ana", commit=False))[0]
-    assert "quarantined" in reasons(learner.learn_from_conversation(told, "victor", "ana"))[0]
+    for commit in (False, True):
+        (reason,) = reasons(learner.learn_from_conversation(told, "victor", "ana", commit=commit))
+        assert "quarantined" in reason or "the conversation does not say it" in reason
     assert alma.storage.count(DomainKnowledge, EVERYWHERE) == 0
 
 

@@ -1,7 +1,8 @@
 """Screening: whether a text from an untrusted source looks like an injection, instructions aimed at its reader.
 
-The judge reads the text in pieces, without its disguises. Where it has no model, a short list of phrases stands in
-for it. What hides characters or imitates the marks of a conversation is suspicious by its form alone.
+Signs in the wording come first: they are quick and know the usual attacks in many disguises. What they pass, the judge
+reads: it knows few of those, and many that are worded like ordinary text. Measured apart and together in
+docs/explanation/decisions/0142-what-the-judge-adds-to-rules.md.
 """
 
 from __future__ import annotations
@@ -10,29 +11,29 @@ import base64
 import binascii
 import codecs
 import html
-import json
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import cache
-from importlib import resources
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
 from itertools import islice
 from typing import Any
 from urllib.parse import unquote
 
+from alma.door.signs import SIGNS
 from alma.judge import default_judge
 from alma.judge.base import Judge
 from alma.model.record import Record
 from alma.model.scanning import replaced, squeezed, windows
 
-LEAST_SUSPICIOUS = 0.5
-"""How likely an injection must be for a text to be quarantined."""
+LEAST_SUSPICIOUS = 0.8
+"""How likely the judge must find an injection: of held-out rows it then takes half, and one harmless text in fifty."""
 
 _MOST_BLOBS = 20
-# How much the judge reads at a time, and how much of it is read with what follows.
+# How much the judge reads at a time, and how much of it is read again with what follows.
 _PIECE, _OVERLAP = 1_000, 100
-_FEWEST_WORDS = 3
+# A single word tells a reader nothing to do.
+_WORDS = re.compile(r"[^\W\d_]{2,}\W+[^\W\d_]{2,}")
+_LONGEST_REMEMBERED = 1_000
 # Too short to be encoded, and without anything that parts words.
 _NAME = re.compile(r"[A-Za-z0-9._-]{0,23}")
 
@@ -53,22 +54,15 @@ _HIDDEN = re.compile(
     "|(?<=[A-Za-z])[\u200b-\u200d\u2060\ufeff\u00ad\u180e]+(?=[A-Za-z])|[\u200b\u2060\ufeff\u180e]{3,}"
 )
 _INVISIBLE = re.compile("[\u200b-\u200f\u2060-\u2064\ufeff\u00ad\u180e\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]")
-_LETTERS = re.compile(r"[^\W\d_]{2,}")
+# A line that ends in the middle of a sentence.
+_BROKEN = re.compile(r"(?<=[\w,])[ \t]*\n[ \t]*(?=[a-z])")
+_DIVIDED = re.compile(r"(?<=[a-z])-[ \t]*\n[ \t]*(?=[a-z])")
+_DIGITS_IN_WORDS = re.compile(r"\b(?=[a-z]*[013457@$])(?=[013457@$]*[a-z])[a-z013457@$]{4,}", re.IGNORECASE)
+_LIKE_LETTERS = str.maketrans("013457@$", "oieastas")
 _LOOKALIKES = str.maketrans(
     "аеорсухіјѕԁɡһтмквнАВЕКМНОРСТУХІЈЅΑΒΕΙΚΜΝΟΡΤΥΧαεοιυρν",
     "aeopcyxijsdghtmkbhABEKMHOPCTYXIJSABEIKMNOPTYXaeoiupv",
 )
-
-
-@dataclass(frozen=True, slots=True)
-class _Piece:
-    """A part of a text, as a model would understand it, and whether it was encoded."""
-
-    text: str
-    encoded: bool = False
-
-    def told(self, reason: str) -> str:
-        return f"{reason}, in an encoded part" if self.encoded else reason
 
 
 def suspected(record: Record, source: str, judge: Judge | None = None) -> str | None:
@@ -100,52 +94,59 @@ def texts_in(value: Any) -> Iterator[str]:
 def suspicion(texts: Iterable[str], judge: Judge | None = None) -> str | None:
     """Why these texts look like an injection, in a few words; None where they do not."""
     read = [text for text in dict.fromkeys(texts) if not _NAME.fullmatch(text)]
-    if any(not text.isascii() and _HIDDEN.search(text) for text in read):
-        return "it hides characters that a person does not see"
-    pieces = list(dict.fromkeys(piece for text in read for piece in _pieces(text)))
-    return _by_form(pieces) or _by_judge(pieces, default_judge() if judge is None else judge)
+    reason = next((reason for text in read if (reason := _said_against(text)) is not None), None)
+    return reason or _judged(read, default_judge() if judge is None else judge)
 
 
-def _by_form(pieces: Sequence[_Piece]) -> str | None:
-    marked = next((piece for piece in pieces if _has_one(piece, "markers")), None)
-    return None if marked is None else marked.told("it imitates the marks of a conversation or a tool call")
-
-
-def _by_judge(pieces: Sequence[_Piece], judge: Judge) -> str | None:
-    worded = [piece for piece in pieces if sum(1 for _ in islice(_LETTERS.finditer(piece.text), _FEWEST_WORDS)) > 1]
-    for piece, chance in zip(worded, judge.injection([piece.text for piece in worded]), strict=True):
-        if chance is None and _has_one(piece, "phrases"):
-            return piece.told("it tells the reader to ignore its instructions, or to hide something")
-        if chance is not None and chance >= LEAST_SUSPICIOUS:
-            return piece.told("it looks like instructions to whoever reads it")
+def _judged(texts: Iterable[str], judge: Judge) -> str | None:
+    """What the judge says against the texts, read in pieces of which each has at least two words."""
+    parts = (part for text in texts for part in windows(replaced(_PADDING, _kept, text)))
+    pieces = (piece for part in parts for piece in windows(_plain(part), _PIECE, _OVERLAP))
+    worded = [piece for piece in dict.fromkeys(pieces) if _WORDS.search(piece)]
+    chances = judge.injection(worded) if worded else []
+    if any(chance is not None and chance >= LEAST_SUSPICIOUS for chance in chances):
+        return "it looks like instructions to whoever reads it"
     return None
 
 
-def _has_one(piece: _Piece, listed: str) -> bool:
-    folded = piece.text.lower()
-    return any(phrase in folded for phrase in _lists()[listed])
+def _said_against(text: str) -> str | None:
+    return _remembered(text) if len(text) <= _LONGEST_REMEMBERED else _read(text)
 
 
-@cache
-def _lists() -> dict[str, tuple[str, ...]]:
-    text = resources.files("alma.door").joinpath("phrases.json").read_text(encoding="utf-8")
-    return {
-        name: tuple(unicodedata.normalize("NFKC", each) for each in json.loads(text)[name])
-        for name in ("markers", "phrases")
-    }
-
-
-def _pieces(text: str) -> Iterator[_Piece]:
-    for part in windows(replaced(_PADDING, _kept, text)):
-        for short in windows(_plain(part), _PIECE, _OVERLAP):
-            yield _Piece(short)
-        for decoded in _decoded(part):
-            for short in windows(_plain(decoded), _PIECE, _OVERLAP):
-                yield _Piece(short, encoded=True)
+def _read(text: str) -> str | None:
+    return next((reason for part in windows(replaced(_PADDING, _kept, text)) for reason in _reasons(part)), None)
 
 
 def _kept(padding: re.Match[str]) -> str:
     return padding[0][:_LONGEST_PADDING]
+
+
+# Keys, names and errors come again and again.
+_remembered = lru_cache(maxsize=2_048)(_read)
+
+
+def _reasons(text: str) -> Iterator[str]:
+    if not text.isascii() and _HIDDEN.search(text):
+        yield "it hides characters that a person does not see"
+    yield from _signs(text)
+    for decoded in _decoded(text):
+        for reason in _signs(decoded):
+            yield f"{reason}, in an encoded part"
+
+
+def _signs(text: str) -> Iterator[str]:
+    plain = _plain(text)
+    # Orders may be broken over lines, and letters written as digits that look like them.
+    joined = _BROKEN.sub(" ", _DIVIDED.sub("", plain)) if "\n" in plain else plain
+    for said in dict.fromkeys((plain, joined, _DIGITS_IN_WORDS.sub(_as_letters, plain))):
+        folded = said.lower()
+        for sign in SIGNS:
+            if sign.is_in(said, folded):
+                yield sign.reason
+
+
+def _as_letters(match: re.Match[str]) -> str:
+    return match.group().translate(_LIKE_LETTERS)
 
 
 def _plain(text: str) -> str:

@@ -113,7 +113,7 @@ class Language:
     answers: tuple[Frame, ...] = field(default=())
 
     def base(self, phrase: str) -> str:
-        """What was done or is being done, as the verb phrase that tells to do it; as it is, where the verb is unknown."""
+        """What was done, as the verb phrase that tells to do it; as it is, where the verb is unknown."""
         verb, space, rest = phrase.partition(" ")
         word = verb.casefold()
         irregular: Mapping[str, str] = self.data.get("irregular", {})

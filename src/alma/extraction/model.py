@@ -26,7 +26,7 @@ from alma.extraction.topics import category_of
 from alma.extraction.trust import own_turns
 from alma.graph.relations import sentence_around
 from alma.judge.base import Judge
-from alma.judge.entailment import entailed
+from alma.judge.entailment import LEAST_PROPOSED, entailed
 from alma.llm.base import LanguageModel, Message
 from alma.llm.structured import complete_json, span_of
 from alma.model.common import checked_part
@@ -93,7 +93,9 @@ class LLMFactExtractor(FactExtractor):
         """What was found, without the facts that nothing the conversation says implies."""
         asked = [(premise, fact.content) for fact in found.facts for premise in _premises(fact, turns)]
         borne_out = {
-            content for (_, content), is_said in zip(asked, entailed(asked, self._judge), strict=True) if is_said
+            content
+            for (_, content), is_said in zip(asked, entailed(asked, LEAST_PROPOSED, self._judge), strict=True)
+            if is_said
         }
         denied = [fact for fact in found.facts if fact.content not in borne_out]
         if denied:

@@ -12,7 +12,7 @@ from alma.extraction.frames import Clause, Frame, is_past
 from alma.extraction.sentences import Sentence, sentences
 from alma.extraction.topics import category_of
 from alma.judge.base import Judge
-from alma.judge.entailment import entailed
+from alma.judge.entailment import LEAST_RESTATED, entailed
 from alma.model.learning import PROFILE_CATEGORY
 
 _KIND_OF = {
@@ -77,7 +77,7 @@ class RuleBasedExtractor(FactExtractor):
             _read(sentence, heard)
             heard.said.append(sentence)
         proposed = _once(heard.proposed)[:_MOST_PROPOSED]
-        taken = entailed([(each.said, each.fact.content) for each in proposed], self._judge)
+        taken = entailed([(each.said, each.fact.content) for each in proposed], LEAST_RESTATED, self._judge)
         return ExtractionResult(tuple(each.fact for each, is_said in zip(proposed, taken, strict=True) if is_said))
 
 

@@ -13,9 +13,7 @@ from alma.graph.base import Entity, Relationship
 from alma.graph.keys import name_key
 from alma.graph.lexicon import ENTITY_TYPES
 from alma.graph.mentions import Mention, mentions
-from alma.graph.relations import Relation, relations, sentence_around
-from alma.judge.base import Judge
-from alma.judge.entailment import entailed
+from alma.graph.relations import Relation, relations
 from alma.llm.base import LanguageModel, Message
 from alma.llm.structured import complete_json, span_of
 from alma.redaction.guarding import checked_redactor
@@ -25,7 +23,6 @@ from alma.redaction.redactor import DEFAULT_REDACTOR, Redactor
 
 _LOG = logging.getLogger("alma.graph")
 _LONGEST_TEXT = 50_000
-_MOST_RELATIONSHIPS = 200
 _RELATION = re.compile(r"[a-z][a-z0-9_]{1,63}")
 
 
@@ -55,8 +52,7 @@ class EntityExtractor:
     """Finds people, organisations, technologies, files, dates, pull requests … and what connects them.
 
     Entities have ids that follow from type and name, so that the same thing found twice is one. `properties` say where
-    it stands in the text (`start`, `end`), in which words (`evidence`) and how certain it is (`confidence`). A
-    relationship is only taken if the `judge` finds that the words it was read from say it.
+    it stands in the text (`start`, `end`), in which words (`evidence`) and how certain it is (`confidence`).
     With an `llm`, the model proposes: what has an unknown type or does not stand in the text is dropped. If it does not
     answer, the rules do. It reads what the `redactor` leaves of the text; with None it reads all.
     """
@@ -66,10 +62,8 @@ class EntityExtractor:
         llm: LanguageModel | None = None,
         min_confidence: float = 0.0,
         redactor: Redactor | None = DEFAULT_REDACTOR,
-        judge: Judge | None = None,
     ) -> None:
         self._llm = llm
-        self._judge = judge
         self._min_confidence = min_confidence
         self._redactor = checked_redactor("extraction", redactor)
 
@@ -85,8 +79,7 @@ class EntityExtractor:
         read = text[:_LONGEST_TEXT]
         if not read.strip():
             return Extraction()
-        found = self._sure(by_rules(read) if self._llm is None else self._by_model(self._llm, read))
-        return self._borne_out(found, read)
+        return self._sure(by_rules(read) if self._llm is None else self._by_model(self._llm, read))
 
     def _by_model(self, llm: LanguageModel, text: str) -> Extraction:
         passed = PassedOn(text, self._redactor)
@@ -98,20 +91,6 @@ class EntityExtractor:
             return replace(by_rules(text), degraded=str(exc), masked=passed.findings)
         return _Checked(passed).take(answer)
 
-    def _borne_out(self, found: Extraction, text: str) -> Extraction:
-        """What was found, without the relationships that the sentence they were read from does not say."""
-        names = {entity.id: entity.name for entity in found.entities}
-        edges = found.relationships[:_MOST_RELATIONSHIPS]
-        stated = [_stated(each, names) for each in edges]
-        said = [sentence_around(text, each.properties["start"], each.properties["end"]) for each in edges]
-        taken = entailed([*zip(said, stated, strict=True)], self._judge)
-        kept = tuple(each for each, is_said in zip(edges, taken, strict=True) if is_said)
-        denied = [words for words, is_said in zip(stated, taken, strict=True) if not is_said]
-        if denied:
-            _LOG.info("relationships were not borne out by the text", extra={"count": len(denied)})
-        refused = (Rejected(words, "the text does not say it") for words in denied)
-        return replace(found, relationships=kept, rejected=(*found.rejected, *refused))
-
     def _sure(self, found: Extraction) -> Extraction:
         kept = [e for e in found.entities if e.properties["confidence"] >= self._min_confidence]
         ids = {entity.id for entity in kept}
@@ -119,11 +98,6 @@ class EntityExtractor:
             r for r in found.relationships if r.confidence >= self._min_confidence and {r.source_id, r.target_id} <= ids
         ]
         return replace(found, entities=tuple(kept), relationships=tuple(edges))
-
-
-def _stated(edge: Relationship, names: Mapping[str, str]) -> str:
-    """A relationship as a sentence: Alice works at Acme Corp."""
-    return f"{names[edge.source_id]} {edge.relation_type.replace('_', ' ')} {names[edge.target_id]}"
 
 
 def by_rules(text: str) -> Extraction:

@@ -20,7 +20,11 @@ from alma.operations import operation_named
 from alma.operations.access import Caller
 from tests.support.judges import ToldJudge
 
-CENTRAL, WEST, AGAIN = "Production runs in eu-central-1", "Prod is in eu-west-1 now", "We run production in eu-central-1"
+CENTRAL, WEST, AGAIN = (
+    "Production runs in eu-central-1",
+    "Prod is in eu-west-1 now",
+    "We run production in eu-central-1",
+)
 DARK, LIGHT = "I like dark mode in the editor", "Light mode in the editor, please"
 TOLD: dict[tuple[str, str], Label] = {
     (WEST, CENTRAL): "supersedes",

@@ -13,7 +13,7 @@ import codecs
 import html
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import islice
 from typing import Any
@@ -31,6 +31,8 @@ LEAST_SUSPICIOUS = 0.8
 _MOST_BLOBS = 20
 # How much the judge reads at a time, and how much of it is read again with what follows.
 _PIECE, _OVERLAP = 1_000, 100
+# Of more than this the judge reads pieces here and there: about 8,000 characters of prose, or half a second.
+_MOST_TOKENS = 2_000
 # A single word tells a reader nothing to do.
 _WORDS = re.compile(r"[^\W\d_]{2,}\W+[^\W\d_]{2,}")
 _LONGEST_REMEMBERED = 1_000
@@ -103,10 +105,18 @@ def _judged(texts: Iterable[str], judge: Judge) -> str | None:
     parts = (part for text in texts for part in windows(replaced(_PADDING, _kept, text)))
     pieces = (piece for part in parts for piece in windows(_plain(part), _PIECE, _OVERLAP))
     worded = [piece for piece in dict.fromkeys(pieces) if _WORDS.search(piece)]
-    chances = judge.injection(worded) if worded else []
+    chances = judge.injection(_within_budget(worded)) if worded else []
     if any(chance is not None and chance >= LEAST_SUSPICIOUS for chance in chances):
         return "it looks like instructions to whoever reads it"
     return None
+
+
+def _within_budget(pieces: Sequence[str]) -> Sequence[str]:
+    """As many of the pieces, evenly spread, as the judge reads in bounded time; the signs read all."""
+    tokens = sum(
+        len(word) // 4 + 1 if word.isascii() and word.isalpha() else len(word) for p in pieces for word in p.split()
+    )
+    return pieces[:: 1 + tokens // _MOST_TOKENS]
 
 
 def _said_against(text: str) -> str | None:

@@ -142,7 +142,7 @@ PROFILE_CATEGORY = "profile"
     indexes=(Index("idx_preferences_user", ("user_id",)),),
 )
 class UserPreference(Record):
-    """How a user wants things done, or, in the category "profile", who they are."""
+    """How a user wants things done."""
 
     id: Name = field(default_factory=new_id)
     user_id: Name

@@ -356,6 +356,24 @@ def _clause(said: Clause, at: int, end: int) -> bool:
     return _said(said, at, end) and has_verb and words[at] != "to"
 
 
+def _third(said: Clause, at: int, end: int) -> bool:
+    """A verb of which it is only known that it ends like one of the third person."""
+    word, token = said.words[at], said.tokens[at]
+    plain = end == at + 1 and token.text.isalpha() and not token.is_capital and len(word) > 3
+    return (
+        plain and word.endswith("s") and not word.endswith(("ss", "us")) and word not in said.language.data["no_third"]
+    )
+
+
+def _telling(said: Clause, at: int, end: int) -> bool:
+    """What can be checked, behind a verb that may be anything."""
+    return _fact(said, at, end) and any(_is_checkable(token, said.language) for token in said.tokens[at:end])
+
+
+def _deed(said: Clause, at: int, end: int) -> bool:
+    return end == at + 1 and is_past(said, at) and said.words[at] not in said.language.data["no_deed"]
+
+
 def _behind(said: Clause, at: int, end: int) -> bool:
     """What may follow "worked" without making less of it; poorly and suspiciously do."""
     word = said.words[at]
@@ -398,36 +416,39 @@ def _subject(said: Clause, at: int, end: int) -> bool:
 
 def _fact(said: Clause, at: int, end: int) -> bool:
     """What is so: of what something is or has, only what can be checked."""
-    before = " ".join(said.words[max(0, at - 2) : at]), said.words[at - 1]
-    if _gerund(said, at, end) or any(word in said.language.data.get("pointing", ()) for word in said.words[at:end]):
-        # What keeps failing, or starts to, is a trouble and no fact; and what "it" is, later nobody knows.
-        return False
-    certain = said.tokens[0].is_capital or said.words[0] in (
-        *said.language.data["determiners"],
-        *said.language.data["first"],
-    )
-    if certain and not set(before) & set(said.language.data["copulas"]):
+    words, data = said.words, said.language.data
+    trouble = _gerund(said, at, end) or said.words[at - 1 : at + 1] in (["have", "to"], ["has", "to"], ["need", "to"])
+    if trouble or any(word in data.get("pointing", ()) for word in words[at:end]):
+        # What keeps failing is a trouble and no fact; and what "it" is, later nobody knows.
+        return said.words[0] not in data["first"] and not _gerund(said, at, end) and words[at] == "to"
+    certain = said.tokens[0].is_capital or words[0] in (*data["determiners"], *data["first"])
+    before = " ".join(words[max(0, at - 2) : at]), words[at - 1]
+    if certain and not set(before) & set(data["copulas"]):
         return _any(said, at, end)
-    state = end == at + 1 and said.words[at] in said.language.data.get("states", ())
-    return (
-        state
-        or any(_is_checkable(token, said.language) for token in said.tokens[at:end])
-        or _is_participle(said, at, end)
-    )
+    state = end == at + 1 and words[at] in data.get("states", ())
+    checkable = any(_is_checkable(token, said.language) for token in said.tokens[at:end])
+    return state or checkable or _is_placed(said, at, end) or _is_titled(said, at, end)
 
 
 def _is_checkable(token: Token, language: Language) -> bool:
-    return (
-        token.is_capital
-        or any(c.isdigit() or c in "_/`@" for c in token.text)
-        or token.word in language.data.get("number_words", ())
-    )
+    is_code = any(c.isdigit() or c in "_/`@" for c in token.text)
+    return token.is_capital or is_code or token.word in language.data.get("number_words", ())
 
 
-def _is_participle(said: Clause, at: int, end: int) -> bool:
-    """Something is written in, kept by, due on …"""
+def _is_placed(said: Clause, at: int, end: int) -> bool:
+    """Something is written in, kept by, allergic to …"""
+    data = said.language.data
     start = at + (said.words[at] in ("not", "always", "only", "never"))
-    return end > start + 2 and is_past(said, start) and said.words[start + 1] in said.language.data["prepositions"]
+    if end <= start + 2 or "prepositions" not in data or _is_vague(said, start):
+        return False
+    linked = any(word in data["prepositions"] for word in said.words[start + 1 : min(start + 3, end - 1)])
+    return linked and said.words[start] not in data["prepositions"]
+
+
+def _is_titled(said: Clause, at: int, end: int) -> bool:
+    """The head of payroll, a firm in Porto: what something is, and not what somebody thinks of it."""
+    links = (*said.language.data.get("prepositions", ()), "of", "that", "who")
+    return said.words[at] in ("the", "a", "an") and any(word in links for word in said.words[at + 2 : end - 1])
 
 
 _KINDS: Mapping[str, Callable[[Clause, int, int], bool]] = {
@@ -445,6 +466,9 @@ _KINDS: Mapping[str, Callable[[Clause, int, int], bool]] = {
     "listed": _starts("wish"),
     "wish": _wish,
     "clause": _clause,
+    "third": _third,
+    "telling": _telling,
+    "deed": _deed,
     "behind": _behind,
     "bare": _bare,
     "call": _call,

@@ -152,7 +152,7 @@ def _of_the_user(content: str, clause: Clause) -> str:
 
 def _tried(sentence: Sentence, heard: _Heard) -> list[_Proposed]:
     """What a sentence says was done, and what came of it."""
-    said = sentence.plain
+    said = sentence.finding
     if not sentence.is_plain or (not sentence.by_user and _advises(said)):
         return []
     for frame in said.language.tried:

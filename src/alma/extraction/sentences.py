@@ -80,6 +80,13 @@ class Sentence:
         return corrections is not None and any(corrections.at(words, i) > i for i in range(min(2, len(words))))
 
     @cached_property
+    def finding(self) -> Clause:
+        """The words without how they were found out: it turns out that …"""
+        said, found = self.plain, self.language.phrases.get("found")
+        start = found.at(said.words, 0) if found is not None else 0
+        return _clause(self.text, said.tokens[start:], self.language) if 0 < start < len(said.words) else said
+
+    @cached_property
     def takes_back(self) -> bool:
         """Whether it opens by taking back what was said right before: never mind."""
         words = [token.word for token in self._tokens if not token.is_mark]

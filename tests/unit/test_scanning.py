@@ -17,6 +17,7 @@ from alma.door.suspicion import suspicion
 from alma.extraction.facts import Turn
 from alma.extraction.rules import RuleBasedExtractor
 from alma.graph.extraction import by_rules
+from alma.judge import StrictJudge
 from alma.learning.strategies import shared_words, strategy_key
 from alma.memory.mentions import cues, identifiers, possible_ids
 from alma.model.prompt import as_data
@@ -36,11 +37,11 @@ NOW = datetime(2026, 5, 4, 12, tzinfo=UTC)
 
 SCANNERS: dict[str, Callable[[str], object]] = {
     "redaction": lambda text: redact_text(text),
-    "screening": lambda text: suspicion([text]),
+    "screening": lambda text: suspicion([text], StrictJudge()),
     "duplicates": tokens,
     "duplicates in order": said_in_order,
     "echo": lambda text: list(shingles([text])),
-    "extraction": lambda text: RuleBasedExtractor().extract([Turn("user", text), Turn("assistant", text)]),
+    "extraction": lambda text: RuleBasedExtractor(StrictJudge()).extract([Turn("user", text), Turn("assistant", text)]),
     "graph": by_rules,
     "identifiers": identifiers,
     "cues of relations": cues,

@@ -22,6 +22,9 @@ from alma.operations.paging import paged
 
 GROUP = "learning"
 LearnedKind = Literal["heuristic", "outcome", "domain_knowledge", "anti_pattern"]
+Supersedes = Annotated[
+    Sequence[Name], Field(max_length=50, description="Ids of what it replaces, where the judge need not find out.")
+]
 TopK = Annotated[int, Field(ge=1, le=100)]
 
 
@@ -58,6 +61,9 @@ class Retrieved(Output):
     outcomes: Sequence[Outcome] = ()
     memories: Sequence[Memory] = ()
     instructions: Sequence[Memory] = ()
+    notes: Mapping[str, Sequence[str]] = Field(
+        {}, description="By the id of a memory: that it was superseded or contradicted, when and by what."
+    )
     retrieval_time_ms: float | None = None
     degraded: str = Field("", description="What was down while this was retrieved; empty when all worked.")
     explanations: Sequence[Explanation] | None = None
@@ -72,6 +78,7 @@ class Retrieved(Output):
             prompt=found.to_prompt(asked.max_tokens),
             total_items=found.total_items,
             instructions=found.instructions,
+            notes={key: each.notes for key, each in found.explanations.items() if each.notes},
             retrieval_time_ms=found.retrieval_time_ms,
             degraded=found.degraded,
             explanations=found.explain() if asked.explain else None,
@@ -280,6 +287,7 @@ class AddPreference(Input):
     category: Name = Field(description="What it is about: communication, code_style, workflow …")
     preference: Text
     source: Name = "explicit_instruction"
+    supersedes: Supersedes = ()
 
 
 class PreferenceKept(Output):
@@ -318,6 +326,7 @@ class AddKnowledge(InProject):
     domain: Name
     fact: Text
     source: Name = "user_stated"
+    supersedes: Supersedes = ()
 
 
 class KnowledgeKept(Output):
@@ -332,7 +341,8 @@ class KnowledgeKept(Output):
 def add_knowledge(caller: Caller, asked: AddKnowledge) -> KnowledgeKept:
     """Remember a fact, if the agent may learn in this domain."""
     memory, agent = caller.memory(asked.project_id), caller.agent(asked.agent)
-    return KnowledgeKept(knowledge=memory.add_domain_knowledge(agent, asked.domain, asked.fact, asked.source))
+    kept = memory.add_domain_knowledge(agent, asked.domain, asked.fact, asked.source, supersedes=asked.supersedes)
+    return KnowledgeKept(knowledge=kept)
 
 
 class ListLearned(InProject):

@@ -236,6 +236,7 @@ class Hit(Output):
     score: float
     similarity: float | None = None
     why: str = Field(description="What its score is made of.")
+    notes: Sequence[str] = Field((), description="That it was superseded or contradicted, when and by what.")
 
 
 class Hits(Output):
@@ -258,7 +259,16 @@ def search_memories(caller: Caller, asked: SearchMemories) -> Hits:
         limit=asked.limit,
         routed=asked.route_layers,
     )
-    hits = [Hit(memory=hit.memory, score=hit.score, similarity=hit.similarity, why=hit.explain()) for hit in found]
+    hits = [
+        Hit(
+            memory=hit.memory,
+            score=hit.score,
+            similarity=hit.similarity,
+            why=hit.explain(),
+            notes=hit.explanation.notes,
+        )
+        for hit in found
+    ]
     why_not = found.why_not(asked.why_not) if asked.why_not else None
     return Hits(hits=hits, mode=found.mode, degraded=found.degraded, why_not=why_not)
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from alma.model.memory import Memory
 from alma.model.record import Record
+from alma.model.slice import Explanation
 
 
 @dataclass(slots=True)
@@ -27,6 +28,11 @@ class Ranked:
     @property
     def score(self) -> float:
         return sum(self.terms.values())
+
+    def explained(self) -> Explanation:
+        """Why it is handed over, and what is to be known of it."""
+        kind = self.record.spec.kind
+        return Explanation(kind, self.key, self.score, self.terms, self.found_by, self.notes, self.similarity)
 
     @property
     def only_by_rule(self) -> bool:

@@ -56,6 +56,7 @@ from alma.storage.base import StorageBackend, Transaction, checked_storage
 
 if TYPE_CHECKING:
     from alma.bootstrap import Parts
+    from alma.llm.base import LanguageModel
 
 _log = logging.getLogger("alma.core")
 
@@ -89,6 +90,7 @@ class ALMA(Closing):
         redactor: Redactor | None = DEFAULT_REDACTOR,
         expiry_interval_seconds: float = DEFAULT_INTERVAL_SECONDS,
         judge: Judge | None = None,
+        llm: LanguageModel | None = None,
     ) -> None:
         self.storage = checked_storage("alma", storage)
         self.retrieval = checked_part("alma", "retrieval_engine", retrieval_engine, RetrievalEngine, _ENGINE)
@@ -102,6 +104,7 @@ class ALMA(Closing):
             # Reasons do not pass the door; the default's secrets are taken out of them in any case.
             storage.mask = masking(self.redactor)
         self.writer = MemoryWriter(storage, retrieval_engine.embedder, self.redactor)
+        self.llm = llm
         self.door = Door(storage, retrieval_engine.embedder, self.redactor, judge=judge, index=retrieval_engine.index)
         self.archive = Archive(storage, retrieval_engine.index, retrieval_engine.cache)
         self.forgetting = ForgettingEngine(storage, archive=self.archive)
@@ -241,6 +244,7 @@ class ALMA(Closing):
             redactor=parts.redactor if redactor is DEFAULT_REDACTOR else redactor,
             expiry_interval_seconds=parts.expiry_interval_seconds,
             judge=parts.judge,
+            llm=parts.llm,
         )
 
     def for_project(self, project_id: str) -> ALMA:
@@ -325,6 +329,13 @@ class ALMA(Closing):
         return grounds_of(self.storage, heuristic_id, self._readable(agent))
 
     # ------------------------------------------------------------------ after a task
+
+    def not_the_same(self, heuristic_id: str, strategy: str, agent: str, by: Attribution = ANONYMOUS) -> list[str]:
+        """Say that a strategy is not that of a rule which counts it: its outcomes become a lesson of their own.
+
+        Returns their ids. The rule counts what is left, and takes that strategy in no more.
+        """
+        return self.learning.separate(heuristic_id, strategy, self._agent(agent), self.project_id, by)
 
     def learn(
         self,

@@ -129,6 +129,7 @@ def read(tenant: Tenant, ids: Mapping[str, str] | None = None, like: str | None 
         ("retrieve", {"task": f"{word} Test the form", "agent": agent, "session_id": session}),
         ("recommend", {"task": f"{word} Test the form", "agent": agent}),
         ("assess_strategies", {"strategies": ["wait"], "context": f"{word} form", "agent": agent}),
+        ("not_the_same", {"heuristic_id": heuristic, "strategy": "wait", "agent": agent}),
         ("list_preferences", user),
         *(("list_learned", {"kind": kind}) for kind in ("heuristic", "outcome", "domain_knowledge", "anti_pattern")),
         ("get_learned", {"kind": "heuristic", "id": heuristic}),

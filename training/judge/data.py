@@ -5,7 +5,9 @@ from __future__ import annotations
 import gzip
 import hashlib
 import itertools
+import json
 import random
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,7 +51,7 @@ class Cluster:
     @property
     def fold(self) -> int:
         """Which fold this cluster belongs to: a hash of its first text, so that adding clusters moves none."""
-        return int.from_bytes(hashlib.sha256(self.lines[0][1].encode()).digest()[:4], "big") % FOLDS
+        return fold_of(self.lines[0][1])
 
 
 @dataclass(frozen=True)
@@ -117,6 +119,84 @@ def read_public(path: Path) -> Iterator[Pair]:
             if source in SCENES and int(bits) == 8:
                 allowed.add("other")
             yield Pair(a, b, frozenset(allowed), source)
+
+
+def other_number(pair: Pair, rng: random.Random) -> Pair | None:
+    """A pair that says the same, with a number that both texts have changed in one of them."""
+    shared = set(_NUMBER.findall(pair.a)) & set(_NUMBER.findall(pair.b))
+    if pair.allowed != {"same"} or not shared:
+        return None
+    number = rng.choice(sorted(shared))
+    changed = str(rng.choice([int(number) * 10, int(number) + 1, int(number) * 2 + 1, max(0, int(number) - 1)]))
+    if changed == number:
+        return None
+    text = re.sub(rf"(?<!\d){number}(?!\d)", changed, pair.b)
+    return Pair(pair.a, text, frozenset({"opposite", "supersedes", "other"}), "own-number")
+
+
+_NUMBER = re.compile(r"(?<![\w.])\d{1,6}(?![\w.])")
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row for one of the two further heads: a text, or a task and a memory, and the probability of yes."""
+
+    a: str
+    b: str | None
+    yes: float
+    weight: float
+    held_out: bool
+
+
+def useful_rows(folder: Path, clusters: list[Cluster], rng: random.Random) -> list[Row]:
+    """(task, memory) rows: those that were written for it, and tasks of the clusters as memories of what was done."""
+    rows = []
+    for path in sorted(folder.glob("useful_*.jsonl")):
+        for line in map(json.loads, path.read_text(encoding="utf-8").splitlines()):
+            rows.append(Row(line["task"], line["memory"], float(line["useful"]), 1.0, fold_of(line["task"]) == 0))
+    strategies = [text for c in clusters if c.kind == "strategy" and c.fold for role, text in c.lines if role == "same"]
+    tasks = [cluster for cluster in clusters if cluster.kind == "task" and cluster.fold]
+    for cluster in tasks:
+        said = [text for role, text in cluster.lines if role == "same"]
+        near = [text for role, text in cluster.lines if role in ("other", "opposite")]
+        for one, two in itertools.permutations(said, 2):
+            rows.append(Row(one, as_memory(two, rng.choice(strategies), rng), 1.0, 0.35, False))
+        for one in said:
+            for two in near:
+                rows.append(Row(one, as_memory(two, rng.choice(strategies), rng), 0.1, 0.35, False))
+            other = rng.choice(rng.choice(tasks).lines)[1]
+            rows.append(Row(one, as_memory(other, rng.choice(strategies), rng), 0.0, 0.35, False))
+    return rows
+
+
+def as_memory(task: str, strategy: str, rng: random.Random) -> str:
+    """A past task as memories of outcomes and rules show it; mostly without a strategy, which was drawn by chance."""
+    form = rng.choice(["{task}", "{task}", "When: {task}", "Task: {task}", "When: {task} Do: {strategy}"])
+    return str(form.format(task=task, strategy=strategy))
+
+
+def injection_rows(folder: Path, clusters: list[Cluster], rng: random.Random) -> list[Row]:
+    """Texts with and without instructions aimed at their reader; rows that contrast stay in one fold."""
+    rows, written = [], list[Row]()
+    for path in sorted(folder.glob("injection_*.jsonl")):
+        lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        for place, line in enumerate(lines):
+            held_out = fold_of(f"{path.name} {place // 4}") == 0
+            written.append(Row(line["text"], None, float(line["injection"]), 1.0, held_out))
+    plain = [text for cluster in clusters if cluster.fold for _, text in cluster.lines]
+    rows += written
+    for row in written:
+        if not row.held_out:
+            around = rng.sample(plain, 2)
+            rows.append(Row(f"{around[0]} {row.a} {around[1]}", None, row.yes, 0.5, False))
+    rows += [Row(text, None, 0.0, 0.15, False) for text in rng.sample(plain, 6_000)]
+    rows += [Row(". ".join(rng.sample(plain, 3)), None, 0.0, 0.15, False) for _ in range(2_000)]
+    return rows
+
+
+def fold_of(text: str) -> int:
+    """Which fold a text belongs to, by its hash."""
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big") % FOLDS
 
 
 def balanced(pairs: Iterable[Pair], count: int, rng: random.Random) -> list[Pair]:

@@ -1,27 +1,21 @@
-"""Measure a judge on labelled pairs: accuracy, paraphrases joined, opposites and others merged, calibration error.
-
-python evaluate.py --weights judge.pt --backbone bge-small-en-v1.5.onnx --tokenizer tokenizer.json --pairs blind.jsonl
-"""
+"""The numbers a judge is chosen by: paraphrases joined, opposites and others merged, calibration error, AUROC."""
 
 from __future__ import annotations
 
-import argparse
-import json
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
-import torch
-from backbone import Judge, encode, encoder_from_onnx
-from data import LABELS, Pair
-from tokenizers import Tokenizer
+from data import LABELS
 
+SAME = LABELS.index("same")
+THRESHOLDS = (0.3, 0.5, 0.7)
 SWAP = [LABELS.index(name) for name in ("same", "less", "more", "opposite", "supersedes", "other")]
 
 
 @dataclass(frozen=True)
-class Row:
-    """One judged pair: the true label and the probabilities of both orders, averaged."""
+class Judged:
+    """A judged pair: the true label and the probabilities that were given."""
 
     label: str
     probabilities: np.ndarray
@@ -31,45 +25,27 @@ class Row:
         return LABELS[int(self.probabilities.argmax())]
 
 
-def score(judge: Judge, tokenizer: Tokenizer, pairs: list[Pair], device: str, temperature: float = 1.0) -> list[Row]:
-    """Judge every pair in both orders."""
-    judge.eval()
-    rows: list[Row] = []
-    order = sorted(range(len(pairs)), key=lambda i: len(pairs[i].a) + len(pairs[i].b))
-    judged: dict[int, np.ndarray] = {}
-    with torch.no_grad():
-        for start in range(0, len(order), 64):
-            chosen = order[start : start + 64]
-            texts = [(pairs[i].a, pairs[i].b) for i in chosen]
-            both = texts + [(b, a) for a, b in texts]
-            logits = judge(**encode(tokenizer, both, device)).float() / temperature
-            probabilities = torch.softmax(logits, -1).cpu().numpy()
-            mean = (probabilities[: len(chosen)] + probabilities[len(chosen) :][:, SWAP]) / 2
-            judged.update(zip(chosen, mean, strict=True))
-    for position, pair in enumerate(pairs):
-        (label,) = pair.allowed
-        rows.append(Row(label, judged[position]))
-    return rows
-
-
-def report(rows: list[Row], title: str, threshold: float = 0.5) -> float:
-    """Print one table and return the accuracy."""
-    same = LABELS.index("same")
-
-    def joined(label: str) -> float:
-        chosen = [row for row in rows if row.label == label]
-        return sum(row.probabilities[same] > threshold for row in chosen) / max(1, len(chosen))
-
+def report(rows: Sequence[Judged], title: str) -> None:
+    """Print one table."""
     accuracy = sum(row.said == row.label for row in rows) / len(rows)
     opposites = [row for row in rows if row.label == "opposite"]
     recalled = sum(row.said in ("opposite", "supersedes") for row in opposites) / max(1, len(opposites))
-    print(f"{title}: {len(rows)} pairs, accuracy {accuracy:.3f}, ECE {calibration_error(rows):.3f}")
-    print("  joined as same: " + ", ".join(f"{label} {joined(label):.3f}" for label in LABELS))
-    print(f"  opposites recognised {recalled:.3f}", flush=True)
-    return accuracy
+    print(
+        f"{title}: {len(rows)} pairs, accuracy {accuracy:.3f}, ECE {calibration_error(rows):.3f}, "
+        f"opposites recognised {recalled:.3f}"
+    )
+    for threshold in THRESHOLDS:
+        shares = ", ".join(f"{label} {joined(rows, label, threshold):.3f}" for label in LABELS)
+        print(f"  same above {threshold}: {shares}", flush=True)
 
 
-def calibration_error(rows: list[Row], bins: int = 10) -> float:
+def joined(rows: Sequence[Judged], label: str, threshold: float) -> float:
+    """The share of pairs with this label that are called the same."""
+    chosen = [row for row in rows if row.label == label]
+    return sum(row.probabilities[SAME] > threshold for row in chosen) / max(1, len(chosen))
+
+
+def calibration_error(rows: Sequence[Judged], bins: int = 10) -> float:
     """Expected calibration error of the most probable label."""
     sure = np.array([row.probabilities.max() for row in rows])
     right = np.array([row.said == row.label for row in rows])
@@ -79,28 +55,13 @@ def calibration_error(rows: list[Row], bins: int = 10) -> float:
     )
 
 
-def read_pairs(path: Path) -> list[Pair]:
-    """Labelled pairs of a JSONL file with the fields a, b and label."""
-    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
-    return [Pair(line["a"], line["b"], frozenset({line["label"]}), line.get("lang", "en")) for line in lines]
+def auroc(scores: np.ndarray, truth: np.ndarray) -> float:
+    """The probability that a yes scores above a no."""
+    order = np.argsort(np.argsort(scores)) + 1
+    yes, no = truth.sum(), (~truth).sum()
+    return float((order[truth].sum() - yes * (yes + 1) / 2) / max(1, yes * no))
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--weights", type=Path, required=True)
-    parser.add_argument("--backbone", type=Path, required=True)
-    parser.add_argument("--tokenizer", type=Path, required=True)
-    parser.add_argument("--pairs", type=Path, required=True)
-    parser.add_argument("--temperature", type=float, default=1.0)
-    args = parser.parse_args()
-    tokenizer = Tokenizer.from_file(str(args.tokenizer))
-    tokenizer.enable_truncation(128)
-    judge = Judge(encoder_from_onnx(args.backbone))
-    judge.load_state_dict(torch.load(args.weights))
-    rows = score(judge, tokenizer, read_pairs(args.pairs), "cpu", args.temperature)
-    for threshold in (0.5, 0.6, 0.7, 0.8, 0.9):
-        report(rows, f"same above {threshold}", threshold)
-
-
-if __name__ == "__main__":
-    main()
+def softmax(logits: np.ndarray) -> np.ndarray:
+    raised = np.exp(logits - logits.max(-1, keepdims=True))
+    return np.asarray(raised / raised.sum(-1, keepdims=True))

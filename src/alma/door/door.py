@@ -168,7 +168,7 @@ class Door:
         up in warnings. The message is quarantined, as a memory of the type "error"; the outcome counts as it is.
         """
         said = outcome.error_message or ""
-        because = suspicion([said])
+        because = suspicion([said], self.judging())
         if because is None:
             return outcome, None
         told = Memory(
@@ -186,7 +186,7 @@ class Door:
 
     def suspicion(self, record: Record, source: str) -> str | None:
         """Why a record from this source would be quarantined; None where it would not."""
-        return None if source in self._trusted else suspected(record, source)
+        return None if source in self._trusted else suspected(record, source, self.judging())
 
     def served(self, items: Iterable[Record | str], agent: str, scope: Scope) -> None:
         """Note what an agent was handed, a slice or texts, so that it does not come back as new; it costs no time."""

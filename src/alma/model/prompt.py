@@ -10,7 +10,7 @@ from itertools import product
 
 from alma.errors import ValidationError
 from alma.model.excerpt import Excerpts
-from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome, UserPreference
+from alma.model.learning import PROFILE_CATEGORY, AntiPattern, DomainKnowledge, Heuristic, Outcome, UserPreference
 from alma.model.memory import Memory
 from alma.model.record import Record
 from alma.model.visible import visible
@@ -290,6 +290,9 @@ def _anti_pattern(record: Record, shown: Shorten) -> Iterator[str]:
 
 def _preference(record: Record, shown: Shorten) -> Iterator[str]:
     assert isinstance(record, UserPreference)
+    if record.category == PROFILE_CATEGORY:
+        yield f"- About the user: {shown(record.preference)}"
+        return
     yield f"- Prefers{f' ({shown(record.category)})' if record.category else ''}: {shown(record.preference)}"
 
 

@@ -432,7 +432,7 @@ def _fact(said: Clause, at: int, end: int) -> bool:
         return _any(said, at, end)
     state = end == at + 1 and words[at] in data.get("states", ())
     checkable = any(_is_checkable(token, said.language) for token in said.tokens[at:end])
-    return state or checkable or _is_placed(said, at, end) or _is_titled(said, at, end)
+    return state or checkable or any(test(said, at, end) for test in (_is_placed, _is_titled, _is_located, _is_had))
 
 
 def _is_checkable(token: Token, language: Language) -> bool:
@@ -448,6 +448,20 @@ def _is_placed(said: Clause, at: int, end: int) -> bool:
         return False
     linked = any(word in data["prepositions"] for word in said.words[start + 1 : min(start + 3, end - 1)])
     return linked and said.words[start] not in data["prepositions"]
+
+
+def _is_located(said: Clause, at: int, end: int) -> bool:
+    """On the fridge, behind the old mill: not on time."""
+    data = said.language.data
+    placed = said.words[at] in data.get("prepositions", ()) and end > at + 1
+    return placed and (end > at + 2 or said.words[at - 1] != "is") and said.words[at + 1] not in data["idioms"]
+
+
+def _is_had(said: Clause, at: int, end: int) -> bool:
+    """A gym, no lift: what something has, if that is no trouble."""
+    data = said.language.data
+    had = said.words[at - 1] in ("has", "have") and said.words[at] in ("a", "an", "no") and end > at + 1
+    return had and not any(word in data["no_possession"] for word in said.words[at:end])
 
 
 def _is_titled(said: Clause, at: int, end: int) -> bool:

@@ -105,7 +105,7 @@ class ALMA(Closing):
             storage.mask = masking(self.redactor)
         self.writer = MemoryWriter(storage, retrieval_engine.embedder, self.redactor)
         self.llm = llm
-        self.door = Door(storage, retrieval_engine.embedder, self.redactor, judge=judge)
+        self.door = Door(storage, retrieval_engine.embedder, self.redactor, judge=judge, index=retrieval_engine.index)
         self.archive = Archive(storage, retrieval_engine.index, retrieval_engine.cache)
         self.forgetting = ForgettingEngine(storage, archive=self.archive)
         self.learning.clean = self.door.clean
@@ -155,7 +155,7 @@ class ALMA(Closing):
     @cached_property
     def relationships(self) -> Relationships:
         """How general memories are related, and the ways from one to another."""
-        return Relationships(self.storage, self.screen)
+        return Relationships(self.storage, self.screen, self.door.facts.detected)
 
     @cached_property
     def facts(self) -> FactRelations:
@@ -329,6 +329,13 @@ class ALMA(Closing):
         return grounds_of(self.storage, heuristic_id, self._readable(agent))
 
     # ------------------------------------------------------------------ after a task
+
+    def not_the_same(self, heuristic_id: str, strategy: str, agent: str, by: Attribution = ANONYMOUS) -> list[str]:
+        """Say that a strategy is not that of a rule which counts it: its outcomes become a lesson of their own.
+
+        Returns their ids. The rule counts what is left, and takes that strategy in no more.
+        """
+        return self.learning.separate(heuristic_id, strategy, self._agent(agent), self.project_id, by)
 
     def learn(
         self,

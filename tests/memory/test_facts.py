@@ -101,6 +101,13 @@ def test_without_a_model_only_what_somebody_says_replaces_a_fact(tmp_path: Path)
         assert told(alma, unrelated.id) == []
 
 
+def test_what_somebody_says_stands_above_what_the_judge_found(alma: ALMA) -> None:
+    old = fact(alma, CENTRAL)
+    fact(alma, WEST, supersedes=old.id)
+    (related,) = alma.facts.of(DomainKnowledge, old.id, alma.scope())
+    assert (related.edge.strength, related.edge.auto_detected) == (1.0, False)
+
+
 def test_the_same_in_other_words_counts_and_waits_in_the_archive(alma: ALMA) -> None:
     known = fact(alma, CENTRAL)
     again = fact(alma, AGAIN)
@@ -109,6 +116,25 @@ def test_the_same_in_other_words_counts_and_waits_in_the_archive(alma: ALMA) -> 
     (archived,) = alma.archive.find(alma.scope())
     assert "0.90 by told" in (archived.reason or "")
     assert AGAIN in archived.document
+
+
+def test_what_was_stated_again_in_other_words_holds_in_the_place_of_what_denied_it(tmp_path: Path) -> None:
+    brief, longer, short = "Keep your answers brief", "Write longer, more detailed answers", "Write short answers"
+    told_: dict[tuple[str, str], Label] = {(brief, short): "same", (brief, longer): "opposite"}
+    with opened(tmp_path, ToldJudge(told_)) as alma:
+        first, _, again = (alma.add_user_preference("ana", "style", text) for text in (short, longer, brief))
+        assert again.id == first.id
+        prompt = alma.retrieve("Answer a question", "ops", user_id="ana").to_prompt()
+        assert prompt.index(short) < prompt.index(longer) < prompt.index(f"Note: contradicted on {now():%Y-%m-%d}")
+
+
+def test_what_is_about_another_thing_is_not_replaced_beside_what_is(tmp_path: Path) -> None:
+    staging = "Staging runs in eu-central-1"
+    told_: dict[tuple[str, str], Label] = {(WEST, CENTRAL): "supersedes", (WEST, staging): "supersedes"}
+    with opened(tmp_path, ToldJudge(told_)) as alma:
+        old, other, new = (fact(alma, text) for text in (CENTRAL, staging, WEST))
+        assert told(alma, old.id) == [("superseded_by", new.id)]
+        assert told(alma, other.id) == []
 
 
 def test_what_did_not_say_the_same_is_a_fact_of_its_own_again(alma: ALMA, judge: ToldJudge) -> None:

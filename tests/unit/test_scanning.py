@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from alma.consolidation.sameness import sameness
 from alma.door.gist import said_in_order, tokens
 from alma.door.repeating import shingles
 from alma.door.suspicion import suspicion
@@ -19,7 +18,7 @@ from alma.extraction.facts import Turn
 from alma.extraction.rules import RuleBasedExtractor
 from alma.graph.extraction import by_rules
 from alma.judge import StrictJudge
-from alma.learning.strategies import same_by_words, strategy_key, told_apart
+from alma.learning.strategies import shared_words, strategy_key
 from alma.memory.mentions import cues, identifiers, possible_ids
 from alma.model.prompt import as_data
 from alma.model.scanning import WINDOW, Squeezed, found_in, matches, replaced, squeezed, windows
@@ -49,8 +48,7 @@ SCANNERS: dict[str, Callable[[str], object]] = {
     "ids": possible_ids,
     "words": terms,
     "words of a query": query_terms,
-    "strategies": lambda text: (strategy_key(text), same_by_words(text, f"{text} b"), told_apart(text, f"{text} b")),
-    "sameness": lambda text: sameness(text, f"{text} b", 0.9),
+    "strategies": lambda text: (strategy_key(text), shared_words(text, f"{text} b")),
     "asking": asks_advice,
     "time expressions": lambda text: (time_window(text, NOW), times_told(text, NOW)),
     "prompts": as_data,

@@ -31,6 +31,7 @@ from alma.redaction.redactor import DEFAULT_REDACTOR, Redactor, redact_record
 from alma.retrieval.supersession import stated
 from alma.retrieval.writing import Embedded, embedded, join_space
 from alma.storage.base import StorageBackend, Transaction
+from alma.vectors.base import VectorIndex
 
 TRUSTED_SOURCES = frozenset({"user", "agent", "system"})
 """Whose words are taken as they are; what comes from anywhere else must not look like orders."""
@@ -96,6 +97,7 @@ class Door:
         merge_duplicates: bool = True,
         trusted_sources: Iterable[str] = TRUSTED_SOURCES,
         judge: Judge | None = None,
+        index: VectorIndex | None = None,
     ) -> None:
         self._embedder = join_space(storage, embedder)
         self._storage = storage
@@ -105,7 +107,7 @@ class Door:
         self._trusted = frozenset(trusted_sources)
         self._archive = Archive(storage)
         self._judge = judge
-        self.facts = FactComparison(storage, self.judging)
+        self.facts = FactComparison(storage, self.judging, index)
 
     def judging(self) -> Judge:
         """What judges texts here: the one that was given, or that of this process."""
@@ -258,7 +260,7 @@ class Door:
                 raise RefusedError("echo", f"this {cls.spec.kind} only repeats what the agent was handed a moment ago")
             same = self._same(tx, ready.record, compared) if self._merges and not supersedes else None
             if same is not None:
-                return self._counted(tx, guest, ready, same, compared.judge)
+                return self._counted(tx, guest, ready, same, compared)
         elif isinstance(ready.record, FACTS) and stated(stored[0]) != stated(ready.record):
             forget_judged(tx, ready.record)
         ready.save(tx)
@@ -281,13 +283,15 @@ class Door:
         why = "it was handed to the agent a moment ago, so it is not counted" if echo else "it is known already"
         return Written(str(known.key), Status.MERGED, guest.masked, str(known.key), why)
 
-    def _counted(self, tx: Transaction, guest: _Guest, ready: Embedded, same: Verdict, judge: str) -> Written:
+    def _counted(self, tx: Transaction, guest: _Guest, ready: Embedded, same: Verdict, compared: Comparison) -> Written:
         """Let a fact count what says the same in other words, which wait in the archive in case they do not."""
         known = str(same.known.key)
-        why = f"it says the same as {known}, {same.judgement['same']:.2f} by {judge}"
+        why = f"it says the same as {known}, {same.judgement['same']:.2f} by {compared.judge}"
         archive_id = self._archive.add(ready.record, ArchiveCause.MERGED, why, guest.by, ready.passages)
         merge(tx, same.known, guest.record, counted=True)
         said_again(tx, same.known)
+        for held in tx.lock(type(same.known), [known], _EVERYWHERE):
+            self.facts.relate(tx, held, compared)
         return Written(known, Status.MERGED, guest.masked, known, why, archive_id)
 
     def _batch(self, records: Sequence[Record], by: Attribution, source: str) -> Iterator[Written]:

@@ -6,20 +6,24 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from alma import clock
+from alma.errors import IndexUnavailable
 from alma.judge.base import Judge, Judgement, Label
 from alma.memory.fact_relations import FACTS, edges_of, save_edge
-from alma.memory.relation_detection import Evidence
+from alma.memory.relation_detection import Detected, Evidence
 from alma.model.governance import ANONYMOUS, Attribution
 from alma.model.learning import DomainKnowledge, UserPreference
 from alma.model.memory import Memory
 from alma.model.query import EVERYTHING, And, Compare, In, Missing, Order, Predicate
 from alma.model.record import Record
-from alma.model.relations import Relation
+from alma.model.relations import Relation, stored_ends
 from alma.model.scope import Scope
+from alma.model.vector import Vector
 from alma.model.visibility import alive
+from alma.retrieval.candidates import nearest
 from alma.retrieval.scoring import moment_of
 from alma.retrieval.supersession import Edge, stated
 from alma.storage.base import StorageBackend, Transaction
+from alma.vectors.base import VectorIndex
 
 _EVERYWHERE = Scope.everywhere()
 _OWNERS = ("user_id", "project_id", "agent", "source_agent")
@@ -37,7 +41,7 @@ class Tuning:
     """
 
     same: float = 0.8
-    related: float = 0.6
+    related: float = 0.7
     least_cosine: float = 0.4
     nearest: int = 8
     longest: int = 600
@@ -97,9 +101,10 @@ class Compared:
 class FactComparison:
     """Compares facts with the nearest ones of the same owner; only `relate` and `compare_stored` write."""
 
-    def __init__(self, storage: StorageBackend, judge: Callable[[], Judge]) -> None:
+    def __init__(self, storage: StorageBackend, judge: Callable[[], Judge], index: VectorIndex | None = None) -> None:
         self._storage = storage
         self._judge = judge
+        self._index = index
 
     def of(self, record: Record) -> Comparison:
         """What a fact is to those that are stored; nothing of what is no fact, too long or without a vector."""
@@ -115,17 +120,27 @@ class FactComparison:
             return [NOTHING] * len(records)
         judge = self._judge()
         judged = iter(judge.compare(pairs))
-        return [
-            Comparison(judge.name, _by_certainty([Verdict(known, next(judged)) for known in found])) for found in near
-        ]
+        verdicts = [[Verdict(known, next(judged)) for known in found] for found in near]
+        return [Comparison(judge.name, _by_certainty(_of_one_thing(judge, each))) for each in verdicts]
 
     def relate(self, tx: Transaction, record: Record, comparison: Comparison) -> list[Edge]:
         """Store what was found, as far as the other facts still say the same; nothing is changed in the facts."""
-        wanted = [each for each in comparison.verdicts if each.relation is not None]
+        wanted = [each for each in comparison.verdicts if each.relation is not None and each.known.key != record.key]
         still = self.standing(tx, wanted)
         apart = _kept_apart(edges_of(tx, type(record), [str(record.key)])) if still else frozenset()
         edges = (_saved(tx, record, each, comparison.judge) for each in still if str(each.known.key) not in apart)
         return [edge for edge in edges if edge is not None]
+
+    def detected(self, record: Record) -> list[Detected]:
+        """What was found of a fact, as relationships that could be stored, with the evidence."""
+        compared = self.of(record)
+        found: list[Detected] = []
+        for each in compared.verdicts:
+            if each.relation is not None:
+                newer, older = _ends(record, each)
+                ends = stored_ends(each.relation, str(newer.key), str(older.key))
+                found.append(Detected(*ends, (_evidence(each, compared.judge),)))
+        return found
 
     def standing(self, tx: Transaction, verdicts: Sequence[Verdict]) -> list[Verdict]:
         """The verdicts about facts that are there, and say what was judged, when the write is done."""
@@ -162,13 +177,22 @@ class FactComparison:
         if vector is None or not is_fact(record):
             return
         cls, (scope, where) = type(record), of_the_same_owner(record)
-        near = self._storage.nearest_ids(cls, vector, scope, where, TUNING.nearest + 1)
+        near = self._near(cls, vector, scope, where)
         ids = [key for key, cosine in near if cosine >= TUNING.least_cosine and key != record.key][: TUNING.nearest]
         if not ids:
             return
         apart = _kept_apart(edges_of(self._storage, cls, [str(record.key)]))
         found = {str(each.key): each for each in self._storage.find(cls, scope, And(where, In("id", ids)))}
         yield from (found[key] for key in ids if key in found and key not in apart and is_fact(found[key]))
+
+    def _near(self, cls: type[Record], vector: Vector, scope: Scope, where: Predicate) -> list[tuple[str, float]]:
+        """The ids of the nearest facts with their cosines, from the index where there is one that works."""
+        if self._index is not None and not self._storage.is_writing:
+            try:
+                return [*nearest(self._index, cls, vector, scope, where, TUNING.nearest + 1)]
+            except IndexUnavailable:
+                pass
+        return self._storage.nearest_ids(cls, vector, scope, where, TUNING.nearest + 1)
 
 
 def _stated(cls: type[Record]) -> Predicate:
@@ -212,18 +236,43 @@ def in_order(one: Record, other: Record) -> tuple[Record, Record]:
 
 
 def _saved(tx: Transaction, record: Record, verdict: Verdict, judge: str) -> Edge | None:
-    relation, label = verdict.relation, verdict.judgement.label
+    if verdict.relation is None:
+        return None
+    evidence = _evidence(verdict, judge)
+    return save_edge(tx, *_ends(record, verdict), verdict.relation, strength=evidence.weight, evidence=(evidence,))
+
+
+def _ends(record: Record, verdict: Verdict) -> tuple[Record, Record]:
+    """The fact that the relationship is told from, and the other one: of two that exclude each other, the later."""
+    says_more = verdict.judgement.label == "more"
+    return (record, verdict.known) if says_more else in_order(record, verdict.known)
+
+
+def _evidence(verdict: Verdict, judge: str) -> Evidence:
+    label = verdict.judgement.label
     probability = verdict.judgement[label]
-    evidence = (Evidence("judge", f"{label}, {probability:.2f}, by {judge}", probability),)
-    # That one says more is told from its side; of the others the later one holds.
-    newer, older = (record, verdict.known) if label == "more" else in_order(record, verdict.known)
-    return None if relation is None else save_edge(tx, newer, older, relation, strength=probability, evidence=evidence)
+    return Evidence("judge", f"{label}, {probability:.2f}, by {judge}", probability)
 
 
 def _kept_apart(edges: Sequence[Edge]) -> frozenset[str]:
     """The facts of which somebody said that they are something else."""
     apart = (each for each in edges if each.relationship_type == Relation.DISTINCT_FROM)
     return frozenset(end for each in apart for end in (each.from_memory_id, each.to_memory_id))
+
+
+def _of_one_thing(judge: Judge, verdicts: Sequence[Verdict]) -> list[Verdict]:
+    """The verdicts, of which those that say *supersedes* are about one thing: what a fact replaces had one value.
+
+    What has nothing to do with the nearest fact that is replaced is another thing: where production runs says nothing
+    of where staging does.
+    """
+    replaced = [each for each in verdicts if each.relation == Relation.SUPERSEDES]
+    if len(replaced) < 2:
+        return list(verdicts)
+    nearest_one, *others = replaced
+    judged = judge.compare([(stated(nearest_one.known), stated(each.known)) for each in others])
+    doubtful = {id(each) for each, told in zip(others, judged, strict=True) if told.label == "other"}
+    return [each for each in verdicts if id(each) not in doubtful]
 
 
 def _by_certainty(verdicts: Sequence[Verdict]) -> list[Verdict]:

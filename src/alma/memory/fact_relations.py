@@ -33,7 +33,6 @@ JUDGED = (Relation.SUPERSEDES, Relation.CONTRADICTS, Relation.BUILDS_ON)
 """What the judge may find two facts to be to each other."""
 
 _EVERYWHERE = Scope.everywhere()
-_LONGEST_LINE = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +130,7 @@ def save_edge(
     elif relation == Relation.SUPERSEDES and _known(tx, cls, Ends(relation, ends.to_id, ends.from_id)):
         return None
     known = _known(tx, cls, ends)
-    if known is not None and not (evidence and known.auto_detected):
+    if known is not None and not known.auto_detected:
         return known
     edge = _new_edge(cls, newer, ends, tx.by.author).replace(
         strength=round(strength, 4),
@@ -147,13 +146,13 @@ def save_edge(
 
 
 def said_again(tx: Transaction, fact: Record) -> list[str]:
-    """Let a fact that was stated again hold in the place of all that the judge took for its successors."""
+    """Let a fact that was stated again replace what the judge took for its successors; returns their ids."""
     cls, fact_id = type(fact), str(fact.key)
-    later = [edge for edge in _judged_after(tx, cls, fact_id) if edge.auto_detected]
-    direct = [edge for edge in later if edge.to_memory_id == fact_id]
-    tx.delete(EDGES[cls], [edge.id for edge in direct], _EVERYWHERE)
+    replacing = And(In("to_memory_id", [fact_id]), In("relationship_type", [str(Relation.SUPERSEDES)]))
+    later = [edge for edge in tx.find(EDGES[cls], _EVERYWHERE, replacing) if edge.auto_detected]
+    tx.delete(EDGES[cls], [edge.id for edge in later], _EVERYWHERE)
     evidence = (Evidence("stated again", "it was stated again after what replaced it", 0.9),)
-    overruled = sorted({edge.from_memory_id for edge in later} - {fact_id})
+    overruled = sorted(edge.from_memory_id for edge in later)
     for other in tx.get_many(cls, overruled, _EVERYWHERE):
         save_edge(tx, fact, other, Relation.SUPERSEDES, strength=0.9, evidence=evidence)
     return overruled
@@ -176,23 +175,6 @@ def supersede(tx: Transaction, newer: Record, ids: Iterable[str], scope: Scope) 
         if apart is not None:
             tx.delete(EDGES[type(newer)], [apart.id], _EVERYWHERE)
         save_edge(tx, newer, older, Relation.SUPERSEDES)
-
-
-def _judged_after(tx: Transaction, cls: type[Record], fact_id: str) -> list[Edge]:
-    """The relationships that lead from a fact to all that superseded it."""
-    found: dict[str, Edge] = {}
-    frontier = {fact_id}
-    for _ in range(_LONGEST_LINE):
-        edges = tx.find(EDGES[cls], _EVERYWHERE, And(In("to_memory_id", sorted(frontier)), _SUPERSEDING))
-        fresh = [edge for edge in edges if edge.id not in found]
-        found.update((edge.id, edge) for edge in fresh)
-        frontier = {edge.from_memory_id for edge in fresh}
-        if not frontier:
-            break
-    return list(found.values())
-
-
-_SUPERSEDING = In("relationship_type", [str(Relation.SUPERSEDES)])
 
 
 def _joins(edge: Edge, ends: set[str]) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from alma import clock
@@ -74,13 +74,20 @@ class Relationships:
     """The relationships between general memories.
 
     Nothing is related, read or walked through that lies outside the scope: deleted, archived and expired memories and
-    those that are private to somebody else are not there. Who asks is in `by`, or else the scope's user.
+    those that are private to somebody else are not there. Who asks is in `by`, or else the scope's user. `judged` adds
+    to what is detected what a judge says.
     """
 
-    def __init__(self, storage: StorageBackend, screen: Screen = without_secrets) -> None:
+    def __init__(
+        self,
+        storage: StorageBackend,
+        screen: Screen = without_secrets,
+        judged: Callable[[Memory], Sequence[Detected]] | None = None,
+    ) -> None:
         self._storage = checked_storage("relationships", storage)
         self._screen = screen
         self._detector = Detector(storage)
+        self._judged = judged
 
     # ------------------------------------------------------------------ saying
 
@@ -160,6 +167,7 @@ class Relationships:
             shown = _shown(scope, by)
             memory = _required(tx, memory_id, scope, shown)
             found = _told_better(tx, self._detector.detect(memory, scope, shown))
+        found = _joined(found, self._judged(memory) if self._judged is not None else ())
         if save and found:
             self._storage.write(lambda tx: self._save_detected(tx, found, scope), by)
         return found
@@ -348,6 +356,16 @@ def hold_circles(tx: Transaction, relations: Iterable[str]) -> None:
     """Two writers at once could each add a half of a circle, and neither would see the other's."""
     for relation in sorted(ACYCLIC.intersection(relations)):
         tx.hold(f"circle of {relation}")
+
+
+def _joined(found: Sequence[Detected], judged: Sequence[Detected]) -> list[Detected]:
+    """What words and names show, and what the judge finds; of one relationship the evidence of both."""
+    known = {(each.relation, each.from_id, each.to_id): each for each in found}
+    for each in judged:
+        ends = each.relation, each.from_id, each.to_id
+        evidence = (*(known[ends].evidence if ends in known else ()), *each.evidence)
+        known[ends] = Detected(*ends, evidence)
+    return sorted(known.values(), key=lambda each: (-each.strength, each.relation, each.from_id, each.to_id))
 
 
 def _told_better(tx: Transaction, found: Sequence[Detected]) -> list[Detected]:

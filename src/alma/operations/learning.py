@@ -149,6 +149,31 @@ def learn(caller: Caller, asked: Learn) -> LearnedFrom:
     )
 
 
+class NotTheSame(InProject):
+    heuristic_id: Name = Field(description="The rule that counted the strategy as its own.")
+    strategy: Text = Field(description="The strategy, as its outcomes have it.")
+    agent: Name = Field(description="The agent whose rule it is.")
+
+
+class Separated(Output):
+    outcome_ids: Sequence[str] = Field(description="The outcomes that are a lesson of their own now.")
+
+
+@operation(
+    GROUP,
+    Right.WRITE,
+    example={
+        "heuristic_id": "01a1e0a2b81e7fc49d0ec9b96de703e8",
+        "strategy": "retry twice",
+        "agent": "helena",
+    },
+)
+def not_the_same(caller: Caller, asked: NotTheSame) -> Separated:
+    """Take a strategy out of a rule that it was counted for, and keep it out: it is not the same."""
+    memory, agent = caller.memory(asked.project_id), caller.agent(asked.agent)
+    return Separated(outcome_ids=memory.not_the_same(asked.heuristic_id, asked.strategy, agent))
+
+
 class Conversation(InProject):
     agent: Name
     messages: Sequence[Mapping[str, Any]] = Field(
@@ -367,6 +392,7 @@ def get_learned(caller: Caller, asked: LearnedId) -> LearnedPage:
 LEARNING: tuple[Operation[Any, Any], ...] = (
     retrieve,
     learn,
+    not_the_same,
     learn_from_conversation,
     recommend,
     assess_strategies,

@@ -216,6 +216,8 @@ def _lifted(ahead: Ranked, behind: Ranked, term: str) -> bool:
     if gap < 0 or ahead.terms.get("time", 0.0) > behind.terms.get("time", 0.0):
         return False
     behind.terms[term] = behind.terms.get(term, 0.0) + gap + _NEARLY
+    # It keeps its score, and takes no place for matching best by one source alone.
+    ahead.terms.setdefault("superseded" if term == "supersedes" else "not asked", 0.0)
     return True
 
 

@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from alma.closing import Closing
 from alma.door.door import Door
+from alma.door.duplicates import uncount
 from alma.embeddings.base import EmbeddingProvider
 from alma.errors import ValidationError
 from alma.events.emitter import get_emitter
+from alma.judge.base import Judge
 from alma.learning.disagreements import with_disagreements, with_sources
 from alma.learning.expiry import DEFAULT_INTERVAL_SECONDS, Expiry
 from alma.learning.forgetting import ForgettingEngine, Forgotten
@@ -24,6 +26,7 @@ from alma.learning.protocols import Execution, Learned, LearningProtocol
 from alma.learning.recommendation import Assessed, Recommendation
 from alma.memory.archive import Archive
 from alma.memory.audit import AuditTrail
+from alma.memory.fact_relations import Distinguished, FactRelations
 from alma.memory.gaps import ContextGaps
 from alma.memory.history import History
 from alma.memory.journal import Journal
@@ -36,9 +39,11 @@ from alma.memory.settings import SystemSettings
 from alma.memory.states import AgentStates
 from alma.memory.users import Users
 from alma.memory.working import WorkingMemory
-from alma.model.common import checked_name, checked_part, same_name
-from alma.model.governance import Attribution
+from alma.model.archive import ArchiveCause
+from alma.model.common import checked_name, checked_names, checked_part, same_name
+from alma.model.governance import ANONYMOUS, Attribution
 from alma.model.learning import DomainKnowledge, UserPreference
+from alma.model.query import EVERYTHING, Predicate
 from alma.model.record import Record
 from alma.model.scope import MemoryScope, Scope
 from alma.model.slice import MemorySlice
@@ -47,10 +52,11 @@ from alma.redaction.redactor import DEFAULT_REDACTOR, Redactor, masking
 from alma.retrieval.engine import RetrievalEngine
 from alma.retrieval.router import checked_query as checked_task
 from alma.retrieval.writing import MemoryWriter
-from alma.storage.base import StorageBackend, checked_storage
+from alma.storage.base import StorageBackend, Transaction, checked_storage
 
 if TYPE_CHECKING:
     from alma.bootstrap import Parts
+    from alma.llm.base import LanguageModel
 
 _log = logging.getLogger("alma.core")
 
@@ -83,6 +89,8 @@ class ALMA(Closing):
         log_reads: bool = False,
         redactor: Redactor | None = DEFAULT_REDACTOR,
         expiry_interval_seconds: float = DEFAULT_INTERVAL_SECONDS,
+        judge: Judge | None = None,
+        llm: LanguageModel | None = None,
     ) -> None:
         self.storage = checked_storage("alma", storage)
         self.retrieval = checked_part("alma", "retrieval_engine", retrieval_engine, RetrievalEngine, _ENGINE)
@@ -96,7 +104,8 @@ class ALMA(Closing):
             # Reasons do not pass the door; the default's secrets are taken out of them in any case.
             storage.mask = masking(self.redactor)
         self.writer = MemoryWriter(storage, retrieval_engine.embedder, self.redactor)
-        self.door = Door(storage, retrieval_engine.embedder, self.redactor)
+        self.llm = llm
+        self.door = Door(storage, retrieval_engine.embedder, self.redactor, judge=judge, index=retrieval_engine.index)
         self.archive = Archive(storage, retrieval_engine.index, retrieval_engine.cache)
         self.forgetting = ForgettingEngine(storage, archive=self.archive)
         self.learning.clean = self.door.clean
@@ -146,7 +155,17 @@ class ALMA(Closing):
     @cached_property
     def relationships(self) -> Relationships:
         """How general memories are related, and the ways from one to another."""
-        return Relationships(self.storage, self.screen)
+        return Relationships(self.storage, self.screen, self.door.facts.detected)
+
+    @cached_property
+    def facts(self) -> FactRelations:
+        """How facts and preferences are related: what replaces, denies or repeats what."""
+        return FactRelations(self.storage)
+
+    @property
+    def judge(self) -> Judge:
+        """What tells whether two texts say the same, or one replaces or denies the other."""
+        return self.door.judging()
 
     @cached_property
     def patterns(self) -> Patterns:
@@ -224,6 +243,8 @@ class ALMA(Closing):
             log_reads=parts.log_reads,
             redactor=parts.redactor if redactor is DEFAULT_REDACTOR else redactor,
             expiry_interval_seconds=parts.expiry_interval_seconds,
+            judge=parts.judge,
+            llm=parts.llm,
         )
 
     def for_project(self, project_id: str) -> ALMA:
@@ -310,6 +331,13 @@ class ALMA(Closing):
 
     # ------------------------------------------------------------------ after a task
 
+    def not_the_same(self, heuristic_id: str, strategy: str, agent: str, by: Attribution = ANONYMOUS) -> list[str]:
+        """Say that a strategy is not that of a rule which counts it: its outcomes become a lesson of their own.
+
+        Returns their ids. The rule counts what is left, and takes that strategy in no more.
+        """
+        return self.learning.separate(heuristic_id, strategy, self._agent(agent), self.project_id, by)
+
     def learn(
         self,
         agent: str,
@@ -357,26 +385,49 @@ class ALMA(Closing):
         return learned
 
     def add_user_preference(
-        self, user_id: str, category: str, preference: str, source: str = "explicit_instruction"
+        self,
+        user_id: str,
+        category: str,
+        preference: str,
+        source: str = "explicit_instruction",
+        *,
+        supersedes: str | Iterable[str] = (),
     ) -> UserPreference:
-        """Remember how a user wants things done."""
-        made = UserPreference(user_id=user_id, category=category, preference=preference, source=source)
-        return self._let_in(made, Attribution(user_id=made.user_id), source)
+        """Remember how a user wants things done.
 
-    def add_domain_knowledge(self, agent: str, domain: str, fact: str, source: str = "user_stated") -> DomainKnowledge:
-        """Remember a fact, if the agent may learn in this domain."""
+        It is compared with what the user wished before: the same in other words counts, and of what contradicts it the
+        newest holds. `supersedes` are the ids of wishes that it takes the place of in any case.
+        """
+        made = UserPreference(user_id=user_id, category=category, preference=preference, source=source)
+        return self._let_in(made, Attribution(user_id=made.user_id), source, supersedes)
+
+    def add_domain_knowledge(
+        self,
+        agent: str,
+        domain: str,
+        fact: str,
+        source: str = "user_stated",
+        *,
+        supersedes: str | Iterable[str] = (),
+    ) -> DomainKnowledge:
+        """Remember a fact, if the agent may learn in this domain.
+
+        It is compared with the nearest facts of the agent in this project: the same in other words counts, and of what
+        it replaces or contradicts the newest holds. `supersedes` are the ids of facts that it replaces in any case.
+        """
         # Without a domain nobody could say whether the agent may learn it.
         agent, domain = self._agent(agent), checked_name("alma", "domain", domain)
         self.learning.require(agent, domain, fact, "add_domain_knowledge", DomainKnowledge.spec.kind)
         made = DomainKnowledge(agent=agent, project_id=self.project_id, domain=domain, fact=fact, source=source)
-        return self._let_in(made, Attribution(agent=agent), source)
+        return self._let_in(made, Attribution(agent=agent), source, supersedes)
 
-    def _let_in(self, made: T, by: Attribution, source: str) -> T:
+    def _let_in(self, made: T, by: Attribution, source: str, supersedes: str | Iterable[str] = ()) -> T:
         """What became of a record behind the door: itself, without secrets, or the one that says the same already.
 
         Its metadata tell, only here, what was masked, and of one that is quarantined why and where it waits.
         """
-        written = self.door.save(made, by, _SOURCES.get(source, source))
+        replaced = checked_names(made.spec.kind, "supersedes", supersedes)
+        written = self.door.save(made, by, _SOURCES.get(source, source), replaced)
         kept = self.storage.get(type(made), written.id, Scope.everywhere())
         told: dict[str, Any] = {"masked": [f"{each.field}: {each.kind}" for each in written.masked]}
         if kept is None:
@@ -385,6 +436,33 @@ class ALMA(Closing):
             kept = self.door.clean(made)[0]
         said = {name: value for name, value in told.items() if value}
         return kept.replace(metadata={**kept.values()["metadata"], **said}) if said else kept
+
+    def distinguish(
+        self,
+        cls: type[Record],
+        one_id: str,
+        other_id: str,
+        scope: Scope,
+        *,
+        by: Attribution = ANONYMOUS,
+        where: Predicate = EVERYTHING,
+    ) -> Distinguished:
+        """Say that two facts are not the same, and that neither replaces or denies the other; it is remembered.
+
+        What was counted as saying the same is a memory of its own again.
+        """
+
+        def distinguish(tx: Transaction) -> Distinguished:
+            merged = self.archive.find(scope, cls, ArchiveCause.MERGED, record_ids=[other_id])
+            mistaken = [each for each in merged if one_id in (each.reason or "")][:1]
+            for archived in mistaken:
+                self.archive.restore([archived.id], scope, by, cls)
+                for known in tx.lock(cls, [one_id], scope):
+                    uncount(tx, known)
+            removed = self.facts.keep_apart(cls, one_id, other_id, scope, where=where, by=by)
+            return Distinguished(tuple(removed), tuple(each.record_id for each in mistaken))
+
+        return self.storage.write(distinguish, by)
 
     # ------------------------------------------------------------------ looking after it
 

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from alma.errors import ConfigurationError, ProviderError
 from alma.returning import return_unused_memory
-
-# How many tokens one run of a model takes, padding included; more is slower, as it leaves the processor's cache.
-_TOKENS_AT_ONCE = 192
 
 
 def load_session(model: Path, threads: int, error: type[ProviderError]) -> Any:
@@ -49,18 +45,6 @@ def load_tokenizer(file: Path, error: type[ProviderError]) -> Any:
     tokenizer.no_truncation()
     tokenizer.no_padding()
     return tokenizer
-
-
-def batches(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """The positions of sequences sorted by length, as many at once as stay within the budget of tokens."""
-    batch: list[int] = []
-    for i in sorted(range(len(lengths)), key=lengths.__getitem__):
-        if batch and (len(batch) + 1) * lengths[i] > _TOKENS_AT_ONCE:
-            yield batch
-            batch = []
-        batch.append(i)
-    if batch:
-        yield batch
 
 
 def sha256_of(file: Path) -> str:

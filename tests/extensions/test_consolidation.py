@@ -81,7 +81,7 @@ def test_counts_and_evidence_of_equal_rules_add_up(
         ),
         a_rule(
             "b",
-            "Validate it, field by field.",
+            "Validate it  field by field.",
             occurrence_count=3,
             success_count=3,
             weight_for=3.0,
@@ -122,7 +122,7 @@ def test_a_merged_memory_is_in_the_archive_and_not_found_any_more(
 def test_a_dry_run_shows_groups_and_why_and_changes_nothing(
     store: StorageBackend, engine: ConsolidationEngine, remember: Remember
 ) -> None:
-    remember(a_rule("a", occurrence_count=2), a_rule("b"), a_rule("c", "Validate field by field"))
+    remember(a_rule("a", occurrence_count=2), a_rule("b"), a_rule("c", "Validate it field by field!"))
     before = store.find(Heuristic, SHOP)
     result = engine.consolidate(project_id="shop", dry_run=True)
     assert groups(result) == [("a", ("b", "c"))]

@@ -60,7 +60,7 @@ def test_the_example_of_the_readme_is_learned_and_retrieved(alma: ALMA) -> None:
     counts = ("extracted_count", "valid_count", "committed_count", "rejected_count")
     assert [results[name] for name in counts] == [1, 1, 1, 0]
     (outcome,) = alma.storage.find(Outcome, alma.scope("helena"))
-    assert (outcome.task_description, outcome.strategy_used) == ("Test the login form", "incremental validation")
+    assert (outcome.task_description, outcome.strategy_used) == ("Test the login form", "use incremental validation")
     assert (outcome.success, outcome.task_type) == (True, "testing_strategies")
     assert results["committed"][0]["id"] == outcome.id
     found = alma.retrieve("Test the login form", "helena")
@@ -70,7 +70,11 @@ def test_the_example_of_the_readme_is_learned_and_retrieved(alma: ALMA) -> None:
 def test_preferences_go_to_the_user(alma: ALMA) -> None:
     AutoLearner(alma).learn_from_conversation(said("I prefer short answers."), "helena", user_id="ana")
     (kept,) = alma.storage.find(UserPreference, Scope(user_id="ana"))
-    assert (kept.preference, kept.category, kept.source) == ("prefers short answers", "communication", "user_stated")
+    assert (kept.preference, kept.category, kept.source) == (
+        "The user prefers short answers",
+        "communication",
+        "user_stated",
+    )
 
 
 def test_a_preference_of_nobody_is_rejected(alma: ALMA) -> None:
@@ -93,7 +97,7 @@ def test_an_agent_learns_nothing_outside_of_its_scope(alma: ALMA) -> None:
 
 
 def test_what_was_corrected_is_believed_no_longer(alma: ALMA) -> None:
-    told = [{"role": "assistant", "content": "The staging database is on port 5432."}]
+    told = said("The staging database is on port 5432.")
     AutoLearner(alma).learn_from_conversation(told, "victor")
     AutoLearner(alma).learn_from_conversation([*told, *said("No, it is 5433, not 5432.")], "victor")
     kept = {each.fact: each.confidence for each in alma.storage.find(DomainKnowledge, alma.scope("victor"))}
@@ -168,7 +172,7 @@ def test_secrets_are_masked(alma: ALMA) -> None:
 def test_what_an_assistant_repeats_from_memory_is_not_learned_as_new(alma: ALMA) -> None:
     known = alma.add_domain_knowledge("victor", "database", "The staging database of the shop is on port 5433")
     alma.retrieve("Where is the staging database of the shop?", "victor")
-    told = [{"role": "assistant", "content": "The staging database of the shop is on the port 5433."}]
+    told = [{"role": "assistant", "content": "I found that the staging database of the shop is on the port 5433."}]
     results = AutoLearner(alma).learn_from_conversation(told, "victor")
     (kept,) = alma.storage.find(DomainKnowledge, EVERYWHERE)
     assert kept.id == known.id
@@ -223,7 +227,7 @@ def test_three_conversations_make_a_heuristic(alma: ALMA) -> None:
         told = [{"role": "user", "content": f"Hello {number}"}, *README]
         assert AutoLearner(alma).learn_from_conversation(told, "helena")["committed_count"] == 1
     (rule,) = alma.storage.find(Heuristic, alma.scope("helena"))
-    assert rule.strategy == "incremental validation"
+    assert rule.strategy == "use incremental validation"
 
 
 def test_three_failures_make_an_anti_pattern(alma: ALMA) -> None:
@@ -294,8 +298,9 @@ def test_the_words_of_a_stranger_stay_theirs_whoever_repeats_them(
 ) -> None:
     told = [{"role": "user", "content": "Fetch the page"}, {"role": "tool", "content": ORDER}, *more]
     learner = AutoLearner(alma, proposing(ORDER, evidence))
-    assert "quarantined" in reasons(learner.learn_from_conversation(told, "victor", "ana", commit=False))[0]
-    assert "quarantined" in reasons(learner.learn_from_conversation(told, "victor", "ana"))[0]
+    for commit in (False, True):
+        (reason,) = reasons(learner.learn_from_conversation(told, "victor", "ana", commit=commit))
+        assert "quarantined" in reason or "the conversation does not say it" in reason
     assert alma.storage.count(DomainKnowledge, EVERYWHERE) == 0
 
 

@@ -22,12 +22,9 @@ from alma.judge.default import FallbackJudge
 from alma.judge.local import SHIPPED
 
 SWAPPED = {"more": "less", "less": "more"}
-PARAPHRASES = (
-    "Roll out to one region first, then to the others",
-    "Start with a single region and widen the rollout only afterwards",
-)
-OPPOSITES = ("Roll out to one region first, then to the others", "Roll out to all regions at the same time")
-UNRELATED = ("Roll out to one region first, then to the others", "Water the office plants on Mondays")
+PARAPHRASES = ("Ask before deleting files", "Never delete a file without asking first")
+OPPOSITES = ("Deploy on Friday", "Do not deploy on Friday")
+UNRELATED = ("Deploy on Friday", "Water the office plants on Mondays")
 ODD = (
     "",
     "   \n\t",
@@ -76,9 +73,9 @@ def test_the_order_of_a_pair_exchanges_more_and_less_alone(judge: LocalJudge) ->
 
 def test_the_same_texts_get_the_same_answer_in_any_company(judge: LocalJudge) -> None:
     together = judge.compare([UNRELATED, PARAPHRASES, OPPOSITES])[1]
-    alone = LocalJudge().compare([PARAPHRASES])[0]
-    assert alone.label == together.label
-    assert all(alone[label] == pytest.approx(together[label], abs=1e-4) for label in LABELS)
+    assert LocalJudge().compare([PARAPHRASES])[0] == together
+    long = ("word " * 100, "another word " * 100)
+    assert LocalJudge().compare([long, PARAPHRASES])[1] == together
 
 
 def test_a_pair_that_is_asked_again_is_remembered(judge: LocalJudge) -> None:
@@ -126,7 +123,7 @@ def test_nothing_is_the_same_as_nothing_and_as_nothing_else(judge: LocalJudge) -
 
 
 def test_texts_that_agree_as_far_as_they_are_read_are_not_the_same(judge: LocalJudge) -> None:
-    long = "Roll out to one region first, then to the others, and note what was seen there. " * 30
+    long = "Deploy to one region first, and note what was seen there. " * 30
     found = judged(judge, long + "It worked.", long + "It failed.")
     assert found["same"] == found["more"] == found["less"] == 0
 
@@ -139,6 +136,12 @@ def test_a_text_of_which_the_beginning_alone_was_read_may_say_more(judge: LocalJ
 def test_pieces_without_a_token_are_not_taken_for_agreement(judge: LocalJudge) -> None:
     unknown, other = "\U000140a0\U000140a1", "\U000140a2\U000140a3"
     assert judged(judge, f"The root password is {unknown}", f"The root password is {other}")["same"] == 0
+
+
+@pytest.mark.parametrize(("a", "b"), [("foo", "bar"), ("1", "x = 1"), ("{}", "[]"), ("ok", "true"), ("a", "b")])
+def test_scraps_that_state_nothing_do_not_agree(judge: LocalJudge, a: str, b: str) -> None:
+    found = judged(judge, a, b)
+    assert found["same"] == found["more"] == found["less"] == 0
 
 
 def test_a_hostile_sentence_is_looked_for_everywhere_in_a_text(judge: LocalJudge) -> None:

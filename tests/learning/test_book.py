@@ -44,7 +44,7 @@ def fill_book(alma: ALMA) -> None:
     """Learn so many new things that the process reads all it needs and searches no more."""
     for n in range(12):
         learn(alma, 900 + n, 900 + n, "say hello", True)
-    assert alma.learning._lessons._books.is_complete(SHOP)
+    assert alma.learning.lessons._books.is_complete(SHOP)
 
 
 @pytest.mark.parametrize("seed", [1, 2])
@@ -147,7 +147,7 @@ def test_what_is_made_of_an_outcome_is_in_the_book_at_once(tmp_path: Path) -> No
             learn(alma, n, 1, "restart the queue", True)
         for n in range(4):
             learn(alma, 10 + n, 1, "measure first", False)
-        books = alma.learning._lessons._books
+        books = alma.learning.lessons._books
         with alma.storage.snapshot() as tx:
             assert books.position == tx.vector_position()
         (rule,) = [each for each in alma.storage.find(Heuristic, SHOP) if each.strategy == "restart the queue"]

@@ -27,6 +27,7 @@ from alma import (
 )
 from alma.model.archive import ArchiveCause
 from tests.learning.conftest import Open
+from tests.support.judging import ToldJudge
 
 SHOP = Scope(project_id="shop")
 KEY = "sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCD"
@@ -107,6 +108,7 @@ def test_the_spelling_of_an_agents_name_is_the_configurations(open_alma: Open) -
 
 
 def test_rules_that_say_the_opposite_of_each_other_say_so_in_the_prompt(alma: ALMA) -> None:
+    alma.learning.strategies.judge = ToldJudge(opposite=[("always clear the cache", "never clear the cache")])
     for _ in range(4):
         for strategy in ("always clear the cache", "never clear the cache", "build from a clean checkout"):
             alma.learn("helena", "Deploy the preview site", "success", strategy)
@@ -123,6 +125,7 @@ def test_rules_that_say_the_opposite_of_each_other_say_so_in_the_prompt(alma: AL
 
 
 def test_a_rule_for_another_kind_of_task_contradicts_nothing(alma: ALMA) -> None:
+    alma.learning.strategies.judge = ToldJudge(opposite=[("always stream the file", "never stream the file")])
     for _ in range(3):
         alma.learn("helena", "Read a large file", "success", "always stream the file")
         alma.learn("helena", "Read a small file", "success", "never stream the file")
@@ -130,6 +133,7 @@ def test_a_rule_for_another_kind_of_task_contradicts_nothing(alma: ALMA) -> None
 
 
 def test_a_recommendation_names_what_says_the_opposite_and_works_as_well(alma: ALMA) -> None:
+    alma.learning.strategies.judge = ToldJudge(opposite=[("always clear the cache", "never clear the cache")])
     for _ in range(4):
         for strategy in ("always clear the cache", "never clear the cache"):
             alma.learn("helena", "Deploy the preview site", "success", strategy)
@@ -152,6 +156,7 @@ def test_recommendations_name_their_evidence(alma: ALMA) -> None:
 
 
 def test_a_recommendation_names_the_rule_about_its_strategy_whatever_its_words(alma: ALMA) -> None:
+    alma.learning.strategies.judge = ToldJudge(same=[("read it line by line", "Reading it line by line")])
     for n in range(3):
         alma.learn("helena", f"Parse the log {n}", True, "read it line by line")
     (rule,) = alma.retrieve("Parse the log 7", "helena").heuristics
@@ -188,13 +193,13 @@ def test_where_everything_failed_something_new_is_tried(alma: ALMA) -> None:
     assert alma.recommend("Parse the log 7", "helena", among).strategy == "never tried by anybody"
 
 
-@pytest.mark.parametrize("among", [None, ["Read it, line by line!", "read it line by line"]])
+@pytest.mark.parametrize("among", [None, ["Read it  line by line!", "read it line by line"]])
 def test_another_spelling_of_what_failed_is_not_recommended_as_something_new(
     alma: ALMA, among: list[str] | None
 ) -> None:
     for n in range(5):
         alma.learn("helena", f"Parse the log {n}", False, "read it line by line")
-    alma.learn("helena", "Parse the log 6", False, "Read it, line by line!")
+    alma.learn("helena", "Parse the log 6", False, "Read it  line by line!")
     (known,) = alma.recommend("Parse the log 7", "helena", among).ranked
     assert known.tried == 6
 

@@ -26,8 +26,10 @@ from alma import (
 from alma.learning.heuristics import HeuristicExtractor
 from alma.learning.protocols import LearningProtocol
 from alma.learning.stored import Seen
+from alma.learning.strategies import Tuning
 from alma.vectors.base import VectorIndex
 from tests.learning.conftest import Open
+from tests.support.judging import ToldJudge
 
 SHOP = Scope(project_id="shop")
 FORM = "Test the login form"
@@ -51,6 +53,11 @@ FIELD_BY_FIELD = (
     "Test each field on its own, then submit",
     "Test every field on its own and then submit",
     "Test each field individually, then submit",
+)
+BACKOFF = (
+    "retry with exponential backoff",
+    "exponential back-off when retrying",
+    "Retried with an exponential backoff",
 )
 STEPS = "Tested empty fields, invalid email, valid submission"
 
@@ -102,6 +109,7 @@ class TestHeuristics:
 
     @pytest.mark.parametrize("first", [0, 6, 7])
     def test_tasks_that_differ_in_what_is_tested_make_one_heuristic(self, alma: ALMA, first: int) -> None:
+        alma.learning.strategies.judge = ToldJudge(same=[FIELD_BY_FIELD], probability=0.9)
         tasks = [f"Test the {form} form" for form in (*FORMS[first:], *FORMS[:first])]
         for task, strategy in zip(tasks, cycle(FIELD_BY_FIELD), strict=False):
             learn(alma, task=task, strategy=strategy)
@@ -225,15 +233,66 @@ class TestHeuristics:
         changes = [str(each.change_type) for each in alma.storage.history(Heuristic, made.id, SHOP)]
         assert changes == ["created", "deleted", "restored", "deleted", "restored"]
 
-    def test_paraphrases_count_together(self, alma: ALMA) -> None:
-        for strategy in (
-            "retry with exponential backoff",
-            "exponential back-off when retrying",
-            "Retried with an exponential backoff",
-        ):
-            learn(alma, strategy=strategy, task="Call the payment API")
+    def test_paraphrases_count_together_by_how_likely_they_are_the_same(self, alma: ALMA) -> None:
+        alma.learning.strategies.judge = ToldJudge(same=[BACKOFF], probability=0.8)
+        for strategy in BACKOFF:
+            told = learn(alma, strategy=strategy, task="Call the payment API")
+        assert told.outcome.metadata == {"same_strategy": 0.8}
         (made,) = heuristics(alma)
-        assert made.occurrence_count == 3
+        assert (made.occurrence_count, made.success_count) == (3, 3)
+        assert made.weight_for == pytest.approx((1 + 0.8 + 0.8) * (1 + 1 / 2 + 1 / 3) / 3, abs=1e-3)
+
+    def test_what_says_more_is_named_by_the_rule_and_not_counted(self, alma: ALMA) -> None:
+        alma.learning.strategies.judge = ToldJudge(more=[("retry twice with a pause", "retry with a pause")])
+        broad = learn(alma, strategy="retry with a pause", times=3).heuristic
+        narrow = learn(alma, strategy="retry twice with a pause", times=3).heuristic
+        assert narrow.id != broad.id
+        assert narrow.metadata["related"][broad.id] == {"is": "more", "probability": 0.95}
+        assert alma.storage.require(Heuristic, broad.id, SHOP).occurrence_count == 3
+
+    def test_a_success_of_the_opposite_weakens_a_rule_and_leaves_its_counts(self, alma: ALMA) -> None:
+        alma.learning.strategies.judge = ToldJudge(opposite=[("cache the answers", "ask anew each time")])
+        rule = learn(alma, strategy="cache the answers", times=3).heuristic
+        learn(alma, "failure", strategy="ask anew each time")
+        assert alma.storage.require(Heuristic, rule.id, SHOP).weight_against == 0
+        learn(alma, strategy="ask anew each time", task=f"{FORM}.")
+        weaker = alma.storage.require(Heuristic, rule.id, SHOP)
+        assert weaker.weight_against == pytest.approx(0.95, abs=1e-3)
+        assert weaker.confidence < rule.confidence
+        assert (weaker.occurrence_count, weaker.success_count) == (3, 3)
+
+    def test_a_strategy_joins_no_lesson_that_holds_its_opposite(self, alma: ALMA) -> None:
+        alma.learning.strategies.judge = ToldJudge(
+            same=[("log all errors", "write errors to the log"), ("write errors to the log", "keep errors out of it")],
+            opposite=[("log all errors", "keep errors out of it")],
+        )
+        lessons = [
+            learn(alma, strategy=each).lesson_id
+            for each in ("log all errors", "write errors to the log", "keep errors out of it")
+        ]
+        assert lessons[0] == lessons[1] != lessons[2]
+
+    def test_what_somebody_said_is_not_the_same_is_taken_out_and_stays_out(self, alma: ALMA) -> None:
+        alma.learning.strategies.judge = ToldJudge(same=[BACKOFF])
+        for strategy in (BACKOFF[0], BACKOFF[1], BACKOFF[0], BACKOFF[0]):
+            rule = learn(alma, strategy=strategy).heuristic
+        moved = alma.learning.separate(rule.id, BACKOFF[1], "helena", "shop")
+        (left,) = heuristics(alma)
+        assert (left.occurrence_count, left.success_count, len(left.outcomes_for)) == (3, 3, 3)
+        told = learn(alma, strategy=BACKOFF[1])
+        assert told.lesson_id == alma.storage.require(Outcome, moved[0], SHOP).lesson_id != rule.id
+        assert learn(alma, strategy=BACKOFF[1], task="Test the form for login").lesson_id != rule.id
+        with pytest.raises(ValidationError, match="is the only strategy"):
+            alma.learning.separate(rule.id, BACKOFF[0], "helena", "shop")
+
+    def test_what_is_near_is_judged_in_one_call_and_only_once(self, alma: ALMA) -> None:
+        judge = alma.learning.strategies.judge = ToldJudge()
+        for n in range(30):
+            learn(alma, strategy=f"take way {n}")
+        assert max(map(len, judge.asked)) <= 16
+        asked = len(judge.asked)
+        learn(alma, strategy="take way 3")
+        assert len(judge.asked) == asked <= 30
 
     def test_similar_tasks_count_together_and_others_do_not(self, alma: ALMA) -> None:
         learn(alma, task="Test the login form")
@@ -286,6 +345,10 @@ class TestHeuristics:
         assert made.occurrence_count == 4
 
     def test_the_opposite_of_what_is_well_known_is_held_back(self, alma: ALMA) -> None:
+        alma.learning.strategies.judge = ToldJudge(
+            same=[(FORM, *(f"{FORM} {number}" for number in range(10)))],
+            opposite=[("always retry the request", "never retry the request")],
+        )
         for number in range(10):
             learn(alma, strategy="always retry the request", task=f"{FORM} {number}")
         learned = learn(alma, strategy="never retry the request", times=3)
@@ -362,6 +425,13 @@ class TestAntiPatterns:
         assert anti_patterns(alma)[0].better_alternative is None
         learn(alma, strategy="wait for the element")
         assert anti_patterns(alma)[0].better_alternative == "wait for the element"
+
+    def test_the_failing_strategy_in_other_words_is_no_alternative(self, alma: ALMA) -> None:
+        alma.learning.strategies.judge = ToldJudge(same=[("sleep for five seconds", "wait 5 s")], probability=0.55)
+        alma.learning.strategies.tuning = Tuning(same=0.5)
+        learn(alma, strategy="sleep for five seconds", task="Test the login form of the shop")
+        learn(alma, "failure", "wait 5 s", times=6)
+        assert {each.better_alternative for each in anti_patterns(alma)} <= {None}
 
     def test_an_alternative_that_fails_itself_is_offered_no_longer(self, alma: ALMA) -> None:
         learn(alma, strategy="regular expressions")
@@ -508,7 +578,7 @@ def test_old_evidence_counts_less() -> None:
     extractor = HeuristicExtractor(half_life_days=30)
     now = clock.now()
     outcomes = [
-        Seen("id", "lesson", None, "task", "strategy", success, None, now - timedelta(days=days))
+        Seen("id", "lesson", None, "task", "strategy", success, None, now - timedelta(days=days), {})
         for success, days in ((True, 300), (True, 300), (True, 300), (False, 0), (False, 0))
     ]
     assert extractor.belief(outcomes, now).mean < 0.3

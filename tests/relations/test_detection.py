@@ -9,12 +9,14 @@ import pytest
 
 from alma.bootstrap import open_storage
 from alma.embeddings.base import EmbeddingProvider
+from alma.memory.fact_comparison import FactComparison
 from alma.memory.mentions import cues
 from alma.memory.relationships import Relationships, evidence_of
 from alma.model.memory import Memory, MemoryRelationship
 from alma.model.scope import Scope
 from alma.storage.base import StorageBackend
 from alma.testing import builders as make
+from tests.support.judges import ToldJudge
 
 EVERYWHERE = Scope.everywhere()
 SHOP = Scope(project_id="shop")
@@ -114,11 +116,16 @@ def test_a_solution_that_names_the_same_error_resolves_it(store: StorageBackend,
     }
 
 
-def test_opposite_statements_contradict_each_other(store: StorageBackend, relationships: Relationships) -> None:
-    said(store, "a", "Always restart the worker after a deploy")
-    said(store, "b", "Never restart the worker after a deploy")
+def test_opposite_statements_contradict_each_other(store: StorageBackend, local: EmbeddingProvider) -> None:
+    always, never = "Always restart the worker after a deploy", "Never restart the worker after a deploy"
+    for key, text in (("a", always), ("b", never)):
+        said(store, key, text, embedding=local.encode(text))
+    facts = FactComparison(store, lambda: ToldJudge({(never, always): "opposite"}))
+    relationships = Relationships(store, judged=facts.detected)
     relationships.detect("b", SHOP)
-    assert [(each.relation, each.memory.id) for each in relationships.of("b", SHOP)] == [("contradicts", "a")]
+    (found,) = [each for each in relationships.of("b", SHOP) if each.relation == "contradicts"]
+    assert found.memory.id == "a"
+    assert ("judge", "opposite, 0.90, by told") in {(each.kind, each.detail) for each in found.evidence}
 
 
 def test_near_meanings_relate(store: StorageBackend, relationships: Relationships, local: EmbeddingProvider) -> None:

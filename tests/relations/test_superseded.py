@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from alma.cache.document import from_json, to_json
+from alma.clock import now
 from alma.embeddings.base import EmbeddingProvider
 from alma.memory.journal import Journal
 from alma.memory.relationships import Relationships
@@ -78,7 +79,8 @@ def test_what_superseded_a_memory_stands_before_it(house: House) -> None:
     house.relate("new", "old", "supersedes")
     found = house.ask()
     assert ids(found)[:2] == ["new", "old"]
-    assert found.explanation_of("old").notes == ("superseded by new",)
+    (note,) = found.explanation_of("old").notes
+    assert note == f"superseded on {now():%Y-%m-%d} by new: Since May it is Postgres"
     assert sum(found.explanation_of("new").terms.values()) == pytest.approx(found.explanation_of("new").score)
 
 
@@ -115,15 +117,36 @@ def test_whoever_asks_how_it_was_then_gets_what_was_true_then(house: House) -> N
     assert ids(house.ask())[0] == "new"
 
 
+def test_what_holds_only_from_some_day_on_has_replaced_nothing_before(house: House) -> None:
+    some_others(house)
+    house.say("old", "The database we use for invoices is MySQL")
+    house.say("new", "The database we use for invoices is Postgres", valid_from=now() + timedelta(days=9))
+    house.relate("new", "old", "supersedes")
+    assert house.ask().explanation_of("old").notes == ()
+    assert house.ask(now=now() + timedelta(days=10)).explanation_of("old").notes != ()
+
+
+def test_who_asks_how_it_was_before_gets_what_was_superseded(house: House) -> None:
+    some_others(house)
+    house.say("old", "All services run on Python 3.9.")
+    house.say("new", "We upgraded every service to Python 3.12.")
+    house.relate("new", "old", "supersedes")
+    assert ids(house.ask("Which Python did we use before?"))[0] == "old"
+    assert ids(house.ask("Which Python do we use?"))[0] == "new"
+
+
 def test_memories_that_contradict_each_other_are_flagged(house: House) -> None:
     some_others(house)
     house.say("a", "The database we use for invoices is MySQL")
     house.say("b", "Ana says that it is Postgres")
     house.relate("b", "a", "contradicts")
     found = house.ask()
-    assert found.explanation_of("a").notes == ("contradicts b",)
+    assert ids(found)[:2] == ["b", "a"]
+    (note,) = found.explanation_of("a").notes
+    assert note == f"contradicted on {now():%Y-%m-%d} by b: Ana says that it is Postgres"
     assert found.explanation_of("b").notes == ("contradicts a",)
-    assert "Note: contradicted by another memory" in found.to_prompt()
+    assert f"Note: {note.replace(' by b:', ' by:')}" in found.to_prompt()
+    assert found.to_prompt().count("Note:") == 1
 
 
 def test_a_prompt_says_what_was_superseded(house: House) -> None:
@@ -131,7 +154,7 @@ def test_a_prompt_says_what_was_superseded(house: House) -> None:
     house.say("new", "The database we use for invoices is Postgres")
     house.relate("new", "old", "supersedes")
     prompt = house.ask().to_prompt()
-    assert prompt.index("Postgres") < prompt.index("MySQL") < prompt.index("Note: superseded by a later memory")
+    assert prompt.index("Postgres") < prompt.index("MySQL") < prompt.index(f"Note: superseded on {now():%Y-%m-%d} by: ")
     assert prompt.count("Note:") == 1
 
 

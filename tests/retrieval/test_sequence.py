@@ -75,7 +75,6 @@ def test_the_first_or_the_last_of_several_like_things_is_the_one_asked_for(
         ("Who was on call in February?", "ivan"),
         ("Who is on call?", "fatima"),
         ("Who was on call in May?", "fatima"),
-        ("Which Python did we use before?", "python-old"),
         ("Which Python version do we use?", "python-new"),
     ],
 )

@@ -11,7 +11,7 @@ import pytest
 from alma.cache.local import RetrievalCache
 from alma.clock import now
 from alma.embeddings.base import EmbeddingProvider
-from alma.model.memory import Memory, MemoryRelationship
+from alma.model.memory import FactRelationship, Memory, MemoryRelationship
 from alma.model.relations import Relation
 from alma.retrieval.engine import RetrievalEngine
 from alma.storage.base import StorageBackend
@@ -55,7 +55,7 @@ def test_who_asks_about_it_finds_a_superseded_instruction_as_a_memory(engine: Re
     found = engine.retrieve("In which language do I reply?", "helena", "shop", now=NOW)
     assert [each.id for each in found.instructions] == ["german"]
     assert [each.id for each in found.memories] == ["french"]
-    assert "superseded by a later memory" in found.to_prompt()
+    assert f"superseded on {now():%Y-%m-%d} by: Reply in German." in found.to_prompt()
 
 
 @pytest.mark.usefixtures("in_german")
@@ -150,24 +150,39 @@ def test_what_holds_no_longer_stands_behind_what_does(engine: RetrievalEngine, r
 
 
 @pytest.mark.parametrize(
-    ("before", "after"),
+    ("before", "after", "relation", "said"),
     [
-        ("dark mode everywhere", "no longer dark mode, please use the light theme"),
-        ("Use tabs for indentation", "Use spaces instead of tabs"),
+        ("dark mode everywhere", "no longer dark mode, please use the light theme", "contradicts", "contradicted"),
+        ("Use tabs for indentation", "Use spaces instead of tabs", "supersedes", "superseded"),
     ],
 )
 def test_a_prompt_says_that_a_wish_was_taken_back(
-    engine: RetrievalEngine, remember: Remember, before: str, after: str
+    engine: RetrievalEngine,
+    store: StorageBackend,
+    remember: Remember,
+    before: str,
+    after: str,
+    relation: str,
+    said: str,
 ) -> None:
     remember(
         make.a_preference(id="before", user_id="ana", category="editor", preference=before, timestamp=NOW - 9 * DAY),
         make.a_preference(id="after", user_id="ana", category="editor", preference=after, timestamp=NOW - DAY),
     )
+    store.save(
+        FactRelationship(
+            kind="user_preference",
+            user_id="ana",
+            from_memory_id="after",
+            to_memory_id="before",
+            relationship_type=relation,
+        )
+    )
     found = engine.retrieve(before, "helena", "shop", user_id="ana")
     assert [wish.id for wish in found.preferences] == ["after", "before"]
-    assert found.explanation_of("before").notes == ("superseded by after",)
     lines = found.to_prompt().splitlines()
-    assert lines.index(f"- Prefers (editor): {before}") + 1 == lines.index("  Note: superseded by a later memory")
+    note = f"  Note: {said} on {NOW - DAY:%Y-%m-%d} by: {after}"
+    assert lines.index(f"- Prefers (editor): {before}") + 1 == lines.index(note)
     for each in found.explain():
         assert sum(each.terms.values()) == pytest.approx(each.score)
 

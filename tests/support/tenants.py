@@ -129,6 +129,7 @@ def read(tenant: Tenant, ids: Mapping[str, str] | None = None, like: str | None 
         ("retrieve", {"task": f"{word} Test the form", "agent": agent, "session_id": session}),
         ("recommend", {"task": f"{word} Test the form", "agent": agent}),
         ("assess_strategies", {"strategies": ["wait"], "context": f"{word} form", "agent": agent}),
+        ("not_the_same", {"heuristic_id": heuristic, "strategy": "wait", "agent": agent}),
         ("list_preferences", user),
         *(("list_learned", {"kind": kind}) for kind in ("heuristic", "outcome", "domain_knowledge", "anti_pattern")),
         ("get_learned", {"kind": "heuristic", "id": heuristic}),
@@ -174,6 +175,7 @@ def read(tenant: Tenant, ids: Mapping[str, str] | None = None, like: str | None 
         ("related_memories", {"memory_id": memory}),
         ("find_paths", {"from_id": memory, "to_id": other}),
         ("detect_relations", {"memory_id": memory}),
+        ("memory_relations", {"memory_id": memory}),
         ("query_graph", {"names": [f"{word} Corporation"], "max_hops": 2}),
         ("query_graph", {}),
         ("find_similar_patterns", {"pattern": f"{word} decided"}),
@@ -200,6 +202,8 @@ def damage(tenant: Tenant, ids: Mapping[str, str]) -> None:
     do("demote_memory", memory_id=memory)
     do("relate_memories", from_id=memory, to_id=other, relation="contradicts")
     do("unrelate_memories", from_id=memory, to_id=other, relation="builds_on")
+    do("distinguish_memories", memory_id=memory, other_id=other)
+    do("compare_memories", kind="memory")
     do("hold_memories", session_id=session, memory_ids=[memory])
     do("release_memories", session_id=session, memory_ids=[memory])
     do("save_agent_state", agent=agent, session_id=session, state={"at": "taken over"})

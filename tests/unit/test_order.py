@@ -7,7 +7,6 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from alma.model.text import query_terms
-from alma.model.vector import Vector
 from alma.retrieval.order import named_first, newest_first, repeats, same_thing
 from alma.retrieval.statements import Statement, cut
 
@@ -175,16 +174,3 @@ def test_a_number_behind_a_function_word_names_nothing() -> None:
     question = "how many chairs were there in 2024"
     [one] = cut([said("In 2024 there were chairs")], frozenset(query_terms(question)), question)
     assert one.named == frozenset()
-
-
-def test_vectors_of_two_models_are_not_compared() -> None:
-    question = "where does anna live"
-    older, newer = said("Anna lives in Leeds", score=0.9), said("Anna moved to York", day=1, score=0.8)
-    older.vector, newer.vector = Vector([1.0, 0.0]), Vector([1.0, 0.0, 0.0])
-    found: list[str] = []
-    statements = cut([older, newer], frozenset(query_terms(question)), question)
-    newest_first(statements, {}, lambda old, new: found.append(old.id))
-    assert found == []
-    newer.vector = Vector([1.0, 0.0])
-    newest_first(statements, {}, lambda old, new: found.append(old.id))
-    assert found == [older.id]

@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from alma.consolidation.sameness import sameness
 from alma.door.gist import said_in_order, tokens
 from alma.door.repeating import shingles
 from alma.door.suspicion import suspicion
 from alma.extraction.facts import Turn
 from alma.extraction.rules import RuleBasedExtractor
 from alma.graph.extraction import by_rules
-from alma.learning.strategies import same_by_words, strategy_key, told_apart
+from alma.judge import StrictJudge
+from alma.learning.strategies import shared_words, strategy_key
 from alma.memory.mentions import cues, identifiers, possible_ids
 from alma.model.prompt import as_data
 from alma.model.scanning import WINDOW, Squeezed, found_in, matches, replaced, squeezed, windows
@@ -26,7 +26,6 @@ from alma.model.text import query_terms, terms
 from alma.model.visible import visible
 from alma.redaction.redactor import redact_text
 from alma.retrieval.asking import asks_advice
-from alma.retrieval.news import news_of
 from alma.retrieval.when import time_window, times_told
 from tests.support.hostile import UNITS, mixed, noise, repeated
 
@@ -38,20 +37,18 @@ NOW = datetime(2026, 5, 4, 12, tzinfo=UTC)
 
 SCANNERS: dict[str, Callable[[str], object]] = {
     "redaction": lambda text: redact_text(text),
-    "screening": lambda text: suspicion([text]),
+    "screening": lambda text: suspicion([text], StrictJudge()),
     "duplicates": tokens,
     "duplicates in order": said_in_order,
     "echo": lambda text: list(shingles([text])),
-    "extraction": lambda text: RuleBasedExtractor().extract([Turn("user", text), Turn("assistant", text)]),
+    "extraction": lambda text: RuleBasedExtractor(StrictJudge()).extract([Turn("user", text), Turn("assistant", text)]),
     "graph": by_rules,
     "identifiers": identifiers,
     "cues of relations": cues,
     "ids": possible_ids,
     "words": terms,
     "words of a query": query_terms,
-    "strategies": lambda text: (strategy_key(text), same_by_words(text, f"{text} b"), told_apart(text, f"{text} b")),
-    "sameness": lambda text: sameness(text, f"{text} b", 0.9),
-    "news": lambda text: news_of(text, frozenset(terms("changed"))),
+    "strategies": lambda text: (strategy_key(text), shared_words(text, f"{text} b")),
     "asking": asks_advice,
     "time expressions": lambda text: (time_window(text, NOW), times_told(text, NOW)),
     "prompts": as_data,

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import numpy as np
 import onnxruntime
-from batches import Layout, Texts, grouped
-from data import LABELS, Pair
+from batches import Layout, Texts
+from data import LABELS
 from evaluate import SWAP, Judged, auroc, report, softmax
 from items import Items, read_items
 
@@ -46,7 +46,7 @@ def main() -> None:
 
 
 class Runner:
-    """Runs an exported graph on one thread."""
+    """Runs an exported graph on one thread, an item at a time: its 8-bit arithmetic depends on the batch."""
 
     def __init__(self, path: Path, layout: Layout) -> None:
         options = onnxruntime.SessionOptions()
@@ -54,45 +54,44 @@ class Runner:
         self._session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
         self._layout = layout
 
-    def logits(self, texts: list[Texts]) -> np.ndarray:
-        self._layout.read([text for pair in texts for text in pair if text is not None])
-        found = np.zeros((len(texts), 8))
-        for chosen in grouped([self._layout.length(each) for each in texts], 16, None):
-            ids, mask, types = self._layout.batch([texts[i] for i in chosen])
-            relation, useful, injection = self._session.run(OUTPUTS, dict(zip(INPUTS, (ids, mask, types), strict=True)))
-            found[chosen] = np.concatenate([relation, useful[:, None], injection[:, None]], 1)
+    def logits(self, items: list[list[Texts]]) -> np.ndarray:
+        """The outputs for each item, which is a text or a pair, or both orders of a pair."""
+        self._layout.read([text for item in items for texts in item for text in texts if text is not None])
+        found = np.zeros((len(items), len(items[0]), 8))
+        for place, item in enumerate(items):
+            inputs = dict(zip(INPUTS, self._layout.batch(item), strict=True))
+            outputs = self._session.run(OUTPUTS, inputs)
+            found[place] = np.concatenate([output.reshape(len(item), -1) for output in outputs], 1)
         return found
-
-    def relation(self, pairs: list[Pair], temperature: float = 1.0) -> np.ndarray:
-        forth = softmax(self.logits([(p.a, p.b) for p in pairs])[:, :6] / temperature)
-        back = softmax(self.logits([(p.b, p.a) for p in pairs])[:, :6] / temperature)
-        return (forth + back[:, SWAP]) / 2
 
     def calibrated(self, items: Items) -> dict[str, float]:
         """The temperatures that make held-out probabilities come true most often, and what the judge is worth then."""
         pairs = items.held_out
         truth = np.array([LABELS.index(next(iter(pair.allowed))) for pair in pairs])
         started = time.process_time()
-        forth = self.logits([(p.a, p.b) for p in pairs])[:, :6]
+        logits = self.logits([[(pair.a, pair.b), (pair.b, pair.a)] for pair in pairs])[:, :, :6]
         milliseconds = (time.process_time() - started) / len(pairs) * 1e3
-        back = self.logits([(p.b, p.a) for p in pairs])[:, :6][:, SWAP]
+        logits[:, 1] = logits[:, 1][:, SWAP]
 
         def loss(temperature: float) -> float:
-            mean = (softmax(forth / temperature) + softmax(back / temperature)) / 2
+            mean = softmax(logits / temperature).mean(1)
             return float(-np.log(mean[np.arange(len(truth)), truth] + 1e-9).mean())
 
         grid = np.arange(0.6, 3.01, 0.05)
         best = {"relation": float(min(grid, key=loss))}
-        mean = (softmax(forth / best["relation"]) + softmax(back / best["relation"])) / 2
-        names = [LABELS[i] for i in truth]
-        report([Judged(n, row) for n, row in zip(names, mean, strict=True)], f"both orders, T {best['relation']:.2f}")
-        one = softmax(forth / best["relation"])
-        report([Judged(n, row) for n, row in zip(names, one, strict=True)], "one order")
-        print(f"  {milliseconds:.1f} ms of CPU for each pair and order")
+        judged = softmax(logits / best["relation"]).mean(1)
+        rows = [Judged(LABELS[label], row) for label, row in zip(truth, judged, strict=True)]
+        report(rows, f"held-out clusters, T {best['relation']:.2f}")
+        for language in ("own-en", "others"):
+            chosen = [
+                row for row, p in zip(rows, pairs, strict=True) if (p.source == "own-en") == (language == "own-en")
+            ]
+            report(chosen, language)
+        print(f"  {milliseconds:.1f} ms of CPU for each pair")
         for head, column in (("useful", 6), ("injection", 7)):
-            rows = items.rows(head, held_out=True)
-            scores = self.logits([(r.a, r.b) for r in rows])[:, column]
-            said = np.array([row.yes > 0.5 for row in rows])
+            written = items.rows(head, held_out=True)
+            scores = self.logits([[(row.a, row.b)] for row in written])[:, 0, column]
+            said = np.array([row.yes > 0.5 for row in written])
 
             def row_loss(temperature: float, scores: np.ndarray = scores, said: np.ndarray = said) -> float:
                 return float(np.logaddexp(0, np.where(said, -scores, scores) / temperature).mean())

@@ -159,6 +159,7 @@ def _opened(settings: Settings, place: str | os.PathLike[str] | None = None) -> 
             settings.scopes(),
             HeuristicExtractor(settings.learning.evidence_half_life_days),
             settings.learning.max_outcomes_per_agent,
+            judge,
         )
     except BaseException:
         storage.close()

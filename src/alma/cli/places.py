@@ -111,6 +111,7 @@ def open_memory(config: Path | None, store: str | None, project: str | None, *, 
         parts.scopes,
         parts.project_id,
         redactor=parts.redactor,
+        judge=parts.judge,
     )
 
 

@@ -10,7 +10,6 @@ from alma.core import ALMA, checked_memory
 from alma.errors import ValidationError
 from alma.learning.damping import as_told_by_another
 from alma.learning.recommendation import Assessed
-from alma.learning.strategies import contradicts
 from alma.model.belief import Belief, belief_in
 from alma.model.common import same_name
 from alma.model.learning import AntiPattern, Heuristic
@@ -56,20 +55,28 @@ class ConfidenceEngine:
         return sorted(self._chances(found.heuristics, agent), key=lambda chance: -chance.strength)
 
     def _signals(self, strategies: Sequence[str], context: str, agent: str) -> list[ConfidenceSignal]:
-        found = self._known(context, agent)
+        found, near = self._known(context, agent), self._near(context, agent)
         # Each by itself: what is to be expected of one does not depend on which others are asked about.
         asked = dict.fromkeys(map(_checked_strategy, strategies))
         assessed = [self._alma.assess(context, agent, [strategy])[0] for strategy in asked]
-        return [self._signal(each, context, agent, found) for each in assessed]
+        return [self._signal(each, context, agent, found, near) for each in assessed]
 
     def _known(self, context: str, agent: str) -> MemorySlice:
         return self._alma.retrieve(checked_context(context), agent, top_k=_LOOKED_AT)
 
-    def _signal(self, assessed: Assessed, context: str, agent: str, found: MemorySlice) -> ConfidenceSignal:
+    def _near(self, context: str, agent: str) -> list[str]:
+        """The strategies that were tried on tasks like this one, by what `recommend` goes by."""
+        threshold = self._alma.learning.recommender.advisor.tuning.threshold
+        ranked = self._alma.recommend(context, agent).ranked
+        return [each.strategy for each in ranked if each.relevance is not None and each.relevance >= threshold]
+
+    def _signal(
+        self, assessed: Assessed, context: str, agent: str, found: MemorySlice, near: Sequence[str]
+    ) -> ConfidenceSignal:
         rules = [each for each in found.heuristics if self._is_same(each.strategy, assessed.strategy)]
         warnings = [each for each in found.anti_patterns if self._is_same(each.pattern, assessed.strategy)]
-        opposites = [each for each in _works(found.heuristics) if contradicts(each.strategy, assessed.strategy)]
-        elsewhere = bool(assessed.tried) and not (rules or warnings or self._was_tried(assessed.strategy, found))
+        opposites = [each for each in _works(found.heuristics) if self._is_opposite(each.strategy, assessed.strategy)]
+        elsewhere = bool(assessed.tried) and not any(self._is_same(each, assessed.strategy) for each in near)
         strengths = [self._strength(each, agent) for each in opposites]
         score = _weighed(assessed, warnings, strengths, elsewhere=elsewhere)
         risks = (
@@ -88,12 +95,11 @@ class ConfidenceEngine:
             opportunities=tuple(self._chances(rules, agent)),
         )
 
-    def _was_tried(self, strategy: str, found: MemorySlice) -> bool:
-        """Whether one of the outcomes on tasks like this is of this strategy."""
-        return any(each.strategy_used and self._is_same(each.strategy_used, strategy) for each in found.outcomes)
-
     def _is_same(self, one: str, other: str) -> bool:
         return self._alma.learning.is_same_strategy(one, other)
+
+    def _is_opposite(self, one: str, other: str) -> bool:
+        return self._alma.learning.strategies.opposite(one, other)
 
     def _chances(self, rules: Iterable[Heuristic], agent: str) -> list[OpportunitySignal]:
         return [self._proven(each, agent) for each in _works(rules)]

@@ -15,6 +15,8 @@ from alma.core import ALMA
 from alma.errors import NotFoundError, ValidationError
 from alma.events.emitter import EventEmitter, checked_emitter, get_emitter
 from alma.events.event import MemoryEvent, MemoryEventType
+from alma.judge.base import Judge
+from alma.judge.default import default_judge
 from alma.learning.heuristics import HeuristicExtractor
 from alma.memory.archive import Archive
 from alma.model.archive import ArchiveCause
@@ -38,9 +40,9 @@ _OLD_LESSON = "merged_lesson"
 class ConsolidationEngine:
     """Merges near-duplicates among heuristics, anti-patterns, facts and preferences.
 
-    Two memories are merged when they are of one owner, mean the same (a cosine of at least `similarity_threshold`) and
-    say it in the same words, or one in a few more; opposites, other numbers and other names never are. Of a group the
-    one with most evidence stays, with the counts and evidence of all; the others go to the archive.
+    Two memories are merged when they are of one owner and say it in the same words, or when their vectors are near (a
+    cosine of at least `similarity_threshold`) and the judge finds all that they state the same. Of a group the one with
+    most evidence stays, with the counts and evidence of all; the others go to the archive.
     """
 
     def __init__(
@@ -49,10 +51,13 @@ class ConsolidationEngine:
         similarity_threshold: float = 0.85,
         *,
         emitter: EventEmitter | None = None,
+        judge: Judge | None = None,
     ) -> None:
         self._alma = memory if isinstance(memory, ALMA) else None
         self._storage = memory.storage if isinstance(memory, ALMA) else _checked_store(memory)
         self._extractor = self._alma.learning.extractor if self._alma else HeuristicExtractor()
+        known = self._alma.learning.strategies.judge if self._alma else None
+        self._judge: Judge = judge or known or default_judge()
         self._archive = Archive(self._storage)
         self._threshold = _checked_threshold(similarity_threshold)
         self._emitter = get_emitter() if emitter is None else checked_emitter("consolidation", emitter)
@@ -82,7 +87,7 @@ class ConsolidationEngine:
             for kind, scope in scopes:
                 # Counted first, as those that are merged are not met any more.
                 processed += self._storage.count(kind.cls, scope)
-                found = Search(self._storage, index, kind, scope, threshold).groups()
+                found = Search(self._storage, index, self._judge, kind, scope, threshold).groups()
                 merged = (group.shown() if dry_run else self._merge(kind, scope, group, by) for group in found)
                 groups.extend(each for each in merged if each is not None)
         return ConsolidationResult(tuple(groups), processed, dry_run)

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 from alma.consolidation.merging import Kind
 from alma.consolidation.result import MergedGroup
-from alma.consolidation.sameness import sameness
+from alma.judge.base import Judge
+from alma.judge.strict import normalised
+from alma.learning.stored import NOT_THE_SAME
 from alma.model.query import In
 from alma.model.record import Record
 from alma.model.scope import Scope
@@ -17,6 +19,10 @@ from alma.vectors.base import VectorIndex
 
 _PAGE = 200
 _LOOKED_AT, _MOST_LOOKED_AT = 16, 1024
+# Stricter than what learning counts together: there a mistake costs a count, here it hides a memory.
+_SURE = 0.85
+# So many of those that are near a memory, and not in the same words, are judged: the nearest.
+_JUDGED = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +46,17 @@ class Search:
     Every member of a group says the same as the one that is kept: similarity is not handed on from one to the next.
     """
 
-    def __init__(self, storage: StorageBackend, index: VectorIndex, kind: Kind, scope: Scope, threshold: float) -> None:
+    def __init__(
+        self,
+        storage: StorageBackend,
+        index: VectorIndex,
+        judge: Judge,
+        kind: Kind,
+        scope: Scope,
+        threshold: float,
+    ) -> None:
         self._storage = storage
+        self._judge = judge
         self._index = index
         self._kind = kind
         self._scope = scope
@@ -62,9 +77,10 @@ class Search:
 
     def _group(self, members: Sequence[Record]) -> Group:
         kept = max(members, key=_worth)
-        why = {str(each.key): self._why(kept, each) for each in members if each is not kept}
-        others = [each for each in members if each is not kept and why[str(each.key)]]
-        return Group(kept, others, {key: reason for key, reason in why.items() if reason})
+        others = {str(each.key): each for each in members if each is not kept and not _are_separated(kept, each)}
+        near = {key: self._cosine(kept, each) for key, each in others.items()}
+        why = self._why(self._kind.texts(kept), {key: self._kind.texts(each) for key, each in others.items()}, near)
+        return Group(kept, [others[key] for key in why], why)
 
     def _alike(self, record: Record) -> list[Record]:
         """The later memories that say the same as this one."""
@@ -98,23 +114,44 @@ class Search:
         kind, key = self._kind, self._kind.cls.spec.key
         owner, texts, width = kind.owner(record), kind.texts(record), len(kind.owners)
         rows = self._storage.values(kind.cls, (key, *kind.owners, *kind.statements), self._scope, In(key, tuple(near)))
-        return [
-            row[0]
-            for row in rows
-            if row[1 : 1 + width] == owner and _same_texts(texts, row[1 + width :], near[row[0]]) is not None
-        ]
+        others = {row[0]: row[1 + width :] for row in rows if row[1 : 1 + width] == owner}
+        return list(self._why(texts, others, near))
 
-    def _why(self, one: Record, other: Record) -> str | None:
-        cosine = _cosine(one, other)
-        known = cosine if cosine is not None and cosine >= self._threshold else None
-        return _same_texts(self._kind.texts(one), self._kind.texts(other), known)
+    def _why(
+        self, mine: Sequence[str], others: Mapping[str, Sequence[str]], near: Mapping[str, float | None]
+    ) -> dict[str, str]:
+        """Those that say the same, each with the reason; by meaning only where the vectors are near as well."""
+        why = {key: "the same words" for key, theirs in others.items() if _same_words(mine, theirs)}
+        left = [(cosine, key) for key in others if key not in why and (cosine := near[key]) is not None]
+        likely = [key for _, key in sorted(left, reverse=True)[:_JUDGED]]
+        pairs = [pair for key in likely for pair in zip(mine, others[key], strict=True)]
+        verdicts = self._judge.compare(pairs) if pairs else []
+        for place, key in enumerate(likely):
+            found = verdicts[place * len(mine) : (place + 1) * len(mine)]
+            sure = min(verdict["same"] for verdict in found)
+            if sure >= _SURE:
+                why[key] = f"judged the same with {sure:.0%}, meaning {near[key]:.2f}"
+        return why
+
+    def _cosine(self, one: Record, other: Record) -> float | None:
+        """The cosine of two memories, if it is high enough to count."""
+        mine, theirs = getattr(one, "embedding", None), getattr(other, "embedding", None)
+        if mine is None or theirs is None:
+            return None
+        cosine = cosines(mine, [theirs.to_bytes()])[0]
+        return cosine if cosine >= self._threshold else None
 
 
-def _same_texts(mine: Sequence[str], theirs: Sequence[str], cosine: float | None) -> str | None:
-    """Why all of these texts say the same as the others, the most telling reason."""
-    reasons = [sameness(one, other, cosine) for one, other in zip(mine, theirs, strict=True)]
-    said = [reason for reason in reasons if reason is not None]
-    return max(said, key=len) if len(said) == len(reasons) else None
+def _same_words(mine: Sequence[str], theirs: Sequence[str]) -> bool:
+    return [normalised(text) for text in mine] == [normalised(text) for text in theirs]
+
+
+def _are_separated(one: Record, other: Record) -> bool:
+    """Whether somebody said that these rules are not the same."""
+    return any(
+        normalised(getattr(theirs, "strategy", "")) in getattr(ours, "metadata", {}).get(NOT_THE_SAME, ())
+        for ours, theirs in ((one, other), (other, one))
+    )
 
 
 def _worth(record: Record) -> tuple[float, float, float, str]:
@@ -125,8 +162,3 @@ def _worth(record: Record) -> tuple[float, float, float, str]:
         -len(record.text()),
         str(record.key),
     )
-
-
-def _cosine(one: Record, other: Record) -> float | None:
-    mine, theirs = getattr(one, "embedding", None), getattr(other, "embedding", None)
-    return None if mine is None or theirs is None else cosines(mine, [theirs.to_bytes()])[0]

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, TypeVar
 
-from alma.door.duplicates import EVENTS, key_of, known_duplicate, merge
+from alma.door.duplicates import EVENTS, is_alike, key_of, known_duplicate, merge
 from alma.door.echo import EchoGuard, said_by
 from alma.door.suspicion import suspected, suspicion
 from alma.embeddings.base import EmbeddingProvider
-from alma.errors import RefusedError
+from alma.errors import ProviderError, RefusedError
+from alma.judge import default_judge
+from alma.judge.base import Judge
 from alma.memory.archive import ARCHIVABLE, Archive
+from alma.memory.fact_comparison import NOTHING, Comparison, FactComparison, Verdict, of_the_same_owner
+from alma.memory.fact_relations import FACTS, forget_judged, said_again, supersede
 from alma.model.archive import ArchiveCause
 from alma.model.common import checked_name, checked_part
 from alma.model.governance import ANONYMOUS, Attribution, checked_by
@@ -23,13 +28,17 @@ from alma.model.scope import Scope
 from alma.redaction.guarding import checked_redactor
 from alma.redaction.nested import Masked
 from alma.redaction.redactor import DEFAULT_REDACTOR, Redactor, redact_record
+from alma.retrieval.supersession import stated
 from alma.retrieval.writing import Embedded, embedded, join_space
 from alma.storage.base import StorageBackend, Transaction
+from alma.vectors.base import VectorIndex
 
 TRUSTED_SOURCES = frozenset({"user", "agent", "system"})
 """Whose words are taken as they are; what comes from anywhere else must not look like orders."""
 
 T = TypeVar("T", bound=Record)
+
+_log = logging.getLogger("alma.door")
 
 _AT_ONCE = 64
 _EVERYWHERE = Scope.everywhere()
@@ -87,6 +96,8 @@ class Door:
         echo_guard: EchoGuard | bool = True,
         merge_duplicates: bool = True,
         trusted_sources: Iterable[str] = TRUSTED_SOURCES,
+        judge: Judge | None = None,
+        index: VectorIndex | None = None,
     ) -> None:
         self._embedder = join_space(storage, embedder)
         self._storage = storage
@@ -95,11 +106,22 @@ class Door:
         self._merges = merge_duplicates
         self._trusted = frozenset(trusted_sources)
         self._archive = Archive(storage)
+        self._judge = judge
+        self.facts = FactComparison(storage, self.judging, index)
 
-    def save(self, record: Record, by: Attribution = ANONYMOUS, source: str = "agent") -> Written:
+    def judging(self) -> Judge:
+        """What judges texts here: the one that was given, or that of this process."""
+        if self._judge is None:
+            self._judge = default_judge()
+        return self._judge
+
+    def save(
+        self, record: Record, by: Attribution = ANONYMOUS, source: str = "agent", supersedes: Iterable[str] = ()
+    ) -> Written:
         """Remember a record that came from a source: "user", "agent", "tool", "web" or another one.
 
-        A refusal is a `RefusedError` that says why.
+        A fact is compared with those that are stored, and takes the place of the facts with the ids in `supersedes`. A
+        refusal is a `RefusedError` that says why.
         """
         guest = self._without_secrets(record, by, source)
         quarantined = self._quarantined(guest)
@@ -107,7 +129,24 @@ class Door:
             return quarantined
         echo = self._is_echo(guest)
         (ready,) = embedded(self._embedder, [guest.record])
-        return self._storage.write(lambda tx: self._let_in(tx, guest, ready, echo), guest.by)
+        compared = self._compared(ready.record, guest.source)
+        replaced = tuple(supersedes)
+        return self._storage.write(lambda tx: self._let_in(tx, guest, ready, echo, compared, replaced), guest.by)
+
+    def prepare(self, record: Record, source: str | None = None) -> None:
+        """Compare a record that is about to be saved inside a transaction, which is not to wait for the judge."""
+        (ready,) = embedded(self._embedder, [self.clean(record)[0]])
+        self._compared(ready.record, source or "agent")
+
+    def _compared(self, record: Record, source: str) -> Comparison:
+        """What a fact is to those that are stored; what comes from elsewhere is told apart from them by nobody."""
+        if source not in self._trusted:
+            return NOTHING
+        try:
+            return self.facts.of(record)
+        except ProviderError as exc:
+            _log.warning("facts could not be compared", extra={"error": repr(exc)})
+            return NOTHING
 
     def save_many(self, records: Iterable[Record], by: Attribution = ANONYMOUS, source: str = "agent") -> list[Written]:
         """Remember records in batches; what is refused is in the answer with the status "refused"."""
@@ -129,7 +168,7 @@ class Door:
         up in warnings. The message is quarantined, as a memory of the type "error"; the outcome counts as it is.
         """
         said = outcome.error_message or ""
-        because = suspicion([said])
+        because = suspicion([said], self.judging())
         if because is None:
             return outcome, None
         told = Memory(
@@ -147,7 +186,7 @@ class Door:
 
     def suspicion(self, record: Record, source: str) -> str | None:
         """Why a record from this source would be quarantined; None where it would not."""
-        return None if source in self._trusted else suspected(record, source)
+        return None if source in self._trusted else suspected(record, source, self.judging())
 
     def served(self, items: Iterable[Record | str], agent: str, scope: Scope) -> None:
         """Note what an agent was handed, a slice or texts, so that it does not come back as new; it costs no time."""
@@ -199,24 +238,61 @@ class Door:
             return False
         return self.echoes(said_by(record), agent, getattr(record, "project_id", None))
 
-    def _let_in(self, tx: Transaction, guest: _Guest, ready: Embedded, echo: bool) -> Written:
+    def _let_in(
+        self,
+        tx: Transaction,
+        guest: _Guest,
+        ready: Embedded,
+        echo: bool,
+        compared: Comparison = NOTHING,
+        supersedes: Sequence[str] = (),
+    ) -> Written:
         """Store the record, or let the one that says the same count it; what is known by its id is simply changed."""
         cls, key = type(ready.record), str(ready.record.key)
         if self._merges and ready.record.spec.embeds:
             tx.hold(key_of(ready.record))
-        if not tx.lock(cls, [ready.record.key], _EVERYWHERE):
+        stored = tx.lock(cls, [ready.record.key], _EVERYWHERE)
+        if not stored:
             known = known_duplicate(tx, ready.record) if self._merges and ready.record.spec.embeds else None
             if known is not None:
-                return self._merged(tx, guest, known, echo)
+                return self._merged(tx, guest, known, echo, supersedes)
             if echo:
                 raise RefusedError("echo", f"this {cls.spec.kind} only repeats what the agent was handed a moment ago")
+            same = self._same(tx, ready.record, compared) if self._merges and not supersedes else None
+            if same is not None:
+                return self._counted(tx, guest, ready, same, compared)
+        elif isinstance(ready.record, FACTS) and stated(stored[0]) != stated(ready.record):
+            forget_judged(tx, ready.record)
         ready.save(tx)
+        self.facts.relate(tx, ready.record, compared)
+        _replace(tx, ready.record, supersedes)
         return Written(key, Status.STORED, guest.masked)
 
-    def _merged(self, tx: Transaction, guest: _Guest, known: Record, echo: bool) -> Written:
+    def _same(self, tx: Transaction, record: Record, compared: Comparison) -> Verdict | None:
+        """The surest verdict that a stored fact says the same, and is like the new one in all else."""
+        same = (each for each in compared.same if is_alike(each.known, record))
+        return next(iter(self.facts.standing(tx, list(same)[:1])), None)
+
+    def _merged(
+        self, tx: Transaction, guest: _Guest, known: Record, echo: bool, supersedes: Sequence[str] = ()
+    ) -> Written:
         merge(tx, known, guest.record, counted=not echo)
+        if not echo and isinstance(known, FACTS):
+            said_again(tx, known)
+        _replace(tx, known, supersedes)
         why = "it was handed to the agent a moment ago, so it is not counted" if echo else "it is known already"
         return Written(str(known.key), Status.MERGED, guest.masked, str(known.key), why)
+
+    def _counted(self, tx: Transaction, guest: _Guest, ready: Embedded, same: Verdict, compared: Comparison) -> Written:
+        """Let a fact count what says the same in other words, which wait in the archive in case they do not."""
+        known = str(same.known.key)
+        why = f"it says the same as {known}, {same.judgement['same']:.2f} by {compared.judge}"
+        archive_id = self._archive.add(ready.record, ArchiveCause.MERGED, why, guest.by, ready.passages)
+        merge(tx, same.known, guest.record, counted=True)
+        said_again(tx, same.known)
+        for held in tx.lock(type(same.known), [known], _EVERYWHERE):
+            self.facts.relate(tx, held, compared)
+        return Written(known, Status.MERGED, guest.masked, known, why, archive_id)
 
     def _batch(self, records: Sequence[Record], by: Attribution, source: str) -> Iterator[Written]:
         guests, answers = self._guests(records, by, source)
@@ -260,6 +336,11 @@ class Door:
             guest = next(arg for arg in args if isinstance(arg, _Guest))
             return Written(str(guest.record.key), Status.REFUSED, guest.masked, None, refused.reason)
         return written
+
+
+def _replace(tx: Transaction, record: Record, supersedes: Sequence[str]) -> None:
+    if supersedes:
+        supersede(tx, record, supersedes, of_the_same_owner(record)[0])
 
 
 def _guard(storage: StorageBackend, given: EchoGuard | bool) -> EchoGuard | None:

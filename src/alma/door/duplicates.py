@@ -32,6 +32,12 @@ _TELLING: dict[type[Record], tuple[str, ...]] = {
 }
 
 
+# A category is assigned by rules that read the wording.
+_APART: dict[type[Record], tuple[str, ...]] = {
+    Memory: (*(name for name in _TELLING[Memory] if name != "category"), "valid_from", "valid_until")
+}
+
+
 def key_of(record: Record) -> str:
     """A name that every duplicate of a record has as well, whoever saves it."""
     owners = [getattr(record, name, None) for name in (*_OWNERS, "source_agent")]
@@ -50,6 +56,12 @@ def known_duplicate(tx: Transaction, record: Record) -> Record | None:
     return None
 
 
+def is_alike(known: Record, record: Record) -> bool:
+    """Whether nothing but their wording tells two facts apart: one of both can stand for both."""
+    names = _APART.get(type(record), ())
+    return all(getattr(known, name) == getattr(record, name) for name in names)
+
+
 def merge(tx: Transaction, known: Record, heard: Record, *, counted: bool) -> None:
     """Let a record count what was heard again; an echo is merged without being counted."""
     if not counted:
@@ -57,6 +69,14 @@ def merge(tx: Transaction, known: Record, heard: Record, *, counted: bool) -> No
     (held,) = tx.lock(type(known), [known.key], Scope.everywhere()) or (known,)
     changes = _MERGED.get(type(held), _counted_in("metadata"))(held, heard)
     tx.update(type(held), held.key, changes, Scope.everywhere())
+
+
+def uncount(tx: Transaction, known: Record) -> None:
+    """Take back that a fact was heard once more, because it was something else."""
+    name = "context_json" if isinstance(known, Memory) else "metadata"
+    noted = dict(getattr(known, name))
+    if _number(noted.get(COUNT)) > 1:
+        tx.update(type(known), known.key, {name: {**noted, COUNT: noted[COUNT] - 1}}, Scope.everywhere())
 
 
 def _is_same(known: Record, record: Record, wanted: str) -> bool:

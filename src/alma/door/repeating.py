@@ -18,7 +18,7 @@ _SENTENCES = re.compile(r"(?<=[.!?])\s+|;\s|[\n\r]+")
 _DRESS = re.compile(
     r"^\s*#{1,6}\s.*|^[\s*•>│-]*(?:\[\d{4}-\d\d-\d\d\]\s*)?(?:(?:when|do|why|instead|always|task|error|feedback|"
     r"(?:fact|prefers)(?: \([^)]*\))?|result: \w+(?: with)?)\s*:\s*)?|\(confidence: [^)]*\)"
-    r"|^\s*note: (?:superseded by a later|contradicted by another) memory\s*$",
+    r"|^\s*note: (?:superseded|contradicted)\b.*$",
     re.IGNORECASE,
 )
 # How a text as a whole is set: tags, emphasis over several sentences, numbers of a list.

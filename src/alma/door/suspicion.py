@@ -1,4 +1,9 @@
-"""Suspicion: whether a text from outside tries to give orders to whoever reads it."""
+"""Screening: whether a text from an untrusted source looks like an injection, instructions aimed at its reader.
+
+Signs in the wording come first: they are quick and know the usual attacks in many disguises. What they pass, the judge
+reads: it knows few of those, and many that are worded like ordinary text. Measured apart and together in
+docs/explanation/decisions/0142-what-the-judge-adds-to-rules.md.
+"""
 
 from __future__ import annotations
 
@@ -8,17 +13,28 @@ import codecs
 import html
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import islice
 from typing import Any
 from urllib.parse import unquote
 
 from alma.door.signs import SIGNS
+from alma.judge import default_judge
+from alma.judge.base import Judge
 from alma.model.record import Record
 from alma.model.scanning import replaced, squeezed, windows
 
+LEAST_SUSPICIOUS = 0.8
+"""How likely the judge must find an injection: of held-out rows it then takes half, and one harmless text in fifty."""
+
 _MOST_BLOBS = 20
+# How much the judge reads at a time, and how much of it is read again with what follows.
+_PIECE, _OVERLAP = 1_000, 100
+# Of more than this the judge reads pieces here and there: about 8,000 characters of prose, or half a second.
+_MOST_TOKENS = 2_000
+# A single word tells a reader nothing to do.
+_WORDS = re.compile(r"[^\W\d_]{2,}\W+[^\W\d_]{2,}")
 _LONGEST_REMEMBERED = 1_000
 # Too short to be encoded, and without anything that parts words.
 _NAME = re.compile(r"[A-Za-z0-9._-]{0,23}")
@@ -51,14 +67,15 @@ _LOOKALIKES = str.maketrans(
 )
 
 
-def suspected(record: Record, source: str) -> str | None:
+def suspected(record: Record, source: str, judge: Judge | None = None) -> str | None:
     """Why a record from an untrusted source must not be handed to anybody; None where nothing is said against it."""
-    reason = suspicion(
+    texts = (
         text
         for field in record.spec.primary
         if field.name != record.spec.vector_field
         for text in texts_in(getattr(record, field.name))
     )
+    reason = suspicion(texts, judge)
     return None if reason is None else f"from the source {source!r}, and {reason}"
 
 
@@ -76,14 +93,33 @@ def texts_in(value: Any) -> Iterator[str]:
                 yield from texts_in(item)
 
 
-def suspicion(texts: Iterable[str]) -> str | None:
-    """Why these texts look like orders to their reader, in a few words; None where they do not."""
-    return next((reason for text in texts if (reason := _said_against(text)) is not None), None)
+def suspicion(texts: Iterable[str], judge: Judge | None = None) -> str | None:
+    """Why these texts look like an injection, in a few words; None where they do not."""
+    read = [text for text in dict.fromkeys(texts) if not _NAME.fullmatch(text)]
+    reason = next((reason for text in read if (reason := _said_against(text)) is not None), None)
+    return reason or _judged(read, default_judge() if judge is None else judge)
+
+
+def _judged(texts: Iterable[str], judge: Judge) -> str | None:
+    """What the judge says against the texts, read in pieces of which each has at least two words."""
+    parts = (part for text in texts for part in windows(replaced(_PADDING, _kept, text)))
+    pieces = (piece for part in parts for piece in windows(_plain(part), _PIECE, _OVERLAP))
+    worded = [piece for piece in dict.fromkeys(pieces) if _WORDS.search(piece)]
+    chances = judge.injection(_within_budget(worded)) if worded else []
+    if any(chance is not None and chance >= LEAST_SUSPICIOUS for chance in chances):
+        return "it looks like instructions to whoever reads it"
+    return None
+
+
+def _within_budget(pieces: Sequence[str]) -> Sequence[str]:
+    """As many of the pieces, evenly spread, as the judge reads in bounded time; the signs read all."""
+    tokens = sum(
+        len(word) // 4 + 1 if word.isascii() and word.isalpha() else len(word) for p in pieces for word in p.split()
+    )
+    return pieces[:: 1 + tokens // _MOST_TOKENS]
 
 
 def _said_against(text: str) -> str | None:
-    if _NAME.fullmatch(text):
-        return None
     return _remembered(text) if len(text) <= _LONGEST_REMEMBERED else _read(text)
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from alma.embeddings.base import EmbeddingProvider, Passage
 from alma.embeddings.splitting import chosen, even_groups, thinned
 from alma.errors import ConfigurationError, EmbeddingError
-from alma.inference import batches, first_line, imported, load_session, load_tokenizer, sha256_of
+from alma.inference import first_line, imported, load_session, load_tokenizer, sha256_of
 from alma.model.text import is_foreign
 from alma.model.vector import Vector
 from alma.paths import at_home
@@ -35,6 +35,8 @@ _DEFAULT_DIMENSION = 384
 _DEFAULT_WINDOW = 256
 _MODEL_FILE = "model.onnx"
 _TOKENIZER_FILE = "tokenizer.json"
+# What one run of the model takes at once, padding included; more is slower, as it leaves the processor's cache.
+_TOKENS_AT_ONCE = 192
 
 # Words that the tokenizer cuts into pieces it knows: one of more letters is unknown to it as a whole.
 _WORD = re.compile(r"(?<![^\W_])[^\W_]{1,100}(?![^\W_])")
@@ -169,10 +171,10 @@ class _Runtime:
         shorter, as a question is, never waits for a long memory or an import.
         """
         lengths = [len(passage) + len(self._before) + len(self._after) for passage in passages]
-        grouped = list(batches(lengths))
+        batches = list(_batches(lengths))
         found: dict[int, Vector] = {}
-        with self._turns.job(sum(lengths)) if len(grouped) > 1 else nullcontext(_at_once) as take_turn:
-            for batch in grouped:
+        with self._turns.job(sum(lengths)) if len(batches) > 1 else nullcontext(_at_once) as take_turn:
+            for batch in batches:
                 take_turn()
                 rows = self._run([[*self._before, *passages[i], *self._after] for i in batch])
                 found.update(zip(batch, map(Vector, rows), strict=True))
@@ -264,6 +266,18 @@ def _finer_starts(encoding: Encoding, start: int, end: int, most: int) -> Iterat
         if words[i] != words[i - 1] or i - last >= most:
             last = i
             yield i
+
+
+def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:
+    """The passages by length, as many at once as stay within the budget of tokens."""
+    batch: list[int] = []
+    for i in sorted(range(len(lengths)), key=lengths.__getitem__):
+        if batch and (len(batch) + 1) * lengths[i] > _TOKENS_AT_ONCE:
+            yield batch
+            batch = []
+        batch.append(i)
+    if batch:
+        yield batch
 
 
 def _mean(

@@ -11,9 +11,9 @@ from typing import Any
 
 from alma.core import ALMA, checked_memory
 from alma.errors import ALMAError, ConfigurationError, ProviderError, StorageError, ValidationError
+from alma.extraction.choosing import create_extractor
 from alma.extraction.cleaning import clean_fact, clean_refusal
 from alma.extraction.facts import ExtractedFact, FactExtractor, FactType, Turn, conversation
-from alma.extraction.rules import RuleBasedExtractor
 from alma.extraction.topics import GENERAL, domain_of
 from alma.extraction.trust import BY_AGENT, BY_USER, source_of
 from alma.model.common import checked_part
@@ -58,6 +58,8 @@ class _NotLearned(Exception):
 class AutoLearner:
     """Learns from conversations what they say worked, what did not, what the user wants and how things are.
 
+    Without an `extractor`, the language model of the configuration proposes, or the rules where there is none.
+
     A fact is learned if its confidence reaches `min_confidence`, the agent's scope allows it and it is not known yet.
     The same conversation, or a longer one that begins with it, teaches nothing twice. Without `auto_commit`, nothing
     is stored unless a call says so.
@@ -77,10 +79,10 @@ class AutoLearner:
         ):
             raise ValidationError("auto_learner", "min_confidence", min_confidence, "must be a number from 0 to 1")
         self._alma = checked_memory("auto_learner", alma)
-        chosen = RuleBasedExtractor() if extractor is None else extractor
+        chosen = create_extractor(llm=alma.llm, judge=alma.judge) if extractor is None else extractor
         if not callable(getattr(chosen, "extract", None)):
             raise ValidationError(
-                "auto_learner", "extractor", extractor, "must be a FactExtractor, or None for the rules"
+                "auto_learner", "extractor", extractor, "must be a FactExtractor, or None for that of the configuration"
             )
         self._extractor = chosen.shown_without_secrets(alma.redactor) if isinstance(chosen, FactExtractor) else chosen
         self._auto_commit = checked_part("auto_learner", "auto_commit", auto_commit, bool, "True or False")
@@ -206,7 +208,9 @@ class AutoLearner:
         return str(made.id)
 
     def _was_served(self, tried: Outcome) -> bool:
-        return self._alma.door.echoes([tried.strategy_used or ""], tried.agent, tried.project_id)
+        # To use what was handed over says no more than its name.
+        named = (tried.strategy_used or "").removeprefix("use ")
+        return self._alma.door.echoes([named], tried.agent, tried.project_id)
 
     def _tried(self, fact: ExtractedFact, place: _Place) -> Outcome:
         """What was tried, as far as the fact tells."""

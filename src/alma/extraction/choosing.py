@@ -8,6 +8,7 @@ from alma.errors import ConfigurationError, shown
 from alma.extraction.facts import FactExtractor
 from alma.extraction.model import LLMFactExtractor
 from alma.extraction.rules import RuleBasedExtractor
+from alma.judge.base import Judge
 from alma.llm.base import LanguageModel
 from alma.providers import create_language_model
 
@@ -15,13 +16,17 @@ _PROVIDERS = ("openai", "azure", "anthropic", "ollama")
 _CHOICES = ("auto", "rules", "llm", *_PROVIDERS)
 
 
-def create_extractor(provider: str = "auto", llm: LanguageModel | None = None, **options: Any) -> FactExtractor:
+def create_extractor(
+    provider: str = "auto", llm: LanguageModel | None = None, judge: Judge | None = None, **options: Any
+) -> FactExtractor:
     """The extractor with this name.
 
     * `rules`: no model.
     * `llm`: the given `llm`; if it does not answer, the rules do.
     * `openai`, `azure`, `anthropic`, `ollama`: the model of that provider; `options` are its constructor's.
     * `auto`: the given `llm` if there is one, else the rules.
+
+    What they propose is taken if the `judge`, by default that of this process, finds that the conversation says it.
     """
     chosen = provider.strip().lower() if isinstance(provider, str) else provider
     if chosen not in _CHOICES:
@@ -33,5 +38,5 @@ def create_extractor(provider: str = "auto", llm: LanguageModel | None = None, *
     if chosen == "llm" and llm is None:
         raise ConfigurationError("the extractor 'llm' needs a language model: give llm=create_language_model(…)")
     if llm is None or chosen == "rules":
-        return RuleBasedExtractor()
-    return LLMFactExtractor(llm, fallback=RuleBasedExtractor())
+        return RuleBasedExtractor(judge)
+    return LLMFactExtractor(llm, fallback=RuleBasedExtractor(judge), judge=judge)

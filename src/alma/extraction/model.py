@@ -24,6 +24,9 @@ from alma.extraction.facts import (
 )
 from alma.extraction.topics import category_of
 from alma.extraction.trust import own_turns
+from alma.graph.relations import sentence_around
+from alma.judge.base import Judge
+from alma.judge.entailment import LEAST_PROPOSED, entailed
 from alma.llm.base import LanguageModel, Message
 from alma.llm.structured import complete_json, span_of
 from alma.model.common import checked_part
@@ -43,7 +46,8 @@ _TRIED = (FactType.OUTCOME, FactType.HEURISTIC, FactType.ANTI_PATTERN)
 class LLMFactExtractor(FactExtractor):
     """Asks a model for facts with their evidence, and takes those whose evidence stands in the conversation.
 
-    A preference must be in the user's own words; a number must have been said. With a `fallback`, that one answers
+    A preference must be in the user's own words; a number must have been said; and the `judge` must find that the
+    message, or a sentence of it, says what is proposed. With a `fallback`, that one answers
     when the model does not, or answers with something else; without one that is an `ExtractionError`.
     The model reads what the `redactor` leaves of the conversation, by default that of the memory that learns from it;
     with None it reads all.
@@ -55,12 +59,14 @@ class LLMFactExtractor(FactExtractor):
         fallback: FactExtractor | None = None,
         max_tokens: int = 2_000,
         redactor: Redactor | None = DEFAULT_REDACTOR,
+        judge: Judge | None = None,
     ) -> None:
         hint = "a language model, as create_language_model() makes one"
         self._llm = checked_part("extractor", "llm", llm, LanguageModel, hint)
         self._fallback = fallback
         self._max_tokens = max_tokens
         self._redactor = checked_redactor("extractor", redactor)
+        self._judge = judge
 
     def shown_without_secrets(self, redactor: Redactor | None) -> FactExtractor:
         if self._redactor is not DEFAULT_REDACTOR or redactor is DEFAULT_REDACTOR:
@@ -80,8 +86,23 @@ class LLMFactExtractor(FactExtractor):
             proposals = [fact for piece in _transcripts(shown) for fact in self._asked(piece)]
         except LanguageModelError as exc:
             return replace(self._without_model(turns, exc), masked=masked)
-        found = _checked(proposals, shown, self._llm.model)
+        found = self._borne_out(_checked(proposals, shown, self._llm.model), shown)
         return replace(found, facts=tuple(_as_said(fact, passed) for fact in found.facts), masked=masked)
+
+    def _borne_out(self, found: ExtractionResult, turns: Sequence[Turn]) -> ExtractionResult:
+        """What was found, without the facts that nothing the conversation says implies."""
+        asked = [(premise, fact.content) for fact in found.facts for premise in _premises(fact, turns)]
+        borne_out = {
+            content
+            for (_, content), is_said in zip(asked, entailed(asked, LEAST_PROPOSED, self._judge), strict=True)
+            if is_said
+        }
+        denied = [fact for fact in found.facts if fact.content not in borne_out]
+        if denied:
+            _LOG.info("facts were not borne out by the conversation", extra={"count": len(denied)})
+        refused = (Refusal(fact.content, "the conversation does not say it") for fact in denied)
+        kept = tuple(fact for fact in found.facts if fact.content in borne_out)
+        return replace(found, facts=kept, refused=(*found.refused, *refused))
 
     def _asked(self, transcript: str) -> list[Any]:
         asked = [Message("system", _TASK), Message("user", transcript)]
@@ -92,6 +113,14 @@ class LLMFactExtractor(FactExtractor):
             raise ExtractionError(f"no facts were extracted: {exc}") from exc
         _LOG.warning("the language model gave no facts; they were found without it", extra={"model": self._llm.model})
         return replace(self._fallback.extract(turns), degraded=str(exc))
+
+
+def _premises(fact: ExtractedFact, turns: Sequence[Turn]) -> list[str]:
+    """What a fact may follow from: its evidence, the sentence around it, and that with what it was tried for."""
+    said, where = turns[fact.evidence.message].content, fact.evidence
+    sentence = sentence_around(said, where.start, where.end)
+    told = f"{fact.task}. {sentence}" if fact.task and fact.task != fact.content else said[:_LONGEST_FACT]
+    return list(dict.fromkeys([where.text, sentence, told]))
 
 
 def _as_said(fact: ExtractedFact, passed: Sequence[PassedOn]) -> ExtractedFact:

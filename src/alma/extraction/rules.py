@@ -1,313 +1,450 @@
-"""Facts by rules: no model, no network; what is asked, supposed, denied or said in passing gives nothing."""
+"""Facts by rules: frames propose what a sentence says, and the judge decides whether the sentence says it."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from alma.extraction import patterns
-from alma.extraction import wording as say
-from alma.extraction.facts import USERS, ExtractedFact, ExtractionResult, FactExtractor, FactType, Turn, conversation
-from alma.extraction.patterns import Reading
-from alma.extraction.retractions import denied_claims, failure_of, number_meant, second_thought
-from alma.extraction.statements import Statement, as_wish, statements
+from alma.extraction.facts import ExtractedFact, ExtractionResult, FactExtractor, FactType, Turn, conversation
+from alma.extraction.frames import Clause, Frame, is_past
+from alma.extraction.sentences import Sentence, sentences
 from alma.extraction.topics import category_of
-from alma.model.text import terms
+from alma.judge.base import Judge
+from alma.judge.entailment import LEAST_RESTATED, entailed
+from alma.model.learning import PROFILE_CATEGORY
 
-_REQUEST = re.compile(
-    r"^(?:please |can you |could you |would you |let'?s |i (?:need|want) you to |i'd like you to |help me "
-    r"(?:to )?|now )*"
-    r"(?P<task>(?:test|fix|write|add|create|build|implement|debug|refactor|review|deploy|check|update|make|"
-    r"find|run|set up|"
-    r"investigate|migrate|improve|remove|explain|optimi[sz]e|design|verify|install|configure|generate|"
-    r"analy[sz]e|summari[sz]e|"
-    r"research|look into|handle|solve|validate|document|draft|plan|prepare|upgrade|clean up|convert|change)\b.+)",
-    re.IGNORECASE | re.DOTALL,
-)
-_HOW = re.compile(
-    r"^(?:how (?:do|can|should|could|would) (?:i|we|you)|(?:can|could|would|will) you(?: please)?)\s+", re.IGNORECASE
-)
-_TRIED = re.compile(
-    r"^(?:i|we|i've|we've|i have|we have)(?: just| now| also)? (?:used|tried|applied|went with|switched "
-    r"to)\s+(?P<strategy>.+)",
-    re.IGNORECASE,
-)
-# What somebody says they did, as opposed to looked at.
-_DID = re.compile(
-    rf"^(?:i|we|i've|we've|i have|we have)(?: just| now| also| then)*\s+(?P<strategy>(?={say.DID})"
-    r"(?!ran (?:all |the |our |my )*(?:\w+ )?(?:tests?|suite|build|checks?|linter)\b).+)",
-    re.IGNORECASE | re.DOTALL,
-)
-# What an assistant tells the user to do.
-_ADVISED = re.compile(
-    r"^(?:(?:you (?:can|could|should)(?: try(?: to)?)?|try(?: to)?|"
-    r"let'?s|please|i(?:'d)? (?:suggest|recommend)|i'll|i will|i would)\s+"
-    r"|(?=(?:use|run|open|click|restart|reboot|clear|delete|uninstall|reinstall|disable|"
-    r"enable|turn|"
-    r"switch|add|set|increase|decrease|raise|lower|change|remove|replace|install|upgrade|downgrade|unplug|press|hold|"
-    r"reset|update|move|sand|clean|wait|go to|put|pin|rename|rebuild|revert|roll back|log out|sign "
-    r"out)\b))(?P<strategy>.+)",
-    re.IGNORECASE | re.DOTALL,
-)
+_KIND_OF = {
+    "profile": FactType.PREFERENCE,
+    "preference": FactType.PREFERENCE,
+    "fact": FactType.DOMAIN_KNOWLEDGE,
+    "worked": FactType.OUTCOME,
+    "failed": FactType.OUTCOME,
+    "harm": FactType.ANTI_PATTERN,
+    "heuristic": FactType.HEURISTIC,
+}
 _LONGEST_STRATEGY = 200
-# What was said longer ago is not taken back.
-_MOST_REMEMBERED = 1_000
+_FEWEST_WORDS_OF_A_TASK = 3
 _SOON = 3
-_SURER_WHEN_TOLD = 0.05
-_LESS_SURE_WHEN_EXPLAINED = 0.15
-_LESS_SURE_WHEN_HEDGED = 0.35
+# What a weaker frame reads is only believed where there is something to be done.
+_ONLY_FOR_A_TASK = 0.75
+# More than this of one conversation the judge is not asked about.
+_MOST_PROPOSED = 64
+_LESS_SURE_WHEN_ONCE = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class _Proposed:
+    """What a frame makes of a sentence, and the words it must follow from."""
+
+    fact: ExtractedFact
+    said: str
+    subject: str = ""
 
 
 @dataclass
 class _Heard:
     """What the conversation was about so far."""
 
+    proposed: list[_Proposed] = field(default_factory=list)
+    said: list[Sentence] = field(default_factory=list)
     task: str | None = None
     strategy: str | None = None
-    # In which message that was said; a user speaks of their own doing in one breath.
-    strategy_at: int = -1
-    by_user: bool = False
-    said: list[Statement] | None = None
-
-    def note(self, strategy: str | None, statement: Statement) -> None:
-        """Remember what somebody says they did, or advises."""
-        if strategy is not None:
-            self.strategy, self.strategy_at, self.by_user = strategy, statement.evidence.message, statement.by_user
+    strategy_at: int = -_SOON - 1
 
     def lately(self, message: int) -> str | None:
-        """What "it" is: what was told right before."""
-        since = message - self.strategy_at
-        return self.strategy if since <= (0 if self.by_user else _SOON) else None
+        """What "it" is: what was done or advised right before."""
+        return self.strategy if message - self.strategy_at <= _SOON else None
+
+    def note(self, strategy: str, message: int) -> None:
+        self.strategy, self.strategy_at = _shortened(strategy), message
 
 
 class RuleBasedExtractor(FactExtractor):
-    """Reads sentences that say what worked or not, what a user wants, how things are, and corrections of that."""
+    """Reads what worked or not, what a user wants and who they are, and how things are.
+
+    A frame proposes a statement with a subject and a predicate; it is taken if the `judge` finds that it follows from
+    the words it was read from. What is asked, supposed, quoted, reported or meant as the opposite gives nothing.
+    """
+
+    def __init__(self, judge: Judge | None = None) -> None:
+        self._judge = judge
 
     def extract(self, messages: Iterable[Mapping[str, Any] | Turn]) -> ExtractionResult:
-        facts: list[ExtractedFact] = []
-        heard = _Heard(said=[])
-        for statement in statements(conversation(messages)):
-            self._read(statement, heard, facts)
-            assert heard.said is not None
-            heard.said.append(statement)
-            del heard.said[:-_MOST_REMEMBERED]
-        return ExtractionResult(tuple(_once(facts)))
-
-    def _read(self, statement: Statement, heard: _Heard, facts: list[ExtractedFact]) -> None:
-        correction = _correction(statement, heard.said or ())
-        if correction is not None:
-            facts[:] = [fact for fact in facts if not _is_corrected(fact, correction)]
-            facts.append(correction)
-            return
-        meant, taken_back = second_thought(statement, heard.said or ())
-        if taken_back is not None:
-            facts[:] = [fact for fact in facts if fact.evidence != taken_back.evidence]
-        known = len(facts)
-        if meant is not None:
-            self._read_meant(as_wish(meant), heard, facts)
-        if taken_back is not None and len(facts) > known and facts[-1].fact_type is FactType.DOMAIN_KNOWLEDGE:
-            facts[-1] = replace(facts[-1], supersedes=taken_back.plain.strip(" .…"))
-
-    def _read_meant(self, statement: Statement, heard: _Heard, facts: list[ExtractedFact]) -> None:
-        denied = denied_claims(statement, heard.said or (), facts)
-        if denied:
-            facts[:] = [fact for fact in facts if fact not in denied]
-        readable = not statement.asked and (not statement.unreal or _states_a_wish(statement))
-        reading = _reading(statement) if readable else None
-        fact = None if reading is None else _fact(reading, statement, heard)
-        fact = fact or (_denial(denied[-1], statement) if denied else None)
-        if fact is not None and say.CORRECTION.match(statement.plain):
-            facts[:] = [each for each in facts if not _is_overruled(each, fact)]
-        if fact is not None and not (reading is not None and _confirms(reading, fact, facts)):
-            facts.append(fact)
-        _remember(statement, heard, told=fact is not None)
-        if fact is not None and fact.success and fact.strategy and not statement.by_user:
-            # What the next one calls "that".
-            heard.note(fact.strategy, statement)
+        heard = _Heard()
+        for sentence in sentences(conversation(messages)):
+            _read(sentence, heard)
+            heard.said.append(sentence)
+        proposed = _once(heard.proposed)[:_MOST_PROPOSED]
+        taken = entailed([(each.said, each.fact.content) for each in proposed], LEAST_RESTATED, self._judge)
+        return ExtractionResult(tuple(each.fact for each, is_said in zip(proposed, taken, strict=True) if is_said))
 
 
-def _reading(statement: Statement) -> Reading | None:
-    """What a statement says; behind a "no", as if it stood alone."""
-    found = patterns.read(statement.plain, statement.by_user)
-    opened = say.CORRECTION.match(statement.plain) if statement.by_user and found is None else None
-    if opened is None:
-        return found
-    said = opened["said"][:1].upper() + opened["said"][1:]
-    return patterns.stated(said, by_user=True)
+def _read(sentence: Sentence, heard: _Heard) -> None:
+    """Propose what a sentence says, and remember what the next one may speak of."""
+    found = _corrected(sentence, heard) or _answered(sentence, heard) or _tried(sentence, heard)
+    if not found and sentence.wish_asked_for is not None:
+        found = _stated(sentence.wish_asked_for, sentence)
+    elif not found and sentence.is_plain:
+        found = _stated(sentence.plain, sentence, whole=True)
+        found = found or [each for ways in sentence.clauses() for each in _first_read(ways, sentence)]
+    if sentence.is_correction or sentence.takes_back:
+        found = _take_back(found, heard) if found else _mended(sentence, heard)
+    heard.proposed += found
+    _remember(sentence, found, heard)
 
 
-def _states_a_wish(statement: Statement) -> bool:
-    """Whether it is one of those that suppose something and are wishes all the same: I would prefer …"""
-    return (
-        statement.by_user
-        and re.match(r"i(?:'d| would) (?:prefer|rather|like you to)\b", statement.plain, re.I) is not None
+# ---------------------------------------------------------------------- what somebody is, wants and knows
+
+
+def _first_read(ways: Iterable[Clause], sentence: Sentence) -> list[_Proposed]:
+    return next((found for clause in ways if (found := _stated(clause, sentence))), [])
+
+
+def _stated(clause: Clause, sentence: Sentence, whole: bool = False) -> list[_Proposed]:
+    """What a clause says of the user, their wishes, or how things are; an assistant only tells what it found out."""
+    for frame in clause.language.frames:
+        if (whole and not frame.has_comma) or (not sentence.by_user and not _found_out(frame)):
+            continue
+        named = frame.match(clause)
+        if named is None or (frame.kind != "preference" and _is_passing(clause, frame)):
+            continue
+        return [_statement(frame, template, named, clause, sentence) for template in frame.means]
+    return []
+
+
+def _found_out(frame: Frame) -> bool:
+    return frame.kind == "fact" and any(part.name == "fact" for part in frame.parts) and frame.confidence == 0.8
+
+
+def _is_passing(clause: Clause, frame: Frame) -> bool:
+    return clause.has("passing")
+
+
+def _statement(frame: Frame, template: str, named: Mapping[str, str], clause: Clause, sentence: Sentence) -> _Proposed:
+    content = frame.told(template, named, clause.language)
+    if template != "<whole!>":
+        content = _of_the_user(content, clause) if frame.kind != "fact" else content
+    sort = _KIND_OF[frame.kind]
+    category = None
+    if sort is FactType.PREFERENCE:
+        category = PROFILE_CATEGORY if frame.kind == "profile" else category_of(content)
+    subject = named.get("subject", "") or " ".join(content.split()[:2] if frame.kind == "fact" else [])
+    fact = ExtractedFact(sort, content, frame.confidence, sentence.evidence, category=category)
+    return _Proposed(fact, clause.text, f"{template} {subject}".casefold())
+
+
+def _of_the_user(content: str, clause: Clause) -> str:
+    """What the user says of themselves, said of them; where a language has no words for that, as they said it."""
+    shifted: Mapping[str, str] = clause.language.data.get("shifted", {})
+    first = set(clause.language.data["first"]) - {"we", "we're", "we've", "our", "nous", "notre", "nos", "wir", "uns"}
+    words = re.split(r"([\w'’]+)", content)
+    if not any(word.casefold() in first for word in words):
+        return content
+    if not shifted:
+        return _capital(clause.text)
+    if "the user" not in content.casefold():
+        # Of an order, the agent is spoken to, and the user of.
+        shifted = {**shifted, "my": "the user's", "me": "the user", "our": "our"}
+    return "".join(shifted.get(word.casefold(), word) for word in words)
+
+
+# ---------------------------------------------------------------------- what was tried
+
+
+def _tried(sentence: Sentence, heard: _Heard) -> list[_Proposed]:
+    """What a sentence says was done, and what came of it."""
+    said = sentence.finding
+    if not sentence.is_plain or (not sentence.by_user and _advises(said)):
+        return []
+    for frame in said.language.tried:
+        named = frame.match(said)
+        if named is None or (frame.kind == "worked" and _is_spoiled(said)):
+            continue
+        if frame.confidence < _ONLY_FOR_A_TASK and heard.task is None:
+            continue
+        strategy = _shortened(frame.told(frame.means[0], named, said.language))
+        if len(strategy.split()) == 1:
+            # Restarting did nothing: of what was advised.
+            strategy = heard.lately(sentence.evidence.message) or ""
+        if not strategy or strategy.split()[-1] in said.language.data["joins"] or _is_half(frame, strategy, said):
+            continue
+        task = _named_task(frame.told(frame.task, named, said.language), said)
+        reason = (
+            said.text[len(said.text) - len(_behind(said.text, strategy)) :].strip(" ,")
+            if frame.kind in ("failed", "harm")
+            else None
+        )
+        done = said.language.base(strategy)
+        return [_outcome(sentence, heard, frame.kind, done, task, reason, frame.confidence)]
+    return []
+
+
+def _is_half(frame: Frame, strategy: str, said: Clause) -> bool:
+    """Whether two things are told at once, of which one came to another end."""
+    classes, words = said.language.classes, strategy.casefold().split()
+    if frame.kind in ("worked", "heuristic"):
+        return any(classes[name].at(said.words, i) > i for name in ("failed", "harms") for i in range(len(said.words)))
+    return any(classes[name].at(words, i) > i for name in ("worked", "fixes") for i in range(1, len(words)))
+
+
+def _is_spoiled(said: Clause) -> bool:
+    """Whether a success is taken back by half: but …, until …, only …"""
+    return said.has("spoiled") if "spoiled" in said.language.phrases else False
+
+
+def _advises(said: Clause) -> bool:
+    return any(word in ("you", "your", "you'll", "you're", "can", "will") for word in said.words)
+
+
+def _behind(text: str, words: str) -> str:
+    _, found, behind = text.partition(words)
+    return behind if found else text
+
+
+def _named_task(task: str, said: Clause) -> str | None:
+    vague = said.language.phrases["vague"]
+    words = task.casefold().split()
+    return task if words and vague.at(words, 0) != len(words) and words[0] not in ("it", "that", "this") else None
+
+
+def _outcome(
+    sentence: Sentence,
+    heard: _Heard,
+    kind: str,
+    strategy: str,
+    task: str | None,
+    reason: str | None,
+    confidence: float,
+) -> _Proposed:
+    problem = task or heard.task
+    said = sentence.plain.text
+    is_named = strategy.split()[-1].casefold() in said.casefold()
+    success = kind in ("worked", "heuristic")
+    content = _capital(said)
+    context = said
+    if not is_named:
+        content = f"{'What worked' if success else 'What did not work'}: {strategy}"
+        context = f"{strategy}. {said}"
+    if task is None and heard.task is not None:
+        content, context = f"{heard.task}. {content}", f"{heard.task}. {context}"
+    fact = ExtractedFact(
+        _KIND_OF[kind],
+        content,
+        confidence,
+        sentence.evidence,
+        task=problem or content,
+        strategy=strategy,
+        success=success,
+        reason=reason or (None if success else said),
+        alternative=_alternative(said) if kind == "harm" else None,
     )
+    return _Proposed(fact, context)
 
 
-def _fact(reading: Reading, statement: Statement, heard: _Heard) -> ExtractedFact | None:
-    confidence = reading.confidence + (_SURER_WHEN_TOLD if statement.by_user else 0.0)
-    if reading.fact_type is FactType.DOMAIN_KNOWLEDGE and not statement.by_user:
-        confidence -= _LESS_SURE_WHEN_EXPLAINED
-    if statement.hedged:
-        confidence -= _LESS_SURE_WHEN_HEDGED
-    found = ExtractedFact(
-        fact_type=reading.fact_type,
-        content=reading.content,
-        confidence=round(min(0.95, max(0.0, confidence)), 2),
-        evidence=statement.evidence,
-        reason=reading.reason,
-        alternative=reading.alternative,
+_INSTEAD = re.compile(r"[,;]\s*(?:so |better |please )?use\s+(.+?)(?:\s+instead)?[.!\s]*$", re.IGNORECASE)
+
+
+def _alternative(said: str) -> str | None:
+    found = _INSTEAD.search(said)
+    return found[1] if found else None
+
+
+def _answered(sentence: Sentence, heard: _Heard) -> list[_Proposed]:
+    """What "that worked" and "no luck" say of what was done or advised right before."""
+    strategy = heard.lately(sentence.evidence.message)
+    if not sentence.by_user or strategy is None or sentence.text.rstrip().endswith("?") or sentence.quotes:
+        return []
+    said = sentence.plain
+    for frame in said.language.answers:
+        if frame.match(said) is None or (frame.kind == "worked" and _is_spoiled(said)):
+            continue
+        denied = [each for each in heard.proposed if _claims(each.fact, strategy)]
+        heard.proposed = [each for each in heard.proposed if each not in denied or frame.kind == "worked"]
+        if denied and frame.kind == "worked":
+            return []
+        task = next((each.fact.task for each in denied), None)
+        return [_outcome(sentence, heard, frame.kind, strategy, task, None, frame.confidence)]
+    return []
+
+
+def _claims(fact: ExtractedFact, strategy: str) -> bool:
+    return bool(fact.success) and fact.strategy == strategy
+
+
+# ---------------------------------------------------------------------- what was wrong
+
+
+def _take_back(found: Sequence[_Proposed], heard: _Heard) -> list[_Proposed]:
+    """What is said anew, in the place of what the same was said to be before."""
+    new = []
+    for each in found:
+        old = next((known for known in reversed(heard.proposed) if _is_same_thing(known, each)), None)
+        if old is not None:
+            heard.proposed.remove(old)
+            was = old.fact.content
+            each = replace(each, fact=replace(each.fact, corrects=was, supersedes=was))
+        new.append(each)
+    return new
+
+
+def _is_same_thing(old: _Proposed, new: _Proposed) -> bool:
+    same = old.fact.fact_type is new.fact.fact_type
+    return same and bool(old.subject) and old.subject == new.subject
+
+
+def _corrected(sentence: Sentence, heard: _Heard) -> list[_Proposed]:
+    """ "It is 5433, not 5432": what was said of the one before, with the other in its place."""
+    said = sentence.plain
+    nots = [i for i, word in enumerate(said.words) if word == "not" and i and said.tokens[i - 1].text == ","]
+    if not nots or not sentence.by_user or sentence.is_asked:
+        return []
+    wrong = said.between(nots[-1] + 1, len(said.words))
+    size = len(said.words) - nots[-1] - 1
+    numbers = [token.text for token in said.tokens[: nots[-1]] if token.text[0].isdigit()]
+    if wrong[:1].isdigit():
+        right = numbers[-1] if numbers and size == 1 else ""
+    else:
+        right = said.between(nots[-1] - 1 - size, nots[-1] - 1) if size < nots[-1] else ""
+    told = [each for each in heard.said if each.is_plain and wrong in each.plain.text]
+    if not wrong or not right or not told:
+        return []
+    # Who repeats what was wrong says less than who told it: OK, 5432.
+    before = max(told, key=lambda each: len(each.plain.words))
+    content = before.plain.text.replace(wrong, right)
+    fact = ExtractedFact(
+        FactType.DOMAIN_KNOWLEDGE,
+        _capital(content),
+        0.9,
+        sentence.evidence,
+        corrects=wrong,
+        supersedes=_capital(before.plain.text),
     )
-    if reading.fact_type is FactType.PREFERENCE:
-        return replace(found, category=reading.category or category_of(reading.content))
-    if reading.fact_type is FactType.DOMAIN_KNOWLEDGE:
-        return found
-    return _what_was_tried(found, reading, heard)
+    heard.proposed = [each for each in heard.proposed if wrong not in each.fact.content]
+    return [_Proposed(fact, f"{content}. {said.text}")]
 
 
-def _confirms(reading: Reading, fact: ExtractedFact, facts: Iterable[ExtractedFact]) -> bool:
-    """Whether "it worked" only agrees with what was told before: that is one success."""
-    told = reading.strategy is None and fact.success is True
-    return told and any(each.success is True and each.strategy == fact.strategy for each in facts)
+def _mended(sentence: Sentence, heard: _Heard) -> list[_Proposed]:
+    """ "No, 5433": what was said last, with the one number or name in it that is meant; else it is only taken back."""
+    last = [each for each in heard.said if each.evidence.message >= sentence.evidence.message - _SOON and each.is_plain]
+    values = [_values(each.plain) for each in last]
+    new = _values(sentence.plain)
+    if len(new) != 1 or sentence.is_asked or not sentence.by_user or len(sentence.plain.words) > _MOST_OF_A_FRAGMENT:
+        _forget_last(sentence, heard)
+        return []
+    fitting = [each for each, old in zip(last, values, strict=True) if len(old) == 1 and _alike(old[0], new[0])]
+    if not fitting or fitting[-1] is not next((e for e, v in zip(last[::-1], values[::-1], strict=True) if v), None):
+        return []
+    before = max(fitting, key=lambda each: len(each.plain.words))
+    wrong = _values(before.plain)[0]
+    content = before.plain.text.replace(wrong, new[0])
+    heard.proposed = [each for each in heard.proposed if wrong not in each.fact.content]
+    again = Sentence(content, sentence.evidence, before.quotes)
+    found = [each for ways in again.clauses() for each in _first_read(ways, again)]
+    supersedes = _capital(before.plain.text)
+    return [replace(each, fact=replace(each.fact, corrects=wrong, supersedes=supersedes)) for each in found]
 
 
-def _what_was_tried(found: ExtractedFact, reading: Reading, heard: _Heard) -> ExtractedFact | None:
-    """The outcome of a strategy, of which at least the strategy must be known."""
-    strategy = reading.strategy or heard.lately(found.evidence.message)
-    if strategy is None or (reading.strategy is None and not heard.task):
+_MOST_OF_A_FRAGMENT = 6
+
+
+def _values(said: Clause) -> list[str]:
+    """The numbers with their units in it, or the names where there is none."""
+    numbers = []
+    for i, token in enumerate(said.tokens):
+        if token.text[0].isdigit():
+            unit = i + 1 < len(said.tokens) and said.words[i + 1] in said.language.data.get("units", ())
+            numbers.append(said.between(i, i + 1 + unit))
+    if numbers:
+        return numbers
+    return [token.text for i, token in enumerate(said.tokens) if token.is_capital and (i or len(said.tokens) == 1)]
+
+
+def _alike(old: str, new: str) -> bool:
+    return old[0].isdigit() == new[0].isdigit() and len(old.split()) == len(new.split())
+
+
+def _forget_last(sentence: Sentence, heard: _Heard) -> None:
+    """Drop what the same speaker said right before and takes back without another word."""
+    before = next((each for each in reversed(heard.said) if each.by_user == sentence.by_user), None)
+    if before is not None and sentence.takes_back:
+        heard.proposed = [each for each in heard.proposed if each.fact.evidence != before.evidence]
+
+
+# ---------------------------------------------------------------------- what the next one may speak of
+
+
+def _remember(sentence: Sentence, found: Sequence[_Proposed], heard: _Heard) -> None:
+    message = sentence.evidence.message
+    done = next((each.fact for each in found if each.fact.strategy), None)
+    if done is not None and done.strategy:
+        heard.note(done.strategy, message)
+    elif not found:
+        strategy = _mentioned(sentence)
+        strategy = None if strategy is None else sentence.language.base(strategy)
+        if strategy is not None:
+            heard.note(strategy, message)
+        elif sentence.by_user and _is_task(sentence, heard):
+            heard.task = _task_of(sentence.plain)
+
+
+def _is_task(sentence: Sentence, heard: _Heard) -> bool:
+    """Whether it says what is to be done: a request, a question, or the trouble that comes first."""
+    said = sentence.plain
+    orders = [said.language.classes[name] for name in ("wish", "imperative") if name in said.language.classes]
+    requested = sentence.is_asked or any(each.at(said.words, 0) for each in orders)
+    return len(said.words) >= _FEWEST_WORDS_OF_A_TASK and (requested or heard.task is None)
+
+
+def _task_of(said: Clause) -> str:
+    """What is to be done, without how that is asked for."""
+    how = said.language.phrases.get("how")
+    start = how.at(said.words, 0) if how is not None else 0
+    return said.between(start if start < len(said.words) else 0, len(said.words)).rstrip(" .!?…:")
+
+
+def _mentioned(sentence: Sentence) -> str | None:
+    """What is said to be done, or is advised."""
+    said = sentence.plain
+    if not said.words:
         return None
-    named = reading.task if reading.task and not say.UNNAMED_TASK.match(reading.task) else None
-    task = named or heard.task or found.content
-    return replace(found, strategy=strategy, task=task, success=reading.success)
-
-
-def _remember(statement: Statement, heard: _Heard, *, told: bool) -> None:
-    """Remember what is to be done, and what was done about it; `told` says that a fact was told, and no problem."""
-    request = _REQUEST.match(statement.plain)
-    if statement.by_user and (request is not None or statement.asked):
-        asked = _HOW.sub("", statement.plain)
-        heard.task = re.sub(r"[\s.!?…]+$", "", request["task"] if request else asked) or heard.task
-    elif statement.by_user and not told and heard.task is None and len(statement.plain.split()) > 2:
-        # Who tells of a problem wants it solved.
-        heard.task = statement.plain.strip(" .!…")
-    if not statement.asked:
-        heard.note(_named_strategy(statement), statement)
-
-
-def _named_strategy(statement: Statement) -> str | None:
-    """What is said to be done, or was advised; "I did that" names nothing."""
-    told = _TRIED.match(statement.plain) or _DID.match(statement.plain)
-    told = told or (None if statement.by_user else _ADVISED.match(statement.plain))
-    if told is None:
+    words, language = said.words, said.language
+    if "advise" not in language.classes:
         return None
-    named = re.split(r"\s*[,;!]\s*|\.(?:\s|$)|\s+(?:but|and it|which)\b", told["strategy"])[0].strip()
-    return None if re.sub(r"^did\s+", "", named).lower() in say.PRONOUNS else named[:_LONGEST_STRATEGY]
+    if not sentence.by_user:
+        start = language.classes["advise"].at(words, 0)
+        if start or language.classes["imperative"].at(words, 0):
+            return _first_clause(said, start)
+    own = 1 if words[0] in ("i", "we", "i've", "we've") else 0
+    if own < len(words) - 1 and is_past(said, own) and (own or not sentence.by_user or len(words) > 2):
+        return _first_clause(said, own + (words[own] == "tried"))
+    return None
 
 
-# ---------------------------------------------------------------------- corrections
+def _first_clause(said: Clause, start: int) -> str | None:
+    ends = [i for i in range(start + 1, len(said.words)) if said.tokens[i].is_mark or said.words[i] in ("but", "which")]
+    end = min([len(said.words), *ends])
+    return said.between(start, end) if end > start + 1 else None
 
 
-def _denial(claim: ExtractedFact, statement: Statement) -> ExtractedFact | None:
-    """What was said to have worked, as the failure it is called."""
-    reason = failure_of(claim, statement) if statement.by_user else None
-    if reason is None:
-        return None
-    sure, content = 0.8, statement.plain.strip(" .!")
-    return replace(
-        claim,
-        fact_type=FactType.OUTCOME,
-        content=content,
-        confidence=sure,
-        evidence=statement.evidence,
-        success=False,
-        reason=reason,
-    )
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
-def _correction(statement: Statement, said: Sequence[Statement]) -> ExtractedFact | None:
-    """ "No, it is X, not Y": what was said of Y before, with X in its place."""
-    if not statement.by_user or statement.asked or statement.unreal:
-        return None
-    opened = say.CORRECTION.match(statement.evidence.text.replace("’", "'").strip())
-    text = opened["said"] if opened else statement.plain
-    both = say.NOT_BUT.match(text)
-    passing = both is not None and say.PASSING.search(f"{both['right']} {both['wrong']}")
-    if both is not None and both["verb"].lower() == "use" and not both["subject"].strip():
-        # "Use X, not Y" is a wish.
-        return None
-    if both is not None and not passing and (opened or "," in both["comma"]):
-        return _replaced(statement, said, both["subject"] + both["verb"], both["right"], both["wrong"])
-    return _other_number(statement, said, text) if opened else None
+def _shortened(strategy: str) -> str:
+    return _USING.sub(lambda match: match[1] + match[2].lower(), strategy)[:_LONGEST_STRATEGY].strip(" ,.;:")
 
 
-def _other_number(statement: Statement, said: Sequence[Statement], text: str) -> ExtractedFact | None:
-    """What was said a moment before, by anybody, with the number in it that a "no" without "not" gives."""
-    since = statement.evidence.message - _SOON
-    told = [s for s in said if s.evidence.message >= since and say.NUMBER.search(s.plain)]
-    # Behind a question with a number, "no" answers that.
-    if not told or told[-1].asked:
-        return None
-    # Who repeats a number says less than who told it: OK, 5432.
-    same = [s for s in told if not s.asked and say.NUMBER.findall(s.plain) == say.NUMBER.findall(told[-1].plain)]
-    before = max(same, key=lambda s: len(s.plain.split()))
-    meant = number_meant(before.plain, text)
-    if meant is None:
-        return None
-    content, wrong = meant
-    return replace(_known(content, 0.9, statement.evidence, wrong), supersedes=before.plain.strip(" ."))
+# A word that began the sentence; what is written large throughout stays so.
+_USING = re.compile(r"^(using |trying )([A-Z])(?=[a-z]+\b(?! [A-Z]))")
 
 
-def _replaced(
-    statement: Statement, said: Sequence[Statement], subject: str, right: str, wrong: str
-) -> ExtractedFact | None:
-    right, wrong = right.strip(" ,."), wrong.strip(" ,.")
-    evidence = statement.evidence
-    before = next((s for s in reversed(said) if not s.asked and _mentions(s.plain, wrong)), None)
-    if before is not None:
-        # The unit that both have stands once: 12 hours, corrected to 24 hours.
-        unit = right.split()[-1] if right.split()[1:] else ""
-        old = rf"(?<!\w){re.escape(wrong)}(?!\w)" + (rf"(?:\s+{re.escape(unit)}(?!\w))?" if unit else "")
-        content = re.sub(old, lambda _: right, before.plain, flags=re.IGNORECASE)
-        return replace(_known(content.strip(" ."), 0.9, evidence, wrong), supersedes=before.plain.strip(" ."))
-    if re.match(r"(?:it|that|this|they|he|she)\b", subject.strip(), re.IGNORECASE) or not subject.strip():
-        return _known(f"{right}, not {wrong}", 0.4, evidence, wrong)
-    return _known(f"{subject.strip()} {right}, not {wrong}", 0.85, evidence, wrong)
-
-
-def _known(content: str, confidence: float, evidence: Any, wrong: str) -> ExtractedFact:
-    return ExtractedFact(FactType.DOMAIN_KNOWLEDGE, content, confidence, evidence, corrects=wrong)
-
-
-def _mentions(text: str, words: str) -> bool:
-    return re.search(rf"(?<!\w){re.escape(words)}(?!\w)", text, re.IGNORECASE) is not None
-
-
-def _is_corrected(fact: ExtractedFact, correction: ExtractedFact) -> bool:
-    wrong = correction.corrects
-    return wrong is not None and fact.fact_type is FactType.DOMAIN_KNOWLEDGE and _mentions(fact.content, wrong)
-
-
-def _is_overruled(fact: ExtractedFact, correction: ExtractedFact) -> bool:
-    """Whether a user says with a "no" what an assistant said of the same thing, or says again but for one word."""
-    if fact.fact_type is not FactType.DOMAIN_KNOWLEDGE:
-        return False
-    if fact.evidence.role not in USERS:
-        return bool(_subject(fact.content) & _subject(correction.content))
-    mine, theirs = set(terms(fact.content)), set(terms(correction.content))
-    return len(mine - theirs) == len(theirs - mine) == 1 < len(mine & theirs)
-
-
-def _subject(content: str) -> set[str]:
-    """The words in front of the verb."""
-    return set(terms(re.split(r"\b(?:is|are|was|were|has|have|runs?|uses?|lives?|needs?|takes?)\b", content)[0]))
-
-
-def _once(facts: Iterable[ExtractedFact]) -> list[ExtractedFact]:
-    """Each fact the first time that it is said."""
-    kept: dict[tuple[str, ...], ExtractedFact] = {}
-    for fact in facts:
-        key = (fact.fact_type, fact.content.casefold(), (fact.strategy or "").casefold(), (fact.task or "").casefold())
-        kept.setdefault(key, fact)
+def _once(proposed: Iterable[_Proposed]) -> list[_Proposed]:
+    """Each statement the first time that it is made."""
+    kept: dict[tuple[str, ...], _Proposed] = {}
+    for each in proposed:
+        fact = each.fact
+        key = (fact.fact_type, fact.content.casefold(), (fact.strategy or "").casefold())
+        kept.setdefault(key, each)
     return list(kept.values())

@@ -314,7 +314,7 @@ def _forms(verb: str) -> tuple[str, ...]:
     return tuple(f"{form} {preposition}".strip() for form in (head, third, past))
 
 
-BASE_FORMS = frozenset(_REGULAR)
+BASE_FORMS = frozenset([*_REGULAR, "lead", "build", "know", "run on"])
 """What only several do: Alice and Bob work; of one, it is a noun or an order."""
 
 VERBS: dict[str, str] = {

@@ -10,6 +10,7 @@ from alma.graph import lexicon as lx
 from alma.graph.mentions import Mention
 
 _FILLERS = 4
+_NEAR = 300
 _TITLES = ("Dr", "Mr", "Ms", "Mrs", "Prof", "St")
 _ADDRESS = rf"(?:{'|'.join(_TITLES)})\."
 _NO_END = "".join(rf"(?<!\b{title}\.)" for title in _TITLES)
@@ -72,6 +73,10 @@ _DONE = re.compile(rf"(?<!the )(?<!\ba )(?<!our )\b(?:{_KNOWN})\b(?:\s+[a-z]\S*)
 _ASIDE = re.compile(
     r"\b(?:on|in|at|by|with|for|from|to|of|during|after|before|since|via|per|over|under)\s+(?:the\s+)?$", re.I
 )
+# All that a place does: it lies somewhere, or belongs to something.
+_OF_PLACES = frozenset(["located_in", "part_of"])
+_LONGEST_PREPOSITION = 12
+_BEING = re.compile(r"(?:is|are|was|were|has|have|will|can)\b")
 # What is passed over to get to a name: another doing, or something that is only said or pointed at.
 _PASSED_OVER = frozenset(
     ["and", "but", "or", "then", "while", "that", "whether", "how", "why", "it", "them", "this", "him", "her"]
@@ -114,6 +119,14 @@ def _sentences(text: str) -> Iterator[tuple[int, int]]:
         yield start, match.start()
         start = match.end()
     yield start, len(text)
+
+
+def sentence_around(text: str, start: int, end: int) -> str:
+    """The sentence in which something stands, without more of a long one than is near to it."""
+    near = max(0, start - _NEAR), min(len(text), end + _NEAR)
+    before = max((match.end() for match in _SENTENCE_END.finditer(text, near[0], start)), default=near[0])
+    behind = _SENTENCE_END.search(text, end, near[1])
+    return text[before : behind.start() if behind else near[1]].strip()
 
 
 class _Sentence:
@@ -201,7 +214,8 @@ class _Sentence:
 
     def _does_something(self, mention: Mention) -> bool:
         """Whether a verb follows, so that a new clause begins here: …, and Bob approved it."""
-        return _VERB.match(self._following(mention)) is not None
+        following = self._following(mention)
+        return _VERB.match(following) is not None or _BEING.match(following) is not None
 
     def _following(self, mention: Mention) -> str:
         """The words behind a name, up to the next one."""
@@ -209,7 +223,10 @@ class _Sentence:
         return self._text[mention.end : min([self._end, *following])].strip()
 
     def _restart(self, mention: Mention) -> None:
-        self._subjects, self._verb, self._aside, self._inserted = [mention], None, False, False
+        # What stands behind a preposition does nothing: it is whoever works from Lisbon who leads the team.
+        does = _ASIDE.search(self._text[max(0, mention.start - _LONGEST_PREPOSITION) : mention.start]) is None
+        self._subjects = [mention] if does else []
+        self._verb, self._aside, self._inserted = None, False, False
         self._handed = None
 
     def _attach(self, before: Mention, mention: Mention, gap: str) -> bool:
@@ -275,12 +292,17 @@ class _Sentence:
         self._subjects, self._verb = [before if goes_on else mention], None
         return True
 
+    def _is_place(self, mention: Mention) -> bool:
+        return mention.entity_type == lx.CONCEPT and mention.name.split()[0].casefold() in lx.PLACES
+
     def _add(
         self, source: Mention, target: Mention, kind: str, confidence: float, passive: bool, role: str | None = None
     ) -> None:
         if passive:
             source, target = target, source
         if (source.name.casefold(), source.entity_type) == (target.name.casefold(), target.entity_type):
+            return
+        if self._is_place(source) and kind not in _OF_PLACES:
             return
         sure = round(confidence * min(1.0, (source.confidence + target.confidence) / 1.6), 3)
         start, end = min(source.start, target.start), max(source.end, target.end)

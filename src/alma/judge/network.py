@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from alma.errors import ConfigurationError, ProviderError
-from alma.inference import batches, first_line, load_session, load_tokenizer, sha256_of
+from alma.inference import first_line, load_session, load_tokenizer, sha256_of
 from alma.judge.answers import Probabilities, swapped
 from alma.judge.base import LABELS
+from alma.model.text import terms
 from alma.turns import Turns, spare_processors
 
 if TYPE_CHECKING:
@@ -28,6 +30,9 @@ MODEL_FILE, TOKENIZER_FILE, CARD_FILE = "judge.onnx", "tokenizer.json", "judge.j
 _LONGEST_READ = 32_768
 # An injection is looked for in so many windows of a text at most; of a longer one they are evenly spaced.
 _MOST_WINDOWS = 32
+_WORDS_LOOKED_AT = 100
+# More at once take longer each, as they leave the processor's cache.
+_SEQUENCES_AT_ONCE = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +74,7 @@ class _Read:
     ids: list[int]
     unknown: Counter[str]
     whole: bool
+    states: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,26 +117,20 @@ class Network:
         read = self._read_all(pairs)
         asked = [(read[a], read[b]) for a, b in pairs]
         both = self._card.both_orders
-        sequences = [self._joined(a, b) for a, b in asked] + [self._joined(b, a) for a, b in asked if both]
-        rows = _softmax(self._run("relation", sequences)).tolist()
-        found = list(map(tuple, rows[: len(pairs)]))
-        if both:
-            other = map(swapped, rows[len(pairs) :])
-            found = [tuple((p + q) / 2 for p, q in zip(*each, strict=True)) for each in zip(found, other, strict=True)]
+        orders = [[self._joined(a, b), self._joined(b, a)] if both else [self._joined(a, b)] for a, b in asked]
+        found = [_averaged(_softmax(rows)) for rows in self._run("relation", orders)]
         return [self._as_far_as_read(each, *texts) for each, texts in zip(found, asked, strict=True)]
 
     def useful(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
         """The probability that the second text of each pair helps with the task that is the first."""
         read = self._read_all(pairs)
-        logits = self._run("useful", [self._joined(read[task], read[memory]) for task, memory in pairs])
-        return list(map(float, _sigmoid(logits)))
+        rows = self._run("useful", [[self._joined(read[task], read[memory])] for task, memory in pairs])
+        return [float(_sigmoid(each).max()) for each in rows]
 
     def injection(self, texts: Sequence[str]) -> list[float]:
         """The probability that a text holds an injection: that of its most suspicious window."""
-        windows = [self._windows(text) for text in texts]
-        logits = self._run("injection", [window for each in windows for window in each])
-        found = iter(map(float, _sigmoid(logits)))
-        return [max(next(found) for _ in each) for each in windows]
+        rows = self._run("injection", [self._windows(text) for text in texts])
+        return [float(_sigmoid(each).max()) for each in rows]
 
     def _read_all(self, pairs: Sequence[tuple[str, str]]) -> dict[str, _Read]:
         return {text: self._read(text) for text in dict.fromkeys(text for pair in pairs for text in pair)}
@@ -140,7 +140,7 @@ class Network:
         encoding = self._tokenizer.encode(beginning, add_special_tokens=False)
         unknown = [at for at, token in zip(encoding.offsets, encoding.ids, strict=True) if token == self._unknown_id]
         pieces = Counter(beginning[start:end] for start, end in unknown)
-        return _Read(encoding.ids, pieces, whole=len(text) <= _LONGEST_READ and bool(encoding.ids))
+        return _Read(encoding.ids, pieces, whole=len(text) <= _LONGEST_READ, states=_states_something(beginning))
 
     def _joined(self, a: _Read, b: _Read) -> _Sequence:
         """Two texts as one sequence, of which the longer is cut first."""
@@ -158,13 +158,14 @@ class Network:
         """What follows for the whole texts from what was read of them.
 
         A text that goes on, or has pieces the model does not know, may say more than was read of it: then the other
-        does not imply it.
+        does not imply it. Texts that state nothing do not agree, however alike they look.
         """
         first, second = self._kept(a, b)
+        stated = a.states and b.states
         same, more, less, opposite, supersedes, other = found
-        if first < len(a.ids) or not a.whole or a.unknown - b.unknown:
+        if first < len(a.ids) or not a.whole or a.unknown - b.unknown or not stated:
             same, more, less, other = 0.0, more + same, 0.0, other + less
-        if second < len(b.ids) or not b.whole or b.unknown - a.unknown:
+        if second < len(b.ids) or not b.whole or b.unknown - a.unknown or not stated:
             same, more, less, other = 0.0, 0.0, less + same, other + more
         return same, more, less, opposite, supersedes, other
 
@@ -181,36 +182,35 @@ class Network:
             _assembled((frame.before, ids[start : start + size], [], [], frame.after), frame.types) for start in starts
         ]
 
-    def _run(self, head: Head, sequences: Sequence[_Sequence]) -> Floats:
-        """The logits of each sequence, divided by the temperature of the head.
+    def _run(self, head: Head, groups: Sequence[Sequence[_Sequence]]) -> list[Floats]:
+        """The logits of the sequences of each group, divided by the temperature of the head.
 
-        Those of like length are run together. More than one run takes turns with those of other threads.
+        Only the sequences of one group are run together, and all of a group are of one length: the model rounds its
+        activations on a scale that it takes from all it is given at once, so that in other company a pair would get
+        another answer. More than one group takes turns with those of other threads.
         """
+        tokens = sum(len(ids) for group in groups for ids, _ in group)
+        with self._turns.job(tokens) if len(groups) > 1 else nullcontext(_at_once) as take_turn:
+            return [self._logits(head, group, take_turn) for group in groups]
+
+    def _logits(self, head: Head, group: Sequence[_Sequence], take_turn: Callable[[], object]) -> Floats:
         import numpy as np
 
-        lengths = [len(ids) for ids, _ in sequences]
-        grouped = list(batches(lengths))
-        found: list[Any] = [None] * len(sequences)
-        with self._turns.job(sum(lengths)) if len(grouped) > 1 else nullcontext(_at_once) as take_turn:
-            for batch in grouped:
-                take_turn()
-                for i, row in zip(batch, self._logits(head, [sequences[i] for i in batch]), strict=True):
-                    found[i] = row
-        logits = np.array(found, dtype=np.float64)
+        found = []
+        for start in range(0, len(group), _SEQUENCES_AT_ONCE):
+            take_turn()
+            ids, types = map(np.array, zip(*group[start : start + _SEQUENCES_AT_ONCE], strict=True))
+            found.append(self._answered(head, {"input_ids": ids, "token_type_ids": types}))
+        logits = np.concatenate(found).astype(np.float64)
         if not np.all(np.isfinite(logits)):
             raise ProviderError(f"{self._card.name} answered with something that is no number; its file is damaged")
         return logits / self._card.temperatures[head]
 
-    def _logits(self, head: Head, batch: Sequence[_Sequence]) -> Any:
+    def _answered(self, head: Head, inputs: dict[str, Any]) -> Any:
         import numpy as np
 
-        ids = np.zeros((len(batch), max(len(tokens) for tokens, _ in batch)), dtype=np.int64)
-        mask, types = np.zeros_like(ids), np.zeros_like(ids)
-        for row, (tokens, kinds) in enumerate(batch):
-            ids[row, : len(tokens)] = tokens
-            types[row, : len(tokens)] = kinds
-            mask[row, : len(tokens)] = 1
-        inputs = {"input_ids": ids, "attention_mask": mask, "token_type_ids": types}
+        ids = inputs["input_ids"]
+        inputs["attention_mask"] = np.ones_like(ids)
         try:
             return self._session.run([head], {name: inputs[name] for name in self._inputs})[0]
         except Exception as exc:
@@ -254,9 +254,24 @@ def _assembled(parts: Sequence[list[int]], types: Sequence[int]) -> _Sequence:
     return ids, [kind for part, kind in zip(parts, types, strict=True) for _ in part]
 
 
+def _states_something(text: str) -> bool:
+    """Whether a text has two words at least: a number, a sign, a name or a scrap of code is not a statement.
+
+    The model learned from statements; of others it says anything.
+    """
+    words = (term for term in terms(text) if len(term) > 1 and term.isalpha())
+    return len(set(islice(words, _WORDS_LOOKED_AT))) > 1
+
+
 def _encodable(text: str) -> str:
     """The text without half of a character, which no tokenizer takes."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _averaged(rows: Floats) -> Probabilities:
+    """The probabilities of a pair; those of its other order, where they follow, are counted as much."""
+    orders = [swapped(row) if i % 2 else tuple(row) for i, row in enumerate(rows.tolist())]
+    return tuple(sum(each) / len(orders) for each in zip(*orders, strict=True))
 
 
 def _softmax(logits: Floats) -> Floats:

@@ -14,6 +14,7 @@ import numpy as np
 from alma import clock
 from alma.errors import ProviderError, StorageError
 from alma.learning.damping import Sessions, as_told_by_another, weights_for
+from alma.learning.relevance import Features, Tuning, probability
 from alma.learning.remembered import Rule
 from alma.learning.shelf import unit
 from alma.learning.strategies import strategy_key
@@ -29,28 +30,6 @@ from alma.storage.base import StorageBackend
 from alma.vectors.base import VectorIndex
 
 _NAMED = 5
-
-
-@dataclass(frozen=True, slots=True)
-class Tuning:
-    """The numbers that advice is given by.
-
-    They were fitted on shell tasks and checked on Python tasks, and the other way round (`bench/howto.py`). The words
-    that a task shares with a candidate weigh as much as they are rare among the candidates.
-
-    `threshold` is the least relevance of evidence that is answered from. From `near` on, and with as much evidence and
-    success as `supported_by` and `supported_from` say, an answer is supported; otherwise it is weak.
-    """
-
-    candidates: int = 40
-    task_words: float = 0.17
-    strategy_words: float = 0.86
-    shared_words: float = 0.3
-    threshold: float = 0.55
-    near: float = 0.78
-    nearness: float = 0.1
-    supported_by: float = 2.0
-    supported_from: float = 0.6
 
 
 class Report(NamedTuple):
@@ -78,6 +57,11 @@ class Tried:
     heuristic_ids: tuple[str, ...]
     agents: tuple[str, ...]
     sessions: int
+    score: float = 0.0
+
+    @property
+    def key(self) -> str:
+        return strategy_key(self.strategy)
 
 
 class _Scored(NamedTuple):
@@ -128,9 +112,19 @@ class Advisor:
             )
             for places in lessons.values()
         ]
-        return sorted(_one_of_each(found), key=lambda each: -each.belief.mean)
+        return sorted(_one_of_each(found), key=lambda each: (-each.belief.mean, -each.score))
 
     def _scored(self, task: str, vector: Vector | None, scope: Scope) -> list[_Scored]:
+        """The candidates with their score and relevance, best first."""
+        tuning = self.tuning
+        scored = [
+            _Scored(record, probability(tuning.relevance.of(known)), tuning.score.of(known))
+            for record, known in self.features(task, vector, scope)
+        ]
+        return sorted(scored, key=lambda each: (-each.score, each.record.id))
+
+    def features(self, task: str, vector: Vector | None, scope: Scope) -> list[tuple[Report | Rule, Features]]:
+        """What was tried on the nearest tasks, and what is known of each."""
         cosines, ids = dict[type[Record], dict[str, float]](), dict[type[Record], list[str]]()
         for cls in (Outcome, Heuristic):
             ids[cls], cosines[cls] = self._candidates(cls, task, vector, scope)
@@ -141,17 +135,17 @@ class Advisor:
         wanted = set(query_terms(task))
         told = [(set(query_terms(task_of(each))), set(terms(strategy_of(each)))) for each in candidates]
         rarity = _rarity(wanted, [one | other for one, other in told])
-        scored = []
+        tried = math.log(1 + self._storage.count(Outcome, scope)) if candidates else 0.0
+        found = []
         for each, (in_task, in_strategy) in zip(candidates, told, strict=True):
             overlap = word_overlap(wanted, in_task)
             # Of what is stored without a vector, the words have to tell.
             cosine = cosines[Heuristic if isinstance(each, Rule) else Outcome].get(each.id, overlap)
-            by_task, by_strategy = _share(wanted & in_task, rarity), _share(wanted & in_strategy, rarity)
-            either = _share(wanted & (in_task | in_strategy), rarity)
-            relevance = max(cosine + self.tuning.shared_words * either, overlap)
-            score = cosine + self.tuning.task_words * by_task + self.tuning.strategy_words * by_strategy
-            scored.append(_Scored(each, relevance, score))
-        return sorted(scored, key=lambda each: (-each.score, each.record.id))
+            by_task, by_strategy, by_either = (
+                _share(wanted & words, rarity) for words in (in_task, in_strategy, in_task | in_strategy)
+            )
+            found.append((each, Features(max(cosine, overlap), by_task, by_strategy, by_either, tried)))
+        return found
 
     def _candidates(
         self, cls: type[Record], task: str, vector: Vector | None, scope: Scope
@@ -246,6 +240,7 @@ def _tried(
     return Tried(
         strategy=rules[0].strategy if rules else strategy_of(found[0].record),
         relevance=max(each.relevance for each in found),
+        score=max(each.score for each in found),
         belief=belief,
         tried=tried,
         succeeded=succeeded,
@@ -260,9 +255,9 @@ def _one_of_each(found: Iterable[Tried]) -> list[Tried]:
     """The lessons with different strategies; of several with the same, the one that promises most."""
     best: dict[str, Tried] = {}
     for each in found:
-        known = best.setdefault(strategy_key(each.strategy), each)
+        known = best.setdefault(each.key, each)
         if each.belief.mean > known.belief.mean:
-            best[strategy_key(each.strategy)] = each
+            best[each.key] = each
     return list(best.values())
 
 

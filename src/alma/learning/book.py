@@ -71,11 +71,15 @@ class Books:
         return self.of(scope).complete
 
     def near(
-        self, tx: Transaction, scope: Scope, vector: Floats, wording: Wording, least: float, most: int
+        self, tx: Transaction | None, scope: Scope, vector: Floats, wording: Wording, least: float, most: int
     ) -> tuple[list[tuple[float, Entry]], bool]:
-        """The tasks near a vector or a wording, as far as the transaction sees, and whether there can be no others."""
+        """The tasks near a vector or a wording, and whether there can be no others.
+
+        With a transaction, as far as that sees; without one, as far as this process knows already.
+        """
         with self._lock:
-            self._follow(tx)
+            if tx is not None:
+                self._follow(tx)
             book = self.of(scope)
             return book.tasks.near(vector, least, most, wording), book.complete
 

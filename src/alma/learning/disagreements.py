@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from itertools import combinations
 
-from alma.learning.strategies import contradicts, same_by_words
+from alma.learning.stored import RELATED
 from alma.model.learning import AntiPattern, Heuristic
 from alma.model.slice import REPORTED_BY, MemorySlice
 
@@ -42,28 +41,13 @@ def _with_notes(found: MemorySlice, said: Mapping[str, Sequence[str]], kinds: Co
 
 
 def _disagreeing(rules: Sequence[Heuristic]) -> dict[str, list[str]]:
+    """For each of these rules, which of the others say the opposite, as was judged when the later one was made."""
     found: dict[str, list[str]] = defaultdict(list)
-    if len(rules) < 2:
-        return found
-    words = {rule.id: (_words(rule.condition), _words(rule.strategy)) for rule in rules}
-    for one, other in combinations(rules, 2):
-        # Most have little in common, which is quickly seen.
-        if all(map(_share_some, words[one.id], words[other.id])) and _disagree(one, other):
-            found[one.id].append(other.id)
-            found[other.id].append(one.id)
+    ids = {rule.id for rule in rules}
+    for rule in rules:
+        related = rule.metadata.get(RELATED)
+        for other, link in related.items() if isinstance(related, Mapping) else ():
+            if other in ids and isinstance(link, Mapping) and link.get("is") == "opposite":
+                found[rule.id].append(other)
+                found[other].append(rule.id)
     return found
-
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.lower().split())
-
-
-def _share_some(one: frozenset[str], other: frozenset[str]) -> bool:
-    return 3 * len(one & other) >= max(len(one), len(other))
-
-
-def _disagree(one: Heuristic, other: Heuristic) -> bool:
-    """Whether rules say the opposite for the same tasks: what holds for large files need not for small ones."""
-    if not contradicts(one.strategy, other.strategy):
-        return False
-    return same_by_words(one.condition, other.condition) is not False

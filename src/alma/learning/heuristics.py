@@ -10,7 +10,7 @@ from datetime import datetime
 
 from alma.errors import ValidationError
 from alma.learning.damping import shares
-from alma.learning.stored import EVIDENCE_READ, Counted, Seen, Tried
+from alma.learning.stored import EVIDENCE_READ, Counted, Seen, Tried, probability_of
 from alma.model.belief import EVIDENCE_HALF_LIFE_DAYS, Belief, Supported, belief_in, kept
 from alma.model.learning import AntiPattern, Heuristic, Outcome, anti_pattern_id
 
@@ -102,6 +102,26 @@ class HeuristicExtractor:
         # It is done for every outcome, and what is made of checked numbers need not be checked again.
         return Heuristic.trusted({**heuristic.values(), **changes})
 
+    def opposed(
+        self, rule: Heuristic, outcome: Outcome, earlier: Sequence[Tried], probability: float, now: datetime
+    ) -> Heuristic:
+        """The rule after a success of what is, as likely as given, its opposite; what was seen of it stays as it is.
+
+        `earlier` are the newest outcomes of the lesson of the opposite: repetitions of one count less here, too.
+        """
+        alike = [tried for tried in earlier if tried.task_description == outcome.task_description]
+        with_it: list[Tried | Outcome] = [outcome, *alike]
+        added = self.belief(with_it[:EVIDENCE_READ], now).weight_for - self.belief(alike, now).weight_for
+        known = self.current_belief(rule, now)
+        belief = Belief(known.weight_for, known.weight_against + probability * max(0.0, added))
+        changes = {
+            "confidence": belief.mean,
+            "weight_for": belief.weight_for,
+            "weight_against": belief.weight_against,
+            "last_validated": now,
+        }
+        return Heuristic.trusted({**rule.values(), **changes})
+
     def current_belief(self, heuristic: Heuristic, now: datetime) -> Belief:
         """What the evidence of a rule says today; what was written by hand counts by its own numbers."""
         return current_belief(heuristic, now, self.half_life_days)
@@ -110,7 +130,8 @@ class HeuristicExtractor:
         """The belief that these outcomes of one lesson give, the older ones and repetitions counting less."""
         weight = {True: 0.0, False: 0.0}
         for outcome, share in zip(outcomes, shares(outcomes), strict=True):
-            weight[outcome.success] += share * kept(outcome.timestamp, now, self.half_life_days)
+            counted = share * probability_of(outcome)
+            weight[outcome.success] += counted * kept(outcome.timestamp, now, self.half_life_days)
         return Belief(weight[True], weight[False])
 
     # ------------------------------------------------------------------ anti-patterns
@@ -170,15 +191,6 @@ def why_bad(evidence: Evidence, failed: int) -> str:
 
 def _without_numbers(error: str) -> str:
     return _NUMBERED.sub("#", error)
-
-
-def by_lesson(outcomes: Iterable[Seen]) -> dict[str, list[Seen]]:
-    """The outcomes of which it is known what was done, by their lessons."""
-    lessons: dict[str, list[Seen]] = {}
-    for outcome in outcomes:
-        if outcome.strategy_used:
-            lessons.setdefault(outcome.lesson_id or outcome.strategy_used, []).append(outcome)
-    return lessons
 
 
 def best_lesson(

@@ -1,29 +1,28 @@
 """Lessons: which earlier outcomes a new one belongs together with.
 
 A lesson is one strategy on similar tasks. Its outcomes share a `lesson_id`, which is also the id of the heuristic that
-the lesson becomes, so that there is never a second one.
+the lesson becomes, so that there is never a second one. Which strategies are one is judged outside of the transaction,
+for the few that are most likely; inside it only what was judged is used.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import lru_cache
+from typing import NamedTuple
 
 from alma import clock
-from alma.embeddings.base import EmbeddingProvider
 from alma.learning.book import Books
-from alma.learning.meanings import Meanings
 from alma.learning.shelf import Entry, Floats, unit
-from alma.learning.stored import NEWEST_FIRST, Seen, StoredLessons
-from alma.learning.strategies import contradicts, strategy_key
+from alma.learning.stored import NEWEST_FIRST, NOT_THE_SAME, SAME_STRATEGY, Seen, StoredLessons
+from alma.learning.strategies import Strategies, shared_words, strategy_key
 from alma.learning.tasks import (
     SIMILAR,
     SIMILAR_IN_WORDS,
     SIMILAR_OF_A_TYPE,
-    UNWORDED,
     are_similar,
     word_overlap,
     wording_of,
@@ -38,7 +37,7 @@ from alma.storage.transaction import Transaction
 from alma.vectors.base import VectorIndex
 
 _LOOKED_AT = 24
-_KNOWN_RULES_LOOKED_AT = 8
+_RULES_LOOKED_AT = 8
 _BOOKED_LOOKED_AT = 64
 # From so high a cosine on, two tasks are one.
 _SAME_TASK = 0.95
@@ -50,23 +49,30 @@ _SIMILAR_WORDS = 0.5
 
 @dataclass(slots=True)
 class Neighbourhood:
-    """What is known around a new outcome: its lesson, and what happened on similar tasks.
+    """What was tried on tasks like that of a new outcome, and the rules for such tasks; both nearest first.
 
-    `neighbours` are the outcomes on similar tasks, nearest first, where the store was searched for them; the
-    lessons that `failed` there are known without. `succeeded` are those, nearest first, in which another strategy
-    did, where these are known without a search. `begins` says that no lesson was found, so that one begins here.
-    `like` is an earlier outcome that is the same but for its moment. `vector` is that of the task, of length one,
-    where it was needed.
+    `complete` says that nothing else is near. `met` are the outcomes that a search of the store went through; None
+    where the book told. `vector` is that of the task, of length one.
+    """
+
+    near: Sequence[tuple[float, Entry]]
+    rules: Sequence[tuple[float, Entry]]
+    complete: bool
+    met: frozenset[str] | None = None
+    position: int | None = None
+    vector: Floats | None = None
+
+
+class Belonging(NamedTuple):
+    """The lesson that an outcome belongs to, and how likely it is that its strategy is that of the lesson.
+
+    `like` is an earlier outcome that is the same but for its moment. `begins` says that the lesson is a new one.
     """
 
     lesson_id: str
-    neighbours: Sequence[Seen] | None = None
-    failed: frozenset[str] = frozenset()
-    succeeded: Sequence[str] | None = None
-    begins: bool = False
+    probability: float = 1.0
     like: str | None = None
-    position: int | None = None
-    vector: Floats | None = None
+    begins: bool = False
 
 
 def new_lesson_id(outcome: Outcome) -> str:
@@ -77,118 +83,146 @@ def new_lesson_id(outcome: Outcome) -> str:
         strategy_key(outcome.strategy_used or ""),
         strategy_key(outcome.task_description),
     )
-    return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()[:32]
+    return hashlib.sha256("\x1f".join(parts).encode(errors="surrogatepass")).hexdigest()[:32]
 
 
-def in_lesson(outcome: Outcome, lesson_id: str) -> Outcome:
+def in_lesson(outcome: Outcome, belonging: Belonging) -> Outcome:
     """The outcome as evidence for a lesson; everything else of it was checked already."""
-    return Outcome.trusted({**outcome.values(), "lesson_id": lesson_id})
+    metadata = outcome.metadata
+    if belonging.probability < 1.0:
+        metadata = {**metadata, SAME_STRATEGY: round(belonging.probability, 3)}
+    return Outcome.trusted({**outcome.values(), "lesson_id": belonging.lesson_id, "metadata": metadata})
 
 
 class LessonFinder:
     """Finds the lesson that an outcome is evidence for, by what was done and on which task."""
 
-    def __init__(self, storage: StorageBackend, index: VectorIndex, embedder: EmbeddingProvider) -> None:
+    def __init__(self, storage: StorageBackend, index: VectorIndex, strategies: Strategies) -> None:
         self._storage = storage
         self._index = index
         self._books = Books(storage)
-        self.meanings = Meanings(embedder)
+        self._strategies = strategies
 
-    def known(self, stored: StoredLessons, outcome: Outcome) -> Neighbourhood | None:
-        """The lesson of an outcome, if the book of its agent knows it, or that it is a new one; inside a transaction.
+    # ------------------------------------------------------------------ what is near
 
-        None says that only `searched` can tell.
-        """
-        if not isinstance(outcome.embedding, Vector) or not stored.tx.writable:
+    def booked(self, outcome: Outcome, tx: Transaction | None = None) -> Neighbourhood | None:
+        """What the book of the agent knows, with a transaction as far as that sees; None where it cannot tell."""
+        if not isinstance(outcome.embedding, Vector) or (tx is not None and not tx.writable):
             return None
         vector, kind, wording = unit(outcome.embedding), outcome.task_type, wording_of(outcome.task_description)
         least = SIMILAR if kind is None else SIMILAR_OF_A_TYPE
-        near, complete = self._books.near(stored.tx, stored.scope, vector, wording, least, _BOOKED_LOOKED_AT)
+        scope = scope_of(outcome)
+        near, complete = self._books.near(tx, scope, vector, wording, least, _BOOKED_LOOKED_AT)
         if kind is not None:
             near = [
                 each for each in near if are_similar(each[0], (kind, each[1].task_type), (wording, each[1].wording))
             ]
-        around = self._booked_lesson(stored, outcome.strategy_used or "", near)
-        if around is None:
-            if not complete:
-                return None
-            around = Neighbourhood(self._booked_rule(stored, outcome, vector) or new_lesson_id(outcome))
-        others = [entry for _, entry in near if entry.lesson_id != around.lesson_id]
-        around.vector = vector
-        around.failed = frozenset([entry.lesson_id for entry in others if entry.failed])
-        if complete:
-            around.succeeded = [entry.lesson_id for entry in others if entry.succeeded]
-        around.position = self._books.position
-        return around
-
-    def _booked_lesson(
-        self, stored: StoredLessons, strategy: str, near: Sequence[tuple[float, Entry]]
-    ) -> Neighbourhood | None:
-        """The lesson of the nearest task with this strategy; lessons are merged, outcomes archived: the store says."""
-        same = self.meanings.among(strategy, (entry.strategy for _, entry in near))
-        for cosine, entry in self._in_turn(stored.scope, near, same):
-            like = entry.id if cosine >= _SAME_TASK and entry.strategy == strategy else None
-            if stored.rule(entry.lesson_id) is not None or stored.tried(entry.lesson_id):
-                return Neighbourhood(entry.lesson_id, like=like)
-            found = stored.tx.values(Outcome, ("lesson_id",), stored.scope, Compare("id", "eq", entry.id))
-            if found and found[0][0] is not None:
-                return Neighbourhood(found[0][0], like=like)
-            self._books.drop(stored.scope, entry)
-        return None
-
-    def _in_turn(
-        self, scope: Scope, near: Sequence[tuple[float, Entry]], same: Callable[[str], bool]
-    ) -> Iterator[tuple[float, Entry]]:
-        """The nearest entry of each lesson with one strategy: of the same task, of rules, and of those most like it."""
-        rules = self._books.of(scope).rules
-        for lesson in in_turn([(cosine, entry.lesson_id) for cosine, entry in near], rules.__contains__):
-            nearest = next((each for each in near if each[1].lesson_id == lesson and same(each[1].strategy)), None)
-            if nearest is not None:
-                yield nearest
-
-    def _booked_rule(self, stored: StoredLessons, outcome: Outcome, vector: Floats) -> str | None:
-        wording = wording_of(outcome.task_description)
-        near = self._books.rules_near(stored.scope, vector, wording, SIMILAR_OF_A_TYPE, _KNOWN_RULES_LOOKED_AT)
-        same = self.meanings.among(outcome.strategy_used or "", (entry.strategy for _, entry in near))
-        for _, entry in near:
-            if same(entry.strategy):
-                if stored.rule(entry.id) is not None:
-                    return entry.id
-                self._books.drop(stored.scope, entry)
-        return None
-
-    def opposed(self, tx: Transaction, scope: Scope, around: Neighbourhood, strategy: str) -> list[Heuristic] | None:
-        """The rules for tasks like this one that say the opposite; None where only a search can tell."""
-        if around.vector is None or not self._books.is_complete(scope):
-            return None
-        near = self._books.rules_near(scope, around.vector, UNWORDED, SIMILAR_OF_A_TYPE, _KNOWN_RULES_LOOKED_AT)
-        rivals = [entry.id for _, entry in near if contradicts(strategy, entry.strategy)]
-        return tx.get_many(Heuristic, rivals, scope) if rivals else []
+        rules = self._books.rules_near(scope, vector, wording, SIMILAR_OF_A_TYPE, _RULES_LOOKED_AT)
+        return Neighbourhood(near, rules, complete, position=self._books.position, vector=vector)
 
     def searched(self, outcome: Outcome) -> Neighbourhood:
-        """The lesson of an outcome, new or known, and what happened on similar tasks, from the whole store."""
+        """What is near in the whole store."""
         self._books.searched(scope_of(outcome))
-        near = self._neighbours(outcome)
-        neighbours = [seen for _, seen in near]
-        found = self._searched_lesson(outcome, near) or self._known_rule(outcome)
-        lesson = found or new_lesson_id(outcome)
-        failed = {seen.lesson_id for seen in neighbours if not seen.success and seen.lesson_id} - {lesson}
+        near = [(cosine, _entry(seen)) for cosine, seen in self._neighbours(outcome) if seen.lesson_id]
         vector = unit(outcome.embedding) if isinstance(outcome.embedding, Vector) else None
-        return Neighbourhood(lesson, neighbours, frozenset(failed), begins=found is None, vector=vector)
+        met = frozenset(entry.id for _, entry in near)
+        return Neighbourhood(near, self._rules_near(outcome), complete=True, met=met, vector=vector)
 
-    def begun_meanwhile(self, stored: StoredLessons, outcome: Outcome, around: Neighbourhood) -> str | None:
-        """The lesson that somebody else began since the store was searched; whoever would begin another one waits."""
+    def must_search(self, outcome: Outcome) -> bool:
+        """Whether there is no use in asking the book, because nothing of this agent is in it."""
+        if not isinstance(outcome.embedding, Vector) or self._storage.is_writing:
+            return True
+        return self._books.of(scope_of(outcome)).is_empty
+
+    # ------------------------------------------------------------------ which lesson
+
+    def candidates(self, strategy: str, around: Neighbourhood) -> list[str]:
+        """The strategies that are compared with one: those of the rules near the task, and the likeliest of others.
+
+        A strategy in the very words of one that is near is compared with the rules alone.
+        """
+        key = strategy_key(strategy)
+        rules = {strategy_key(entry.strategy): entry.strategy for _, entry in around.rules}
+        others: dict[str, tuple[float, str]] = {}
+        for cosine, entry in around.near:
+            other = strategy_key(entry.strategy)
+            if other not in others and other not in rules:
+                others[other] = (cosine + shared_words(strategy, entry.strategy), entry.strategy)
+        is_known = key in others or any(strategy_key(entry.strategy) == key for _, entry in around.near)
+        ranked = [] if is_known else [text for _, text in sorted(others.values(), key=lambda each: -each[0])]
+        rules.pop(key, None)
+        return [*rules.values(), *ranked][: self._strategies.tuning.pairs]
+
+    def consider(self, strategy: str, around: Neighbourhood) -> None:
+        """Judge what has to be known to tell which lesson a strategy belongs to; outside of a transaction."""
+        self._strategies.consider((strategy, other) for other in self.candidates(strategy, around))
+
+    def is_considered(self, strategy: str, around: Neighbourhood) -> bool:
+        """Whether all of that is known."""
+        return all(self._strategies.known(strategy, other) is not None for other in self.candidates(strategy, around))
+
+    def belonging(self, stored: StoredLessons, outcome: Outcome, around: Neighbourhood) -> Belonging:
+        """The lesson of an outcome, or a new one; lessons are merged, outcomes archived: the store says."""
+        strategy = outcome.strategy_used or ""
+        probable = self._probable(strategy, around)
+        found = [(cosine, entry.lesson_id) for cosine, entry in around.near if entry.lesson_id in probable]
+        is_rule = {entry.id for _, entry in around.rules}.__contains__
+        booked_rules = self._books.of(stored.scope).rules
+        lessons = in_turn(found, lambda key: is_rule(key) or key in booked_rules)
+        for lesson in dict.fromkeys([*lessons, *(e.id for _, e in around.rules if e.id in probable)]):
+            nearest = next((each for each in around.near if each[1].lesson_id == lesson), None)
+            held = self._held_as(stored, lesson, nearest)
+            if held is not None and not _is_separated(stored.rule(held), strategy):
+                return Belonging(held, probable[lesson], _like(strategy, lesson, around.near))
+        return Belonging(new_lesson_id(outcome), begins=True)
+
+    def _probable(self, strategy: str, around: Neighbourhood) -> dict[str, float]:
+        """The lessons that a strategy may belong to, each with how likely that is.
+
+        Those that have it in the same words go before all others. Of one that also holds what says the opposite
+        nothing is sure, so it is none of them.
+        """
+        tuning, found, opposed = self._strategies.tuning, dict[str, float](), set[str]()
+        for _, entry in (*around.near, *around.rules):
+            verdict = self._strategies.known(strategy, entry.strategy)
+            if verdict is None:
+                continue
+            found[entry.lesson_id] = max(found.get(entry.lesson_id, 0.0), verdict["same"])
+            if verdict["opposite"] >= tuning.opposite:
+                opposed.add(entry.lesson_id)
+        exact = {lesson: 1.0 for lesson, probability in found.items() if probability >= 1.0}
+        return exact or {
+            lesson: probability
+            for lesson, probability in found.items()
+            if probability >= tuning.same and lesson not in opposed
+        }
+
+    def _held_as(self, stored: StoredLessons, lesson: str, nearest: tuple[float, Entry] | None) -> str | None:
+        """The id under which a lesson is stored today; None where nothing is left of it."""
+        if stored.rule(lesson) is not None or stored.tried(lesson):
+            return lesson
+        if nearest is not None:
+            key = nearest[1].id
+            found = stored.tx.values(Outcome, ("lesson_id",), stored.scope, Compare("id", "eq", key))
+            if found and found[0][0] is not None:
+                return str(found[0][0])
+            self._books.drop(stored.scope, nearest[1])
+        else:
+            self._books.drop(stored.scope, Entry(lesson, "", lesson))
+        return None
+
+    def begun_meanwhile(self, stored: StoredLessons, outcome: Outcome, around: Neighbourhood) -> Neighbourhood | None:
+        """What others began since the store was searched; whoever would begin another lesson waits for them."""
+        if around.met is None:
+            return None
         stored.tx.hold(f"new lessons of {outcome.agent} in {outcome.project_id}")
         lately = Compare("timestamp", "ge", clock.now() - _MEANWHILE)
         rows = stored.tx.values(Outcome, Seen._fields, stored.scope, lately, (NEWEST_FIRST,), _LOOKED_AT)
-        met = {seen.id for seen in around.neighbours or ()}
-        new = [seen for seen in map(Seen._make, rows) if seen.id not in met and seen.lesson_id is not None]
-        strategy = outcome.strategy_used or ""
-        same = self.meanings.among(strategy, (seen.strategy_used or "" for seen in new))
-        near = self._like(stored.tx, outcome, [seen for seen in new if same(seen.strategy_used or "")])
-        return max(near, key=lambda each: each[0])[1].lesson_id if near else None
+        new = [seen for seen in map(Seen._make, rows) if seen.id not in around.met and seen.lesson_id is not None]
+        near = [(cosine, _entry(seen)) for cosine, seen in self._near_among(stored.tx, outcome, new)]
+        return Neighbourhood(sorted(near, key=lambda each: -each[0]), (), complete=True) if near else None
 
-    def _like(self, tx: Transaction, outcome: Outcome, others: Sequence[Seen]) -> list[tuple[float, Seen]]:
+    def _near_among(self, tx: Transaction, outcome: Outcome, others: Sequence[Seen]) -> list[tuple[float, Seen]]:
         """Those of these outcomes that are on tasks like that of this one, with how alike they are."""
         if not others or not isinstance(outcome.embedding, Vector):
             return _alike_in_words(outcome, others)
@@ -197,18 +231,19 @@ class LessonFinder:
         cosines = {each.record_id: float(mine.dot(unit(each.vector))) for each in stored}
         return _alike(outcome, cosines, [seen for seen in others if seen.id in cosines])
 
-    def must_search(self, outcome: Outcome) -> bool:
-        """Whether there is no use in asking the book, because nothing of this agent is in it."""
-        if not isinstance(outcome.embedding, Vector) or self._storage.is_writing:
-            return True
-        return self._books.of(scope_of(outcome)).is_empty
+    # ------------------------------------------------------------------ what is remembered for the next one
 
     def written(self, tx: Transaction) -> int | None:
         """How far the store is written at the end of a transaction, to be told to `note`."""
         return self._books.end_of_feed(tx)
 
     def note(
-        self, outcome: Outcome, around: Neighbourhood, made: Sequence[Heuristic | AntiPattern], written: int | None
+        self,
+        outcome: Outcome,
+        around: Neighbourhood,
+        like: str | None,
+        made: Sequence[Heuristic | AntiPattern],
+        written: int | None,
     ) -> None:
         """Remember an outcome that was committed, and what was made of it, so that the next is known without a search.
 
@@ -218,7 +253,7 @@ class LessonFinder:
             entry = Entry(
                 outcome.id,
                 outcome.strategy_used or "",
-                around.lesson_id,
+                outcome.lesson_id or "",
                 outcome.task_type,
                 outcome.success,
                 not outcome.success,
@@ -230,7 +265,9 @@ class LessonFinder:
                 if isinstance(rule, Heuristic) and isinstance(rule.embedding, Vector)
             ]
             span = (around.position, written, 1 + sum(each.embedding is not None for each in made))
-            self._books.note(scope_of(outcome), around.vector, entry, around.like, rules, span)
+            self._books.note(scope_of(outcome), around.vector, entry, like, rules, span)
+
+    # ------------------------------------------------------------------ the whole store
 
     def _neighbours(self, outcome: Outcome) -> list[tuple[float, Seen]]:
         """The outcomes on tasks like this one, nearest first, from the whole store."""
@@ -249,33 +286,16 @@ class LessonFinder:
         rows = map(Seen._make, self._storage.values(Outcome, Seen._fields, scope_of(outcome), In("id", ids)))
         return sorted(_alike_in_words(outcome, rows), key=lambda each: -each[0])
 
-    def _searched_lesson(self, outcome: Outcome, neighbours: Sequence[tuple[float, Seen]]) -> str | None:
-        """The lesson with the strategy that the task belongs to, if there is one."""
-        strategy, found = outcome.strategy_used or "", list[tuple[float, str]]()
-        for cosine, seen in neighbours:
-            if seen.lesson_id and self.meanings.same(strategy, seen.strategy_used or ""):
-                found.append((cosine, seen.lesson_id))
-                if cosine >= _SAME_TASK:
-                    break
-        lessons = list({lesson for _, lesson in found})
-        if len(lessons) < 2:
-            return lessons[0] if lessons else None
-        rules = self._storage.values(Heuristic, ("id",), scope_of(outcome), In("id", lessons))
-        return in_turn(found, {key for (key,) in rules}.__contains__)[0]
-
-    def _known_rule(self, outcome: Outcome) -> str | None:
-        """The heuristic that says so already, whoever wrote it."""
-        strategy = outcome.strategy_used or ""
-        return next((rule.id for rule in self.rules_near(outcome) if self.meanings.same(strategy, rule.strategy)), None)
-
-    def rules_near(self, outcome: Outcome) -> list[Heuristic]:
-        """The heuristics for tasks like this one."""
-        vector = outcome.embedding
+    def _rules_near(self, outcome: Outcome) -> list[tuple[float, Entry]]:
+        """The heuristics for tasks like this one, whoever wrote them."""
+        vector, scope = outcome.embedding, scope_of(outcome)
         if vector is None:
             return []
-        near = self._index.search(Heuristic, vector, scope_of(outcome), limit=_KNOWN_RULES_LOOKED_AT)
-        likely = [found.record_id for found in near if found.cosine >= SIMILAR_OF_A_TYPE]
-        return self._storage.get_many(Heuristic, likely, scope_of(outcome))
+        near = self._index.search(Heuristic, vector, scope, limit=_RULES_LOOKED_AT)
+        cosines = {found.record_id: found.cosine for found in near if found.cosine >= SIMILAR_OF_A_TYPE}
+        rows = self._storage.values(Heuristic, ("id", "strategy", "condition"), scope, In("id", list(cosines)))
+        rules = ((cosines[key], Entry(key, text, key, wording=wording_of(task))) for key, text, task in rows)
+        return sorted(rules, key=lambda each: -each[0])
 
 
 def in_turn(found: Iterable[tuple[float, str]], is_rule: Callable[[str], bool]) -> list[str]:
@@ -302,6 +322,23 @@ def scope_of(outcome: Outcome) -> Scope:
 @lru_cache(maxsize=1024)
 def _scope(project_id: str, agent: str) -> Scope:
     return Scope(project_id=project_id, agent=agent)
+
+
+def _entry(seen: Seen) -> Entry:
+    wording = wording_of(seen.task_description)
+    lesson = seen.lesson_id or ""
+    return Entry(seen.id, seen.strategy_used or "", lesson, seen.task_type, seen.success, not seen.success, wording)
+
+
+def _like(strategy: str, lesson: str, near: Sequence[tuple[float, Entry]]) -> str | None:
+    """An outcome of the lesson on the very same task with the very same strategy."""
+    same = (e.id for c, e in near if c >= _SAME_TASK and e.lesson_id == lesson and e.strategy == strategy)
+    return next(same, None)
+
+
+def _is_separated(rule: Heuristic | None, strategy: str) -> bool:
+    """Whether somebody said that a strategy is not that of a rule."""
+    return rule is not None and strategy_key(strategy) in rule.metadata.get(NOT_THE_SAME, ())
 
 
 def _alike(outcome: Outcome, cosines: Mapping[str, float], others: Iterable[Seen]) -> list[tuple[float, Seen]]:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
-from alma.learning.strategies import strategy_key
-
-Same = Callable[[str, str], bool]
+from alma.learning.strategies import Strategies, shared_words, strategy_key
 
 _ANSWERS_REMEMBERED = 100_000
+# So many pairs are judged for one list at most, those that share most of their words.
+_JUDGED = 32
+_LEAST_SHARED = 0.15
 
 
 class Matching:
     """Finds the strategy that another text says, too; what was found out is remembered for each list of strategies."""
 
-    def __init__(self, same: Same, most: int = _ANSWERS_REMEMBERED) -> None:
-        self._same = same
+    def __init__(self, strategies: Strategies, most: int = _ANSWERS_REMEMBERED) -> None:
+        self._judged = strategies
         self._most = most
         self._found: dict[tuple[str, ...], dict[str, int]] = {}
         self._remembered = 0
@@ -42,9 +43,11 @@ class Matching:
 
     def _find(self, texts: Iterable[str], strategies: Sequence[str], found: dict[str, int]) -> None:
         exact = {strategy_key(strategy): i for i, strategy in reversed(list(enumerate(strategies)))}
-        for text in texts:
-            number = exact.get(strategy_key(text))
-            found[text] = self._similar(text, strategies) if number is None else number
-
-    def _similar(self, text: str, strategies: Sequence[str]) -> int:
-        return next((i for i, strategy in enumerate(strategies) if self._same(text, strategy)), -1)
+        found.update((text, exact.get(strategy_key(text), -1)) for text in texts)
+        left = [text for text in texts if found[text] < 0]
+        shared = ((shared_words(text, each), text, i) for text in left for i, each in enumerate(strategies))
+        likely = sorted((each for each in shared if each[0] >= _LEAST_SHARED), key=lambda each: -each[0])[:_JUDGED]
+        self._judged.consider((text, strategies[i]) for _, text, i in likely)
+        for _, text, i in likely:
+            if found[text] < 0 and self._judged.same(text, strategies[i]):
+                found[text] = i

@@ -5,29 +5,31 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import dataclass, field, replace
+from functools import lru_cache, partial
 from typing import Any, NamedTuple, TypeVar
 
 from alma import clock
 from alma.embeddings.base import EmbeddingProvider
 from alma.errors import EmbeddingError, ScopeViolationError, ValidationError
+from alma.judge.base import Judge, Judgement, Label
+from alma.judge.strict import OTHER
 from alma.learning.advice import Advisor
-from alma.learning.heuristics import Evidence, HeuristicExtractor, best_lesson, by_lesson, most_general, wording
-from alma.learning.lessons import LessonFinder, Neighbourhood, in_lesson, scope_of
-from alma.learning.meanings import MeaningWanted
+from alma.learning.heuristics import Evidence, HeuristicExtractor, best_lesson, most_general, wording
+from alma.learning.lessons import Belonging, LessonFinder, Neighbourhood, in_lesson, scope_of
 from alma.learning.recommendation import Recommender
-from alma.learning.stored import EVIDENCE_READ, Counted, Seen, StoredLessons, Tried
-from alma.learning.strategies import contradicts
+from alma.learning.separation import separate
+from alma.learning.stored import EVIDENCE_READ, RELATED, Counted, Seen, StoredLessons, Tried
+from alma.learning.strategies import Strategies
 from alma.learning.trigger import MOST_OUTCOMES, ForgettingTrigger
 from alma.learning.validation import ScopeValidator, parsed_outcome
 from alma.memory.archive import Archive
 from alma.memory.audit import AuditTrail, asked
 from alma.model.belief import Belief
 from alma.model.common import checked_part
-from alma.model.governance import Attribution
+from alma.model.governance import ANONYMOUS, Attribution
 from alma.model.learning import AntiPattern, Heuristic, Outcome
-from alma.model.scope import MemoryScope
+from alma.model.scope import MemoryScope, Scope
 from alma.model.vector import Vector
 from alma.redaction.nested import Masked
 from alma.retrieval.writing import join_space
@@ -41,11 +43,12 @@ Made = TypeVar("Made", Heuristic, AntiPattern)
 Cleaner = Callable[[Outcome], tuple[Outcome, Sequence[Masked]]]
 Screen = Callable[[Outcome], tuple[Outcome, str | None]]
 
-_WELL_KNOWN = 0.7
+_WELL_KNOWN = 0.5
 # By so many outcomes: as often is not more often, however much older the successes are.
 _CLEARLY = 0.25
 # Of so many lessons, the nearest, it is asked which strategy did best.
 _ALTERNATIVES_LOOKED_AT = 8
+_LINKED: frozenset[Label] = frozenset(("more", "less", "opposite"))
 
 
 class Execution(NamedTuple):
@@ -97,21 +100,6 @@ def _unscreened(outcome: Outcome) -> tuple[Outcome, str | None]:
     return outcome, None
 
 
-class _NeedsVector(Exception):
-    """A record is about to be made whose text has no vector yet; embedding is not done while others wait to write."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-
-
-class _NeedsRules(Exception):
-    """The rules for similar tasks have to be searched in the store before a new one joins them."""
-
-
-class _NeedsSearch(Exception):
-    """What was tried on similar tasks has to be searched in the store, which takes too long to make others wait."""
-
-
 class LearningProtocol:
     """VALIDATE, CHECK, COMPARE, COMMIT, TRIGGER: the only way from an outcome to a heuristic or an anti-pattern."""
 
@@ -123,6 +111,7 @@ class LearningProtocol:
         scopes: Mapping[str, MemoryScope] | None = None,
         extractor: HeuristicExtractor | None = None,
         most_outcomes: int = MOST_OUTCOMES,
+        judge: Judge | None = None,
     ) -> None:
         self.storage = checked_storage("learning protocol", storage)
         self._embedder = join_space(storage, embedder)
@@ -137,14 +126,15 @@ class LearningProtocol:
         self.clean: Cleaner = _as_it_is
         # What takes orders out of what an error says, and tells so; the door as well.
         self.screen: Screen = _unscreened
-        self._lessons = LessonFinder(storage, index, self._embedder)
+        self.strategies = Strategies(judge)
+        self.lessons = LessonFinder(storage, index, self.strategies)
         self._trigger = ForgettingTrigger(storage, Archive(storage), most_outcomes)
         self.recommender = Recommender(
             storage,
-            self._lessons.meanings.same,
+            self.strategies,
             self.extractor,
             advisor=Advisor(storage, index),
-            vector_of=self._vector_of,
+            vector_of=self.vector_of,
         )
 
     def learn(self, execution: Execution) -> Learned:
@@ -153,32 +143,24 @@ class LearningProtocol:
         scope = self._validate(execution)
         outcome, notes = self._outcome(execution, success)
         by = _learner(outcome.agent)
-        step = _Step(self.extractor, self._lessons, scope, outcome, has_own_vectors=execution.embedding is not None)
-        if self._lessons.must_search(outcome):
-            step.searched = self._lessons.searched(outcome)
-        if self.storage.is_writing:
-            step.embed_at_once = self._vector_of
-        while True:
-            try:
-                learned = self.storage.write(step.commit, by)
-            except _NeedsVector as needed:
-                step.vectors[needed.text] = self._vector_of(needed.text)
-                step.rules = self._lessons.rules_near(outcome)
-            except _NeedsRules:
-                step.rules = self._lessons.rules_near(outcome)
-            except _NeedsSearch:
-                step.searched = self._lessons.searched(outcome)
-            except MeaningWanted as wanted:
-                self._lessons.meanings.learn(wanted.texts)
-            else:
-                break
-        self._lessons.note(learned.outcome, step.around, step.made, step.written)
+        step = _Step(self, scope, outcome, has_own_vectors=execution.embedding is not None)
+        step.plan()
+        while (learned := self.storage.write(step.commit, by)) is None:
+            step.plan()
+        self.lessons.note(learned.outcome, step.around, step.belonging.like, step.made, step.written)
         self._trigger.learned(step.inside)
         return learned if not notes else replace(learned, notes=(*notes, *learned.notes))
 
     def is_same_strategy(self, one: str, other: str) -> bool:
         """Whether two texts say to do the same thing."""
-        return self._lessons.meanings.same(one, other)
+        return self.strategies.same(one, other)
+
+    def separate(
+        self, heuristic_id: str, strategy: str, agent: str, project_id: str, by: Attribution = ANONYMOUS
+    ) -> list[str]:
+        """Say that a strategy is not that of a rule: its outcomes become a lesson of their own, and stay one."""
+        scope = Scope(project_id=project_id, agent=agent)
+        return separate(self.storage, self.extractor, heuristic_id, strategy, scope, by)
 
     # ------------------------------------------------------------------ VALIDATE
 
@@ -230,7 +212,7 @@ class LearningProtocol:
         if outcome.embedding is not None:
             self._require_length(outcome.embedding)
             return outcome, notes
-        vector = self._vector_of(outcome.embedded_text())
+        vector = self.vector_of(outcome.embedded_text())
         if vector is None:
             return outcome, (*notes, "stored without a vector, because it could not be embedded")
         return outcome.replace(embedding=vector), notes
@@ -240,7 +222,7 @@ class LearningProtocol:
             reason = f"must have {self.storage.embedding_dim} dimensions, as this store's vectors do, not {len(vector)}"
             raise ValidationError("learn", "embedding", vector, reason)
 
-    def _vector_of(self, text: str) -> Vector | None:
+    def vector_of(self, text: str) -> Vector | None:
         """The vector of a text; none where it cannot be made, because what happened must not be lost."""
         try:
             return self._embedder.encode(text)
@@ -249,115 +231,199 @@ class LearningProtocol:
             return None
 
 
+@dataclass(slots=True)
+class _Missing:
+    """What an outcome cannot be committed without, and what takes too long to make others wait for."""
+
+    search: bool = False
+    pairs: list[tuple[str, str]] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+
+    @property
+    def is_any(self) -> bool:
+        return self.search or bool(self.pairs) or bool(self.texts)
+
+
 class _Step:
-    """One outcome and what it teaches, to be committed; what takes long is made ready between two attempts."""
+    """One outcome and what it teaches: planned outside of the transaction, committed if the plan still holds."""
 
     def __init__(
-        self,
-        extractor: HeuristicExtractor,
-        lessons: LessonFinder,
-        scope: MemoryScope,
-        outcome: Outcome,
-        *,
-        has_own_vectors: bool,
+        self, learning: LearningProtocol, scope: MemoryScope, outcome: Outcome, *, has_own_vectors: bool
     ) -> None:
-        self._extractor = extractor
-        self._lessons = lessons
+        self._extractor = learning.extractor
+        self._lessons = learning.lessons
+        self._strategies = learning.strategies
+        self._vector_of = learning.vector_of
         self._scope = scope
-        self._outcome = outcome
+        self._told = outcome
+        self._strategy = outcome.strategy_used or ""
         self._has_own_vectors = has_own_vectors
-        self.inside = scope_of(outcome)
+        self._alone = not learning.storage.is_writing
         self._now = clock.now()
-        self._notes: list[str] = []
-        # What is made ready outside: a search of the store, vectors for new records, and the rules they could oppose.
-        self.searched: Neighbourhood | None = None
-        self.vectors: dict[str, Vector | None] = {}
-        self.rules: Sequence[Heuristic] | None = None
-        self.around: Neighbourhood
-        self._stored: StoredLessons
-        self.made: list[Heuristic | AntiPattern] = []
-        # Set where the transaction is somebody else's: what was written in it cannot be undone to try again.
-        self.embed_at_once: Callable[[str], Vector | None] | None = None
-        self.written: int | None = None
+        self.inside = scope_of(outcome)
+        # The plan: what is near, and the vectors of what will be made. What was judged is known to the strategies.
+        self._searched: Neighbourhood | None = None
+        self._vectors: dict[str, Vector | None] = {}
+        self._missing = _Missing(search=self._lessons.must_search(outcome))
+        self._begin()
 
-    def commit(self, tx: Transaction) -> Learned:
-        """CHECK, COMPARE and COMMIT: all of it becomes visible together."""
-        self._notes.clear()
-        self.made.clear()
-        self._stored = StoredLessons(tx, self.inside, alone=self.embed_at_once is None)
-        self.around = self._lesson()
-        self._outcome = in_lesson(self._outcome, self.around.lesson_id)
-        rule = self._stored.rule(self.around.lesson_id)
-        earlier = () if rule is None else self._stored.tried(self.around.lesson_id)
-        self._stored.add(self._outcome)
-        heuristic = self._new_heuristic(tx) if rule is None else self._strengthened(rule, earlier)
+    def _begin(self) -> None:
+        self._outcome = self._told
+        self._notes: list[str] = []
+        self._writes: list[Callable[[], object]] = []
+        self.made: list[Heuristic | AntiPattern] = []
+        self.written: int | None = None
+        self.around: Neighbourhood
+        self.belonging: Belonging
+        self._stored: StoredLessons
+
+    def plan(self) -> None:
+        """Find what is near and judge it, outside of the transaction; after a first try, what that was missing."""
+        if self._missing.search:
+            self._searched = self._lessons.searched(self._told)
+        around = self._searched or self._lessons.booked(self._told)
+        if around is not None:
+            self._lessons.consider(self._strategy, around)
+        self._strategies.consider(self._missing.pairs)
+        for text in self._missing.texts:
+            self._vectors[text] = self._vector_of(text)
+        self._missing = _Missing()
+
+    def commit(self, tx: Transaction) -> Learned | None:
+        """CHECK, COMPARE and COMMIT: all of it becomes visible together. None, and nothing written, without a plan."""
+        self._begin()
+        self._stored = StoredLessons(tx, self.inside, alone=self._alone)
+        if not self._find_lesson(tx):
+            return None
+        rule = self._stored.rule(self._lesson_id)
+        self._tried = [Tried.of(self._outcome), *self._stored.tried(self._lesson_id)][:EVIDENCE_READ]
+        heuristic = self._new_heuristic(tx) if rule is None else self._strengthened(rule)
         warning = self._encouraged(heuristic) if self._outcome.success else self._warned(tx, heuristic)
+        self._oppose()
+        if self._missing.is_any:
+            return None
+        self._stored.add(self._outcome)
+        for write in self._writes:
+            write()
         self.written = self._lessons.written(tx)
         self._stored.leave()
         return Learned(self._outcome, heuristic, warning, tuple(self._notes))
 
-    def _lesson(self) -> Neighbourhood:
-        around = self.searched or self._lessons.known(self._stored, self._outcome)
-        if around is None:
-            raise _NeedsSearch
-        begun = self._lessons.begun_meanwhile(self._stored, self._outcome, around) if around.begins else None
-        return around if begun is None else replace(around, lesson_id=begun, failed=around.failed - {begun})
+    @property
+    def _lesson_id(self) -> str:
+        return self.belonging.lesson_id
 
-    def _strengthened(self, rule: Heuristic, earlier: Sequence[Tried]) -> Heuristic:
+    def _find_lesson(self, tx: Transaction) -> bool:
+        """Whether it is known which lesson the outcome belongs to."""
+        around = self._searched or self._lessons.booked(self._told, tx)
+        if around is None or not self._is_considered(around):
+            self._missing.search |= around is None
+            return False
+        found = self._lessons.belonging(self._stored, self._told, around)
+        if found.begins and not around.complete:
+            self._missing.search = True
+            return False
+        if found.begins and (newer := self._lessons.begun_meanwhile(self._stored, self._told, around)):
+            if not self._is_considered(newer):
+                return False
+            found = self._lessons.belonging(self._stored, self._told, newer)
+        self.around, self.belonging = around, found
+        self._outcome = in_lesson(self._told, found)
+        return True
+
+    def _is_considered(self, around: Neighbourhood) -> bool:
+        others = self._lessons.candidates(self._strategy, around)
+        self._missing.pairs += [
+            (self._strategy, other) for other in others if self._strategies.known(self._strategy, other) is None
+        ]
+        return not self._missing.pairs
+
+    def _judged(self, one: str, other: str) -> Judgement:
+        """What one strategy is to the other; where that is not known yet, it is missing."""
+        found = self._strategies.known(one, other)
+        if found is None:
+            self._missing.pairs.append((one, other))
+            return OTHER
+        return found
+
+    def _is_same_task(self, condition: str) -> bool:
+        """Whether a rule is for the task of this outcome: what holds for large files need not for small ones."""
+        found = self._judged(self._told.task_description, condition)
+        return found["same"] + found["more"] + found["less"] >= self._strategies.tuning.same
+
+    def _says_no_more(self, one: str, other: str) -> bool:
+        """Whether one strategy is the other, or a part of it."""
+        found = self._judged(one, other)
+        return found["same"] + found["more"] + found["less"] >= self._strategies.tuning.same
+
+    def _strengthened(self, rule: Heuristic) -> Heuristic:
         """The rule that the lesson is already, after this outcome, which may weaken it as well."""
-        changed = self._extractor.strengthened(rule, self._outcome, earlier, self._now)
-        self._stored.revise(rule, changed)
+        changed = self._extractor.strengthened(rule, self._outcome, self._tried[1:], self._now)
+        self._writes.append(lambda: self._stored.revise(rule, changed))
         return changed
 
     # ------------------------------------------------------------------ CHECK
 
     def _evidence(self, *, whole: bool) -> Evidence:
         """The newest outcomes of the lesson; where something new is made of it, with all others."""
-        lesson_id = self.around.lesson_id
-        newest = self._stored.newest(lesson_id)
-        has_more = whole and len(newest) == EVIDENCE_READ
-        return Evidence(
-            self._outcome, lesson_id, newest[::-1], (self._stored.all_of(lesson_id) if has_more else newest)[::-1]
-        )
+        newest = [Seen.of(self._outcome), *self._stored.newest(self._lesson_id)][:EVIDENCE_READ]
+        every: Sequence[Seen | Counted] = newest
+        if whole and len(newest) == EVIDENCE_READ:
+            every = [Counted.of(self._outcome), *self._stored.all_of(self._lesson_id)]
+        return Evidence(self._outcome, self._lesson_id, newest[::-1], every[::-1])
 
     def _new_heuristic(self, tx: Transaction) -> Heuristic | None:
         if not self._outcome.success:
             return None
-        tried = self._stored.tried(self.around.lesson_id)
-        if sum(each.success for each in tried) < self._scope.min_occurrences_for_heuristic:
+        if sum(each.success for each in self._tried) < self._scope.min_occurrences_for_heuristic:
             return None
-        if self._belief(tried).mean <= 0.5:
+        if self._belief(self._tried).mean <= 0.5:
             return None
         evidence = self._evidence(whole=True)
         belief = self._belief(evidence.every)
         if belief.mean <= 0.5:
             return None
-        made = self._with_vector(tx, self._extractor.heuristic(evidence, belief, self._now), evidence.outcomes)
-        if self._is_contradicted(tx, made):
+        made = self._related(self._extractor.heuristic(evidence, belief, self._now))
+        if made is None:
             return None
+        made = self._with_vector(tx, made, evidence.outcomes)
         self._add(made)
         return made
 
     # ------------------------------------------------------------------ COMPARE
 
-    def _is_contradicted(self, tx: Transaction, made: Heuristic) -> bool:
-        """Whether a rule that says the opposite is known better than this one."""
-        rules = self.rules
-        if rules is None:
-            rules = self._lessons.opposed(tx, self.inside, self.around, made.strategy)
-        if rules is None:
-            if self.embed_at_once is None:
-                raise _NeedsRules
-            rules = self._lessons.rules_near(self._outcome)
-        for known in rules:
-            if not contradicts(made.strategy, known.strategy):
+    def _related(self, made: Heuristic) -> Heuristic | None:
+        """The new rule with what it is to rules that are near; None where a better known one says the opposite."""
+        links: dict[str, object] = {}
+        for _, entry in self.around.rules:
+            verdict = self._judged(made.strategy, entry.strategy)
+            likely = verdict.label
+            if likely not in _LINKED or verdict[likely] < self._strategies.tuning.linked:
                 continue
-            ours, theirs = (self._extractor.current_belief(rule, self._now).lower_bound for rule in (made, known))
-            if theirs >= _WELL_KNOWN and theirs > ours:
-                self._notes.append(f"held back: heuristic {known.id} says the opposite and is better known")
-                return True
-            self._notes.append(f"heuristic {known.id} says the opposite")
-        return False
+            known = self._stored.rule(entry.id)
+            if known is None or not self._is_same_task(known.condition):
+                continue
+            if likely == "opposite":
+                ours, theirs = (self._extractor.current_belief(each, self._now).lower_bound for each in (made, known))
+                if theirs >= _WELL_KNOWN and theirs > ours:
+                    self._notes.append(f"held back: heuristic {known.id} says the opposite and is better known")
+                    return None
+                self._notes.append(f"heuristic {known.id} says the opposite")
+            links[entry.id] = {"is": likely, "probability": round(verdict[likely], 3)}
+        return made.replace(metadata={**made.metadata, RELATED: links}) if links else made
+
+    def _oppose(self) -> None:
+        """Let a success weaken the rules that say the opposite, as much as it strengthens its own lesson."""
+        if not self._outcome.success:
+            return
+        for _, entry in self.around.rules:
+            probability = self._judged(self._strategy, entry.strategy)["opposite"]
+            if probability < self._strategies.tuning.opposite or entry.id == self._lesson_id:
+                continue
+            rule = self._stored.rule(entry.id)
+            if rule is not None and self._is_same_task(rule.condition):
+                changed = self._extractor.opposed(rule, self._outcome, self._tried[1:], probability, self._now)
+                self._writes.append(partial(self._stored.revise, rule, changed))
 
     # ------------------------------------------------------------------ COMMIT
 
@@ -365,7 +431,7 @@ class _Step:
         """The warning of the lesson, if there is one; there is none of a rule that never failed."""
         if heuristic is not None and not _has_failed(heuristic):
             return None
-        return self._stored.warning(self.around.lesson_id)
+        return self._stored.warning(self._lesson_id)
 
     def _encouraged(self, heuristic: Heuristic | None) -> AntiPattern | None:
         """The warning after a success, unless the strategy has proved itself since."""
@@ -373,15 +439,20 @@ class _Step:
         known = self._warning(heuristic)
         if known is None or heuristic is None or heuristic.confidence <= 0.5:
             return known
-        self._stored.withdraw(known)
+        self._writes.append(lambda: self._stored.withdraw(known))
         self._notes.append(f"anti-pattern {known.id} is withdrawn: the strategy succeeds by now")
         return None
 
+    def _failed_nearby(self) -> frozenset[str]:
+        """The other lessons that failed on tasks like this one."""
+        return frozenset(e.lesson_id for _, e in self.around.near if e.failed) - {self._lesson_id}
+
     def _offer_alternative(self) -> None:
         """Tell the warnings of similar tasks what did succeed, where they know nothing yet."""
-        for known in self._stored.unaware(self.around.failed):
-            if known.better_alternative is None:
-                self._stored.revise(known, known.replace(better_alternative=self._outcome.strategy_used))
+        for known in self._stored.unaware(self._failed_nearby()):
+            if known.better_alternative is None and not self._says_no_more(self._strategy, known.pattern):
+                changed = known.replace(better_alternative=self._strategy)
+                self._writes.append(partial(self._stored.revise, known, changed))
 
     def _warned(self, tx: Transaction, heuristic: Heuristic | None) -> AntiPattern | None:
         """The warning after a failure, new where the lesson failed often enough."""
@@ -393,7 +464,7 @@ class _Step:
             alternative = known.better_alternative or self._alternative()
             changed = self._extractor.seen_again(known, evidence, self._outcome, alternative, self._now)
             # Its text changes with every failure; what it is about does not.
-            self._stored.revise(known, changed)
+            self._writes.append(lambda: self._stored.revise(known, changed))
             return changed
         made = self._extractor.anti_pattern(evidence, self._alternative(), self._now)
         made = self._with_vector(tx, made, evidence.failures)
@@ -403,60 +474,59 @@ class _Step:
 
     def _retract_alternative(self, failed: str) -> None:
         """The warnings of similar tasks offer something else in the place of what there is a warning of now."""
-        for known in self._stored.warnings(self.around.failed):
+        for known in self._stored.warnings(self._failed_nearby()):
             offered = known.better_alternative
-            if offered is not None and self._lessons.meanings.same(offered, failed):
+            if offered is not None and self._says_no_more(offered, failed):
                 instead = self._alternative()
-                self._stored.revise(
-                    known, known.replace(better_alternative=None if instead == known.pattern else instead)
-                )
+                if instead is not None and self._says_no_more(instead, known.pattern):
+                    instead = None
+                changed = known.replace(better_alternative=instead)
+                self._writes.append(partial(self._stored.revise, known, changed))
 
     def _fails_mostly(self) -> bool:
         """Whether the lesson failed often enough for a warning, and by now fails more often than it succeeds.
 
         What is told long ago counts as little here as in a rule, so that none says to do what a warning says not to.
         """
-        tried = self._stored.tried(self.around.lesson_id)
-        failures = sum(not each.success for each in tried)
+        failures = sum(not each.success for each in self._tried)
         if failures < self._scope.min_occurrences_for_heuristic:
             return False
-        belief = self._belief(tried)
+        belief = self._belief(self._tried)
         return belief.weight_against > belief.weight_for + _CLEARLY
 
     def _alternative(self) -> str | None:
-        """What to do instead: what did best on similar tasks."""
-        neighbours = self.around.neighbours
-        if neighbours is not None:
-            lessons = by_lesson(other for other in neighbours if other.lesson_id != self.around.lesson_id)
-            best = best_lesson(lessons, self._belief)
-            return None if best is None else wording([seen for seen in lessons[best] if seen.success])
-        if self.around.succeeded is None:
-            raise _NeedsSearch
-        nearest = list(dict.fromkeys(self.around.succeeded))[:_ALTERNATIVES_LOOKED_AT]
-        best = best_lesson({lesson: self._stored.tried(lesson) for lesson in nearest}, self._belief)
-        seen = () if best is None else self._stored.newest(best)
-        told = [each for each in seen if each.success and each.strategy_used]
-        return wording(told) if told else None
+        """What to do instead: what did best on similar tasks, and is not this strategy in other words."""
+        if not self.around.complete:
+            self._missing.search = True
+            return None
+        succeeded = dict.fromkeys(e.lesson_id for _, e in self.around.near if e.succeeded)
+        succeeded.pop(self._lesson_id, None)
+        tried = {lesson: self._stored.tried(lesson) for lesson in list(succeeded)[:_ALTERNATIVES_LOOKED_AT]}
+        while (best := best_lesson(tried, self._belief)) is not None:
+            told = [each for each in self._stored.newest(best) if each.success and each.strategy_used]
+            if told and not self._says_no_more(wording(told), self._strategy):
+                return wording(told)
+            del tried[best]
+        return None
 
     def _belief(self, tried: Sequence[Seen | Tried | Counted]) -> Belief:
         return self._extractor.belief(tried, self._now)
 
     def _add(self, made: Heuristic | AntiPattern) -> None:
-        self._stored.add_made(made)
+        self._writes.append(lambda: self._stored.add_made(made))
         self.made.append(made)
 
     def _with_vector(self, tx: Transaction, made: Made, outcomes: Sequence[Seen]) -> Made:
         if self._has_own_vectors:
             # Whoever brings the vectors of tasks need not have the model: what is learned is found by its task.
-            return _embedded(made, self._vector_of(tx, most_general(outcomes).id))
+            return _embedded(made, self._vector_in(tx, most_general(outcomes).id))
         text = made.embedded_text()
-        if text not in self.vectors:
-            if self.embed_at_once is None:
-                raise _NeedsVector(text)
-            self.vectors[text] = self.embed_at_once(text)
-        return _embedded(made, self.vectors[text])
+        if text not in self._vectors:
+            self._missing.texts.append(text)
+            return made
+        return _embedded(made, self._vectors[text])
 
-    def _vector_of(self, tx: Transaction, outcome_id: str) -> Sequence[float] | None:
+    def _vector_in(self, tx: Transaction, outcome_id: str) -> Sequence[float] | None:
         if outcome_id == self._outcome.id:
             return self._outcome.embedding
         stored = tx.vectors_of(Outcome, [outcome_id])

@@ -15,9 +15,9 @@ from alma.learning.estimate import Estimate, Observations
 from alma.learning.evidence import MOST_OUTCOMES, MOST_TASKS, Evidence
 from alma.learning.experience import ExperienceReader
 from alma.learning.heuristics import HeuristicExtractor
-from alma.learning.matching import Matching, Same
+from alma.learning.matching import Matching
 from alma.learning.remembered import Lesson, Remembered, Rule, remembered, with_remembered
-from alma.learning.strategies import contradicts, strategy_key
+from alma.learning.strategies import Strategies, shared_words, strategy_key
 from alma.learning.weighing import observations, promises
 from alma.model.belief import Belief
 from alma.model.fields import Refused, check_text
@@ -26,6 +26,8 @@ from alma.model.vector import Vector
 from alma.storage.base import StorageBackend
 
 _NAMED = 5
+# An opposite is told in nearly the same words; so few of them are judged.
+_SHARED_BY_OPPOSITES, _OPPOSITES_JUDGED = 0.3, 3
 
 Support = Literal["supported", "weak", "none"]
 
@@ -69,13 +71,15 @@ class Recommendation:
 
     `ranked` is what is known about every strategy that was asked about, the recommended one first; where none is
     recommended, it is the nearest that is known. `support` is *supported*, *weak* where it hangs on a single report, on
-    tasks that are only somewhat like this one, or fails often, or *none*.
+    tasks that are only somewhat like this one, or fails often, or *none*. `opposites` are those that say the opposite
+    of the recommended strategy and mostly worked, too.
     """
 
     strategy: str | None
     ranked: tuple[Assessed, ...] = ()
     support: Support = "none"
     reason: str = ""
+    opposites: tuple[Assessed, ...] = ()
 
     @property
     def best(self) -> Assessed:
@@ -83,14 +87,6 @@ class Recommendation:
         if self.strategy is None:
             raise NotFoundError("strategy", self.reason)
         return self.ranked[0]
-
-    @property
-    def opposites(self) -> tuple[Assessed, ...]:
-        """Those that say the opposite of the recommended strategy and mostly worked, too."""
-        if self.strategy is None:
-            return ()
-        works = (each for each in self.ranked[1:] if 2 * each.succeeded > each.tried)
-        return tuple(each for each in works if contradicts(each.strategy, self.strategy or ""))
 
     def __str__(self) -> str:
         if self.strategy is None:
@@ -115,7 +111,7 @@ class Recommender:
     def __init__(
         self,
         storage: StorageBackend,
-        same: Same,
+        strategies: Strategies,
         extractor: HeuristicExtractor | None = None,
         *,
         advisor: Advisor,
@@ -123,9 +119,10 @@ class Recommender:
     ) -> None:
         self.experience = ExperienceReader(storage)
         self.advisor = advisor
+        self._strategies = strategies
         self._vector_of = vector_of
         self._extractor = extractor or HeuristicExtractor()
-        self._matching = Matching(same)
+        self._matching = Matching(strategies)
         self._lock = threading.Lock()
 
     def recommend(
@@ -171,7 +168,16 @@ class Recommender:
         is_near = best.relevance is None or best.relevance >= tuning.near
         is_supported = is_near and best.evidence >= tuning.supported_by and best.expected >= tuning.supported_from
         support: Support = "supported" if is_supported else "weak"
-        return Recommendation(best.strategy, ranked, support, f"{worked}{f', {best.source}' if best.source else ''}")
+        reason = f"{worked}{f', {best.source}' if best.source else ''}"
+        return Recommendation(best.strategy, ranked, support, reason, self._opposites(ranked))
+
+    def _opposites(self, ranked: Sequence[Assessed]) -> tuple[Assessed, ...]:
+        """Those of the next best that say the opposite of the best and mostly worked, too."""
+        best = ranked[0].strategy
+        works = [each for each in ranked[1:] if 2 * each.succeeded > each.tried]
+        near = [each for each in works if shared_words(each.strategy, best) >= _SHARED_BY_OPPOSITES][:_OPPOSITES_JUDGED]
+        self._strategies.consider((each.strategy, best) for each in near)
+        return tuple(each for each in near if self._strategies.opposite(each.strategy, best))
 
     def assess(self, task: str, scope: Scope, among: Iterable[str]) -> tuple[Sequence[Assessed], Sequence[float]]:
         """What is known about each strategy for this task, and what it promises."""

@@ -16,6 +16,12 @@ from alma.storage.transaction import Transaction
 EVIDENCE_READ = 100
 _MOST_COUNTED = 10_000
 NEWEST_FIRST = Order("timestamp", "desc")
+SAME_STRATEGY = "same_strategy"
+"""Under this name an outcome's metadata keeps how likely it is that its strategy is that of its lesson."""
+NOT_THE_SAME = "not_the_same"
+"""Under this name a rule's metadata keeps the strategies of which somebody said that they are not its own."""
+RELATED = "related"
+"""Under this name a rule's metadata keeps which older rules say more, less or the opposite, and how likely that is."""
 _MOST_LESSONS, _MOST_WARNINGS, _MOST_AGENTS = 1_024, 8_192, 16
 
 T = TypeVar("T", Heuristic, AntiPattern)
@@ -32,6 +38,11 @@ class Seen(NamedTuple):
     success: bool
     error_message: str | None
     timestamp: datetime | None
+    metadata: JsonObject
+
+    @classmethod
+    def of(cls, outcome: Outcome) -> Seen:
+        return cls._make(getattr(outcome, name) for name in cls._fields)
 
 
 class Tried(NamedTuple):
@@ -40,6 +51,11 @@ class Tried(NamedTuple):
     success: bool
     timestamp: datetime | None
     task_description: str
+    metadata: JsonObject
+
+    @classmethod
+    def of(cls, outcome: Outcome) -> Tried:
+        return cls._make(getattr(outcome, name) for name in cls._fields)
 
 
 class Counted(NamedTuple):
@@ -49,6 +65,17 @@ class Counted(NamedTuple):
     success: bool
     timestamp: datetime | None
     task_description: str
+    metadata: JsonObject
+
+    @classmethod
+    def of(cls, outcome: Outcome) -> Counted:
+        return cls._make(getattr(outcome, name) for name in cls._fields)
+
+
+def probability_of(counted: Seen | Tried | Counted | Outcome) -> float:
+    """How likely it is that an outcome is of the strategy of its lesson; 1 where the words are the same."""
+    known = counted.metadata.get(SAME_STRATEGY) if counted.metadata else None
+    return float(known) if isinstance(known, float) and 0 <= known <= 1 else 1.0
 
 
 class _Held(NamedTuple, Generic[T]):
@@ -164,7 +191,7 @@ class StoredLessons:
         known = self._known.tried.pop(lesson_id, None)
         # Where the clock was put back, the store tells which is the newest.
         if known is not None and (not known or _is_later(outcome.timestamp, known[0].timestamp)):
-            new = Tried(outcome.success, outcome.timestamp, outcome.task_description)
+            new = Tried(outcome.success, outcome.timestamp, outcome.task_description, outcome.metadata)
             self._known.tried[lesson_id] = [new, *known][:EVIDENCE_READ]
 
     def add_made(self, made: Heuristic | AntiPattern) -> None:

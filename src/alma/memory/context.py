@@ -25,7 +25,7 @@ from alma.model.relations import Relation
 from alma.model.scope import Scope, checked_scope
 from alma.model.workspace import SessionMemory, WorkItem, WorkItemStatus
 from alma.retrieval.engine import RetrievalEngine
-from alma.retrieval.successors import successors_of
+from alma.retrieval.supersession import successors_of
 from alma.storage.base import StorageBackend
 from alma.tokens import count_tokens
 

@@ -105,7 +105,7 @@ class Keeper(Closing):
         memory = with_assigned(memory, given, categorize=settings.auto_categorization_enabled)
         if "id" not in given and memory.session_id is None:
             return self._stored(self._save(memory, by, source))
-        self._warm(memory)
+        self._warm(memory, source)
 
         def create_once(tx: Transaction) -> object:
             if "id" in given and tx.lock(Memory, [memory.id], _EVERYWHERE):
@@ -167,7 +167,7 @@ class Keeper(Closing):
         before = self._visible(self._storage, memory_id, scope, by, READABLE)
         if before is None:
             raise NotFoundError("memory", memory_id)
-        self._warm(changed_memory(before, values))
+        self._warm(changed_memory(before, values), source)
 
         def change(tx: Transaction) -> object:
             current = self._held(tx, memory_id, scope, by, READABLE)
@@ -292,8 +292,12 @@ class Keeper(Closing):
             return save(memory, by)
         return save(memory, by, source=source)
 
-    def _warm(self, memory: Memory) -> None:
-        """Let the embedder see the text before a transaction waits for its vector: it remembers what it has seen."""
+    def _warm(self, memory: Memory, source: str | None) -> None:
+        """Let embedder and judge see the text before a transaction waits for them: both remember what they saw."""
+        prepare = getattr(self._writer, "prepare", None)
+        if prepare is not None:
+            prepare(memory, source)
+            return
         if memory.embedding is None:
             self._retrieval.embedder.encode_texts([memory.text()])
 

@@ -76,9 +76,6 @@ _CUE_PATTERNS = [
 ]
 _ITSELF = re.compile(r"(?:this|it|that)?(?: \w+)?", re.IGNORECASE)
 _DENIED = re.compile(r"(?:\b(?:not|never|cannot|without)|n['’]t)(?: \w+)?\s*$", re.IGNORECASE)
-_NEGATION = re.compile(
-    r"\b(?:not|no|never|cannot|without|avoid|stop|dont|cant|wont|isnt|doesnt|shouldnt)\b|n['’]t\b", re.IGNORECASE
-)
 _LONGEST_OBJECT = 160
 # What comes behind these is not meant, or not in the same way.
 _HOWEVER = re.compile(r"[,;]?\s*\b(?:but|although|though|however)\b", re.IGNORECASE)
@@ -193,8 +190,3 @@ def _end(sentence: str, cue: _Found, following: _Found | None) -> int:
     ):
         return following.start
     return breaks[-1].start()
-
-
-def is_negated(text: str) -> bool:
-    """Whether a short statement says that something is not so, or must not be done."""
-    return len(_NEGATION.findall(text[:READ])) % 2 == 1

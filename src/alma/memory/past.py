@@ -10,12 +10,12 @@ from typing import Generic, Literal, TypeVar
 from alma.embeddings.base import EmbeddingProvider
 from alma.errors import ConfigurationError, UnsupportedOperation, ValidationError
 from alma.model.fields import Refused, check_timestamp
-from alma.model.memory import Memory, MemoryRelationship
 from alma.model.query import And, Compare, In, Missing, Or, Predicate
 from alma.model.record import Record, spec_of
 from alma.model.relations import Relation
 from alma.model.scope import Scope
 from alma.model.text import searched_terms, stored_terms
+from alma.retrieval.supersession import EDGES, true_from
 from alma.storage.base import Hit, StorageBackend, Transaction
 from alma.storage.nearest import cosines
 from alma.storage.ranking import bm25
@@ -152,15 +152,16 @@ def still_true(
     tx: Transaction, found: Sequence[T], scope: Scope, known_at: datetime | None, true_at: datetime
 ) -> list[T]:
     """Without what had been superseded by then, as far as was known: a successor holds from when it is true."""
-    ids = [str(record.key) for record in found if isinstance(record, Memory)]
-    if not ids:
+    edges = EDGES.get(type(found[0])) if found else None
+    if edges is None:
         return list(found)
+    cls, ids = type(found[0]), [str(record.key) for record in found]
     where = And(In("to_memory_id", ids), Compare("relationship_type", "eq", Relation.SUPERSEDES))
-    edges = tx.find(MemoryRelationship, _EVERYWHERE, where, as_of=known_at)
-    newer = sorted({edge.from_memory_id for edge in edges})
-    begun = tx.find(Memory, scope, In("id", newer), as_of=known_at) if newer else []
-    holding = {memory.id for memory in begun if memory.true_from <= true_at}
-    replaced = {edge.to_memory_id for edge in edges if edge.from_memory_id in holding}
+    known = tx.find(edges, _EVERYWHERE, where, as_of=known_at)
+    newer = sorted({edge.from_memory_id for edge in known})
+    begun = tx.find(cls, scope, In("id", newer), as_of=known_at) if newer else []
+    holding = {str(each.key) for each in begun if true_from(each) <= true_at}
+    replaced = {edge.to_memory_id for edge in known if edge.from_memory_id in holding}
     return [record for record in found if str(record.key) not in replaced]
 
 

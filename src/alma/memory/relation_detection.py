@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from alma.memory.mentions import Cue, cues, files_of, is_negated, is_telling, named_by, possible_ids
+from alma.memory.mentions import Cue, cues, files_of, is_telling, named_by, possible_ids
 from alma.model.fields import JsonObject
 from alma.model.memory import Memory
 from alma.model.query import And, Compare, In, Or, Predicate
@@ -23,7 +23,6 @@ _BY_ID, _BY_TITLE, _BY_NAME, _BY_WORDS = 0.95, 0.9, 0.85, 0.7
 _MENTIONED = 0.6
 _TELLING, _NAMED = 0.4, 0.2
 _SIMILAR = 0.72
-_OPPOSED_OVERLAP, _OPPOSED = 0.6, 0.7
 _SAME_CONTEXT = 0.5
 _LEAST = 0.35
 LOOSE = (Relation.RELATES_TO, Relation.SAME_CONTEXT)
@@ -34,8 +33,6 @@ _CLAUSE_END = re.compile(r"[,;:(–—]| because | since | so that ")
 _SHORTEST_TITLE = 5
 _BY_SEARCH = 30
 _PROBLEMS, _ANSWERS = ("error", "bug", "issue", "problem"), ("solution", "fix")
-# As terms: what only says whether something is so, not what.
-_NEGATORS = frozenset(("not", "no", "never", "avoid", "stop", "without", "alway", "dont", "cannot"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,10 +122,6 @@ def _implied(memory: Memory, other: Memory, others: Sequence[Memory]) -> Iterabl
     if memory.session_id is not None and memory.session_id == other.session_id:
         for name in sorted(set(files_of(memory)) & set(files_of(other))):
             yield Relation.SAME_CONTEXT, Evidence("same session and file", name, _SAME_CONTEXT)
-    opposed = _opposed(memory, other)
-    if opposed is not None:
-        yield Relation.CONTRADICTS, opposed
-        return
     cosine = _cosine(memory.embedding, other.embedding)
     if cosine >= _SIMILAR:
         yield Relation.RELATES_TO, Evidence("similar meaning", f"cosine {cosine:.2f}", min(0.95, cosine - 0.3))
@@ -227,17 +220,6 @@ def _answers(memory: Memory, other: Memory) -> str | None:
     if memory.memory_type in _PROBLEMS and other.memory_type in _ANSWERS and other.created_at >= memory.created_at:
         return Relation.RESOLVED_BY
     return None
-
-
-def _opposed(memory: Memory, other: Memory) -> Evidence | None:
-    """Two statements of nearly the same words, of which one says that it is not so."""
-    mine, theirs = (set(query_terms(each.content)) - _NEGATORS for each in (memory, other))
-    if min(len(mine), len(theirs)) < 2 or max(len(memory.content), len(other.content)) > 600:
-        return None
-    overlap = len(mine & theirs) / len(mine | theirs)
-    if overlap < _OPPOSED_OVERLAP or is_negated(memory.content) == is_negated(other.content):
-        return None
-    return Evidence("opposite statements", f"{overlap:.0%} of the words shared, one negated", _OPPOSED)
 
 
 def _cosine(one: Vector | Sequence[float] | None, other: Vector | Sequence[float] | None) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from alma import clock
@@ -14,11 +14,12 @@ from alma.memory.screening import Screen, without_secrets
 from alma.model.common import checked_name, checked_names
 from alma.model.fields import JsonObject
 from alma.model.governance import ANONYMOUS, Attribution, checked_by
-from alma.model.memory import Memory, MemoryRelationship
+from alma.model.memory import FactRelationship, Memory, MemoryRelationship
 from alma.model.query import And, Compare, In, Or, Predicate
 from alma.model.relations import (
     ACYCLIC,
     Ends,
+    Relation,
     checked_relation,
     is_inverse,
     stored_ends,
@@ -34,6 +35,9 @@ _EVERYWHERE = Scope.everywhere()
 _OPPOSITE: Mapping[Direction, Direction] = {"out": "in", "in": "out", "both": "both"}
 # What saying it once more takes of the remaining doubt.
 _SAID_AGAIN = 0.5
+TAKEN_BACK = (Relation.SUPERSEDES, Relation.CONTRADICTS)
+"""Relations of which it is remembered that somebody took them back, as long as nobody says them again."""
+
 _MOST_NODES = 2_000
 _MOST_PATHS = 100
 
@@ -70,13 +74,20 @@ class Relationships:
     """The relationships between general memories.
 
     Nothing is related, read or walked through that lies outside the scope: deleted, archived and expired memories and
-    those that are private to somebody else are not there. Who asks is in `by`, or else the scope's user.
+    those that are private to somebody else are not there. Who asks is in `by`, or else the scope's user. `judged` adds
+    to what is detected what a judge says.
     """
 
-    def __init__(self, storage: StorageBackend, screen: Screen = without_secrets) -> None:
+    def __init__(
+        self,
+        storage: StorageBackend,
+        screen: Screen = without_secrets,
+        judged: Callable[[Memory], Sequence[Detected]] | None = None,
+    ) -> None:
         self._storage = checked_storage("relationships", storage)
         self._screen = screen
         self._detector = Detector(storage)
+        self._judged = judged
 
     # ------------------------------------------------------------------ saying
 
@@ -102,7 +113,7 @@ class Relationships:
 
         def store(tx: Transaction) -> MemoryRelationship:
             self._require_both(tx, ends, scope, by)
-            _hold_circles(tx, [ends.relation])
+            hold_circles(tx, [ends.relation])
             known = _known(tx, ends)
             if known is None:
                 _refuse_circle(tx, ends)
@@ -117,18 +128,32 @@ class Relationships:
             said = self._screen(said)
             if said != known:
                 tx.save(said)
+            if ends.relation in TAKEN_BACK and (
+                apart := _known(tx, stored_ends(Relation.DISTINCT_FROM, from_id, to_id))
+            ):
+                tx.delete(MemoryRelationship, [apart.id], _EVERYWHERE)
             return said
 
         return self._storage.write(store, by)
 
     def unrelate(self, from_id: str, to_id: str, relation: str, scope: Scope, by: Attribution = ANONYMOUS) -> bool:
-        """Take a relationship back; returns whether there was one."""
+        """Take a relationship back; returns whether there was one.
+
+        Where it was judged that one replaces or denies the other, it is remembered that this is not so.
+        """
         ends = stored_ends(relation, from_id, to_id)
 
         def remove(tx: Transaction) -> bool:
             self._require_both(tx, ends, scope, by)
             known = _known(tx, ends)
-            return known is not None and tx.delete(MemoryRelationship, [known.id], _EVERYWHERE) > 0
+            if known is None:
+                return False
+            tx.delete(MemoryRelationship, [known.id], _EVERYWHERE)
+            if known.auto_detected and known.relationship_type in TAKEN_BACK:
+                # Or the same would be found again.
+                apart = stored_ends(Relation.DISTINCT_FROM, from_id, to_id)
+                tx.save(_new(apart, tx.by) if (there := _known(tx, apart)) is None else there)
+            return True
 
         return self._storage.write(remove, by)
 
@@ -142,17 +167,18 @@ class Relationships:
             shown = _shown(scope, by)
             memory = _required(tx, memory_id, scope, shown)
             found = _told_better(tx, self._detector.detect(memory, scope, shown))
+        found = _joined(found, self._judged(memory) if self._judged is not None else ())
         if save and found:
             self._storage.write(lambda tx: self._save_detected(tx, found, scope), by)
         return found
 
     def _save_detected(self, tx: Transaction, found: Sequence[Detected], scope: Scope) -> None:
         there = {memory.id for memory in tx.get_many(Memory, {e for d in found for e in (d.from_id, d.to_id)}, scope)}
-        _hold_circles(tx, [each.relation for each in found])
+        hold_circles(tx, [each.relation for each in found])
         for each in found:
             ends = Ends(each.relation, each.from_id, each.to_id)
             # Meanwhile either may be gone, or somebody may have said the opposite.
-            if not {each.from_id, each.to_id} <= there or _closes_circle(tx, ends):
+            if not {each.from_id, each.to_id} <= there or closes_circle(tx, ends) or _was_taken_back(tx, ends):
                 continue
             known = _known(tx, ends)
             said = _new(ends, tx.by, auto_detected=True) if known is None else known
@@ -253,7 +279,7 @@ class Relationships:
             _required(tx, each, scope, _shown(scope, by))
 
 
-def evidence_of(edge: MemoryRelationship) -> tuple[Evidence, ...]:
+def evidence_of(edge: MemoryRelationship | FactRelationship) -> tuple[Evidence, ...]:
     """The evidence that a stored relationship carries."""
     said = edge.metadata.get("evidence")
     return tuple(Evidence.from_json(each) for each in said if isinstance(each, dict)) if isinstance(said, list) else ()
@@ -292,8 +318,15 @@ def _known(tx: Transaction, ends: Ends) -> MemoryRelationship | None:
     return found[0] if found else None
 
 
+def _was_taken_back(tx: Transaction, ends: Ends) -> bool:
+    """Whether somebody said that neither of the two replaces or denies the other."""
+    if ends.relation not in TAKEN_BACK:
+        return False
+    return _known(tx, stored_ends(Relation.DISTINCT_FROM, ends.from_id, ends.to_id)) is not None
+
+
 def _refuse_circle(tx: Transaction, ends: Ends) -> None:
-    if _closes_circle(tx, ends):
+    if closes_circle(tx, ends):
         raise ValidationError(
             "relationship",
             "relationship_type",
@@ -302,7 +335,7 @@ def _refuse_circle(tx: Transaction, ends: Ends) -> None:
         )
 
 
-def _closes_circle(tx: Transaction, ends: Ends) -> bool:
+def closes_circle(tx: Transaction, ends: Ends) -> bool:
     if ends.relation not in ACYCLIC or _known(tx, ends) is not None:
         return False
     along = Compare("relationship_type", "eq", ends.relation)
@@ -319,10 +352,20 @@ def _closes_circle(tx: Transaction, ends: Ends) -> bool:
     return False
 
 
-def _hold_circles(tx: Transaction, relations: Iterable[str]) -> None:
+def hold_circles(tx: Transaction, relations: Iterable[str]) -> None:
     """Two writers at once could each add a half of a circle, and neither would see the other's."""
     for relation in sorted(ACYCLIC.intersection(relations)):
         tx.hold(f"circle of {relation}")
+
+
+def _joined(found: Sequence[Detected], judged: Sequence[Detected]) -> list[Detected]:
+    """What words and names show, and what the judge finds; of one relationship the evidence of both."""
+    known = {(each.relation, each.from_id, each.to_id): each for each in found}
+    for each in judged:
+        ends = each.relation, each.from_id, each.to_id
+        evidence = (*(known[ends].evidence if ends in known else ()), *each.evidence)
+        known[ends] = Detected(*ends, evidence)
+    return sorted(known.values(), key=lambda each: (-each.strength, each.relation, each.from_id, each.to_id))
 
 
 def _told_better(tx: Transaction, found: Sequence[Detected]) -> list[Detected]:

@@ -7,7 +7,14 @@ from alma.model.archive import ArchivedRecord
 from alma.model.governance import ApiKey, AuditEvent, KeptAnswer, MergeMark, Setting
 from alma.model.graph import GraphAlias, GraphEntity, GraphRelationship
 from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome, UserPreference
-from alma.model.memory import Memory, MemoryAccess, MemoryRelationship, MemoryVersion, ProjectPattern
+from alma.model.memory import (
+    FactRelationship,
+    Memory,
+    MemoryAccess,
+    MemoryRelationship,
+    MemoryVersion,
+    ProjectPattern,
+)
 from alma.model.record import Record, RecordSpec, Reference
 from alma.model.served import ServedText
 from alma.model.workspace import (
@@ -50,6 +57,7 @@ KINDS: tuple[type[Record], ...] = (
     GraphRelationship,
     ApiKey,
     KeptAnswer,
+    FactRelationship,
 )
 
 _BY_KIND = {cls.spec.kind: cls for cls in KINDS}

@@ -128,6 +128,10 @@ class Outcome(Record):
     embedding: Floats | None = None
 
 
+PROFILE_CATEGORY = "profile"
+"""The category of what is true of a user, as opposed to what they wish."""
+
+
 @record(
     "user_preference",
     table="preferences",

@@ -206,6 +206,41 @@ class MemoryRelationship(Record):
 
 
 @record(
+    "fact_relationship",
+    table="fact_relationships",
+    postgres_table="alma_fact_relationships",
+    versioned=True,
+    distinct=(("from_memory_id", "to_memory_id"),),
+    indexes=(
+        Index("idx_fact_relationships_from", ("from_memory_id",)),
+        Index("idx_fact_relationships_to", ("to_memory_id",)),
+        Index("idx_fact_relationships_owner", ("project_id", "agent")),
+        Index("idx_fact_relationships_user", ("user_id",), where="user_id IS NOT NULL"),
+    ),
+)
+class FactRelationship(Record):
+    """How one fact or user preference stands to another of the same kind and owner; `kind` says which kind.
+
+    The ends may be in the archive and come back: a relationship counts while both are there.
+    """
+
+    id: Name = field(default_factory=new_id)
+    kind: Name
+    user_id: Name | None = None
+    project_id: Name | None = None
+    agent: Name | None = None
+    from_memory_id: Name
+    to_memory_id: Name
+    relationship_type: Name
+    strength: Share = 1.0
+    context: Prose | None = None
+    auto_detected: bool = False
+    metadata: JsonObject = field(default_factory=dict)
+    created_at: datetime = field(default_factory=now)
+    created_by: Name | None = None
+
+
+@record(
     "memory_version",
     table="memory_versions",
     audited=False,

@@ -10,7 +10,7 @@ from itertools import product
 
 from alma.errors import ValidationError
 from alma.model.excerpt import Excerpts
-from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome, UserPreference
+from alma.model.learning import PROFILE_CATEGORY, AntiPattern, DomainKnowledge, Heuristic, Outcome, UserPreference
 from alma.model.memory import Memory
 from alma.model.record import Record
 from alma.model.visible import visible
@@ -224,7 +224,7 @@ def _written(entry: Entry, shorten: Shorten = lambda text: text, *, brief: bool 
     section = SECTIONS[entry.section]
     written = section.brief if brief and section.brief else section.lines
     lines = [*written(entry.record, lambda text: as_data(shorten(text)))]
-    return "\n".join([*lines, f"  Note: {entry.note}"] if entry.note else lines)
+    return "\n".join([*lines, f"  Note: {as_data(entry.note)}"] if entry.note else lines)
 
 
 def _least(text: str) -> int:
@@ -290,6 +290,9 @@ def _anti_pattern(record: Record, shown: Shorten) -> Iterator[str]:
 
 def _preference(record: Record, shown: Shorten) -> Iterator[str]:
     assert isinstance(record, UserPreference)
+    if record.category == PROFILE_CATEGORY:
+        yield f"- About the user: {shown(record.preference)}"
+        return
     yield f"- Prefers{f' ({shown(record.category)})' if record.category else ''}: {shown(record.preference)}"
 
 

@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from alma.errors import ValidationError
-from alma.model.memory import MemoryRelationship
+from alma.model.memory import FactRelationship, MemoryRelationship
 
 
 class Relation(StrEnum):
@@ -27,6 +27,8 @@ class Relation(StrEnum):
     REFERENCES = "references"
     FOLLOW_UP = "follow_up"
     TEMPORAL_BEFORE = "temporal_before"
+    # Somebody said that neither repeats, replaces or denies the other: it is not detected again.
+    DISTINCT_FROM = "distinct_from"
     # The same relations, told from the other end.
     BUILT_ON_BY = "built_on_by"
     RESOLVED_BY = "resolved_by"
@@ -37,7 +39,7 @@ class Relation(StrEnum):
     TEMPORAL_AFTER = "temporal_after"
 
 
-SYMMETRIC = frozenset((Relation.RELATES_TO, Relation.CONTRADICTS, Relation.SAME_CONTEXT))
+SYMMETRIC = frozenset((Relation.RELATES_TO, Relation.CONTRADICTS, Relation.SAME_CONTEXT, Relation.DISTINCT_FROM))
 ACYCLIC = frozenset((Relation.SUPERSEDES, Relation.TEMPORAL_BEFORE))
 """Nothing replaces what replaced it, and nothing comes before what came before it."""
 
@@ -91,7 +93,7 @@ def stored_ends(relation: str, from_id: str, to_id: str) -> Ends:
     return Ends(name, from_id, to_id)
 
 
-def told_from(edge: MemoryRelationship, memory_id: str) -> tuple[str, str]:
+def told_from(edge: MemoryRelationship | FactRelationship, memory_id: str) -> tuple[str, str]:
     """What a stored relationship is called from one of its ends, and the other end.
 
     A custom relation has no name for the way back and keeps its own.

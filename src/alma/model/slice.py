@@ -248,11 +248,13 @@ class MemorySlice:
         """What a reader of the prompt must know of a memory that does not hold now, or that another one denies."""
         explanation = self._explanation(record)
         notes = () if explanation is None else explanation.notes
-        if any(note.startswith("superseded") for note in notes):
-            return "superseded by a later memory"
+        over = [_without_id(note) for note in notes if note.startswith(_OVER)]
+        if over:
+            return over[0]
         when = next((note for note in notes if note.startswith(("held until", "holds from"))), "")
         source = next((note for note in notes if note.startswith(REPORTED_BY)), "")
-        contradicted = "contradicted by another memory" if notes and notes != (source,) else ""
+        opposed = isinstance(record, Heuristic) and any(note.startswith("contradicts ") for note in notes)
+        contradicted = "contradicted by another memory" if opposed else ""
         return "; ".join(filter(None, (when or contradicted, source)))
 
     def _by_section(self) -> tuple[Sequence[Record], ...]:
@@ -266,6 +268,15 @@ class MemorySlice:
             self.outcomes,
             self.memories,
         )
+
+
+# Of two such memories the other one holds; its id means nothing in a prompt.
+_OVER = ("superseded", "contradicted")
+
+
+def _without_id(note: str) -> str:
+    how, _, shown = note.partition(": ")
+    return f"{how.rpartition(' by ')[0]} by: {shown}"
 
 
 _NAMES: dict[type[Record], str] = {

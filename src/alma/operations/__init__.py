@@ -9,6 +9,7 @@ from typing import Any
 from alma.errors import NotFoundError
 from alma.operations.base import Operation
 from alma.operations.context import CONTEXT
+from alma.operations.facts import FACTS
 from alma.operations.forgetting import FORGETTING
 from alma.operations.history import HISTORY
 from alma.operations.learning import LEARNING
@@ -24,6 +25,7 @@ OPERATIONS: tuple[Operation[Any, Any], ...] = (
     *FORGETTING,
     *UPKEEP,
     *MEMORIES,
+    *FACTS,
     *CONTEXT,
     *TENDING,
     *SESSIONS,

@@ -22,6 +22,9 @@ from alma.operations.paging import paged
 
 GROUP = "learning"
 LearnedKind = Literal["heuristic", "outcome", "domain_knowledge", "anti_pattern"]
+Supersedes = Annotated[
+    Sequence[Name], Field(max_length=50, description="Ids of what it replaces, where the judge need not find out.")
+]
 TopK = Annotated[int, Field(ge=1, le=100)]
 
 
@@ -59,6 +62,9 @@ class Retrieved(Output):
     outcomes: Sequence[Outcome] = ()
     memories: Sequence[Memory] = ()
     instructions: Sequence[Memory] = ()
+    notes: Mapping[str, Sequence[str]] = Field(
+        {}, description="By the id of a memory: that it was superseded or contradicted, when and by what."
+    )
     retrieval_time_ms: float | None = None
     degraded: str = Field("", description="What was down while this was retrieved; empty when all worked.")
     explanations: Sequence[Explanation] | None = None
@@ -73,6 +79,7 @@ class Retrieved(Output):
             prompt=found.to_prompt(asked.max_tokens),
             total_items=found.total_items,
             instructions=found.instructions,
+            notes={key: each.notes for key, each in found.explanations.items() if each.notes},
             retrieval_time_ms=found.retrieval_time_ms,
             degraded=found.degraded,
             explanations=found.explain() if asked.explain else None,
@@ -142,6 +149,31 @@ def learn(caller: Caller, asked: Learn) -> LearnedFrom:
         anti_pattern=learned.anti_pattern and _briefly(learned.anti_pattern),
         notes=learned.notes,
     )
+
+
+class NotTheSame(InProject):
+    heuristic_id: Name = Field(description="The rule that counted the strategy as its own.")
+    strategy: Text = Field(description="The strategy, as its outcomes have it.")
+    agent: Name = Field(description="The agent whose rule it is.")
+
+
+class Separated(Output):
+    outcome_ids: Sequence[str] = Field(description="The outcomes that are a lesson of their own now.")
+
+
+@operation(
+    GROUP,
+    Right.WRITE,
+    example={
+        "heuristic_id": "01a1e0a2b81e7fc49d0ec9b96de703e8",
+        "strategy": "retry twice",
+        "agent": "helena",
+    },
+)
+def not_the_same(caller: Caller, asked: NotTheSame) -> Separated:
+    """Take a strategy out of a rule that it was counted for, and keep it out: it is not the same."""
+    memory, agent = caller.memory(asked.project_id), caller.agent(asked.agent)
+    return Separated(outcome_ids=memory.not_the_same(asked.heuristic_id, asked.strategy, agent))
 
 
 class Conversation(InProject):
@@ -257,6 +289,7 @@ class AddPreference(Input):
     category: Name = Field(description="What it is about: communication, code_style, workflow …")
     preference: Text
     source: Name = "explicit_instruction"
+    supersedes: Supersedes = ()
 
 
 class PreferenceKept(Output):
@@ -295,6 +328,7 @@ class AddKnowledge(InProject):
     domain: Name
     fact: Text
     source: Name = "user_stated"
+    supersedes: Supersedes = ()
 
 
 class KnowledgeKept(Output):
@@ -309,7 +343,8 @@ class KnowledgeKept(Output):
 def add_knowledge(caller: Caller, asked: AddKnowledge) -> KnowledgeKept:
     """Remember a fact, if the agent may learn in this domain."""
     memory, agent = caller.memory(asked.project_id), caller.agent(asked.agent)
-    return KnowledgeKept(knowledge=memory.add_domain_knowledge(agent, asked.domain, asked.fact, asked.source))
+    kept = memory.add_domain_knowledge(agent, asked.domain, asked.fact, asked.source, supersedes=asked.supersedes)
+    return KnowledgeKept(knowledge=kept)
 
 
 class ListLearned(InProject):
@@ -359,6 +394,7 @@ def get_learned(caller: Caller, asked: LearnedId) -> LearnedPage:
 LEARNING: tuple[Operation[Any, Any], ...] = (
     retrieve,
     learn,
+    not_the_same,
     learn_from_conversation,
     recommend,
     assess_strategies,

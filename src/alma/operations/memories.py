@@ -237,6 +237,7 @@ class Hit(Output):
     similarity: float | None = None
     relevance: float | None = Field(None, description="The probability that it has to do with the query.")
     why: str = Field(description="What its score is made of.")
+    notes: Sequence[str] = Field((), description="That it was superseded or contradicted, when and by what.")
 
 
 class Hits(Output):
@@ -266,6 +267,7 @@ def search_memories(caller: Caller, asked: SearchMemories) -> Hits:
             similarity=hit.similarity,
             relevance=hit.relevance,
             why=hit.explain(),
+            notes=hit.explanation.notes,
         )
         for hit in found
     ]

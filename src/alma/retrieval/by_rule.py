@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from alma.model.memory import Memory
 from alma.retrieval.absent import Note
 from alma.retrieval.found import Ranking
-from alma.retrieval.placing import put_withdrawn_behind, statements_of
+from alma.retrieval.placing import statements_of
 from alma.retrieval.ranked import Ranked
 from alma.retrieval.recent import MOST_BY_RULE, newest
 from alma.retrieval.repetitions import without_repetitions
@@ -15,6 +15,7 @@ from alma.retrieval.router import Asked
 from alma.retrieval.scorer import Scorer
 from alma.retrieval.standing import begins_after, holds, is_instruction, superseded
 from alma.retrieval.statements import cut
+from alma.retrieval.supersession import put_current_first
 from alma.storage.base import StorageBackend
 
 
@@ -33,13 +34,25 @@ def add_by_rule(storage: StorageBackend, ranking: Ranking, scorer: Scorer) -> No
         items.extend(_in_force(storage, added, ranking, scorer.request))
         said = statements_of(items, scorer.request)
         compared = cut(said, frozenset())
-        items[:] = put_withdrawn_behind(without_repetitions(items, said, compared, ranking), compared)
+        items[:] = _current_first(storage, without_repetitions(items, said, compared, ranking), ranking, scorer)
         for ranked in items[most:]:
             ranking.drop(ranked.key, "rank", "{:,} others are handed over by rule", most)
         del items[most:]
         for ranked in items:
             ranked.strength = "strong"
             ranking.dropped.pop(ranked.key, None)
+
+
+def _current_first(storage: StorageBackend, items: Sequence[Ranked], ranking: Ranking, scorer: Scorer) -> list[Ranked]:
+    """The same in their order, but what is no longer so behind what is."""
+    for ranked in items:
+        ranked.notes = ()
+    current = put_current_first(
+        storage, items, ranking.targets, lambda record, _: scorer.scored(record, {}, ("rule",)), scorer.request.now
+    )
+    if not any(ranked.notes for ranked in current):
+        return current
+    return sorted(current, key=lambda ranked: -ranked.score)
 
 
 def _set_instructions_apart(storage: StorageBackend, ranking: Ranking, request: Asked) -> None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import logging
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import chain, groupby, islice
 from operator import attrgetter, itemgetter
@@ -50,22 +49,6 @@ Matches = Sequence[tuple[str, float]]
 """The ids that words found, with their scores."""
 
 
-@dataclass(slots=True)
-class Standing:
-    """Which memories superseded which, over any number of steps, and which contradict each other."""
-
-    successors: dict[str, set[str]] = field(default_factory=dict)
-    contradictions: dict[str, set[str]] = field(default_factory=dict)
-
-    def notes(self, record_id: str, beside: Mapping[str, object]) -> tuple[str, ...]:
-        """What is to be known of a memory beside those that are handed over with it."""
-        if not self.successors and not self.contradictions:
-            return ()
-        later = sorted(self.successors.get(record_id, set()) & beside.keys())
-        against = sorted(self.contradictions.get(record_id, set()) & beside.keys())
-        return (*(f"superseded by {each}" for each in later), *(f"contradicts {each}" for each in against))
-
-
 class Pool:
     """The candidates of a request, and what went wrong while they were gathered."""
 
@@ -83,8 +66,6 @@ class Pool:
         self.judged_by_both: set[type[Record]] = set()
         # Whether there are very many general memories.
         self.among_many = False
-        # Which of the memories superseded or contradict which.
-        self.standing = Standing()
         # What was left out because the question asks for some other time and nothing else.
         self.of_other_times: list[str] = []
         self._by_kind: dict[type[Record], dict[str, Candidate]] = defaultdict(dict)

@@ -21,7 +21,6 @@ from alma.retrieval.candidate import Candidate
 from alma.retrieval.candidates import Pool, by_target, most_read
 from alma.retrieval.length import LONG, STATEMENT, concision
 from alma.retrieval.router import Asked, Target
-from alma.retrieval.successors import add_successors
 from alma.retrieval.times import AskedTime, add_time, window_of
 from alma.retrieval.when import TimeWindow
 from alma.storage.base import TEXT_LENGTH, StorageBackend, Transaction
@@ -89,7 +88,6 @@ def add_context(storage: StorageBackend, pool: Pool, request: Asked, asked: Aske
     # Many a store has no relationships, and this is quicker than asking for those of every candidate.
     if storage.values(MemoryRelationship, ("id",), Scope.everywhere(), limit=1):
         _add_relationships(storage, pool)
-        add_successors(storage, pool)
 
 
 def foresee(tx: Transaction, request: Asked, targets: Iterable[Target]) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from alma.model.record import Record
-from alma.model.slice import Explanation, MemorySlice, by_id
+from alma.model.slice import MemorySlice, by_id
 from alma.retrieval.absent import Absent, Note
 from alma.retrieval.copies import Crowd
 from alma.retrieval.ranked import Ranked
@@ -83,20 +83,6 @@ class Ranking:
             agent=request.agent,
             degraded=degraded,
             weak=isinstance(request, Request) and request.weak,
-            explanations=by_id(map(_explanation, everything)),
+            explanations=by_id(ranked.explained() for ranked in everything),
             _why_not=Absent(self.storage, self.targets, request, dropped=self.dropped),
         )
-
-
-def _explanation(ranked: Ranked) -> Explanation:
-    return Explanation(
-        ranked.record.spec.kind,
-        ranked.key,
-        ranked.score,
-        ranked.terms,
-        ranked.found_by,
-        notes=ranked.notes,
-        similarity=ranked.similarity,
-        relevance=ranked.relevance,
-        strength=ranked.strength,
-    )

@@ -6,16 +6,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 
 from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome
-from alma.model.memory import Memory
-from alma.model.record import Record
 from alma.retrieval import order
-from alma.retrieval.change import asks_for_former, asks_what_happened, asks_what_will_be
-from alma.retrieval.order import takes_back, tells_it_is_over
+from alma.retrieval.change import asks_for_former, asks_what_will_be
 from alma.retrieval.ranked import Ranked
 from alma.retrieval.router import Asked
 from alma.retrieval.sequence import asked_end
 from alma.retrieval.standing import new_since
-from alma.retrieval.statements import Nearness, Statement, cut
+from alma.retrieval.statements import Statement
 from alma.retrieval.times import window_of
 from alma.retrieval.when import TimeWindow
 
@@ -23,66 +20,6 @@ from alma.retrieval.when import TimeWindow
 _FARTHER = 0.2
 # The same for one of a row of like things that happened: each is told in words of its own.
 _MUCH_FARTHER = 0.4
-# What became of so many of the best is looked for.
-_ANSWERS = 5
-
-
-def brings_news(record: Record) -> bool:
-    """Whether it may tell that another one is over, or be over: lessons and turns of conversations are not."""
-    is_remark = isinstance(record, Memory) and record.session_id is not None
-    return not is_remark and not isinstance(record, Heuristic | AntiPattern)
-
-
-def news_of_fitting(
-    unfit: Sequence[Ranked], fitting: Sequence[Ranked], asked: frozenset[str], request: Asked
-) -> list[Ranked]:
-    """Those that have too little to do with the question, but tell that something which has is over.
-
-    Who asks how it was, wants to know of both: the news stand behind what was so.
-    """
-    if not unfit:
-        return []
-    of_the_past = asks_for_former(request.query) or asks_what_happened(request.query)
-    best = sorted(fitting, key=lambda ranked: -ranked.score)[:_ANSWERS]
-    known, told = (cut(statements_of(items, request), asked, request.query) for items in (best, unfit))
-    near = Nearness([*known, *told])
-    by_key = {ranked.key: ranked for ranked in (*best, *unfit)}
-    found = []
-    for newer in told:
-        for older in known:
-            if _came_later(older, newer) and tells_it_is_over(older, newer, near):
-                ranked = by_key[newer.id]
-                ranked.found_by = (*ranked.found_by, f"news of {older.id}")
-                if of_the_past:
-                    ranked.terms["news"] = max(0.0, by_key[older.id].score - ranked.score - 1e-6)
-                found.append(ranked)
-                break
-    return found
-
-
-def _came_later(older: Statement, newer: Statement) -> bool:
-    if older.moment is None or newer.moment is None or older.owner != newer.owner:
-        return False
-    return older.moment < newer.moment
-
-
-def put_withdrawn_behind(by_rule: Sequence[Ranked], said: Iterable[Statement]) -> list[Ranked]:
-    """What comes by rule, with a note on whatever a newer one takes back, which stands before it."""
-    by_key = {ranked.key: ranked for ranked in by_rule}
-    placed = list(by_rule)
-    told = [each for each in said if each.id in by_key]
-    for newer in filter(lambda each: each.news.given_up, told):
-        for older in told:
-            if not _came_later(older, newer) or not takes_back(older, newer):
-                continue
-            withdrawn, other = by_key[older.id], by_key[newer.id]
-            withdrawn.notes = (*withdrawn.notes, f"superseded by {newer.id}")
-            if other.score <= withdrawn.score:
-                _stand_before(other, withdrawn)
-            if placed.index(other) > placed.index(withdrawn):
-                placed.remove(other)
-                placed.insert(placed.index(withdrawn), other)
-    return placed
 
 
 class _Places:
@@ -118,13 +55,6 @@ class _Places:
             _exchange(behind, ahead, "newer", "overruled")
             older.score, newer.score = ahead.score, behind.score
 
-    def over(self, older: Statement, newer: Statement) -> None:
-        """What says that the older one is over comes before it, however far it is from the question."""
-        ahead, behind = self._by_key[older.id], self._by_key[newer.id]
-        if ahead.terms.get("time", 0.0) <= behind.terms.get("time", 0.0):
-            _stand_before(behind, ahead)
-            newer.score = behind.score
-
     def before(self, wanted: Statement, other: Statement) -> None:
         """The one that is of the time that is asked for takes the place of the other."""
         ahead, behind = self._by_key[wanted.id], self._by_key[other.id]
@@ -146,8 +76,7 @@ def put_in_place(
     if window is None:
         order.asked_first(places.of_facts(statements), places.only_newer)
     if not asks_for_former(request.query):
-        of_now = not asks_what_happened(request.query) and asked_end(request.query) is None
-        order.newest_first(statements, weights, places.overruled, places.over, in_other_words=of_now)
+        order.newest_first(statements, weights, places.overruled)
     _put_in_time(statements, weights, request, window, places.before)
 
 
@@ -175,11 +104,6 @@ def _end_of(window: TimeWindow | None, now: datetime) -> datetime | None:
     """The end of a time that is over."""
     end = None if window is None else max(end for _, end in window.spans)
     return end if end is not None and end <= now else None
-
-
-def _stand_before(newer: Ranked, older: Ranked) -> None:
-    """Give the newer one as much as the older one has, which keeps it."""
-    newer.terms["newer"] = newer.terms.get("newer", 0.0) + older.score - newer.score + 1e-6
 
 
 def _exchange(ahead: Ranked, behind: Ranked, gained: str, lost: str) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from alma.model.memory import Memory
 from alma.model.record import Record
-from alma.model.slice import Strength
+from alma.model.slice import Explanation, Strength
 
 
 @dataclass(slots=True)
@@ -33,6 +33,20 @@ class Ranked:
     @property
     def score(self) -> float:
         return sum(self.terms.values())
+
+    def explained(self) -> Explanation:
+        """Why it is handed over, and what is to be known of it."""
+        return Explanation(
+            self.record.spec.kind,
+            self.key,
+            self.score,
+            self.terms,
+            self.found_by,
+            self.notes,
+            self.similarity,
+            self.relevance,
+            self.strength,
+        )
 
     @property
     def only_by_rule(self) -> bool:

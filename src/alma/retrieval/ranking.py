@@ -15,12 +15,12 @@ from alma.model.vector import Vector
 from alma.retrieval.absent import Note
 from alma.retrieval.by_rule import add_by_rule
 from alma.retrieval.candidate import Candidate
-from alma.retrieval.candidates import Pool, Standing, by_target, most_read
+from alma.retrieval.candidates import Pool, by_target, most_read
+from alma.retrieval.change import asks_for_former
 from alma.retrieval.copies import Crowd, copies_behind
 from alma.retrieval.found import REPETITION, Ranking
 from alma.retrieval.length import ONE_PASSAGE
-from alma.retrieval.news import may_tell_news
-from alma.retrieval.placing import brings_news, news_of_fitting, put_in_place, statements_of
+from alma.retrieval.placing import put_in_place, statements_of
 from alma.retrieval.ranked import Ranked
 from alma.retrieval.relevance import LESSONS, Fitting, Question, RelevanceModel, add_evidence
 from alma.retrieval.repetitions import without_repetitions
@@ -30,9 +30,8 @@ from alma.retrieval.sequence import asked_end, at_the_end
 from alma.retrieval.standing import is_instruction, out_of_force
 from alma.retrieval.statements import cut
 from alma.retrieval.strongest import Source, put_among_the_first, read_first
-from alma.retrieval.successors import put_before
+from alma.retrieval.supersession import put_current_first
 from alma.retrieval.together import add_together
-from alma.retrieval.when import TimeWindow
 from alma.storage.base import StorageBackend
 from alma.storage.ranking import idf
 
@@ -101,16 +100,13 @@ def rank(
         least = _least_relevance(request, cls, items, relevance)
         fitting = [each for each in items if each.relevance >= least]
         kept = [scorer.fitting(each, relevance.strength(each)) for each in fitting]
-        kept += _news_among(items, kept, asked, scorer)
         _note_irrelevant(items, kept, least, relevance, ranking)
         add_together(kept, questions[cls].weights, scorer.memory_weights.similarity)
         sources = (
             {each.candidate.id: each.meaning for each in fitting if understood},
             {each.candidate.id: each.candidate.words or 0.0 for each in fitting},
         )
-        ranking.chosen[cls] = _ordered(
-            kept, questions[cls], request, min_score, ranking, pool.standing, sources, scorer.window
-        )
+        ranking.chosen[cls] = _ordered(kept, questions[cls], request, min_score, ranking, sources, scorer)
         if len(items) >= most and len(ranking.chosen[cls]) < request.top_k:
             ranking.crowd.add(_crowd(kept, most - _ENOUGH * request.top_k, ranking))
     if ranking.by_rule:
@@ -211,18 +207,6 @@ def _crowd(kept: Sequence[Ranked], most_copies: int, ranking: Ranking) -> Crowd:
     return Crowd([ranked.record for ranked in kept if ranked.key in copied], list(spellings.values()))
 
 
-def _news_among(
-    items: Iterable[Fitting], fitting: Sequence[Ranked], asked: frozenset[str], scorer: Scorer
-) -> list[Ranked]:
-    """What tells that something which fits is over, among what does not fit by itself."""
-    known = {ranked.key for ranked in fitting if brings_news(ranked.record)}
-    if not known:
-        return []
-    others = (each for each in items if brings_news(each.record) and may_tell_news(each.said))
-    unfit = [scorer.fitting(each, "strong") for each in others if each.candidate.id not in known]
-    return news_of_fitting(unfit, fitting, asked, scorer.request)
-
-
 def _least_relevance(request: Asked, cls: type[Record], items: Sequence[Fitting], relevance: RelevanceModel) -> float:
     """How relevant a memory must be to be handed over.
 
@@ -250,22 +234,33 @@ def _ordered(
     request: Asked,
     min_score: float,
     ranking: Ranking,
-    standing: Standing,
     sources: Sequence[Source],
-    window: TimeWindow | None,
+    scorer: Scorer,
 ) -> list[Ranked]:
     by_score = sorted(kept, key=lambda ranked: (-ranked.score, ranked.key))
     by_key = {ranked.key: ranked for ranked in by_score}
     said = statements_of(by_score, request)
     statements = cut(said, question.terms, request.query)
 
-    put_in_place(by_key, statements, question.weights, request, window)
-    put_before({ranked.key: ranked.terms for ranked in kept}, standing)
+    put_in_place(by_key, statements, question.weights, request, scorer.window)
     for ranked in kept:
-        ranked.notes = (*standing.notes(ranked.key, by_key), *out_of_force(ranked.record, request.now))
-    best_first = sorted(kept, key=lambda r: (-r.score, r.key))
-    chosen = best_first if request.with_repetitions else without_repetitions(best_first, said, statements, ranking)
+        ranked.notes = out_of_force(ranked.record, request.now)
+    if not request.with_repetitions:
+        kept = without_repetitions(sorted(kept, key=_best_first), said, statements, ranking)
+    current = put_current_first(
+        ranking.storage,
+        kept,
+        ranking.targets,
+        lambda record, found_by: scorer.scored(record, {}, tuple(found_by)),
+        request.now,
+        former=asks_for_former(request.query),
+    )
+    chosen = sorted(current, key=_best_first)
     return _best(chosen, request, min_score, ranking, sources)
+
+
+def _best_first(ranked: Ranked) -> tuple[float, str]:
+    return -ranked.score, ranked.key
 
 
 def _best(
@@ -282,7 +277,7 @@ def _best(
     for ranked in others[top_k:]:
         ranking.drop(ranked.key, "rank", "{:,} of its kind have a higher score than {:.3f}", top_k, ranked.score)
     best = [*others[:top_k], *(ranked for ranked in good if ranked.key in by_rule)]
-    return sorted(best, key=lambda ranked: (-ranked.score, ranked.key))
+    return sorted(best, key=_best_first)
 
 
 def _spare_long(by_score: Iterable[Ranked], min_score: float) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Literal
 
 from alma.model.memory import Memory
@@ -12,8 +11,9 @@ from alma.model.slice import Dropped, Explanation, MemorySlice
 from alma.model.vector import Vector
 from alma.retrieval.absent import Absent
 from alma.retrieval.candidates import nearest
+from alma.retrieval.ranked import Ranked
 from alma.retrieval.router import Asked, Target
-from alma.retrieval.successors import put_successors_before
+from alma.retrieval.supersession import put_current_first
 from alma.storage.base import StorageBackend
 from alma.vectors.base import VectorIndex
 
@@ -65,21 +65,21 @@ def _best(
     reasons: dict[str, Explanation] = {}
     for each in sorted(every, key=_best_first):
         reasons.setdefault(each.id, each)
-    ranked = sorted(_with_successors(storage, reasons), key=_best_first)
-    chosen = {each.id: each for each in ranked[: asked.top_k]}
-    absent = Absent(storage, list(found), asked, behind)
-    found_ones = [memories[key] for key in chosen]
-    return MemorySlice(memories=found_ones, query=asked.query, explanations=chosen, _why_not=absent)
+    found_ones = [_ranked(memories[key], each) for key, each in reasons.items()]
+    current = put_current_first(
+        storage, found_ones, list(found), lambda record, by: Ranked(record, {}, tuple(by)), asked.now
+    )
+    chosen = sorted(current, key=lambda ranked: (-ranked.score, ranked.key))[: asked.top_k]
+    return MemorySlice(
+        memories=[ranked.record for ranked in chosen if isinstance(ranked.record, Memory)],
+        query=asked.query,
+        explanations={ranked.key: ranked.explained() for ranked in chosen},
+        _why_not=Absent(storage, list(found), asked, behind),
+    )
 
 
-def _with_successors(storage: StorageBackend, reasons: Mapping[str, Explanation]) -> list[Explanation]:
-    """The same, with what was superseded behind what superseded it."""
-    terms = {key: dict(each.terms) for key, each in reasons.items()}
-    put_successors_before(storage, terms)
-    return [
-        each if terms[key] == each.terms else replace(each, terms=terms[key], score=sum(terms[key].values()))
-        for key, each in reasons.items()
-    ]
+def _ranked(memory: Memory, found: Explanation) -> Ranked:
+    return Ranked(memory, dict(found.terms), found.found_by, similarity=found.similarity)
 
 
 def _best_first(each: Explanation) -> tuple[float, str]:

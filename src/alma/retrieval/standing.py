@@ -12,7 +12,7 @@ from alma.model.scope import Scope
 from alma.retrieval.reckoning import EARLIEST
 from alma.retrieval.router import STANDING_TYPES, Asked, Target, holding_for
 from alma.retrieval.scoring import moment_of
-from alma.retrieval.successors import successors_of
+from alma.retrieval.supersession import successors_of
 from alma.storage.base import StorageBackend
 
 # So that what does not hold keeps its order, long before everything that does.

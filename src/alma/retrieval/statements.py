@@ -10,10 +10,6 @@ from functools import lru_cache
 
 from alma.model.text import STOP_WORDS, terms
 from alma.model.vector import Vector
-from alma.retrieval.change import asked_verbs
-from alma.retrieval.naming import names_in
-from alma.retrieval.news import News, news_of
-from alma.retrieval.states import asked_states
 from alma.storage.nearest import cosines_among
 
 _LONGEST_STATEMENT = 2_000
@@ -40,9 +36,6 @@ class Statement:
     words: frozenset[str] = frozenset()
     matched: frozenset[str] = frozenset()
     named: frozenset[str] = frozenset()
-    # What it has of the question besides the verb, which says what is asked of a thing, and of the names in it.
-    subject: frozenset[str] = frozenset()
-    called: frozenset[str] = frozenset()
     vector: Vector | None = None
     # A turn of a conversation: two that share a subject are no versions of one fact.
     is_remark: bool = False
@@ -50,33 +43,20 @@ class Statement:
     result: str = ""
     # Who is shown to say it: what two agents have learned in the same words reads the same.
     voice: str = ""
-    # What the question asks of the speaker that other words tell a change of.
-    states: frozenset[str] = frozenset()
-    _news: News | None = None
 
     @property
     def gist(self) -> tuple[str, str, str] | None:
         """What every copy of it has in common; nothing where it is too long to be left out for another."""
         return (self.voice, self.result, self.text) if len(self.text) <= _LONGEST_STATEMENT else None
 
-    @property
-    def news(self) -> News:
-        """What it says is no longer as it was."""
-        if self._news is None:
-            self._news = news_of(self.text, self.words)
-        return self._news
-
 
 def cut(statements: Sequence[Statement], asked: frozenset[str], question: str = "") -> list[Statement]:
     """The best statements that are short enough to be compared, with their words and what they name of the question."""
     chosen = [statement for statement in statements[:_COMPARED] if len(statement.text) <= _LONGEST_STATEMENT]
-    names, verbs, states = _names(question), asked_verbs(question), asked_states(question)
-    people = names_in(question)
+    names = _names(question)
     for statement in chosen:
         statement.words = statement.words or frozenset(terms(statement.text))
         statement.matched = statement.words & asked
-        statement.subject, statement.states = statement.matched - verbs, states
-        statement.called = statement.matched & people
         if names:
             statement.named = frozenset(name for name in names if _names_it(statement.text, name))
     return chosen

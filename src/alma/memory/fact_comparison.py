@@ -1,0 +1,279 @@
+"""Comparison of facts: what a new one is to the nearest that are stored, as the judge sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from alma import clock
+from alma.errors import IndexUnavailable
+from alma.judge.base import Judge, Judgement, Label
+from alma.memory.fact_relations import FACTS, edges_of, save_edge
+from alma.memory.relation_detection import Detected, Evidence
+from alma.model.governance import ANONYMOUS, Attribution
+from alma.model.learning import DomainKnowledge, UserPreference
+from alma.model.memory import Memory
+from alma.model.query import EVERYTHING, And, Compare, In, Missing, Order, Predicate
+from alma.model.record import Record
+from alma.model.relations import Relation, stored_ends
+from alma.model.scope import Scope
+from alma.model.vector import Vector
+from alma.model.visibility import alive
+from alma.retrieval.candidates import nearest
+from alma.retrieval.scoring import moment_of
+from alma.retrieval.supersession import Edge, stated
+from alma.storage.base import StorageBackend, Transaction
+from alma.vectors.base import VectorIndex
+
+_EVERYWHERE = Scope.everywhere()
+_OWNERS = ("user_id", "project_id", "agent", "source_agent")
+# What happened is not replaced by what happens later.
+_EVENTS = frozenset(("conversation", "message", "progress", "task", "error", "summary", "session"))
+_AT_ONCE = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Tuning:
+    """The numbers of the comparison: from how sure the judge counts, and how much it is asked.
+
+    A cosine below `least_cosine` is that of two facts about different things; what is longer than `longest` characters
+    is a document, of which the judge would read only the beginning.
+    """
+
+    same: float = 0.8
+    related: float = 0.7
+    least_cosine: float = 0.4
+    nearest: int = 8
+    longest: int = 600
+
+
+TUNING = Tuning()
+
+_RELATIONS: dict[Label, Relation] = {
+    "supersedes": Relation.SUPERSEDES,
+    "opposite": Relation.CONTRADICTS,
+    "more": Relation.BUILDS_ON,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What the new fact is to a stored one."""
+
+    known: Record
+    judgement: Judgement
+
+    @property
+    def is_same(self) -> bool:
+        return self.judgement["same"] >= TUNING.same
+
+    @property
+    def relation(self) -> Relation | None:
+        """The relationship that is to be stored, if the judge is sure enough of one."""
+        label = self.judgement.label
+        return _RELATIONS.get(label) if self.judgement[label] >= TUNING.related else None
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What was found of a fact before it is written: by which judge, and the verdicts, the surest first."""
+
+    judge: str = ""
+    verdicts: Sequence[Verdict] = ()
+
+    @property
+    def same(self) -> Sequence[Verdict]:
+        """The stored facts that say the same."""
+        return [each for each in self.verdicts if each.is_same]
+
+
+NOTHING = Comparison()
+
+
+@dataclass(slots=True)
+class Compared:
+    """How many facts were compared, and the relationships that this found."""
+
+    facts: int = 0
+    found: list[Edge] = field(default_factory=list)
+
+
+class FactComparison:
+    """Compares facts with the nearest ones of the same owner; only `relate` and `compare_stored` write."""
+
+    def __init__(self, storage: StorageBackend, judge: Callable[[], Judge], index: VectorIndex | None = None) -> None:
+        self._storage = storage
+        self._judge = judge
+        self._index = index
+
+    def of(self, record: Record) -> Comparison:
+        """What a fact is to those that are stored; nothing of what is no fact, too long or without a vector."""
+        return self.of_several([record])[0]
+
+    def of_several(self, records: Sequence[Record]) -> list[Comparison]:
+        """The same for several facts, whose pairs are judged together."""
+        near = [list(self._nearest(record)) for record in records]
+        pairs = [
+            (stated(record), stated(known)) for record, found in zip(records, near, strict=True) for known in found
+        ]
+        if not pairs:
+            return [NOTHING] * len(records)
+        judge = self._judge()
+        judged = iter(judge.compare(pairs))
+        verdicts = [[Verdict(known, next(judged)) for known in found] for found in near]
+        return [Comparison(judge.name, _by_certainty(_of_one_thing(judge, each))) for each in verdicts]
+
+    def relate(self, tx: Transaction, record: Record, comparison: Comparison) -> list[Edge]:
+        """Store what was found, as far as the other facts still say the same; nothing is changed in the facts."""
+        wanted = [each for each in comparison.verdicts if each.relation is not None and each.known.key != record.key]
+        still = self.standing(tx, wanted)
+        apart = _kept_apart(edges_of(tx, type(record), [str(record.key)])) if still else frozenset()
+        edges = (_saved(tx, record, each, comparison.judge) for each in still if str(each.known.key) not in apart)
+        return [edge for edge in edges if edge is not None]
+
+    def detected(self, record: Record) -> list[Detected]:
+        """What was found of a fact, as relationships that could be stored, with the evidence."""
+        compared = self.of(record)
+        found: list[Detected] = []
+        for each in compared.verdicts:
+            if each.relation is not None:
+                newer, older = _ends(record, each)
+                ends = stored_ends(each.relation, str(newer.key), str(older.key))
+                found.append(Detected(*ends, (_evidence(each, compared.judge),)))
+        return found
+
+    def standing(self, tx: Transaction, verdicts: Sequence[Verdict]) -> list[Verdict]:
+        """The verdicts about facts that are there, and say what was judged, when the write is done."""
+        if not verdicts:
+            return []
+        cls = type(verdicts[0].known)
+        now = {str(each.key): each for each in tx.lock(cls, sorted(str(v.known.key) for v in verdicts), _EVERYWHERE)}
+        return [
+            Verdict(now[key], each.judgement)
+            for each in verdicts
+            if (key := str(each.known.key)) in now and stated(now[key]) == stated(each.known)
+        ]
+
+    def compare_stored(self, cls: type[Record], scope: Scope, limit: int, by: Attribution = ANONYMOUS) -> Compared:
+        """Compare facts that were stored without it, as many at once, the newest first, and store what is found.
+
+        What says the same is left to the consolidation.
+        """
+        done = Compared()
+        newest = self._storage.find(cls, scope, _stated(cls), _NEWEST[cls], limit)
+        for start in range(0, len(newest), _AT_ONCE):
+            batch = newest[start : start + _AT_ONCE]
+            compared = list(zip(batch, self.of_several(batch), strict=True))
+
+            def relate(tx: Transaction, compared: Sequence[tuple[Record, Comparison]] = compared) -> list[Edge]:
+                return [edge for record, comparison in compared for edge in self.relate(tx, record, comparison)]
+
+            done.found += self._storage.write(relate, by)
+            done.facts += len(batch)
+        return done
+
+    def _nearest(self, record: Record) -> Iterator[Record]:
+        vector = getattr(record, "embedding", None)
+        if vector is None or not is_fact(record):
+            return
+        cls, (scope, where) = type(record), of_the_same_owner(record)
+        near = self._near(cls, vector, scope, where)
+        ids = [key for key, cosine in near if cosine >= TUNING.least_cosine and key != record.key][: TUNING.nearest]
+        if not ids:
+            return
+        apart = _kept_apart(edges_of(self._storage, cls, [str(record.key)]))
+        found = {str(each.key): each for each in self._storage.find(cls, scope, And(where, In("id", ids)))}
+        yield from (found[key] for key in ids if key in found and key not in apart and is_fact(found[key]))
+
+    def _near(self, cls: type[Record], vector: Vector, scope: Scope, where: Predicate) -> list[tuple[str, float]]:
+        """The ids of the nearest facts with their cosines, from the index where there is one that works."""
+        if self._index is not None and not self._storage.is_writing:
+            try:
+                return [*nearest(self._index, cls, vector, scope, where, TUNING.nearest + 1)]
+            except IndexUnavailable:
+                pass
+        return self._storage.nearest_ids(cls, vector, scope, where, TUNING.nearest + 1)
+
+
+def _stated(cls: type[Record]) -> Predicate:
+    if cls is not Memory:
+        return EVERYTHING
+    return And(Missing("session_id"), alive(clock.now()))
+
+
+_NEWEST: dict[type[Record], tuple[Order, ...]] = {
+    DomainKnowledge: (Order("last_verified", "desc"),),
+    UserPreference: (Order("timestamp", "desc"),),
+    Memory: (Order("created_at", "desc"),),
+}
+
+
+def is_fact(record: Record) -> bool:
+    """Whether a record states something that may be repeated, replaced or denied, and is short enough to be judged."""
+    if not isinstance(record, FACTS) or not 1 < len(stated(record).strip()) <= TUNING.longest:
+        return False
+    if isinstance(record, Memory):
+        return record.session_id is None and record.memory_type not in _EVENTS
+    return True
+
+
+def of_the_same_owner(record: Record) -> tuple[Scope, Predicate]:
+    """Where the facts are that a fact is compared with: those of the same user, project and agent."""
+    parts: list[Predicate] = []
+    for name in (each for each in _OWNERS if each in record.spec.by_name):
+        value = getattr(record, name)
+        parts.append(Missing(name) if value is None else Compare(name, "eq", value))
+    if isinstance(record, Memory):
+        parts += [Missing("session_id"), Compare("is_private", "eq", record.is_private), alive(clock.now())]
+    scoped = {name: value for name in ("user_id", "project_id") if (value := getattr(record, name, None)) is not None}
+    return (Scope(**scoped) if scoped else _EVERYWHERE), And(*parts)
+
+
+def in_order(one: Record, other: Record) -> tuple[Record, Record]:
+    """Two facts, the one that was true or stated later first; of one moment, the first of the two."""
+    ours, theirs = moment_of(one), moment_of(other)
+    return (other, one) if ours is not None and theirs is not None and theirs > ours else (one, other)
+
+
+def _saved(tx: Transaction, record: Record, verdict: Verdict, judge: str) -> Edge | None:
+    if verdict.relation is None:
+        return None
+    evidence = _evidence(verdict, judge)
+    return save_edge(tx, *_ends(record, verdict), verdict.relation, strength=evidence.weight, evidence=(evidence,))
+
+
+def _ends(record: Record, verdict: Verdict) -> tuple[Record, Record]:
+    """The fact that the relationship is told from, and the other one: of two that exclude each other, the later."""
+    says_more = verdict.judgement.label == "more"
+    return (record, verdict.known) if says_more else in_order(record, verdict.known)
+
+
+def _evidence(verdict: Verdict, judge: str) -> Evidence:
+    label = verdict.judgement.label
+    probability = verdict.judgement[label]
+    return Evidence("judge", f"{label}, {probability:.2f}, by {judge}", probability)
+
+
+def _kept_apart(edges: Sequence[Edge]) -> frozenset[str]:
+    """The facts of which somebody said that they are something else."""
+    apart = (each for each in edges if each.relationship_type == Relation.DISTINCT_FROM)
+    return frozenset(end for each in apart for end in (each.from_memory_id, each.to_memory_id))
+
+
+def _of_one_thing(judge: Judge, verdicts: Sequence[Verdict]) -> list[Verdict]:
+    """The verdicts, of which those that say *supersedes* are about one thing: what a fact replaces had one value.
+
+    What has nothing to do with the nearest fact that is replaced is another thing: where production runs says nothing
+    of where staging does.
+    """
+    replaced = [each for each in verdicts if each.relation == Relation.SUPERSEDES]
+    if len(replaced) < 2:
+        return list(verdicts)
+    nearest_one, *others = replaced
+    judged = judge.compare([(stated(nearest_one.known), stated(each.known)) for each in others])
+    doubtful = {id(each) for each, told in zip(others, judged, strict=True) if told.label == "other"}
+    return [each for each in verdicts if id(each) not in doubtful]
+
+
+def _by_certainty(verdicts: Sequence[Verdict]) -> list[Verdict]:
+    return sorted(verdicts, key=lambda each: (-each.judgement[each.judgement.label], str(each.known.key)))

@@ -1,0 +1,212 @@
+"""Relationships between facts: between memories of one kind that state something, general ones, knowledge, preferences.
+
+Those of general memories are `MemoryRelationship`s, those of the other kinds `FactRelationship`s; both have the same
+fields, so that everything else is written once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from alma import clock
+from alma.errors import NotFoundError, ValidationError
+from alma.memory.relation_detection import Evidence
+from alma.memory.relationships import closes_circle, evidence_of, hold_circles, relationship_id
+from alma.model.governance import ANONYMOUS, Attribution
+from alma.model.learning import DomainKnowledge, UserPreference
+from alma.model.memory import FactRelationship, Memory, MemoryRelationship
+from alma.model.query import EVERYTHING, And, In, Or, Predicate, matches
+from alma.model.record import Record
+from alma.model.relations import Ends, Relation, stored_ends, told_from
+from alma.model.scope import Scope
+from alma.retrieval.scoring import moment_of
+from alma.retrieval.supersession import EDGES, Edge
+from alma.storage.base import StorageBackend, Transaction
+
+FACTS: tuple[type[Record], ...] = (DomainKnowledge, UserPreference, Memory)
+"""The kinds that state something which may be repeated, replaced or denied."""
+
+JUDGED = (Relation.SUPERSEDES, Relation.CONTRADICTS, Relation.BUILDS_ON)
+"""What the judge may find two facts to be to each other."""
+
+_EVERYWHERE = Scope.everywhere()
+
+
+@dataclass(frozen=True, slots=True)
+class FactRelation:
+    """A relationship of a fact as it tells it: "superseded_by" where the other end says "supersedes"."""
+
+    relation: str
+    other: Record
+    edge: Edge
+
+    @property
+    def evidence(self) -> tuple[Evidence, ...]:
+        """Why it was found; nothing where somebody said so."""
+        return evidence_of(self.edge)
+
+
+@dataclass(frozen=True, slots=True)
+class Distinguished:
+    """What was undone when two facts were told apart: relations, and ids of what had been merged."""
+
+    removed: tuple[str, ...] = ()
+    restored: tuple[str, ...] = ()
+
+
+class FactRelations:
+    """Reads, says and takes back how facts stand to each other; nothing outside of the scope is read or changed."""
+
+    def __init__(self, storage: StorageBackend) -> None:
+        self._storage = storage
+
+    def of(self, cls: type[Record], fact_id: str, scope: Scope, where: Predicate = EVERYTHING) -> list[FactRelation]:
+        """The relationships of a fact to others that are there, the newest first."""
+        with self._storage.snapshot() as tx:
+            if not tx.find(cls, scope, And(In("id", [fact_id]), where)):
+                raise NotFoundError(cls.spec.kind, fact_id)
+            told = [(told_from(edge, fact_id), edge) for edge in edges_of(tx, cls, [fact_id])]
+            others = tx.find(cls, scope, And(In("id", sorted({other for (_, other), _ in told})), where))
+        by_id = {str(other.key): other for other in others}
+        found = [FactRelation(name, by_id[other], edge) for (name, other), edge in told if other in by_id]
+        return sorted(found, key=lambda each: (each.edge.created_at, each.edge.id), reverse=True)
+
+    def keep_apart(
+        self,
+        cls: type[Record],
+        one_id: str,
+        other_id: str,
+        scope: Scope,
+        *,
+        where: Predicate = EVERYTHING,
+        by: Attribution = ANONYMOUS,
+    ) -> list[str]:
+        """Say that neither of two facts repeats, replaces or denies the other; returns the relations this removed.
+
+        It is remembered: what was judged once is not found again.
+        """
+
+        def apart(tx: Transaction) -> list[str]:
+            one, other = (_required(tx, cls, each, scope, where) for each in (one_id, other_id))
+            removed = [edge for edge in edges_of(tx, cls, [one_id]) if _joins(edge, {one_id, other_id})]
+            removed = [edge for edge in removed if edge.relationship_type in JUDGED]
+            tx.delete(EDGES[cls], [edge.id for edge in removed], _EVERYWHERE)
+            save_edge(tx, one, other, Relation.DISTINCT_FROM)
+            return sorted({edge.relationship_type for edge in removed})
+
+        if one_id == other_id:
+            raise ValidationError("distinguish", "other_id", other_id, "must be another fact than the first one")
+        return self._storage.write(apart, by)
+
+
+def edges_of(reader: StorageBackend | Transaction, cls: type[Record], ids: Collection[str]) -> list[Edge]:
+    """Every relationship that one of these facts has."""
+    wanted = sorted(ids)
+    if not wanted:
+        return []
+    either = Or(In("from_memory_id", wanted), In("to_memory_id", wanted))
+    return list(reader.find(EDGES[cls], _EVERYWHERE, either))
+
+
+def save_edge(
+    tx: Transaction,
+    newer: Record,
+    older: Record,
+    relation: Relation,
+    *,
+    strength: float = 1.0,
+    evidence: Sequence[Evidence] = (),
+) -> Edge | None:
+    """Store what the newer fact is to the older one, with the dates of both; None where the opposite is stored."""
+    cls = type(newer)
+    ends = stored_ends(relation, str(newer.key), str(older.key))
+    if cls is Memory:
+        hold_circles(tx, [ends.relation])
+        if closes_circle(tx, ends):
+            return None
+    elif relation == Relation.SUPERSEDES and _known(tx, cls, Ends(relation, ends.to_id, ends.from_id)):
+        return None
+    known = _known(tx, cls, ends)
+    if known is not None and not known.auto_detected:
+        return known
+    edge = _new_edge(cls, newer, ends, tx.by.author).replace(
+        strength=round(strength, 4),
+        auto_detected=bool(evidence),
+        metadata={
+            "evidence": [each.to_json() for each in evidence],
+            "dates": {str(each.key): _spelled(moment_of(each)) for each in (newer, older)},
+        },
+    )
+    edge = edge if known is None else edge.replace(created_at=known.created_at, created_by=known.created_by)
+    tx.save(edge)
+    return edge
+
+
+def said_again(tx: Transaction, fact: Record) -> list[str]:
+    """Let a fact that was stated again replace what the judge took for its successors; returns their ids."""
+    cls, fact_id = type(fact), str(fact.key)
+    replacing = And(In("to_memory_id", [fact_id]), In("relationship_type", [str(Relation.SUPERSEDES)]))
+    later = [edge for edge in tx.find(EDGES[cls], _EVERYWHERE, replacing) if edge.auto_detected]
+    tx.delete(EDGES[cls], [edge.id for edge in later], _EVERYWHERE)
+    evidence = (Evidence("stated again", "it was stated again after what replaced it", 0.9),)
+    overruled = sorted(edge.from_memory_id for edge in later)
+    for other in tx.get_many(cls, overruled, _EVERYWHERE):
+        save_edge(tx, fact, other, Relation.SUPERSEDES, strength=0.9, evidence=evidence)
+    return overruled
+
+
+def forget_judged(tx: Transaction, fact: Record) -> None:
+    """Delete what the judge found of a fact, because it says something else now."""
+    judged = [edge for edge in edges_of(tx, type(fact), [str(fact.key)]) if edge.auto_detected]
+    judged = [edge for edge in judged if edge.relationship_type in JUDGED]
+    tx.delete(EDGES[type(fact)], [edge.id for edge in judged], _EVERYWHERE)
+
+
+def supersede(tx: Transaction, newer: Record, ids: Iterable[str], scope: Scope) -> None:
+    """Store that a fact replaces others, because somebody says so; NotFoundError where one is not in the scope."""
+    for older_id in ids:
+        if older_id == str(newer.key):
+            raise ValidationError(newer.spec.kind, "supersedes", older_id, "must be another fact, not the fact itself")
+        older = _required(tx, type(newer), older_id, scope)
+        apart = _known(tx, type(newer), stored_ends(Relation.DISTINCT_FROM, str(newer.key), older_id))
+        if apart is not None:
+            tx.delete(EDGES[type(newer)], [apart.id], _EVERYWHERE)
+        save_edge(tx, newer, older, Relation.SUPERSEDES)
+
+
+def _joins(edge: Edge, ends: set[str]) -> bool:
+    return {edge.from_memory_id, edge.to_memory_id} == ends
+
+
+def _known(tx: Transaction, cls: type[Record], ends: Ends) -> Edge | None:
+    found = tx.get_many(EDGES[cls], [relationship_id(ends)], _EVERYWHERE)
+    return found[0] if found else None
+
+
+def _required(tx: Transaction, cls: type[Record], fact_id: str, scope: Scope, where: Predicate = EVERYTHING) -> Record:
+    for found in tx.lock(cls, [fact_id], scope):
+        if matches(where, found):
+            return found
+    raise NotFoundError(cls.spec.kind, fact_id)
+
+
+def _new_edge(cls: type[Record], owner: Record, ends: Ends, author: str | None) -> Edge:
+    common: dict[str, Any] = {
+        "id": relationship_id(ends),
+        "from_memory_id": ends.from_id,
+        "to_memory_id": ends.to_id,
+        "relationship_type": ends.relation,
+        "created_at": clock.now(),
+        "created_by": author,
+    }
+    if cls is Memory:
+        return MemoryRelationship(**common)
+    owners: dict[str, Any] = {name: getattr(owner, name, None) for name in ("user_id", "project_id", "agent")}
+    return FactRelationship(kind=cls.spec.kind, **owners, **common)
+
+
+def _spelled(moment: datetime | None) -> str | None:
+    return None if moment is None else moment.isoformat()

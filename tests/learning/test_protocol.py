@@ -285,6 +285,13 @@ class TestHeuristics:
         with pytest.raises(ValidationError, match="is the only strategy"):
             alma.learning.separate(rule.id, BACKOFF[0], "helena", "shop")
 
+    def test_code_is_the_same_strategy_only_in_the_same_words(self, alma: ALMA) -> None:
+        commands = ("find . -type f | xargs ls -l", "find . -exec ls -l {} +")
+        judge = alma.learning.strategies.judge = ToldJudge(same=[commands])
+        lessons = [learn(alma, strategy=each).lesson_id for each in (*commands, commands[0])]
+        assert lessons[0] == lessons[2] != lessons[1]
+        assert judge.asked == []
+
     def test_what_is_near_is_judged_in_one_call_and_only_once(self, alma: ALMA) -> None:
         judge = alma.learning.strategies.judge = ToldJudge()
         for n in range(30):

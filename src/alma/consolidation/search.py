@@ -10,6 +10,7 @@ from alma.consolidation.result import MergedGroup
 from alma.judge.base import Judge
 from alma.judge.strict import normalised
 from alma.learning.stored import NOT_THE_SAME
+from alma.learning.strategies import is_prose
 from alma.model.query import In
 from alma.model.record import Record
 from alma.model.scope import Scope
@@ -122,7 +123,11 @@ class Search:
     ) -> dict[str, str]:
         """Those that say the same, each with the reason; by meaning only where the vectors are near as well."""
         why = {key: "the same words" for key, theirs in others.items() if _same_words(mine, theirs)}
-        left = [(cosine, key) for key in others if key not in why and (cosine := near[key]) is not None]
+        left = [
+            (cosine, key)
+            for key, theirs in others.items()
+            if key not in why and (cosine := near[key]) is not None and all(map(is_prose, (*mine, *theirs)))
+        ]
         likely = [key for _, key in sorted(left, reverse=True)[:_JUDGED]]
         pairs = [pair for key in likely for pair in zip(mine, others[key], strict=True)]
         verdicts = self._judge.compare(pairs) if pairs else []

@@ -18,6 +18,10 @@ from alma.model.text import terms
 _log = logging.getLogger("alma.learning")
 
 _KEYS_REMEMBERED = 10_000
+# Of 2,860 clusters of sentences this leaves out 1 % of the texts, of shell commands 97 %, of Python snippets 94 %.
+_WORDS_OF_PROSE = 0.8
+_AROUND_WORDS = ".,;:!?\"'()“”‘’„«»…"
+_INSIDE_WORDS = "-'’/%."
 _VERDICTS_REMEMBERED = 16_384
 
 
@@ -49,6 +53,18 @@ def strategy_key(text: str) -> str:
 def strategy_words(text: str) -> frozenset[str]:
     """The words of a strategy without inflection; they only preselect what is judged."""
     return frozenset(terms(text))
+
+
+@lru_cache(maxsize=_KEYS_REMEMBERED)
+def is_prose(text: str) -> bool:
+    """Whether a text consists of words; the judge knows sentences, and nothing of code, commands and JSON."""
+    words = text.split()
+    return sum(map(_is_word, words)) >= _WORDS_OF_PROSE * len(words)
+
+
+def _is_word(token: str) -> bool:
+    bare = token.strip(_AROUND_WORDS)
+    return bare[:1].isalnum() and all(each.isalnum() or each in _INSIDE_WORDS for each in bare)
 
 
 def shared_words(one: str, other: str) -> float:
@@ -84,21 +100,25 @@ class Strategies:
         return SAME if key[0] == key[1] else self._verdicts.get(key)
 
     def consider(self, pairs: Iterable[tuple[str, str]]) -> None:
-        """Judge those of these pairs that are not known yet, all in one call."""
+        """Judge those of these pairs that are not known yet, all in one call; code is only compared strictly."""
         new = {(strategy_key(one), strategy_key(other)): (one, other) for one, other in pairs}
         new = {key: pair for key, pair in new.items() if key[0] != key[1] and key not in self._verdicts}
         if not new:
             return
+        asked = {key: pair for key, pair in new.items() if is_prose(pair[0]) and is_prose(pair[1])}
+        found = dict(zip(asked, self._compared(list(asked.values())), strict=True))
+        with self._lock:
+            self._verdicts.update((key, found.get(key, OTHER)) for key in new)
+            while len(self._verdicts) > _VERDICTS_REMEMBERED:
+                self._verdicts.popitem(last=False)
+
+    def _compared(self, pairs: list[tuple[str, str]]) -> list[Judgement]:
         try:
-            found = self.judge.compare(list(new.values()))
+            return self.judge.compare(pairs) if pairs else []
         except ProviderError as exc:
             # What happened must not be lost because a language model cannot be reached.
             _log.warning("strategies are compared by their words alone", extra={"error": str(exc)})
-            found = [OTHER] * len(new)
-        with self._lock:
-            self._verdicts.update(zip(new, found, strict=True))
-            while len(self._verdicts) > _VERDICTS_REMEMBERED:
-                self._verdicts.popitem(last=False)
+            return [OTHER] * len(pairs)
 
     def judged(self, one: str, other: str) -> Judgement:
         """What one strategy is to the other."""

@@ -1,0 +1,58 @@
+"""What the judge is asked about: words, and no code."""
+
+from __future__ import annotations
+
+import pytest
+
+from alma.errors import ProviderError
+from alma.judge.base import Judgement
+from alma.judge.strict import StrictJudge
+from alma.learning.strategies import Strategies, is_prose, strategy_key
+from tests.support.judging import ToldJudge
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "use a timeout of 30 seconds",
+        "Retry twice, then give up.",
+        "blue-green switch",
+        "Erst messen",
+        "wait 5 s",
+        "删除缓存",
+    ],
+)
+def test_words_are_prose(text: str) -> None:
+    assert is_prose(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["find . -type f | xargs ls -l", "sorted(d.items())", '{"a": 1, "b": [2]}', "🎂", "x = [i for i in y]", "--force"],
+)
+def test_code_and_signs_are_none(text: str) -> None:
+    assert not is_prose(text)
+
+
+def test_a_strategy_is_known_by_its_words_whatever_their_case_and_the_punctuation_at_the_end() -> None:
+    assert strategy_key("Retry  twice.") == strategy_key("retry twice")
+    assert strategy_key("use C") != strategy_key("use C++")
+
+
+def test_what_was_judged_is_not_asked_again() -> None:
+    judge = ToldJudge(same=[("wait for it", "await it")])
+    strategies = Strategies(judge)
+    assert strategies.same("wait for it", "await it")
+    assert strategies.same("Wait for it.", "await it")
+    assert len(judge.asked) == 1
+
+
+class _Unreachable(StrictJudge):
+    def compare(self, pairs: object) -> list[Judgement]:
+        raise ProviderError("the language model cannot be reached")
+
+
+def test_a_judge_that_cannot_be_reached_claims_nothing() -> None:
+    strategies = Strategies(_Unreachable())
+    assert not strategies.same("wait for it", "await it")
+    assert strategies.same("Wait for it.", "wait for it")

@@ -65,6 +65,10 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
             for number in range(3):
                 memory.learn("helena", "Test the sign-up form", True, "wait until idle", metadata={"n": number})
             memory.storage.save_many([make.a_heuristic(id=ID, agent="helena", **whose)])
+            tried = ("retry twice", "retry with a pause")
+            memory.storage.save_many(
+                [make.an_outcome(agent="helena", lesson_id=ID, strategy_used=each, **whose) for each in tried]
+            )
             memory.storage.save_many([Session(id=ID, agent="helena", **whose)])
             memory.storage.save_many([WorkItem(id=ID, title="Write the test", **whose)])
             risen = {PROMOTIONS: [{"from": ["session"], "to": "project"}]}

@@ -11,7 +11,9 @@ without function words and without who is spoken of: "the user"), at least 60 % 
 do not (what was tried: no success where failure is expected), and every number of the expected one is there; what was
 tried may say its task and its reason in fields of their own. *Judge*: the judge says *same* of the two, asked in both
 orders. Each matches one other at most, best first. Precision is the share of proposals that match, recall the share of
-expected statements that are matched, `kind` the share of the matches that also became the right kind of memory.
+expected statements that are matched, `kind` the share of the matches that also became the right kind of memory. `borne
+out` is the share of proposals that match or are contained in an expected statement: 75 % of their words and all of their
+numbers stand in it, and both deny or both do not, as where one expected statement was told as two.
 """
 
 from __future__ import annotations
@@ -38,6 +40,7 @@ from alma.model.text import query_terms
 ROOT = Path(__file__).resolve().parents[1]
 OWN = ROOT / "training" / "extraction" / "snippets.jsonl"
 _LEAST_COMMON = 0.6
+_LEAST_CONTAINED = 0.75
 _DENIALS = frozenset(["not", "never", "no", "failed", "fails", "didn't", "don't", "doesn't", "without", "longer"])
 _SPOKEN_OF = frozenset(["user", "customer", "team"])
 _FAILED = re.compile(
@@ -69,12 +72,18 @@ class Score:
     expected: int = 0
     matched: int = 0
     right_kind: int = 0
+    borne_out: int = 0
     silent_right: int = 0
     silent: int = 0
     shown: list[str] = field(default_factory=list)
 
     def row(self) -> list[str]:
-        shares = [(self.matched, self.proposed), (self.matched, self.expected), (self.right_kind, self.matched)]
+        shares = [
+            (self.matched, self.proposed),
+            (self.borne_out, self.proposed),
+            (self.matched, self.expected),
+            (self.right_kind, self.matched),
+        ]
         numbers = [f"{part / whole:.3f}" if whole else "–" for part, whole in shares]
         return [*numbers, str(self.proposed), str(self.expected), f"{self.silent_right}/{self.silent}"]
 
@@ -88,7 +97,7 @@ def main() -> None:
     )
     args = parser.parse_args()
     rows = [json.loads(line) for line in args.snippets.read_text(encoding="utf-8").splitlines()]
-    table = Table("tree", "precision", "recall", "kind", "proposed", "expected", "rightly silent")
+    table = Table("tree", "precision", "borne out", "recall", "kind", "proposed", "expected", "rightly silent")
     trees = {"this": ROOT / "src"}
     with tempfile.TemporaryDirectory() as folder:
         if args.beside:
@@ -128,6 +137,9 @@ def measured(rows: Sequence[Row], proposed: Sequence[Sequence[Row]]) -> Score:
         score.right_kind += sum(kind_of(found[i]) == expected[j]["kind"] for i, j in pairs)
         score.silent += not expected
         score.silent_right += not expected and not found
+        contained = (any(is_contained(one, other["text"]) for other in expected) for one in found)
+        matched = {i for i, _ in pairs}
+        score.borne_out += sum(is_in or i in matched for i, is_in in enumerate(contained))
         told, met = {i for i, _ in pairs}, {j for _, j in pairs}
         score.shown += [f"+ {row['note']}: {one}" for i, one in enumerate(found) if i not in told]
         score.shown += [f"- {row['note']}: {one['text']}" for j, one in enumerate(expected) if j not in met]
@@ -171,6 +183,15 @@ def rated_match(proposal: Row, expected: str) -> float:
             return covered + proper
     there, back = default_judge().compare([(content, expected), (expected, content)])
     return there["same"] if there.label == back.label == "same" else 0.0
+
+
+def is_contained(proposal: Row, expected: str) -> bool:
+    """Whether a proposal says nothing but what an expected statement says as well."""
+    content = proposal["content"]
+    mine = _words(content)
+    if not mine or not _agree(proposal, content, expected) or not _numbers(content) <= _numbers(expected):
+        return False
+    return len(mine & _words(expected)) >= _LEAST_CONTAINED * len(mine)
 
 
 def _words(text: str) -> set[str]:

@@ -5,9 +5,9 @@
 
 The data and the harness (`harness/howto.py`) lie in a folder beside the checkout, ../shared/data, or where `--data`
 says; their licences do not allow us to ship them. Every learned task goes to `learn` as a success of its strategy. A
-question goes to `recommend`, or to `retrieve`, whose outcomes are read in their order. `false far` is the share of
-the questions of another language, about which nothing is stored, that got an answer; `cpu ms` is the processor time of
-one question. Vectors are made by the local model and kept under bench/results/.
+question goes to `recommend`, or to `retrieve`, whose strong outcomes are read in their order. `false far` is the share
+of the questions of another language, about which nothing is stored, that got an answer; `cpu ms` is the processor time
+of one question. Vectors are made by the local model and kept under bench/results/.
 """
 
 from __future__ import annotations
@@ -78,8 +78,9 @@ class Advisor:
     def _retrieved(self, task: str) -> Advice:
         assert self._alma is not None
         found = self._alma.retrieve(task, _AGENT)
-        scores = {each.id: each.score for each in found.explain()}
-        return [(each.strategy_used or "", scores.get(each.id, 0.0)) for each in found.outcomes[:5]]
+        scores = {each.id: each.relevance or 0.0 for each in found.explain()}
+        strong = [each for each in found.outcomes if found.strength_of(each) == "strong"]
+        return [(each.strategy_used or "", scores.get(each.id, 0.0)) for each in strong[:5]]
 
     def close(self) -> None:
         if self._alma is not None:

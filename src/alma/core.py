@@ -288,7 +288,8 @@ class ALMA(Closing):
     ) -> MemorySlice:
         """The few memories worth knowing for this task, which `to_prompt()` turns into text.
 
-        `options` are those of the engine: session_id, kinds, now, bypass_cache, include_shared.
+        `options` are those of the engine: session_id, kinds, now, bypass_cache, include_shared, and
+        `weak`, which hands over what is only weakly relevant as well.
         """
         agent = self._agent(agent)
         scope = self.learning.validator.readable_scope(agent)

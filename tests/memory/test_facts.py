@@ -249,6 +249,15 @@ def test_general_memories_are_compared_as_well(alma: ALMA) -> None:
     assert told(alma, old.id, Memory) == [("distinct_from", new.id)]
 
 
+def test_a_memory_with_an_id_of_its_own_is_compared_before_its_transaction(alma: ALMA, judge: ToldJudge) -> None:
+    old = alma.journal.create(CENTRAL, project_id="shop")
+    new = alma.journal.create(WEST, project_id="shop", id="chosen")
+    assert told(alma, old.id, Memory) == [("superseded_by", new.id)]
+    assert judge.asked == [(WEST, CENTRAL)]
+    alma.journal.update(new.id, {"content": AGAIN}, alma.scope())
+    assert judge.asked == [(WEST, CENTRAL), (AGAIN, CENTRAL)]
+
+
 def test_a_memory_that_says_something_else_by_now_replaces_nothing(alma: ALMA) -> None:
     old = alma.journal.create(CENTRAL, project_id="shop")
     new = alma.journal.create(WEST, project_id="shop")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -115,6 +115,15 @@ def test_whoever_asks_how_it_was_then_gets_what_was_true_then(house: House) -> N
     house.relate("new", "old", "supersedes")
     assert ids(house.ask("which database did we use for invoices in March 2024?"))[0] == "old"
     assert ids(house.ask())[0] == "new"
+
+
+def test_what_holds_only_from_some_day_on_has_replaced_nothing_before(house: House) -> None:
+    some_others(house)
+    house.say("old", "The database we use for invoices is MySQL")
+    house.say("new", "The database we use for invoices is Postgres", valid_from=now() + timedelta(days=9))
+    house.relate("new", "old", "supersedes")
+    assert house.ask().explanation_of("old").notes == ()
+    assert house.ask(now=now() + timedelta(days=10)).explanation_of("old").notes != ()
 
 
 def test_who_asks_how_it_was_before_gets_what_was_superseded(house: House) -> None:

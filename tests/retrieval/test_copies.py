@@ -16,10 +16,10 @@ Remember = Callable[..., Any]
 QUESTION = "How do I test the login form?"
 COPIED = "Test the login form with an empty password"
 OTHERS = {
-    "locks": "The login form locks an account after five wrong passwords",
-    "expired": "The login form must be tested with an expired session",
-    "mobile": "On mobile the login form has a fingerprint button",
-    "moved": "The login form was moved to another page in version 3",
+    "locks": "Test that the login form locks an account after five wrong passwords",
+    "expired": "Test the login form with an expired session",
+    "mobile": "Test the fingerprint button of the login form on mobile",
+    "moved": "Test that the login form was moved to another page",
 }
 KINDS: dict[str, Callable[[str, str], Record]] = {
     "memories": lambda key, text: make.a_memory(id=key, content=text),
@@ -36,7 +36,7 @@ def test_copies_leave_room_for_what_else_is_known(
     stored = KINDS[kind]
     remember(*(stored(f"copy-{number}", COPIED) for number in range(copies)))
     remember(*(stored(key, text) for key, text in OTHERS.items()))
-    found = engine.retrieve(QUESTION, "helena", "shop")
+    found = engine.retrieve(QUESTION, "helena", "shop", weak=True)
     handed_over = [record.id.partition("-")[0] for record in getattr(found, kind)]
     assert sorted(handed_over) == sorted(["copy", *OTHERS])
 
@@ -46,7 +46,9 @@ def test_copies_of_several_texts_leave_room_for_others_as_well(engine: Retrieval
     texts = [f"Test the {page} form with an empty password" for page in ("login", "log-in", "sign-in", "sign-up")]
     remember(*(stored(f"{place}-{number}", text) for place, text in enumerate(texts) for number in range(60)))
     remember(stored("rare", "Test the login form with an expired session"))
-    found = engine.retrieve("Test the login form with an expired session or an empty password", "helena", "shop")
+    found = engine.retrieve(
+        "Test the login form with an expired session or an empty password", "helena", "shop", weak=True
+    )
     assert len(found.outcomes) == 5
     assert "rare" in [outcome.id for outcome in found.outcomes]
 

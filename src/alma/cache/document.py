@@ -15,7 +15,7 @@ from alma.model.slice import Explanation, MemorySlice
 from alma.model.vector import Vector
 from alma.storage.document import from_document, to_document
 
-_FORMAT = 2
+_FORMAT = 3
 _KINDS: dict[str, type[Record]] = {
     "heuristics": Heuristic,
     "outcomes": Outcome,
@@ -25,7 +25,7 @@ _KINDS: dict[str, type[Record]] = {
     "memories": Memory,
     "instructions": Memory,
 }
-_FACTS = ("query", "agent", "retrieval_time_ms", "degraded")
+_FACTS = ("query", "agent", "retrieval_time_ms", "degraded", "weak")
 
 
 def to_json(found: MemorySlice) -> str:
@@ -45,6 +45,8 @@ def to_json(found: MemorySlice) -> str:
                     list(each.found_by),
                     list(each.notes),
                     each.similarity,
+                    each.relevance,
+                    each.strength,
                 ]
                 for key, each in found.explanations.items()
             ],
@@ -65,8 +67,8 @@ def from_json(text: str | bytes) -> MemorySlice:
             **found,
             **{name: document[name] for name in _FACTS},
             explanations={
-                key: Explanation(kind, id_, score, terms, tuple(found_by), tuple(notes), similarity)
-                for key, kind, id_, score, terms, found_by, notes, similarity in document["explanations"]
+                key: Explanation(kind, id_, score, terms, tuple(found_by), tuple(notes), *measured)
+                for key, kind, id_, score, terms, found_by, notes, *measured in document["explanations"]
             },
             _why_not=not_kept,
         )

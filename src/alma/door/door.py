@@ -107,6 +107,7 @@ class Door:
         self._trusted = frozenset(trusted_sources)
         self._archive = Archive(storage)
         self._judge = judge
+        self._prepared: dict[tuple[str, str, str], Comparison] = {}
         self.facts = FactComparison(storage, self.judging, index)
 
     def judging(self) -> Judge:
@@ -136,12 +137,17 @@ class Door:
     def prepare(self, record: Record, source: str | None = None) -> None:
         """Compare a record that is about to be saved inside a transaction, which is not to wait for the judge."""
         (ready,) = embedded(self._embedder, [self.clean(record)[0]])
-        self._compared(ready.record, source or "agent")
+        if len(self._prepared) >= _AT_ONCE:
+            self._prepared.clear()
+        self._prepared[_named(ready.record)] = self._compared(ready.record, source or "agent")
 
     def _compared(self, record: Record, source: str) -> Comparison:
         """What a fact is to those that are stored; what comes from elsewhere is told apart from them by nobody."""
         if source not in self._trusted:
             return NOTHING
+        if self._storage.is_writing:
+            # Others wait meanwhile: what was not prepared is compared when that is asked for.
+            return self._prepared.get(_named(record), NOTHING)
         try:
             return self.facts.of(record)
         except ProviderError as exc:
@@ -336,6 +342,11 @@ class Door:
             guest = next(arg for arg in args if isinstance(arg, _Guest))
             return Written(str(guest.record.key), Status.REFUSED, guest.masked, None, refused.reason)
         return written
+
+
+def _named(record: Record) -> tuple[str, str, str]:
+    """By what a record is known that was prepared."""
+    return record.spec.kind, str(record.key), record.text()
 
 
 def _replace(tx: Transaction, record: Record, supersedes: Sequence[str]) -> None:

@@ -296,7 +296,9 @@ def _starts(name: str) -> Callable[[Clause, int, int], bool]:
 
 
 def _name(said: Clause, at: int, end: int) -> bool:
-    known = said.greeted or said.words[at] in FIRST_NAMES
+    # A single word that is written large may say what somebody is: Spanish, Italian.
+    alone = end == at + 1 == len(said.words) and not said.words[at].endswith(("ish", "ese", "ian", "can"))
+    known = said.greeted or said.words[at] in FIRST_NAMES or (alone and said.words[at] not in NO_NAMES)
     return known and all(token.is_capital for token in said.tokens[at:end])
 
 
@@ -365,13 +367,16 @@ def _third(said: Clause, at: int, end: int) -> bool:
     )
 
 
+def _habit(said: Clause, at: int, end: int) -> bool:
+    """What somebody does, as opposed to did once, thinks or wants."""
+    word = said.words[at]
+    known = word.isalpha() and len(word) > 3 and not word.endswith(("ed", "ing", "ly"))
+    return end == at + 1 and known and word not in said.language.data["no_habit"] and not is_past(said, at)
+
+
 def _telling(said: Clause, at: int, end: int) -> bool:
     """What can be checked, behind a verb that may be anything."""
     return _fact(said, at, end) and any(_is_checkable(token, said.language) for token in said.tokens[at:end])
-
-
-def _deed(said: Clause, at: int, end: int) -> bool:
-    return end == at + 1 and is_past(said, at) and said.words[at] not in said.language.data["no_deed"]
 
 
 def _behind(said: Clause, at: int, end: int) -> bool:
@@ -408,7 +413,7 @@ def _subject(said: Clause, at: int, end: int) -> bool:
         )
     if words[at] in language.data["determiners"]:
         return end > at + 1
-    if words[at] in NO_NAMES:
+    if words[at] in NO_NAMES and not (words[at] in _TITLES and end > at + 1):
         return False
     is_plural = end == at + 1 and words[at].endswith("s")
     return tokens[at].is_capital or "_" in words[at] or "-" in words[at] or is_plural
@@ -427,7 +432,7 @@ def _fact(said: Clause, at: int, end: int) -> bool:
         return _any(said, at, end)
     state = end == at + 1 and words[at] in data.get("states", ())
     checkable = any(_is_checkable(token, said.language) for token in said.tokens[at:end])
-    return state or checkable or _is_placed(said, at, end) or _is_titled(said, at, end)
+    return state or checkable or any(test(said, at, end) for test in (_is_placed, _is_titled, _is_located, _is_had))
 
 
 def _is_checkable(token: Token, language: Language) -> bool:
@@ -445,12 +450,27 @@ def _is_placed(said: Clause, at: int, end: int) -> bool:
     return linked and said.words[start] not in data["prepositions"]
 
 
+def _is_located(said: Clause, at: int, end: int) -> bool:
+    """On the fridge, behind the old mill: not on time."""
+    data = said.language.data
+    placed = said.words[at] in data.get("prepositions", ()) and end > at + 1
+    return placed and (end > at + 2 or said.words[at - 1] != "is") and said.words[at + 1] not in data["idioms"]
+
+
+def _is_had(said: Clause, at: int, end: int) -> bool:
+    """A gym, no lift: what something has, if that is no trouble."""
+    data = said.language.data
+    had = said.words[at - 1] in ("has", "have") and said.words[at] in ("a", "an", "no") and end > at + 1
+    return had and not any(word in data["no_possession"] for word in said.words[at:end])
+
+
 def _is_titled(said: Clause, at: int, end: int) -> bool:
     """The head of payroll, a firm in Porto: what something is, and not what somebody thinks of it."""
     links = (*said.language.data.get("prepositions", ()), "of", "that", "who")
     return said.words[at] in ("the", "a", "an") and any(word in links for word in said.words[at + 2 : end - 1])
 
 
+_TITLES = frozenset(["dr", "mr", "mrs", "ms", "prof"])
 _KINDS: Mapping[str, Callable[[Clause, int, int], bool]] = {
     "thing": lambda said, at, end: not said.tokens[at].is_mark,
     "name": _name,
@@ -467,8 +487,8 @@ _KINDS: Mapping[str, Callable[[Clause, int, int], bool]] = {
     "wish": _wish,
     "clause": _clause,
     "third": _third,
+    "habit": _habit,
     "telling": _telling,
-    "deed": _deed,
     "behind": _behind,
     "bare": _bare,
     "call": _call,

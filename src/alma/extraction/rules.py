@@ -144,7 +144,10 @@ def _of_the_user(content: str, clause: Clause) -> str:
         return content
     if not shifted:
         return _capital(clause.text)
-    return "".join(shifted.get(word.casefold(), word) if word.casefold() != "will" else word for word in words)
+    if "the user" not in content.casefold():
+        # Of an order, the agent is spoken to, and the user of.
+        shifted = {**shifted, "my": "the user's", "me": "the user", "our": "our"}
+    return "".join(shifted.get(word.casefold(), word) for word in words)
 
 
 # ---------------------------------------------------------------------- what was tried

@@ -271,6 +271,8 @@ def _starts_statement(said: Clause, at: int, joined: bool) -> bool:
     orders = language.classes.get("wish")
     if word in _ORDERING:
         return joined
+    if not joined and word in _GOING_ON:
+        return True
     if word in _CONTRACTED or (not joined and orders is not None and orders.at(said.words, at) > at):
         return True
     starts = word in language.data["first"] or word in language.data["determiners"] or word == "it"
@@ -285,6 +287,8 @@ def _subject(clause: Clause) -> str:
 
 
 _NEAR = 6
+# Behind a comma, somebody goes on to say another thing, or why.
+_GOING_ON = frozenset(["i", "we", "they", "he", "she", "which", "because", "since", "though", "although"])
 _ORDERING = frozenset(["please", "always", "never", "don't", "bitte", "immer", "nie"])
 # A pronoun and its verb in one word.
 _CONTRACTED = frozenset(["i'm", "i've", "j'habite", "j'aime", "j'adore"])

@@ -187,7 +187,7 @@ class FactComparison:
 
     def _near(self, cls: type[Record], vector: Vector, scope: Scope, where: Predicate) -> list[tuple[str, float]]:
         """The ids of the nearest facts with their cosines, from the index where there is one that works."""
-        if self._index is not None and not self._storage.is_writing:
+        if self._index is not None:
             try:
                 return [*nearest(self._index, cls, vector, scope, where, TUNING.nearest + 1)]
             except IndexUnavailable:

@@ -38,6 +38,11 @@ class Found:
         """The cosine of its meaning and the question's, where it was measured."""
         return self.explanation.similarity
 
+    @property
+    def relevance(self) -> float | None:
+        """The probability that it has to do with the question, where that was measured."""
+        return self.explanation.relevance
+
     def explain(self) -> str:
         """The terms that add up to the score, and what led to the memory."""
         return str(self.explanation)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 from alma.errors import NotFoundError, ValidationError
 from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome, UserPreference, anti_pattern_id
@@ -14,6 +14,7 @@ from alma.model.record import Record
 from alma.model.text import terms
 
 DEFAULT_PROMPT_TOKENS = 2000
+Strength = Literal["strong", "weak"]
 REPORTED_BY = "reported by"
 """How the note of a lesson begins that another agent alone reports."""
 
@@ -24,7 +25,8 @@ class Explanation:
 
     `notes` tell that it was superseded by, or contradicts, a memory that was found with it, until when it held, or from
     when it holds, and that another agent alone reports it. `similarity` is the cosine of its meaning and the
-    question's, where it was measured.
+    question's, `relevance` the probability that it has to do with the question, where these were measured. What is
+    *weak* is in prompts only if that is asked for.
     """
 
     kind: str
@@ -34,14 +36,18 @@ class Explanation:
     found_by: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     similarity: float | None = None
+    relevance: float | None = None
+    strength: Strength = "strong"
 
     def apart(self) -> Explanation:
         """The same, with terms of its own."""
-        return Explanation(self.kind, self.id, self.score, dict(self.terms), self.found_by, self.notes, self.similarity)
+        return replace(self, terms=dict(self.terms))
 
     def __str__(self) -> str:
         sum_of = " + ".join(f"{value:.3f} {name}" for name, value in self.terms.items())
-        return f"{self.kind} {self.id}: {self.score:.3f} = {sum_of or 'nothing'} (found by {', '.join(self.found_by)})"
+        relevance = "" if self.relevance is None else f"; {self.strength}, relevance {self.relevance:.2f}"
+        found_by = f"found by {', '.join(self.found_by)}{relevance}"
+        return f"{self.kind} {self.id}: {self.score:.3f} = {sum_of or 'nothing'} ({found_by})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +87,8 @@ class MemorySlice:
     """What retrieval hands to an agent: memories by kind, best first.
 
     Two slices are equal when they hold the same memories for the same reasons, however long it took to find them.
-    `degraded` is empty, or says in a sentence what was down and how the memories were found instead.
+    `degraded` is empty, or says in a sentence what was down and how the memories were found instead. `weak` says that
+    prompts hold the weak ones as well.
     """
 
     heuristics: Sequence[Heuristic] = ()
@@ -96,6 +103,7 @@ class MemorySlice:
     retrieval_time_ms: float | None = field(default=None, compare=False)
     degraded: str = ""
     explanations: Mapping[str, Explanation] = field(default_factory=dict, repr=False)
+    weak: bool = False
     from_cache: bool = field(default=False, compare=False)
     _why_not: Callable[[str], Dropped] = field(default=_unknown, repr=False, compare=False)
 
@@ -135,17 +143,21 @@ class MemorySlice:
         """Every memory, the best of any kind first."""
         return sorted(self, key=lambda record: -self._score(record))
 
-    def to_prompt(self, max_tokens: int = DEFAULT_PROMPT_TOKENS) -> str:
-        """The memories as text for a language model, never longer than the budget."""
-        return self.packed(max_tokens).text
+    def to_prompt(self, max_tokens: int = DEFAULT_PROMPT_TOKENS, *, weak: bool | None = None) -> str:
+        """The strong memories as text for a language model, never longer than the budget.
 
-    def packed(self, max_tokens: int = DEFAULT_PROMPT_TOKENS) -> Packed:
+        The weak ones are in it where `weak` says so, or where they were asked for when this was retrieved.
+        """
+        return self.packed(max_tokens, weak=weak).text
+
+    def packed(self, max_tokens: int = DEFAULT_PROMPT_TOKENS, *, weak: bool | None = None) -> Packed:
         """The text of `to_prompt` with the ids of what is in it and of what there was no room for."""
+        with_weak = self.weak if weak is None else weak
         entries = [
             Entry(record, self._score(record), section, self._note(record))
             for section, records in enumerate(self._by_section())
             for record in records
-            if self._overruled(record) is None
+            if self._left_out(record, with_weak=with_weak) is None
         ]
         return pack(entries, max_tokens, self.query)
 
@@ -160,9 +172,10 @@ class MemorySlice:
         if record_id in {str(record.key) for record in self}:
             if record_id in self.packed().included:
                 return None
-            overruled = next(self._overruled(record) for record in self if str(record.key) == record_id)
-            if overruled is not None:
-                return Dropped("prompt", overruled)
+            found = (record for record in self if str(record.key) == record_id)
+            left_out = next(filter(None, (self._left_out(each, with_weak=self.weak) for each in found)), None)
+            if left_out is not None:
+                return left_out
             return Dropped("prompt", f"there was no room for it in a prompt of {DEFAULT_PROMPT_TOKENS:,} tokens")
         return self._why_not(record_id)
 
@@ -180,6 +193,31 @@ class MemorySlice:
         if record_id not in self.explanations:
             raise NotFoundError("memory of this slice", record_id)
         return self.explanations[record_id]
+
+    def strength_of(self, record: Record) -> Strength:
+        """Whether a memory of the slice is strong, or so weakly relevant that no prompt holds it unasked."""
+        explanation = self._explanation(record)
+        return "strong" if explanation is None else explanation.strength
+
+    def _left_out(self, record: Record, *, with_weak: bool) -> Dropped | None:
+        """Why a memory is in no prompt of this slice."""
+        if not with_weak and self.strength_of(record) == "weak":
+            explanation = self._explanation(record)
+            relevance = 0.0 if explanation is None else explanation.relevance or 0.0
+            return Dropped("relevance", f"it is weak, with a relevance of {relevance:.2f}; ask with weak=True for it")
+        reason = self._overruled(record) or self._told_by_rule(record, with_weak=with_weak)
+        return None if reason is None else Dropped("prompt", reason)
+
+    def _told_by_rule(self, record: Record, *, with_weak: bool) -> str | None:
+        """Why an outcome is left out of prompts that hold the rule or the warning which counts it as evidence."""
+        if not isinstance(record, Outcome):
+            return None
+        rules: tuple[Heuristic | AntiPattern, ...] = (*self.heuristics, *self.anti_patterns)
+        for rule in rules:
+            shown = with_weak or self.strength_of(rule) == "strong"
+            if shown and self._overruled(rule) is None and is_evidence(record, rule):
+                return f"it is evidence for {rule.id}, which the prompt holds"
+        return None
 
     def _overruled(self, record: Record) -> str | None:
         """Why a rule or a warning is left out of prompts: no prompt says to do something and not to do it.
@@ -254,6 +292,13 @@ _NAMES: dict[type[Record], str] = {
 def _confidence(record: Any) -> float:
     """What stands in for a score in a slice that was made by hand."""
     return float(getattr(record, "confidence", 0.5))
+
+
+def is_evidence(outcome: Outcome, rule: Heuristic | AntiPattern) -> bool:
+    """Whether a rule counts an outcome."""
+    if isinstance(rule, AntiPattern):
+        return outcome.id in rule.outcomes_for
+    return outcome.lesson_id == rule.id or outcome.id in rule.outcomes_for or outcome.id in rule.outcomes_against
 
 
 def _disagree(rule: Heuristic, warning: AntiPattern) -> bool:

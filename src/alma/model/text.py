@@ -6,10 +6,11 @@ import re
 import threading
 import unicodedata
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import chain
 from typing import Any
 
+from alma.model.abbreviations import ABBREVIATIONS
 from alma.model.joining import in_all_pieces, in_one_piece, may_have_joints, wholes_in
 from alma.model.languages import function_words_of, only_english
 
@@ -133,12 +134,29 @@ def searched_terms(text: str) -> list[str]:
 
 
 def compounds_of(text: str) -> dict[str, frozenset[str]]:
-    """The compounds of a question in one piece as a term, each with the terms of the question that it stands for."""
-    # Most questions have none.
-    if "-" not in text and text.isascii():
-        return {}
+    """What says the same as terms of a question in another form, as a term, each with these terms.
+
+    That is a compound in one piece, and an abbreviation in full or the other way round.
+    """
     asked = frozenset(query_terms(text))
-    return {term: asked.intersection(terms(pieces)) for whole, pieces in wholes_in(text) for term in terms(whole)}
+    found = {other: frozenset((term,)) for term, other in _other_forms().items() if term in asked}
+    # Most questions have no compounds.
+    if "-" in text or not text.isascii():
+        wholes = ((term, pieces) for whole, pieces in wholes_in(text) for term in terms(whole))
+        found |= {term: asked.intersection(terms(pieces)) for term, pieces in wholes}
+    return found
+
+
+@cache
+def _other_forms() -> dict[str, str]:
+    """The terms of abbreviations and of what they stand for, each with the other."""
+    pairs = [
+        (short_term, long_term)
+        for short, long in ABBREVIATIONS.items()
+        for short_term in terms(short)
+        for long_term in terms(long)
+    ]
+    return dict(pairs) | {long: short for short, long in pairs}
 
 
 def is_foreign(text: str) -> bool:

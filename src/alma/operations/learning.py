@@ -47,6 +47,7 @@ class Retrieve(InProject):
     top_k: TopK = Field(5, description="At most so many memories of each kind.")
     session_id: Name | None = Field(None, description="The session the agent is in, to see what it keeps to itself.")
     max_tokens: int = Field(DEFAULT_PROMPT_TOKENS, ge=0, le=100_000, description="How long the prompt may be.")
+    weak: bool = Field(False, description="Hand over what is only weakly relevant as well, and show it in the prompt.")
     explain: bool = Field(False, description="Say for every memory which terms add up to its score.")
     why_not: Name | None = Field(None, description="The id of a memory: say at which stage it was dropped.")
 
@@ -102,6 +103,7 @@ def retrieve(caller: Caller, asked: Retrieve) -> Retrieved:
         session_id=asked.session_id,
         memories_within=caller.scope(asked.project_id),
         include_shared=caller.grant.agent is None,
+        weak=asked.weak,
     )
     return Retrieved.of(found, asked)
 

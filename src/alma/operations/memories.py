@@ -235,6 +235,7 @@ class Hit(Output):
     memory: Memory
     score: float
     similarity: float | None = None
+    relevance: float | None = Field(None, description="The probability that it has to do with the query.")
     why: str = Field(description="What its score is made of.")
     notes: Sequence[str] = Field((), description="That it was superseded or contradicted, when and by what.")
 
@@ -264,6 +265,7 @@ def search_memories(caller: Caller, asked: SearchMemories) -> Hits:
             memory=hit.memory,
             score=hit.score,
             similarity=hit.similarity,
+            relevance=hit.relevance,
             why=hit.explain(),
             notes=hit.explanation.notes,
         )

@@ -39,6 +39,7 @@ def add_by_rule(storage: StorageBackend, ranking: Ranking, scorer: Scorer) -> No
             ranking.drop(ranked.key, "rank", "{:,} others are handed over by rule", most)
         del items[most:]
         for ranked in items:
+            ranked.strength = "strong"
             ranking.dropped.pop(ranked.key, None)
 
 

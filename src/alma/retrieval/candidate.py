@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
 from functools import lru_cache
-from operator import attrgetter, itemgetter
-from typing import NamedTuple
+from operator import itemgetter
 
 from alma.retrieval.router import Target
 
@@ -67,23 +65,6 @@ class Candidate:
         self.total -= supposed
         self.add("meaning", self.share * value)
         self.lost += (1.0 - self.share) * (value - supposed / self.share)
-
-
-class Compared(NamedTuple):
-    """How many candidates there were, and how near the nearest of them is."""
-
-    number: int
-    nearest: float
-
-    @classmethod
-    def of(cls, candidates: Sequence[Candidate]) -> Compared:
-        """What is to be known of candidates beside those that are read."""
-        return cls(len(candidates), max(filter(None, map(attrgetter("cosine"), candidates)), default=0.0))
-
-    @classmethod
-    def together(cls, groups: Collection[Compared]) -> Compared:
-        """What is to be known of several groups of candidates."""
-        return cls(sum(each.number for each in groups), max((each.nearest for each in groups), default=0.0))
 
 
 @lru_cache(maxsize=256)

@@ -153,11 +153,12 @@ def _add_conversations(storage: StorageBackend, pool: Pool, known: Surroundings,
     # Links may yet speak for a neighbour, but hardly ever lift one to the best.
     needed = reached[wanted - 1] if len(reached) >= wanted else 0.0
     read = {key: said[0].target for key, said in conversations.items() if _best_possible(said, faintest) >= needed}
+    turns_of = {turns[0][0]: (target, turns) for target, turns in _turns(storage, read)}
     # What was said around the others need not be known: nothing of it would be among the best.
-    for candidate in chain.from_iterable(said for key, said in conversations.items() if key not in read):
+    for candidate in chain.from_iterable(said for key, said in conversations.items() if key not in turns_of):
         candidate.found_also("conversation")
         candidate.add("conversation", certain[candidate.id])
-    for target, turns in _turns(storage, read):
+    for target, turns in turns_of.values():
         gains = list(_gains(turns, base))
         proposed = pool.propose_each(target, [key for (_, key, _), _ in gains], "conversation")
         for candidate, ((_, key, length), gain) in zip(proposed, gains, strict=True):
@@ -208,7 +209,10 @@ def _whole(best: Sequence[float]) -> float:
 
 
 def _turns(storage: StorageBackend, conversations: Mapping[str, Target]) -> Iterator[tuple[Target, list[Turn]]]:
-    """The memories of each conversation, in the order they were said."""
+    """The memories of each conversation, in the order they were said.
+
+    Without those that are too long to be read: in part of one, what was read would gain and the rest would not.
+    """
     wanted: dict[Target, list[str]] = defaultdict(list)
     for session, target in conversations.items():
         wanted[target].append(session)
@@ -217,8 +221,10 @@ def _turns(storage: StorageBackend, conversations: Mapping[str, Target]) -> Iter
     for target, ids in wanted.items():
         where = And(target.where, In("session_id", ids))
         said = storage.values(Memory, names, target.scope, where, order, _MOST_TURNS)
-        for _, turns in groupby(said, key=itemgetter(0)):
-            yield target, cast(list[Turn], list(turns))
+        unfinished = said[-1][0] if len(said) == _MOST_TURNS else None
+        for session, turns in groupby(said, key=itemgetter(0)):
+            if session != unfinished:
+                yield target, cast(list[Turn], list(turns))
 
 
 def _gains(turns: Sequence[Turn], base: Mapping[str, float]) -> Iterator[tuple[Turn, float]]:

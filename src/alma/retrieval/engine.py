@@ -22,6 +22,7 @@ from alma.errors import (
     StorageError,
     ValidationError,
 )
+from alma.model.abbreviations import spelled_out
 from alma.model.belief import EVIDENCE_HALF_LIFE_DAYS
 from alma.model.common import checked_part
 from alma.model.fields import check_timestamp
@@ -43,6 +44,7 @@ from alma.retrieval.found import Ranking
 from alma.retrieval.moving import Moving
 from alma.retrieval.ranking import rank
 from alma.retrieval.recent import most_recent
+from alma.retrieval.relevance import default_relevance
 from alma.retrieval.router import Asked, Request, Target
 from alma.retrieval.scorer import Scorer
 from alma.retrieval.scoring import MEMORY_WEIGHTS, ScoringWeights
@@ -102,6 +104,7 @@ class RetrievalEngine:
         self.embedder = join_space(storage, _provider(embedding_provider))
         self._questions = QuestionEmbedder(self.embedder, storage)
         self._moving = Moving(storage)
+        self.relevance = default_relevance()
         self.weights = _weights("scoring_weights", scoring_weights or ScoringWeights())
         self.memory_weights = _weights("memory_weights", memory_weights)
         self.half_life_days = _positive("recency_half_life_days", recency_half_life_days)
@@ -134,15 +137,28 @@ class RetrievalEngine:
         kinds: Iterable[type[Record] | str] | None = None,
         now: datetime | None = None,
         memories_within: Scope | None = None,
+        weak: bool = False,
     ) -> MemorySlice:
         """The memories worth knowing for this task: up to `top_k` of each kind, best first.
 
         `kinds` limits what is looked for. `now` is when the question is asked, for its time expressions and for
-        recency. General memories can be limited to those of a user or an agent with `memories_within`.
+        recency. General memories can be limited to those of a user or an agent with `memories_within`. Weak lessons
+        without a strong one are handed over, and weak items are in the prompt, only where `weak` asks for them.
         """
         started = time.perf_counter()
         request = self._request(
-            query, agent, project_id, user_id, top_k, scope, include_shared, session_id, kinds, now, memories_within
+            query,
+            agent,
+            project_id,
+            user_id,
+            top_k,
+            scope,
+            include_shared,
+            session_id,
+            kinds,
+            now,
+            memories_within,
+            weak,
         )
         key = self._cache_key(request)
         known = None if bypass_cache or now is not None else self.cache.get(key, self.storage.generation())
@@ -229,7 +245,7 @@ class RetrievalEngine:
         kinds = [cls.spec.kind for cls in request.kinds]
         # What "yesterday" means changes at midnight.
         hour = request.now.replace(minute=0, second=0, microsecond=0)
-        wanted = (request.session_id, request.top_k, kinds, request.memories_within, hour)
+        wanted = (request.session_id, request.top_k, kinds, request.memories_within, request.weak, hour)
         half_lives = (self.half_life_days, self.evidence_half_life_days)
         ranked = _spelled(self.weights, self.memory_weights, half_lives, self.min_score, self.embedder.model)
         return repr((asked, wanted)) + ranked
@@ -245,7 +261,7 @@ class RetrievalEngine:
         return self._ttl_seconds if changes_at is None else min(self._ttl_seconds, (changes_at - now).total_seconds())
 
     def _ranked(self, request: Asked, targets: Sequence[Target]) -> _Found:
-        vector, problems = self._questions.vector(request.query)
+        vector, problems = self._questions.vector(spelled_out(request.query))
         part = asked_part(request.query)
         # Embedded before anything is read: a service may take its time, and a snapshot is not to wait for it.
         part_vector, further = (None, []) if part is None else self._questions.vector(part)
@@ -306,7 +322,9 @@ class RetrievalEngine:
             targets,
             vector,
             scorer,
-            self.min_score,
+            # A search gives its best, however bad that is.
+            self.min_score if isinstance(request, Request) else -math.inf,
+            self.relevance,
             reads=self.embedder.reads,
             learned=self.embedder.speaks(request.query),
         )
@@ -357,6 +375,7 @@ class RetrievalEngine:
         kinds: Iterable[type[Record] | str] | None,
         now: datetime | None,
         memories_within: Scope | None,
+        weak: bool,
     ) -> Request:
         agent = router.checked_owner("agent", agent)
         return Request(
@@ -370,6 +389,7 @@ class RetrievalEngine:
             kinds=router.checked_kinds(kinds),
             now=clock.now() if now is None else _checked_now(now),
             memories_within=None if memories_within is None else checked_scope("memories_within", memories_within),
+            weak=router.checked_flag("weak", weak),
         )
 
 

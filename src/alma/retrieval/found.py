@@ -12,7 +12,7 @@ from alma.model.slice import MemorySlice, by_id
 from alma.retrieval.absent import Absent, Note
 from alma.retrieval.copies import Crowd
 from alma.retrieval.ranked import Ranked
-from alma.retrieval.router import Asked, Target
+from alma.retrieval.router import Asked, Request, Target
 from alma.storage.base import StorageBackend
 
 REPETITION = "repetition"
@@ -82,6 +82,7 @@ class Ranking:
             query=request.query,
             agent=request.agent,
             degraded=degraded,
+            weak=isinstance(request, Request) and request.weak,
             explanations=by_id(ranked.explained() for ranked in everything),
             _why_not=Absent(self.storage, self.targets, request, dropped=self.dropped),
         )

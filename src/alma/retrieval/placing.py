@@ -129,7 +129,8 @@ def _statement(ranked: Ranked, now: datetime, *, ahead: bool) -> Statement:
     record = ranked.record
     voice = getattr(record, "title", "").partition("(")[0]
     # A lesson stands by its evidence: a newer one for the same task is another choice, and overrules nothing.
-    moment = None if isinstance(record, Heuristic | AntiPattern) else new_since(record, now, ahead=ahead)
+    is_lesson = isinstance(record, Heuristic | AntiPattern | Outcome)
+    moment = None if is_lesson else new_since(record, now, ahead=ahead)
     return Statement(
         ranked.key,
         getattr(record, "agent", None) or voice,

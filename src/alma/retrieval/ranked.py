@@ -6,18 +6,23 @@ from dataclasses import dataclass, field
 
 from alma.model.memory import Memory
 from alma.model.record import Record
-from alma.model.slice import Explanation
+from alma.model.slice import Explanation, Strength
 
 
 @dataclass(slots=True)
 class Ranked:
-    """A memory that was read and scored; `lost` is what its length took from its score."""
+    """A memory that was read and scored; `lost` is what its length took from its score.
+
+    `relevance` is unknown of what comes by rule, which is strong.
+    """
 
     record: Record
     terms: dict[str, float]
     found_by: tuple[str, ...]
     said: frozenset[str] = frozenset()
     similarity: float | None = None
+    relevance: float | None = None
+    strength: Strength = "strong"
     lost: float = 0.0
     notes: tuple[str, ...] = ()
     key: str = field(init=False)
@@ -31,8 +36,17 @@ class Ranked:
 
     def explained(self) -> Explanation:
         """Why it is handed over, and what is to be known of it."""
-        kind = self.record.spec.kind
-        return Explanation(kind, self.key, self.score, self.terms, self.found_by, self.notes, self.similarity)
+        return Explanation(
+            self.record.spec.kind,
+            self.key,
+            self.score,
+            self.terms,
+            self.found_by,
+            self.notes,
+            self.similarity,
+            self.relevance,
+            self.strength,
+        )
 
     @property
     def only_by_rule(self) -> bool:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 from operator import attrgetter
 
+from alma.model.learning import AntiPattern, Heuristic, Outcome
 from alma.model.query import And, In
 from alma.model.record import Record
 from alma.model.text import compounds_of, query_terms
 from alma.model.vector import Vector
 from alma.retrieval.absent import Note
 from alma.retrieval.by_rule import add_by_rule
-from alma.retrieval.candidate import Candidate, Compared
+from alma.retrieval.candidate import Candidate
 from alma.retrieval.candidates import Pool, by_target, most_read
 from alma.retrieval.change import asks_for_former
 from alma.retrieval.copies import Crowd, copies_behind
@@ -20,9 +22,9 @@ from alma.retrieval.found import REPETITION, Ranking
 from alma.retrieval.length import ONE_PASSAGE
 from alma.retrieval.placing import put_in_place, statements_of
 from alma.retrieval.ranked import Ranked
-from alma.retrieval.relevance import Fitting, Question, anything_fits, fits
+from alma.retrieval.relevance import LESSONS, Fitting, Question, RelevanceModel, add_evidence
 from alma.retrieval.repetitions import without_repetitions
-from alma.retrieval.router import Asked, Target
+from alma.retrieval.router import Asked, Request, Target
 from alma.retrieval.scorer import Scorer
 from alma.retrieval.sequence import asked_end, at_the_end
 from alma.retrieval.standing import is_instruction, out_of_force
@@ -33,11 +35,10 @@ from alma.retrieval.together import add_together
 from alma.storage.base import StorageBackend
 from alma.storage.ranking import idf
 
-# Beside others the few of a kind are judged as so many would be: what two of a kind have by chance is no warning.
-_COUNTS_AS = 10
 # So many times what is wanted is looked at besides copies of the same.
 _ENOUGH = 2
-_UNFIT = "it has too little to do with the task, by meaning and by words (fit {:.2f})"
+_IRRELEVANT = "it has too little to do with the task: its relevance of {:.2f} is below {:g}"
+_WEAK = f"{_IRRELEVANT}, and what is weak was not asked for"
 
 
 def rank(
@@ -48,6 +49,7 @@ def rank(
     vector: Vector | None,
     scorer: Scorer,
     min_score: float,
+    relevance: RelevanceModel,
     *,
     reads: Callable[[str], bool] = lambda text: True,
     learned: bool = True,
@@ -58,17 +60,23 @@ def rank(
     it learned the language of the task.
     """
     understood = reads(request.query)
-    known = reads if understood else None
     ranking = Ranking(storage, targets)
     for record_id in pool.of_other_times:
         ranking.drop(record_id, "time", "it is not of the time that is asked for")
-    asked, compounds = frozenset(query_terms(request.query)), compounds_of(request.query)
+    asked = frozenset(query_terms(request.query))
+    question = Question(
+        vector,
+        asked,
+        learned=learned,
+        compounds=compounds_of(request.query),
+        reads=reads if understood else None,
+        understood=understood,
+    )
     ranking.chosen.update((cls, []) for cls in request.kinds)
     # Most stores have nothing of most kinds.
     candidates = {cls: _similar(pool.of(cls), request, ranking) for cls in request.kinds if pool.has(cls)}
     questions = {
-        cls: _question(storage, cls, best, vector, asked, learned, compounds, known, countable=pool.has_words)
-        for cls, best in candidates.items()
+        cls: _counted(question, storage, cls, best, countable=pool.has_words) for cls, best in candidates.items()
     }
     most = most_read(request.top_k, pool)
     for cls in pool.judged_by_both.intersection(candidates):
@@ -76,39 +84,23 @@ def rank(
     candidates = {cls: copies_behind(best, most) for cls, best in candidates.items()}
     chosen = {cls: [*best[:most], *_further(storage, best, request, most)] for cls, best in candidates.items()}
     _note_behind(candidates, chosen, most, ranking)
-    among = {cls: Compared.of(best) for cls, best in candidates.items()}
-    # What is not similar enough is no longer among them.
-    among_all = Compared.together(among.values()) if request.min_similarity is None else Compared.of(list(pool))
     # Python looks through all objects whenever there are some hundreds more: so many are not read, and let go before
     # the others are.
     candidates.clear()
     pool.let_go()
     found = {cls: _read(storage, best, questions[cls], pool, ranking) for cls, best in chosen.items()}
 
-    def relevant(items: Iterable[Fitting], among: Compared, records: int, at_least: int = 0) -> bool:
-        compared = max(among.number, records) if pool.is_full else among.number
-        return anything_fits(
-            items,
-            among.nearest,
-            max(compared, at_least),
-            with_vectors=vector is not None,
-            understood=understood,
-            learned=learned,
-        )
-
-    records = max((question.records for question in questions.values()), default=0)
-    anything = relevant(chain.from_iterable(found.values()), among_all, records)
-    few = min(_COUNTS_AS, among_all.number)
+    for cls, items in found.items():
+        relevance.assess(items, questions[cls])
+    for cls in (Heuristic, AntiPattern):
+        add_evidence(found.get(cls, ()), found.get(Outcome, ()))
     for cls, items in found.items():
         if not items:
             continue
-        # Where nothing stands out among all, something may among the few of its kind: a warning is not to be lost
-        # because there are thousands of notes beside it. Of what only words find, those of one kind say nothing of
-        # another.
-        worth_a_look = (anything and understood) or relevant(items, among[cls], questions[cls].records, few)
-        fitting = [each for each in items if worth_a_look and fits(each, understood=understood)]
-        kept = [scorer.fitting(each) for each in fitting]
-        _note_unfit(items, kept, ranking)
+        least = _least_relevance(request, cls, items, relevance)
+        fitting = [each for each in items if each.relevance >= least]
+        kept = [scorer.fitting(each, relevance.strength(each)) for each in fitting]
+        _note_irrelevant(items, kept, least, relevance, ranking)
         add_together(kept, questions[cls].weights, scorer.memory_weights.similarity)
         sources = (
             {each.candidate.id: each.meaning for each in fitting if understood},
@@ -138,30 +130,22 @@ def _similar(candidates: Sequence[Candidate], request: Asked, ranking: Ranking) 
     return similar
 
 
-def _question(
-    storage: StorageBackend,
-    cls: type[Record],
-    candidates: Sequence[Candidate],
-    vector: Vector | None,
-    asked: frozenset[str],
-    learned: bool,
-    compounds: Mapping[str, frozenset[str]],
-    reads: Callable[[str], bool] | None,
-    *,
-    countable: bool,
+def _counted(
+    question: Question, storage: StorageBackend, cls: type[Record], candidates: Sequence[Candidate], *, countable: bool
 ) -> Question:
+    """The question with the weights of its words among the records of a kind."""
     if not candidates:
-        return Question(vector, asked, {})
-    target = candidates[0].target
+        return question
+    target, terms = candidates[0].target, question.terms
     if not countable:
         # What is read can still be looked through for the words, of which none is known to be rarer than another.
         records = storage.size(cls, target.scope, target.where)
-        return Question(vector, asked, dict.fromkeys(asked, 1.0), records, asked, learned, compounds, reads)
-    records, counts = storage.word_counts(cls, asked.union(compounds), target.scope, target.where)
-    weights = {word: idf(max(records, count), count) for word, count in counts.items() if word in asked}
+        return replace(question, weights=dict.fromkeys(terms, 1.0), records=records, known=terms)
+    records, counts = storage.word_counts(cls, terms.union(question.compounds), target.scope, target.where)
+    weights = {word: idf(max(records, count), count) for word, count in counts.items() if word in terms}
     found = frozenset(word for word, count in counts.items() if count)
-    known = found.union(*(pieces for whole, pieces in compounds.items() if whole in found)) & asked
-    return Question(vector, asked, weights, records, known, learned, compounds, reads)
+    pieces = (pieces for whole, pieces in question.compounds.items() if whole in found)
+    return replace(question, weights=weights, records=records, known=found.union(*pieces) & terms)
 
 
 def _further(storage: StorageBackend, best: Sequence[Candidate], request: Asked, most: int) -> list[Candidate]:
@@ -223,11 +207,25 @@ def _crowd(kept: Sequence[Ranked], most_copies: int, ranking: Ranking) -> Crowd:
     return Crowd([ranked.record for ranked in kept if ranked.key in copied], list(spellings.values()))
 
 
-def _note_unfit(items: Iterable[Fitting], fitting: Iterable[Ranked], ranking: Ranking) -> None:
-    kept = {each.key for each in fitting}
+def _least_relevance(request: Asked, cls: type[Record], items: Sequence[Fitting], relevance: RelevanceModel) -> float:
+    """How relevant a memory must be to be handed over.
+
+    A search gives its best in any case. Lessons tell what to do, so that none is better than weak ones alone.
+    """
+    if not isinstance(request, Request):
+        return 0.0
+    only_weak = max(each.relevance for each in items) < relevance.strong
+    return relevance.strong if only_weak and issubclass(cls, LESSONS) and not request.weak else relevance.weak
+
+
+def _note_irrelevant(
+    items: Iterable[Fitting], kept: Iterable[Ranked], least: float, relevance: RelevanceModel, ranking: Ranking
+) -> None:
+    known = {each.key for each in kept}
     for each in items:
-        if each.candidate.id not in kept:
-            ranking.drop(each.candidate.id, "relevance", _UNFIT, each.fit)
+        if each.candidate.id not in known:
+            sentence = _IRRELEVANT if each.relevance < relevance.weak else _WEAK
+            ranking.drop(each.candidate.id, "relevance", sentence, each.relevance, least)
 
 
 def _ordered(

@@ -1,33 +1,47 @@
-"""Relevance: whether a memory has anything to do with the task, and whether any memory has."""
+"""Relevance: the calibrated probability that a memory has to do with the task, from features and fitted weights.
+
+The weights are in `relevance.json`; `bench/relevance.py` fits them and validates them on data sets that it leaves out.
+"""
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from importlib import resources
+from typing import Final
 
+from alma.model.learning import AntiPattern, Heuristic, Outcome
 from alma.model.record import Record
+from alma.model.slice import Strength, is_evidence
 from alma.model.text import is_english, stored_terms
 from alma.model.vector import Vector
 from alma.retrieval.candidate import Candidate
 from alma.retrieval.length import STATEMENT, best_passage
 from alma.storage.nearest import cosines
 
-# What covering all of the question's words adds to the cosine.
-_WORDS = 0.4
-# How well the best memory must fit for there to be anything relevant at all: the more there are to compare with, the
-# better one of them fits by chance, quickly at first and then more slowly.
-_BY_CHANCE = ((0.12, 0.055), (0.15, 0.04))
-# In stores of thousands hardly a question about stored things fits worse than that, and one in four about other things
-# better.
-_FITS_BEST_OF_MANY = 0.5
-# How well every other memory must fit beside the best.
-_FITS = 0.2
-# Whoever asks for a rare name or number means the memory that has it.
-_SURE_WORDS = 0.85
-# Without vectors there are only words to go by.
-_FITS_BEST_BY_WORDS, _FITS_BY_WORDS = 0.3, 0.15
+FEATURES: Final = (
+    "meaning",
+    "words",
+    "outcome",
+    "best_meaning",
+    "best_words",
+    "unknown_words",
+    "store_size",
+    "outcome_store_size",
+)
+"""Of a memory: its cosine, its share of the task's words by their weight, and whether it is an outcome, of which the
+task alone is compared. Of all of its kind: the best cosine and share that were read, the share of the task that no
+record has, and how many records there are."""
+
+LESSONS: Final = (Heuristic, Outcome)
+"""The kinds that tell what to do: where nothing of them is strong, the weak ones are handed over on demand only."""
+
+# A few records say as little as this many do: what is near in a store of two is near by chance.
+_FEWEST = 10
 _CONTEXT = frozenset(("conversation", "linked", "related"))
 # What a text is about stands at its beginning; what it was found by may stand anywhere.
 _LOOKED_AT = 20_000
@@ -47,17 +61,19 @@ class Question:
     """What memories are compared with: the task's vector, its terms and what each of them weighs among all records.
 
     `known` are the terms that any record has; `learned` says whether the model learned the task's language. `compounds`
-    stand for several terms in one piece. `reads` says whether the model knows a writing, where it knows the task's.
+    stand for several terms in one piece. `reads` says whether the model knows a writing, where it knows the task's:
+    where it does not, the task is not `understood`.
     """
 
     vector: Vector | None
     terms: frozenset[str]
-    weights: Mapping[str, float]
+    weights: Mapping[str, float] = field(default_factory=dict)
     records: int = 0
     known: frozenset[str] = frozenset()
     learned: bool = True
     compounds: Mapping[str, frozenset[str]] = field(default_factory=dict)
     reads: Callable[[str], bool] | None = None
+    understood: bool = True
 
     def fitting(self, found: Sequence[tuple[Candidate, Record]]) -> list[Fitting]:
         """How well each memory fits by itself: by meaning and by words."""
@@ -128,6 +144,7 @@ class Fitting:
     """A candidate with its record, and how well that fits: its cosine, and the share of the words it has.
 
     `gathered` is the share that it has in one passage. Of what `is_unread` by the model the meaning counts for nothing.
+    `relevance` is the probability that it has to do with the task.
     """
 
     candidate: Candidate
@@ -137,10 +154,7 @@ class Fitting:
     said: frozenset[str]
     gathered: float = 0.0
     is_unread: bool = False
-
-    @property
-    def fit(self) -> float:
-        return self.meaning + _WORDS * self.words
+    relevance: float = 0.0
 
     @property
     def has_vector(self) -> bool:
@@ -172,49 +186,119 @@ def _background(cosines: Sequence[float]) -> float:
     return min(_MOST_ALIKE, (_COUNTS_FOR * _ALIKE + len(cosines) * usual) / (_COUNTS_FOR + len(cosines)))
 
 
-def anything_fits(
-    found: Iterable[Fitting],
-    nearest: float,
-    compared: int,
-    *,
-    with_vectors: bool,
-    understood: bool = True,
-    learned: bool = True,
-) -> bool:
-    """Whether any memory has enough to do with the task; where none has, the rest is noise as well.
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """Weights of features, whose sum is a logarithm of odds."""
 
-    `found` are the best of the candidates, which were the best of so many that were `compared`, and `nearest` is the
-    cosine of the nearest candidate. A task that was not `understood` is near to everything that is not understood
-    either, so that a word must speak for it. In a language that was not `learned` the cosine alone says little.
+    bias: float
+    weights: Mapping[str, float]
+
+    def probability(self, features: Mapping[str, float]) -> float:
+        """The probability for these features; those without a weight do not count."""
+        return sigmoid(self.bias + sum(weight * features[name] for name, weight in self.weights.items()))
+
+
+def sigmoid(log_odds: float) -> float:
+    """The probability with these logarithmic odds."""
+    return 1.0 / (1.0 + math.exp(-max(-30.0, min(30.0, log_odds))))
+
+
+@dataclass(frozen=True, slots=True)
+class RelevanceModel:
+    """Turns features into relevance, and relevance into *strong*, *weak* or neither.
+
+    `words_only` holds where there is no vector to compare, or where the model cannot read the task or the memory.
     """
-    found = list(found)
-    if any(each.is_of_the_time for each in found):
-        return True
-    if with_vectors and not understood:
-        return any(each.words > 0 for each in found)
-    if any(each.words >= _FITS_BEST_BY_WORDS for each in found if not (learned and each.has_vector)):
-        return True
-    if not with_vectors:
-        return False
-    folds = math.log(max(1, compared))
-    least = min(_FITS_BEST_OF_MANY, *(of_one + for_each_fold * folds for of_one, for_each_fold in _BY_CHANCE))
-    # What means the same may stand behind others, and still shows that there is something.
-    if learned and _nearest_read(found, nearest) >= least:
-        return True
-    return any(each.fit >= least or each.words >= _SURE_WORDS for each in found)
+
+    with_vectors: Weights
+    words_only: Weights
+    strong: float
+    weak: float
+
+    def assess(self, found: Sequence[Fitting], question: Question) -> None:
+        """Set the relevance of all memories of one kind that were read."""
+        if not found:
+            return
+        features = features_of(found, question)
+        for each, own in zip(found, features, strict=True):
+            each.relevance = self._relevance(each, own, question)
+        # What stands beside, or is linked to, a strong memory is at least weak; what is of the time that is asked for,
+        # where nothing else is asked, is the answer.
+        anything = max(each.relevance for each in found) >= self.strong
+        for each in found:
+            if each.is_of_the_time:
+                each.relevance = 1.0
+            elif anything and each.has_context:
+                each.relevance = max(each.relevance, self.weak)
+
+    def strength(self, found: Fitting) -> Strength:
+        """Whether a memory is strong or weak. Of a warning less is enough: to read it in vain costs a line."""
+        least = self.weak if isinstance(found.record, AntiPattern) else self.strong
+        return "strong" if found.relevance >= least else "weak"
+
+    def _relevance(self, found: Fitting, features: Mapping[str, float], question: Question) -> float:
+        if not found.has_vector or not question.understood:
+            return self.words_only.probability(features) if found.words > 0 else 0.0
+        by_both = self.with_vectors.probability(features)
+        # Of a language that the model did not learn, words tell as much as where there are no vectors.
+        return by_both if question.learned else max(by_both, self.words_only.probability(features))
 
 
-def _nearest_read(found: Sequence[Fitting], nearest: float) -> float:
-    """The cosine of the nearest memory, unless that is one that the model cannot read."""
-    if any(each.is_unread and each.candidate.cosine == nearest for each in found):
-        return max(each.meaning for each in found)
-    return nearest
+def add_evidence(lessons: Iterable[Fitting], outcomes: Iterable[Fitting]) -> None:
+    """Let rules and warnings be as relevant as the best outcome that they count: they were learned from its task."""
+    known = [(each.record, each.relevance) for each in outcomes if isinstance(each.record, Outcome)]
+    for lesson in lessons:
+        if isinstance(lesson.record, Heuristic | AntiPattern):
+            counted = (relevance for record, relevance in known if is_evidence(record, lesson.record))
+            lesson.relevance = max(lesson.relevance, *counted, 0.0)
 
 
-def fits(found: Fitting, *, understood: bool = True) -> bool:
-    """Whether a memory fits well enough beside one that fits best, or stands in a context that does."""
-    if found.has_context or found.is_of_the_time:
-        return True
-    if not understood and found.words <= 0:
-        return False
-    return found.fit >= _FITS if found.has_vector else found.words >= _FITS_BY_WORDS
+@cache
+def default_relevance() -> RelevanceModel:
+    """The model with the weights of this package."""
+    file = resources.files("alma.retrieval").joinpath("relevance.json")
+    return relevance_from(json.loads(file.read_text(encoding="utf-8")))
+
+
+def relevance_from(document: Mapping[str, object]) -> RelevanceModel:
+    """The model that a document of weights describes."""
+
+    def weights(name: str) -> Weights:
+        values: dict[str, float] = {**document[name]}  # type: ignore[dict-item]
+        return Weights(values.pop("bias"), values)
+
+    strong, weak = float(str(document["strong"])), float(str(document["weak"]))
+    return RelevanceModel(weights("with_vectors"), weights("words_only"), strong, weak)
+
+
+def features_of(found: Sequence[Fitting], question: Question) -> list[dict[str, float]]:
+    """The features of all memories of one kind that were read, by their names."""
+    store_size = math.log(max(question.records, _FEWEST) / _FEWEST)
+    of_all = {
+        "best_meaning": max((each.meaning for each in found), default=0.0),
+        "best_words": max((each.words for each in found), default=0.0),
+        "unknown_words": _unknown_words(question),
+        "store_size": store_size,
+    }
+    return [
+        {
+            **of_all,
+            "meaning": each.meaning,
+            "words": each.words,
+            "outcome": float(isinstance(each.record, Outcome)),
+            "outcome_store_size": store_size if isinstance(each.record, Outcome) else 0.0,
+        }
+        for each in found
+    ]
+
+
+def _unknown_words(question: Question) -> float:
+    """How much of the task, by the weight of its words, no record has.
+
+    Which words of a writing that the model does not know only hold a sentence together is unknown as well.
+    """
+    full = sum(question.weights.values())
+    if not full:
+        return 1.0
+    known = sum(question.weights[word] for word in question.known)
+    return 1.0 - known / full if question.understood else 0.0

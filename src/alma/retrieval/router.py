@@ -48,13 +48,14 @@ class Asked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request(Asked):
-    """What an agent asks for, checked."""
+    """What an agent asks for, checked; `weak` lessons are left out unless they are asked for."""
 
     project_id: str
     readable_agents: tuple[str, ...]
     user_id: str | None
     session_id: str | None
     memories_within: Scope | None = None
+    weak: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,6 +103,12 @@ def _retrieved(kind: object) -> type[Record]:
         if kind is cls or kind == cls.spec.kind:
             return cls
     raise ValidationError("retrieve", "kinds", kind, f"must be among {', '.join(cls.spec.kind for cls in RETRIEVED)}")
+
+
+def checked_flag(field: str, value: object) -> bool:
+    if not isinstance(value, bool):
+        raise ValidationError("retrieve", field, value, "must be True or False")
+    return value
 
 
 def checked_owner(field: str, value: object) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from alma.model.memory import Memory
 from alma.model.record import Record
+from alma.model.slice import Strength
 from alma.retrieval.asking import answering
 from alma.retrieval.length import given_back
 from alma.retrieval.ranked import Ranked
@@ -29,7 +30,7 @@ class Scorer:
     by_passages: bool = True
     window: TimeWindow | None = None
 
-    def fitting(self, found: Fitting) -> Ranked:
+    def fitting(self, found: Fitting, strength: Strength) -> Ranked:
         relevance = found.candidate.relevance
         if isinstance(found.record, Memory):
             relevance = relevance | answering(found.record.content, found.said, relevance, wants_time=self.wants_time)
@@ -37,6 +38,7 @@ class Scorer:
                 relevance |= given_back(len(found.record.text()), found.gathered)
         ranked = self.scored(found.record, relevance, found.candidate.found_by)
         ranked.said, ranked.similarity = found.said, found.candidate.cosine
+        ranked.relevance, ranked.strength = found.relevance, strength
         ranked.lost = self.memory_weights.similarity * found.candidate.lost
         return ranked
 

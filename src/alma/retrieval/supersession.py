@@ -107,7 +107,11 @@ def put_current_first(
         for new in newer:
             if new.key not in by_key:
                 by_key[new.key] = scored(new, (f"{_how(relations, old, new)[1]} {old.key}",))
+                by_key[new.key].strength = "weak"
                 placed.append(by_key[new.key])
+            # Where what was so is shown, what is so now is shown as well.
+            if old.strength == "strong":
+                by_key[new.key].strength = "strong"
         if newer:
             _mark(old, max(newer, key=_age), relations)
     _put_in_order(relations, by_key, former)
@@ -117,11 +121,17 @@ def put_current_first(
 
 def _so_far(relations: Relations, known: Mapping[str, Record], now: datetime) -> Relations:
     """The relations to what is there, and is so by now."""
-    so = {key for key, record in known.items() if true_from(record) <= now}
+    so = {key for key, record in known.items() if _begins(record, now) <= now}
     return Relations(
         {old: later & so for old, later in relations.successors.items() if later & so},
         {one: others & so for one, others in relations.contradictions.items() if others & so},
     )
+
+
+def _begins(record: Record, now: datetime) -> datetime:
+    """When what a memory says begins to be so, where it says that itself; when it was written down tells nothing."""
+    begins = getattr(record, "valid_from", None) or getattr(record, "event_time", None)
+    return now if begins is None else begins
 
 
 def true_from(record: Record) -> datetime:

@@ -11,9 +11,9 @@ without function words and without who is spoken of: "the user"), at least 60 % 
 do not (what was tried: no success where failure is expected), and every number of the expected one is there; what was
 tried may say its task and its reason in fields of their own. *Judge*: the judge says *same* of the two, asked in both
 orders. Each matches one other at most, best first. Precision is the share of proposals that match, recall the share of
-expected statements that are matched, `kind` the share of the matches that also became the right kind of memory. `borne
-out` is the share of proposals that match or are contained in an expected statement: 75 % of their words and all of their
-numbers stand in it, and both deny or both do not, as where one expected statement was told as two.
+expected statements that are matched, `kind` the share of the matches that also became the right kind of memory.
+`borne out` is the share of proposals that match or are contained in an expected statement: 75 % of their words and
+all of their numbers stand in it, and both deny or both do not, as where one expected statement was told as two.
 """
 
 from __future__ import annotations

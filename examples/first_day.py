@@ -217,8 +217,14 @@ def verdict(question: Question, shown: str, advised: str | None) -> str:
         warned = text.partition("## avoid these patterns")[2]
         if not any(part.lower() in warned for part in question.any_of):
             return "wrong"
-    stale = [line for line in text.splitlines() if any(part.lower() in line for part in question.superseded)]
-    return "unmarked" if any("superseded" not in line for line in stale) else "right"
+    return "unmarked" if any(not is_marked(text, part.lower()) for part in question.superseded) else "right"
+
+
+def is_marked(text: str, stale: str) -> bool:
+    """Whether a text that is out of date is not shown, or with a note that says so."""
+    lines = text.splitlines()
+    shown = [place for place, line in enumerate(lines) if stale in line and not line.lstrip().startswith("note:")]
+    return all(lines[place + 1 : place + 2] and "note: " in lines[place + 1] for place in shown)
 
 
 def main(folder: Path) -> None:

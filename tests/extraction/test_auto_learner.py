@@ -348,6 +348,27 @@ def test_a_model_that_is_down_leaves_everything_as_it_was(alma: ALMA) -> None:
     assert alma.storage.count(Outcome, EVERYWHERE) == 0
 
 
+def test_the_model_of_the_memory_reads_by_default(alma: ALMA) -> None:
+    fact = {
+        "type": "domain_knowledge",
+        "content": "The lift opens with a badge",
+        "evidence": "the lift opens with a badge",
+        "confidence": 0.9,
+    }
+    alma.llm = ScriptedModel({"facts": [fact]})
+    talk = said("As you know, the lift opens with a badge.")
+    assert AutoLearner(alma).learn_from_conversation(talk, "victor")["extractor"] == "scripted"
+    alma.llm = None
+    assert AutoLearner(alma).learn_from_conversation(talk, "victor")["extractor"] == "rules"
+
+
+def test_who_a_user_is_stands_in_a_prompt_as_that(alma: ALMA) -> None:
+    AutoLearner(alma).learn_from_conversation(said("My name is Priya and I live in Graz."), "victor", user_id="ana")
+    prompt = alma.retrieve("Who is the user, and where do they live?", "victor", user_id="ana").to_prompt()
+    assert "About the user: The user lives in Graz" in prompt
+    assert "Prefers (profile)" not in prompt
+
+
 def test_an_empty_conversation_teaches_nothing(alma: ALMA) -> None:
     results = AutoLearner(alma).learn_from_conversation([], "helena")
     assert results["extracted_count"] == results["rejected_count"] == 0

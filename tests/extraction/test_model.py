@@ -10,11 +10,13 @@ import pytest
 
 from alma.errors import ConfigurationError, ExtractionError, LanguageModelError
 from alma.extraction import FactType, LLMFactExtractor, RuleBasedExtractor, create_extractor
+from alma.judge.base import Label
 from alma.llm.base import Completion, Request
 from alma.llm.scripted import ScriptedModel
 from alma.llm.structured import read_object, span_of
 from alma.redaction import Masked, Redacted
 from alma.retrying import Failure
+from tests.support.judges import ToldJudge
 
 CONVERSATION = [
     {"role": "system", "content": "Obey nobody."},
@@ -80,6 +82,17 @@ def test_what_the_conversation_does_not_bear_out_is_not_taken(change: dict[str, 
     assert len(result.facts) == 1
     (refused,) = result.refused
     assert reason in refused.reason
+
+
+@pytest.mark.parametrize(("label", "taken"), [("same", 1), ("more", 1), ("other", 0), ("opposite", 0)])
+def test_the_judge_decides_whether_a_message_says_what_is_proposed(label: Label, taken: int) -> None:
+    statement = "The staging database moved to port 5433"
+    messages = [{"role": "user", "content": "The staging database is on port 5433."}]
+    fact = {"type": "domain_knowledge", "content": statement, "evidence": "on port 5433", "confidence": 0.9}
+    judge = ToldJudge({(messages[0]["content"], statement): label})
+    result = LLMFactExtractor(ScriptedModel({"facts": [fact]}), judge=judge).extract(messages)
+    assert len(result.facts) == taken
+    assert [each.reason for each in result.refused] == ["the conversation does not say it"] * (1 - taken)
 
 
 def test_nonsense_in_the_list_is_not_taken() -> None:

@@ -48,6 +48,26 @@ def test_a_place_does_not_do_what_somebody_there_does() -> None:
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        "Ana works from Lisbon and leads the payments team.",
+        "Ana in Lisbon leads the payments team.",
+        "The Lisbon lead of the payments team is Ana.",
+        "Our lead in Lisbon runs the payments team.",
+        "Tom in Berlin manages the search service.",
+        "Our office in Lisbon, whose lead is new, manages the payments team.",
+    ],
+)
+def test_a_place_leads_nothing(text: str) -> None:
+    assert not [edge for edge in found(text)[1] if edge[0] in ("Lisbon", "Berlin")]
+
+
+def test_who_is_named_behind_an_and_begins_a_clause() -> None:
+    edges = found("Priya owns the billing service and Tom is on call this week.")[1]
+    assert edges == {("Priya", "owns", "billing service")}
+
+
+@pytest.mark.parametrize(
     ("text", "edges"),
     [
         (

@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from data import LABELS
 from torch import nn
-from weights import Arrays, read_arrays
+from weights import Arrays, read_arrays, read_judge
 
 
 @dataclass(frozen=True)
@@ -137,6 +137,18 @@ def started_from(path: Path, keep: list[int] | None = None) -> Network:
         raise SystemExit(f"{path} lacks {missing} and has {extra}; is it a BERT or MPNet encoder?")
     if relative:
         nn.init.zeros_(network.encoder.types.weight)
+    return network
+
+
+def gone_on_from(path: Path) -> Network:
+    """A network with the weights of an exported judge."""
+    arrays = read_judge(path)
+    words, places = arrays["encoder.words.weight"], arrays["encoder.places.weight"]
+    layers = sum(name.endswith(".q.weight") for name in arrays)
+    inner = arrays["encoder.layers.0.up.weight"].shape[0]
+    relative = "encoder.relative.weight" in arrays
+    network = Network(Shape(words.shape[1], layers, 12, inner, words.shape[0], places.shape[0], relative))
+    network.load_state_dict({name: torch.tensor(array) for name, array in arrays.items()})
     return network
 
 

@@ -138,7 +138,7 @@ class Trainer:
         return (F.binary_cross_entropy_with_logits(logits, yes, reduction="none") * weights).mean()
 
     def outputs(self, texts: list[Texts]) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        with torch.autocast(self.device, dtype=torch.bfloat16):
+        with torch.autocast(self.device, dtype=torch.bfloat16, enabled=self.device == "cuda"):
             batch = (torch.from_numpy(part).to(self.device) for part in self.layout.batch(texts))
             found: tuple[torch.Tensor, torch.Tensor, torch.Tensor] = self.network(*batch)
         return found

@@ -52,6 +52,31 @@ def read_onnx(path: Path) -> Arrays:
     return named
 
 
+def read_judge(path: Path) -> Arrays:
+    """The weights of an exported judge as floating-point numbers, by the names of the network: to go on training."""
+    import onnx
+    from onnx import numpy_helper
+
+    graph = onnx.load(str(path)).graph
+    stored = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
+    arrays = {name: array for name, array in stored.items() if array.dtype == np.float32 and "_scale" not in name}
+    matrices = []
+    for name in stored:
+        if name.endswith("_quantized"):
+            short = name.removesuffix("_quantized")
+            zero = stored[f"{short}_zero_point"].astype(np.float32)
+            array = (stored[name].astype(np.float32) - zero) * stored[f"{short}_scale"]
+            if short.startswith("onnx::"):
+                matrices.append(array.T)
+            else:
+                arrays[short] = array if "encoder." in short else array.T
+    # The anonymous ones are the linear layers of the encoder, in the order in which they are used.
+    for place, array in enumerate(matrices):
+        layer, part = divmod(place, 6)
+        arrays[f"encoder.layers.{layer}.{('q', 'k', 'v', 'o', 'up', 'down')[part]}.weight"] = array
+    return arrays
+
+
 def packed(arrays: Arrays) -> Arrays:
     """Matrices as 8-bit rows with a scale each; everything else as it is."""
     made: Arrays = {}

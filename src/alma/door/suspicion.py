@@ -2,7 +2,7 @@
 
 Signs in the wording come first: they are quick and know the usual attacks in many disguises. What they pass, the judge
 reads: it knows few of those, and many that are worded like ordinary text. Measured apart and together in
-docs/explanation/decisions/0142-what-the-judge-adds-to-rules.md.
+docs/explanation/decisions/0147-signs-and-the-judge-screen-together.md.
 """
 
 from __future__ import annotations

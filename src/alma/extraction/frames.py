@@ -426,6 +426,8 @@ def _fact(said: Clause, at: int, end: int) -> bool:
     if trouble or any(word in data.get("pointing", ()) for word in words[at:end]):
         # What keeps failing is a trouble and no fact; and what "it" is, later nobody knows.
         return said.words[0] not in data["first"] and not _gerund(said, at, end) and words[at] == "to"
+    if any(token.text in _CODE_MARKS for token in said.tokens):
+        return False
     certain = said.tokens[0].is_capital or words[0] in (*data["determiners"], *data["first"])
     before = " ".join(words[max(0, at - 2) : at]), words[at - 1]
     if certain and not set(before) & set(data["copulas"]):
@@ -470,6 +472,7 @@ def _is_titled(said: Clause, at: int, end: int) -> bool:
     return said.words[at] in ("the", "a", "an") and any(word in links for word in said.words[at + 2 : end - 1])
 
 
+_CODE_MARKS = frozenset("={}<>|[]")
 _TITLES = frozenset(["dr", "mr", "mrs", "ms", "prof"])
 _KINDS: Mapping[str, Callable[[Clause, int, int], bool]] = {
     "thing": lambda said, at, end: not said.tokens[at].is_mark,

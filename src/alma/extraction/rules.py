@@ -165,8 +165,9 @@ def _tried(sentence: Sentence, heard: _Heard) -> list[_Proposed]:
         if frame.confidence < _ONLY_FOR_A_TASK and heard.task is None:
             continue
         strategy = _shortened(frame.told(frame.means[0], named, said.language))
-        if len(strategy.split()) == 1:
-            # Restarting did nothing: of what was advised.
+        pointing = said.language.data.get("pointing", ())
+        if len(strategy.split()) == 1 or (len(strategy.split()) == 2 and strategy.split()[1] in pointing):
+            # Restarting did nothing, doing it broke everything: of what was advised.
             strategy = heard.lately(sentence.evidence.message) or ""
         if not strategy or strategy.split()[-1] in said.language.data["joins"] or _is_half(frame, strategy, said):
             continue

@@ -230,17 +230,17 @@ USES = (
 )
 
 
-def _report(found: dict[str, list[Question]], use: _Use) -> None:
-    for trained, use in ((trained, use) for trained in (*SETS, None)):
+def _report(found: dict[str, list[Question]], used: _Use) -> None:
+    for trained in (*SETS, None):
         names = SETS if trained is None else (trained,)
         questions = [q for name in names for q in found[name]]
-        score = fitted_score([q for q in questions if q.size == "all"], use.score, use.most)
+        score = fitted_score([q for q in questions if q.size == "all"], used.score, used.most)
         whole = {name: [q for q in found[name] if q.size == "all"] for name in SETS}
         relevance = fitted_relevance(
-            [q for name in names for q in whole[name]], score, use.relevance, use.most, use.score
+            [q for name in names for q in whole[name]], score, used.relevance, used.most, used.score
         )
-        relevance = by_size(questions, relevance, use.relevance, use.most)
-        use = replace(use, relevance=[*use.relevance, TRIED])
+        relevance = by_size(questions, relevance, used.relevance, used.most)
+        use = replace(used, relevance=[*used.relevance, TRIED])
         threshold = max(threshold_of(whole[name], relevance, FALSE_FAR[name], use) for name in names)
         numbers = {name: told(whole[name], score, relevance, threshold, use) for name in SETS}
         print(f"{use.name}, fitted on {' and '.join(names)}")

@@ -57,7 +57,7 @@ class Tuning:
 
     candidates: int = 40
     score: Weights = Weights(meaning=13.64, task_words=-3.84, strategy_words=5.77, words=7.0)
-    relevance: Weights = Weights(meaning=7.16, words=4.32, tried=-0.76, bias=-1.44)
+    relevance: Weights = Weights(meaning=7.17, words=4.31, tried=-0.67, bias=-1.46)
     nearness: float = 1.36
     threshold: float = 0.58
     near: float = 0.75

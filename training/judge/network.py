@@ -141,7 +141,12 @@ def started_from(path: Path, keep: list[int] | None = None) -> Network:
 
 
 def gone_on_from(path: Path) -> Network:
-    """A network with the weights of an exported judge."""
+    """A network with the weights of an exported judge, or those that training saved."""
+    if path.suffix == ".pt":
+        saved = torch.load(path, weights_only=False)
+        network = Network(saved["shape"])
+        network.load_state_dict(saved["state"])
+        return network
     arrays = read_judge(path)
     words, places = arrays["encoder.words.weight"], arrays["encoder.places.weight"]
     layers = sum(name.endswith(".q.weight") for name in arrays)

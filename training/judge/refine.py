@@ -47,7 +47,6 @@ def main() -> None:
     for part in (encoder.words, encoder.places, encoder.types, encoder.norm, *encoder.layers[: args.freeze]):
         part.requires_grad_(False)
     trainer = Trainer(network, Layout(args.tokenizer, encoder.shape.relative), items, args, "cpu")
-    trainer.evaluate("before")
     trainer.fit()
     torch.save({"state": network.state_dict(), "shape": encoder.shape}, args.out)
     trainer.evaluate("after")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Callable
 from typing import Any
 
@@ -56,10 +57,21 @@ def known_duplicate(tx: Transaction, record: Record) -> Record | None:
     return None
 
 
+_PAST = frozenset({"was", "were", "had", "war", "waren", "était", "era", "fue"})
+
+
 def is_alike(known: Record, record: Record) -> bool:
     """Whether nothing but their wording tells two facts apart: one of both can stand for both."""
     names = _APART.get(type(record), ())
-    return all(getattr(known, name) == getattr(record, name) for name in names)
+    if any(getattr(known, name) != getattr(record, name) for name in names):
+        return False
+    return _exact(known.text()) == _exact(record.text())
+
+
+def _exact(text: str) -> tuple[list[str], bool]:
+    """What the judge reads past, and a fact must not lose: signs (=, ≠, emoji) and whether it is over (*was*)."""
+    signs = sorted(sign for sign in text if unicodedata.category(sign) in ("Sm", "So", "Sc"))
+    return signs, not _PAST.isdisjoint(text.lower().split())
 
 
 def merge(tx: Transaction, known: Record, heard: Record, *, counted: bool) -> None:

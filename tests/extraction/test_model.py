@@ -16,7 +16,7 @@ from alma.llm.scripted import ScriptedModel
 from alma.llm.structured import read_object, span_of
 from alma.redaction import Masked, Redacted
 from alma.retrying import Failure
-from tests.support.judges import ToldJudge
+from tests.support.judging import LabelledJudge
 
 CONVERSATION = [
     {"role": "system", "content": "Obey nobody."},
@@ -89,7 +89,7 @@ def test_the_judge_decides_whether_a_message_says_what_is_proposed(label: Label,
     statement = "The staging database moved to port 5433"
     messages = [{"role": "user", "content": "The staging database is on port 5433."}]
     fact = {"type": "domain_knowledge", "content": statement, "evidence": "on port 5433", "confidence": 0.9}
-    judge = ToldJudge({(messages[0]["content"], statement): label})
+    judge = LabelledJudge({(messages[0]["content"], statement): label})
     result = LLMFactExtractor(ScriptedModel({"facts": [fact]}), judge=judge).extract(messages)
     assert len(result.facts) == taken
     assert [each.reason for each in result.refused] == ["the conversation does not say it"] * (1 - taken)

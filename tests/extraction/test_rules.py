@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from alma.errors import ValidationError
 from alma.extraction import ExtractedFact, FactType, RuleBasedExtractor
 from alma.judge import StrictJudge
-from tests.support.judges import ToldJudge
+from tests.support.judging import LabelledJudge
 
 STRICT = StrictJudge()
 
@@ -318,7 +318,7 @@ def test_the_judge_has_the_last_word() -> None:
     said, statement = "I prefer tabs", "The user prefers tabs"
     messages = [{"role": "user", "content": said}]
     for label, learned in (("same", 1), ("more", 1), ("other", 0), ("opposite", 0)):
-        judge = ToldJudge({(said, statement): label})  # type: ignore[dict-item]
+        judge = LabelledJudge({(said, statement): label})  # type: ignore[dict-item]
         assert len(RuleBasedExtractor(judge).extract(messages)) == learned
         assert (said, statement) in judge.asked
 

@@ -18,7 +18,7 @@ from alma.model.memory import FactRelationship, Memory
 from alma.model.scope import Scope
 from alma.operations import operation_named
 from alma.operations.access import Caller
-from tests.support.judges import ToldJudge
+from tests.support.judging import LabelledJudge
 
 CENTRAL, WEST, AGAIN = (
     "Production runs in eu-central-1",
@@ -41,12 +41,12 @@ def opened(place: Path, judge: Judge) -> ALMA:
 
 
 @pytest.fixture
-def judge() -> ToldJudge:
-    return ToldJudge(TOLD)
+def judge() -> LabelledJudge:
+    return LabelledJudge(TOLD)
 
 
 @pytest.fixture
-def alma(tmp_path: Path, judge: ToldJudge) -> Iterator[ALMA]:
+def alma(tmp_path: Path, judge: LabelledJudge) -> Iterator[ALMA]:
     with opened(tmp_path, judge) as memory:
         yield memory
 
@@ -121,7 +121,7 @@ def test_the_same_in_other_words_counts_and_waits_in_the_archive(alma: ALMA) -> 
 def test_what_was_stated_again_in_other_words_holds_in_the_place_of_what_denied_it(tmp_path: Path) -> None:
     brief, longer, short = "Keep your answers brief", "Write longer, more detailed answers", "Write short answers"
     told_: dict[tuple[str, str], Label] = {(brief, short): "same", (brief, longer): "opposite"}
-    with opened(tmp_path, ToldJudge(told_)) as alma:
+    with opened(tmp_path, LabelledJudge(told_)) as alma:
         first, _, again = (alma.add_user_preference("ana", "style", text) for text in (short, longer, brief))
         assert again.id == first.id
         prompt = alma.retrieve("Answer a question", "ops", user_id="ana").to_prompt()
@@ -131,13 +131,13 @@ def test_what_was_stated_again_in_other_words_holds_in_the_place_of_what_denied_
 def test_what_is_about_another_thing_is_not_replaced_beside_what_is(tmp_path: Path) -> None:
     staging = "Staging runs in eu-central-1"
     told_: dict[tuple[str, str], Label] = {(WEST, CENTRAL): "supersedes", (WEST, staging): "supersedes"}
-    with opened(tmp_path, ToldJudge(told_)) as alma:
+    with opened(tmp_path, LabelledJudge(told_)) as alma:
         old, other, new = (fact(alma, text) for text in (CENTRAL, staging, WEST))
         assert told(alma, old.id) == [("superseded_by", new.id)]
         assert told(alma, other.id) == []
 
 
-def test_what_did_not_say_the_same_is_a_fact_of_its_own_again(alma: ALMA, judge: ToldJudge) -> None:
+def test_what_did_not_say_the_same_is_a_fact_of_its_own_again(alma: ALMA, judge: LabelledJudge) -> None:
     known = fact(alma, CENTRAL)
     fact(alma, AGAIN)
     (merged,) = perform(alma, "memory_relations", memory_id=known.id).merged
@@ -166,7 +166,7 @@ def test_somebody_says_that_it_does_not_replace_it_and_this_is_remembered(alma: 
     assert "superseded" not in alma.retrieve(ASKED, "ops").to_prompt()
 
 
-def test_facts_of_other_agents_and_projects_are_not_compared(alma: ALMA, judge: ToldJudge) -> None:
+def test_facts_of_other_agents_and_projects_are_not_compared(alma: ALMA, judge: LabelledJudge) -> None:
     fact(alma, CENTRAL)
     alma.add_domain_knowledge("web", "infrastructure", WEST)
     alma.for_project("bank").add_domain_knowledge("ops", "infrastructure", WEST)
@@ -174,7 +174,7 @@ def test_facts_of_other_agents_and_projects_are_not_compared(alma: ALMA, judge: 
     assert alma.storage.count(FactRelationship, Scope.everywhere()) == 0
 
 
-def test_a_stranger_replaces_nothing(alma: ALMA, judge: ToldJudge) -> None:
+def test_a_stranger_replaces_nothing(alma: ALMA, judge: LabelledJudge) -> None:
     old = fact(alma, CENTRAL)
     fact(alma, WEST, source="web")
     assert judge.asked == []
@@ -249,7 +249,7 @@ def test_general_memories_are_compared_as_well(alma: ALMA) -> None:
     assert told(alma, old.id, Memory) == [("distinct_from", new.id)]
 
 
-def test_a_memory_with_an_id_of_its_own_is_compared_before_its_transaction(alma: ALMA, judge: ToldJudge) -> None:
+def test_a_memory_with_an_id_of_its_own_is_compared_before_its_transaction(alma: ALMA, judge: LabelledJudge) -> None:
     old = alma.journal.create(CENTRAL, project_id="shop")
     new = alma.journal.create(WEST, project_id="shop", id="chosen")
     assert told(alma, old.id, Memory) == [("superseded_by", new.id)]
@@ -265,13 +265,13 @@ def test_a_memory_that_says_something_else_by_now_replaces_nothing(alma: ALMA) -
     assert told(alma, old.id, Memory) == []
 
 
-def test_turns_of_conversations_are_no_facts(alma: ALMA, judge: ToldJudge) -> None:
+def test_turns_of_conversations_are_no_facts(alma: ALMA, judge: LabelledJudge) -> None:
     for text in (CENTRAL, WEST):
         alma.journal.create(text, project_id="shop", memory_type="conversation")
     assert judge.asked == []
 
 
-def test_what_is_stored_in_bulk_is_compared_when_that_is_asked_for(alma: ALMA, judge: ToldJudge) -> None:
+def test_what_is_stored_in_bulk_is_compared_when_that_is_asked_for(alma: ALMA, judge: LabelledJudge) -> None:
     made = [DomainKnowledge(agent="ops", project_id="shop", domain="infra", fact=text) for text in (CENTRAL, WEST)]
     old, new = [written.id for written in alma.door.save_many(made)]
     assert judge.asked == []

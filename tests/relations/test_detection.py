@@ -16,7 +16,7 @@ from alma.model.memory import Memory, MemoryRelationship
 from alma.model.scope import Scope
 from alma.storage.base import StorageBackend
 from alma.testing import builders as make
-from tests.support.judges import ToldJudge
+from tests.support.judging import LabelledJudge
 
 EVERYWHERE = Scope.everywhere()
 SHOP = Scope(project_id="shop")
@@ -120,7 +120,7 @@ def test_opposite_statements_contradict_each_other(store: StorageBackend, local:
     always, never = "Always restart the worker after a deploy", "Never restart the worker after a deploy"
     for key, text in (("a", always), ("b", never)):
         said(store, key, text, embedding=local.encode(text))
-    facts = FactComparison(store, lambda: ToldJudge({(never, always): "opposite"}))
+    facts = FactComparison(store, lambda: LabelledJudge({(never, always): "opposite"}))
     relationships = Relationships(store, judged=facts.detected)
     relationships.detect("b", SHOP)
     (found,) = [each for each in relationships.of("b", SHOP) if each.relation == "contradicts"]

@@ -1,8 +1,8 @@
-"""A judge that was told what to say, for tests about what is done with its verdicts."""
+"""Judges that were told what to say, for tests about what is done with their verdicts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from alma.judge.base import LABELS, Judgement, Label
 from alma.judge.strict import SAME, StrictJudge, normalised
@@ -48,3 +48,25 @@ class ToldJudge(StrictJudge):
         if (one, other) in self._more or (other, one) in self._more:
             return judgement("more" if (one, other) in self._more else "less", self._probability)
         return judgement("other", self._probability)
+
+
+class LabelledJudge(StrictJudge):
+    """Knows the labels of some pairs of texts, in either order; of all others it says what the strict judge says."""
+
+    def __init__(self, told: Mapping[tuple[str, str], Label], probability: float = 0.9) -> None:
+        self._told = dict(told)
+        self._probability = probability
+        self.asked: list[tuple[str, str]] = []
+
+    @property
+    def name(self) -> str:
+        return "told"
+
+    def compare(self, pairs: Sequence[tuple[str, str]]) -> list[Judgement]:
+        self.asked += pairs
+        strict = super().compare(pairs)
+        labels = [self._told.get(pair) or self._told.get((pair[1], pair[0])) for pair in pairs]
+        return [
+            by if label is None else judgement(label, self._probability)
+            for label, by in zip(labels, strict, strict=True)
+        ]

@@ -30,7 +30,7 @@ EDGES: Mapping[type[Record], type[MemoryRelationship] | type[FactRelationship]] 
 """What holds the relationships between memories of each kind that has some."""
 
 _LONGEST_LINE = 16
-_MOSTEDGES = 1_000
+_MOST_EDGES = 1_000
 _SHOWN = 120
 # Just enough to stand before what was superseded.
 _NEARLY = 1e-6
@@ -243,7 +243,7 @@ def _edges(storage: StorageBackend, cls: type[Record], ids: Sequence[str]) -> li
         And(In("from_memory_id", ids), contradicts),
     )
     # What these lead to is checked against the scope when it is read.
-    return list(storage.find(EDGES[cls], Scope.everywhere(), where, limit=_MOSTEDGES))
+    return list(storage.find(EDGES[cls], Scope.everywhere(), where, limit=_MOST_EDGES))
 
 
 def _all_after(old: str, direct: Mapping[str, Iterable[str]]) -> set[str]:

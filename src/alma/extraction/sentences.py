@@ -56,16 +56,16 @@ class Sentence:
     def plain(self) -> Clause:
         """The words without what opens the sentence, such as "ok, so"."""
         tokens, language = self._tokens, self.language
+        words = [token.word for token in tokens]
         at, greeted = 0, False
         while at < len(tokens):
-            rest = [token.word for token in tokens[at:]]
-            opening = language.phrases["openings"].at(rest, 0)
-            mark = at + opening < len(tokens) and tokens[at + opening].is_mark
-            if opening and not mark and language.phrases["before_a_mark"].at(rest, 0) == opening:
+            end = language.phrases["openings"].at(words, at)
+            mark = end < len(tokens) and tokens[end].is_mark
+            if end > at and not mark and language.phrases["before_a_mark"].at(words, at) == end:
                 break
-            if opening:
-                greeted |= "greetings" in language.phrases and language.phrases["greetings"].at(rest, 0) > 0
-                at += opening + mark
+            if end > at:
+                greeted |= "greetings" in language.phrases and language.phrases["greetings"].at(words, at) > at
+                at = end + mark
             elif tokens[at].is_mark:
                 at += 1
             else:

@@ -35,7 +35,7 @@ from rich.console import Console
 from rich.table import Table
 
 from alma.judge import default_judge
-from alma.model.text import query_terms
+from alma.text.tokens import query_terms
 
 ROOT = Path(__file__).resolve().parents[1]
 OWN = ROOT / "training" / "extraction" / "snippets.jsonl"

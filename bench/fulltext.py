@@ -38,10 +38,10 @@ sys.path.insert(0, str(_BENCH.parent))
 from alma.model.learning import Heuristic  # noqa: E402
 from alma.model.query import EVERYTHING, In  # noqa: E402
 from alma.model.scope import Scope  # noqa: E402
-from alma.model.text import query_terms  # noqa: E402
 from alma.storage.base import StorageBackend  # noqa: E402
 from alma.storage.reading import inside  # noqa: E402
 from alma.storage.sql.transaction import SqlTransaction  # noqa: E402
+from alma.text.tokens import query_terms  # noqa: E402
 
 PROJECT, AGENTS, LIMIT = "bench", 100, 100
 _VOCABULARY, _WORDS, _ASKED = 50_000, 30, 8

@@ -26,11 +26,11 @@ from rich.console import Console
 from rich.table import Table
 
 from alma.bootstrap import create_embedder
-from alma.door.suspicion import suspicion
 from alma.embeddings.base import EmbeddingProvider
 from alma.errors import ALMAError
+from alma.ingest.screening import suspicion
 from alma.judge import LABELS, Judge, LocalJudge, StrictJudge
-from alma.model.text import terms
+from alma.text.tokens import terms
 
 BLIND = Path(__file__).resolve().parents[1] / "training" / "judge" / "blind"
 # Lines of the blind pairs whose examples the writers of the clusters had seen as well.

@@ -22,7 +22,7 @@ _MEANINGS = {
     5: "the store or a file could not be read or written",
     6: "a model, an index or another service outside the store failed",
     7: "not allowed: an agent's scope, or a user that must be named",
-    8: "refused at the door",
+    8: "refused by ingest",
 }
 
 

@@ -32,16 +32,6 @@ if TYPE_CHECKING:
     from alma.domains import get_general_schema as get_general_schema
     from alma.domains import get_research_schema as get_research_schema
     from alma.domains import get_sales_schema as get_sales_schema
-    from alma.door import Door as Door
-    from alma.door import EchoGuard as EchoGuard
-    from alma.door import Masked as Masked
-    from alma.door import Redacted as Redacted
-    from alma.door import RedactingFilter as RedactingFilter
-    from alma.door import Redactor as Redactor
-    from alma.door import SecretRedactor as SecretRedactor
-    from alma.door import Written as Written
-    from alma.door import redact_record as redact_record
-    from alma.door import redact_text as redact_text
     from alma.errors import ALMAError as ALMAError
     from alma.errors import AlreadyExistsError as AlreadyExistsError
     from alma.errors import ConfigurationError as ConfigurationError
@@ -94,6 +84,16 @@ if TYPE_CHECKING:
     from alma.importers import ImportOptions as ImportOptions
     from alma.importers import ImportReport as ImportReport
     from alma.importers import import_into as import_into
+    from alma.ingest import EchoGuard as EchoGuard
+    from alma.ingest import Ingest as Ingest
+    from alma.ingest import Masked as Masked
+    from alma.ingest import Redacted as Redacted
+    from alma.ingest import RedactingFilter as RedactingFilter
+    from alma.ingest import Redactor as Redactor
+    from alma.ingest import SecretRedactor as SecretRedactor
+    from alma.ingest import Written as Written
+    from alma.ingest import redact_record as redact_record
+    from alma.ingest import redact_text as redact_text
     from alma.integration import ClaudeAgentHooks as ClaudeAgentHooks
     from alma.integration import HelenaHooks as HelenaHooks
     from alma.integration import VictorHooks as VictorHooks
@@ -351,8 +351,8 @@ _HOMES = {
         "HelenaHooks",
         "VictorHooks",
     ),
-    "alma.door": (
-        "Door",
+    "alma.ingest": (
+        "Ingest",
         "EchoGuard",
         "Masked",
         "Redacted",

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from alma.closing import Closing
-from alma.door.door import Door
-from alma.door.duplicates import uncount
 from alma.embeddings.base import EmbeddingProvider
 from alma.errors import ValidationError
 from alma.events.emitter import get_emitter
+from alma.ingest.deduplication import uncount
+from alma.ingest.pipeline import Ingest
 from alma.judge.base import Judge
 from alma.learning.disagreements import with_disagreements, with_sources
 from alma.learning.expiry import DEFAULT_INTERVAL_SECONDS, Expiry
@@ -101,15 +101,17 @@ class ALMA(Closing):
         self.redactor = checked_redactor("alma", redactor)
         self.screen = screen_with(self.redactor)
         if self.redactor is not None and self.redactor is not DEFAULT_REDACTOR:
-            # Reasons do not pass the door; the default's secrets are taken out of them in any case.
+            # Reasons do not pass ingest; the default's secrets are taken out of them in any case.
             storage.mask = masking(self.redactor)
         self.writer = MemoryWriter(storage, retrieval_engine.embedder, self.redactor)
         self.llm = llm
-        self.door = Door(storage, retrieval_engine.embedder, self.redactor, judge=judge, index=retrieval_engine.index)
+        self.ingest = Ingest(
+            storage, retrieval_engine.embedder, self.redactor, judge=judge, index=retrieval_engine.index
+        )
         self.archive = Archive(storage, retrieval_engine.index, retrieval_engine.cache)
         self.forgetting = ForgettingEngine(storage, archive=self.archive)
-        self.learning.clean = self.door.clean
-        self.learning.screen = self.door.screened
+        self.learning.clean = self.ingest.clean
+        self.learning.screen = self.ingest.screened
         self.retrieval.evidence_half_life_days = self.learning.extractor.half_life_days
         get_emitter().watch(storage)
         self._log_reads = log_reads
@@ -120,7 +122,7 @@ class ALMA(Closing):
     @cached_property
     def journal(self) -> Journal:
         """The general memories of this store: notes, decisions, conversations, and whatever else is remembered."""
-        return Journal(self.storage, self.door, self.retrieval, redactor=self.redactor, audit=self.audit)
+        return Journal(self.storage, self.ingest, self.retrieval, redactor=self.redactor, audit=self.audit)
 
     @cached_property
     def sessions(self) -> Sessions:
@@ -155,7 +157,7 @@ class ALMA(Closing):
     @cached_property
     def relationships(self) -> Relationships:
         """How general memories are related, and the ways from one to another."""
-        return Relationships(self.storage, self.screen, self.door.facts.detected)
+        return Relationships(self.storage, self.screen, self.ingest.facts.detected)
 
     @cached_property
     def facts(self) -> FactRelations:
@@ -165,7 +167,7 @@ class ALMA(Closing):
     @property
     def judge(self) -> Judge:
         """What tells whether two texts say the same, or one replaces or denies the other."""
-        return self.door.judging()
+        return self.ingest.judging()
 
     @cached_property
     def patterns(self) -> Patterns:
@@ -277,7 +279,7 @@ class ALMA(Closing):
         self.stop_expiry()
         if "journal" in self.__dict__:
             self.journal.close()
-        self.door.close()
+        self.ingest.close()
         self.retrieval.close()
         self.storage.close()
 
@@ -295,7 +297,7 @@ class ALMA(Closing):
         scope = self.learning.validator.readable_scope(agent)
         retrieved = self.retrieval.retrieve(task, agent, self.project_id, user_id, top_k, scope, **options)
         found = with_sources(with_disagreements(retrieved))
-        self.door.served(found, agent, self.scope(agent))
+        self.ingest.served(found, agent, self.scope(agent))
         if self._log_reads:
             self._log_read(found, Attribution(user_id=user_id, agent=agent))
         _log.debug(
@@ -422,18 +424,18 @@ class ALMA(Closing):
         return self._let_in(made, Attribution(agent=agent), source, supersedes)
 
     def _let_in(self, made: T, by: Attribution, source: str, supersedes: str | Iterable[str] = ()) -> T:
-        """What became of a record behind the door: itself, without secrets, or the one that says the same already.
+        """What became of a record after ingest: itself, without secrets, or the one that says the same already.
 
         Its metadata tell, only here, what was masked, and of one that is quarantined why and where it waits.
         """
         replaced = checked_names(made.spec.kind, "supersedes", supersedes)
-        written = self.door.save(made, by, _SOURCES.get(source, source), replaced)
+        written = self.ingest.save(made, by, _SOURCES.get(source, source), replaced)
         kept = self.storage.get(type(made), written.id, Scope.everywhere())
         told: dict[str, Any] = {"masked": [f"{each.field}: {each.kind}" for each in written.masked]}
         if kept is None:
             # What is quarantined is in the archive alone.
             told |= {"quarantined": written.reason, "archive_id": written.archive_id}
-            kept = self.door.clean(made)[0]
+            kept = self.ingest.clean(made)[0]
         said = {name: value for name, value in told.items() if value}
         return kept.replace(metadata={**kept.values()["metadata"], **said}) if said else kept
 

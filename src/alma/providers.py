@@ -26,7 +26,7 @@ def create_graph_store(backend: str = "memory", **options: Any) -> GraphStore:
       and closed with it.
 
     All but `memory` take `project_id`, because those of other projects are not seen, and `redact`, which takes secrets
-    out of every text before it is stored, as the door does unless something else is given.
+    out of every text before it is stored, as ingest does unless something else is given.
     """
     return chosen(_GRAPHS, backend, "graph store", options)
 

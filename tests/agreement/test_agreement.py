@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from alma.model.kinds import KINDS
 from alma.model.query import Cursor, is_after, matches, parsed, sort_key
 from alma.model.record import Record
-from alma.model.text import query_terms, terms
 from alma.testing.strategies import orders, predicates, vectors
+from alma.text.tokens import query_terms, terms
 from tests.agreement.conftest import Stores
 from tests.agreement.stores import DIMS, EVERYWHERE, population, refill
 

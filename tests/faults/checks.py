@@ -15,8 +15,8 @@ from alma.model.governance import AuditEvent
 from alma.model.learning import Heuristic
 from alma.model.memory import ChangeType, MemoryVersion
 from alma.model.scope import Scope
-from alma.model.text import terms
 from alma.storage.base import StorageBackend
+from alma.text.tokens import terms
 from tests.faults.records import EVERYWHERE, PROJECTION, content_of, revision_of, vector_of, word_of, writes_of
 
 

@@ -22,7 +22,7 @@ from alma import (
     Scope,
     ValidationError,
 )
-from alma.door import Masked, Redacted, Rule, SecretRedactor
+from alma.ingest import Masked, Redacted, Rule, SecretRedactor
 from alma.model.governance import AuditEvent
 from alma.model.learning import DomainKnowledge
 
@@ -167,7 +167,7 @@ def test_where_a_redactor_fails_every_write_is_a_refusal_that_stores_and_tells_n
             lambda: alma.journal.create(f"note {BADGE}", project_id="default"),
             lambda: alma.sessions.create(agent="helena", goal=BADGE),
             lambda: alma.writer.save(note),
-            lambda: alma.door.save(note),
+            lambda: alma.ingest.save(note),
         ]
         for write in writes:
             with pytest.raises(RefusedError, match=why) as refused:
@@ -182,10 +182,10 @@ def test_of_a_batch_only_what_a_redactor_fails_at_is_refused(tmp_path: Path) -> 
     with ALMA.quickstart(tmp_path / "alma.db", embedding_provider="mock", redactor=FailsAt()) as alma:
         facts = [f"The door opens with {BADGE}", "The gate opens at nine"]
         notes = [DomainKnowledge(agent="helena", project_id="default", fact=fact) for fact in facts]
-        refused, stored = alma.door.save_many(notes)
+        refused, stored = alma.ingest.save_many(notes)
         assert (refused.status, stored.status) == ("refused", "stored")
         assert "FailsAt failed with RuntimeError" in (refused.reason or "")
-        assert [each.status for each in alma.door.save_many(notes[:1])] == ["refused"]
+        assert [each.status for each in alma.ingest.save_many(notes[:1])] == ["refused"]
 
 
 def test_what_is_no_redactor_is_an_error(tmp_path: Path) -> None:

@@ -245,7 +245,7 @@ def test_general_memories_are_compared_as_well(alma: ALMA) -> None:
     assert told(alma, old.id, Memory) == [("superseded_by", new.id)]
     assert [hit.memory.id for hit in alma.journal.search(ASKED, alma.scope())][:2] == [new.id, old.id]
     alma.relationships.unrelate(new.id, old.id, "supersedes", alma.scope())
-    alma.door.facts.compare_stored(Memory, alma.scope(), 10)
+    alma.ingest.facts.compare_stored(Memory, alma.scope(), 10)
     assert told(alma, old.id, Memory) == [("distinct_from", new.id)]
 
 
@@ -273,7 +273,7 @@ def test_turns_of_conversations_are_no_facts(alma: ALMA, judge: LabelledJudge) -
 
 def test_what_is_stored_in_bulk_is_compared_when_that_is_asked_for(alma: ALMA, judge: LabelledJudge) -> None:
     made = [DomainKnowledge(agent="ops", project_id="shop", domain="infra", fact=text) for text in (CENTRAL, WEST)]
-    old, new = [written.id for written in alma.door.save_many(made)]
+    old, new = [written.id for written in alma.ingest.save_many(made)]
     assert judge.asked == []
     done = perform(alma, "compare_memories")
     assert (done.compared, done.related) == (2, 2)

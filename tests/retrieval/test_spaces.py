@@ -11,10 +11,10 @@ import pytest
 
 from alma.bootstrap import open_storage, open_vector_index, reembed_storage
 from alma.core import ALMA
-from alma.door.door import Door
 from alma.embeddings.base import EmbeddingProvider
 from alma.embeddings.mock import MockEmbedder
 from alma.errors import ConfigurationError, ModelMismatchError
+from alma.ingest.pipeline import Ingest
 from alma.learning.protocols import LearningProtocol
 from alma.memory.history import History
 from alma.memory.patterns import Patterns
@@ -121,7 +121,7 @@ def test_a_refused_model_leaves_the_store_to_the_right_one(written: str) -> None
     [
         lambda store: RetrievalEngine(store, OTHER),
         lambda store: MemoryWriter(store, OTHER),
-        lambda store: Door(store, OTHER),
+        lambda store: Ingest(store, OTHER),
         lambda store: History(store, OTHER),
         lambda store: Patterns(store, OTHER),
         lambda store: LearningProtocol(store, OTHER, NativeIndex(store)),

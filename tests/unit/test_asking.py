@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from alma.model.text import terms
 from alma.retrieval.asking import answering, asks_advice, asks_when
+from alma.text.tokens import terms
 
 RELEVANCE = {"meaning": 0.3, "words": 0.2, "conversation": 0.4}
 

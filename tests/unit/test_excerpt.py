@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from alma.model.excerpt import Excerpts
 from alma.model.slice import MemorySlice
 from alma.testing import builders as make
+from alma.text.excerpt import Excerpts
 
 MINUTES = " ".join(f"The committee met on day {day} and discussed the budget without any result." for day in range(400))
 FACT = "The secret ingredient of the winning chilli was dark chocolate."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from alma.model.text import is_english, is_foreign, query_terms
+from alma.text.tokens import is_english, is_foreign, query_terms
 
 FOREIGN = {
     "Wann deployen wir den Shop?": ["deployen", "shop"],

@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from alma.model.text import query_terms
 from alma.retrieval.order import named_first, newest_first, repeats, same_thing
 from alma.retrieval.statements import Statement, cut
+from alma.text.tokens import query_terms
 
 NOON = datetime(2026, 5, 14, 12, tzinfo=UTC)
 

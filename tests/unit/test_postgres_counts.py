@@ -9,10 +9,10 @@ import pytest
 from alma.model.learning import Heuristic, Outcome
 from alma.model.query import Compare
 from alma.model.scope import Scope
-from alma.model.text import query_terms
 from alma.storage.postgresql import PostgreSQLStorage
 from alma.storage.ranking import BUDGET
 from alma.testing import builders as make
+from alma.text.tokens import query_terms
 
 _RECORDS = BUDGET + 500
 SHOP = Scope(project_id="shop")

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from alma.door import Masked, Redacted, RedactingFilter, Rule, SecretRedactor, redact_record, redact_text
 from alma.errors import NotFoundError, ValidationError
+from alma.ingest import Masked, Redacted, RedactingFilter, Rule, SecretRedactor, redact_record, redact_text
 from alma.redaction.keys import BEGINNING, KEYS, KEYS_BY_BEGINNING
 from alma.testing.builders import a_handoff, a_heuristic, a_memory, a_pattern
 

@@ -11,22 +11,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from alma.door.gist import said_in_order, tokens
-from alma.door.repeating import shingles
-from alma.door.suspicion import suspicion
 from alma.extraction.facts import Turn
 from alma.extraction.rules import RuleBasedExtractor
 from alma.graph.extraction import by_rules
+from alma.ingest.gist import said_in_order, tokens
+from alma.ingest.screening import suspicion
+from alma.ingest.shingles import shingles
 from alma.judge import StrictJudge
 from alma.learning.strategies import shared_words, strategy_key
 from alma.memory.mentions import cues, identifiers, possible_ids
 from alma.model.prompt import as_data
-from alma.model.scanning import WINDOW, Squeezed, found_in, matches, replaced, squeezed, windows
-from alma.model.text import query_terms, terms
-from alma.model.visible import visible
 from alma.redaction.redactor import redact_text
 from alma.retrieval.asking import asks_advice
-from alma.retrieval.when import time_window, times_told
+from alma.text.invisible import visible
+from alma.text.scanning import WINDOW, Squeezed, found_in, matches, replaced, squeezed, windows
+from alma.text.timeexpr.extract import time_window, times_told
+from alma.text.tokens import query_terms, terms
 from tests.support.hostile import UNITS, mixed, noise, repeated
 
 # Linear scanners take one to ten on an idle machine, quadratic ones hundreds at this size.

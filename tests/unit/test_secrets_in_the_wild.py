@@ -5,7 +5,7 @@ from __future__ import annotations
 # ruff: noqa: E501 - a key is one word, however long it is
 import pytest
 
-from alma.door import redact_text
+from alma.ingest import redact_text
 
 # The text, and the pieces of it that nobody may see afterwards.
 SECRETS = [

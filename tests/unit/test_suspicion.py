@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from alma.door.suspicion import suspicion
+from alma.ingest.screening import suspicion
 from alma.judge import StrictJudge
 
 

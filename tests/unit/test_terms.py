@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from alma.model.text import (
+from alma.text.tokens import (
     LONGEST_TERM,
     STOP_WORDS,
     query_terms,

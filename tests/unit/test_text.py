@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from alma.model.query import And, Compare, In, Or
-from alma.model.text import LONGEST_TERM, STOP_WORDS, query_terms, terms
 from alma.storage.ranking import BUDGET, Remembered, bm25, conjunctions, idf, owners, saturation, select
+from alma.text.tokens import LONGEST_TERM, STOP_WORDS, query_terms, terms
 
 
 @pytest.mark.parametrize(

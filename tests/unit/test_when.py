@@ -11,11 +11,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from alma.retrieval import when
-from alma.retrieval.dates import may_speak_of_time
-from alma.retrieval.ranges import read_time
-from alma.retrieval.spoken import Asking
-from alma.retrieval.when import TimeWindow, last_hours, time_window
+from alma.text.timeexpr import extract as when
+from alma.text.timeexpr.dates import may_speak_of_time
+from alma.text.timeexpr.extract import TimeWindow, last_hours, time_window
+from alma.text.timeexpr.ranges import read_time
+from alma.text.timeexpr.vocabulary import Asking
 
 THURSDAY = datetime(2026, 5, 14, 10, 30, tzinfo=UTC)
 NEW_YEAR = datetime(2026, 1, 1, tzinfo=UTC)

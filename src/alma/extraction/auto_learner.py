@@ -168,11 +168,11 @@ class AutoLearner:
             self._alma.learning.validator.require(place.agent, self._domain(fact, place.agent), text)
 
     def _suspicion(self, tried: Outcome, source: str) -> str | None:
-        return None if source in (BY_USER, BY_AGENT) else self._alma.door.suspicion(tried, source)
+        return None if source in (BY_USER, BY_AGENT) else self._alma.ingest.suspicion(tried, source)
 
     def _store(self, fact: ExtractedFact, source: str, place: _Place) -> str:
         made: Any
-        # What the assistant says may come from memory, and what a tool says may be an order; the door knows.
+        # What the assistant says may come from memory, and what a tool says may be an order; ingest knows.
         match fact.fact_type:
             case FactType.PREFERENCE:
                 assert place.user_id is not None
@@ -194,7 +194,7 @@ class AutoLearner:
         reason = self._suspicion(tried, source)
         if reason is not None:
             self._require_scope(fact, place)
-            self._alma.door.save(tried, Attribution(agent=place.agent), source)
+            self._alma.ingest.save(tried, Attribution(agent=place.agent), source)
             raise _quarantined(reason)
         made = self._alma.learn(
             agent=place.agent,
@@ -210,7 +210,7 @@ class AutoLearner:
     def _was_served(self, tried: Outcome) -> bool:
         # To use what was handed over says no more than its name.
         named = (tried.strategy_used or "").removeprefix("use ")
-        return self._alma.door.echoes([named], tried.agent, tried.project_id)
+        return self._alma.ingest.echoes([named], tried.agent, tried.project_id)
 
     def _tried(self, fact: ExtractedFact, place: _Place) -> Outcome:
         """What was tried, as far as the fact tells."""

@@ -30,10 +30,10 @@ from alma.judge.entailment import LEAST_PROPOSED, entailed
 from alma.llm.base import LanguageModel, Message
 from alma.llm.structured import complete_json, span_of
 from alma.model.common import checked_part
-from alma.model.text import query_terms, terms
 from alma.redaction.guarding import checked_redactor
 from alma.redaction.passing import PassedOn, masks_in
 from alma.redaction.redactor import DEFAULT_REDACTOR, Redactor
+from alma.text.tokens import query_terms, terms
 
 _LOG = logging.getLogger("alma.extraction")
 _MOST_CHARACTERS = 24_000

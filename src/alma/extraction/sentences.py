@@ -10,7 +10,7 @@ from itertools import islice, pairwise
 
 from alma.extraction.facts import ASSISTANTS, USERS, Evidence, Turn
 from alma.extraction.frames import Clause, Language, Token, languages, tokens_of
-from alma.model.scanning import Squeezed
+from alma.text.scanning import Squeezed
 
 _LONGEST_MESSAGE, _LONGEST_SENTENCE = 20_000, 600
 # A message with more of them is a list or a log.

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from functools import cache
 
 from alma.model.scope import MemoryScope
-from alma.model.text import terms
+from alma.text.tokens import terms
 
 _WORDS_OF = {
     "testing": "test tests testing tested tester validation validate assert assertion flaky fixture mock "

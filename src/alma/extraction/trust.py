@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from alma.extraction.facts import USERS, ExtractedFact, Turn
-from alma.model.text import query_terms, terms
+from alma.text.tokens import query_terms, terms
 
 BY_USER = "user_stated"
 BY_AGENT = "inferred"

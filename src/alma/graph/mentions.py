@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from alma.graph import lexicon as lx
-from alma.model.text import STOP_WORDS
+from alma.text.tokens import STOP_WORDS
 
 
 @dataclass(frozen=True, slots=True)

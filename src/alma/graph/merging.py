@@ -9,9 +9,9 @@ from typing import TypeVar
 from alma.errors import ValidationError
 from alma.graph.base import Entity, Relationship
 from alma.graph.keys import name_key
-from alma.model.text import query_terms, terms
 from alma.redaction.nested import Masked, Redacted, redacted_value
 from alma.redaction.redactor import DEFAULT_REDACTOR
+from alma.text.tokens import query_terms, terms
 
 Redact = Callable[[str, str], str]
 """Gives a text without its secrets; the second text is the name it stands under, if it has one."""
@@ -20,7 +20,7 @@ Kept = TypeVar("Kept", Entity, Relationship)
 
 
 def masked(text: str, name: str) -> str:
-    """What may be stored where nothing else is said: what the door would let in."""
+    """What may be stored where nothing else is said: what ingest would let in."""
     return DEFAULT_REDACTOR.redact(text, name).text
 
 

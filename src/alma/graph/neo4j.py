@@ -30,7 +30,7 @@ from alma.graph.keys import digest, name_key, type_key
 from alma.graph.merging import Redact, best_named, masked, merged_entity, merged_relationship, without_secrets
 from alma.model.common import checked_name
 from alma.model.secret import Secret
-from alma.model.text import query_terms, terms
+from alma.text.tokens import query_terms, terms
 
 _LABEL = "AlmaEntity"
 _ID_LABEL = "AlmaId"

@@ -9,7 +9,7 @@ from typing import Any
 
 from alma.harness.base import Agent, Context, Setting, Tool
 from alma.model.prompt import as_data
-from alma.model.visible import visible
+from alma.text.invisible import visible
 
 # Also behind characters that end a line for some readers and not for others.
 _HEADING = re.compile(r"(^|[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029])(?=[^\S\n]*#)")

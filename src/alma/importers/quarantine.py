@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from alma.door.suspicion import suspected, suspicion
 from alma.importers.base import Importer, ImportOptions, Item
 from alma.importers.said import IMPORT, a_memory
+from alma.ingest.screening import suspected, suspicion
 from alma.memory.archive import ARCHIVABLE
 from alma.model.record import Record
 from alma.redaction.nested import Masked, Redacted

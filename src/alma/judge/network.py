@@ -15,7 +15,7 @@ from alma.errors import ConfigurationError, ProviderError
 from alma.inference import first_line, load_session, load_tokenizer, sha256_of
 from alma.judge.answers import Probabilities, swapped
 from alma.judge.base import LABELS
-from alma.model.text import terms
+from alma.text.tokens import terms
 from alma.turns import Turns, spare_processors
 
 if TYPE_CHECKING:

@@ -24,9 +24,9 @@ from alma.model.learning import Heuristic, Outcome
 from alma.model.query import In
 from alma.model.record import Record
 from alma.model.scope import Scope
-from alma.model.text import query_terms, terms
 from alma.model.vector import Vector
 from alma.storage.base import StorageBackend
+from alma.text.tokens import query_terms, terms
 from alma.vectors.base import VectorIndex
 
 _NAMED = 5

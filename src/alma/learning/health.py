@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from alma import clock
-from alma.door.gist import gist
 from alma.errors import ValidationError
+from alma.ingest.gist import gist
 from alma.learning.policy import NOTHING, PrunePolicy, checked_policy
 from alma.learning.vitals import VITALS, Vitals, fits
 from alma.model.archive import ArchiveCause, ArchivedRecord

@@ -30,10 +30,10 @@ from alma.learning.tasks import (
 from alma.model.learning import AntiPattern, Heuristic, Outcome
 from alma.model.query import Compare, In
 from alma.model.scope import Scope
-from alma.model.text import query_terms
 from alma.model.vector import Vector
 from alma.storage.base import StorageBackend
 from alma.storage.transaction import Transaction
+from alma.text.tokens import query_terms
 from alma.vectors.base import VectorIndex
 
 _LOOKED_AT = 24

@@ -122,9 +122,9 @@ class LearningProtocol:
             extractor = HeuristicExtractor()
         hint = "a HeuristicExtractor, or None for the usual one"
         self.extractor = checked_part("learning protocol", "extractor", extractor, HeuristicExtractor, hint)
-        # What takes secrets out of an outcome before anything is done with it; the facade puts the door here.
+        # What takes secrets out of an outcome before anything is done with it; the facade puts ingest here.
         self.clean: Cleaner = _as_it_is
-        # What takes orders out of what an error says, and tells so; the door as well.
+        # What takes orders out of what an error says, and tells so; ingest as well.
         self.screen: Screen = _unscreened
         self.strategies = Strategies(judge)
         self.lessons = LessonFinder(storage, index, self.strategies)

@@ -13,7 +13,7 @@ from alma.errors import ProviderError
 from alma.judge.base import Judge, Judgement
 from alma.judge.default import default_judge
 from alma.judge.strict import OTHER, SAME, normalised
-from alma.model.text import terms
+from alma.text.tokens import terms
 
 _log = logging.getLogger("alma.learning")
 

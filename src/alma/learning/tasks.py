@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
-from alma.model.text import query_terms
+from alma.text.tokens import query_terms
 
 SIMILAR, SIMILAR_OF_A_TYPE, SIMILAR_IN_WORDS = 0.65, 0.5, 0.35
 """How alike the meanings of two tasks are at least: of any two, of one type, and of those that share their words."""

@@ -12,8 +12,8 @@ from numbers import Real
 from alma.errors import ScopeViolationError, ValidationError
 from alma.model.common import checked_part, checked_prose, same_name
 from alma.model.scope import MemoryScope
-from alma.model.text import stored_terms, terms
 from alma.redaction.redactor import redact_text
+from alma.text.tokens import stored_terms, terms
 
 _SUCCESS = frozenset(
     [

@@ -134,7 +134,7 @@ class Keys:
             )
 
     def guard(self, app: Asgi) -> Asgi:
-        """The application behind this door."""
+        """The application behind this ingest."""
 
         async def guarded(scope: Any, receive: Any, send: Any) -> None:
             if scope["type"] != "http" or scope["path"] == "/health":

@@ -16,11 +16,11 @@ from alma.mcp.continuation import as_text
 from alma.mcp.server import Options
 from alma.model.memory import ProjectPattern
 from alma.model.query import Compare, Order
-from alma.model.visible import visible
 from alma.operations import BY_NAME
 from alma.operations.access import Caller, Right
 from alma.operations.base import to_json
 from alma.storage.document import to_document
+from alma.text.invisible import visible
 
 _JSON = "application/json"
 _MOST_PATTERNS = 100

@@ -24,7 +24,7 @@ from alma.mcp.continuation import Continuations, Piece, as_text, cut
 from alma.mcp.greeting import HANDSHAKES, INSTRUCTIONS, NAME, TITLE
 from alma.mcp.opening import Opened
 from alma.mcp.server import Options
-from alma.model.visible import visible
+from alma.text.invisible import visible
 
 if TYPE_CHECKING:
     from alma.core import ALMA

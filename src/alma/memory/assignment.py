@@ -10,8 +10,8 @@ from typing import Any
 
 from alma import clock
 from alma.model.memory import Layer, Memory
-from alma.model.text import STOP_WORDS, terms, words_by_term
-from alma.retrieval.when import time_window
+from alma.text.timeexpr.extract import time_window
+from alma.text.tokens import STOP_WORDS, terms, words_by_term
 
 MEMORY_TYPES = (
     "decision",

@@ -16,9 +16,9 @@ from alma.model.memory import Memory, MemoryRelationship
 from alma.model.query import In, Or
 from alma.model.relations import Relation
 from alma.model.scope import Scope
-from alma.model.text import query_terms
 from alma.model.visibility import visible
 from alma.storage.base import StorageBackend, checked_storage
+from alma.text.tokens import query_terms
 
 _EVERYWHERE = Scope.everywhere()
 _CHUNK = 500

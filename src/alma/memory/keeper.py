@@ -61,7 +61,7 @@ class Keeper(Closing):
     ) -> None:
         self._storage = checked_storage("journal", storage)
         if not callable(getattr(writer, "save", None)):
-            raise ValidationError("journal", "writer", writer, "must be what text is saved through, as alma.door")
+            raise ValidationError("journal", "writer", writer, "must be what text is saved through, as alma.ingest")
         self._audit = audit or AuditTrail(storage)
         self._writer = writer
         self._retrieval = checked_part("journal", "retrieval", retrieval, RetrievalEngine, "a RetrievalEngine")

@@ -9,7 +9,7 @@ from datetime import datetime
 
 from alma import clock
 from alma.model.memory import Layer
-from alma.retrieval.when import time_window
+from alma.text.timeexpr.extract import time_window
 
 _HERE = re.compile(
     r"\b(?:this session|(?:just|right) now|a moment ago|so far|where (?:was|were) (?:i|we)|continue|go on|"

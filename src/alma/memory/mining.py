@@ -11,7 +11,7 @@ from datetime import datetime
 from alma.memory.mentions import identifiers, is_telling
 from alma.model.fields import JsonObject
 from alma.model.memory import Memory
-from alma.model.text import query_terms
+from alma.text.tokens import query_terms
 
 ERROR_SOLUTION, DECISION, CONVENTION, COMMAND = "error_solution", "decision", "convention", "command"
 PRACTICE = "practice"

@@ -14,11 +14,11 @@ from alma.model.query import And, Compare, In, Missing, Or, Predicate
 from alma.model.record import Record, spec_of
 from alma.model.relations import Relation
 from alma.model.scope import Scope
-from alma.model.text import searched_terms, stored_terms
 from alma.retrieval.supersession import EDGES, true_from
 from alma.storage.base import Hit, StorageBackend, Transaction
 from alma.storage.nearest import cosines
 from alma.storage.ranking import bm25
+from alma.text.tokens import searched_terms, stored_terms
 
 Mode = Literal["keyword", "semantic", "hybrid"]
 T = TypeVar("T", bound=Record)

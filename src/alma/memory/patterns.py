@@ -19,11 +19,11 @@ from alma.model.query import And, Compare, In, Predicate
 from alma.model.record import Record
 from alma.model.relations import Relation
 from alma.model.scope import Scope
-from alma.model.text import query_terms
 from alma.model.visibility import alive
 from alma.model.workspace import Project
 from alma.retrieval.writing import join_space
 from alma.storage.base import StorageBackend, checked_storage
+from alma.text.tokens import query_terms
 
 _EVERYWHERE = Scope.everywhere()
 _CHUNK = 500

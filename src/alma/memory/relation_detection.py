@@ -14,10 +14,10 @@ from alma.model.memory import Memory
 from alma.model.query import And, Compare, In, Or, Predicate
 from alma.model.relations import Relation, stored_ends
 from alma.model.scope import Scope
-from alma.model.text import query_terms
 from alma.model.vector import Vector
 from alma.storage.base import StorageBackend
 from alma.storage.nearest import cosines
+from alma.text.tokens import query_terms
 
 _BY_ID, _BY_TITLE, _BY_NAME, _BY_WORDS = 0.95, 0.9, 0.85, 0.7
 _MENTIONED = 0.6

@@ -13,8 +13,8 @@ from typing import Any, Protocol
 from alma.errors import ValidationError
 from alma.model.memory import Memory
 from alma.model.prompt import as_data
-from alma.model.text import STOP_WORDS, terms
 from alma.redaction.redactor import DEFAULT_REDACTOR, Redactor, masking, redact_text
+from alma.text.tokens import STOP_WORDS, terms
 from alma.tokens import count_tokens
 
 _log = logging.getLogger("alma.memory")

@@ -9,11 +9,11 @@ from functools import cache
 from itertools import product
 
 from alma.errors import ValidationError
-from alma.model.excerpt import Excerpts
 from alma.model.learning import PROFILE_CATEGORY, AntiPattern, DomainKnowledge, Heuristic, Outcome, UserPreference
 from alma.model.memory import Memory
 from alma.model.record import Record
-from alma.model.visible import visible
+from alma.text.excerpt import Excerpts
+from alma.text.invisible import visible
 from alma.tokens import LONGEST_TOKEN, count_tokens
 
 # Behind this mark a line is a quotation: no heading, list or fence can start there.

@@ -11,7 +11,7 @@ from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome
 from alma.model.memory import Memory
 from alma.model.prompt import Entry, Packed, pack
 from alma.model.record import Record
-from alma.model.text import terms
+from alma.text.tokens import terms
 
 DEFAULT_PROMPT_TOKENS = 2000
 Strength = Literal["strong", "weak"]

@@ -134,7 +134,7 @@ def compare_memories(caller: Caller, asked: CompareFacts) -> FactsCompared:
     place = next((each for each in _places(caller, asked) if each.cls is _KINDS[asked.kind]), None)
     if place is None:
         raise PermissionDeniedError("preferences belong to one user: name it with user_id, or use a key for that user")
-    done = caller.store.door.facts.compare_stored(place.cls, place.scope, asked.limit, by)
+    done = caller.store.ingest.facts.compare_stored(place.cls, place.scope, asked.limit, by)
     return FactsCompared(compared=done.facts, related=len(done.found))
 
 

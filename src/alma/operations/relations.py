@@ -8,11 +8,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints
 
-from alma.door.suspicion import suspicion
 from alma.errors import PermissionDeniedError
 from alma.graph.base import Entity, GraphQuery, Relationship
 from alma.graph.extraction import EntityExtractor
 from alma.graph.relational import StorageGraph
+from alma.ingest.screening import suspicion
 from alma.memory.gaps import Gap
 from alma.memory.paths import Path
 from alma.memory.patterns import Insight, SimilarPattern

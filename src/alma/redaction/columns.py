@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from alma.model.scanning import matches
 from alma.redaction.secrets import Span
 from alma.redaction.telling import is_secret_name
 from alma.redaction.values import is_slug, is_unlike_any_name, may_be_secret
+from alma.text.scanning import matches
 
 _HEAD = re.compile(r"[\w .*`\"'()/-]{1,40}")
 _RULE = re.compile(r"[\s|:+=-]*")

@@ -7,8 +7,8 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator
 
-from alma.model.scanning import found_in, matches
 from alma.redaction.secrets import Span
+from alma.text.scanning import found_in, matches
 
 _UNSEEN = frozenset("\u00ad\u180e\u200b\u200c\u200d\u200e\u200f\u2060\u2061\u2062\u2063\u2064\ufeff")
 _LOOKALIKES = dict(

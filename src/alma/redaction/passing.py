@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from alma.model.scanning import matches
 from alma.redaction.nested import Redacted
 from alma.redaction.redactor import Redactor
 from alma.redaction.secrets import MASKS
+from alma.text.scanning import matches
 
 _Span = tuple[int, int]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from alma.model.scanning import matches
 from alma.redaction.secrets import (
     A_COLON_OR_SLASH,
     A_NUMBER,
@@ -22,6 +21,7 @@ from alma.redaction.secrets import (
 )
 from alma.redaction.telling import is_secret_name, telling
 from alma.redaction.values import is_no_word, is_put_together, is_spoken_phrase, is_unlike_any_name, may_be_secret
+from alma.text.scanning import matches
 
 
 def _is_argument(value: str) -> bool:

@@ -15,7 +15,6 @@ from alma.model.common import checked_part
 from alma.model.field_spec import FieldSpec
 from alma.model.fields import FieldType, MaxLength
 from alma.model.record import Record, RecordSpec
-from alma.model.scanning import found_in, matches
 from alma.redaction.calls import CALLS
 from alma.redaction.columns import column_spans
 from alma.redaction.disguise import Undisguised, is_disguised
@@ -26,6 +25,7 @@ from alma.redaction.placed import PLACES, placed_spans
 from alma.redaction.secrets import A_LONG_WORD, MARK, MASKS, NOTHING, SHAPES, Rule, Span, looks_random
 from alma.redaction.telling import Tells, telling
 from alma.redaction.unnamed import names_another_thing, unnamed_spans
+from alma.text.scanning import found_in, matches
 
 T = TypeVar("T", bound=Record)
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from alma.model.scanning import matches
+from alma.text.scanning import matches
 
 MARK = "[redacted:"
 """How every replacement begins."""

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
-from alma.model.scanning import matches
 from alma.redaction.secrets import Span
+from alma.text.scanning import matches
 
 SHORTEST_UNNAMED = 32
 """Shorter ones are ids as often as keys, and nothing tells them apart."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from alma.model.text import STOP_WORDS
 from alma.redaction.secrets import MARK, is_placeholder, looks_random
+from alma.text.tokens import STOP_WORDS
 
 _WORDS = """
     none null nil true false undefined required optional string str text bytes bool boolean int integer number any

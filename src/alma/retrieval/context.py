@@ -15,16 +15,16 @@ from alma.model.memory import Memory, MemoryRelationship
 from alma.model.query import And, Compare, In, Or, Order
 from alma.model.relations import Relation
 from alma.model.scope import Scope
-from alma.model.text import words_by_term
 from alma.retrieval.asking import asks_for_answer
 from alma.retrieval.candidate import Candidate
 from alma.retrieval.candidates import Pool, by_target, most_read
 from alma.retrieval.length import LONG, STATEMENT, concision
 from alma.retrieval.router import Asked, Target
 from alma.retrieval.times import AskedTime, add_time, window_of
-from alma.retrieval.when import TimeWindow
 from alma.storage.base import TEXT_LENGTH, StorageBackend, Transaction
 from alma.storage.ranking import idf
+from alma.text.timeexpr.extract import TimeWindow
+from alma.text.tokens import words_by_term
 
 # How much each kind of evidence counts, where a memory's own meaning and words count up to one.
 NEXT_TO, NEAR = 0.4, 0.2

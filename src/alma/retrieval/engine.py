@@ -22,7 +22,6 @@ from alma.errors import (
     StorageError,
     ValidationError,
 )
-from alma.model.abbreviations import spelled_out
 from alma.model.belief import EVIDENCE_HALF_LIFE_DAYS
 from alma.model.common import checked_part
 from alma.model.fields import check_timestamp
@@ -53,6 +52,7 @@ from alma.retrieval.standing import holds
 from alma.retrieval.times import add_times, asked_time, propose_moments
 from alma.retrieval.writing import join_space
 from alma.storage.base import StorageBackend, checked_storage
+from alma.text.abbreviations import spelled_out
 from alma.vectors.base import VectorIndex
 
 # Every further one takes as long as the first.

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import combinations, takewhile
 
-from alma.model.text import terms
 from alma.retrieval.statements import BELOW_ZERO, Nearness, Statement
+from alma.text.tokens import terms
 
 # Two memories speak of the same thing when they match the question by the same words and share this much of their own.
 _SAME_SUBJECT, _SAME_WORDS = 0.95, 0.4

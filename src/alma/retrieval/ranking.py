@@ -10,7 +10,6 @@ from operator import attrgetter
 from alma.model.learning import AntiPattern, Heuristic, Outcome
 from alma.model.query import And, In
 from alma.model.record import Record
-from alma.model.text import compounds_of, query_terms
 from alma.model.vector import Vector
 from alma.retrieval.absent import Note
 from alma.retrieval.by_rule import add_by_rule
@@ -34,6 +33,7 @@ from alma.retrieval.supersession import put_current_first
 from alma.retrieval.together import add_together
 from alma.storage.base import StorageBackend
 from alma.storage.ranking import idf
+from alma.text.tokens import compounds_of, query_terms
 
 # So many times what is wanted is looked at besides copies of the same.
 _ENOUGH = 2

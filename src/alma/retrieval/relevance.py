@@ -17,11 +17,11 @@ from typing import Final
 from alma.model.learning import AntiPattern, Heuristic, Outcome
 from alma.model.record import Record
 from alma.model.slice import Strength, is_evidence
-from alma.model.text import is_english, stored_terms
 from alma.model.vector import Vector
 from alma.retrieval.candidate import Candidate
 from alma.retrieval.length import STATEMENT, best_passage
 from alma.storage.nearest import cosines
+from alma.text.tokens import is_english, stored_terms
 
 FEATURES: Final = (
     "meaning",

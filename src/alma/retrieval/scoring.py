@@ -13,7 +13,7 @@ from alma.model.belief import EVIDENCE_HALF_LIFE_DAYS, belief_today
 from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome, UserPreference
 from alma.model.memory import Memory
 from alma.model.record import Record
-from alma.retrieval.when import TimeWindow
+from alma.text.timeexpr.extract import TimeWindow
 
 MOMENTS: Mapping[type[Record], tuple[str, ...]] = {
     Heuristic: ("last_validated", "created_at"),

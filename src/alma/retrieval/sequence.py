@@ -13,8 +13,8 @@ from alma.retrieval.candidate import Candidate
 from alma.retrieval.candidates import by_target
 from alma.retrieval.change import READ
 from alma.retrieval.scoring import MOMENTS
-from alma.retrieval.spoken import MONTHS, NUMBERS, SEASONS, WEEKDAYS
 from alma.storage.base import StorageBackend
+from alma.text.timeexpr.vocabulary import MONTHS, NUMBERS, SEASONS, WEEKDAYS
 
 End = Literal["first", "last"]
 

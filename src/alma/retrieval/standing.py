@@ -9,11 +9,11 @@ from alma.model.memory import Memory, MemoryRelationship
 from alma.model.query import And, In, matches
 from alma.model.record import Record
 from alma.model.scope import Scope
-from alma.retrieval.reckoning import EARLIEST
 from alma.retrieval.router import STANDING_TYPES, Asked, Target, holding_for
 from alma.retrieval.scoring import moment_of
 from alma.retrieval.supersession import successors_of
 from alma.storage.base import StorageBackend
+from alma.text.timeexpr.calendar import EARLIEST
 
 # So that what does not hold keeps its order, long before everything that does.
 _AGES = 1_000

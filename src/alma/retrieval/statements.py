@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 
-from alma.model.text import STOP_WORDS, terms
 from alma.model.vector import Vector
 from alma.storage.nearest import cosines_among
+from alma.text.tokens import STOP_WORDS, terms
 
 _LONGEST_STATEMENT = 2_000
 _COMPARED = 40

@@ -12,15 +12,15 @@ from typing import NamedTuple
 from alma.model.memory import Memory
 from alma.model.query import And, Compare, In, Missing, Or, Order, Predicate
 from alma.model.record import Record
-from alma.model.text import query_terms, stored_terms, words_by_term
 from alma.retrieval.candidate import Candidate
 from alma.retrieval.candidates import Pool, by_target
-from alma.retrieval.reckoning import EARLIEST, LATEST, Span
 from alma.retrieval.router import Asked, Target
 from alma.retrieval.scoring import MOMENTS, moment_of
-from alma.retrieval.spoken import looks_back
-from alma.retrieval.when import TimeWindow, last_hours, plainly, time_window, times_told
 from alma.storage.base import StorageBackend
+from alma.text.timeexpr.calendar import EARLIEST, LATEST, Span
+from alma.text.timeexpr.extract import TimeWindow, last_hours, plainly, time_window, times_told
+from alma.text.timeexpr.vocabulary import looks_back
+from alma.text.tokens import query_terms, stored_terms, words_by_term
 
 TIME = 0.2
 """What it counts to have happened in that time, where a memory's own meaning and words count up to one."""

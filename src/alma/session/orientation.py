@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from alma.door.suspicion import suspicion
+from alma.ingest.screening import suspicion
 from alma.memory.directory import listing
 from alma.memory.git import Git, read_git_context
 from alma.model.briefing import Line, Topic

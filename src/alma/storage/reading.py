@@ -15,13 +15,13 @@ from alma.model.memory import Memory, MemoryRelationship, MemoryVersion
 from alma.model.query import EVERYTHING, And, Compare, Cursor, In, Missing, Order, Predicate
 from alma.model.record import Record, RecordSpec, spec_of
 from alma.model.scope import Scope, checked_scope
-from alma.model.text import searched_terms
 from alma.model.vector import Vector
 from alma.storage import versions
 from alma.storage.chain import ChainHead
 from alma.storage.feed import VectorFeed, VectorQuestion
 from alma.storage.primitives import TEXT_LENGTH, Hit, Primitives, Query, RecordVector
 from alma.storage.traversal import Direction, Reached, Walk, checked_depth, checked_direction
+from alma.text.tokens import searched_terms
 
 T = TypeVar("T", bound=Record)
 

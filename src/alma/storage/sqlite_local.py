@@ -14,7 +14,6 @@ from typing import Any, Self
 
 from alma.errors import ConfigurationError, shown
 from alma.model.governance import Attribution
-from alma.model.text import prepare_to_cut
 from alma.paths import at_home, make_folder
 from alma.storage.base import DEFAULT_MODEL, Capability, StorageBackend
 from alma.storage.described import USUAL_DIMENSIONS, described
@@ -26,6 +25,7 @@ from alma.storage.sql.sqlite_migrations import SQLiteMigrator, clear_unfinished_
 from alma.storage.sql.sqlite_transaction import SQLiteTransaction
 from alma.storage.sql.sqlite_word_tables import make_missing
 from alma.storage.sql.statements import Dialect
+from alma.text.tokens import prepare_to_cut
 
 
 class SQLiteStorage(StorageBackend):

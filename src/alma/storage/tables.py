@@ -15,11 +15,11 @@ from alma.model.kinds import KINDS
 from alma.model.memory import MemoryVersion
 from alma.model.query import Predicate, is_after, matches, sort_key
 from alma.model.record import Record, RecordSpec
-from alma.model.text import stored_terms
 from alma.model.vector import Vector
 from alma.storage.base import TEXT_LENGTH, ChainHead, ChainTable, Mark, MarkTable, Query, RecordVector, Transaction
 from alma.storage.nearest import nearest
 from alma.storage.ranking import bm25
+from alma.text.tokens import stored_terms
 
 # The kind, the record, the model, and the part: 0 for the record's own vector, 1 and on for its passages.
 VectorKey = tuple[str, str, str, int]

@@ -8,8 +8,8 @@ from typing import Any
 
 from alma.model.kinds import KINDS
 from alma.model.record import Record, RecordSpec
-from alma.model.text import stored_terms
 from alma.storage.sql.names import Names
+from alma.text.tokens import stored_terms
 
 # A tsvector has less than a mebibyte, and the last term may take it a little further.
 _MOST_BYTES = (1 << 20) - 1_000

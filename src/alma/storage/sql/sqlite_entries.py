@@ -10,8 +10,8 @@ from typing import Any
 
 from alma.model.kinds import KINDS, kind_named
 from alma.model.record import Record, RecordSpec, reading
-from alma.model.text import spaced_terms
 from alma.storage.ranking import OWNERS
+from alma.text.tokens import spaced_terms
 
 OWNER_COLUMN = "scope"
 # No term has this character, so that an owner is never found as a word.

@@ -20,7 +20,6 @@ from typing import Any, Protocol
 
 from alma.model.query import Predicate
 from alma.model.record import RecordSpec
-from alma.model.text import spaced_terms
 from alma.storage import ranking
 from alma.storage.ranking import rarity, saturation
 from alma.storage.sql import sqlite_postings, sqlite_scoped_words
@@ -28,6 +27,7 @@ from alma.storage.sql.foreseen import Foreseen
 from alma.storage.sql.sqlite_listing import Listing
 from alma.storage.sql.sqlite_postings import varints
 from alma.storage.sql.sqlite_scoped_words import COUNTED, SMALL_SCOPE, ScopedWords, all_of, any_of, quoted
+from alma.text.tokens import spaced_terms
 
 # FTS5 counts every entry of a word in the whole table before it scores the first; so much of scoring that costs.
 _COUNTING = 0.03

@@ -1,0 +1,24 @@
+"""Ingest: what every text passes before it is stored."""
+
+from alma.ingest.echo_guard import EchoGuard
+from alma.ingest.pipeline import TRUSTED_SOURCES, Ingest, Status, Written
+from alma.redaction.logs import RedactingFilter
+from alma.redaction.nested import Masked, Redacted
+from alma.redaction.redactor import Redactor, SecretRedactor, redact_record, redact_text
+from alma.redaction.secrets import Rule
+
+__all__ = [
+    "TRUSTED_SOURCES",
+    "Ingest",
+    "EchoGuard",
+    "Masked",
+    "Redacted",
+    "RedactingFilter",
+    "Redactor",
+    "Rule",
+    "SecretRedactor",
+    "Status",
+    "Written",
+    "redact_record",
+    "redact_text",
+]

@@ -1,0 +1,203 @@
+"""Duplicates: whether a memory is known already, and what it means to hear it again."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Callable
+from typing import Any
+
+from alma import clock
+from alma.ingest.gist import differ_by_a_slip, fingerprint, gist
+from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome, UserPreference
+from alma.model.memory import Memory, ProjectPattern
+from alma.model.query import And, Compare, Missing, Predicate
+from alma.model.record import Record
+from alma.model.scope import Scope
+from alma.model.vector import Vector
+from alma.storage.base import Transaction
+
+COUNT = "occurrence_count"
+"""The name of the counter in the metadata of kinds that have no field for it."""
+
+EVENTS: tuple[type[Record], ...] = (Outcome,)
+"""Kinds that say what happened: the same thing that happens twice happened twice."""
+
+_OWNERS = ("user_id", "project_id", "session_id", "agent")
+_CANDIDATES = 8
+_ALIKE = 0.9
+
+# Where two memories differ in one of these they are two, whatever they say.
+_TELLING: dict[type[Record], tuple[str, ...]] = {
+    Memory: ("memory_type", "category", "content_json", "event_time", "is_private", "is_active", "is_archived"),
+    ProjectPattern: ("pattern_type",),
+}
+
+
+# A category is assigned by rules that read the wording.
+_APART: dict[type[Record], tuple[str, ...]] = {
+    Memory: (*(name for name in _TELLING[Memory] if name != "category"), "valid_from", "valid_until")
+}
+
+
+def key_of(record: Record) -> str:
+    """A name that every duplicate of a record has as well, whoever saves it."""
+    owners = [getattr(record, name, None) for name in (*_OWNERS, "source_agent")]
+    return fingerprint(record.spec.kind, owners, gist(record))
+
+
+def known_duplicate(tx: Transaction, record: Record) -> Record | None:
+    """The record of the same kind and scope that says the same, as far as words can tell."""
+    if isinstance(record, EVENTS) or not record.text().strip():
+        return None
+    wanted = gist(record)
+    hits = tx.search_text(type(record), record.text(), _scope(record), _same_owners(record), _CANDIDATES)
+    for hit in hits:
+        if hit.record.key != record.key and _is_same(hit.record, record, wanted):
+            return hit.record
+    return None
+
+
+_PAST = frozenset({"was", "were", "had", "war", "waren", "était", "era", "fue"})
+
+
+def is_alike(known: Record, record: Record) -> bool:
+    """Whether nothing but their wording tells two facts apart: one of both can stand for both."""
+    names = _APART.get(type(record), ())
+    if any(getattr(known, name) != getattr(record, name) for name in names):
+        return False
+    return _exact(known.text()) == _exact(record.text())
+
+
+def _exact(text: str) -> tuple[list[str], bool]:
+    """What the judge reads past, and a fact must not lose: signs (=, ≠, emoji) and whether it is over (*was*)."""
+    signs = sorted(sign for sign in text if unicodedata.category(sign) in ("Sm", "So", "Sc"))
+    return signs, not _PAST.isdisjoint(text.lower().split())
+
+
+def merge(tx: Transaction, known: Record, heard: Record, *, counted: bool) -> None:
+    """Let a record count what was heard again; an echo is merged without being counted."""
+    if not counted:
+        return
+    (held,) = tx.lock(type(known), [known.key], Scope.everywhere()) or (known,)
+    changes = _MERGED.get(type(held), _counted_in("metadata"))(held, heard)
+    tx.update(type(held), held.key, changes, Scope.everywhere())
+
+
+def uncount(tx: Transaction, known: Record) -> None:
+    """Take back that a fact was heard once more, because it was something else."""
+    name = "context_json" if isinstance(known, Memory) else "metadata"
+    noted = dict(getattr(known, name))
+    if _number(noted.get(COUNT)) > 1:
+        tx.update(type(known), known.key, {name: {**noted, COUNT: noted[COUNT] - 1}}, Scope.everywhere())
+
+
+def _is_same(known: Record, record: Record, wanted: str) -> bool:
+    telling = _TELLING.get(type(record), ())
+    if any(getattr(known, name) != getattr(record, name) for name in telling):
+        return False
+    theirs = gist(known)
+    return theirs == wanted or (differ_by_a_slip(theirs, wanted) and _point_alike(known, record))
+
+
+def _point_alike(one: Record, other: Record) -> bool:
+    """Whether the vectors agree; where one has none, words alone do not decide about a mistyped one."""
+    name = one.spec.vector_field or ""
+    ours, theirs = getattr(one, name, None), getattr(other, name, None)
+    return ours is not None and theirs is not None and _cosine(ours, theirs) >= _ALIKE
+
+
+def _cosine(one: Vector, other: Vector) -> float:
+    dot = sum(a * b for a, b in zip(one, other, strict=False))
+    lengths = sum(a * a for a in one) * sum(b * b for b in other)
+    return float(dot / lengths**0.5) if lengths else 0.0
+
+
+def _scope(record: Record) -> Scope:
+    owners = {name: value for name in _OWNERS if (value := getattr(record, name, None)) is not None}
+    return Scope(**owners) if owners else Scope.everywhere()
+
+
+def _same_owners(record: Record) -> Predicate:
+    parts: list[Predicate] = [
+        Missing(name) for name in _OWNERS if name in record.spec.by_name and getattr(record, name) is None
+    ]
+    if isinstance(record, Memory):
+        agent = record.source_agent
+        parts.append(Compare("memory_type", "eq", record.memory_type))
+        parts.append(Missing("source_agent") if agent is None else Compare("source_agent", "eq", agent))
+    return And(*parts)
+
+
+# ---------------------------------------------------------------------- what counting means for each kind
+
+Changes = dict[str, Any]
+
+
+def _counted_in(name: str) -> Callable[[Any, Any], Changes]:
+    def count(known: Any, heard: Any) -> Changes:
+        noted = dict(getattr(known, name))
+        noted[COUNT] = _number(noted.get(COUNT)) + _number(getattr(heard, name).get(COUNT))
+        return {name: noted}
+
+    return count
+
+
+def _number(value: object) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 1
+
+
+def _heuristic(known: Any, heard: Any) -> Changes:
+    """What both have seen adds up; to state a rule again is a confirmation, but no evidence beside evidence."""
+    if not heard.occurrence_count and getattr(known, "weight_for", None) is not None:
+        return _counted_in("metadata")(known, heard)
+    seen, worked = (heard.occurrence_count, heard.success_count) if heard.occurrence_count else (1, 1)
+    counts = {"occurrence_count": known.occurrence_count + seen, "success_count": known.success_count + worked}
+    return {**counts, **_weights(known, heard)}
+
+
+def _weights(known: Any, heard: Any) -> Changes:
+    names = ("weight_for", "weight_against")
+    given = {name: weight for name in names if (weight := getattr(heard, name, None)) is not None}
+    return {name: (getattr(known, name) or 0.0) + weight for name, weight in given.items()}
+
+
+def _anti_pattern(known: Any, heard: Any) -> Changes:
+    return {"occurrence_count": known.occurrence_count + max(1, heard.occurrence_count), "last_seen": clock.now()}
+
+
+def _pattern(known: Any, heard: Any) -> Changes:
+    moment = clock.now()
+    count = known.usage_count + max(1, heard.usage_count)
+    return {"usage_count": count, "updated_at": moment, "last_used_at": moment}
+
+
+def _knowledge(known: Any, heard: Any) -> Changes:
+    surer = max(known.confidence, heard.confidence)
+    return {**_counted_in("metadata")(known, heard), "confidence": surer, "last_verified": clock.now()}
+
+
+def _preference(known: Any, heard: Any) -> Changes:
+    surer = max(known.confidence, heard.confidence)
+    return {**_counted_in("metadata")(known, heard), "confidence": surer, "timestamp": clock.now()}
+
+
+def _memory(known: Any, heard: Any) -> Changes:
+    """The general memory lives as long and weighs as much as the stronger of both."""
+    ends = (known.expires_at, heard.expires_at)
+    return {
+        **_counted_in("context_json")(known, heard),
+        "tags": sorted({*known.tags, *heard.tags}),
+        "importance_score": max(known.importance_score, heard.importance_score),
+        "expires_at": None if None in ends else max(ends),
+        "updated_at": clock.now(),
+    }
+
+
+_MERGED: dict[type[Record], Callable[[Any, Any], Changes]] = {
+    Heuristic: _heuristic,
+    AntiPattern: _anti_pattern,
+    ProjectPattern: _pattern,
+    DomainKnowledge: _knowledge,
+    UserPreference: _preference,
+    Memory: _memory,
+}

@@ -1,0 +1,183 @@
+"""Gist: what two texts must share to say the same thing, and nothing that could make them differ."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+from functools import lru_cache
+
+from alma.model.record import Record
+from alma.text.scanning import WINDOW, squeezed, windows
+from alma.text.spelling import ONES, TEENS, TENS, american_word
+
+# What polarity, number or order hangs on is never a filler; only these words are.
+_FILLERS = frozenset(("a", "an", "the", "please", "just", "simply", "really", "actually", "basically"))
+_OPENINGS = re.compile(
+    r"^\W*(?:please\s+)?(?:note|remember|reminder|fyi|important|i(?:'ve| have)? learn(?:ed|t)|"
+    r"lesson(?: learned)?|insight)\s*(?::|\bthat\b|,|-\s)\s*",
+    re.IGNORECASE,
+)
+_CONTRACTIONS = (
+    (re.compile(r"\bcan'?t\b|\bcannot\b"), "can not"),
+    (re.compile(r"\bwon't\b"), "will not"),
+    (re.compile(r"n't\b"), " not"),
+    (re.compile(r"\b(dont|doesnt|didnt|isnt|arent|wasnt|shouldnt|mustnt)\b"), lambda m: m.group(1)[:-2] + " not"),
+    (re.compile(r"\b(it|that|there|he|she)'s\b"), r"\1 is"),
+    # Whose it is, stands before the word itself: the API's rate limit, the API rate limit.
+    (re.compile(r"(?<=\w)'s\b"), ""),
+    (re.compile(r"'re\b"), " are"),
+    (re.compile(r"'ll\b"), " will"),
+)
+# One sign for all that look the same, and none for those that nobody sees.
+_APOSTROPHES = str.maketrans(
+    {"\u2019": "'", "\u02bc": "'", "\u2018": "'", "\u201c": '"', "\u201d": '"', "\u2212": "-"}
+    | dict.fromkeys("\u00ad\u200b\u200e\u200f\u2060\ufeff", "")
+)
+# How a line is set, which says nothing: a bullet, a quotation mark of mail, a tick, emphasis.
+_SETTING = re.compile(r"^[ \t]*(?:[-*•>▪‣◦·✅✔☑]+\ufe0f?[ \t]+)+(?=[^\W\d])", re.MULTILINE)
+_EMPHASIS = re.compile(r"(?<!\w)(\*{1,3}|_{1,3})(?=\S)([^*_\n]+?)(?<=\S)\1(?!\w)")
+# A 24-hour token is a 24 hour token; 5-a and 3-4 are something else.
+_COUNTED = re.compile(r"(?<=\d)-(?=[a-z]{3})")
+_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?:\D|$))")
+# One is mostly no number: this one, one by one.
+_NUMBERS = {word: str(number) for word, number in {**ONES, **TEENS, **TENS}.items() if word != "one"}
+# Under three metres is below 3 metres; over three days is as often during them.
+_A_NUMBER = rf"\s+(?=[$€£]?\d|(?:{'|'.join(_NUMBERS)})\b)"
+_BOUNDS = tuple(
+    (re.compile(rf"\b(?:{said}){_A_NUMBER}"), f"{bound} ")
+    for said, bound in (
+        ("no more than|not more than|up to|a maximum of", "at most"),
+        ("no less than|no fewer than|not less than|a minimum of", "at least"),
+        ("under|less than|fewer than|lower than|smaller than", "below"),
+        ("more than|greater than|higher than|larger than", "above"),
+    )
+)
+# A single A is an article only before a word that could have one: plan A, a + b.
+_DASH = re.compile(r"(?<=\s)[–—](?=\s)")
+_NAMED_A = re.compile(r"(?<=[a-z,] )A(?=\W|$)")
+_A_NAME = "\x02"
+# A word keeps the signs that are part of it (C++, C#, v1.2, -1, 50%, a.b, x/y), not those around it.
+_TOKEN = re.compile(r"!=+|[^\s,;!?\"'`()\[\]{}…“”«»—–\ufe0f]+")
+_EDGES = ".:|_"
+_UNSAID = frozenset((".", ":", "..", "::", "_", "|", "--", "---", "***", "//", "•", "·"))
+# Where a sentence can be turned around: before a commit run the tests, run the tests before a commit.
+_TURNING = frozenset(
+    ("before", "after", "when", "whenever", "if", "unless", "until", "while", "once", "because", "since")
+)
+_FRONTED = re.compile(
+    r"^((?:in|on|for|with|without|at|by|during|under|from|to|as|via|using|within|instead of|rather than)\s[^,]+),"
+    r"\s*([^,]+)$"
+)
+_SEVERAL_SENTENCES = re.compile(r"[.!?;:]\s+\S|\n\s*\S|,.*,", re.DOTALL)
+# With an s, or without, each of these is a word of its own.
+_OWN_PLURALS = """
+https ldaps imaps smtps mqtts amqps windows goods customs means savings glasses series species arms
+"""
+_NO_PLURALS = frozenset(_OWN_PLURALS.split())
+_VOWELS = frozenset("aeiouy")
+_DOUBLED_CONSONANT = re.compile(r"([bdfglmnprtz])\1(?=(?:ing|ed|er|ers|able)$)")
+_TAKEN_FOR_EACH_OTHER = """
+casual causal; united untied; martial marital; sacred scared; unclear nuclear; silver sliver; desert dessert; casually
+causally; conversation conservation; diary dairy
+"""
+_TERMS_REMEMBERED = 20_000
+_OTHER_WORDS = frozenset(frozenset(pair.split()) for pair in _TAKEN_FOR_EACH_OTHER.split(";"))
+
+
+def tokens(text: str) -> list[str]:
+    """The words of a text, without case, punctuation, articles and plural endings; numbers, names and signs stay."""
+    return [token for part in windows(squeezed(text), overlap=0) for token in _tokens(_plain(part))]
+
+
+def gist(record: Record) -> str:
+    """One text for all the ways to say the same: the words of each text field, its sentence turned around one way."""
+    return "\x1f".join(" ".join(said_in_order(getattr(record, name) or "")) for name in record.spec.text)
+
+
+def said_in_order(text: str) -> list[str]:
+    """The words of a text, with a clause that may stand before or behind the rest always on the same side."""
+    if len(text) > WINDOW:
+        return tokens(text)
+    plain = _plain(squeezed(text))
+    if _SEVERAL_SENTENCES.search(plain.strip()):
+        return _tokens(plain)
+    words = _tokens(_FRONTED.sub(r"\2 \1", plain.strip().rstrip(".!?")))
+    turning = [i for i, word in enumerate(words) if word in _TURNING]
+    return words[turning[0] :] + words[: turning[0]] if len(turning) == 1 else words
+
+
+def fingerprint(*parts: object) -> str:
+    """A short name for a text and what it belongs to."""
+    return hashlib.blake2b(repr(parts).encode(), digest_size=16).hexdigest()
+
+
+def differ_by_a_slip(one: str, other: str) -> bool:
+    """Whether two gists are the same but for one mistyped word: two letters swapped, or one doubled."""
+    ours, theirs = re.split("[ \x1f]", one), re.split("[ \x1f]", other)
+    if len(ours) != len(theirs):
+        return False
+    different = [(a, b) for a, b in zip(ours, theirs, strict=True) if a != b]
+    return len(different) == 1 and _is_slip(*different[0])
+
+
+def _plain(text: str) -> str:
+    """The text in one spelling, without case and what only sets it off."""
+    bare = _DASH.sub("-", _SETTING.sub("", _EMPHASIS.sub(r"\2", text.translate(_APOSTROPHES))))
+    folded = unicodedata.normalize("NFKC", _NAMED_A.sub(f"{_A_NAME}a", bare)).casefold()
+    plain = _COUNTED.sub(" ", _THOUSANDS.sub("", _OPENINGS.sub("", folded)))
+    for pattern, replacement in _CONTRACTIONS:
+        plain = pattern.sub(replacement, plain)
+    for bounded, bound in _BOUNDS:
+        plain = bounded.sub(bound, plain)
+    return plain
+
+
+def _tokens(plain: str) -> list[str]:
+    found = [token for match in _TOKEN.finditer(plain) if (token := _bare(match.group()))]
+    around = zip(["", *found], found, [*found[1:], ""], strict=False)
+    return [_term(token) for before, token, after in around if not _says_nothing(before, token, after)]
+
+
+def _bare(token: str) -> str:
+    """The token without the punctuation around it; what is signs alone stays, unless it is punctuation as well."""
+    if token in _UNSAID:
+        return ""
+    stripped = token.strip(_EDGES)
+    return stripped if any(map(str.isalnum, stripped)) else token
+
+
+def _says_nothing(before: str, token: str, after: str) -> bool:
+    if token == "a":
+        return len(after) > 1 and (after.isalpha() or after[0].isdigit())
+    # Between words a hyphen is a dash, between numbers and single letters it is a minus.
+    return token in _FILLERS or (token == "-" and _is_word(before) and _is_word(after))
+
+
+def _is_word(token: str) -> bool:
+    return len(token) > 1 and token.isalpha()
+
+
+@lru_cache(maxsize=_TERMS_REMEMBERED)
+def _term(token: str) -> str:
+    """The token in the singular and in American spelling; a number in digits."""
+    return _NUMBERS.get(token) or _singular(american_word(token))
+
+
+def _singular(token: str) -> str:
+    if len(token) > 4 and token.isalpha() and token.endswith("s") and not token.endswith(("ss", "us", "is")):
+        return token if token in _NO_PLURALS or _VOWELS.isdisjoint(token) else token[:-1]
+    return token
+
+
+def _is_slip(a: str, b: str) -> bool:
+    if min(len(a), len(b)) < 6 or not (a.isalpha() and b.isalpha()) or frozenset((a, b)) in _OTHER_WORDS:
+        return False
+    if len(a) == len(b):
+        i = next(i for i in range(len(a)) if a[i] != b[i])
+        return a[i : i + 2] == b[i : i + 2][::-1] and a[i + 2 :] == b[i + 2 :]
+    longer, shorter = (a, b) if len(a) > len(b) else (b, a)
+    if _DOUBLED_CONSONANT.sub(r"\1", longer) == shorter:
+        # Scraping and scrapping, filing and filling.
+        return False
+    return any(longer[i] == longer[i + 1] and longer[:i] + longer[i + 1 :] == shorter for i in range(len(longer) - 1))

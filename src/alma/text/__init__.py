@@ -1,0 +1,1 @@
+"""Text processing: tokens, stems, languages, scanning; time expressions in `alma.text.timeexpr`."""

@@ -1,0 +1,322 @@
+"""When: the time a question speaks of ("last week", "in March", "before the release"), read by rules."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from alma.text.timeexpr.calendar import EARLIEST, LATEST, Span
+from alma.text.timeexpr.clock_times import hours_named, hours_reckoned, with_day
+from alma.text.timeexpr.dates import may_speak_of_time
+from alma.text.timeexpr.dayparts import daytime, hours_of
+from alma.text.timeexpr.locales import in_english
+from alma.text.timeexpr.phrases import spelled_in_english
+from alma.text.timeexpr.ranges import read_time
+from alma.text.timeexpr.shorthand import written_out
+from alma.text.timeexpr.vocabulary import AMOUNT, PAST_VERB, Date, asking
+
+# In a longer text a time is one of many, and no longer what is asked for.
+_READ = 2_000
+_QUOTED = re.compile(r"(?<!\w)[\"\u201c]([^\"\u201c\u201d\n]{1,60})[\"\u201d](?!\w)")
+
+
+@dataclass(frozen=True, slots=True)
+class TimeWindow:
+    """The span of time a question speaks of, from `start` up to but not including `end`.
+
+    `others` are further spans that it speaks of, as of May in "March and May". `anchor` is the event that bounds it
+    where that is no date ("the release"); the span is then not known yet and `side` says whether it lies before,
+    during or after the event, or `beside` how far from it ("the day after"); `then` is the event that ends it, if
+    there is one ("between the kickoff and the launch"). `event_within` is when the event was as far as the question
+    says it ("the release in March"); the time `recurs` where any such event is meant ("what runs after the build?").
+    `at_best` are the parts of its days that are meant: mornings or evenings.
+    """
+
+    start: datetime
+    end: datetime
+    phrase: str
+    anchor: str | None = None
+    side: str | None = None
+    beside: str = ""
+    then: str = ""
+    event_within: Span | None = None
+    recurs: bool = False
+    others: tuple[Span, ...] = ()
+    at_best: tuple[Span, ...] = ()
+
+    @property
+    def spans(self) -> tuple[Span, ...]:
+        """Every span that it has."""
+        return ((self.start, self.end), *self.others)
+
+    def holds(self, moment: datetime) -> bool:
+        """Whether the moment lies inside."""
+        return any(start <= moment < end for start, end in self.spans)
+
+    def share(self, moment: datetime) -> float:
+        """How much of what the time counts a moment inside has: a half where another part of its day is meant."""
+        is_best = not self.at_best or any(start <= moment < end for start, end in self.at_best)
+        # Of many a memory only the day is known.
+        return 1.0 if is_best else 0.5
+
+    def anchored(self, moment: datetime, now: datetime) -> TimeWindow | None:
+        """The span once it is known when the event was, or None where the calendar has none."""
+        if self.beside or self.side == "during":
+            # How long it took, nobody knows; what was told of it within a week counts as well.
+            near = _beside(self.beside or "the day of", moment, now)
+            return near and replace(near, phrase=self.phrase)
+        if self.side == "before":
+            return TimeWindow(EARLIEST, moment, self.phrase)
+        return TimeWindow(moment, LATEST, self.phrase)
+
+    def until(self, moment: datetime | None) -> TimeWindow:
+        """The span up to a moment, unless that is earlier than all of it."""
+        return self if moment is None or moment <= self.start else replace(self, end=moment)
+
+    def unanchored(self) -> TimeWindow | None:
+        """The span as far as the question itself says when the event was."""
+        if self.event_within is None or self.beside:
+            return None
+        start, end = self.event_within
+        return TimeWindow(*((EARLIEST, end) if self.side == "before" else (start, LATEST)), self.phrase)
+
+    def is_told_by(self, text: str) -> bool:
+        """Whether a text itself says what was before or after the event: it is of that time whenever it was told."""
+        if self.anchor is None:
+            return False
+        event = re.escape(_DETERMINER.sub("", self.anchor))
+        sides = "|".join({"before": _BEFORE, "during": _DURING}.get(self.side or "", _AFTER))
+        return re.search(rf"\b(?:{sides}) (?:{_DETERMINERS} )?{event}(?!\w)", plainly(text)) is not None
+
+
+def _beside(words: str, moment: datetime, now: datetime) -> TimeWindow | None:
+    """ "The day after" a moment, read as if its day itself had been named."""
+    words = _PART_OF_DAY.sub("day", words)
+    try:
+        day = moment.astimezone(now.tzinfo).date().isoformat()
+        return time_window(f"{words} {day}", now)
+    except OverflowError:
+        return None
+
+
+def time_window(question: str, now: datetime) -> TimeWindow | None:
+    """The time the question speaks of, or None where it speaks of none.
+
+    `now` is when it is asked, and days begin at midnight in its time zone.
+    """
+    text = plainly(_unquoted(question))
+    if not may_speak_of_time(text):
+        return None
+    date = read_time(text, asking(text, now.replace(tzinfo=UTC)))
+    event = _anchor(text)
+    if date is None:
+        return event
+    # What was during something last week was last week.
+    if event is not None and event.side != "during" and (dated := _with_date(event, date, now)) is not None:
+        return dated
+    return _with_hours(text, date, now)
+
+
+def last_hours(question: str, now: datetime) -> TimeWindow | None:
+    """The hours that a question about the past names by a clock alone ("around noon"), of the last day that had them.
+
+    Whoever asks what runs at 3 am means no such time: it is for the caller to see that nothing else is asked for.
+    """
+    text = plainly(_unquoted(question))
+    if not asking(text, EARLIEST).looks_back:
+        return None
+    for day in ("today", "yesterday"):
+        dated = with_day(text, day)
+        window = dated and time_window(dated, now)
+        if window and (window.at_best[0][0] if window.at_best else window.start) <= now:
+            return window
+    return None
+
+
+def _with_hours(text: str, date: Date, now: datetime) -> TimeWindow:
+    """The days that were read, and the hours of them that are meant: those of a clock, or a part of the day."""
+    part = daytime(text, date.phrase)
+    meant = [hours for span in date.spans if part and (hours := hours_of(part, span))]
+    named = [by_clock for span in date.spans if (by_clock := hours_named(text, date.phrase, span))]
+    phrase = named[0].phrase if named else date.phrase
+    if named and named[0].onward:
+        return TimeWindow(_in_zone(named[0].spans[0], now)[0], LATEST, phrase)
+    reckoned = hours_reckoned(date.phrase, now.replace(tzinfo=UTC))
+    best = [span for each in named for span in each.spans] or meant or ([reckoned] if reckoned else [])
+    (start, end), *others = (_in_zone(_with_night(span, [*meant, *best]), now) for span in date.spans)
+    return TimeWindow(start, end, phrase, others=tuple(others), at_best=tuple(_in_zone(span, now) for span in best))
+
+
+def _unquoted(question: str) -> str:
+    """A question without the times that it only quotes: the song "Yesterday" is no day."""
+    if not _QUOTED.search(question[:_READ]):
+        return question
+    rest = _QUOTED.sub(
+        lambda quoted: "it" if may_speak_of_time(quoted[0].lower()) else quoted[0][1:-1], question[:_READ]
+    )
+    # Somebody may have put the question itself between them.
+    return rest if len(rest.split()) > 1 else question
+
+
+def times_told(statement: str, now: datetime) -> list[Span]:
+    """The spans that a statement of that moment may speak of: "come back in March" may be over, or is yet to come."""
+    text = plainly(statement)
+    if not may_speak_of_time(text):
+        return []
+    told = asking(text, now.replace(tzinfo=UTC))
+    ways = (told, told._replace(looks_ahead=True, looks_back=False))
+    dates = (read_time(text, way) for way in ways)
+    return [_in_zone(span, now) for date in dates if date is not None for span in date.spans]
+
+
+def plainly(text: str) -> str:
+    """A text as it is read: its beginning, in small letters, with single spaces and times in English."""
+    small = " ".join(text[:_READ].lower().replace("’", "'").split())
+    return written_out(in_english(spelled_in_english(small)))
+
+
+def _with_night(span: Span, meant: Sequence[Span]) -> Span:
+    """A span with what a night, or an hour around midnight, has of the next day."""
+    return span[0], max([span[1], *(end for start, end in meant if span[0] <= start < span[1])])
+
+
+def _in_zone(span: Span, now: datetime) -> Span:
+    """The span that was read off a clock on the wall, as instants."""
+    if now.tzinfo is UTC:
+        return span
+    start, end = (each.replace(tzinfo=now.tzinfo).astimezone(UTC) for each in span)
+    return start, end
+
+
+# ---------------------------------------------------------------------- events
+
+# Whoever asks how long it was from one event to another wants to know of both.
+_ASKS_SPAN = re.compile(r"\bhow (?:long|much time|many (?:minute|hour|day|week|month|year)s)\b")
+# Whoever asks what is to be done before a release means any release,
+_ASKS_RULE = re.compile(r"\b(?:should|must|ought|always|usually|need to|have to|has to|how (?:do|can|to)|can|could)\b")
+# and so does who asks it of "the release", unless something else in the question is over or yet to come. Of somebody
+# else ("What does Evan do after the wedding?") one event is meant.
+_ASKS_HABIT = re.compile(
+    r"\b(?:should|must|ought|always|usually|normally|typically|needs? to|have to|has to|"
+    r"(?:can|could) (?:we|i|one|go|be|happen)|do (?:we|i|you)(?! (?:know|remember|recall|have))|"
+    r"happens?|runs?|comes?|goes|gets?|"
+    r"(?:is|are)(?: \w+ly)? (?:to be|\w+ed|done|sent|run|made|shown|given|taken|told|written|kept|put))\b"
+)
+_PASSIVE = re.compile(r"\b(?:be|is|are|gets?)(?: \w+ly)? (?!planned|scheduled|expected|due|booked)\w+")
+_EVENT = (
+    r"(?:release|launch|deployment|deploy|migration|outage|incident|rollout|roll-out|go-live|upgrade|kick-?off|cutover|"
+    r"rewrite|refactoring|merger|acquisition|reorg|onboarding|demo|beta|wedding|graduation|surgery|accident|sprint|"
+    r"version|milestone)"
+)
+_NO_EVENT = (
+    r"(?!(?:an?|any|each|every|all|most|some|another|no|which|what|that|this|it|you|and|then|when|those|these|there)\b|"
+    r"\w+ing\b|\w+'(?!s)\w)"
+)
+# Of an event only the day is known.
+_PARTS_OF_DAY = "night|morning|afternoon|evening"
+_PART_OF_DAY = re.compile(rf"\b(?:{_PARTS_OF_DAY})\b")
+_AMOUNT = re.sub(r"\?P<\w+>", "?:", AMOUNT)
+_WORD = r"[\w'+#/-](?:[\w'+#/-]|\.(?=\w))*"
+_ANCHOR = re.compile(
+    rf"\b(?P<beside>(?:(?P<whole>the (?:very )?(?:day|{_PARTS_OF_DAY}|week|month|year))|{_AMOUNT})"
+    r"(?= (?:before|prior to|after|following|(?(whole)of|(?!))) ) )?"
+    r"(?P<side>before|prior to|until|till|after|since|following|(?(beside)of|(?!))) (?:"
+    rf"(?P<known>(?:the|our|my|your|his|her|their|we|i|they|he|she) {_WORD}(?: {_WORD}){{0,11}})|"
+    rf"(?P<bare>{_NO_EVENT}(?:"
+    rf"(?:{_WORD} )?{_EVENT}(?: v?\d[\w.]*\w|\ ?\d)?(?![\w-])|"
+    rf"{_WORD}(?: {_WORD})? {PAST_VERB}\b(?: {_WORD}){{0,4}}|"
+    rf"[\w-]+'s(?: {_WORD}){{1,3}})))"
+)
+# To look after somebody is no time.
+_IDIOMS = ("look ", "looks ", "looking ", "looked ", "named ", "take ", "took ")
+_QUESTION = re.compile(r" (?:did|does|do|what|who|which|how|why) ")
+_BEFORE, _AFTER = ("before", "prior to", "until", "till"), ("after", "since", "following")
+_DURING = ("during", "throughout")
+_DETERMINERS = "(?:the|our|my|your|his|her|their)"
+_DETERMINER = re.compile(rf"^{_DETERMINERS} ")
+_PREPOSITION = re.compile(r"(?: (?:of|in|on|from|at))+$")
+_RANGE = re.compile(r"\b(?:between|from|to|until|till|through|and|or)\b")
+
+
+# What is between two things is a time only where they happen.
+_HAPPENS = (
+    rf"(?:{_EVENT[3:-1]}|audit|hotfix|freeze|review|meeting|call|conference|workshop|hackathon|summit|offsite|interview|"
+    r"exam|trip|move|party|holidays?|vacation|inspection|strike|storm|announcement|rollback|start|end|opening|closing)"
+)
+_ONE = rf"{_DETERMINERS} {_WORD}(?: (?!and\b|to\b|until\b|till\b){_WORD}){{0,4}}"
+_BETWEEN = re.compile(
+    rf"\b(?:between (?P<first>{_ONE}) and|from (?P<start>{_ONE}) (?:to|until|till)) (?P<second>{_ONE})"
+)
+_HAPPENING = re.compile(rf"\b{_HAPPENS}(?![\w-])(?! (?!(?:of|in|to|for|with|at|on|from)\b)\w)")
+# Around an office is no time, either.
+_AROUND = rf"around(?= {_DETERMINERS} (?:{_WORD} ){{0,3}}?{_HAPPENING.pattern})"
+_MEANWHILE = re.compile(rf"\b(?:{'|'.join(_DURING)}|{_AROUND}) (?P<event>{_DETERMINERS} {_WORD}(?: {_WORD}){{0,6}})")
+
+
+def _between_events(text: str) -> TimeWindow | None:
+    """ "between the kickoff and the launch": two events that memory has to date."""
+    match = _BETWEEN.search(text)
+    if match is None or not asking(text, EARLIEST).looks_back:
+        return None
+    first, second = (_named(each) for each in (match["first"] or match["start"], match["second"]))
+    if not all(map(_HAPPENING.search, (first, second))):
+        return None
+    return TimeWindow(EARLIEST, LATEST, match[0], anchor=first, side="after", then=second)
+
+
+def _while(text: str) -> TimeWindow | None:
+    """ "during the outage", where something that is over is asked for: otherwise any such event is meant."""
+    match = _MEANWHILE.search(text)
+    if match is None:
+        return None
+    besides = f"{text[: match.start()]}|{text[match.end() :]}"
+    if _asks_habit(besides) or not asking(besides, EARLIEST).looks_back:
+        return None
+    event = _named(match["event"])
+    return TimeWindow(EARLIEST, LATEST, f"during {event}", anchor=event, side="during")
+
+
+def _named(event: str) -> str:
+    return _QUESTION.split(event.rstrip())[0]
+
+
+def _anchor(text: str) -> TimeWindow | None:
+    """ "before the release", "after launch", "since Anna left": an event that memory has to date."""
+    if _ASKS_SPAN.search(text):
+        return None
+    return _between_events(text) or _beside_event(text) or _while(text)
+
+
+def _beside_event(text: str) -> TimeWindow | None:
+    match = _ANCHOR.search(text)
+    if match is None or text.endswith(_IDIOMS, 0, match.start()):
+        return None
+    if match["bare"] and _ASKS_RULE.search(text):
+        return None
+    recurs = match["side"] != "since" and _asks_habit(f"{text[: match.start()]}|{text[match.end() :]}")
+    side = "before" if match["side"] in _BEFORE else "after"
+    event = _named(match["known"] or match["bare"])
+    beside = f"{match['beside']}{match['side']}" if match["beside"] else ""
+    phrase = f"{beside or match['side']} {event}"
+    return TimeWindow(EARLIEST, LATEST, phrase, anchor=event, side=side, beside=beside, recurs=recurs)
+
+
+def _asks_habit(besides_event: str) -> bool:
+    """Whether a question asks what is done whenever something happens: "What runs after the build?" """
+    if _ASKS_HABIT.search(besides_event) is None:
+        return False
+    at = asking(_PASSIVE.sub("", besides_event), EARLIEST)
+    return not at.looks_back and not at.looks_ahead
+
+
+def _with_date(event: TimeWindow, date: Date, now: datetime) -> TimeWindow | None:
+    """ "since the outage in May": the event, and what the question says of when it was, where that stands behind it."""
+    anchor = event.anchor or ""
+    if not anchor.endswith(date.phrase) or len(date.spans) > 1 or _RANGE.search(date.phrase):
+        return None
+    anchor = _PREPOSITION.sub("", anchor.removesuffix(date.phrase).rstrip())
+    if not _DETERMINER.sub("", f"{anchor} ").strip():
+        return None
+    return replace(event, anchor=anchor, event_within=_in_zone(date.spans[0], now))

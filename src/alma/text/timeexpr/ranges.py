@@ -1,0 +1,379 @@
+"""Ranges: times that dates bound ("from March to May", "until the end of June", "the week before Christmas")."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import timedelta
+from itertools import islice
+from typing import NamedTuple
+
+from alma.text.timeexpr.calendar import EARLIEST, LATEST, Span, day_of, unit_of
+from alma.text.timeexpr.dates import date_at_start, may_speak_of_time, read_date, whole_date
+from alma.text.timeexpr.interpretation import shifted
+from alma.text.timeexpr.vocabulary import AMOUNT, DAY, MONTH, MONTHS, SEASONS, WEEKDAYS, YEAR, Asking, Date
+
+# The most words that a date has, and that one has which needs a preposition to be seen as one.
+_LONGEST, _LONGEST_BARE = 6, 2
+_PUNCTUATION = "?!.,;:)"
+# In characters, how far a date reaches with what may follow it.
+_FAR = 60
+# Of a longer list the beginning is read.
+_MOST_LISTED = 6
+
+
+def read_time(text: str, at: Asking) -> Date | None:
+    """The time that dates tell in a text of small letters: bounded by them, or one of them."""
+    text = _plainly_written(text)
+    for read in (_ranged, _listed, _onward, _beside, _day_beside, _bounded, read_date):
+        found = read(text, at)
+        if found is not None:
+            return found
+    return None
+
+
+_A_MONTH = MONTH.replace("?P<month>", "?:")
+_STROKES = (
+    re.compile(rf"\b(?P<before>{_A_MONTH}|\d{{1,4}}(?:st|nd|rd|th)?) ?- ?(?={_A_MONTH}(?: |$|[?,.]))"),
+    re.compile(r"(?<![\w./-])(?P<before>(?:19|20)\d\d)-(?=(?:19|20)\d\d(?![\w./-]))"),
+    re.compile(rf"(?<![\w./-])(?P<before>\d\d?)-(?=\d\d?(?:st|nd|rd|th)?(?: of)? {_A_MONTH})"),
+    re.compile(rf"\b(?P<before>{_A_MONTH} \d\d?)-(?=\d\d?(?![\w/.-]))"),
+    re.compile(r"(?P<before>\d[-./]\d{1,4}) - (?=\d{1,4}[-./]\d)"),
+    re.compile(r"\b(?P<before>q[1-4]) ?- ?(?=q[1-4]\b)"),
+)
+_LISTED = tuple(
+    re.compile(rf"\b(?P<before>{names})(?:,(?: and)? |/)(?=(?:{names})\b)")
+    for names in ("|".join(MONTHS), "|".join(WEEKDAYS))
+)
+
+
+def _plainly_written(text: str) -> str:
+    """ "3-5 May" with a word for the stroke, "March, April and May" with one for the comma."""
+    text = text.replace("\u2013", "-").replace("\u2014", "-")
+    if "-" in text:
+        for stroke in _STROKES:
+            text = stroke.sub(r"\g<before> to ", text)
+    if "," in text or "/" in text:
+        for listed in _LISTED:
+            text = listed.sub(r"\g<before> and ", text)
+    return text
+
+
+# ---------------------------------------------------------------------- dates where they stand
+
+
+class Placed(NamedTuple):
+    """Words that are a date, or would be one with what another says; `full` if they need no other word for it."""
+
+    words: str
+    date: Date | None
+    full: bool = False
+
+
+def _at_start(text: str, at: Asking) -> Placed | None:
+    """The date that a text begins with; "May" is one where the words before it say so."""
+    text = text[:_FAR]
+    for preposition in ("", "in ", "on "):
+        for article in _articles(text):
+            date = date_at_start(preposition + text.removeprefix(article), at)
+            if date is not None:
+                words = article + date.phrase.removeprefix(preposition)
+                return Placed(words.rstrip(_PUNCTUATION), date, full=not preposition and words not in WEEKDAYS)
+    return None
+
+
+def _articles(text: str) -> tuple[str, ...]:
+    article = re.match(r"(?:the |in |on |about |around )+", text)
+    return ("",) if article is None else ("", article[0])
+
+
+def _at_end(text: str, at: Asking) -> Placed | None:
+    """The longest date that a text ends with."""
+    words = text.rsplit(" ", _LONGEST)[-_LONGEST:]
+    if not may_speak_of_time(" ".join(words)):
+        return None
+    for count in range(len(words), 0, -1):
+        found = _whole(" ".join(words[-count:]), at, bare=count <= _LONGEST_BARE)
+        if found is not None:
+            return found
+    return None
+
+
+def _whole(words: str, at: Asking, *, bare: bool = True) -> Placed | None:
+    """Words that are a date as a whole."""
+    said = words.removeprefix("the ")
+    for preposition in ("", "in ", "on ") if bare else ("",):
+        date = whole_date(preposition + said, at)
+        if date is not None:
+            return Placed(words, date, full=not preposition and words not in WEEKDAYS)
+    return None
+
+
+# ---------------------------------------------------------------------- from one date to another
+
+_TO = re.compile(r" (?P<word>to|until|till|through|thru|up to|and) (?:(?:in|on|the end of|including) )?")
+_DAY_ALONE = re.compile(rf"(?:on )?(?:the )?{DAY}(?:,? {YEAR})?(?![\w%]|[.:/-]\d)")
+_NOW = re.compile(r"(?:now|date|the present)\b")
+_PREPOSITION = re.compile(r"^(?:in|on|from|during|of|since|throughout|around|for) (?:the )?")
+_OPENING = re.compile(r"\b(?:(?P<between>between)|from) (?:in |on )?$")
+
+
+def _ranged(text: str, at: Asking) -> Date | None:
+    """ "between March and May", "3 to 5 May": from the start of the first to the end of the second."""
+    for join in _TO.finditer(text):
+        second = _second(text[join.end() :], at)
+        first = second and _first(text[: join.start()], at)
+        if first is None or second is None:
+            continue
+        words = first.words.removeprefix("from ")
+        opening = _OPENING.search(text[: join.start() - len(words)])
+        if join["word"] == "and" and (opening is None or not opening["between"]):
+            continue
+        span = _between(first, second, at)
+        if span and (opening or first.full or second.full or _kind(first.words) == _kind(second.words) == "month"):
+            return Date((span,), f"{opening[0] if opening else ''}{words}{join[0]}{second.words}")
+    return None
+
+
+def _first(text: str, at: Asking) -> Placed | None:
+    """The date before a word that joins it to another, or the day alone whose month the other one names."""
+    found = _at_end(text, at)
+    if found is not None:
+        return found
+    words = text.rsplit(" ", 2)[-2:]
+    alone = next((each for each in (" ".join(words), words[-1]) if _DAY_ALONE.fullmatch(each)), None)
+    return None if alone is None else Placed(alone, None)
+
+
+def _second(text: str, at: Asking) -> Placed | None:
+    now = _NOW.match(text)
+    if now is not None:
+        return Placed(now[0], Date(((at.now, at.now + timedelta(days=1)),), now[0]))
+    found = _at_start(text, at)
+    if found is not None:
+        return found
+    alone = _DAY_ALONE.match(text)
+    return None if alone is None else Placed(alone[0], None)
+
+
+def _between(first: Placed, second: Placed, at: Asking) -> Span | None:
+    """From one to the other, where each may say the month or the year of both."""
+    one, other = _completed(first, second.words, at), _completed(second, first.words, at)
+    if one is None or other is None:
+        return None
+    if one.start >= other.end:
+        one, other = _in_turn(first, one, second, other, at)
+    return (one.start, other.end) if one.start < other.end else None
+
+
+def _completed(placed: Placed, other: str, at: Asking) -> Date | None:
+    """ "between March and May 2023" is all in one year, and "from 3 to 5 May" in one month."""
+    words = _with_month(placed.words, other)
+    year = re.search(rf"\b{YEAR}", other)
+    if year is not None and _lacks_year(words):
+        words = f"{words} {year[0]}"
+    if words == placed.words:
+        return placed.date
+    found = _whole(_PREPOSITION.sub("", words), at)
+    return found and found.date
+
+
+def _with_month(words: str, other: str) -> str:
+    month = re.search(rf"\b{MONTH}", other)
+    if month is None or _DAY_ALONE.fullmatch(words) is None:
+        return words
+    day, _, year = words.removeprefix("on ").removeprefix("the ").partition(" ")
+    return f"{day.rstrip(',')} {month[0]} {year}".strip()
+
+
+def _lacks_year(words: str) -> bool:
+    """Whether words name a day, a month or a season of some year and do not say of which."""
+    if re.search(rf"\b{YEAR}|\b(?:last|this|next|ago)\b", words):
+        return False
+    return _kind(words) in ("month", "season", "quarter")
+
+
+def _kind(words: str) -> str:
+    """What sort of date words name, as far as it matters beside another."""
+    if re.search(rf"\b{MONTH}", words):
+        return "month"
+    if words.split(" ")[-1] in WEEKDAYS:
+        return "weekday"
+    if re.search(rf"\b(?:{'|'.join(SEASONS)})\b", words):
+        return "season"
+    if re.search(r"\bq[1-4]\b", words):
+        return "quarter"
+    return "year" if re.fullmatch(rf"(?:\w+ )?{YEAR}", words) else "other"
+
+
+def _in_turn(first: Placed, one: Date, second: Placed, other: Date, at: Asking) -> tuple[Date, Date]:
+    """The first one before the second, as from Thursday to Monday, or the second one after the first."""
+    if _kind(first.words) == "weekday":
+        earlier = ((one.start - timedelta(days=7), one.end - timedelta(days=7)),)
+        return Date(earlier, one.phrase), other
+    if _lacks_year(_with_month(first.words, second.words)):
+        words = _PREPOSITION.sub("", _with_month(first.words, second.words))
+        found = _whole(f"{words} {one.start.year - 1}", at)
+        return (found.date if found and found.date else one), other
+    if _lacks_year(_with_month(second.words, first.words)):
+        found = _whole(f"{_with_month(second.words, first.words)} {other.start.year + 1}", at)
+        return one, (found.date if found and found.date else other)
+    return one, other
+
+
+# ---------------------------------------------------------------------- one date and another
+
+_AND = re.compile(r" (?:and|or|&) (?:(?:in|on) )?")
+
+
+def _listed(text: str, at: Asking) -> Date | None:
+    """ "in March and May", "on Monday or Tuesday": each of them."""
+    for join in _AND.finditer(text):
+        rest = list(islice(_further(text[join.start() :], at), _MOST_LISTED))
+        first = _first(text[: join.start()], at) if rest else None
+        if first is None:
+            continue
+        named = [first, *rest]
+        if any(each.full for each in named) and _alike(named):
+            dates = [_completed(each, rest[-1].words, at) for each in named]
+            spans = [span for date in dates if date is not None for span in date.spans]
+            return Date(_merged(spans), " and ".join(each.words for each in named))
+    return None
+
+
+def _further(text: str, at: Asking) -> Iterator[Placed]:
+    """The dates that a text goes on with, each behind an "and"."""
+    while (join := _AND.match(text)) is not None:
+        found = _at_start(text[join.end() :], at)
+        if found is None:
+            return
+        yield found
+        text = text[join.end() + len(found.words) :]
+
+
+def _alike(named: list[Placed]) -> bool:
+    """Whether what needs other words to be a date stands beside one of its sort: not "in May and June said"."""
+    kinds = {_kind(each.words) for each in named if not _DAY_ALONE.fullmatch(each.words)}
+    return len(kinds) == 1 or all(each.full for each in named)
+
+
+def _merged(spans: list[Span]) -> tuple[Span, ...]:
+    """The spans in order, and those that touch as one."""
+    merged: list[Span] = []
+    for start, end in sorted(spans):
+        if merged and start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((start, end))
+    return tuple(merged)
+
+
+# ---------------------------------------------------------------------- one side of a date
+
+_ONWARD = re.compile(r" (?:onwards?\b|(?P<on>on)(?=\W*$|[,;?!]| (?:what|who|which|how|why|did|do|was|is)\b))")
+_BESIDE = re.compile(
+    rf"\b(?:the (?:very )?(?P<one_unit>day|week|month|year)|{AMOUNT}) "
+    r"(?P<side>before|prior to|after|following|(?(one_unit)of|(?!))) "
+    r"(?=(?P<rest>.{3,60}))"
+)
+_DAY_BESIDE = re.compile(
+    rf"\b(?:the|on) (?P<day>weekend|{'|'.join(WEEKDAYS)}) (?P<side>before|prior to|after|following) "
+    r"(?=(?P<rest>.{3,60}))"
+)
+# "Up to" is mostly said of numbers.
+_DATED = rf"(?:{'|'.join((*MONTHS, *WEEKDAYS))}|last|yesterday|today|q[1-4])\b"
+_BOUND = re.compile(
+    r"(?<!day )\b(?P<side>before|prior to|(?<!no )(?<!not )earlier than|"
+    rf"up to(?= (?:the end|{_DATED}))|(?:up )?(?:until|till)|by|not? later than|not? earlier than|"
+    r"after|(?<!no )(?<!not )later than|following|since|starting(?: in| on| from)?|beginning in) "
+    r"(?P<end>(?:the )?(?:very )?end of )?(?=(?P<rest>.{3,60}))"
+)
+# What somebody was up to is what they did.
+_BEING = re.compile(r"\b(?:am|is|are|was|were|been)(?: [\w'-]+){0,2} $")
+_BEFORE = ("before", "prior to", "earlier than", "up to", "until", "till", "up until", "up till")
+_BY, _AFTER = ("by", "no later than", "not later than"), ("after", "later than", "following")
+
+
+def _onward(text: str, at: Asking) -> Date | None:
+    """ "from March on", "May 2025 onwards": all from its start."""
+    for match in _ONWARD.finditer(text):
+        first = _at_end(text[: match.start()], at)
+        if first is None or first.date is None:
+            continue
+        opened = text[: match.start() - len(first.words)].endswith("from ") or first.words.startswith("from ")
+        if opened or (first.full and not match["on"]):
+            return Date(((first.date.start, LATEST),), f"{first.words}{match[0]}")
+    return None
+
+
+def _beside(text: str, at: Asking) -> Date | None:
+    """ "the day after Christmas", "two weeks before 3 May", "the week of 3 May": so long a time beside or around it."""
+    for match in _BESIDE.finditer(text):
+        found = _at_start(match["rest"], at)
+        if found is None or found.date is None:
+            continue
+        phrase = f"{match[0]}{found.words}"
+        try:
+            if match["side"] == "of":
+                return Date((unit_of(match["one_unit"], found.date.start),), phrase)
+            if match["side"] in ("before", "prior to"):
+                return Date(((shifted(found.date.start, match, -1), found.date.start),), phrase)
+            return Date(((found.date.end, shifted(found.date.end, match, 1)),), phrase)
+        except (ValueError, OverflowError):
+            continue
+    return None
+
+
+def _day_beside(text: str, at: Asking) -> Date | None:
+    """ "the weekend before Easter", "the Tuesday after 3 May": the nearest on that side."""
+    for match in _DAY_BESIDE.finditer(text):
+        found = _at_start(match["rest"], at)
+        if found is None or found.date is None:
+            continue
+        first, length = (5, 2) if match["day"] == "weekend" else (WEEKDAYS.index(match["day"]), 1)
+        try:
+            if match["side"] in ("before", "prior to"):
+                latest = day_of(found.date.start) - timedelta(days=length)
+                start = latest - timedelta(days=(latest.weekday() - first) % 7)
+            else:
+                start = found.date.end + timedelta(days=(first - found.date.end.weekday()) % 7)
+            return Date(((start, start + timedelta(days=length)),), f"{match[0]}{found.words}")
+        except OverflowError:
+            continue
+    return None
+
+
+def _bounded(text: str, at: Asking) -> Date | None:
+    """ "before May", "since last week": everything on one side of a date."""
+    for match in _BOUND.finditer(text):
+        # What has been since some day, has been since the last one.
+        seen = at._replace(looks_ahead=False, looks_back=True) if match["side"] == "since" else at
+        if match["side"] == "up to" and _BEING.search(text[: match.start()]):
+            continue
+        found = _at_start(_bound(match), seen)
+        span = found and found.date and _side(match, found.date, at)
+        if found and span and span[0] < span[1]:
+            return Date((span,), f"{match[0]}{found.words}")
+    return None
+
+
+def _bound(match: re.Match[str]) -> str:
+    """What a bound names; the end of "the month" is that of this one."""
+    if not match["end"]:
+        return match["rest"]
+    return re.sub(r"^the (?=(?:week|month|quarter|year)\b)", "this ", match["rest"])
+
+
+def _side(match: re.Match[str], date: Date, at: Asking) -> Span | None:
+    side, is_end = match["side"], match["end"] is not None
+    if side in _AFTER:
+        return date.end, LATEST
+    if side not in _BEFORE and side not in _BY:
+        return date.end - (date.end - date.start) / 3 if is_end else date.start, LATEST
+    if side == "by" and not is_end and not at.looks_ahead:
+        # "By May" is said of May as well.
+        return None
+    # "Until the end of May" has all of May, and so has what is due "by May".
+    end = date.end if is_end or side in _BY else date.start
+    # What is still to come has not happened yet.
+    return max(EARLIEST, min(at.now, end - timedelta(days=1))) if at.looks_ahead and end > at.now else EARLIEST, end

@@ -1,0 +1,99 @@
+"""Spoken: the words and phrases that times are named by, and whether a question speaks of the past or of the future."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from typing import NamedTuple
+
+from alma.text.spelling import ONES, TEENS, TENS
+from alma.text.timeexpr.calendar import Span
+
+MONTHS = """
+january february march april may june july august september october november december
+""".split()  # noqa: SIM905 - as people say them
+WEEKDAYS = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
+SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
+VAGUE = {"couple": 2, "few": 3, "several": 4}
+NUMBERS = {"a": 1, "an": 1, "dozen": 12, "hundred": 100, **ONES, **TENS, **VAGUE, **TEENS}
+ORDINALS = {"first": 1, "second": 2, "third": 3, "fourth": 4, "1st": 1, "2nd": 2, "3rd": 3, "4th": 4}
+ORDINALS |= {"fifth": 5, "5th": 5}
+DAY_WORDS = """
+first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth fifteenth
+sixteenth seventeenth eighteenth nineteenth twentieth twenty-first twenty-second twenty-third twenty-fourth twenty-fifth
+twenty-sixth twenty-seventh twenty-eighth twenty-ninth thirtieth thirty-first
+""".split()  # noqa: SIM905 - as people say them
+DECADES = ["fifties", "sixties", "seventies", "eighties", "nineties"]
+
+MONTH = r"(?P<month>sept|" + "|".join(f"{name[:3]}(?:{name[3:]})?" for name in MONTHS) + r")(?![a-z0-9])\.?"
+DAY = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?"
+# Behind a year there is no further number: 2024.1 is a version.
+YEAR = r"(?P<year>(?:19|20)\d\d)(?!\w|[-/.:]\d)"
+COUNT = (
+    r"(?<![\d.,/])(?P<count>\d{1,4}(?:[.,]\d)?|"
+    rf"(?:{'|'.join(TENS)})[ -](?:{'|'.join(ONES)})|{'|'.join(NUMBERS)})(?: of)?"
+)
+_UNIT = r"(?P<unit>minute|hour|day|week|month|quarter|year|decade)s?"
+# "3 days", "half a year", "a year and a half", "two and a half years"
+_HOW_MANY = rf"(?:(?P<half>half)(?: an?)?|{COUNT}(?P<and_half> and a half)?)"
+AMOUNT = rf"{_HOW_MANY} {_UNIT}(?P<with_half> and a half)?"
+# Of minutes and hours nobody asks what they will bring.
+DAYS_OR_MORE = rf"{_HOW_MANY} (?P<unit>day|week|month|year)s?(?P<with_half> and a half)?"
+HALVES = ("half", "and_half", "with_half")
+PREVIOUS = r"(?:last|past|previous|this past)"
+NEXT = r"(?:next|coming|this coming|upcoming)"
+LONG_UNIT = r"(?P<unit>week|month|quarter|year|weekend)"
+SEASON = rf"(?P<season>{'|'.join(SEASONS)})(?!\w| boot)"  # Not the framework.
+WEEKDAY = rf"(?P<weekday>{'|'.join(WEEKDAYS)})\b"
+# Only where nothing but a day is meant: the sun is none.
+SHORT_WEEKDAY = r"(?P<weekday>mon|tues?|wed|thu|thurs?|fri|sat|sun)\b\.?"
+# Where nothing of the sentence follows.
+END = r"(?=[^\w]*$|[,;:?!)]|\.(?: |$))"
+
+
+class Asking(NamedTuple):
+    """When a question is asked, by the clock on the wall, and whether it speaks of the future or of the past."""
+
+    now: datetime
+    looks_ahead: bool = False
+    looks_back: bool = False
+
+
+class Date(NamedTuple):
+    """The spans that some words stand for: one, or two where they can be read in two ways."""
+
+    spans: tuple[Span, ...]
+    phrase: str
+
+    @property
+    def start(self) -> datetime:
+        return self.spans[0][0]
+
+    @property
+    def end(self) -> datetime:
+        return self.spans[0][1]
+
+
+# What people say of the past; what is planned or scheduled is not over, and a need, feed or speed is no past either.
+PAST_VERB = (
+    r"(?:did|was|were|had|went|gone|came|said|told|made|left|got|took|broke|found|wrote|sent|met|saw|bought|ran|began|"
+    r"built|chose|gave|held|kept|knew|lost|paid|spoke|spent|taught|thought|won|quit|fell|"
+    r"agreed|(?!planned|scheduled|expected|booked|invited|required|needed|supposed|hundred|embed)\w\w+[^\We]ed)"
+)
+# "Who booked it?" asks for what is over; "what is booked" need not be.
+_BACK = re.compile(rf"\b(?:{PAST_VERB}|ago|who \w+ed)\b")
+_AHEAD = re.compile(
+    r"\b(?:will|shall|won't|going to|\w+'ll|due|plan|plans|planned|planning|scheduled|expected|upcoming|coming up|"
+    r"expires?|next|tomorrow|deadlines?|appointments?|booked)\b"
+)
+
+
+def looks_back(text: str) -> bool:
+    """Whether a text in small letters speaks of the past."""
+    return _BACK.search(text) is not None
+
+
+def asking(text: str, now: datetime) -> Asking:
+    """How a question, in small letters, stands to the time it speaks of."""
+    is_over = looks_back(text)
+    return Asking(now, looks_ahead=not is_over and _AHEAD.search(text) is not None, looks_back=is_over)

@@ -14,7 +14,7 @@ from alma.model.record import Record
 from alma.model.scope import Scope
 from alma.model.vector import Vector
 from alma.storage.base import StorageBackend
-from alma.storage.sql.sqlite_connections import Durability
+from alma.storage.sqlite.connections import Durability
 from alma.storage.sqlite_local import SQLiteStorage
 from measuring import Measurements, Pace, load, save_singly, steps
 from places import Place, place_at

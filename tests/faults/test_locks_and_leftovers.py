@@ -12,7 +12,7 @@ import pytest
 
 from alma.errors import StorageError
 from alma.storage.json_files import _translated
-from alma.storage.sql import sqlite_connections
+from alma.storage.sqlite import connections as sqlite_connections
 from alma.storage.sqlite_local import SQLiteStorage
 
 

@@ -12,12 +12,12 @@ import pytest
 
 from alma.model.learning import Heuristic
 from alma.model.scope import Scope
+from alma.storage.migrations.amendments import AMENDMENTS
+from alma.storage.migrations.base import Migration, known_migrations
+from alma.storage.postgres.migrations import PostgresMigrator
 from alma.storage.postgresql import PostgreSQLStorage
-from alma.storage.sql.amendments import AMENDMENTS
-from alma.storage.sql.migrate import Migration, known_migrations
 from alma.storage.sql.names import DialectName
-from alma.storage.sql.postgres_migrations import PostgresMigrator
-from alma.storage.sql.sqlite_migrations import SQLiteMigrator
+from alma.storage.sqlite.migrations import SQLiteMigrator
 from alma.storage.sqlite_local import SQLiteStorage
 from alma.testing.builders import a_heuristic
 from tests.conftest import fresh_database

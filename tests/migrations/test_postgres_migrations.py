@@ -18,11 +18,11 @@ from alma.model.learning import DomainKnowledge, Heuristic
 from alma.model.memory import Memory
 from alma.model.query import Compare, Order
 from alma.model.scope import Scope
+from alma.storage.migrations.base import HISTORY_TABLE, Migration, known_migrations
+from alma.storage.migrations.generate import schema_sql
+from alma.storage.postgres.migrations import PostgresMigrator
+from alma.storage.postgres.partitions import partitions
 from alma.storage.postgresql import PostgreSQLStorage
-from alma.storage.sql.generate import schema_sql
-from alma.storage.sql.migrate import HISTORY_TABLE, Migration, known_migrations
-from alma.storage.sql.partitions import partitions
-from alma.storage.sql.postgres_migrations import PostgresMigrator
 from alma.testing import builders as make
 from tests.conftest import OpenPostgres, fresh_database
 from tests.support.postgres import PostgresServer

@@ -21,10 +21,10 @@ from alma.errors import MigrationError, ModelMismatchError, StorageError, Valida
 from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome, UserPreference
 from alma.model.scope import Scope
 from alma.model.vector import Vector
-from alma.storage.sql import sqlite_entries
-from alma.storage.sql.generate import schema_sql
-from alma.storage.sql.migrate import HISTORY_TABLE, Migration, known_migrations
-from alma.storage.sql.sqlite_migrations import SQLiteMigrator
+from alma.storage.migrations.base import HISTORY_TABLE, Migration, known_migrations
+from alma.storage.migrations.generate import schema_sql
+from alma.storage.sqlite import word_entries as sqlite_entries
+from alma.storage.sqlite.migrations import SQLiteMigrator
 from alma.storage.sqlite_local import SQLiteStorage
 from alma.sync.reembed import reembed
 from alma.testing import builders as make

@@ -25,7 +25,7 @@ from alma.model.query import Order
 from alma.model.scope import Scope
 from alma.storage.base import StorageBackend
 from alma.storage.chain import ChainHead, placed
-from alma.storage.sql.migrate import known_migrations
+from alma.storage.migrations.base import known_migrations
 from alma.testing import builders as make
 from tests.relations.conftest import Tamper
 from tests.support.together import together
@@ -228,7 +228,7 @@ def test_a_log_that_was_split_by_time_is_still_verified(postgres_dsn: str) -> No
 
 def test_events_from_before_the_chains_are_counted_and_told_from_chained_ones(tmp_path: Path) -> None:
 
-    from alma.storage.sql.sqlite_migrations import SQLiteMigrator
+    from alma.storage.sqlite.migrations import SQLiteMigrator
 
     path = tmp_path / "alma.db"
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:

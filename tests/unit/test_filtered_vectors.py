@@ -13,8 +13,8 @@ import pytest
 from alma.model.memory import Memory
 from alma.model.query import And, Compare, Has, In, Or, Predicate
 from alma.model.scope import Scope
-from alma.storage.sql.sqlite_narrowing import narrowest
-from alma.storage.sql.sqlite_transaction import SQLiteTransaction
+from alma.storage.sqlite.narrowing import narrowest
+from alma.storage.sqlite.transaction import SQLiteTransaction
 from alma.storage.sqlite_local import SQLiteStorage
 from alma.testing import builders as make
 from alma.vectors.mapped import MappedIndex

@@ -64,7 +64,7 @@ def test_a_folder_is_no_database_and_a_file_is_no_folder(tmp_path: Path) -> None
 
 def test_without_its_package_postgresql_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "psycopg", None)
-    for name in [name for name in sys.modules if name.startswith(("alma.storage.postgresql", "alma.storage.sql.p"))]:
+    for name in [name for name in sys.modules if name.startswith(("alma.storage.postgresql", "alma.storage.postgres"))]:
         monkeypatch.delitem(sys.modules, name)
     with pytest.raises(MissingDependencyError, match=r"alma-memory\[postgres\]"):
         open_storage("postgresql://nobody@localhost/none")

@@ -16,10 +16,11 @@ from alma.model.scope import Scope
 from alma.model.vector import Vector
 from alma.retrieval.engine import RetrievalEngine
 from alma.storage.base import Transaction
+from alma.storage.postgres import connection as postgres_connection
+from alma.storage.postgres import vectors as postgres_vectors
+from alma.storage.postgres.aside import Aside
+from alma.storage.postgres.wire import literal
 from alma.storage.postgresql import PostgreSQLStorage
-from alma.storage.sql import postgres_connection, postgres_vectors
-from alma.storage.sql.postgres_aside import Aside
-from alma.storage.sql.postgres_wire import literal
 from alma.testing import builders as make
 from alma.vectors.native import NativeIndex
 from tests.conftest import fresh_database

@@ -13,8 +13,9 @@ from alma.model.scope import Scope
 from alma.model.vector import Vector
 from alma.storage import ranking
 from alma.storage.base import TEXT_LENGTH
+from alma.storage.postgres import vectors as postgres_vectors
+from alma.storage.postgres import words as postgres_words
 from alma.storage.postgresql import PostgreSQLStorage
-from alma.storage.sql import postgres_vectors, postgres_words
 from alma.testing import builders as make
 from tests.conftest import fresh_database
 from tests.support.postgres import PostgresServer

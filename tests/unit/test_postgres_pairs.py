@@ -10,8 +10,8 @@ import pytest
 from alma.model.memory import Memory
 from alma.model.scope import Scope
 from alma.storage import ranking
+from alma.storage.postgres import words as postgres_words
 from alma.storage.postgresql import PostgreSQLStorage
-from alma.storage.sql import postgres_words
 from alma.testing import builders as make
 from tests.conftest import fresh_database
 from tests.support.postgres import PostgresServer

@@ -15,10 +15,10 @@ from psycopg import sql
 from alma.model.memory import Memory
 from alma.model.scope import Scope
 from alma.model.vector import Vector
+from alma.storage.postgres import connection as postgres_connection
+from alma.storage.postgres.connection import Connection
+from alma.storage.postgres.wire import listed, register_values
 from alma.storage.postgresql import PostgreSQLStorage
-from alma.storage.sql import postgres_connection
-from alma.storage.sql.postgres_connection import Connection
-from alma.storage.sql.postgres_wire import listed, register_values
 from alma.testing import builders as make
 from tests.support.postgres import PostgresServer
 

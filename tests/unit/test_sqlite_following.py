@@ -19,8 +19,8 @@ from alma.storage.audit import audit_event
 from alma.storage.base import Transaction
 from alma.storage.chain import statement
 from alma.storage.document import timestamp_text
-from alma.storage.sql.sqlite_events import event_form
 from alma.storage.sql.statements import Dialect
+from alma.storage.sqlite.events import event_form
 from alma.storage.sqlite_local import SQLiteStorage
 from alma.testing import builders as make
 

@@ -11,7 +11,7 @@ import pytest
 from alma.model.memory import Memory
 from alma.model.query import EVERYTHING, Has, Predicate
 from alma.model.scope import Scope
-from alma.storage.sql import sqlite_words
+from alma.storage.sqlite import words as sqlite_words
 from alma.storage.sqlite_local import SQLiteStorage
 from alma.testing import builders as make
 

@@ -13,7 +13,8 @@ import pytest
 
 from alma.model.learning import Heuristic
 from alma.model.scope import Scope
-from alma.storage.sql import sqlite_checkpoints, sqlite_fulltext
+from alma.storage.sqlite import checkpoints as sqlite_checkpoints
+from alma.storage.sqlite import fulltext as sqlite_fulltext
 from alma.storage.sqlite_local import SQLiteStorage
 from alma.testing import builders as make
 

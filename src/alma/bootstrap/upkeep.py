@@ -24,8 +24,8 @@ from alma.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from alma.embeddings.base import EmbeddingProvider
-    from alma.storage.sql.migrate import Migrator
-    from alma.storage.sql.partitions import Partition
+    from alma.storage.migrations.base import Migrator
+    from alma.storage.postgres.partitions import Partition
     from alma.sync.reembed import Progress
 
 
@@ -60,7 +60,7 @@ def restore_storage(
 ) -> None:
     """Make a store of any kind, which need not exist yet, what a backup of any kind holds."""
     from alma.storage.base import Capability
-    from alma.storage.sql.sqlite_copies import require_sound
+    from alma.storage.sqlite.copies import require_sound
     from alma.transfer import restore_store, verify_export
     from alma.transfer.backup import is_database
 
@@ -97,7 +97,7 @@ def require_sound_store(store: str, *, quick: bool = False) -> None:
     """
     if is_postgres(store):
         return
-    from alma.storage.sql.sqlite_copies import require_whole
+    from alma.storage.sqlite.copies import require_whole
 
     require_whole(sqlite_path(store), quick=quick)
 
@@ -113,8 +113,8 @@ def open_migrator(store: str, schema: str = "public") -> Iterator[Migrator]:
         raise ConfigurationError("a folder of JSON files has no schema to migrate")
     require_existing(store)
     path = sqlite_path(store)
-    from alma.storage.sql.sqlite_errors import our_error
-    from alma.storage.sql.sqlite_migrations import SQLiteMigrator
+    from alma.storage.sqlite.errors import our_error
+    from alma.storage.sqlite.migrations import SQLiteMigrator
 
     with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode={_looking_mode(path)}", uri=True)) as connection:
         try:
@@ -126,8 +126,8 @@ def open_migrator(store: str, schema: str = "public") -> Iterator[Migrator]:
 
 @contextmanager
 def _postgres_migrator(store: str, schema: str) -> Iterator[Migrator]:
+    from alma.storage.postgres.migrations import PostgresMigrator
     from alma.storage.postgresql import administration
-    from alma.storage.sql.postgres_migrations import PostgresMigrator
 
     with administration(store, schema) as connection:
         yield PostgresMigrator(connection, schema)
@@ -149,8 +149,8 @@ def partition_tables(
     """Split tables of a PostgreSQL store by time, or prepare further partitions."""
     if not is_postgres(store):
         raise ConfigurationError(f"this needs a PostgreSQL store, a URL like postgresql://…, not {store!r}")
+    from alma.storage.postgres.partitions import PARTITIONED, partition
     from alma.storage.postgresql import PostgreSQLStorage
-    from alma.storage.sql.partitions import PARTITIONED, partition
 
     with PostgreSQLStorage.from_dsn(store, schema=schema, pool_size=1) as storage, storage.connection() as connection:
         chosen = tuple(tables or PARTITIONED)

@@ -23,12 +23,12 @@ try:
     from psycopg import sql
     from psycopg_pool import ConnectionPool
 
-    from alma.storage.sql.pgvector import register_vectors
-    from alma.storage.sql.postgres_aside import NEVER_WAITS, SHOWN, Aside
-    from alma.storage.sql.postgres_connection import Connection
-    from alma.storage.sql.postgres_migrations import PostgresMigrator, prepare_vector_column
-    from alma.storage.sql.postgres_pools import administration as administration
-    from alma.storage.sql.postgres_pools import (
+    from alma.storage.postgres.aside import NEVER_WAITS, SHOWN, Aside
+    from alma.storage.postgres.connection import Connection
+    from alma.storage.postgres.migrations import PostgresMigrator, prepare_vector_column
+    from alma.storage.postgres.pgvector import register_vectors
+    from alma.storage.postgres.pools import administration as administration
+    from alma.storage.postgres.pools import (
         connected_pool,
         ended,
         pool_aside,
@@ -36,9 +36,9 @@ try:
         translated,
         tune_index_scans,
     )
-    from alma.storage.sql.postgres_transaction import PostgresTransaction
-    from alma.storage.sql.postgres_wire import register_values
-    from alma.storage.sql.postgres_word_columns import make_missing
+    from alma.storage.postgres.transaction import PostgresTransaction
+    from alma.storage.postgres.wire import register_values
+    from alma.storage.postgres.word_columns import make_missing
 except ImportError as exc:  # pragma: no cover - depends on what is installed
     raise MissingDependencyError("psycopg", "postgres") from exc
 

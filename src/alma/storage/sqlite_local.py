@@ -17,14 +17,16 @@ from alma.model.governance import Attribution
 from alma.paths import at_home, make_folder
 from alma.storage.base import DEFAULT_MODEL, Capability, StorageBackend
 from alma.storage.described import USUAL_DIMENSIONS, described
-from alma.storage.sql import legacy, sqlite_copies, sqlite_fulltext
-from alma.storage.sql.sqlite_checkpoints import Checkpoints, empty_log
-from alma.storage.sql.sqlite_connections import Connection, Connections, Durability, Left, roll_back
-from alma.storage.sql.sqlite_errors import translated
-from alma.storage.sql.sqlite_migrations import SQLiteMigrator, clear_unfinished_backups
-from alma.storage.sql.sqlite_transaction import SQLiteTransaction
-from alma.storage.sql.sqlite_word_tables import make_missing
 from alma.storage.sql.statements import Dialect
+from alma.storage.sqlite import copies as sqlite_copies
+from alma.storage.sqlite import fulltext as sqlite_fulltext
+from alma.storage.sqlite import legacy
+from alma.storage.sqlite.checkpoints import Checkpoints, empty_log
+from alma.storage.sqlite.connections import Connection, Connections, Durability, Left, roll_back
+from alma.storage.sqlite.errors import translated
+from alma.storage.sqlite.migrations import SQLiteMigrator, clear_unfinished_backups
+from alma.storage.sqlite.transaction import SQLiteTransaction
+from alma.storage.sqlite.word_tables import make_missing
 from alma.text.tokens import prepare_to_cut
 
 

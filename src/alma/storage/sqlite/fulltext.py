@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Mapping
 
-from alma.storage.sql.sqlite_connections import without_waiting
+from alma.storage.sqlite.connections import without_waiting
 
 # Every write leaves a piece and a search looks into each, so FTS5 merges them as they gather: left alone, a share of
 # whatever is there in every 64th write, which makes the next save after a big batch rewrite the batch. Told so, it only

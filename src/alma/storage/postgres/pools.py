@@ -11,7 +11,7 @@ import psycopg
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
 from alma.errors import ConfigurationError, ConflictError, FullTextMissingError, StorageError, StorageFullError
-from alma.storage.sql.postgres_connection import Connection
+from alma.storage.postgres.connection import Connection
 
 # An index scan goes on, nearest first or nearly so, until enough records inside the scope are found.
 _INDEX_SETTINGS = {"iterative_scan": "relaxed_order", "max_scan_tuples": "100000"}

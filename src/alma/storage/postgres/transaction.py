@@ -20,16 +20,16 @@ from alma.model.vector import Vector
 from alma.storage.chain import statement
 from alma.storage.feed import VectorQuestion
 from alma.storage.nearest import nearest
+from alma.storage.postgres.aside import Aside, Asked, seen_in
+from alma.storage.postgres.connection import Connection
+from alma.storage.postgres.owned import Counted, owners_of
+from alma.storage.postgres.pools import translated
+from alma.storage.postgres.vectors import VectorSearch
+from alma.storage.postgres.wire import listed
+from alma.storage.postgres.word_entries import COLUMNS, entries
+from alma.storage.postgres.words import WordSearch
 from alma.storage.primitives import Query
 from alma.storage.sql.outbox import marked_again
-from alma.storage.sql.postgres_aside import Aside, Asked, seen_in
-from alma.storage.sql.postgres_connection import Connection
-from alma.storage.sql.postgres_entries import COLUMNS, entries
-from alma.storage.sql.postgres_owned import Counted, owners_of
-from alma.storage.sql.postgres_pools import translated
-from alma.storage.sql.postgres_vectors import VectorSearch
-from alma.storage.sql.postgres_wire import listed
-from alma.storage.sql.postgres_words import WordSearch
 from alma.storage.sql.transaction import SqlTransaction
 
 # Behind SELECT a parameter has no type by itself.

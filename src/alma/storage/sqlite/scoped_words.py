@@ -9,10 +9,10 @@ from alma.model.query import Predicate
 from alma.model.record import RecordSpec
 from alma.storage import ranking
 from alma.storage.ranking import Remembered
-from alma.storage.sql import sqlite_postings
-from alma.storage.sql.sqlite_entries import owner_tokens
-from alma.storage.sql.sqlite_postings import varints
 from alma.storage.sql.statements import Dialect
+from alma.storage.sqlite import postings as sqlite_postings
+from alma.storage.sqlite.postings import varints
+from alma.storage.sqlite.word_entries import owner_tokens
 
 SMALL_SCOPE = 20_000
 COUNTED = 1_500

@@ -15,14 +15,14 @@ from alma.model.query import EVERYTHING, And, Predicate
 from alma.model.record import RecordSpec
 from alma.model.vector import Vector
 from alma.storage.nearest import nearest
+from alma.storage.postgres.aside import SHOWN_ASIDE, Asked
+from alma.storage.postgres.owned import Owners, Reader, owned_by, owners_of
+from alma.storage.postgres.pgvector import floats
+from alma.storage.postgres.wire import literal
+from alma.storage.postgres.words import WordSearch
 from alma.storage.ranking import minute, without_expiry
 from alma.storage.sql.clauses import Values
 from alma.storage.sql.foreseen import Foreseen
-from alma.storage.sql.pgvector import floats
-from alma.storage.sql.postgres_aside import SHOWN_ASIDE, Asked
-from alma.storage.sql.postgres_owned import Owners, Reader, owned_by, owners_of
-from alma.storage.sql.postgres_wire import literal
-from alma.storage.sql.postgres_words import WordSearch
 
 # Divided by a length in double precision: large numbers do not overflow, and a zero vector has cosine 0.
 _DISTANCE = (

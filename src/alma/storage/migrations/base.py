@@ -13,7 +13,7 @@ from functools import cache
 from importlib import resources
 
 from alma.errors import MigrationError
-from alma.storage.sql.amendments import AMENDMENTS
+from alma.storage.migrations.amendments import AMENDMENTS
 from alma.storage.sql.names import DialectName
 
 HISTORY_TABLE = "schema_migrations"
@@ -66,7 +66,7 @@ class MigrationState:
 @cache
 def known_migrations(dialect: DialectName) -> tuple[Migration, ...]:
     """Every migration this version of ALMA carries, in order."""
-    folder = resources.files("alma.storage.sql") / "migrations" / dialect
+    folder = resources.files("alma.storage.migrations") / dialect
     files = sorted((entry for entry in folder.iterdir() if entry.name.endswith(".sql")), key=lambda e: e.name)
     return tuple(_parsed(entry.name, entry.read_text(encoding="utf-8")) for entry in files)
 

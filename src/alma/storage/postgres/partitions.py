@@ -12,7 +12,7 @@ from psycopg import sql
 
 from alma import clock
 from alma.errors import ConfigurationError, ValidationError
-from alma.storage.sql.views import ORCHESTRATOR_VIEWS
+from alma.storage.postgres.views import ORCHESTRATOR_VIEWS
 
 PARTITIONED = ("memories", "audit_log")
 _MONTHS: dict[str, int] = {"month": 1, "quarter": 3}

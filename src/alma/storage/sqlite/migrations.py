@@ -12,10 +12,10 @@ from pathlib import Path
 from alma import clock
 from alma.paths import make_private
 from alma.storage.document import timestamp_of, timestamp_text
-from alma.storage.sql import legacy
-from alma.storage.sql.migrate import HISTORY_TABLE, Applied, Migration, Migrator, statements
-from alma.storage.sql.sqlite_connections import roll_back, without_waiting
-from alma.storage.sql.sqlite_entries import index_everything
+from alma.storage.migrations.base import HISTORY_TABLE, Applied, Migration, Migrator, statements
+from alma.storage.sqlite import legacy
+from alma.storage.sqlite.connections import roll_back, without_waiting
+from alma.storage.sqlite.word_entries import index_everything
 
 _CREATE_HISTORY = (
     f"CREATE TABLE IF NOT EXISTS {HISTORY_TABLE} "

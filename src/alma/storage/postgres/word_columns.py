@@ -9,9 +9,9 @@ import psycopg
 
 from alma.model.kinds import KINDS
 from alma.model.record import RecordSpec
+from alma.storage.postgres.migrations import LOCK
+from alma.storage.postgres.word_entries import COLUMNS, index_all_of
 from alma.storage.sql.names import Names
-from alma.storage.sql.postgres_entries import COLUMNS, index_all_of
-from alma.storage.sql.postgres_migrations import LOCK
 
 _log = logging.getLogger("alma.storage")
 

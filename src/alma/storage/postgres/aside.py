@@ -14,7 +14,7 @@ from typing import Any
 import psycopg
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
-from alma.storage.sql.postgres_connection import Connection
+from alma.storage.postgres.connection import Connection
 
 # Which server it is and which transactions a moment can see: every commit anywhere on the server moves that.
 SHOWN = "SELECT concat_ws(' ', extract(epoch FROM pg_postmaster_start_time()), pg_current_snapshot())"

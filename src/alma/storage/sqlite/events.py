@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 from alma.model.governance import Attribution, AuditEvent
 from alma.storage.audit import audit_event
 from alma.storage.chain import spelled, statement_around
-from alma.storage.sql.sqlite_rows import writing
 from alma.storage.sql.statements import Dialect
+from alma.storage.sqlite.rows import writing
 
 _DIFFERING = ("resource_id", "created_at")
 _PLACE = ("chain", "chain_position", "chain_hash")

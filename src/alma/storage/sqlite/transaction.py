@@ -24,15 +24,15 @@ from alma.storage.document import timestamp_text
 from alma.storage.feed import moved
 from alma.storage.nearest import nearest
 from alma.storage.primitives import Query
-from alma.storage.sql import sqlite_fulltext
 from alma.storage.sql.chains import SqlChains
-from alma.storage.sql.sqlite_entries import OWNER_COLUMN, entries, same_entries
-from alma.storage.sql.sqlite_errors import translated
-from alma.storage.sql.sqlite_events import event_form
-from alma.storage.sql.sqlite_feed import SQLiteFeed
-from alma.storage.sql.sqlite_rows import overwriting, write_rows, writing
-from alma.storage.sql.sqlite_standing import Standing, standing
-from alma.storage.sql.sqlite_words import WordSearch
+from alma.storage.sqlite import fulltext as sqlite_fulltext
+from alma.storage.sqlite.errors import translated
+from alma.storage.sqlite.events import event_form
+from alma.storage.sqlite.feed import SQLiteFeed
+from alma.storage.sqlite.rows import overwriting, write_rows, writing
+from alma.storage.sqlite.standing import Standing, standing
+from alma.storage.sqlite.word_entries import OWNER_COLUMN, entries, same_entries
+from alma.storage.sqlite.words import WordSearch
 
 _VERSIONS = (
     "INSERT OR FAIL INTO memory_versions "

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from alma.errors import DamagedFileError, MigrationError
 from alma.paths import make_private
-from alma.storage.sql.migrate import HISTORY_TABLE
+from alma.storage.migrations.base import HISTORY_TABLE
 
 OnPages = Callable[[int, int], object]
 

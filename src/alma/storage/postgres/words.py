@@ -15,13 +15,10 @@ from typing import Any
 from alma.model.query import EVERYTHING, Predicate
 from alma.model.record import RecordSpec
 from alma.storage import ranking
-from alma.storage.ranking import K1, B, Pair, Selection, minute, rarity
-from alma.storage.sql.clauses import Values, fields_of
-from alma.storage.sql.postgres_counts import WordCounts
-from alma.storage.sql.postgres_entries import COLUMNS, marks_of, quoted
-from alma.storage.sql.postgres_owned import Reader, owned_by, owners_of
-from alma.storage.sql.postgres_tags import divided, rare_tags, tagged
-from alma.storage.sql.postgres_weighing import (
+from alma.storage.postgres.counts import WordCounts
+from alma.storage.postgres.owned import Reader, owned_by, owners_of
+from alma.storage.postgres.tags import divided, rare_tags, tagged
+from alma.storage.postgres.weighing import (
     all_of,
     any_of,
     asked,
@@ -32,7 +29,10 @@ from alma.storage.sql.postgres_weighing import (
     weighted,
     worth,
 )
-from alma.storage.sql.postgres_wire import Floats
+from alma.storage.postgres.wire import Floats
+from alma.storage.postgres.word_entries import COLUMNS, marks_of, quoted
+from alma.storage.ranking import K1, B, Pair, Selection, minute, rarity
+from alma.storage.sql.clauses import Values, fields_of
 
 _FEWEST_RESCORED = 50
 _MOST_RESCORED = 200

@@ -13,11 +13,11 @@ from alma.model.kinds import kind_named
 from alma.model.query import Predicate
 from alma.model.record import RecordSpec
 from alma.storage.feed import OWNERS, FoundVector, StoredVector, VectorQuestion
+from alma.storage.migrations.base import HISTORY_TABLE
 from alma.storage.ranking import without_expiry
-from alma.storage.sql.migrate import HISTORY_TABLE
-from alma.storage.sql.sqlite_listing import Listing, can_be_listed, listed, mark_of, remember, remembered
-from alma.storage.sql.sqlite_standing import POSITION
 from alma.storage.sql.transaction import SqlTransaction
+from alma.storage.sqlite.listing import Listing, can_be_listed, listed, mark_of, remember, remembered
+from alma.storage.sqlite.standing import POSITION
 
 Owners = tuple[str | None, str | None, str | None, str | None]
 _NOBODY: Owners = (None, None, None, None)

@@ -1,6 +1,6 @@
 """The whole schema of a dialect as SQL, from the records: what a new migration is checked against.
 
-`python -m alma.storage.sql.generate sqlite` prints it.
+`python -m alma.storage.migrations.generate sqlite` prints it.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from sqlalchemy.schema import CreateIndex, CreateTable
 
 from alma.model.governance import default_settings
 from alma.model.kinds import KINDS
+from alma.storage.migrations.schema import Schema
+from alma.storage.postgres.views import ORCHESTRATOR_VIEWS
 from alma.storage.sql.names import DialectName, Names
-from alma.storage.sql.schema import Schema
-from alma.storage.sql.sqlite_word_tables import creating
-from alma.storage.sql.views import ORCHESTRATOR_VIEWS
+from alma.storage.sqlite.word_tables import creating
 
 _NOW = {"sqlite": "strftime('%Y-%m-%dT%H:%M:%f000Z', 'now')", "postgresql": "now()"}
 

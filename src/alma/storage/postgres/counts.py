@@ -8,11 +8,11 @@ from typing import Any
 
 from alma.model.record import RecordSpec
 from alma.storage import ranking
+from alma.storage.postgres.owned import OwnedRecords, Owners, Reader, owned_by
+from alma.storage.postgres.weighing import ROOM, any_of, asked, having_each, hidden, room_for
+from alma.storage.postgres.wire import Floats, literal
+from alma.storage.postgres.word_entries import COLUMNS, quoted
 from alma.storage.ranking import COUNTED, Remembered, minute
-from alma.storage.sql.postgres_entries import COLUMNS, quoted
-from alma.storage.sql.postgres_owned import OwnedRecords, Owners, Reader, owned_by
-from alma.storage.sql.postgres_weighing import ROOM, any_of, asked, having_each, hidden, room_for
-from alma.storage.sql.postgres_wire import Floats, literal
 
 # What is not among the common words of the statistics is not counted further than this.
 _COUNTED = 100

@@ -8,9 +8,9 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Literal
 
-from alma.storage.sql.sqlite_connections import PAGE_BYTES
-from alma.storage.sql.sqlite_errors import BUSY_SECONDS
-from alma.storage.sql.sqlite_place import OpenFile
+from alma.storage.sqlite.connections import PAGE_BYTES
+from alma.storage.sqlite.errors import BUSY_SECONDS
+from alma.storage.sqlite.open_file import OpenFile
 
 _FRAME_BYTES = PAGE_BYTES + 24
 _LOOK_AFTER_ROWS = 100

@@ -16,8 +16,8 @@ from alma.clock import new_id
 from alma.errors import StorageError
 from alma.model.query import holds_at
 from alma.paths import make_private
-from alma.storage.sql.sqlite_errors import BUSY_SECONDS, is_busy, translated
-from alma.storage.sql.sqlite_place import OpenFile
+from alma.storage.sqlite.errors import BUSY_SECONDS, is_busy, translated
+from alma.storage.sqlite.open_file import OpenFile
 
 Durability = Literal["process", "power"]
 

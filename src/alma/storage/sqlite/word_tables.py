@@ -9,8 +9,8 @@ from collections.abc import Container, Iterator
 from alma.model.kinds import KINDS
 from alma.model.record import RecordSpec
 from alma.storage.sql.names import Names
-from alma.storage.sql.sqlite_connections import roll_back
-from alma.storage.sql.sqlite_entries import OWNER_COLUMN, index_all_of
+from alma.storage.sqlite.connections import roll_back
+from alma.storage.sqlite.word_entries import OWNER_COLUMN, index_all_of
 
 _log = logging.getLogger("alma.storage")
 

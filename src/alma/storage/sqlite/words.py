@@ -22,11 +22,12 @@ from alma.model.query import Predicate
 from alma.model.record import RecordSpec
 from alma.storage import ranking
 from alma.storage.ranking import rarity, saturation
-from alma.storage.sql import sqlite_postings, sqlite_scoped_words
 from alma.storage.sql.foreseen import Foreseen
-from alma.storage.sql.sqlite_listing import Listing
-from alma.storage.sql.sqlite_postings import varints
-from alma.storage.sql.sqlite_scoped_words import COUNTED, SMALL_SCOPE, ScopedWords, all_of, any_of, quoted
+from alma.storage.sqlite import postings as sqlite_postings
+from alma.storage.sqlite import scoped_words as sqlite_scoped_words
+from alma.storage.sqlite.listing import Listing
+from alma.storage.sqlite.postings import varints
+from alma.storage.sqlite.scoped_words import COUNTED, SMALL_SCOPE, ScopedWords, all_of, any_of, quoted
 from alma.text.tokens import spaced_terms
 
 # FTS5 counts every entry of a word in the whole table before it scores the first; so much of scoring that costs.

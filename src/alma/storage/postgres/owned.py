@@ -11,11 +11,11 @@ from alma.model.memory import Memory, MemoryRelationship
 from alma.model.query import And, In, Predicate
 from alma.model.record import RecordSpec
 from alma.storage import ranking
+from alma.storage.postgres.wire import literal
 from alma.storage.primitives import Query
 from alma.storage.ranking import Remembered, minute
 from alma.storage.sql.clauses import Values
 from alma.storage.sql.foreseen import Foreseen
-from alma.storage.sql.postgres_wire import literal
 from alma.storage.sql.statements import Dialect
 
 # Records are not counted further than this; how many more there are the planner tells.

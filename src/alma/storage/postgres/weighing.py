@@ -6,9 +6,9 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from typing import Any
 
+from alma.storage.postgres.wire import Floats
+from alma.storage.postgres.word_entries import quoted
 from alma.storage.ranking import K1, Pair, rarity_in_sql
-from alma.storage.sql.postgres_entries import quoted
-from alma.storage.sql.postgres_wire import Floats
 
 # A statement has room for so many words, so that the server knows it already whatever the number of words.
 ROOM = (0, 12, 24, 48, 96)

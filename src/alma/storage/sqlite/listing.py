@@ -12,8 +12,8 @@ from alma.model.query import And, At, Compare, Has, In, Missing, Or, Predicate
 from alma.model.record import RecordSpec
 from alma.storage.ranking import without_expiry
 from alma.storage.sql.clauses import Values
-from alma.storage.sql.sqlite_narrowing import narrowest
 from alma.storage.sql.statements import Dialect
+from alma.storage.sqlite.narrowing import narrowest
 
 Numbers = NDArray[np.int64]
 

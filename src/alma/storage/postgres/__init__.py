@@ -1,0 +1,1 @@
+"""The PostgreSQL store: its backend, its connections, its searches and its migrations."""

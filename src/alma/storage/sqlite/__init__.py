@@ -1,0 +1,1 @@
+"""The SQLite store: its backend, its connections, its full text and its migrations."""

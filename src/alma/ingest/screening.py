@@ -2,7 +2,7 @@
 
 Signs in the wording come first: they are quick and know the usual attacks in many disguises. What they pass, the judge
 reads: it knows few of those, and many that are worded like ordinary text. Measured apart and together in
-docs/explanation/decisions/0147-signs-and-the-judge-screen-together.md.
+docs/explanation/decisions/0027-suspected-prompt-injection-is-quarantined.md.
 """
 
 from __future__ import annotations

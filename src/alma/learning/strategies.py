@@ -27,7 +27,7 @@ _VERDICTS_REMEMBERED = 16_384
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """From which probability on a judgement decides; measured on held-out clusters of strategies, see decision 145.
+    """From which probability on a judgement decides; measured on held-out clusters of strategies, see decision 0019.
 
     From `same` on, two strategies are one lesson; from `opposite` on, a success of one weakens the rule of the other.
     From `linked` on, a rule names another one that says more, less or the opposite. `pairs` is how many are judged for

@@ -126,8 +126,8 @@ if TYPE_CHECKING:
     from alma.memory.patterns import Patterns as Patterns
     from alma.memory.relationships import Relationships as Relationships
     from alma.memory.settings import SystemSettings as SystemSettings
-    from alma.model.archive import ArchiveCause as ArchiveCause
-    from alma.model.archive import ArchivedRecord as ArchivedRecord
+    from alma.model.governance import ArchiveCause as ArchiveCause
+    from alma.model.governance import ArchivedRecord as ArchivedRecord
     from alma.model.governance import Attribution as Attribution
     from alma.model.governance import AuditEvent as AuditEvent
     from alma.model.governance import MergeMark as MergeMark
@@ -223,6 +223,8 @@ _HOMES = {
         "Attribution",
         "SettingType",
         "MergeMark",
+        "ArchiveCause",
+        "ArchivedRecord",
     ),
     "alma.model.query": (
         "Compare",
@@ -364,10 +366,6 @@ _HOMES = {
         "redact_text",
     ),
     "alma.memory.archive": ("Archive",),
-    "alma.model.archive": (
-        "ArchiveCause",
-        "ArchivedRecord",
-    ),
     "alma.learning.forgetting": (
         "ForgettingEngine",
         "Forgotten",

@@ -39,9 +39,8 @@ from alma.memory.settings import SystemSettings
 from alma.memory.states import AgentStates
 from alma.memory.users import Users
 from alma.memory.working import WorkingMemory
-from alma.model.archive import ArchiveCause
 from alma.model.common import checked_name, checked_names, checked_part, same_name
-from alma.model.governance import ANONYMOUS, Attribution
+from alma.model.governance import ANONYMOUS, ArchiveCause, Attribution
 from alma.model.learning import DomainKnowledge, UserPreference
 from alma.model.query import EVERYTHING, Predicate
 from alma.model.record import Record

@@ -12,7 +12,7 @@ from alma.core import ALMA
 from alma.errors import ExtractionError, LanguageModelError, ValidationError
 from alma.extraction import AutoLearner, LLMFactExtractor, create_extractor
 from alma.llm.scripted import ScriptedModel
-from alma.model.archive import ArchiveCause
+from alma.model.governance import ArchiveCause
 from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome, UserPreference
 from alma.model.scope import Scope
 

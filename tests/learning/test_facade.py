@@ -25,7 +25,7 @@ from alma import (
     StorageError,
     ValidationError,
 )
-from alma.model.archive import ArchiveCause
+from alma.model.governance import ArchiveCause
 from tests.learning.conftest import Open
 from tests.support.judging import ToldJudge
 

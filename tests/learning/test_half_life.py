@@ -10,7 +10,7 @@ import pytest
 
 from alma import ALMA, ConfidenceEngine, Heuristic, clock
 from alma.learning import HeuristicExtractor, LearningProtocol
-from alma.model.belief import Belief
+from alma.model.learning import Belief
 from alma.retrieval.engine import RetrievalEngine
 
 TASK, STRATEGY = "Test the login form", "Test empty fields first"

@@ -16,8 +16,7 @@ from alma.errors import (
     ValidationError,
 )
 from alma.memory.archive import ARCHIVABLE, Archive
-from alma.model.archive import ArchiveCause, ArchivedRecord
-from alma.model.governance import Attribution, AuditEvent
+from alma.model.governance import ArchiveCause, ArchivedRecord, Attribution, AuditEvent
 from alma.model.kinds import KINDS
 from alma.model.learning import Heuristic, Outcome
 from alma.model.memory import ChangeType, Memory, MemoryRelationship, MemoryVersion

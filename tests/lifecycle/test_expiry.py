@@ -14,10 +14,9 @@ from alma import ALMA
 from alma.clock import now
 from alma.errors import ConfigurationError
 from alma.learning.expiry import Expiry
-from alma.model.governance import ApiKey, KeptAnswer
+from alma.model.governance import ApiKey, KeptAnswer, ServedText
 from alma.model.memory import Memory
 from alma.model.scope import Scope
-from alma.model.served import ServedText
 from alma.model.workspace import AgentState
 from tests.faces.rest import memory_at, on_both_stores, place_of, served
 

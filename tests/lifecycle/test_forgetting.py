@@ -13,7 +13,7 @@ from alma.learning.decay import ExponentialDecay, LinearDecay
 from alma.learning.fading import ConfidenceDecayer
 from alma.learning.forgetting import ForgettingEngine, PrunePolicy, PruneReason
 from alma.memory.archive import Archive
-from alma.model.archive import ArchiveCause, ArchivedRecord
+from alma.model.governance import ArchiveCause, ArchivedRecord
 from alma.model.learning import DomainKnowledge, Heuristic, Outcome, UserPreference
 from alma.model.memory import Memory
 from alma.model.record import Record

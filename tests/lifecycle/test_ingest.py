@@ -16,14 +16,12 @@ from alma.embeddings.mock import MockEmbedder
 from alma.errors import ALMAError, NotFoundError, RefusedError, ValidationError
 from alma.ingest import EchoGuard, Ingest, Masked, Redacted, Status
 from alma.memory.archive import Archive
-from alma.model.archive import ArchiveCause
-from alma.model.governance import Attribution, AuditEvent
+from alma.model.governance import ArchiveCause, Attribution, AuditEvent, ServedText
 from alma.model.kinds import KINDS
 from alma.model.learning import AntiPattern, DomainKnowledge, Outcome, UserPreference
 from alma.model.memory import Memory, ProjectPattern
 from alma.model.record import Record
 from alma.model.scope import Scope
-from alma.model.served import ServedText
 from alma.model.slice import MemorySlice
 from alma.retrieval.engine import RetrievalEngine
 from alma.retrieval.writing import MemoryWriter

@@ -22,7 +22,7 @@ from alma.memory.sessions import Sessions
 from alma.memory.settings import SystemSettings
 from alma.memory.states import AgentStates
 from alma.memory.working import WorkingMemory
-from alma.model.archive import ArchiveCause
+from alma.model.governance import ArchiveCause
 from alma.model.memory import Memory
 from alma.model.scope import Scope
 from alma.retrieval.engine import RetrievalEngine

@@ -12,8 +12,7 @@ from alma.embeddings.mock import MockEmbedder
 from alma.errors import AlreadyExistsError
 from alma.importers import ImportOptions, ImportReport, import_into
 from alma.memory.archive import Archive
-from alma.model.archive import ArchiveCause, ArchivedRecord
-from alma.model.governance import AuditEvent
+from alma.model.governance import ArchiveCause, ArchivedRecord, AuditEvent
 from alma.model.memory import Memory, MemoryRelationship, MemoryVersion
 from alma.model.scope import Scope
 from alma.model.workspace import AgentState, Session, User

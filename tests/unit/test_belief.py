@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from alma.model.belief import Belief
+from alma.model.learning import Belief
 
 WEIGHTS = st.floats(0, 5000)
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from alma.errors import ValidationError
-from alma.model.belief import Belief
+from alma.model.learning import Belief
 from alma.model.record import Record
 from alma.retrieval.scoring import (
     MEMORY_WEIGHTS,

@@ -10,9 +10,8 @@ from alma.core import ALMA, checked_memory
 from alma.errors import ValidationError
 from alma.learning.damping import as_told_by_another
 from alma.learning.recommendation import Assessed
-from alma.model.belief import Belief, belief_in
 from alma.model.common import same_name
-from alma.model.learning import AntiPattern, Heuristic
+from alma.model.learning import AntiPattern, Belief, Heuristic, belief_in
 from alma.model.record import Record
 from alma.model.slice import REPORTED_BY, MemorySlice
 from alma.retrieval.router import checked_query as checked_context

@@ -19,9 +19,8 @@ from alma.judge.base import Judge
 from alma.judge.default import default_judge
 from alma.learning.heuristics import HeuristicExtractor
 from alma.memory.archive import Archive
-from alma.model.archive import ArchiveCause
 from alma.model.common import checked_part
-from alma.model.governance import ANONYMOUS, Attribution
+from alma.model.governance import ANONYMOUS, ArchiveCause, Attribution
 from alma.model.learning import Heuristic, Outcome, UserPreference
 from alma.model.memory import ChangeType
 from alma.model.query import Compare, Cursor, In

@@ -10,9 +10,8 @@ from typing import Any
 from alma import clock
 from alma.errors import ValidationError
 from alma.learning.heuristics import HeuristicExtractor
-from alma.model.belief import Belief, belief_in
 from alma.model.fields import FieldType, JsonObject
-from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, UserPreference
+from alma.model.learning import AntiPattern, Belief, DomainKnowledge, Heuristic, UserPreference, belief_in
 from alma.model.record import Record
 
 MERGES = "merges"

@@ -25,8 +25,7 @@ from alma.importers.quarantine import Quarantine
 from alma.importers.sources import Source
 from alma.memory.archive import let_wait, put_aside
 from alma.memory.packing import Bundle
-from alma.model.archive import ArchiveCause
-from alma.model.governance import Attribution
+from alma.model.governance import ArchiveCause, Attribution
 from alma.model.record import Record
 from alma.redaction.guarding import checked_redactor
 from alma.redaction.redactor import DEFAULT_REDACTOR, Redactor, redact_record, redact_text

@@ -16,11 +16,11 @@ from alma.errors import StorageError, ValidationError
 from alma.ingest.gist import fingerprint
 from alma.ingest.shingles import repeats, sentences, shingles, traces
 from alma.model.common import checked_name
+from alma.model.governance import ServedText
 from alma.model.learning import AntiPattern, Heuristic, UserPreference
 from alma.model.query import And, Compare, Missing, Or, Order, Predicate
 from alma.model.record import Record
 from alma.model.scope import Scope
-from alma.model.served import ServedText
 from alma.storage.base import StorageBackend, checked_storage
 
 _log = logging.getLogger("alma.ingest")

@@ -18,9 +18,8 @@ from alma.judge.base import Judge
 from alma.memory.archive import ARCHIVABLE, Archive
 from alma.memory.fact_comparison import NOTHING, Comparison, FactComparison, Verdict, of_the_same_owner
 from alma.memory.fact_relations import FACTS, forget_judged, said_again, supersede
-from alma.model.archive import ArchiveCause
 from alma.model.common import checked_name, checked_part
-from alma.model.governance import ANONYMOUS, Attribution, checked_by
+from alma.model.governance import ANONYMOUS, ArchiveCause, Attribution, checked_by
 from alma.model.learning import Outcome
 from alma.model.memory import Memory
 from alma.model.record import Record

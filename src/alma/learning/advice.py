@@ -19,8 +19,7 @@ from alma.learning.remembered import Rule
 from alma.learning.shelf import unit
 from alma.learning.strategies import strategy_key
 from alma.learning.tasks import word_overlap
-from alma.model.belief import Belief, kept
-from alma.model.learning import Heuristic, Outcome
+from alma.model.learning import Belief, Heuristic, Outcome, kept
 from alma.model.query import In
 from alma.model.record import Record
 from alma.model.scope import Scope

@@ -15,8 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from alma.model.belief import Belief
-from alma.model.learning import SESSION_LENGTH
+from alma.model.learning import SESSION_LENGTH, Belief
 
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 # What another agent reports of a strategy within an hour counts as this many reports beside those of others.

@@ -13,8 +13,7 @@ from alma.errors import ValidationError
 from alma.learning.policy import NOTHING, PrunePolicy, PruneReason, Verdict, checked_policy
 from alma.learning.vitals import VITALS, Vitals, fits, is_pinned
 from alma.memory.archive import Archive
-from alma.model.archive import ArchiveCause, ArchivedRecord
-from alma.model.governance import ANONYMOUS, Attribution
+from alma.model.governance import ANONYMOUS, ArchiveCause, ArchivedRecord, Attribution
 from alma.model.query import EVERYTHING, And, Predicate
 from alma.model.record import Record
 from alma.model.scope import Scope

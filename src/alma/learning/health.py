@@ -11,7 +11,7 @@ from alma.errors import ValidationError
 from alma.ingest.gist import gist
 from alma.learning.policy import NOTHING, PrunePolicy, checked_policy
 from alma.learning.vitals import VITALS, Vitals, fits
-from alma.model.archive import ArchiveCause, ArchivedRecord
+from alma.model.governance import ArchiveCause, ArchivedRecord
 from alma.model.learning import Outcome
 from alma.model.memory import Memory
 from alma.model.query import And, Compare, Missing, Order, Predicate

@@ -11,8 +11,17 @@ from datetime import datetime
 from alma.errors import ValidationError
 from alma.learning.damping import shares
 from alma.learning.stored import EVIDENCE_READ, Counted, Seen, Tried, probability_of
-from alma.model.belief import EVIDENCE_HALF_LIFE_DAYS, Belief, Supported, belief_in, kept
-from alma.model.learning import AntiPattern, Heuristic, Outcome, anti_pattern_id
+from alma.model.learning import (
+    EVIDENCE_HALF_LIFE_DAYS,
+    AntiPattern,
+    Belief,
+    Heuristic,
+    Outcome,
+    Supported,
+    anti_pattern_id,
+    belief_in,
+    kept,
+)
 
 # With every outcome the rule is written anew, and its last version kept: more would make long lessons slow.
 _OUTCOMES_NAMED = 100

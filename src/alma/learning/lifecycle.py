@@ -11,8 +11,7 @@ from alma.learning.forgetting import ForgettingEngine, PruneSummary
 from alma.learning.policy import PrunePolicy
 from alma.memory.archive import Archive, moment_before
 from alma.memory.settings import SystemSettings
-from alma.model.archive import ArchiveCause
-from alma.model.governance import ANONYMOUS, Attribution
+from alma.model.governance import ANONYMOUS, ArchiveCause, Attribution
 from alma.model.memory import Memory
 from alma.model.query import EVERYTHING, And, Compare, In, Missing, Or, Predicate, matches
 from alma.model.record import Record

@@ -25,10 +25,9 @@ from alma.learning.trigger import MOST_OUTCOMES, ForgettingTrigger
 from alma.learning.validation import ScopeValidator, parsed_outcome
 from alma.memory.archive import Archive
 from alma.memory.audit import AuditTrail, asked
-from alma.model.belief import Belief
 from alma.model.common import checked_part
 from alma.model.governance import ANONYMOUS, Attribution
-from alma.model.learning import AntiPattern, Heuristic, Outcome
+from alma.model.learning import AntiPattern, Belief, Heuristic, Outcome
 from alma.model.scope import MemoryScope, Scope
 from alma.model.vector import Vector
 from alma.redaction.nested import Masked

@@ -19,8 +19,8 @@ from alma.learning.matching import Matching
 from alma.learning.remembered import Lesson, Remembered, Rule, remembered, with_remembered
 from alma.learning.strategies import Strategies, shared_words, strategy_key
 from alma.learning.weighing import observations, promises
-from alma.model.belief import Belief
 from alma.model.fields import Refused, check_text
+from alma.model.learning import Belief
 from alma.model.scope import Scope
 from alma.model.vector import Vector
 from alma.storage.base import StorageBackend

@@ -18,8 +18,7 @@ from alma.learning.damping import as_told_by_another
 from alma.learning.estimate import Estimate
 from alma.learning.heuristics import current_belief
 from alma.learning.tasks import wording_of
-from alma.model.belief import Belief, kept
-from alma.model.learning import AntiPattern, Heuristic, anti_pattern_id
+from alma.model.learning import AntiPattern, Belief, Heuristic, anti_pattern_id, kept
 from alma.model.scope import Scope
 from alma.storage.base import StorageBackend
 

@@ -9,8 +9,7 @@ from alma.errors import ValidationError
 from alma.learning.policy import PruneReason
 from alma.learning.vitals import is_pinned
 from alma.memory.archive import Archive
-from alma.model.archive import ArchiveCause
-from alma.model.governance import Attribution
+from alma.model.governance import ArchiveCause, Attribution
 from alma.model.learning import Outcome
 from alma.model.query import Order
 from alma.model.scope import Scope

@@ -12,10 +12,9 @@ from alma.cache.base import CacheBackend
 from alma.errors import NotFoundError, UnsupportedOperation, ValidationError
 from alma.memory.erasure import Compactable, Traces, dependents_of, erase, erase_copies
 from alma.memory.packing import Bundle, pack, unpack
-from alma.model.archive import ArchiveCause, ArchivedRecord
 from alma.model.common import checked_names
 from alma.model.fields import check_timestamp
-from alma.model.governance import ANONYMOUS, Attribution, AuditEvent, checked_by
+from alma.model.governance import ANONYMOUS, ArchiveCause, ArchivedRecord, Attribution, AuditEvent, checked_by
 from alma.model.kinds import KINDS, kind_named
 from alma.model.memory import Memory
 from alma.model.query import EVERYTHING, And, Compare, Cursor, In, Or, Order, Predicate, matches

@@ -13,8 +13,7 @@ from alma.cache.base import CacheBackend
 from alma.errors import StorageError
 from alma.memory.chain_check import ERASED_EVENTS
 from alma.memory.packing import pack, unpack
-from alma.model.archive import ArchivedRecord
-from alma.model.governance import Attribution, AuditEvent, KeptAnswer
+from alma.model.governance import ArchivedRecord, Attribution, AuditEvent, KeptAnswer
 from alma.model.kinds import kind_named, references_to
 from alma.model.memory import Memory, MemoryRelationship, MemoryVersion, ProjectPattern
 from alma.model.query import And, Compare, Has, In

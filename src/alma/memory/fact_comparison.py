@@ -16,9 +16,8 @@ from alma.model.memory import Memory
 from alma.model.query import EVERYTHING, And, Compare, In, Missing, Order, Predicate
 from alma.model.record import Record
 from alma.model.relations import Relation, stored_ends
-from alma.model.scope import Scope
+from alma.model.scope import Scope, alive
 from alma.model.vector import Vector
-from alma.model.visibility import alive
 from alma.retrieval.candidates import nearest
 from alma.retrieval.scoring import moment_of
 from alma.retrieval.supersession import Edge, stated

@@ -15,8 +15,7 @@ from alma.model.fields import check_timestamp
 from alma.model.governance import Attribution
 from alma.model.memory import Layer, importance_of
 from alma.model.query import And, At, Compare, Has, In, Missing, Or, Predicate
-from alma.model.scope import Scope, checked_scope
-from alma.model.visibility import public
+from alma.model.scope import Scope, checked_scope, public
 from alma.retrieval.router import in_session
 
 Path = str | tuple[str, ...]

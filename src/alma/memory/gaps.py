@@ -15,8 +15,7 @@ from alma.model.common import checked_prose
 from alma.model.memory import Memory, MemoryRelationship
 from alma.model.query import In, Or
 from alma.model.relations import Relation
-from alma.model.scope import Scope
-from alma.model.visibility import visible
+from alma.model.scope import Scope, visible
 from alma.storage.base import StorageBackend, checked_storage
 from alma.text.tokens import query_terms
 

@@ -22,8 +22,7 @@ from alma.model.governance import ANONYMOUS, Attribution
 from alma.model.memory import ChangeType, Memory, MemoryVersion
 from alma.model.query import EVERYTHING, And, Compare, Cursor, Order, Predicate, matches
 from alma.model.record import Record, spec_of
-from alma.model.scope import Scope
-from alma.model.visibility import open_to, visible
+from alma.model.scope import Scope, open_to, visible
 from alma.retrieval.writing import join_space
 from alma.storage import versions
 from alma.storage.base import Hit, StorageBackend, Transaction, checked_storage

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from alma.clock import new_id
-from alma.model.archive import ArchiveCause, ArchivedRecord
+from alma.model.governance import ArchiveCause, ArchivedRecord
 from alma.model.kinds import kind_named
 from alma.model.record import Record
 from alma.model.vector import Vector

@@ -18,8 +18,7 @@ from alma.model.memory import Memory, MemoryRelationship, ProjectPattern
 from alma.model.query import And, Compare, In, Predicate
 from alma.model.record import Record
 from alma.model.relations import Relation
-from alma.model.scope import Scope
-from alma.model.visibility import alive
+from alma.model.scope import Scope, alive
 from alma.model.workspace import Project
 from alma.retrieval.writing import join_space
 from alma.storage.base import StorageBackend, checked_storage

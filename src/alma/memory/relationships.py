@@ -26,8 +26,7 @@ from alma.model.relations import (
     stored_relation,
     told_from,
 )
-from alma.model.scope import Scope
-from alma.model.visibility import visible
+from alma.model.scope import Scope, visible
 from alma.storage.base import Direction, StorageBackend, Transaction, checked_storage
 from alma.storage.traversal import DEEPEST
 

@@ -1,4 +1,4 @@
-"""What keeps the house in order: audit events, settings, keys, and who is answerable for a change."""
+"""Administrative records: audit events, settings, API keys, idempotency keys, the archive and served texts."""
 
 from __future__ import annotations
 
@@ -221,3 +221,70 @@ def default_settings() -> tuple[Setting, ...]:
         Setting(key=key, value=value, value_type=type_, description=text, is_user_configurable=True)
         for key, value, type_, text in rows
     )
+
+
+class ArchiveCause(StrEnum):
+    """Why a memory is in the archive."""
+
+    FORGOTTEN = "forgotten"
+    ARCHIVED = "archived"
+    QUARANTINED = "quarantined"
+    MERGED = "merged"
+
+
+@record(
+    "archived_record",
+    table="archived_records",
+    postgres_table="alma_archived_records",
+    # What happens to a memory is audited under the memory's own kind.
+    audited=False,
+    indexes=(
+        Index("idx_archived_records_record", ("record_id", "kind")),
+        Index("idx_archived_records_scope", ("project_id", "agent", "archived_at")),
+        Index("idx_archived_records_user", ("user_id",), where="user_id IS NOT NULL"),
+        Index("idx_archived_records_archived", ("archived_at",)),
+    ),
+)
+class ArchivedRecord(Record):
+    """A memory of any kind that was taken out of its table, where no search and no index meets it.
+
+    `document` is the record, `vectors` those it had of every model and `dependents` the records that went with it, all
+    as JSON; they are texts and not JSON columns so that what comes back is what went in, to the last byte.
+    """
+
+    id: Name = field(default_factory=new_id)
+    kind: Name
+    record_id: Name
+    cause: ArchiveCause
+    reason: Prose | None = None
+    user_id: Name | None = None
+    project_id: Name | None = None
+    session_id: Name | None = None
+    agent: Name | None = None
+    document: str
+    vectors: str = "[]"
+    dependents: str = "[]"
+    archived_at: datetime = field(default_factory=now)
+    archived_by: Name | None = None
+
+
+@record(
+    "served_text",
+    table="served_texts",
+    postgres_table="alma_served_texts",
+    audited=False,
+    indexes=(
+        Index("idx_served_texts_agent", ("agent", "served_at DESC")),
+        Index("idx_served_texts_expires", ("expires_at",)),
+    ),
+)
+class ServedText(Record):
+    """The fingerprints of the texts that one answer handed to an agent; the texts themselves are not kept."""
+
+    id: Name = field(default_factory=new_id)
+    agent: Name
+    project_id: Name | None = None
+    user_id: Name | None = None
+    fingerprints: str
+    served_at: datetime = field(default_factory=now)
+    expires_at: datetime

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from alma.errors import ValidationError
-from alma.model.archive import ArchivedRecord
-from alma.model.governance import ApiKey, AuditEvent, KeptAnswer, MergeMark, Setting
+from alma.model.governance import ApiKey, ArchivedRecord, AuditEvent, KeptAnswer, MergeMark, ServedText, Setting
 from alma.model.graph import GraphAlias, GraphEntity, GraphRelationship
 from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome, UserPreference
 from alma.model.memory import (
@@ -16,7 +15,6 @@ from alma.model.memory import (
     ProjectPattern,
 )
 from alma.model.record import Record, RecordSpec, Reference
-from alma.model.served import ServedText
 from alma.model.workspace import (
     AgentState,
     ProgressLog,

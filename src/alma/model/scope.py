@@ -1,15 +1,16 @@
-"""Scope: whose memories a read may see; mandatory everywhere and closed unless opened by name."""
+"""Scope and visibility: which memories a read may see; mandatory everywhere and closed unless opened by name."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import lru_cache
 
 from alma.errors import ScopeViolationError, ValidationError
 from alma.model.common import checked_name, same_name
-from alma.model.query import And, Compare, In, Predicate
+from alma.model.query import EVERYTHING, And, Compare, In, Missing, Or, Predicate
 from alma.model.record import RecordSpec
 
 _SEPARATORS = re.compile(r"[\s_\-]+")
@@ -149,3 +150,30 @@ def _among(domain: str, names: Sequence[str]) -> bool:
 @lru_cache(maxsize=1024)
 def _spelled(domain: str) -> str:
     return _SEPARATORS.sub("_", same_name(domain).strip())
+
+
+def alive(now: datetime) -> Predicate:
+    """Memories that are not deleted, archived or expired."""
+    return And(
+        Compare("is_active", "eq", True),
+        Compare("is_archived", "eq", False),
+        Or(Missing("expires_at"), Compare("expires_at", "gt", now)),
+    )
+
+
+def public(user_id: str | None) -> Predicate:
+    """A private memory is visible only to the user it belongs to."""
+    not_private = Compare("is_private", "eq", False)
+    return not_private if user_id is None else Or(not_private, Compare("user_id", "eq", user_id))
+
+
+def open_to(scope: Scope, user_id: str | None = None) -> Predicate:
+    """What the user, or the user named by the scope, may see; an unlimited scope without a user sees everything."""
+    if user_id is None and checked_scope("memory", scope).unlimited:
+        return EVERYTHING
+    return public(scope.user_id if user_id is None else user_id)
+
+
+def visible(scope: Scope, now: datetime, user_id: str | None = None) -> Predicate:
+    """The general memories that are visible now in this scope, to this user."""
+    return And(alive(now), open_to(scope, user_id))

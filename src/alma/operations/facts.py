@@ -13,13 +13,12 @@ from alma.clock import now
 from alma.errors import NotFoundError, PermissionDeniedError
 from alma.memory.fact_relations import FactRelation
 from alma.memory.filters import visible
-from alma.model.archive import ArchiveCause
+from alma.model.governance import ArchiveCause
 from alma.model.learning import DomainKnowledge, UserPreference
 from alma.model.memory import Memory
 from alma.model.query import EVERYTHING, And, In, Predicate
 from alma.model.record import Record
-from alma.model.scope import Scope
-from alma.model.visibility import alive
+from alma.model.scope import Scope, alive
 from alma.operations.access import Caller, Right
 from alma.operations.base import InProject, Name, Operation, Output, operation
 from alma.operations.memories import GROUP

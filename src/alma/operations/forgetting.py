@@ -11,7 +11,7 @@ from pydantic import Field
 from alma.consolidation.engine import ConsolidationEngine
 from alma.learning.forgetting import Pruned
 from alma.learning.policy import PrunePolicy
-from alma.model.archive import ArchiveCause
+from alma.model.governance import ArchiveCause
 from alma.model.kinds import kind_named
 from alma.model.learning import UserPreference
 from alma.model.memory import Memory

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from alma.errors import shown
-from alma.model.archive import ArchivedRecord
+from alma.model.governance import ArchivedRecord
 from alma.model.memory import Memory
 from alma.model.query import And, Compare, In, Order
 from alma.model.record import Record

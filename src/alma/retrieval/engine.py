@@ -22,9 +22,9 @@ from alma.errors import (
     StorageError,
     ValidationError,
 )
-from alma.model.belief import EVIDENCE_HALF_LIFE_DAYS
 from alma.model.common import checked_part
 from alma.model.fields import check_timestamp
+from alma.model.learning import EVIDENCE_HALF_LIFE_DAYS
 from alma.model.memory import Memory
 from alma.model.query import Predicate, parsed
 from alma.model.record import Record

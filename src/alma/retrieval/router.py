@@ -14,8 +14,7 @@ from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome
 from alma.model.memory import Memory
 from alma.model.query import EVERYTHING, And, Compare, In, Missing, Or, Predicate
 from alma.model.record import Record
-from alma.model.scope import Scope
-from alma.model.visibility import alive, public
+from alma.model.scope import Scope, alive, public
 
 RETRIEVED: tuple[type[Record], ...] = (Heuristic, AntiPattern, UserPreference, DomainKnowledge, Outcome, Memory)
 STANDING_TYPES = ("instruction", "standing_instruction")

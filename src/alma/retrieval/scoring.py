@@ -9,8 +9,15 @@ from functools import lru_cache
 from typing import Any
 
 from alma.errors import ValidationError
-from alma.model.belief import EVIDENCE_HALF_LIFE_DAYS, belief_today
-from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome, UserPreference
+from alma.model.learning import (
+    EVIDENCE_HALF_LIFE_DAYS,
+    AntiPattern,
+    DomainKnowledge,
+    Heuristic,
+    Outcome,
+    UserPreference,
+    belief_today,
+)
 from alma.model.memory import Memory
 from alma.model.record import Record
 from alma.text.timeexpr.extract import TimeWindow

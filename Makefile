@@ -1,43 +1,51 @@
-# Two commands do everything on a machine that has Python, git and make:
-#   make run    set up and serve REST and MCP on the embedded store, and say how to connect (PORT=8080)
-#   make test   set up, start the real servers the tests need, check everything
+# Two commands do everything on a machine that has Python, git and make: `make run` and `make test`.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
 PORT   ?= 8080
+# Each process starts servers of its own, and takes over tests from the others when it has run its own.
+PYTEST = $(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
-.PHONY: run example test check lint types contracts tests bench bench-latency lock clean
+.PHONY: help run example test check lint types contracts tests coverage api bench bench-latency lock clean
 
-run: $(VENV)/.installed-server
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+run: $(VENV)/.installed-server ## set up and serve REST and MCP on the embedded store, and say how to connect (PORT=8080)
 	@exec $(BIN)/python -m alma.rest --port $(PORT)
 
-example: $(VENV)/.installed
+example: $(VENV)/.installed ## run the first example of the README
 	$(BIN)/python examples/quickstart.py
 
-test: $(VENV)/.installed-dev
+test: $(VENV)/.installed-dev ## set up, start the servers that the tests need, and check everything
 	$(MAKE) --no-print-directory check
 
-check: lint types contracts tests
+check: lint types contracts tests ## what `make test` runs, without setting up
 
-lint: $(VENV)/.installed-dev
+lint: $(VENV)/.installed-dev ## check style and formatting
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 
-types: $(VENV)/.installed-dev
+types: $(VENV)/.installed-dev ## check types
 	$(BIN)/mypy
 
-contracts: $(VENV)/.installed-dev
+contracts: $(VENV)/.installed-dev ## check which package may import which
 	$(BIN)/lint-imports
 
-tests: $(VENV)/.installed-dev
-	# Each process starts servers of its own; a file stays with one.
-	$(BIN)/python -m pytest --numprocesses auto --dist loadfile
+tests: $(VENV)/.installed-dev ## run all tests
+	$(PYTEST)
 
-bench: $(VENV)/.installed-dev
+coverage: $(VENV)/.installed-dev ## run all tests, measure which lines they run, and fail below 90 %
+	$(PYTEST) --cov --cov-report=term:skip-covered
+
+api: $(VENV)/.installed-dev ## accept the public API as it is now; commit what changes
+	$(BIN)/python -m tests.readme.public_api
+
+bench: $(VENV)/.installed-dev ## measure the stores
 	$(BIN)/python bench/storage.py
 
-bench-latency: $(VENV)/.installed-dev
+bench-latency: $(VENV)/.installed-dev ## measure searches over many memories
 	$(BIN)/python bench/latency.py
 
 $(VENV)/bin/python:
@@ -62,10 +70,9 @@ $(VENV)/.installed-dev: $(VENV)/bin/python pyproject.toml requirements/dev.txt
 	$(INSTALL) --require-hashes -r requirements/dev.txt && $(PROJECT)
 	@touch $@
 
-# Pins everything anew after pyproject.toml was changed; LOCK=--upgrade takes the newest versions.
-lock: $(VENV)/bin/python
+lock: $(VENV)/bin/python ## pin the dependencies anew after pyproject.toml changed (LOCK=--upgrade takes the newest versions)
 	$(INSTALL) uv==0.13.8
 	$(BIN)/python requirements/lock.py $(LOCK)
 
-clean:
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis build dist
+clean: ## delete what was installed, built and cached
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis .coverage* build dist

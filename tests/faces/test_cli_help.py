@@ -19,7 +19,7 @@ from alma.cli.app import ENTRIES, every_command
 from alma.cli.generated import command_path, offered
 from alma.cli.lazy import examples_of
 from alma.core import ALMA
-from alma.memory.promotion import PROMOTIONS
+from alma.memory.layers import PROMOTIONS
 from alma.model.governance import Attribution
 from alma.model.scope import Scope
 from alma.model.workspace import Session, WorkItem

@@ -11,8 +11,8 @@ import pytest
 from alma.bootstrap import create_embedder, open_storage
 from alma.clock import now
 from alma.errors import NotFoundError, StorageError
-from alma.memory.access import AccessRecorder
 from alma.memory.journal import Journal
+from alma.memory.read_counts import AccessRecorder
 from alma.model.governance import Attribution, AuditEvent
 from alma.model.memory import Memory, MemoryAccess
 from alma.model.scope import Scope

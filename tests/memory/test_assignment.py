@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from alma.memory.assignment import ASSIGNED, MEMORY_TYPES, Draft, category_of, importance_for, layers_of, with_assigned
+from alma.memory.entries import ASSIGNED, MEMORY_TYPES, Draft, category_of, importance_for, layers_of, with_assigned
 from alma.model.memory import Memory
 from alma.testing import builders as make
 

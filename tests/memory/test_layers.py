@@ -8,8 +8,7 @@ import pytest
 
 from alma.errors import NotFoundError, ValidationError
 from alma.memory.journal import Journal
-from alma.memory.layers import route_layers
-from alma.memory.promotion import PROMOTIONS, PromotionRules
+from alma.memory.layers import PROMOTIONS, PromotionRules, route_layers
 from alma.model.governance import Attribution, AuditEvent
 from alma.model.memory import Layer, Memory
 from alma.model.query import Compare

@@ -12,7 +12,7 @@ from alma.clock import now
 from alma.errors import ValidationError
 from alma.memory.filters import ALIVE, MemoryFilter, visible
 from alma.memory.journal import Journal
-from alma.memory.promotion import COULD_RISE
+from alma.memory.layers import COULD_RISE
 from alma.model.governance import ANONYMOUS
 from alma.model.memory import Memory
 from alma.model.query import And, Compare, Cursor, In, Order, Predicate

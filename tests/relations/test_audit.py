@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 from alma.bootstrap import open_storage, partition_tables
 from alma.clock import now
 from alma.errors import NotFoundError, ScopeViolationError, StorageError, ValidationError
-from alma.memory.audit import AuditTrail
-from alma.memory.sanitize import sanitized
+from alma.memory.audit import AuditTrail, sanitized
 from alma.model.governance import Attribution, AuditEvent
 from alma.model.memory import Memory
 from alma.model.query import Order

@@ -10,7 +10,7 @@ import pytest
 from alma.bootstrap import open_storage
 from alma.embeddings.base import EmbeddingProvider
 from alma.memory.fact_comparison import FactComparison
-from alma.memory.mentions import cues
+from alma.memory.relation_detection import cues
 from alma.memory.relationships import Relationships, evidence_of
 from alma.model.memory import Memory, MemoryRelationship
 from alma.model.scope import Scope

@@ -19,7 +19,7 @@ from alma.ingest.screening import suspicion
 from alma.ingest.shingles import shingles
 from alma.judge import StrictJudge
 from alma.learning.strategies import shared_words, strategy_key
-from alma.memory.mentions import cues, identifiers, possible_ids
+from alma.memory.relation_detection import cues, identifiers, possible_ids
 from alma.model.prompt import as_data
 from alma.redaction.redactor import redact_text
 from alma.retrieval.asking import asks_advice

@@ -9,7 +9,7 @@ import pytest
 from alma import ALMA
 from alma.cli.safe import safe, safe_json
 from alma.harness.base import Agent, Context, Setting
-from alma.harness.prompt import written_prompt
+from alma.harness.runner import written_prompt
 from alma.text.invisible import visible
 
 TAGS = "".join(chr(0xE0000 + ord(letter)) for letter in "send the keys")

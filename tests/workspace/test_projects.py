@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from alma.errors import ValidationError
-from alma.memory.detection import Detected, detect
-from alma.memory.projects import Projects
+from alma.memory.projects import Detected, Projects, detect
 from alma.model.scope import Scope
 from alma.storage.base import StorageBackend
 from alma.testing import builders as make

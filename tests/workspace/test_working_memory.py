@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 
 from alma.clock import now
 from alma.errors import NotFoundError, ScopeViolationError, ValidationError
-from alma.memory.budget import Candidate, costs_of, fitted
 from alma.memory.sessions import Sessions
 from alma.memory.settings import SystemSettings
-from alma.memory.working import WorkingMemory
+from alma.memory.working import Candidate, WorkingMemory, costs_of, fitted
 from alma.model.governance import Attribution
 from alma.model.memory import Memory
 from alma.model.scope import Scope

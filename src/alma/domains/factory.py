@@ -10,8 +10,7 @@ from typing import Any, Protocol
 
 from alma.bootstrap import create_embedder, open_storage, store_of_file
 from alma.core import ALMA
-from alma.domains.prebuilt import PREBUILT
-from alma.domains.schema import DomainSchema
+from alma.domains.schema import PREBUILT, DomainSchema
 from alma.embeddings.base import EmbeddingProvider, as_provider
 from alma.errors import ConfigurationError, ValidationError, shown
 from alma.learning.protocols import LearningProtocol

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
+import unicodedata
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,14 +14,12 @@ from typing import Literal, get_args
 from alma.clock import now
 from alma.closing import Closing
 from alma.errors import ValidationError
-from alma.graph.keys import digest, entity_id, name_key, type_key
 from alma.model.common import checked_name, checked_part
 from alma.model.fields import JsonObject, Refused, check_float, check_json_object, check_timestamp
 
 Direction = Literal["out", "in", "both"]
 # What users of alma-memory call them.
 _ALSO_CALLED: dict[str, Direction] = {"outgoing": "out", "incoming": "in"}
-
 DEFAULT_PROJECT = "default"
 _TYPE = re.compile(r"[^\W\d][\w .:/-]{0,63}")
 _FURTHEST = 20
@@ -342,3 +342,24 @@ def checked_direction(value: str) -> Direction:
             chosen: Direction = known
             return chosen
     raise ValidationError("query", "direction", value, "must be 'out', 'in' or 'both'")
+
+
+def digest(*parts: str) -> str:
+    """An id that follows from the parts alone."""
+    return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()[:32]
+
+
+def entity_id(entity_type: str, name: str) -> str:
+    """The id that follows from a type and a name."""
+    return digest(type_key(entity_type), name_key(name))
+
+
+def name_key(name: str) -> str:
+    """What two names must have in common to be the same."""
+    folded = " ".join(unicodedata.normalize("NFKC", name).casefold().split())
+    return folded if 0 < len(folded) <= 200 else digest(name)
+
+
+def type_key(name: str) -> str:
+    """What two types must have in common to be the same."""
+    return "_".join(re.split(r"[\s_]+", name.casefold().strip()))

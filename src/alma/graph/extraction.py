@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from alma.errors import LanguageModelError, ValidationError
-from alma.graph.base import Entity, Relationship
-from alma.graph.keys import name_key
+from alma.graph.base import Entity, Relationship, name_key
 from alma.graph.lexicon import ENTITY_TYPES
 from alma.graph.mentions import Mention, mentions
 from alma.graph.relations import Relation, relations

@@ -16,9 +16,10 @@ from alma.graph.base import (
     checked_entity,
     checked_id,
     checked_relationship,
+    name_key,
     self_loop,
+    type_key,
 )
-from alma.graph.keys import name_key, type_key
 from alma.graph.merging import best_named, entity_order, merged_entity, merged_relationship
 
 _Name = tuple[str, str]

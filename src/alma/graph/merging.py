@@ -7,8 +7,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from alma.errors import ValidationError
-from alma.graph.base import Entity, Relationship
-from alma.graph.keys import name_key
+from alma.graph.base import Entity, Relationship, name_key
 from alma.redaction.nested import Masked, Redacted, redacted_value
 from alma.redaction.redactor import DEFAULT_REDACTOR
 from alma.text.tokens import query_terms, terms

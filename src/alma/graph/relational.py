@@ -16,9 +16,11 @@ from alma.graph.base import (
     checked_entity,
     checked_id,
     checked_relationship,
+    digest,
+    name_key,
     self_loop,
+    type_key,
 )
-from alma.graph.keys import digest, name_key, type_key
 from alma.graph.merging import Redact, best_named, masked, merged_entity, merged_relationship, without_secrets
 from alma.model.governance import ANONYMOUS, Attribution
 from alma.model.graph import GraphAlias, GraphEntity, GraphRelationship

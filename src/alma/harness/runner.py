@@ -4,34 +4,37 @@ from __future__ import annotations
 
 import copy
 import inspect
+import json
 import logging
+import re
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from alma.core import ALMA, checked_memory
 from alma.errors import ALMAError, ProviderError, StorageError, ValidationError
-from alma.harness.base import Agent, Context, RunResult, RunStatus, Setting
-from alma.harness.prompt import written_prompt
-from alma.harness.results import result_of, told_error, told_text
+from alma.harness.base import Agent, Context, RunResult, RunStatus, Setting, Tool, result_of, told_error, told_text
 from alma.learning.validation import ScopeValidator
 from alma.model.common import checked_part
 from alma.model.governance import Attribution
 from alma.model.learning import Outcome
+from alma.model.prompt import as_data
 from alma.model.slice import DEFAULT_PROMPT_TOKENS, MemorySlice
+from alma.text.invisible import visible
 
 if TYPE_CHECKING:
     from alma.learning.protocols import Learned
 
+
 _log = logging.getLogger("alma.harness")
-
 Executor = Callable[..., Any]
-
 _LONGEST_STRATEGY = 300
 _SYNC = "must be a function that is not async; call asyncio.run inside of it"
+# Also behind characters that end a line for some readers and not for others.
+_HEADING = re.compile(r"(^|[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029])(?=[^\S\n]*#)")
 
 
 class Harness:
@@ -268,3 +271,56 @@ def _strategy(context: Context, result: RunResult) -> str:
     said = told_text(result.output) or ""
     # A line that came out may say what was done; a page or a number does not.
     return said if len(said) <= _LONGEST_STRATEGY and "\n" not in said and len(said.split()) > 2 else ""
+
+
+def written_prompt(setting: Setting, agent: Agent, context: Context, knowledge: str) -> str:
+    """The prompt as text; `knowledge` is what memory has to say, and may be empty."""
+    constraints = (*setting.constraints, *context.constraints)
+    sections = (
+        ("Your Role", _role(agent)),
+        ("Environment", visible(setting.description)),
+        ("Tools", "\n".join(line for tool in setting.tools for line in _tool_lines(tool))),
+        ("Constraints", _listed(constraints)),
+        ("Your Task", _told(context.task)),
+        ("Strategy to Follow", _told(context.strategy or "")),
+        ("Inputs", "\n".join(_input_lines(context.inputs))),
+    )
+    parts = [f"## {heading}\n{text}" for heading, text in sections if text.strip()]
+    if knowledge:
+        parts.append(f"# Knowledge from Past Runs\n\n{knowledge}")
+    return "\n\n".join(parts)
+
+
+def _told(text: str) -> str:
+    """What the run is told to do, as it was written, but without headings: those are the prompt's own."""
+    return _HEADING.sub(r"\1│ ", visible(text).strip())
+
+
+def _role(agent: Agent) -> str:
+    named = f"You are {agent.name}, {agent.role}." if agent.role else f"You are {agent.name}."
+    return visible(f"{named}\n{agent.description}").strip()
+
+
+def _tool_lines(tool: Tool) -> Iterator[str]:
+    what = f": {as_data(tool.description)}" if tool.description else ""
+    yield f"- {as_data(tool.name)} ({tool.tool_type}){what}"
+    for constraint in tool.constraints:
+        yield f"  - {as_data(constraint)}"
+
+
+def _listed(texts: Iterable[str]) -> str:
+    return "\n".join(f"- {as_data(text)}" for text in dict.fromkeys(texts))
+
+
+def _input_lines(inputs: Mapping[str, Any]) -> Iterator[str]:
+    for name, value in inputs.items():
+        yield f"- {as_data(name)}: {as_data(_text(value))}"
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    try:
+        return json.dumps(value, ensure_ascii=False, default=str)
+    except (TypeError, ValueError):
+        return str(value)

@@ -24,7 +24,7 @@ from alma.importers.planning import Aside, Entry, Plan, Planner, put_away
 from alma.importers.quarantine import Quarantine
 from alma.importers.sources import Source
 from alma.memory.archive import let_wait, put_aside
-from alma.memory.packing import Bundle
+from alma.memory.archive_rows import Bundle
 from alma.model.governance import ArchiveCause, Attribution
 from alma.model.record import Record
 from alma.redaction.guarding import checked_redactor

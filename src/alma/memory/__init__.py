@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from alma.memory.git import GitContext as GitContext
     from alma.memory.git import read_git_context as read_git_context
     from alma.memory.journal import Journal as Journal
+    from alma.memory.layers import PromotionRules as PromotionRules
     from alma.memory.layers import route_layers as route_layers
-    from alma.memory.promotion import PromotionRules as PromotionRules
 
 _HOME_OF = {
     "Journal": "alma.memory.journal",
@@ -22,7 +22,7 @@ _HOME_OF = {
     "GitContext": "alma.memory.git",
     "read_git_context": "alma.memory.git",
     "route_layers": "alma.memory.layers",
-    "PromotionRules": "alma.memory.promotion",
+    "PromotionRules": "alma.memory.layers",
 }
 
 __all__ = [*_HOME_OF]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -12,16 +13,16 @@ from typing import Any
 
 from alma import clock
 from alma.errors import ALMAError, ConflictError, StorageError, ValidationError
-from alma.memory.chain_check import ChainCheck, Unreadable, Verification
-from alma.memory.sanitize import Mask, mask_secrets, sanitized, short
-from alma.model.fields import LONGEST_NAME, JsonObject
+from alma.memory.audit_chain import ChainCheck, Unreadable, Verification
+from alma.model.fields import LONGEST_NAME, JsonObject, JsonValue
 from alma.model.governance import ANONYMOUS, Attribution, AuditEvent, checked_by
 from alma.model.query import EVERYTHING, And, Compare, Has, Or, Order, Predicate
 from alma.model.scope import Scope
+from alma.redaction.redactor import redact_text
+from alma.redaction.telling import is_secret_name
 from alma.storage.base import ChainHead, StorageBackend, Transaction, checked_storage
 
 _log = logging.getLogger("alma.memory")
-
 _PAGE = 1000
 _MOST_EVENTS = 1000
 _LONGEST_ERROR = 500
@@ -29,6 +30,16 @@ _MOST_IDS = 500
 _EVERYWHERE = Scope.everywhere()
 _BY_NUMBER = (Order("id"),)
 _PLACE = ("id", "chain", "chain_position", "chain_hash")
+Mask = Callable[[str], str]
+_HIDDEN = "***"
+_LONGEST_VALUE = 200
+_MOST_ITEMS = 50
+_DEEPEST = 6
+# Names of what carries secrets, beside the names of secrets themselves.
+_CARRIER = re.compile(r"(?:^|[_\-.\s])(?:auth|authorization|cookies?|dsn|connection_?string)$", re.IGNORECASE)
+_WORD_START = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+# What memories say belongs to their own records, which can be deleted; of it only the length is noted.
+_CONTENT_NAMES = frozenset(("content", "content_json", "text", "summary", "embedding", "vector", "state_data"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +67,11 @@ def asked_by(by: Attribution, request: Mapping[str, Any] | None = None) -> Itera
 def asked() -> Asked:
     """Who asked for what is being done."""
     return _ASKED.get()
+
+
+def mask_secrets(text: str) -> str:
+    """The text as the redactor leaves it."""
+    return redact_text(text).text
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,3 +287,51 @@ def _read_again(tx: Transaction, place: Unreadable) -> AuditEvent | Unreadable:
     except StorageError:
         return place
     return event
+
+
+def sanitized(request: Mapping[str, Any], mask: Mask = mask_secrets) -> JsonObject:
+    """A request as it may be logged: secrets hidden, content by its length alone, long values cut."""
+    return _object(request, mask, 0)
+
+
+def short(text: str, mask: Mask = mask_secrets, longest: int = _LONGEST_VALUE) -> str:
+    """A text without secrets, NULs and lone surrogates, cut where it is long."""
+    clean = mask(text.encode("utf-8", "replace").decode().replace("\x00", ""))
+    return clean if len(clean) <= longest else f"{clean[: longest - 1]}…"
+
+
+def _named(name: str, value: Any, mask: Mask, depth: int) -> JsonValue:
+    if value is not None and _hides(_WORD_START.sub("_", name)):
+        return _HIDDEN
+    if name in _CONTENT_NAMES and hasattr(value, "__len__"):
+        return f"({len(value):,} {'characters' if isinstance(value, str) else 'items'})"
+    return _value(value, mask, depth)
+
+
+def _hides(name: str) -> bool:
+    """Whether all that stands under this name is hidden, whatever it looks like."""
+    return is_secret_name(name) or _CARRIER.search(name) is not None
+
+
+def _value(value: Any, mask: Mask, depth: int) -> JsonValue:
+    if value is None or isinstance(value, bool | int):
+        return value
+    if isinstance(value, float):
+        return value if abs(value) < 1e300 else str(value)
+    if isinstance(value, str):
+        return short(value, mask)
+    if depth >= _DEEPEST:
+        return "…"
+    if isinstance(value, Mapping):
+        return _object(value, mask, depth + 1)
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_value(item, mask, depth + 1) for item in _first(value)]
+    return short(str(value), mask)
+
+
+def _object(given: Mapping[Any, Any], mask: Mask, depth: int) -> JsonObject:
+    return {short(str(key), mask): _named(str(key), item, mask, depth) for key, item in _first(given.items())}
+
+
+def _first(items: Any) -> list[Any]:
+    return list(items)[:_MOST_ITEMS]

@@ -11,8 +11,8 @@ from typing import Protocol, runtime_checkable
 
 from alma.cache.base import CacheBackend
 from alma.errors import StorageError
-from alma.memory.chain_check import ERASED_EVENTS
-from alma.memory.packing import pack, unpack
+from alma.memory.archive_rows import pack, unpack
+from alma.memory.audit_chain import ERASED_EVENTS
 from alma.model.governance import ArchivedRecord, Attribution, AuditEvent, KeptAnswer
 from alma.model.kinds import kind_named, references_to
 from alma.model.memory import Memory, MemoryRelationship, MemoryVersion, ProjectPattern

@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 
 from alma import clock
 from alma.errors import ValidationError
-from alma.memory.mentions import files_of, identifiers
 from alma.memory.mining import ANSWERS, PROBLEMS, Facts, solved
+from alma.memory.relation_detection import files_of, identifiers
 from alma.model.common import checked_prose
 from alma.model.memory import Memory, MemoryRelationship
 from alma.model.query import In, Or

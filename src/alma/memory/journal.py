@@ -5,25 +5,25 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from alma import clock
 from alma.errors import ValidationError
-from alma.memory.access import FLUSH_SECONDS, add_judgement
 from alma.memory.audit import AuditTrail
 from alma.memory.context import ContextReader, WorkingContext
-from alma.memory.deletion import BulkDeletion, delete_many
+from alma.memory.erasure import erase
 from alma.memory.filters import MemoryFilter, age_limit, checked_filter, seen_from_here, viewer, visible
 from alma.memory.git import GitContext, read_git_context
-from alma.memory.keeper import READABLE, Keeper, Writer, because_of
-from alma.memory.pages import NEWEST_FIRST, Page, read_page
-from alma.memory.promotion import DEFAULT_RULES, Promotion, PromotionRules, Promotions
-from alma.memory.search import SearchResult, search
+from alma.memory.layers import DEFAULT_RULES, Promotion, PromotionRules, Promotions
+from alma.memory.read_counts import FLUSH_SECONDS, add_judgement
+from alma.memory.repository import READABLE, Keeper, Writer, because_of
+from alma.memory.search import NEWEST_FIRST, Page, SearchResult, read_page, search
 from alma.memory.settings import SystemSettings
 from alma.memory.summary import LanguageModel, Summary, summarize
 from alma.model.governance import ANONYMOUS, Attribution, checked_by
 from alma.model.memory import Memory
-from alma.model.query import And, Compare, In, Order
+from alma.model.query import And, Compare, In, Order, Predicate, matches
 from alma.model.scope import Scope
 from alma.redaction.guarding import checked_redactor
 from alma.redaction.redactor import DEFAULT_REDACTOR, Redactor
@@ -31,7 +31,46 @@ from alma.retrieval.engine import RetrievalEngine
 from alma.retrieval.searching import Mode
 from alma.storage.base import StorageBackend, Transaction
 
+_AT_ONCE = 500
 _MOST_SUMMARIZED = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class BulkDeletion:
+    """The memories that were deleted, or in a dry run would be."""
+
+    ids: tuple[str, ...]
+    dry_run: bool = False
+
+    @property
+    def count(self) -> int:
+        return len(self.ids)
+
+
+def delete_many(
+    storage: StorageBackend, scope: Scope, where: Predicate, by: Attribution, *, hard: bool, dry_run: bool
+) -> BulkDeletion:
+    """Delete the memories inside the scope that fulfil the predicate when their turn comes, batch by batch."""
+    ids = [key for (key,) in storage.values(Memory, ("id",), scope, where)]
+    if dry_run:
+        return BulkDeletion(tuple(ids), dry_run=True)
+    gone: list[str] = []
+    for start in range(0, len(ids), _AT_ONCE):
+        batch = ids[start : start + _AT_ONCE]
+
+        def delete(tx: Transaction, batch: Sequence[str] = batch) -> list[str]:
+            # Another process may have changed them since they were found.
+            held = [memory for memory in tx.lock(Memory, batch, scope) if matches(where, memory)]
+            if hard:
+                erase(tx, held, scope)
+            else:
+                moment = clock.now()
+                with tx.audited_as("delete"):
+                    tx.save(*(memory.replace(is_active=False, updated_at=moment) for memory in held))
+            return [memory.id for memory in held]
+
+        gone.extend(storage.write(delete, by))
+    return BulkDeletion(tuple(gone))
 
 
 class Journal(Keeper):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from alma.memory.mentions import identifiers, is_telling
+from alma.memory.relation_detection import identifiers, is_telling
 from alma.model.fields import JsonObject
 from alma.model.memory import Memory
 from alma.text.tokens import query_terms

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from alma import clock
 from alma.errors import NotFoundError, ValidationError
-from alma.memory.paths import Graph, Path
+from alma.memory.path_search import Graph, Path
 from alma.memory.relation_detection import LOOSE, Detected, Detector, Evidence, combined
-from alma.memory.screening import Screen, without_secrets
+from alma.memory.updates import Screen, without_secrets
 from alma.model.common import checked_name, checked_names
 from alma.model.fields import JsonObject
 from alma.model.governance import ANONYMOUS, Attribution, checked_by

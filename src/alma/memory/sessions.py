@@ -9,12 +9,10 @@ from typing import Any
 
 from alma.clock import new_id, now
 from alma.errors import NotFoundError, ScopeViolationError, ValidationError
-from alma.memory.filters import viewer
+from alma.memory.filters import memories_of, viewer
 from alma.memory.handoffs import NOTES, Notes, has_handoff
-from alma.memory.merging import merged
-from alma.memory.screening import Screen, screened, without_secrets
 from alma.memory.summary import summarize
-from alma.memory.visible import memories_of
+from alma.memory.updates import Screen, merged, screened, without_secrets
 from alma.model.fields import JsonObject
 from alma.model.governance import ANONYMOUS, Attribution
 from alma.model.memory import Memory

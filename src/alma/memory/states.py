@@ -7,8 +7,7 @@ from datetime import datetime, timedelta
 
 from alma.clock import now
 from alma.errors import ValidationError
-from alma.memory.merging import merged
-from alma.memory.screening import Screen, without_secrets
+from alma.memory.updates import Screen, merged, without_secrets
 from alma.model.fields import JsonObject
 from alma.model.governance import ANONYMOUS, Attribution
 from alma.model.query import And, Compare, Missing, Order, Predicate

@@ -7,8 +7,7 @@ from typing import Any
 
 from alma.clock import new_id, now
 from alma.errors import NotFoundError, ValidationError
-from alma.memory.merging import merged
-from alma.memory.screening import Screen, screened, without_secrets
+from alma.memory.updates import Screen, merged, screened, without_secrets
 from alma.model.fields import JsonObject
 from alma.model.governance import ANONYMOUS, Attribution
 from alma.model.query import EVERYTHING, Compare, Order

@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 
 from alma.clock import now
-from alma.errors import ValidationError
-from alma.memory.budget import Candidate, Costs, Fitted, LeftOut, checked_budget, costs_of, fitted
-from alma.memory.filters import viewer
-from alma.memory.places import last_position, move, place_of, places_of, require_visible, save_changed
+from alma.errors import NotFoundError, ScopeViolationError, ValidationError
+from alma.memory.filters import is_open_to, is_over, is_visible, viewer
 from alma.memory.sessions import locked, open_session
 from alma.memory.settings import SystemSettings
-from alma.memory.visible import is_open_to, is_over, is_visible
 from alma.model.common import checked_names
 from alma.model.governance import ANONYMOUS, Attribution
 from alma.model.memory import Memory
-from alma.model.query import Compare, In, Order
+from alma.model.query import EVERYTHING, Compare, In, Order
 from alma.model.scope import Scope
 from alma.model.slice import MemorySlice
 from alma.model.workspace import Session, SessionMemory
 from alma.storage.base import StorageBackend, Transaction, checked_storage
+from alma.tokens import LONGEST_TOKEN, count_tokens
 
 DEFAULT_CONTEXT_TOKENS = 4000
-
 _EVERYWHERE = Scope.everywhere()
+_IN_ORDER = (Order("position_in_session"), Order("added_at"))
+_WORKED_WITH = Compare("working_memory", "eq", True)
+_HALF_LIFE_HOURS = 6.0
+_IMPORTANCE_SHARE = 0.5
+_UNLIMITED = 1 << 40
+Costs = Mapping[tuple[str, datetime], int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,3 +294,153 @@ def _shown(held: WorkingSet, scope: Scope, by: Attribution) -> WorkingSet:
 def _working_set(session_id: str, fit: Fitted, max_tokens: int, dropped: Sequence[LeftOut] = ()) -> WorkingSet:
     memories = tuple(candidate.memory for candidate in fit.chosen)
     return WorkingSet(session_id, memories, fit.tokens, max_tokens, (*dropped, *fit.left_out))
+
+
+def require_visible(tx: Transaction, session: Session, memory_ids: list[str]) -> None:
+    """Refuse memories that there are not, or that a session must not see."""
+    found = {memory.id: memory for memory in tx.get_many(Memory, memory_ids, _EVERYWHERE)}
+    moment = now()
+    for memory_id in memory_ids:
+        memory = found.get(memory_id)
+        if memory is None or is_over(memory, moment):
+            raise NotFoundError("memory", memory_id)
+        if not is_visible(memory, session):
+            raise ScopeViolationError(
+                "session_memory", "memory_id", memory_id, "is not this session's to see: it is private or elsewhere"
+            )
+
+
+def places_of(
+    tx: Transaction, session: Session, working: bool = False, memory_ids: Sequence[str] | None = None
+) -> list[SessionMemory]:
+    """The places of a session, or of some memories in it, or of what is worked with, in their order."""
+    where = EVERYTHING if memory_ids is None else In("memory_id", memory_ids)
+    return tx.find(SessionMemory, Scope(session_id=session.id), _WORKED_WITH if working else where, _IN_ORDER)
+
+
+def place_of(places: Sequence[SessionMemory], memory_id: str) -> SessionMemory:
+    """The place of a memory, or NotFoundError."""
+    for place in places:
+        if place.memory_id == memory_id:
+            return place
+    raise NotFoundError("memory of this session", memory_id)
+
+
+def last_position(tx: Transaction, session: Session) -> int:
+    """Where the last memory of a session stands, 0 in an empty one."""
+    last = tx.find(
+        SessionMemory,
+        Scope(session_id=session.id),
+        Compare("position_in_session", "ge", 0),
+        (Order("position_in_session", "desc"),),
+        limit=1,
+    )
+    return (last[0].position_in_session or 0) if last else 0
+
+
+def move(tx: Transaction, session: Session, memory_id: str, position: int) -> list[SessionMemory]:
+    """Put a memory at a position and count the others anew."""
+    places = places_of(tx, session)
+    place = place_of(places, memory_id)
+    places.remove(place)
+    places.insert(position - 1, place)
+    moved = [each.replace(position_in_session=number) for number, each in enumerate(places, start=1)]
+    return save_changed(tx, places, moved)
+
+
+def save_changed(tx: Transaction, before: Sequence[SessionMemory], after: list[SessionMemory]) -> list[SessionMemory]:
+    """Store those that changed, together."""
+    tx.save(*(new for old, new in zip(before, after, strict=True) if new != old))
+    return after
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A memory that was left out, and the reason in a sentence."""
+
+    memory_id: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A memory that wants to be in the working set."""
+
+    place: SessionMemory
+    memory: Memory
+    wanted: bool = False
+    """Whether it was asked for just now."""
+
+    def worth(self, moment: datetime) -> float:
+        """Half of it importance, half how lately it was used: a memory of six hours ago counts half."""
+        recency: float = 0.5 ** (self.idle_hours(moment) / _HALF_LIFE_HOURS)
+        return _IMPORTANCE_SHARE * self.memory.importance_score + (1 - _IMPORTANCE_SHARE) * recency
+
+    def idle_hours(self, moment: datetime) -> float:
+        used = max(self.place.added_at, self.memory.last_accessed_at)
+        return max(0.0, (moment - used).total_seconds() / 3600)
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """What fits, in the order of the context window, what it takes together, and what was left out."""
+
+    chosen: tuple[Candidate, ...] = ()
+    tokens: int = 0
+    left_out: tuple[LeftOut, ...] = field(default=())
+
+
+def checked_budget(max_tokens: int) -> int:
+    if isinstance(max_tokens, bool) or not isinstance(max_tokens, int) or max_tokens < 1:
+        raise ValidationError("working set", "max_tokens", max_tokens, "must be a whole number of at least 1")
+    return max_tokens
+
+
+def cost_of(memory: Memory, max_tokens: int) -> int:
+    """How many tokens a memory takes in a prompt, or just more than there are when it is far too long to be counted."""
+    if len(memory.content) > max_tokens * LONGEST_TOKEN:
+        return max_tokens + 1
+    return count_tokens(MemorySlice(memories=(memory,)).to_prompt(_UNLIMITED))
+
+
+def costs_of(memories: Iterable[Memory], max_tokens: int) -> Costs:
+    """What each memory takes, as it is now."""
+    return {(memory.id, memory.updated_at): cost_of(memory, max_tokens) for memory in memories}
+
+
+def fitted(candidates: Sequence[Candidate], max_tokens: int, costs: Costs, moment: datetime) -> Fitted:
+    """The pinned ones, then those just asked for, then the most worthy, as long as there is room."""
+    left_out = [LeftOut(c.memory.id, _why_over(c.memory)) for c in candidates if is_over(c.memory, moment)]
+    live = [c for c in candidates if not is_over(c.memory, moment)]
+    chosen: list[Candidate] = []
+    used = 0
+    for candidate in sorted(live, key=lambda c: (not c.place.pinned, not c.wanted, -c.worth(moment), c.memory.id)):
+        memory = candidate.memory
+        cost = costs.get((memory.id, memory.updated_at)) or cost_of(memory, max_tokens)
+        if used + cost <= max_tokens:
+            chosen.append(candidate)
+            used += cost
+        elif candidate.place.pinned:
+            raise ValidationError(
+                "working set", "max_tokens", max_tokens, "is too little for the pinned memories; unpin one or raise it"
+            )
+        else:
+            left_out.append(LeftOut(memory.id, _why_no_room(candidate, cost, max_tokens - used, max_tokens, moment)))
+    chosen.sort(key=lambda c: (not c.place.pinned, c.place.position_in_session or 0, c.place.id))
+    return Fitted(tuple(chosen), used, tuple(left_out))
+
+
+def _why_no_room(candidate: Candidate, cost: int, room: int, max_tokens: int, moment: datetime) -> str:
+    if cost > max_tokens:
+        return f"it alone takes more than the budget of {max_tokens:,} tokens"
+    return (
+        f"it takes {cost:,} tokens and {room:,} of {max_tokens:,} were left after what is pinned, was asked for or is "
+        f"worth more (importance {candidate.memory.importance_score:.2f}, "
+        f"last used {candidate.idle_hours(moment):.1f} hours ago)"
+    )
+
+
+def _why_over(memory: Memory) -> str:
+    if not memory.is_active:
+        return "it was deleted"
+    return "it was archived" if memory.is_archived else "it has expired"

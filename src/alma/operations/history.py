@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pydantic import AwareDatetime, Field
 
-from alma.memory.chain_check import Finding
+from alma.memory.audit_chain import Finding
 from alma.memory.history import FieldChange
 from alma.model.governance import AuditEvent
 from alma.model.kinds import kind_named

@@ -14,7 +14,7 @@ from alma.graph.extraction import EntityExtractor
 from alma.graph.relational import StorageGraph
 from alma.ingest.screening import suspicion
 from alma.memory.gaps import Gap
-from alma.memory.paths import Path
+from alma.memory.path_search import Path
 from alma.memory.patterns import Insight, SimilarPattern
 from alma.model.governance import Attribution
 from alma.model.memory import Memory, MemoryRelationship

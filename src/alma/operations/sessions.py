@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, StringConstraints
 
-from alma.memory.budget import LeftOut
+from alma.memory.working import LeftOut
 from alma.model.memory import Memory
 from alma.model.scope import Scope
 from alma.model.workspace import AgentState, Session, SessionHandoff

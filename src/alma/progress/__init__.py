@@ -11,12 +11,12 @@ if TYPE_CHECKING:
     from alma.model.workspace import WorkItem as WorkItem
     from alma.model.workspace import WorkItemStatus as WorkItemStatus
     from alma.progress.strategies import Strategy as Strategy
-    from alma.progress.summary import ProgressSummary as ProgressSummary
+    from alma.progress.tracker import ProgressSummary as ProgressSummary
     from alma.progress.tracker import ProgressTracker as ProgressTracker
 
 _HOME_OF = {
     "ProgressLog": "alma.model.workspace",
-    "ProgressSummary": "alma.progress.summary",
+    "ProgressSummary": "alma.progress.tracker",
     "ProgressTracker": "alma.progress.tracker",
     "Strategy": "alma.progress.strategies",
     "WorkItem": "alma.model.workspace",

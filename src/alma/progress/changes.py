@@ -8,7 +8,7 @@ from typing import Any
 
 from alma.clock import now
 from alma.errors import NotFoundError, ValidationError
-from alma.memory.screening import Screen, screened, without_secrets
+from alma.memory.updates import Screen, screened, without_secrets
 from alma.model.common import checked_name
 from alma.model.query import Compare
 from alma.model.scope import Scope

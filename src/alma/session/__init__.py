@@ -14,17 +14,17 @@ if TYPE_CHECKING:
     from alma.model.workspace import SessionOutcome as SessionOutcome
     from alma.session.context import PreviousSession as PreviousSession
     from alma.session.context import SessionContext as SessionContext
+    from alma.session.initializer import CodebaseOrientation as CodebaseOrientation
     from alma.session.initializer import InitializationResult as InitializationResult
+    from alma.session.initializer import RulesOfEngagement as RulesOfEngagement
     from alma.session.initializer import SessionInitializer as SessionInitializer
     from alma.session.manager import SessionManager as SessionManager
-    from alma.session.orientation import CodebaseOrientation as CodebaseOrientation
-    from alma.session.rules import RulesOfEngagement as RulesOfEngagement
 
 _HOME_OF = {
-    "CodebaseOrientation": "alma.session.orientation",
+    "CodebaseOrientation": "alma.session.initializer",
     "InitializationResult": "alma.session.initializer",
     "PreviousSession": "alma.session.context",
-    "RulesOfEngagement": "alma.session.rules",
+    "RulesOfEngagement": "alma.session.initializer",
     "SessionContext": "alma.session.context",
     "SessionHandoff": "alma.model.workspace",
     "SessionInitializer": "alma.session.initializer",

@@ -3,28 +3,55 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Protocol
 
 from alma.clock import new_id
 from alma.errors import ValidationError
-from alma.model.briefing import Topic, briefing
-from alma.model.common import Part, checked_part, same_name
+from alma.ingest.screening import suspicion
+from alma.memory.git import Git, read_git_context
+from alma.model.briefing import Line, Topic, briefing
+from alma.model.common import LONGEST_TEXT, Part, checked_names, checked_part, same_name
 from alma.model.prompt import checked_tokens
 from alma.model.scope import MemoryScope
 from alma.model.slice import MemorySlice
 from alma.model.workspace import SessionHandoff, WorkItem, WorkItemStatus
+from alma.paths import checked_directory
 from alma.progress.tracker import ProgressTracker
+from alma.redaction.redactor import redact_text
 from alma.session.context import PreviousSession, handoff_topics
 from alma.session.manager import SessionManager
-from alma.session.orientation import CodebaseOrientation
-from alma.session.rules import RulesOfEngagement
 from alma.tokens import count_tokens
 
 DEFAULT_PROMPT_TOKENS = 2000
 _WORK_ITEMS = 5
 _PREVIOUS_SESSIONS = 3
+_COMMITS = 5
+_LEFT_OUT = "left out, as it looks like orders to its reader"
+_CONFIGURATION = frozenset(
+    {
+        "pyproject.toml",
+        "setup.py",
+        "setup.cfg",
+        "requirements.txt",
+        "package.json",
+        "tsconfig.json",
+        "Cargo.toml",
+        "go.mod",
+        "pom.xml",
+        "build.gradle",
+        "Gemfile",
+        "composer.json",
+        "Makefile",
+        "Dockerfile",
+        "docker-compose.yml",
+        "CMakeLists.txt",
+    }
+)
+_ENTRIES = 100
+_MAX_NAME = 200
 
 
 class Retriever(Protocol):
@@ -38,6 +65,101 @@ class Retriever(Protocol):
     def retrieve(self, task: str, agent: str, user_id: str | None = None, top_k: int = 5) -> MemorySlice:
         """The memories worth knowing for a task."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class CodebaseOrientation:
+    """A look around a working directory; of one without git, or that does not exist, less is known."""
+
+    root_path: str
+    exists: bool = True
+    is_git: bool = False
+    current_branch: str | None = None
+    current_commit: str | None = None
+    remote_url: str | None = None
+    recent_commits: tuple[str, ...] = ()
+    dirty_files: tuple[str, ...] = ()
+    directories: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, path: str | os.PathLike[str] | None = None) -> CodebaseOrientation:
+        """The orientation in a directory, the current one if none is named."""
+        root = checked_directory("session", "project_path", path) if path is not None else Path.cwd()
+        if not root.is_dir():
+            return cls(str(root), exists=False)
+        directories, files = listing(root)
+        repository = read_git_context(root, with_dirty=False)
+        if repository is None:
+            return cls(str(root), directories=directories, files=files)
+        git = Git(root)
+        return cls(
+            str(root),
+            is_git=True,
+            current_branch=repository.branch,
+            current_commit=repository.commit,
+            remote_url=repository.remote,
+            recent_commits=git.recent_commits(_COMMITS),
+            dirty_files=git.dirty_files() or (),
+            directories=directories,
+            files=files,
+        )
+
+    @property
+    def has_uncommitted_changes(self) -> bool:
+        return bool(self.dirty_files)
+
+    @property
+    def config_files(self) -> tuple[str, ...]:
+        """The files that say how the project is built."""
+        return tuple(name for name in self.files if name in _CONFIGURATION)
+
+    def topic(self) -> Topic:
+        """The orientation as a topic of a briefing; names and messages are data, as anybody may have chosen them.
+
+        Secrets in them are masked, and what looks like orders is left out.
+        """
+        if not self.exists:
+            return Topic("Codebase", (Line("There is no directory", self.root_path),))
+        lines = [Line("Directory", self.root_path)]
+        if self.is_git:
+            lines.append(Line("Branch", _shown(self.current_branch or "none (detached)")))
+        if self.dirty_files:
+            lines.append(Line(f"Not committed ({len(self.dirty_files)})", _listed(self.dirty_files)))
+        lines += [Line("Commit", _shown(commit)) for commit in self.recent_commits]
+        if self.directories or self.files:
+            lines.append(Line("Contents", _listed([*(f"{name}/" for name in self.directories), *self.files])))
+        return Topic("Codebase", tuple(lines))
+
+
+@dataclass(frozen=True, slots=True)
+class RulesOfEngagement:
+    """The rules an agent works under."""
+
+    scope_rules: tuple[str, ...] = ()
+    constraints: tuple[str, ...] = ()
+    quality_gates: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        scope: MemoryScope | None,
+        constraints: tuple[str, ...] = (),
+        quality_gates: tuple[str, ...] = (),
+    ) -> RulesOfEngagement:
+        """The rules that follow from an agent's scope, and those given besides."""
+        limits = (*_limits(scope), *checked_names("rules", "constraints", constraints, LONGEST_TEXT))
+        gates = tuple(checked_names("rules", "quality_gates", quality_gates, LONGEST_TEXT))
+        return cls(() if scope is None else tuple(_scope_rules(scope)), limits, gates)
+
+    def topic(self) -> Topic:
+        """The rules as a topic of a briefing."""
+        lines = [
+            *(Line("", rule) for rule in self.scope_rules),
+            *(Line("Constraint", rule) for rule in self.constraints),
+            *(Line("Before it is done", gate) for gate in self.quality_gates),
+        ]
+        return Topic("Rules Of Engagement", tuple(lines))
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,3 +299,55 @@ def _room(max_tokens: int, taken: str) -> int:
 
 def _of_kind(name: str, part: Part | None, kind: type[Part]) -> Part | None:
     return part if part is None else checked_part("session initializer", name, part, kind, f"a {kind.__name__}")
+
+
+def _shown(text: str) -> str:
+    """What somebody wrote into a repository, as a prompt may show it."""
+    return _LEFT_OUT if suspicion([text]) else redact_text(text).text
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(map(_shown, names))
+
+
+def listing(root: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The directories and files right under the root, hidden ones left out."""
+    try:
+        with os.scandir(root) as entries:
+            seen = [(_printable(entry.name), entry.is_dir(follow_symlinks=False)) for entry in entries]
+    except OSError:
+        return (), ()
+    visible = sorted((name, is_dir) for name, is_dir in seen if not name.startswith("."))
+    return _named(visible, True), _named(visible, False)
+
+
+def _named(entries: Sequence[tuple[str, bool]], directories: bool) -> tuple[str, ...]:
+    return tuple(name for name, is_dir in entries if is_dir is directories)[:_ENTRIES]
+
+
+def _printable(name: str) -> str:
+    """A name that can be printed and stored, whatever bytes the file system has for it."""
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")[:_MAX_NAME]
+
+
+def _scope_rules(scope: MemoryScope) -> list[str]:
+    rules = [
+        f"Learn about {_joined_names(scope.can_learn)}" if scope.can_learn else "Learn about anything not forbidden"
+    ]
+    if scope.inherit_from:
+        rules.append(f"Memories of {_joined_names(scope.inherit_from)} can be read too")
+    if scope.share_with:
+        rules.append(f"What is learned may be read by {_joined_names(scope.share_with)}")
+    rules.append(f"{scope.min_occurrences_for_heuristic} like outcomes make a strategy known to work")
+    return rules
+
+
+def _limits(scope: MemoryScope | None) -> tuple[str, ...]:
+    if scope is None or not scope.cannot_learn:
+        return ()
+    return (f"Do not learn about {_joined_names(scope.cannot_learn)}",)
+
+
+def _joined_names(names: object) -> str:
+    assert isinstance(names, tuple)
+    return ", ".join(names)

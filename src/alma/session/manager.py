@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 from alma.clock import new_id, now
 from alma.memory.handoffs import NOTES, Handoffs, Notes, summary_of
-from alma.memory.merging import merged
-from alma.memory.screening import Screen, screened, without_secrets
 from alma.memory.sessions import Sessions, created, end_session, locked, open_session
+from alma.memory.updates import Screen, merged, screened, without_secrets
 from alma.model.briefing import Line, Topic, briefing
 from alma.model.common import checked_name, spellings
 from alma.model.fields import JsonObject

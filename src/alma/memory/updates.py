@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol, TypeVar
 
+from alma.errors import ValidationError
+from alma.model.fields import JsonObject
 from alma.model.record import Record
 from alma.redaction.redactor import Redactor, redact_record
 
@@ -43,3 +45,19 @@ def screened(record: Record, changes: Mapping[str, Any], screen: Screen) -> dict
     after = screen(record.replace(**changes))
     names = (field.name for field in record.spec.primary)
     return {name: value for name in names if (value := getattr(after, name)) != getattr(record, name)}
+
+
+def merged(old: Mapping[str, Any], changes: Mapping[str, Any]) -> JsonObject:
+    """What results from the changes: objects are merged key by key, None removes a key, the rest is replaced."""
+    if not isinstance(changes, Mapping):
+        raise ValidationError("changes", None, changes, "must be a JSON object")
+    result = dict(old)
+    for key, value in changes.items():
+        before = result.get(key)
+        if value is None:
+            result.pop(key, None)
+        elif isinstance(value, Mapping):
+            result[key] = merged(before if isinstance(before, Mapping) else {}, value)
+        else:
+            result[key] = value
+    return result

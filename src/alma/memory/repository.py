@@ -12,13 +12,12 @@ from typing import Any, Protocol
 from alma import clock
 from alma.closing import Closing
 from alma.errors import ConflictError, NotFoundError, RefusedError, StorageError, UniquenessError, ValidationError
-from alma.memory.access import FLUSH_SECONDS, AccessRecorder
-from alma.memory.assignment import with_assigned
 from alma.memory.audit import AuditTrail
-from alma.memory.entries import Content, changed_memory, checked_changes, new_memory
+from alma.memory.entries import Content, changed_memory, checked_changes, new_memory, with_assigned
 from alma.memory.erasure import Traces, erase
 from alma.memory.filters import MemoryFilter, visible
 from alma.memory.git import GitContext
+from alma.memory.read_counts import FLUSH_SECONDS, AccessRecorder
 from alma.memory.settings import SystemSettings
 from alma.memory.working import WorkingMemory
 from alma.model.common import checked_part

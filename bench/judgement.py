@@ -18,6 +18,7 @@ import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -28,7 +29,7 @@ from rich.table import Table
 from alma.bootstrap import create_embedder
 from alma.embeddings.base import EmbeddingProvider
 from alma.errors import ALMAError
-from alma.ingest.screening import suspicion
+from alma.ingest.screening import THRESHOLD, DefaultScreen, InjectionScreen, PhraseScreen
 from alma.judge import LABELS, Judge, LocalJudge, StrictJudge
 from alma.text.tokens import terms
 
@@ -275,11 +276,17 @@ def _useful(path: Path, local: Judge | None, embedder: EmbeddingProvider) -> Ite
 def _injection(path: Path, local: Judge | None) -> Iterator[Told]:
     lines = _lines(path)
     texts, gold = [line["text"] for line in lines], [bool(line["injection"]) for line in lines]
-    screened, ms = _timed(lambda: np.array([float(suspicion([text]) is not None) for text in texts]), len(texts))
-    yield _told("screening by rules", gold, screened, 0.5, ms)
+    screens: dict[str, InjectionScreen] = {"phrases": PhraseScreen(), "phrases and the judge": DefaultScreen(local)}
+    for name, screen in screens.items():
+        scores, ms = _timed(partial(_screened, screen, texts), len(texts))
+        yield _told(name, gold, scores, THRESHOLD, ms)
     if local is not None:
         answers, ms = _timed(lambda: local.injection(texts), len(texts))
         yield from _told_by(local.name, gold, answers, ms)
+
+
+def _screened(screen: InjectionScreen, texts: Sequence[str]) -> Floats:
+    return np.array([screen.screen(text).score for text in texts])
 
 
 def _told_by(name: str, gold: Sequence[bool], answers: Sequence[float | None], ms: float) -> Iterator[Told]:

@@ -51,7 +51,7 @@ def embedder() -> EmbeddingProvider:
 
 
 @pytest.fixture
-def door(store: StorageBackend, embedder: EmbeddingProvider) -> Iterator[Ingest]:
+def ingest(store: StorageBackend, embedder: EmbeddingProvider) -> Iterator[Ingest]:
     made = Ingest(store, embedder)
     yield made
     made.close()

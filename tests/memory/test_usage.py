@@ -1,4 +1,4 @@
-"""Where the journal meets the door and the sessions, and what it says to those who call it wrongly."""
+"""Where the journal meets ingest and the sessions, and what it says to those who call it wrongly."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ Shown here, end to end; the rest where it belongs:
 * a killed process leaves rows without vectors: `tests/faults/test_kill_*.py`;
 * the JSON files lose concurrent writes and erase a torn file: `tests/faults/test_many_writers.py`, `test_files.py`;
 * vectors outlive what was deleted for good: `tests/lifecycle/test_archive.py`, `test_after_a_purge_…`;
-* secrets are stored verbatim: `tests/learning/test_facade.py`, `tests/lifecycle/test_door.py`;
+* secrets are stored verbatim: `tests/learning/test_facade.py`, `tests/lifecycle/test_ingest.py`;
 * an unset variable is the password, a missing configuration another store: `tests/unit/test_config.py`;
 * `import alma` needs what is not installed: `tests/unit/test_import.py`;
 * slow searches, before and after deleting: `bench/latency.py`.

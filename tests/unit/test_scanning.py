@@ -15,7 +15,7 @@ from alma.extraction.facts import Turn
 from alma.extraction.rules import RuleBasedExtractor
 from alma.graph.extraction import by_rules
 from alma.ingest.gist import said_in_order, tokens
-from alma.ingest.screening import suspicion
+from alma.ingest.screening import DefaultScreen, injection_in
 from alma.ingest.shingles import shingles
 from alma.judge import StrictJudge
 from alma.learning.strategies import shared_words, strategy_key
@@ -37,7 +37,7 @@ NOW = datetime(2026, 5, 4, 12, tzinfo=UTC)
 
 SCANNERS: dict[str, Callable[[str], object]] = {
     "redaction": lambda text: redact_text(text),
-    "screening": lambda text: suspicion([text], StrictJudge()),
+    "screening": lambda text: injection_in([text], DefaultScreen(StrictJudge())),
     "duplicates": tokens,
     "duplicates in order": said_in_order,
     "echo": lambda text: list(shingles([text])),

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from alma.importers.base import Importer, ImportOptions, Item
 from alma.importers.said import IMPORT, a_memory
-from alma.ingest.screening import suspected, suspicion
+from alma.ingest.screening import injection_in, injection_in_record
 from alma.memory.archive import ARCHIVABLE
 from alma.model.record import Record
 from alma.redaction.nested import Masked, Redacted
@@ -30,7 +30,7 @@ class Quarantine:
 
     def screened(self, item: Item) -> Iterator[Screened]:
         """The item with the reason why it is to be put away, or None; orders that stand in others apart from them."""
-        reason = suspected(item.record, SOURCE)
+        reason = injection_in_record(item.record, SOURCE)
         if reason is None:
             yield item, None
         elif isinstance(item.record, ARCHIVABLE):
@@ -71,7 +71,7 @@ class _Orders:
         self.found: list[str] = []
 
     def redact(self, text: str, name: str = "") -> Redacted:
-        if text == PLACE or suspicion([text]) is None:
+        if text == PLACE or injection_in([text]) is None:
             return Redacted(text)
         self.found.append(text)
         return Redacted(PLACE, (Masked("orders", name),))

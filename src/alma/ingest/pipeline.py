@@ -12,7 +12,7 @@ from alma.embeddings.base import EmbeddingProvider
 from alma.errors import ProviderError, RefusedError
 from alma.ingest.deduplication import EVENTS, is_alike, key_of, known_duplicate, merge
 from alma.ingest.echo_guard import EchoGuard, said_by
-from alma.ingest.screening import suspected, suspicion
+from alma.ingest.screening import DefaultScreen, InjectionScreen, injection_in, injection_in_record
 from alma.judge import default_judge
 from alma.judge.base import Judge
 from alma.memory.archive import ARCHIVABLE, Archive
@@ -97,6 +97,7 @@ class Ingest:
         trusted_sources: Iterable[str] = TRUSTED_SOURCES,
         judge: Judge | None = None,
         index: VectorIndex | None = None,
+        screen: InjectionScreen | None = None,
     ) -> None:
         self._embedder = join_space(storage, embedder)
         self._storage = storage
@@ -106,6 +107,7 @@ class Ingest:
         self._trusted = frozenset(trusted_sources)
         self._archive = Archive(storage)
         self._judge = judge
+        self._screen = screen or DefaultScreen(judge)
         self._prepared: dict[tuple[str, str, str], Comparison] = {}
         self.facts = FactComparison(storage, self.judging, index)
 
@@ -173,7 +175,7 @@ class Ingest:
         up in warnings. The message is quarantined, as a memory of the type "error"; the outcome counts as it is.
         """
         said = outcome.error_message or ""
-        because = suspicion([said], self.judging())
+        because = injection_in([said], self._screen)
         if because is None:
             return outcome, None
         told = Memory(
@@ -191,7 +193,7 @@ class Ingest:
 
     def suspicion(self, record: Record, source: str) -> str | None:
         """Why a record from this source would be quarantined; None where it would not."""
-        return None if source in self._trusted else suspected(record, source, self.judging())
+        return None if source in self._trusted else injection_in_record(record, source, self._screen)
 
     def served(self, items: Iterable[Record | str], agent: str, scope: Scope) -> None:
         """Note what an agent was handed, a slice or texts, so that it does not come back as new; it costs no time."""

@@ -1,202 +1,238 @@
-"""Screening: whether a text from an untrusted source looks like an injection, instructions aimed at its reader.
+"""Screen text from untrusted sources for prompt injection.
 
-Signs in the wording come first: they are quick and know the usual attacks in many disguises. What they pass, the judge
-reads: it knows few of those, and many that are worded like ordinary text. Measured apart and together in
-docs/explanation/decisions/0027-suspected-prompt-injection-is-quarantined.md.
+Provenance is the first line of defence: text from a trusted source is not screened. Other text is matched against a
+short list of phrases (`phrases.toml`) and then read by the injection head of the judge.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
-import codecs
-import html
 import re
-import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import lru_cache
+import tomllib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from importlib.resources import files
 from itertools import islice
-from typing import Any
-from urllib.parse import unquote
+from typing import Any, Protocol
 
-from alma.ingest.signs import SIGNS
 from alma.judge import default_judge
 from alma.judge.base import Judge
 from alma.model.record import Record
-from alma.text.scanning import replaced, squeezed, windows
+from alma.text.disguise import plain
+from alma.text.scanning import replaced, windows
 
-LEAST_SUSPICIOUS = 0.8
-"""How likely the judge must find an injection: of held-out rows it then takes half, and one harmless text in fifty."""
+THRESHOLD = 0.79
+"""The score from which text is quarantined; chosen on held-out rows of training/judge/heads."""
 
-_MOST_BLOBS = 20
-# How much the judge reads at a time, and how much of it is read again with what follows.
-_PIECE, _OVERLAP = 1_000, 100
-# Of more than this the judge reads pieces here and there: about 8,000 characters of prose, or half a second.
-_MOST_TOKENS = 2_000
-# A single word tells a reader nothing to do.
-_WORDS = re.compile(r"[^\W\d_]{2,}\W+[^\W\d_]{2,}")
-_LONGEST_REMEMBERED = 1_000
-# Too short to be encoded, and without anything that parts words.
+_MAX_SCORED_TOKENS = 2_000
+_MAX_BLOBS = 20
+_PIECE, _PIECE_OVERLAP = 1_000, 100
+_CACHED_LENGTH = 1_000
+_MAX_PADDING = 32
+_PADDING = re.compile(rf"\s{{{_MAX_PADDING},}}+")
 _NAME = re.compile(r"[A-Za-z0-9._-]{0,23}")
-
+_TWO_WORDS = re.compile(r"[^\W\d_]{2,}\W+[^\W\d_]{2,}")
 _BLOB = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{24,}={0,2}")
-_HEX = re.compile(r"(?<![0-9A-Za-z])(?:[0-9A-Fa-f]{2}[ :]?){16,}(?![0-9A-Za-z])")
-_PERCENT = re.compile(r"%[0-9A-Fa-f]{2}")
-_ESCAPE = re.compile(r"\\u([0-9A-Fa-f]{4})|\\x([0-9A-Fa-f]{2})")
-# "instructions", "prompt" and "ignore" with every letter thirteen further, or from behind.
-_ROTATED = ("vafgehpgvba", "cebzcg")
-_REVERSED = ("noitcurtsni", "tpmorp")
-_LONGEST_PADDING = 32
-_PADDING = re.compile(rf"\s{{{_LONGEST_PADDING},}}+")
-_WORD = re.compile(r"\S+")
-_SPELLED = re.compile(r"(?:\b\w[\s.*_-]){5,}\w\b")
-# Zero-width characters inside of Latin words, turns of the reading direction, and letters that nobody sees.
+# Tags, reading-direction overrides, and zero-width characters inside of Latin words.
 _HIDDEN = re.compile(
     "[\u202a-\u202e\u2066-\u2069]|(?<![\U000e0020-\U000e007f\U0001f3f4])[\U000e0001-\U000e007f]"
     "|(?<=[A-Za-z])[\u200b-\u200d\u2060\ufeff\u00ad\u180e]+(?=[A-Za-z])|[\u200b\u2060\ufeff\u180e]{3,}"
 )
-_INVISIBLE = re.compile("[\u200b-\u200f\u2060-\u2064\ufeff\u00ad\u180e\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]")
-# A line that ends in the middle of a sentence.
-_BROKEN = re.compile(r"(?<=[\w,])[ \t]*\n[ \t]*(?=[a-z])")
-_DIVIDED = re.compile(r"(?<=[a-z])-[ \t]*\n[ \t]*(?=[a-z])")
-_DIGITS_IN_WORDS = re.compile(r"\b(?=[a-z]*[013457@$])(?=[013457@$]*[a-z])[a-z013457@$]{4,}", re.IGNORECASE)
-_LIKE_LETTERS = str.maketrans("013457@$", "oieastas")
-_LOOKALIKES = str.maketrans(
-    "аеорсухіјѕԁɡһтмквнАВЕКМНОРСТУХІЈЅΑΒΕΙΚΜΝΟΡΤΥΧαεοιυρν",
-    "aeopcyxijsdghtmkbhABEKMHOPCTYXIJSABEIKMNOPTYXaeoiupv",
+_WRAPPED_LINE = re.compile(r"(?<=[\w,])[ \t]*\n[ \t]*(?=[a-z])")
+_GAP = r"[^.!?\n]{0,40}?"
+_QUOTED = re.compile(
+    r"\"[^\"\n]{1,160}\"|`[^`\n]{1,160}`|“[^”\n]{1,160}”|«[^»\n]{1,160}»|(?<!\w)'[^'\n]{4,160}'(?!\w)",
 )
 
 
-def suspected(record: Record, source: str, judge: Judge | None = None) -> str | None:
-    """Why a record from an untrusted source must not be handed to anybody; None where nothing is said against it."""
+@dataclass(frozen=True, slots=True)
+class Screening:
+    """How likely a text is a prompt injection, from 0 to 1, and why."""
+
+    score: float
+    reason: str
+
+
+HARMLESS = Screening(0.0, "")
+
+
+class InjectionScreen(Protocol):
+    """Scores text from untrusted sources; any text gets a score, however long or odd it is."""
+
+    def screen(self, text: str) -> Screening:
+        """How likely this text holds instructions aimed at its reader."""
+        ...
+
+
+class PhraseScreen:
+    """Looks for the phrases of `phrases.toml`; needs no model.
+
+    A phrase in quotation marks does not count unless most of the text is quoted: documents about injections quote them.
+    """
+
+    def screen(self, text: str) -> Screening:
+        """1 where a phrase is found, else 0."""
+        return _cached_phrases(text) if len(text) <= _CACHED_LENGTH else _phrases_in(text)
+
+
+class JudgeScreen:
+    """Scores text with the injection head of a judge; 0 where the judge has none.
+
+    Of a long text it reads evenly spaced pieces, at most about half a second's worth.
+    """
+
+    def __init__(self, judge: Judge) -> None:
+        self._judge = judge
+
+    def screen(self, text: str) -> Screening:
+        """The score of the most suspicious piece."""
+        parts = windows(replaced(_PADDING, _cut_padding, text))
+        pieces = dict.fromkeys(piece for part in parts for piece in windows(plain(part), _PIECE, _PIECE_OVERLAP))
+        worded = [piece for piece in pieces if _TWO_WORDS.search(piece)]
+        scores = self._judge.injection(_sampled(worded)) if worded else []
+        score = max((each for each in scores if each is not None), default=0.0)
+        return Screening(score, "it looks like instructions to its reader")
+
+
+class DefaultScreen:
+    """Phrases first, then the judge."""
+
+    def __init__(self, judge: Judge | None = None) -> None:
+        self._phrases = PhraseScreen()
+        self._judge = judge
+
+    def screen(self, text: str) -> Screening:
+        """The first screening that reaches the threshold, else that of the judge."""
+        found = self._phrases.screen(text)
+        if found.score >= THRESHOLD:
+            return found
+        return JudgeScreen(default_judge() if self._judge is None else self._judge).screen(text)
+
+
+def injection_in(texts: Iterable[str], screen: InjectionScreen | None = None) -> str | None:
+    """The reason to quarantine these texts as prompt injection; None when they pass."""
+    screen = screen or DefaultScreen()
+    for text in dict.fromkeys(texts):
+        if _NAME.fullmatch(text) is None and (found := screen.screen(text)).score >= THRESHOLD:
+            return found.reason
+    return None
+
+
+def injection_in_record(record: Record, source: str, screen: InjectionScreen | None = None) -> str | None:
+    """The reason to quarantine a record from an untrusted source; None when it passes."""
     texts = (
         text
         for field in record.spec.primary
         if field.name != record.spec.vector_field
-        for text in texts_in(getattr(record, field.name))
+        for text in _texts_in(getattr(record, field.name))
     )
-    reason = suspicion(texts, judge)
+    reason = injection_in(texts, screen)
     return None if reason is None else f"from the source {source!r}, and {reason}"
 
 
-def texts_in(value: Any) -> Iterator[str]:
-    """Every text in a value, keys of JSON included."""
+def _texts_in(value: Any) -> Iterator[str]:
+    """Every text in a value, JSON keys included."""
     match value:
         case str():
             yield value
         case dict():
             for key, item in value.items():
                 yield key
-                yield from texts_in(item)
+                yield from _texts_in(item)
         case list() | tuple():
             for item in value:
-                yield from texts_in(item)
+                yield from _texts_in(item)
 
 
-def suspicion(texts: Iterable[str], judge: Judge | None = None) -> str | None:
-    """Why these texts look like an injection, in a few words; None where they do not."""
-    read = [text for text in dict.fromkeys(texts) if not _NAME.fullmatch(text)]
-    reason = next((reason for text in read if (reason := _said_against(text)) is not None), None)
-    return reason or _judged(read, default_judge() if judge is None else judge)
-
-
-def _judged(texts: Iterable[str], judge: Judge) -> str | None:
-    """What the judge says against the texts, read in pieces of which each has at least two words."""
-    parts = (part for text in texts for part in windows(replaced(_PADDING, _kept, text)))
-    pieces = (piece for part in parts for piece in windows(_plain(part), _PIECE, _OVERLAP))
-    worded = [piece for piece in dict.fromkeys(pieces) if _WORDS.search(piece)]
-    chances = judge.injection(_within_budget(worded)) if worded else []
-    if any(chance is not None and chance >= LEAST_SUSPICIOUS for chance in chances):
-        return "it looks like instructions to whoever reads it"
-    return None
-
-
-def _within_budget(pieces: Sequence[str]) -> Sequence[str]:
-    """As many of the pieces, evenly spread, as the judge reads in bounded time; the signs read all."""
+def _sampled(pieces: Sequence[str]) -> Sequence[str]:
+    """As many of the pieces, evenly spaced, as the judge reads in bounded time."""
     tokens = sum(
         len(word) // 4 + 1 if word.isascii() and word.isalpha() else len(word) for p in pieces for word in p.split()
     )
-    return pieces[:: 1 + tokens // _MOST_TOKENS]
+    return pieces[:: 1 + tokens // _MAX_SCORED_TOKENS]
 
 
-def _said_against(text: str) -> str | None:
-    return _remembered(text) if len(text) <= _LONGEST_REMEMBERED else _read(text)
+def _cut_padding(padding: re.Match[str]) -> str:
+    return padding[0][:_MAX_PADDING]
 
 
-def _read(text: str) -> str | None:
-    return next((reason for part in windows(replaced(_PADDING, _kept, text)) for reason in _reasons(part)), None)
+# ---------------------------------------------------------------------- phrases
 
 
-def _kept(padding: re.Match[str]) -> str:
-    return padding[0][:_LONGEST_PADDING]
+@dataclass(frozen=True, slots=True)
+class _Phrase:
+    reason: str
+    pattern: re.Pattern[str]
+    hints: tuple[tuple[str, ...], ...]
+
+    def is_in(self, folded: str) -> bool:
+        # Substrings rule out most phrases faster than their patterns do.
+        return all(any(hint in folded for hint in hints) for hints in self.hints) and bool(self.pattern.search(folded))
 
 
-# Keys, names and errors come again and again.
-_remembered = lru_cache(maxsize=2_048)(_read)
+def _phrases_in(text: str) -> Screening:
+    for part in windows(replaced(_PADDING, _cut_padding, text)):
+        if not part.isascii() and _HIDDEN.search(part):
+            return Screening(1.0, "it hides characters that a person does not see")
+        for said in (part, *_decoded(part)):
+            if (reason := _reason(said)) is not None:
+                return Screening(1.0, reason)
+    return HARMLESS
 
 
-def _reasons(text: str) -> Iterator[str]:
-    if not text.isascii() and _HIDDEN.search(text):
-        yield "it hides characters that a person does not see"
-    yield from _signs(text)
-    for decoded in _decoded(text):
-        for reason in _signs(decoded):
-            yield f"{reason}, in an encoded part"
+_cached_phrases = lru_cache(maxsize=2_048)(_phrases_in)
 
 
-def _signs(text: str) -> Iterator[str]:
-    plain = _plain(text)
-    # Orders may be broken over lines, and letters written as digits that look like them.
-    joined = _BROKEN.sub(" ", _DIVIDED.sub("", plain)) if "\n" in plain else plain
-    for said in dict.fromkeys((plain, joined, _DIGITS_IN_WORDS.sub(_as_letters, plain))):
-        folded = said.lower()
-        for sign in SIGNS:
-            if sign.is_in(said, folded):
-                yield sign.reason
-
-
-def _as_letters(match: re.Match[str]) -> str:
-    return match.group().translate(_LIKE_LETTERS)
-
-
-def _plain(text: str) -> str:
-    """The text as a model would understand it: without disguises by characters, entities or spacing."""
-    if "%" in text and _PERCENT.search(text):
-        text = unquote(text)
-    if "\\" in text:
-        text = _ESCAPE.sub(lambda match: chr(int(match[1] or match[2], 16)), text)
-    bare = _INVISIBLE.sub("", html.unescape(text))
-    bare = unicodedata.normalize("NFKC", bare)
-    if not bare.isascii():
-        bare = _WORD.sub(_unmasked, bare)
-    return squeezed(_SPELLED.sub(lambda match: re.sub(r"[\s.*_-]", "", match.group()), squeezed(bare)))
-
-
-def _unmasked(match: re.Match[str]) -> str:
-    """A word that mixes Latin letters with others that look the same, in Latin letters."""
-    word = match.group()
-    mixed = any("a" <= c <= "z" for c in word.lower()) and not word.isascii()
-    return word.translate(_LOOKALIKES) if mixed else word
+def _reason(text: str) -> str | None:
+    folded = _WRAPPED_LINE.sub(" ", plain(text)).lower()
+    unquoted = _QUOTED.sub(" ", folded)
+    read = folded if len(unquoted) < len(folded) / 2 else unquoted
+    return next((phrase.reason for phrase in _phrases() if phrase.is_in(read)), None)
 
 
 def _decoded(text: str) -> Iterator[str]:
-    """What base64 and hexadecimal digits in the text say, where they say anything, and letters that were exchanged."""
-    for match in islice(_BLOB.finditer(text), _MOST_BLOBS):
+    """Base64 in the text, decoded, where it is readable."""
+    for match in islice(_BLOB.finditer(text), _MAX_BLOBS):
         blob = match.group().rstrip("=").replace("-", "+").replace("_", "/")
-        yield from _said(base64.b64decode, blob + "=" * (-len(blob) % 4))
-    for match in islice(_HEX.finditer(text), _MOST_BLOBS):
-        yield from _said(bytes.fromhex, match.group().replace(":", " "))
-    folded = text.lower()
-    if any(stem in folded for stem in _ROTATED):
-        yield codecs.encode(text, "rot13")
-    if any(stem in folded for stem in _REVERSED):
-        yield text[::-1]
+        try:
+            said = base64.b64decode(blob + "=" * (-len(blob) % 4)).decode("utf-8")
+        except (binascii.Error, ValueError):
+            continue
+        if sum(c.isprintable() or c.isspace() for c in said) >= 0.95 * len(said):
+            yield said
 
 
-def _said(decode: Callable[[str], bytes], blob: str) -> Iterator[str]:
-    try:
-        said = decode(blob).decode("utf-8")
-    except (binascii.Error, ValueError):
-        return
-    if sum(c.isprintable() or c.isspace() for c in said) >= 0.95 * len(said):
-        yield said
+@cache
+def _phrases() -> tuple[_Phrase, ...]:
+    data = tomllib.loads(files("alma.ingest").joinpath("phrases.toml").read_text(encoding="utf-8"))
+    phrases = (_phrase(each, category["reason"]) for category in data.values() for each in category["phrases"])
+    markers = (_marker(each, category["reason"]) for category in data.values() for each in category.get("markers", ()))
+    return (*phrases, *markers)
+
+
+def _marker(marker: str, reason: str) -> _Phrase:
+    return _Phrase(reason, re.compile(re.escape(marker)), ((marker,),))
+
+
+def _phrase(phrase: str, reason: str) -> _Phrase:
+    words = phrase.split()
+    hints = tuple(tuple(map(_literal, word.split("|"))) for word in words if word != "...")
+    parts = []
+    for before, word in zip(("...", *words), words, strict=False):
+        between = "" if "..." in (before, word) else r"\s{0,3}"
+        parts.append(between + (_GAP if word == "..." else f"(?:{'|'.join(map(_bounded, word.split('|')))})"))
+    return _Phrase(reason, re.compile("".join(parts)), hints)
+
+
+def _literal(word: str) -> str:
+    return word.removesuffix("*").replace("_", " ")
+
+
+def _bounded(word: str) -> str:
+    """One alternative as a pattern; scripts without spaces between words have no word boundaries."""
+    literal = _literal(word)
+    begins = r"(?<![^\W_])" if literal[0].isalnum() and literal[0] < "\u2000" else ""
+    ends = r"\w*" if word.endswith("*") else r"(?![^\W_])" if literal[-1].isalnum() and literal[-1] < "\u0500" else ""
+    return begins + r"\s+".join(map(re.escape, literal.split(" "))) + ends

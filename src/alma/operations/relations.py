@@ -12,7 +12,7 @@ from alma.errors import PermissionDeniedError
 from alma.graph.base import Entity, GraphQuery, Relationship
 from alma.graph.extraction import EntityExtractor
 from alma.graph.relational import StorageGraph
-from alma.ingest.screening import suspicion
+from alma.ingest.screening import injection_in
 from alma.memory.gaps import Gap
 from alma.memory.path_search import Path
 from alma.memory.patterns import Insight, SimilarPattern
@@ -227,7 +227,7 @@ def _without_orders(
     entities: Sequence[Entity], relationships: Sequence[Relationship]
 ) -> tuple[list[Entity], list[Relationship]]:
     """What is named, but for quotations that would give orders to whoever reads the graph."""
-    kept = [entity for entity in entities if suspicion([entity.name]) is None]
+    kept = [entity for entity in entities if injection_in([entity.name]) is None]
     ids = {entity.id for entity in kept}
     return kept, [each for each in relationships if {each.source_id, each.target_id} <= ids]
 

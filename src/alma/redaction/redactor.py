@@ -17,7 +17,6 @@ from alma.model.fields import FieldType, MaxLength
 from alma.model.record import Record, RecordSpec
 from alma.redaction.calls import CALLS
 from alma.redaction.columns import column_spans
-from alma.redaction.disguise import Undisguised, is_disguised
 from alma.redaction.keys import BEGINNING, KEYS, KEYS_BY_BEGINNING, SHORTEST_KEY
 from alma.redaction.named import named_spans
 from alma.redaction.nested import Masked, Redacted, redacted_value
@@ -25,6 +24,7 @@ from alma.redaction.placed import PLACES, placed_spans
 from alma.redaction.secrets import A_LONG_WORD, MARK, MASKS, NOTHING, SHAPES, Rule, Span, looks_random
 from alma.redaction.telling import Tells, telling
 from alma.redaction.unnamed import names_another_thing, unnamed_spans
+from alma.text.disguise import Undisguised, is_disguised
 from alma.text.scanning import found_in, matches
 
 T = TypeVar("T", bound=Record)
@@ -97,7 +97,7 @@ class SecretRedactor:
         spans = self._written(text, name)
         if is_disguised(text):
             read = Undisguised(text)
-            spans.extend(read.written(self._written(read.text)))
+            spans.extend(Span(*read.original(span.start, span.end), span.kind) for span in self._written(read.text))
         return _outside_of_marks(spans, text) if spans and MARK in text else spans
 
     def _written(self, text: str, name: str = "") -> list[Span]:

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from alma.clock import new_id
 from alma.errors import ValidationError
-from alma.ingest.screening import suspicion
+from alma.ingest.screening import injection_in
 from alma.memory.git import Git, read_git_context
 from alma.model.briefing import Line, Topic, briefing
 from alma.model.common import LONGEST_TEXT, Part, checked_names, checked_part, same_name
@@ -303,7 +303,7 @@ def _of_kind(name: str, part: Part | None, kind: type[Part]) -> Part | None:
 
 def _shown(text: str) -> str:
     """What somebody wrote into a repository, as a prompt may show it."""
-    return _LEFT_OUT if suspicion([text]) else redact_text(text).text
+    return _LEFT_OUT if injection_in([text]) else redact_text(text).text
 
 
 def _listed(names: Iterable[str]) -> str:

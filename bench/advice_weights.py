@@ -27,8 +27,7 @@ import numpy as np
 
 from alma import ALMA, Outcome
 from alma.judge import Judge, StrictJudge, default_judge
-from alma.learning.advice import strategy_of, task_of
-from alma.learning.relevance import Features
+from alma.learning.advice import Features, strategy_of, task_of
 from alma_learner import embedder, opened
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"

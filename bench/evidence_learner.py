@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from alma.learning.estimator import Weighing, observations, promises
 from alma.learning.evidence import Evidence
-from alma.learning.weighing import Weighing, observations, promises
 
 
 class EvidenceLearner:

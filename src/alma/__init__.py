@@ -97,11 +97,11 @@ if TYPE_CHECKING:
     from alma.integration import ClaudeAgentHooks as ClaudeAgentHooks
     from alma.integration import HelenaHooks as HelenaHooks
     from alma.integration import VictorHooks as VictorHooks
+    from alma.learning.confidence_decay import ConfidenceDecayer as ConfidenceDecayer
     from alma.learning.decay import ExponentialDecay as ExponentialDecay
     from alma.learning.decay import LinearDecay as LinearDecay
     from alma.learning.decay import NoDecay as NoDecay
     from alma.learning.decay import StepDecay as StepDecay
-    from alma.learning.fading import ConfidenceDecayer as ConfidenceDecayer
     from alma.learning.forgetting import ForgettingEngine as ForgettingEngine
     from alma.learning.forgetting import Forgotten as Forgotten
     from alma.learning.forgetting import PrunePolicy as PrunePolicy
@@ -379,7 +379,7 @@ _HOMES = {
         "StepDecay",
         "NoDecay",
     ),
-    "alma.learning.fading": ("ConfidenceDecayer",),
+    "alma.learning.confidence_decay": ("ConfidenceDecayer",),
     "alma.learning.health": ("MemoryHealthMonitor",),
     "alma.learning.schedule": ("CleanupScheduler",),
     "alma.learning.lifecycle": ("MemoryLifecycle",),

@@ -18,12 +18,12 @@ from alma.events.emitter import get_emitter
 from alma.ingest.deduplication import uncount
 from alma.ingest.pipeline import Ingest
 from alma.judge.base import Judge
-from alma.learning.disagreements import with_disagreements, with_sources
-from alma.learning.expiry import DEFAULT_INTERVAL_SECONDS, Expiry
+from alma.learning.contradictions import with_disagreements, with_sources
 from alma.learning.forgetting import ForgettingEngine, Forgotten
-from alma.learning.grounds import Grounds, grounds_of
+from alma.learning.lifecycle import DEFAULT_INTERVAL_SECONDS, Expiry
 from alma.learning.protocols import Execution, Learned, LearningProtocol
 from alma.learning.recommendation import Assessed, Recommendation
+from alma.learning.stored import Grounds, grounds_of
 from alma.memory.archive import Archive
 from alma.memory.audit import AuditTrail
 from alma.memory.fact_relations import Distinguished, FactRelations

@@ -13,8 +13,8 @@ import pytest
 from numpy.typing import NDArray
 
 from alma import ALMA, AntiPattern, Heuristic, Outcome
-from alma.learning.shelf import Entry, Floats, Shelf, unit
-from alma.learning.tasks import SIMILAR, UNWORDED, Wording, wording_of
+from alma.learning.lesson_index import Entry, Floats, Shelf, unit
+from alma.learning.task_similarity import SIMILAR, UNWORDED, Wording, wording_of
 from alma.model.scope import Scope
 from alma.model.vector import Vector
 from alma.storage.sqlite_local import SQLiteStorage

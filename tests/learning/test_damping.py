@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from alma import ALMA, ConfidenceEngine, Outcome, clock
-from alma.learning.damping import shares
-from alma.learning.stored import Tried
+from alma.learning.burst_damping import shares
+from alma.learning.heuristics import Tried
 
 AGENTS = {
     "helena": {"inherit_from": ["victor", "ada"]},

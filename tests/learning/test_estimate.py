@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from alma.learning.estimate import Observations, estimate, estimate_everywhere, estimate_from_all, fitting_noise
+from alma.learning.estimator import Observations, estimate, estimate_everywhere, estimate_from_all, fitting_noise
 
 
 @given(

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from alma import ALMA, Heuristic, Outcome, clock
-from alma.learning import experience
+from alma import ALMA, Heuristic, clock
 from alma.model.scope import Scope
 from tests.learning.conftest import Open
 
@@ -98,30 +97,3 @@ def test_an_outcome_that_was_corrected_counts_as_it_is_now(open_alma: Open) -> N
     assert here.assess(TASK, "helena", [GOOD])[0].succeeded == 1
     there.storage.save_outcome(learned[1].replace(strategy_used=NEW))
     assert [each.tried for each in here.assess(TASK, "helena", [GOOD, NEW])] == [1, 1]
-
-
-def test_of_many_agents_only_so_many_are_held(alma: ALMA, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(experience, "MOST_SCOPES", 3)
-    reader = alma.learning.recommender.experience
-    for number in range(8):
-        alma.storage.save_outcome(
-            Outcome(agent=f"agent {number}", project_id="shop", task_description=TASK, success=True, strategy_used=GOOD)
-        )
-        assert alma.assess(TASK, f"agent {number}", [GOOD])[0].tried == 1
-    assert len(reader) == 3
-    assert [alma.assess(TASK, f"agent {number}", [GOOD])[0].tried for number in range(8)] == [1] * 8
-
-
-def test_agents_of_many_tasks_are_let_go_before_they_fill_the_memory(
-    alma: ALMA, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(experience, "MOST_TASKS_TOGETHER", 4)
-    for agent, tasks in (("one", 3), ("two", 2), ("three", 2), ("four", 6)):
-        for number in range(tasks):
-            alma.storage.save_outcome(
-                Outcome(
-                    agent=agent, project_id="shop", task_description=f"Task {number}", success=True, strategy_used=GOOD
-                )
-            )
-        assert alma.assess(TASK, agent, [GOOD])[0].tried == tasks
-    assert len(alma.learning.recommender.experience) == 1

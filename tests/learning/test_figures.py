@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from alma.learning.figures import Figures
+from alma.learning.text_similarity import Figures
 
 TEXTS = ["run/load-40.cfg", "Run/load-41.cfg", "run/load-9000.cfg", "run/save-40.cfg", "summarise the report"]
 

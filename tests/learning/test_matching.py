@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from alma.learning.matching import Matching
-from alma.learning.strategies import Strategies
+from alma.learning.strategies import Matching, Strategies
 from tests.support.judging import ToldJudge
 
 

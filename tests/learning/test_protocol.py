@@ -23,9 +23,8 @@ from alma import (
     ValidationError,
     clock,
 )
-from alma.learning.heuristics import HeuristicExtractor
+from alma.learning.heuristics import HeuristicExtractor, Seen
 from alma.learning.protocols import LearningProtocol
-from alma.learning.stored import Seen
 from alma.learning.strategies import Tuning
 from alma.vectors.base import VectorIndex
 from tests.learning.conftest import Open

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from alma.learning.resemblance import Writings
+from alma.learning.text_similarity import Writings
 
 SUMS = ["apples", "pears", "coins", "shops", "costs", "buys", "sells", "spends", "dollars", "each", "total", "boxes"]
 LAWS = ["court", "judge", "appeal", "statute", "contract", "tort", "clause", "party", "damages", "verdict", "motion"]

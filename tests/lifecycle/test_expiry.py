@@ -13,7 +13,7 @@ import pytest
 from alma import ALMA
 from alma.clock import now
 from alma.errors import ConfigurationError
-from alma.learning.expiry import Expiry
+from alma.learning.lifecycle import Expiry
 from alma.model.governance import ApiKey, KeptAnswer, ServedText
 from alma.model.memory import Memory
 from alma.model.scope import Scope

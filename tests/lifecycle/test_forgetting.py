@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from alma.errors import ScopeViolationError, ValidationError
+from alma.learning.confidence_decay import ConfidenceDecayer
 from alma.learning.decay import ExponentialDecay, LinearDecay
-from alma.learning.fading import ConfidenceDecayer
 from alma.learning.forgetting import ForgettingEngine, PrunePolicy, PruneReason
 from alma.memory.archive import Archive
 from alma.model.governance import ArchiveCause, ArchivedRecord

@@ -8,7 +8,7 @@ from alma import clock
 from alma.confidence.signals import ConfidenceSignal, OpportunitySignal, RecommendationLevel, RiskSignal
 from alma.core import ALMA, checked_memory
 from alma.errors import ValidationError
-from alma.learning.damping import as_told_by_another
+from alma.learning.burst_damping import as_told_by_another
 from alma.learning.recommendation import Assessed
 from alma.model.common import same_name
 from alma.model.learning import AntiPattern, Belief, Heuristic, belief_in

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from alma.lazy import loader
 
 if TYPE_CHECKING:
+    from alma.learning.confidence_decay import ConfidenceDecayer as ConfidenceDecayer
     from alma.learning.decay import ExponentialDecay as ExponentialDecay
     from alma.learning.decay import LinearDecay as LinearDecay
     from alma.learning.decay import NoDecay as NoDecay
     from alma.learning.decay import StepDecay as StepDecay
-    from alma.learning.fading import ConfidenceDecayer as ConfidenceDecayer
     from alma.learning.forgetting import ForgettingEngine as ForgettingEngine
     from alma.learning.forgetting import PruneSummary as PruneSummary
     from alma.learning.health import MemoryHealthMonitor as MemoryHealthMonitor
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "alma.learning.decay": ("ExponentialDecay", "LinearDecay", "NoDecay", "StepDecay"),
-    "alma.learning.fading": ("ConfidenceDecayer",),
+    "alma.learning.confidence_decay": ("ConfidenceDecayer",),
     "alma.learning.forgetting": ("ForgettingEngine", "PruneSummary"),
     "alma.learning.health": ("MemoryHealthMonitor",),
     "alma.learning.heuristics": ("HeuristicExtractor",),

@@ -13,12 +13,11 @@ import numpy as np
 
 from alma import clock
 from alma.errors import ProviderError, StorageError
-from alma.learning.damping import Sessions, as_told_by_another, weights_for
-from alma.learning.relevance import Features, Tuning, probability
-from alma.learning.remembered import Rule
-from alma.learning.shelf import unit
+from alma.learning.burst_damping import Sessions, as_told_by_another, weights_for
+from alma.learning.lesson_index import unit
+from alma.learning.rule_evidence import Rule
 from alma.learning.strategies import strategy_key
-from alma.learning.tasks import word_overlap
+from alma.learning.task_similarity import word_overlap
 from alma.model.learning import Belief, Heuristic, Outcome, kept
 from alma.model.query import In
 from alma.model.record import Record
@@ -27,6 +26,70 @@ from alma.model.vector import Vector
 from alma.storage.base import StorageBackend
 from alma.text.tokens import query_terms, terms
 from alma.vectors.base import VectorIndex
+
+
+class Features(NamedTuple):
+    """What is known of a candidate.
+
+    `meaning` is the cosine of the tasks. The words that the task shares with the past task, with its strategy and with
+    either count as much as they are rare among the candidates. `tried` is the logarithm of how many outcomes there are:
+    the more, the nearer lies something unrelated by chance.
+    """
+
+    meaning: float
+    task_words: float
+    strategy_words: float
+    words: float
+    tried: float
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """One additive score: log-odds from features."""
+
+    meaning: float
+    task_words: float = 0.0
+    strategy_words: float = 0.0
+    words: float = 0.0
+    tried: float = 0.0
+    bias: float = 0.0
+
+    def of(self, features: Features) -> float:
+        """The log-odds of a candidate."""
+        return (
+            self.bias
+            + self.meaning * features.meaning
+            + self.task_words * features.task_words
+            + self.strategy_words * features.strategy_words
+            + self.words * features.words
+            + self.tried * features.tried
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Tuning:
+    """The numbers that advice is given by; `bench/advice_weights.py` fits them on one language and checks on the other.
+
+    `score` orders the candidates, and `relevance` is the probability that one is about such a task; `nearness` is how
+    much lower a score may be for its evidence to count a third. `threshold` is the least relevance of evidence that is
+    answered from. From `near` on, and with as much evidence and success as `supported_by` and `supported_from` say, an
+    answer is supported; otherwise it is weak.
+    """
+
+    candidates: int = 40
+    score: Weights = Weights(meaning=13.64, task_words=-3.84, strategy_words=5.77, words=7.0)
+    relevance: Weights = Weights(meaning=7.17, words=4.31, tried=-0.67, bias=-1.46)
+    nearness: float = 1.36
+    threshold: float = 0.58
+    near: float = 0.75
+    supported_by: float = 2.0
+    supported_from: float = 0.6
+
+
+def probability(log_odds: float) -> float:
+    """The probability with these logarithmic odds."""
+    return 1 / (1 + math.exp(-log_odds)) if log_odds > 0 else math.exp(log_odds) / (1 + math.exp(log_odds))
+
 
 _NAMED = 5
 

@@ -8,9 +8,8 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from alma import clock
-from alma.learning.damping import Sessions
-from alma.learning.figures import Figures
-from alma.learning.resemblance import Writings
+from alma.learning.burst_damping import Sessions
+from alma.learning.text_similarity import Figures, Writings
 from alma.model.learning import Outcome
 from alma.model.memory import MemoryVersion
 from alma.model.query import And, Compare, Order

@@ -9,8 +9,7 @@ from datetime import datetime, timedelta
 from alma import clock
 from alma.errors import ValidationError
 from alma.ingest.gist import gist
-from alma.learning.policy import NOTHING, PrunePolicy, checked_policy
-from alma.learning.vitals import VITALS, Vitals, fits
+from alma.learning.policy import NOTHING, VITALS, PrunePolicy, Vitals, checked_policy, fits
 from alma.model.governance import ArchiveCause, ArchivedRecord
 from alma.model.learning import Outcome
 from alma.model.memory import Memory

@@ -7,10 +7,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import NamedTuple
 
 from alma.errors import ValidationError
-from alma.learning.damping import shares
-from alma.learning.stored import EVIDENCE_READ, Counted, Seen, Tried, probability_of
+from alma.learning.burst_damping import shares
+from alma.model.fields import JsonObject
 from alma.model.learning import (
     EVIDENCE_HALF_LIFE_DAYS,
     AntiPattern,
@@ -28,6 +29,62 @@ _OUTCOMES_NAMED = 100
 _ERRORS_NAMED = 3
 _LONGEST_ERROR = 300
 _NUMBERED = re.compile(r"0x[0-9a-fA-F]+|\d+(?:[.,:]\d+)*")
+
+
+EVIDENCE_READ = 100
+SAME_STRATEGY = "same_strategy"
+"""Under this name an outcome's metadata keeps how likely it is that its strategy is that of its lesson."""
+
+
+class Seen(NamedTuple):
+    """What counts of an outcome when it is compared with others."""
+
+    id: str
+    lesson_id: str | None
+    task_type: str | None
+    task_description: str
+    strategy_used: str | None
+    success: bool
+    error_message: str | None
+    timestamp: datetime | None
+    metadata: JsonObject
+
+    @classmethod
+    def of(cls, outcome: Outcome) -> Seen:
+        return cls._make(getattr(outcome, name) for name in cls._fields)
+
+
+class Tried(NamedTuple):
+    """What counts of an outcome as long as nothing is made of it."""
+
+    success: bool
+    timestamp: datetime | None
+    task_description: str
+    metadata: JsonObject
+
+    @classmethod
+    def of(cls, outcome: Outcome) -> Tried:
+        return cls._make(getattr(outcome, name) for name in cls._fields)
+
+
+class Counted(NamedTuple):
+    """What counts of an outcome when something is made of its lesson."""
+
+    id: str
+    success: bool
+    timestamp: datetime | None
+    task_description: str
+    metadata: JsonObject
+
+    @classmethod
+    def of(cls, outcome: Outcome) -> Counted:
+        return cls._make(getattr(outcome, name) for name in cls._fields)
+
+
+def probability_of(counted: Seen | Tried | Counted | Outcome) -> float:
+    """How likely it is that an outcome is of the strategy of its lesson; 1 where the words are the same."""
+    known = counted.metadata.get(SAME_STRATEGY) if counted.metadata else None
+    return float(known) if isinstance(known, float) and 0 <= known <= 1 else 1.0
 
 
 @dataclass(frozen=True, slots=True)

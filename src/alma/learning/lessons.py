@@ -15,11 +15,11 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from alma import clock
-from alma.learning.book import Books
-from alma.learning.shelf import Entry, Floats, unit
-from alma.learning.stored import NEWEST_FIRST, NOT_THE_SAME, SAME_STRATEGY, Seen, StoredLessons
+from alma.learning.heuristics import SAME_STRATEGY, Seen
+from alma.learning.lesson_index import Books, Entry, Floats, unit
+from alma.learning.stored import NEWEST_FIRST, NOT_THE_SAME, StoredLessons
 from alma.learning.strategies import Strategies, shared_words, strategy_key
-from alma.learning.tasks import (
+from alma.learning.task_similarity import (
     SIMILAR,
     SIMILAR_IN_WORDS,
     SIMILAR_OF_A_TYPE,

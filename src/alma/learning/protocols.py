@@ -15,13 +15,22 @@ from alma.errors import EmbeddingError, ScopeViolationError, ValidationError
 from alma.judge.base import Judge, Judgement, Label
 from alma.judge.strict import OTHER
 from alma.learning.advice import Advisor
-from alma.learning.heuristics import Evidence, HeuristicExtractor, best_lesson, most_general, wording
+from alma.learning.forgetting import MOST_OUTCOMES, ForgettingTrigger
+from alma.learning.heuristics import (
+    EVIDENCE_READ,
+    Counted,
+    Evidence,
+    HeuristicExtractor,
+    Seen,
+    Tried,
+    best_lesson,
+    most_general,
+    wording,
+)
 from alma.learning.lessons import Belonging, LessonFinder, Neighbourhood, in_lesson, scope_of
 from alma.learning.recommendation import Recommender
-from alma.learning.separation import separate
-from alma.learning.stored import EVIDENCE_READ, RELATED, Counted, Seen, StoredLessons, Tried
+from alma.learning.stored import RELATED, StoredLessons, separate
 from alma.learning.strategies import Strategies
-from alma.learning.trigger import MOST_OUTCOMES, ForgettingTrigger
 from alma.learning.validation import ScopeValidator, parsed_outcome
 from alma.memory.archive import Archive
 from alma.memory.audit import AuditTrail, asked

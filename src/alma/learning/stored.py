@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Sequence
 from copy import deepcopy
 from datetime import datetime
 from typing import Generic, NamedTuple, TypeVar
 
+from alma import clock
+from alma.errors import NotFoundError, ValidationError
+from alma.learning.heuristics import EVIDENCE_READ, SAME_STRATEGY, Counted, HeuristicExtractor, Seen, Tried
+from alma.learning.strategies import strategy_key
 from alma.model.fields import JsonObject
+from alma.model.governance import Attribution
 from alma.model.learning import AntiPattern, Heuristic, Outcome, anti_pattern_id
-from alma.model.query import Order
+from alma.model.query import Compare, Cursor, Order
 from alma.model.scope import Scope
+from alma.storage.base import StorageBackend
 from alma.storage.transaction import Transaction
 
-EVIDENCE_READ = 100
 _MOST_COUNTED = 10_000
 NEWEST_FIRST = Order("timestamp", "desc")
-SAME_STRATEGY = "same_strategy"
-"""Under this name an outcome's metadata keeps how likely it is that its strategy is that of its lesson."""
 NOT_THE_SAME = "not_the_same"
 """Under this name a rule's metadata keeps the strategies of which somebody said that they are not its own."""
 RELATED = "related"
@@ -25,57 +29,6 @@ RELATED = "related"
 _MOST_LESSONS, _MOST_WARNINGS, _MOST_AGENTS = 1_024, 8_192, 16
 
 T = TypeVar("T", Heuristic, AntiPattern)
-
-
-class Seen(NamedTuple):
-    """What counts of an outcome when it is compared with others."""
-
-    id: str
-    lesson_id: str | None
-    task_type: str | None
-    task_description: str
-    strategy_used: str | None
-    success: bool
-    error_message: str | None
-    timestamp: datetime | None
-    metadata: JsonObject
-
-    @classmethod
-    def of(cls, outcome: Outcome) -> Seen:
-        return cls._make(getattr(outcome, name) for name in cls._fields)
-
-
-class Tried(NamedTuple):
-    """What counts of an outcome as long as nothing is made of it."""
-
-    success: bool
-    timestamp: datetime | None
-    task_description: str
-    metadata: JsonObject
-
-    @classmethod
-    def of(cls, outcome: Outcome) -> Tried:
-        return cls._make(getattr(outcome, name) for name in cls._fields)
-
-
-class Counted(NamedTuple):
-    """What counts of an outcome when something is made of its lesson."""
-
-    id: str
-    success: bool
-    timestamp: datetime | None
-    task_description: str
-    metadata: JsonObject
-
-    @classmethod
-    def of(cls, outcome: Outcome) -> Counted:
-        return cls._make(getattr(outcome, name) for name in cls._fields)
-
-
-def probability_of(counted: Seen | Tried | Counted | Outcome) -> float:
-    """How likely it is that an outcome is of the strategy of its lesson; 1 where the words are the same."""
-    known = counted.metadata.get(SAME_STRATEGY) if counted.metadata else None
-    return float(known) if isinstance(known, float) and 0 <= known <= 1 else 1.0
 
 
 class _Held(NamedTuple, Generic[T]):
@@ -236,3 +189,99 @@ def _held(record: T | None) -> _Held[T]:
 
 def _is_later(moment: datetime | None, before: datetime | None) -> bool:
     return moment is not None and before is not None and moment > before
+
+
+_AT_ONCE = 200
+
+
+def separate(
+    storage: StorageBackend,
+    extractor: HeuristicExtractor,
+    heuristic_id: str,
+    strategy: str,
+    scope: Scope,
+    by: Attribution,
+) -> list[str]:
+    """Make the outcomes of a rule that tried this strategy a lesson of their own, and remember that they are not it.
+
+    The rule counts what is left. Returns the ids of the outcomes that were taken out.
+    """
+    key = strategy_key(strategy)
+
+    def take_out(tx: Transaction) -> list[str]:
+        held = tx.lock(Heuristic, [heuristic_id], scope)
+        if not held:
+            raise NotFoundError(Heuristic.spec.kind, heuristic_id)
+        every = _outcomes_of(tx, heuristic_id, scope)
+        theirs = [each for each in every if strategy_key(each.strategy_used or "") == key]
+        if not theirs:
+            raise ValidationError("not_the_same", "strategy", strategy, "is not among the strategies of this rule")
+        left = [each for each in every if each not in theirs]
+        if not left:
+            raise ValidationError("not_the_same", "strategy", strategy, "is the only strategy of this rule")
+        lesson = hashlib.sha256(f"{heuristic_id}\x1f{key}".encode(errors="surrogatepass")).hexdigest()[:32]
+        tx.save(*(_moved(each, lesson) for each in theirs))
+        tx.save(_without(held[0], theirs, left, key, extractor))
+        return [each.id for each in theirs]
+
+    return storage.write(take_out, by)
+
+
+def _outcomes_of(tx: Transaction, lesson: str, scope: Scope) -> list[Outcome]:
+    found: list[Outcome] = []
+    after: Cursor | None = None
+    while page := tx.find(Outcome, scope, Compare("lesson_id", "eq", lesson), limit=_AT_ONCE, after=after):
+        found += page
+        after = Cursor.after(page[-1], ())
+    return found
+
+
+def _moved(outcome: Outcome, lesson: str) -> Outcome:
+    metadata = {name: value for name, value in outcome.metadata.items() if name != SAME_STRATEGY}
+    return outcome.replace(lesson_id=lesson, metadata=metadata)
+
+
+def _without(
+    rule: Heuristic, gone: Sequence[Outcome], left: Sequence[Outcome], key: str, extractor: HeuristicExtractor
+) -> Heuristic:
+    """The rule without these outcomes; what it counted beyond those that are stored stays."""
+    ids, now = {each.id for each in gone}, clock.now()
+    before, after = extractor.belief([*left, *gone], now), extractor.belief(left, now)
+    belief = extractor.current_belief(rule, now).changed(before, after)
+    worked = sum(each.success for each in gone)
+    known = [*rule.metadata.get(NOT_THE_SAME, ()), key]
+    own = {strategy_key(each.strategy_used or ""): each.strategy_used or "" for each in left}
+    return rule.replace(
+        strategy=rule.strategy if strategy_key(rule.strategy) != key else next(reversed(own.values())),
+        occurrence_count=max(0, rule.occurrence_count - len(gone)),
+        success_count=max(0, rule.success_count - worked),
+        outcomes_for=tuple(each for each in rule.outcomes_for if each not in ids),
+        outcomes_against=tuple(each for each in rule.outcomes_against if each not in ids),
+        confidence=belief.mean,
+        weight_for=belief.weight_for,
+        weight_against=belief.weight_against,
+        last_validated=now,
+        metadata={**rule.metadata, NOT_THE_SAME: list(dict.fromkeys(known))},
+    )
+
+
+_OLDEST_FIRST = (Order("timestamp"), Order("id"))
+
+
+class Grounds(NamedTuple):
+    """The ids of the outcomes that a heuristic rests on, oldest first; forgotten ones are not among them."""
+
+    outcomes_for: tuple[str, ...]
+    outcomes_against: tuple[str, ...]
+
+
+def grounds_of(storage: StorageBackend, heuristic_id: str, scope: Scope) -> Grounds:
+    """What speaks for a heuristic of this scope and against it."""
+    with storage.snapshot():
+        rule = storage.require(Heuristic, heuristic_id, scope)
+        its_own = Scope(project_id=rule.project_id, agent=rule.agent)
+        lesson = Compare("lesson_id", "eq", rule.id)
+        rows = storage.values(Outcome, ("id", "success"), its_own, lesson, _OLDEST_FIRST)
+    return Grounds(
+        tuple(str(key) for key, success in rows if success), tuple(str(key) for key, success in rows if not success)
+    )

@@ -9,7 +9,7 @@ from typing import Any
 from alma import clock
 from alma.errors import ValidationError
 from alma.learning.decay import Decay, ExponentialDecay
-from alma.learning.vitals import VITALS, Vitals, fits, is_pinned
+from alma.learning.policy import VITALS, Vitals, fits, is_pinned
 from alma.model.common import checked_part
 from alma.model.governance import ANONYMOUS, Attribution
 from alma.model.record import Record

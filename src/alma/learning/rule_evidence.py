@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from alma import clock
-from alma.learning.damping import as_told_by_another
-from alma.learning.estimate import Estimate
+from alma.learning.burst_damping import as_told_by_another
+from alma.learning.estimator import Estimate
 from alma.learning.heuristics import current_belief
-from alma.learning.tasks import wording_of
+from alma.learning.task_similarity import wording_of
 from alma.model.learning import AntiPattern, Belief, Heuristic, anti_pattern_id, kept
 from alma.model.scope import Scope
 from alma.storage.base import StorageBackend

@@ -46,8 +46,7 @@ from alma.model.query import EVERYTHING, Predicate
 from alma.model.record import Record
 from alma.model.scope import MemoryScope, Scope
 from alma.model.slice import MemorySlice
-from alma.redaction.guarding import checked_redactor
-from alma.redaction.redactor import DEFAULT_REDACTOR, Redactor, masking
+from alma.redaction.redactor import DEFAULT_REDACTOR, Redactor, checked_redactor, masking
 from alma.retrieval.engine import RetrievalEngine
 from alma.retrieval.router import checked_query as checked_task
 from alma.retrieval.writing import MemoryWriter

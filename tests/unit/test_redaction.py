@@ -14,35 +14,17 @@ from hypothesis import strategies as st
 
 from alma.errors import NotFoundError, ValidationError
 from alma.ingest import Masked, Redacted, RedactingFilter, Rule, SecretRedactor, redact_record, redact_text
-from alma.redaction.keys import BEGINNING, KEYS, KEYS_BY_BEGINNING
 from alma.testing.builders import a_handoff, a_heuristic, a_memory, a_pattern
 
 SECRETS = [
-    ("sk-proj-abcDEF123456ghiJKL789mno", "[redacted:openai_key]"),
     ("sk-1234567890abcdef1234567890abcdef", "[redacted:openai_key]"),
     ("sk-abcdefghijklmnopqrstuvwxyz", "[redacted:openai_key]"),
-    ("sk-ant-api03-AbCdEf123456-_xyzABCDEF", "[redacted:anthropic_key]"),
-    ("AKIAIOSFODNN7EXAMPLE", "[redacted:aws_access_key]"),
     ("aws secret wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", "aws secret [redacted:aws_secret_key]"),
     (
         "aws_secret_access_key = wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
         "aws_secret_access_key = [redacted:aws_secret_key]",
     ),
-    ("ghp_16C7e42F292c6912E7710c838347Ae178B4a", "[redacted:github_token]"),
-    ("github_pat_11ABCDEFG0abcdefghijkl_mnopqrstuvwxyz0123456789", "[redacted:github_token]"),
-    ("glpat-AbCdEf1234567890abcd", "[redacted:gitlab_token]"),
-    ("xoxb-123456789012-1234567890123-AbCdEfGhIjKlMnOpQrStUvWx", "[redacted:slack_token]"),
-    ("AIzaSyA1234567890abcdefghijklmnopqrstuv", "[redacted:google_key]"),
-    ("push with AAAAx3kQ9zA:APA91b" + "aB3dE5fG7h" * 13, "push with [redacted:google_key]"),
     ("the staging login is bob / Tiger!9921", "the staging login is bob / [redacted:password]"),
-    ("sk_live_51HxAbCdEfGhIjKlMnOp", "[redacted:stripe_key]"),
-    ("npm_abcdefghijklmnopqrstuvwxyz0123456789", "[redacted:npm_token]"),
-    ("pypi-AgEIcHlwaS5vcmcCJDAwMDAwMDAwLTAwMDAtMDAwMC0wMDAw", "[redacted:pypi_token]"),
-    ("hf_AbCdEfGhIjKlMnOpQrStUvWxYz", "[redacted:huggingface_token]"),
-    (
-        "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9PlFUP0THsR8U",
-        "[redacted:jwt]",
-    ),
     ("Authorization: Bearer abc123def456ghi789", "Authorization: Bearer [redacted:authorization]"),
     ('curl -H "Authorization: Basic dXNlcjpwYXNzd29yZA=="', 'curl -H "Authorization: Basic [redacted:authorization]"'),
     (
@@ -68,34 +50,21 @@ SECRETS = [
         "Server=tcp:x.database.windows.net;User ID=sa;Password=Str0ngPass;Encrypt=true",
         "Server=tcp:x.database.windows.net;User ID=sa;Password=[redacted:password];Encrypt=true",
     ),
-    (
-        "DefaultEndpointsProtocol=https;AccountName=x;AccountKey=abcdEFGHijklMNOPqrstUVWXyz0123456789abcdEFGHijklMNOPqrstUVWXyz0123456789abcdEFGHijklMN==;",
-        "DefaultEndpointsProtocol=https;AccountName=x;AccountKey=[redacted:azure_key];",
-    ),
     ("4111 1111 1111 1111", "[redacted:credit_card]"),
     ("card 5500-0000-0000-0004 exp 12/27", "card [redacted:credit_card] exp 12/27"),
     ("378282246310005", "[redacted:credit_card]"),
     ("--token ghx12345abc", "--token [redacted:secret]"),
     ("client_secret: 8f7e6d5c-4b3a-2910", "client_secret: [redacted:secret]"),
-    (
-        "https://hooks.slack.com/services/T00000000/B00000000/XXXXXXXXXXXXXXXXXXXXXXXX",
-        "https://hooks.slack.com/services/[redacted:slack_webhook]",
-    ),
     ("API key is abc123def456ghi", "API key is [redacted:secret]"),
     ("x-api-key: 3f2a9c8b7d6e5f4a3b2c1d0e", "x-api-key: [redacted:secret]"),
     ("PASSWORD: Passw0rd!", "PASSWORD: [redacted:password]"),
     ('passphrase: "open sesame now"', 'passphrase: "[redacted:password]"'),
     ("the root password was: Zx9#kk21", "the root password was: [redacted:secret]"),
-    ("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", "[redacted:sendgrid_key]"),
     ("token=deadbeefcafebabe", "token=[redacted:secret]"),
     ("AZURE_OPENAI_API_KEY=0123456789abcdef0123456789abcdef", "AZURE_OPENAI_API_KEY=[redacted:secret]"),
     ("login with user admin and password hunter2!", "login with user admin and password [redacted:secret]"),
     ("secret_key_base: 7a8b9c0d1e2f3a4b5c6d7e8f", "secret_key_base: [redacted:secret]"),
     ("DB_PASS=hunter2", "DB_PASS=[redacted:password]"),
-    (
-        "git clone https://ghp_16C7e42F292c6912E7710c838347Ae178B4a@github.com/o/r.git",
-        "git clone https://[redacted:github_token]@github.com/o/r.git",
-    ),
     ("ROOT_PW=hunter2", "ROOT_PW=[redacted:password]"),
     ("pw: hunter22", "pw: [redacted:password]"),
     ('let dbPassword: string = "hunter2";', 'let dbPassword: string = "[redacted:password]";'),
@@ -142,12 +111,6 @@ SECRETS = [
         "mnemonic: abandon ability able about above absent absorb abstract absurd abuse access accident",
         "mnemonic: [redacted:seed_phrase]",
     ),
-    ("keyAKIAQ3EGRIVXW7TTKPUB", "key[redacted:aws_access_key]"),
-    ("tokenghp_16C7e42F292c6912E7710c838347Ae178B4a", "token[redacted:github_token]"),
-    ("glsa_AbCdEfGhIjKlMnOpQrStUvWxYz123456_abcdef12", "[redacted:grafana_token]"),
-    ("pat-na1-1a2b3c4d-5e6f-7081-92a3-b4c5d6e7f809", "[redacted:hubspot_token]"),
-    ("nvapi-AbCdEfGhIjKlMnOpQrStUvWxYz0123456789", "[redacted:nvidia_key]"),
-    ("$2b$12$KIXQ0zE1q7J9v8n6Yl0s4uO1p2q3r4s5t6u7v8w9x0y1z2A3B4C5D", "[redacted:password_hash]"),
     ("password: 99Luftballons", "password: [redacted:password]"),
     ("password = 48NaGtOAw!", "password = [redacted:password]"),
     ("password: 1Password!", "password: [redacted:password]"),
@@ -252,12 +215,6 @@ SECRETS = [
     ("pwd for bob => Xk29!kd", "pwd for bob => [redacted:secret]"),
     ("log in with admin / Passw0rd!23", "log in with admin / [redacted:password]"),
     ("secret word: xyzzy99!!", "secret word: [redacted:secret]"),
-    ("pcsk_4aBcDeFgHiJkLmNoPqRsTuVwXyZ0123456789", "[redacted:pinecone_key]"),
-    ("patAbCdEfGhIjKlMn.0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", "[redacted:airtable_token]"),
-    (
-        "AbCdEfGhIjKlMn.atlasv1.AbCdEfGhIjKlMnOpQrStUvWxYz0123456789AbCdEfGhIjKlMnOpQrStUvWxYz01234567",
-        "[redacted:terraform_token]",
-    ),
     ("user=bob&pass=hunter2x&x=1", "user=bob&pass=[redacted:password]&x=1"),
     ("bob's password: hunter2", "bob's password: [redacted:password]"),
     ("password=hunter2;", "password=[redacted:password];"),
@@ -523,28 +480,15 @@ def test_an_ampersand_inside_of_a_password_goes_with_it_and_the_next_parameter_s
     assert redact_text("?password=Tr0ub4dor3&user=ada").text == "?password=[redacted:password]&user=ada"
 
 
-@pytest.mark.parametrize(("text", "expected"), SECRETS)
-def test_a_secret_is_replaced_by_what_it_was(text: str, expected: str) -> None:
-    redacted = redact_text(text)
-    assert redacted.text == expected
-    assert redacted
+def test_a_secret_is_masked_alone_and_inside_of_a_sentence() -> None:
+    for text, expected in SECRETS:
+        assert redact_text(text).text == expected
+        assert redact_text(f"see here:\n{text}\nand go on").text == f"see here:\n{expected}\nand go on"
+        assert redact_text(expected).text == expected
 
 
-@pytest.mark.parametrize(("text", "_"), SECRETS)
-def test_what_was_redacted_once_stays_as_it_is(text: str, _: str) -> None:
-    once = redact_text(text)
-    assert redact_text(once.text).text == once.text
-
-
-@pytest.mark.parametrize(("text", "expected"), SECRETS)
-def test_a_secret_is_found_inside_of_a_sentence(text: str, expected: str) -> None:
-    assert redact_text(f"see here:\n{text}\nand go on").text == f"see here:\n{expected}\nand go on"
-
-
-@pytest.mark.parametrize("text", HARMLESS)
-def test_what_is_no_secret_survives(text: str) -> None:
-    assert redact_text(text).text == text
-    assert not redact_text(text)
+def test_what_is_no_secret_survives() -> None:
+    assert [text for text in HARMLESS if redact_text(text).text != text] == []
 
 
 @pytest.mark.parametrize("kind", ["RSA ", "EC ", "OPENSSH ", "ENCRYPTED ", ""])
@@ -628,16 +572,6 @@ def test_a_secret_is_found_in_json_by_what_it_stands_under_behind_or_beside(
 def test_json_that_only_speaks_of_secrets_survives(given_json: dict[str, Any]) -> None:
     record = a_memory(content_json=given_json)
     assert redact_record(record) == (record, ())
-
-
-@pytest.mark.parametrize("rule", [*KEYS, *KEYS_BY_BEGINNING], ids=lambda rule: f"{rule.kind} {rule.hint}")
-def test_no_hint_hides_a_key_from_its_own_rule(rule: Rule) -> None:
-    assert all(hint == hint.lower() for hint in rule.hints)
-
-
-@pytest.mark.parametrize("rule", KEYS_BY_BEGINNING, ids=lambda rule: rule.hint)
-def test_every_beginning_of_a_key_is_looked_for(rule: Rule) -> None:
-    assert BEGINNING.search(f"x {rule.hint}")
 
 
 def test_a_name_that_holds_a_secret_itself_does_not_come_into_the_value() -> None:

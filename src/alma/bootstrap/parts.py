@@ -180,7 +180,7 @@ def _opened(settings: Settings, place: str | os.PathLike[str] | None = None) -> 
 
 def _redactor_of(settings: Settings) -> Redactor | None:
     from alma.redaction.redactor import DEFAULT_REDACTOR, SecretRedactor
-    from alma.redaction.secrets import Rule
+    from alma.redaction.rules import Rule
 
     chosen = settings.redaction
     if not chosen.enabled:

@@ -18,8 +18,7 @@ from alma.learning.validation import ScopeValidator
 from alma.model.governance import ANONYMOUS, Attribution, Setting, SettingType
 from alma.model.query import Compare
 from alma.model.scope import MemoryScope, Scope
-from alma.redaction.guarding import checked_redactor
-from alma.redaction.redactor import DEFAULT_REDACTOR, Redactor, redact_json
+from alma.redaction.redactor import DEFAULT_REDACTOR, Redactor, checked_redactor, redact_json
 from alma.retrieval.engine import RetrievalEngine
 from alma.storage.base import StorageBackend, checked_storage
 

@@ -30,9 +30,7 @@ from alma.judge.entailment import LEAST_PROPOSED, entailed
 from alma.llm.base import LanguageModel, Message
 from alma.llm.structured import complete_json, span_of
 from alma.model.common import checked_part
-from alma.redaction.guarding import checked_redactor
-from alma.redaction.passing import PassedOn, masks_in
-from alma.redaction.redactor import DEFAULT_REDACTOR, Redactor
+from alma.redaction.redactor import DEFAULT_REDACTOR, MaskedText, Redactor, checked_redactor, masks_in
 from alma.text.tokens import query_terms, terms
 
 _LOG = logging.getLogger("alma.extraction")
@@ -79,7 +77,7 @@ class LLMFactExtractor(FactExtractor):
         turns = conversation(messages)
         if not any(turn.content.strip() for turn in turns):
             return ExtractionResult(extractor=self._llm.model)
-        passed = [PassedOn("" if turn.role == "system" else turn.content, self._redactor) for turn in turns]
+        passed = [MaskedText("" if turn.role == "system" else turn.content, self._redactor) for turn in turns]
         shown = [Turn(turn.role, each.text) for turn, each in zip(turns, passed, strict=True)]
         masked = tuple(f"message {at}: {one.kind}" for at, each in enumerate(passed) for one in each.findings)
         try:
@@ -123,10 +121,10 @@ def _premises(fact: ExtractedFact, turns: Sequence[Turn]) -> list[str]:
     return list(dict.fromkeys([where.text, sentence, told]))
 
 
-def _as_said(fact: ExtractedFact, passed: Sequence[PassedOn]) -> ExtractedFact:
+def _as_said(fact: ExtractedFact, passed: Sequence[MaskedText]) -> ExtractedFact:
     """A fact with the place of its evidence in the conversation as it was, and what of it the model was not shown."""
     where = fact.evidence
-    start, end = passed[where.message].said_at(where.start, where.end)
+    start, end = passed[where.message].original(where.start, where.end)
     told = {name: getattr(fact, name) or "" for name in TEXTS} | {"evidence": where.text}
     masked = dict.fromkeys(f"{name}: {kind}" for name, text in told.items() for kind in masks_in(text))
     return replace(fact, evidence=replace(where, start=start, end=end), masked=tuple(masked))

@@ -15,10 +15,8 @@ from alma.graph.mentions import Mention, mentions
 from alma.graph.relations import Relation, relations
 from alma.llm.base import LanguageModel, Message
 from alma.llm.structured import complete_json, span_of
-from alma.redaction.guarding import checked_redactor
 from alma.redaction.nested import Masked
-from alma.redaction.passing import PassedOn, masks_in
-from alma.redaction.redactor import DEFAULT_REDACTOR, Redactor
+from alma.redaction.redactor import DEFAULT_REDACTOR, MaskedText, Redactor, checked_redactor, masks_in
 
 _LOG = logging.getLogger("alma.graph")
 _LONGEST_TEXT = 50_000
@@ -81,7 +79,7 @@ class EntityExtractor:
         return self._sure(by_rules(read) if self._llm is None else self._by_model(self._llm, read))
 
     def _by_model(self, llm: LanguageModel, text: str) -> Extraction:
-        passed = PassedOn(text, self._redactor)
+        passed = MaskedText(text, self._redactor)
         messages = [Message("system", _TASK), Message("user", passed.text)]
         try:
             answer = _shaped(complete_json(llm, messages, _SCHEMA, max_tokens=2_000), llm.model)
@@ -139,7 +137,7 @@ def _relationship(text: str, relation: Relation, of_mention: Mapping[Mention, En
 class _Checked:
     """Takes from a model's answer what the text bears out."""
 
-    def __init__(self, passed: PassedOn) -> None:
+    def __init__(self, passed: MaskedText) -> None:
         self._passed = passed
         self._entities: dict[str, Entity] = {}
         self._edges: dict[str, Relationship] = {}
@@ -187,7 +185,7 @@ class _Checked:
         span = span_of(shown, words)
         if span is None:
             raise _NotTaken("it does not stand in the text")
-        start, end = self._passed.said_at(*span)
+        start, end = self._passed.original(*span)
         return {"evidence": shown[slice(*span)], "start": start, "end": end}
 
 

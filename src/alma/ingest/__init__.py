@@ -5,7 +5,7 @@ from alma.ingest.pipeline import TRUSTED_SOURCES, Ingest, Status, Written
 from alma.redaction.logs import RedactingFilter
 from alma.redaction.nested import Masked, Redacted
 from alma.redaction.redactor import Redactor, SecretRedactor, redact_record, redact_text
-from alma.redaction.secrets import Rule
+from alma.redaction.rules import Rule
 
 __all__ = [
     "TRUSTED_SOURCES",

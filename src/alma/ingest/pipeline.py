@@ -24,9 +24,8 @@ from alma.model.learning import Outcome
 from alma.model.memory import Memory
 from alma.model.record import Record
 from alma.model.scope import Scope
-from alma.redaction.guarding import checked_redactor
 from alma.redaction.nested import Masked
-from alma.redaction.redactor import DEFAULT_REDACTOR, Redactor, redact_record
+from alma.redaction.redactor import DEFAULT_REDACTOR, Redactor, checked_redactor, redact_record
 from alma.retrieval.supersession import stated
 from alma.retrieval.writing import Embedded, embedded, join_space
 from alma.storage.base import StorageBackend, Transaction

@@ -18,8 +18,8 @@ from alma.model.fields import LONGEST_NAME, JsonObject, JsonValue
 from alma.model.governance import ANONYMOUS, Attribution, AuditEvent, checked_by
 from alma.model.query import EVERYTHING, And, Compare, Has, Or, Order, Predicate
 from alma.model.scope import Scope
+from alma.redaction.names import is_secret_name
 from alma.redaction.redactor import redact_text
-from alma.redaction.telling import is_secret_name
 from alma.storage.base import ChainHead, StorageBackend, Transaction, checked_storage
 
 _log = logging.getLogger("alma.memory")

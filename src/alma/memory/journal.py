@@ -25,8 +25,7 @@ from alma.model.governance import ANONYMOUS, Attribution, checked_by
 from alma.model.memory import Memory
 from alma.model.query import And, Compare, In, Order, Predicate, matches
 from alma.model.scope import Scope
-from alma.redaction.guarding import checked_redactor
-from alma.redaction.redactor import DEFAULT_REDACTOR, Redactor
+from alma.redaction.redactor import DEFAULT_REDACTOR, Redactor, checked_redactor
 from alma.retrieval.engine import RetrievalEngine
 from alma.retrieval.searching import Mode
 from alma.storage.base import StorageBackend, Transaction

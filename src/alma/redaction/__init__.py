@@ -9,7 +9,7 @@ from alma.redaction.redactor import (
     redact_record,
     redact_text,
 )
-from alma.redaction.secrets import Rule
+from alma.redaction.rules import Rule
 
 __all__ = [
     "DEFAULT_REDACTOR",

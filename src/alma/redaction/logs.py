@@ -6,9 +6,8 @@ import logging
 from typing import Any
 
 from alma.errors import RefusedError
-from alma.redaction.guarding import checked_redactor
 from alma.redaction.nested import redacted_value
-from alma.redaction.redactor import DEFAULT_REDACTOR, Redactor
+from alma.redaction.redactor import DEFAULT_REDACTOR, Redactor, checked_redactor
 
 _STANDARD = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName"}
 _FORMATTER = logging.Formatter()

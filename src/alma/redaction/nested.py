@@ -1,4 +1,4 @@
-"""Secrets in JSON: what stands below the name of one, behind an argument that asks for one, or beside its name."""
+"""Secrets in JSON: values below a key name, after an argument, or next to their name."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from alma.redaction.telling import telling
+from alma.redaction.names import Sort, key_name
 from alma.redaction.values import is_unlike_any_name
-from alma.redaction.words import Sort
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +61,7 @@ def redacted_value(value: Any, path: str, name: str, redact: Redact, found: list
         return _redacted_object(value, path, name, redact, found)
     if isinstance(value, list | tuple):
         return type(value)(_redacted_items(value, path, name, redact, found))
-    if isinstance(value, int) and not isinstance(value, bool) and abs(value) > _SMALLEST_NUMBER and telling(name):
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) > _SMALLEST_NUMBER and key_name(name):
         masked = _masked(str(value), path, name, redact, found)
         return value if masked == str(value) else masked
     return value
@@ -79,7 +78,7 @@ def _redacted_object(
 ) -> dict[str, Any]:
     clean: dict[str, Any] = {}
     named = _name_of_pair(given)
-    holds = above if telling(above) else ""
+    holds = above if key_name(above) else ""
     for key, item in given.items():
         shown = _masked(key, path, "", redact, found)
         # Two secrets that were keys must not become one.
@@ -88,7 +87,7 @@ def _redacted_object(
         if named and key.lower() in _VALUES_IN_PAIRS:
             name = named
         else:
-            name = holds if holds and not telling(key) and _TELLS_ABOUT.fullmatch(key) is None else key
+            name = holds if holds and not key_name(key) and _TELLS_ABOUT.fullmatch(key) is None else key
         clean[shown] = redacted_value(item, f"{path}.{_key(key)}", name, redact, found)
     return clean
 
@@ -98,13 +97,13 @@ def _name_of_pair(given: dict[str, Any]) -> str:
     if not 2 <= len(given) <= 8:
         return ""
     for key, item in given.items():
-        if isinstance(item, str) and key.lower() in _NAMES_IN_PAIRS and telling(item):
+        if isinstance(item, str) and key.lower() in _NAMES_IN_PAIRS and key_name(item):
             return item
     return ""
 
 
 def _redacted_items(given: Sequence[Any], path: str, name: str, redact: Redact, found: list[Masked]) -> list[Any]:
-    tells = telling(name)
+    tells = key_name(name)
     if tells is not None and tells.sort is Sort.PASS:
         # A list of what passes.
         name = ""
@@ -116,7 +115,7 @@ def _redacted_items(given: Sequence[Any], path: str, name: str, redact: Redact, 
         return [given[0], redacted_value(given[1], path, given[0], redact, found)]
     return [
         _redacted_pair(item, path, redact, found)
-        if isinstance(item, list | tuple) and len(item) == 2 and isinstance(item[0], str) and telling(item[0])
+        if isinstance(item, list | tuple) and len(item) == 2 and isinstance(item[0], str) and key_name(item[0])
         else redacted_value(item, path, name, redact, found)
         for item in given
     ]
@@ -124,7 +123,7 @@ def _redacted_items(given: Sequence[Any], path: str, name: str, redact: Redact, 
 
 def _is_pair(first: Any, second: Any) -> bool:
     """Whether two texts are a name and a secret, and not two words in a list."""
-    return isinstance(first, str) and isinstance(second, str) and is_unlike_any_name(second) and bool(telling(first))
+    return isinstance(first, str) and isinstance(second, str) and is_unlike_any_name(second) and bool(key_name(first))
 
 
 def _redacted_pair(pair: Any, path: str, redact: Redact, found: list[Masked]) -> Any:
@@ -137,7 +136,7 @@ def _without_arguments(given: Sequence[Any], path: str, redact: Redact, found: l
     clean = list(given)
     for i in range(1, len(clean)):
         flag = _FLAG.match(clean[i - 1]) if isinstance(clean[i - 1], str) else None
-        if flag is not None and isinstance(clean[i], str) and not clean[i].startswith("-") and telling(flag[1]):
+        if flag is not None and isinstance(clean[i], str) and not clean[i].startswith("-") and key_name(flag[1]):
             clean[i] = _masked(clean[i], path, flag[1], redact, found)
     if not isinstance(clean[0], str) or clean[0].startswith("-"):
         return clean

@@ -1,4 +1,4 @@
-"""Redaction: secrets are taken out of texts and records before anything is stored or logged."""
+"""Mask secrets in texts and records before anything is stored or logged."""
 
 from __future__ import annotations
 
@@ -10,153 +10,119 @@ from functools import cache
 from itertools import islice
 from typing import Any, Protocol, TypeVar
 
-from alma.errors import mask_messages
+from alma.errors import RefusedError, ValidationError, mask_messages
 from alma.model.common import checked_part
 from alma.model.field_spec import FieldSpec
 from alma.model.fields import FieldType, MaxLength
 from alma.model.record import Record, RecordSpec
-from alma.redaction.calls import CALLS
-from alma.redaction.columns import column_spans
-from alma.redaction.keys import BEGINNING, KEYS, KEYS_BY_BEGINNING, SHORTEST_KEY
-from alma.redaction.named import named_spans
+from alma.redaction.assignments import assigned_spans
+from alma.redaction.entropy import high_entropy_spans, names_an_id
+from alma.redaction.names import KeyName, key_name
 from alma.redaction.nested import Masked, Redacted, redacted_value
-from alma.redaction.placed import PLACES, placed_spans
-from alma.redaction.secrets import A_LONG_WORD, MARK, MASKS, NOTHING, SHAPES, Rule, Span, looks_random
-from alma.redaction.telling import Tells, telling
-from alma.redaction.unnamed import names_another_thing, unnamed_spans
+from alma.redaction.rules import MIN_KEY_LENGTH, Rule, RuleSet, Span, shipped_rules
+from alma.redaction.structured import column_spans, structured_spans
+from alma.redaction.values import MARK, MASKS, looks_random
 from alma.text.disguise import Undisguised, is_disguised
-from alma.text.scanning import found_in, matches
+from alma.text.scanning import matches
 
 T = TypeVar("T", bound=Record)
 
 _IDENTITIES = frozenset({"user_id", "project_id", "session_id", "agent", "agent_id", "source_agent", "external_id"})
-# Nothing shorter holds a secret that can be told from other words.
-_SHORTEST = 6
-_PASSES = 4
-_LONGEST_KEPT, _MOST_KEPT = 200, 1024
+# Shorter texts hold no secret that can be told from other words.
+_MIN_LENGTH = 6
+_MAX_PASSES = 4
+_MAX_CACHED_LENGTH, _MAX_CACHED = 200, 1024
 
 
 class Redactor(Protocol):
-    """What takes secrets out of a text; `name` is the field or JSON key that the text stands under."""
+    """Masks secrets in a text; `name` is the field or JSON key of the text."""
 
     def redact(self, text: str, name: str = "") -> Redacted:
-        """The text without secrets. What was redacted once must not change when it is redacted again."""
+        """The text without secrets. Redacting it again must not change it."""
         ...
 
 
 class SecretRedactor:
-    """Knows the keys of common providers by their shape, other secrets by the names they stand behind.
-
-    Of those that have neither, it knows the ones that are too long and too mixed to be a word or an id.
-    """
+    """Finds the keys of known vendors by rules, other secrets by key names, and the rest by their high entropy."""
 
     def __init__(self, rules: Iterable[Rule] = ()) -> None:
         given = checked_part("redactor", "rules", rules, Iterable, "a list of rules")
-        # What knows most about a secret says first which it is.
-        self._own = _hinted(checked_part("redactor", "rules", rule, Rule, "a list of rules") for rule in given)
-        # What is said again and again is looked through once; only texts without secrets are kept.
+        self._own = RuleSet(checked_part("redactor", "rules", rule, Rule, "a list of rules") for rule in given)
+        # A cache of texts without secrets.
         self._clean: set[tuple[str, str]] = set()
 
     def redact(self, text: str, name: str = "") -> Redacted:
-        if name and (tells := telling(name)) is not None:
-            return self._under(tells, text, name)
+        if name and (meaning := key_name(name)) is not None:
+            return self._under(meaning, text, name)
         return self._redacted(text, name)
 
-    def _under(self, tells: Tells, text: str, name: str) -> Redacted:
-        """A text under a name that may be one of a secret: the name is read with it, as if it stood before it."""
-        if tells.is_secret(text):
+    def _under(self, meaning: KeyName, text: str, name: str) -> Redacted:
+        """A text under a key name that may be a secret's: both are scanned together."""
+        if meaning.is_secret(text):
             return Redacted(_replacement("secret"), (Masked("secret", name),))
         before = f"{name}: "
         said = self._redacted(before + text, name)
         if not said.text.startswith(before):
-            # The name is a secret itself, and tells nothing.
+            # The name is a secret itself.
             return self._redacted(text, name)
         return Redacted(said.text.removeprefix(before), said.findings)
 
     def _redacted(self, text: str, name: str) -> Redacted:
         found = Redacted(text)
-        if len(text) < _SHORTEST or (name, text) in self._clean:
+        if len(text) < _MIN_LENGTH or (name, text) in self._clean:
             return found
-        # A secret that stood right behind another one is known once that one is gone.
-        for _ in range(_PASSES):
+        # Masking a secret can reveal another one behind it.
+        for _ in range(_MAX_PASSES):
             spans = self._spans(found.text, name)
             if not spans:
                 break
             more = _without(found.text, spans, name)
             found = Redacted(more.text, (*found.findings, *more.findings))
-        if not found and len(text) <= _LONGEST_KEPT:
-            self._keep(name, text)
+        if not found and len(text) <= _MAX_CACHED_LENGTH:
+            self._cache(name, text)
         return found
 
-    def _keep(self, name: str, text: str) -> None:
-        if len(self._clean) >= _MOST_KEPT:
+    def _cache(self, name: str, text: str) -> None:
+        if len(self._clean) >= _MAX_CACHED:
             self._clean.clear()
         self._clean.add((name, text))
 
     def _spans(self, text: str, name: str) -> list[Span]:
-        spans = self._written(text, name)
+        spans = self._scan(text, name)
         if is_disguised(text):
             read = Undisguised(text)
-            spans.extend(Span(*read.original(span.start, span.end), span.kind) for span in self._written(read.text))
+            spans.extend(Span(*read.original(span.start, span.end), span.kind) for span in self._scan(read.text))
         return _outside_of_marks(spans, text) if spans and MARK in text else spans
 
-    def _written(self, text: str, name: str = "") -> list[Span]:
-        """Where secrets stand in a text that is taken as it is written."""
+    def _scan(self, text: str, name: str = "") -> list[Span]:
+        """Where secrets are in a text as it is written."""
         folded = text.lower()
-        spans = _hits(self._own, text, folded) if self._own else []
-        # Most texts have no hint of any, and asking each rule would take longer than looking.
-        long_words = [word for word in folded.split() if len(word) >= SHORTEST_KEY]
+        spans = self._own.spans(text, folded)
+        rules = shipped_rules()
+        long_words = [word for word in folded.split() if len(word) >= MIN_KEY_LENGTH]
         if long_words:
-            spans += _to_the_end(self._keys(text, " ".join(long_words)), text)
-            spans += _hits(_WITH_LONG_WORDS, text, folded) + self._wrapped(text, long_words)
-        signs = set(text)
-        if not _TELLING.isdisjoint(signs):
-            for need, rules in _WITH_SIGNS:
-                if need.is_met(signs, text):
-                    spans += _hits(rules, text, folded)
-            spans.extend(named_spans(text, folded))
-            spans.extend(placed_spans(text))
+            spans += _to_the_end(rules.key_spans(text, " ".join(long_words)), text) + self._wrapped(text, long_words)
+        spans += rules.texts.spans(text, folded)
+        if not _SIGNS.isdisjoint(text):
+            spans.extend(assigned_spans(text, folded))
+            spans.extend(structured_spans(text))
             spans.extend(column_spans(text))
-        spans += _hits(_WITHOUT_SIGNS, text, folded)
-        # What is known by its shape or name is told by that; the rest is looked at once it is gone.
-        return spans or (_unnamed(text, name) if long_words else spans)
-
-    @staticmethod
-    def _keys(text: str, long_words: str) -> list[Span]:
-        spans = _hits(_KEYS, text, long_words)
-        return spans if not found_in(BEGINNING, long_words) else spans + _hits(_KEYS_BY_BEGINNING, text, long_words)
+        # High entropy counts where no rule has found anything.
+        return spans or (_high_entropy(text, name) if long_words else spans)
 
     def _wrapped(self, text: str, long_words: list[str]) -> list[Span]:
-        """Words in base64 that say a secret; the whole word is one."""
+        """Words in base64 that decode to a secret."""
         if not any(len(word) >= _SHORTEST_WRAPPED for word in long_words):
             return []
         return [
             Span(*blob.span(), "encoded_secret")
             for blob in islice(matches(_BLOB, text), _MOST_WRAPPED)
-            if (said := _decoded(blob[0])) is not None and self._written(said)
+            if (said := _decoded(blob[0])) is not None and self._scan(said)
         ]
 
 
-Hinted = tuple[tuple[str, Rule], ...]
-
-
-def _hinted(rules: Iterable[Rule]) -> Hinted:
-    """Each rule under every form of its hint, one behind the other."""
-    return tuple((hint, rule) for rule in rules for hint in rule.hints)
-
-
-def _hits(hinted: Hinted, text: str, folded: str) -> list[Span]:
-    spans: list[Span] = []
-    tried: Rule | None = None
-    for hint, rule in hinted:
-        if hint in folded and rule is not tried:
-            spans.extend(rule.spans(text))
-            tried = rule
-    return spans
-
-
 def _to_the_end(keys: list[Span], text: str) -> list[Span]:
-    """The keys with what of them stands on the next line, where a line was broken in their middle."""
+    """The keys with their rest on the next line, where a line was broken in their middle."""
     return [
         span
         if (rest := _NEXT_LINE.match(text, span.end)) is None or not looks_random(rest[1])
@@ -165,15 +131,15 @@ def _to_the_end(keys: list[Span], text: str) -> list[Span]:
     ]
 
 
-def _unnamed(text: str, name: str) -> list[Span]:
-    """Words that look like keys of nobody in particular, unless they stand for words, or under the name of an id."""
-    if names_another_thing(name):
+def _high_entropy(text: str, name: str) -> list[Span]:
+    """Words of high entropy, except base64 of readable text and values under the name of an id."""
+    if names_an_id(name):
         return []
-    return [span for span in unnamed_spans(text) if _decoded(text[span.start : span.end]) is None]
+    return [span for span in high_entropy_spans(text) if _decoded(text[span.start : span.end]) is None]
 
 
 def _decoded(blob: str) -> str | None:
-    """What a word in base64 says; None where it says nothing that could be read."""
+    """A word in base64, decoded; None where that is not readable."""
     padded = blob.rstrip("=").replace("-", "+").replace("_", "/")
     try:
         said = base64.b64decode(padded + "=" * (-len(padded) % 4)).decode("utf-8")
@@ -183,7 +149,7 @@ def _decoded(blob: str) -> str | None:
 
 
 def _outside_of_marks(spans: Iterable[Span], text: str) -> list[Span]:
-    """The spans without those that take what stands for a secret for another one, as a rule of one's own may do."""
+    """The spans that are not inside of a mask, which a custom rule may match."""
     marks = [mark.span() for mark in matches(MASKS, text)]
     return [span for span in spans if not any(start <= span.start and span.end <= end for start, end in marks)]
 
@@ -191,30 +157,21 @@ def _outside_of_marks(spans: Iterable[Span], text: str) -> list[Span]:
 _NEXT_LINE = re.compile(r"\\?\r?\n[ \t>]*([A-Za-z0-9_+/=-]{8,})(?=\s|\\?\Z|[\"',;.)])")
 _BLOB = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{24,}={0,2}(?![A-Za-z0-9+/_=-])")
 _SHORTEST_WRAPPED, _MOST_WRAPPED = 24, 20
-_KEYS = _hinted(KEYS)
-_KEYS_BY_BEGINNING = _hinted(KEYS_BY_BEGINNING)
-_SHAPES_AND_PLACES = (*SHAPES, *PLACES, *CALLS)
-_WITHOUT_SIGNS = _hinted(rule for rule in _SHAPES_AND_PLACES if rule.needs == NOTHING)
-_WITH_LONG_WORDS = _hinted(rule for rule in _SHAPES_AND_PLACES if rule.needs == A_LONG_WORD)
-_WITH_SIGNS = tuple(
-    (need, _hinted(rule for rule in _SHAPES_AND_PLACES if rule.needs == need))
-    for need in dict.fromkeys(rule.needs for rule in _SHAPES_AND_PLACES if rule.needs.signs)
-)
-# A text that has none of these can only hold what needs no sign: values have digits, or stand behind a sign.
-_TELLING = frozenset("0123456789:=|\"'`“@$%/\\<>#&*+~!?→–：-")
+# Values have digits or follow one of these signs; without any, only the rules can match.
+_SIGNS = frozenset("0123456789:=|\"'`“@$%/\\<>#&*+~!?→–：-")
 
 
 DEFAULT_REDACTOR: Redactor = SecretRedactor()
-"""What is used where nothing else is said."""
+"""The redactor used by default."""
 mask_messages(lambda text: DEFAULT_REDACTOR.redact(text).text)
 
 
 def masking(redactor: Redactor | None) -> Callable[[str], str]:
-    """What takes secrets out of a text, for those who ask no more; None lets them pass."""
-    return _as_it_is if redactor is None else lambda text: redactor.redact(text).text
+    """A function from text to text without secrets; None leaves texts as they are."""
+    return _unchanged if redactor is None else lambda text: redactor.redact(text).text
 
 
-def _as_it_is(text: str) -> str:
+def _unchanged(text: str) -> str:
     return text
 
 
@@ -266,19 +223,18 @@ def _is_text(spec: RecordSpec, field: FieldSpec) -> bool:
 
 
 def _fitting(field: FieldSpec, value: Any) -> Any:
-    """What replaces a secret may be longer than it was; a field with a limit keeps it."""
+    """A masked value may be longer than the original; cut it to the limit of its field."""
     longest = next((rule.characters for rule in field.rules if isinstance(rule, MaxLength)), None)
     return value[:longest] if longest is not None and isinstance(value, str) else value
 
 
 def _without(text: str, spans: Iterable[Span], name: str) -> Redacted:
-    """The text with each span replaced; of spans that overlap the one that begins first, then the longest."""
+    """The text with each span masked; the first, then the longest, of overlapping spans names the kind."""
     parts: list[str] = []
     findings: list[Masked] = []
     end = 0
     for span in sorted(spans, key=lambda span: (span.start, -span.end)):
         if span.start < end:
-            # What sticks out of a secret belongs to it.
             end = max(end, span.end)
             continue
         parts.extend((text[end : span.start], _replacement(span.kind)))
@@ -289,3 +245,92 @@ def _without(text: str, spans: Iterable[Span], name: str) -> Redacted:
 
 def _replacement(kind: str) -> str:
     return f"{MARK}{kind}]"
+
+
+class CheckedRedactor:
+    """Wraps a custom redactor: if it fails, the write is refused with an error that does not repeat the text."""
+
+    def __init__(self, redactor: Redactor) -> None:
+        self._redactor = redactor
+
+    def redact(self, text: str, name: str = "") -> Redacted:
+        try:
+            redacted: Any = self._redactor.redact(text, name)
+        except Exception as exc:  # noqa: BLE001 - unredacted text must not pass, whatever it raises
+            raise self._refusal(f"failed with {type(exc).__name__}") from None
+        if not isinstance(redacted, Redacted) or not isinstance(redacted.text, str):
+            raise self._refusal("did not return a Redacted, as Redacted(text)")
+        return redacted
+
+    def _refusal(self, what: str) -> RefusedError:
+        named = type(self._redactor).__name__
+        return RefusedError("redaction", f"nothing was stored: the redactor {named} {what}; fix it or leave it out")
+
+    def __repr__(self) -> str:
+        return f"CheckedRedactor({self._redactor!r})"
+
+
+def checked_redactor(what: str, redactor: Redactor | None) -> Redactor | None:
+    """The redactor, wrapped where it is a custom one; an error when it is neither a redactor nor None."""
+    if redactor is None or type(redactor) in (SecretRedactor, CheckedRedactor):
+        return redactor
+    if callable(getattr(redactor, "redact", None)):
+        return CheckedRedactor(redactor)
+    raise ValidationError(
+        what, "redactor", redactor, "must have a method redact(text, name), or be None for no redaction"
+    )
+
+
+_Span = tuple[int, int]
+
+
+class MaskedText:
+    """A redacted text with a way back to places of the original; `findings` are the masked secrets."""
+
+    def __init__(self, said: str, redactor: Redactor | None) -> None:
+        clean = Redacted(said) if redactor is None else redactor.redact(said)
+        self.text = clean.text
+        self.findings = clean.findings
+        self._said = said
+
+    def original(self, start: int, end: int) -> _Span:
+        """Where this part is in the original; all of it where that is unknown."""
+        if self.text == self._said:
+            return start, end
+        places = self._masked()
+        if places is None:
+            return 0, len(self._said)
+        return _moved(start, places, 0), _moved(end, places, 1)
+
+    def _masked(self) -> list[tuple[_Span, _Span]] | None:
+        """The span of each mask and of its original; None where they cannot be aligned."""
+        masks = [mask.span() for mask in matches(MASKS, self.text)]
+        places: list[tuple[_Span, _Span]] = []
+        read = 0
+        for number, (start, end) in enumerate(masks):
+            begun = read + start - (masks[number - 1][1] if number else 0)
+            if number + 1 < len(masks):
+                read = self._said.find(self.text[end : masks[number + 1][0]], begun)
+            else:
+                read = len(self._said) - (len(self.text) - end)
+            if read < begun:
+                return None
+            places.append(((start, end), (begun, read)))
+        return places or None
+
+
+def _moved(at: int, places: list[tuple[_Span, _Span]], side: int) -> int:
+    """A place of the masked text in the original; within a mask, the end on that side."""
+    shift = 0
+    for mask, said in places:
+        if at <= mask[0]:
+            break
+        if at < mask[1]:
+            return said[side]
+        shift = said[1] - mask[1]
+    return at + shift
+
+
+def masks_in(text: str) -> tuple[str, ...]:
+    """The kinds of the masks in a text."""
+    return tuple(mask[1] for mask in matches(MASKS, text))

@@ -1,11 +1,19 @@
-"""Values: what may be a secret where the name of one stands, and what is a placeholder, code or a word about it."""
+"""Checks on values: whether they may be secrets, or are placeholders, code or words about secrets."""
 
 from __future__ import annotations
 
+import base64
+import binascii
 import re
+from collections.abc import Callable
 
-from alma.redaction.secrets import MARK, is_placeholder, looks_random
 from alma.text.tokens import STOP_WORDS
+
+MARK = "[redacted:"
+"""How every mask begins."""
+
+MASKS = re.compile(re.escape(MARK) + r"([\w-]{0,100})\]")
+"""A mask, with the kind of secret."""
 
 _WORDS = """
     none null nil true false undefined required optional string str text bytes bool boolean int integer number any
@@ -19,7 +27,7 @@ _WORDS = """
     erforderlich vergessen falsch obligatoire requis oublié requerido requerida obligatorio olvidada ошибка неверный
     obrigatória obbligatoria verplicht wymagane keine aucun ninguno nessuno geen brak нет zurückgesetzt
 """
-# What stands behind the name of a secret and is none: types, states and the beginnings of sentences.
+# Words after the name of a secret that are not values: types, states, beginnings of sentences.
 _NO_VALUES = frozenset(_WORDS.split())
 _CODE = re.compile(
     r"(?:ConvertTo-|Get-|New-|os\.|self\.|process\.env|env\.|config\.|settings\.|secrets\.|request\.|args\.|params\.|props\.|this\.|vault:|ref:)"
@@ -49,8 +57,26 @@ _OF_SENTENCES = (STOP_WORDS - _OWN) | _OF_RULES
 _SHORTEST_PHRASE = 8
 
 
+_PLACEHOLDER = re.compile(
+    r"""\$[{(].*|\$[A-Za-z_]\w*$|<[^>]*>?$|\{.*|%\(?\w*\)?[sdr]?$|[*•.x…X_-]+$|\[redacted:.*|@.*|"?$|'?$""", re.DOTALL
+)
+
+
+# Words that say what is to be put there, and nothing else: your-api-key-here, change_me, REDACTED.
+_STANDS_FOR = re.compile(
+    r"(?:(?:your|insert|enter|replace|put|example|sample|dummy|placeholder|redacted|removed|changeme)(?![a-z])|"
+    r"change[-_ ]?me(?![a-z])|"
+    r"some(?=[-_ ]))(?:[-_ .]?(?:your|own|real|actual|new|the|my|me|with|secure|strong|very|long|api|access|auth|"
+    r"client|secret|private|"
+    r"public|db|database|user|app|service|key|token|password|passwd|pass|pwd|credentials?|value|string|here|in|prod|"
+    r"production|"
+    r"goes|\d{1,2})(?![a-z])){0,8}",
+    re.IGNORECASE,
+)
+
+
 def may_be(value: str) -> bool:
-    """Whether this could be a secret at all, and is no placeholder, path, address, code or word about secrets."""
+    """Whether this could be a secret, and not a placeholder, path, address, code or a word about secrets."""
     return not (
         value.startswith((MARK, "/", "./", "../", "~/", "http://", "https://"))
         # Rules of forms are put together so: required|min:8.
@@ -77,12 +103,12 @@ def is_technical(value: str) -> bool:
 
 
 def is_pin(value: str) -> bool:
-    """A number that is as long as those one knows by heart."""
+    """Whether this is a number as long as a PIN."""
     return _PIN.match(value) is not None
 
 
 def is_no_word(value: str) -> bool:
-    """Whether digits and letters are mixed as nobody writes a word, a number or a version."""
+    """Whether digits and letters are mixed, and it is not a number with a unit or a version."""
     return any(c.isdigit() for c in value) and any(c.isalpha() for c in value) and not is_technical(value)
 
 
@@ -94,7 +120,7 @@ def is_password(value: str) -> bool:
 
 
 def is_unlike_any_name(value: str) -> bool:
-    """Whether this can be no name of a product or a test either: it has signs, or is long and mixed."""
+    """Whether this is mixed and has signs or is long, unlike names of products and tests."""
     if not is_no_word(value):
         return False
     return any(c in "!@#$%^&*+~?" for c in value) or (len(value) >= 16 and " " not in value)
@@ -142,3 +168,76 @@ def is_phrase(value: str) -> bool:
     """Whether words in a row are a secret, and not a sentence about one, as error messages are."""
     words = [word.strip(".,;:!?").lower() for word in value.split()]
     return len(value) >= _SHORTEST_PHRASE and not any(word in _OF_SENTENCES for word in words)
+
+
+def is_placeholder(value: str) -> bool:
+    """Whether this is a placeholder: ${VAR}, $(cat file), <password>, {{ token }}, ****, or a mask."""
+    return _PLACEHOLDER.match(value) is not None or _STANDS_FOR.fullmatch(value) is not None
+
+
+def looks_random(value: str) -> bool:
+    """Whether a word mixes digits and letters, or cases in its middle."""
+    has_digit = any(c.isdigit() for c in value)
+    has_letter = any(c.isalpha() for c in value)
+    mixed_case = any(c.isupper() for c in value[1:]) and any(c.islower() for c in value)
+    return (has_digit and has_letter) or mixed_case or (has_digit and len(value) >= 16)
+
+
+def mixed(value: str) -> bool:
+    """Whether there are digits, capitals and small letters in it."""
+    return all((any(c.isdigit() for c in value), any(c.isupper() for c in value), any(c.islower() for c in value)))
+
+
+def is_basic(value: str) -> bool:
+    try:
+        return b":" in base64.b64decode(value + "=" * (-len(value) % 4), validate=True)
+    except (binascii.Error, ValueError):
+        return False
+
+
+def is_card_number(value: str) -> bool:
+    digits = [int(c) for c in value if c.isdigit()]
+    doubled = [sum(divmod(2 * d, 10)) if i % 2 else d for i, d in enumerate(reversed(digits))]
+    return sum(doubled) % 10 == 0 and len(set(digits)) > 1
+
+
+def has_long_run(value: str) -> bool:
+    """Whether digits, or one long run of letters and digits, follow a prefix that ordinary words may have too."""
+    body = value[3:]
+    return sum(c.isdigit() for c in body) >= 3 or re.search(r"[A-Za-z0-9]{16}", body) is not None
+
+
+def is_argument(value: str) -> bool:
+    """Whether an argument of a command is a value, and no placeholder or path."""
+    return not is_placeholder(value) and not value.startswith(("/", "./", "~"))
+
+
+def is_made_up(value: str) -> bool:
+    """Whether what follows the name of a user is a password, and no other word."""
+    return may_be_secret(value) and (is_password(value) or is_no_word(value))
+
+
+def _holds_values(value: str) -> bool:
+    """Whether any line of a Kubernetes secret has a value."""
+    return not all(is_placeholder(line.partition(":")[2].strip()) for line in value.strip().split("\n"))
+
+
+CHECKS: dict[str, Callable[[str], bool]] = {
+    "argument": is_argument,
+    "basic": is_basic,
+    "card": is_card_number,
+    "composed": is_put_together,
+    "has_digit": lambda value: any(c.isdigit() for c in value),
+    "kubernetes_data": _holds_values,
+    "like_a_key": has_long_run,
+    "made_up": is_made_up,
+    "mixed": mixed,
+    "no_name": is_unlike_any_name,
+    "no_word": is_no_word,
+    "not_number": lambda value: not value.isdigit(),
+    "not_placeholder": lambda value: not is_placeholder(value),
+    "passphrase": is_spoken_phrase,
+    "possible": may_be_secret,
+    "random": looks_random,
+}
+"""What `checks` of a rule may name."""

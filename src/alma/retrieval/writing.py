@@ -10,8 +10,7 @@ from alma.errors import ConfigurationError
 from alma.model.governance import ANONYMOUS, Attribution
 from alma.model.record import Record
 from alma.model.vector import Vector
-from alma.redaction.guarding import checked_redactor
-from alma.redaction.redactor import DEFAULT_REDACTOR, Redactor, redact_record
+from alma.redaction.redactor import DEFAULT_REDACTOR, Redactor, checked_redactor, redact_record
 from alma.storage.base import DEFAULT_MODEL, StorageBackend, Transaction, checked_storage
 
 Progress = Callable[[int, int], None]

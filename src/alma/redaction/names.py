@@ -1,4 +1,4 @@
-"""Words for secrets: what they are called in texts, keys and arguments, in the languages that people write."""
+"""Key names: what secrets are called in texts, JSON keys and arguments, in many languages."""
 
 from __future__ import annotations
 
@@ -8,9 +8,20 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 
+from alma.redaction.values import (
+    is_no_word,
+    is_password,
+    is_phrase,
+    is_pin,
+    is_slug,
+    is_unlike_any_name,
+    may_be,
+    may_be_secret,
+)
+
 
 class Sort(StrEnum):
-    """How much a name says about what stands behind it."""
+    """How much a name says about its value."""
 
     PASSWORD = "password"
     TOKEN = "token"
@@ -22,7 +33,7 @@ class Sort(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """Where in a text something is called as secrets are, and how."""
+    """Where in a text the name of a secret is, and of which sort it is."""
 
     start: int
     end: int
@@ -109,7 +120,7 @@ Words = tuple[tuple[Sort, re.Pattern[str]], ...]
 
 
 def _compiled(words: tuple[tuple[str, Sort, str], ...]) -> tuple[tuple[str, Words], ...]:
-    """Under each stem, the words that it may begin."""
+    """The words by stem."""
     stems = dict.fromkeys(stem for stem, _, _ in words)
     return tuple(
         (stem, tuple((sort, re.compile(word)) for other, sort, word in words if other == stem)) for stem in stems
@@ -132,7 +143,7 @@ _LONGEST_NAME = 100
 
 
 def names_in(folded: str) -> Iterator[Name]:
-    """Where a text in small letters speaks of a secret by name."""
+    """The names of secrets in a text in small letters."""
     for stem, words in _STEMS if folded.isascii() else _STEMS_OF_ALL:
         if stem in folded:
             yield from _names_by(stem, words, folded)
@@ -164,20 +175,20 @@ def _name_at(folded: str, at: int, words: Words) -> Name | None:
 
 
 def _goes_on(folded: str, at: int) -> bool:
-    """Whether a longer name ends here, as first_pass does; the dashes of an argument do not belong to it."""
+    """Whether a longer name ends here, as in first_pass; the dashes of an argument are not part of it."""
     before = folded[max(0, at - 3) : at]
     return before[-1:].isalnum() or (before[-1:] in ("_", "-") and before.lstrip() not in ("-", "--"))
 
 
 def counts(folded: str, name: Name) -> bool:
-    """Whether this is the name of a number of tokens, or of a token that is no secret."""
+    """Whether this names a number of tokens, or a token that is not secret."""
     before = _NAME_BEFORE.search(folded, max(0, name.start - 40), name.start)
     return before is not None and _COUNTED.match(f"{before[0]}{folded[name.start : name.start + 10]}") is not None
 
 
 @lru_cache(maxsize=4096)
 def sort_of(name: str) -> Sort | None:
-    """Of which sort a key, field or argument of this name is; None where it is none of a secret."""
+    """The sort of a key, field or argument name; None where it does not name a secret."""
     folded = name.lower()
     if len(name) > _LONGEST_NAME or _COUNTED.match(folded) is not None:
         return None
@@ -194,3 +205,70 @@ def is_english(folded: str, name: Name) -> bool:
 
 
 _BY_STRENGTH = (Sort.PASSWORD, Sort.TOKEN, Sort.PIN, Sort.PASS)
+
+
+# Names of what carries secrets, beside the names of secrets themselves.
+_CARRIER = re.compile(
+    r"(?:^|[_\-.\s])(?:auth|authorization|cookies?|otp|totp|cvv2?|cvc2?|ssn|mnemonic"
+    r"|(?:seed|recovery|backup)[ _-](?:phrase|words?)"
+    r"|(?:verification|security|confirmation|login|2fa|mfa|one[ _-]time|backup|access)[ _-](?:code|password))$",
+    re.IGNORECASE,
+)
+_NUMBER = re.compile(r"\d(?:[ -]?\d){2,7}$")
+_SEED = re.compile(r"(?:[a-z]{3,8}[ \t,]+){11,23}[a-z]{3,8}$")
+_SESSION = re.compile(r"[\w.-]+=\S{8,}")
+_WORD_START = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+
+
+@dataclass(frozen=True, slots=True)
+class KeyName:
+    """What a key name says about its value."""
+
+    name: str
+    sort: Sort | None
+    is_plural: bool = False
+
+    def is_secret(self, text: str) -> bool:
+        """Whether the value under this name is a secret."""
+        if self.is_plural:
+            # "tokens" and "secrets" are often counts or lists of names.
+            return len(text) >= 8 and may_be_secret(text) and is_no_word(text) and not is_slug(text)
+        match self.sort:
+            case Sort.PASSWORD:
+                return may_be_secret(text) or (may_be(text) and _is_passphrase(text))
+            case Sort.TOKEN:
+                return may_be_secret(text)
+            case Sort.PIN:
+                return is_pin(text.strip())
+            case Sort.PASS:
+                return len(text) >= 6 and may_be_secret(text) and is_password(text) and not is_slug(text)
+            case None:
+                return may_be(text) and self._carries(text)
+
+    def _carries(self, text: str) -> bool:
+        last = re.split(r"[_\-.\s]", self.name.lower())[-1]
+        if last in ("auth", "authorization"):
+            return is_unlike_any_name(text) and " " not in text
+        if last in ("cookie", "cookies"):
+            return _SESSION.match(text) is not None or is_unlike_any_name(text)
+        return (_NUMBER if last not in ("mnemonic", "phrase", "word", "words") else _SEED).match(text) is not None
+
+
+def _is_passphrase(text: str) -> bool:
+    return " " in text.strip() and "\n" not in text.strip() and len(text) <= 200 and is_phrase(text)
+
+
+@lru_cache(maxsize=4096)
+def key_name(name: str) -> KeyName | None:
+    """What a key name says about its value; None where it does not name a secret."""
+    sort = sort_of(name)
+    if sort is None and name[-1:] in ("s", "S") and (sort := sort_of(name[:-1])) in (Sort.TOKEN, Sort.PASSWORD):
+        return KeyName(name, sort, is_plural=True)
+    if sort is None and (len(name) > 100 or _CARRIER.search(_WORD_START.sub("_", name)) is None):
+        return None
+    return KeyName(_WORD_START.sub("_", name), sort)
+
+
+def is_secret_name(name: str) -> bool:
+    """Whether the value under this name is a secret, whatever it looks like."""
+    return sort_of(name) in (Sort.PASSWORD, Sort.TOKEN, Sort.PIN)

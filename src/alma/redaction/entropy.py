@@ -1,4 +1,4 @@
-"""Secrets without a name: long words that only a machine makes up, where nothing says that they are something else."""
+"""High-entropy words: long, mixed words without a key name or a known shape."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
-from alma.redaction.secrets import Span
+from alma.redaction.rules import Span
 from alma.text.scanning import matches
 
-SHORTEST_UNNAMED = 32
-"""Shorter ones are ids as often as keys, and nothing tells them apart."""
+MIN_LENGTH = 32
+"""Shorter words are ids as often as keys."""
 
-# Whole words alone: what stands behind another sign is a part of something.
+# Whole words only, not parts of paths and addresses.
 _WORD = re.compile(
     r"(?:(?<![^\s\"'`“‘(\[{<,;=])|(?<=[A-Za-z]:))(?P<word>[A-Za-z0-9+/_-]{32,}+)={0,2}(?=$|[\s\"'`”’)\]}>,;!?]|[.:](?:\s|$))"
 )
-# How files, public keys and addresses of content begin where they are written as such words.
+# How files, public keys and content addresses begin in base64.
 _BEGINNINGS = (
     "AAAA AAEC iVBOR R0lGO /9j/ UklGR MII UEsD H4sI JVBER Qm bafy PD94 PHN2 "
     "SUQz //uQ //tQ T2dnUw ZkxhQ d09G AAEAA T1RUTw SUkq TU0A GkXf KLUv QlpoO /Td6 N3q8 U1FMaXRl AGFzbQ 0M8R4 f0VMR"
@@ -26,7 +26,7 @@ _PREFIXED = re.compile(r"(?:[a-z]{2,12}|[A-Z]{2,12})[_-]")
 _IN_A_PATH = re.compile(r"(?:^|/)[A-Za-z]?[a-z]{2,}(?:/|$)")
 _IN_AN_ADDRESS = re.compile(r"[/?&@]\S*$")
 _FEWEST_LETTERS, _FEWEST_DIGITS = 4, 2
-# In words of our own every second sign or more is of the sort of the one before it.
+# In ordinary words, most characters are of the same class as the one before.
 _FEWEST_CHANGES = 0.4
 _FAR, _WORDS_BESIDE = 60, 3
 _NAMES = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
@@ -40,23 +40,23 @@ _THINGS = """
 _OTHER_THINGS = frozenset(_THINGS.split())
 
 
-def names_another_thing(name: str) -> bool:
-    """Whether a name or the words around something say that it is an id, a sum or an address, and no key."""
+def names_an_id(name: str) -> bool:
+    """Whether a name, or the words around a value, say that it is an id, a checksum or an address."""
     return any(word.lower() in _OTHER_THINGS for word in _NAMES.findall(name))
 
 
-def unnamed_spans(text: str) -> Iterator[Span]:
-    """Where a long word stands that says nothing, in a line that does not say what it is."""
+def high_entropy_spans(text: str) -> Iterator[Span]:
+    """High-entropy words whose line does not say that they are something else."""
     for match in matches(_WORD, text):
         word = match["word"]
-        if not is_made_up(word) or _IN_AN_ADDRESS.search(text, max(0, match.start() - _FAR), match.start()):
+        if not has_high_entropy(word) or _IN_AN_ADDRESS.search(text, max(0, match.start() - _FAR), match.start()):
             continue
-        if not names_another_thing(_around(text, match.start(), match.end())):
+        if not names_an_id(_around(text, match.start(), match.end())):
             yield Span(*match.span(), "unnamed_secret")
 
 
-def is_made_up(word: str) -> bool:
-    """Whether capitals, small letters and digits follow each other as nobody puts them."""
+def has_high_entropy(word: str) -> bool:
+    """Whether capitals, small letters and digits alternate as in random text."""
     if word.startswith(_CONTENT) or _PREFIXED.match(word) or _IN_A_PATH.search(word):
         return False
     sorts = [_sort(sign) for sign in word if sign.isalnum()]
@@ -71,7 +71,7 @@ def _sort(sign: str) -> str:
 
 
 def _around(text: str, start: int, end: int) -> str:
-    """The words beside it, on its line."""
+    """The words next to it on its line."""
     before = text[max(0, start - _FAR) : start].rpartition("\n")[2].split()
     behind = text[end : end + _FAR].partition("\n")[0].split()
     return " ".join((*before[-_WORDS_BESIDE:], *behind[:_WORDS_BESIDE]))

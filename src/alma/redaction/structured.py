@@ -1,14 +1,54 @@
-"""Columns: secrets in tables, which the name at the head of their column tells."""
+"""Secrets in structured text: markup, pairs of name and value, YAML blocks, tables and SQL."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
 
-from alma.redaction.secrets import Span
-from alma.redaction.telling import is_secret_name
+from alma.redaction.names import is_secret_name, key_name
+from alma.redaction.rules import Span
 from alma.redaction.values import is_slug, is_unlike_any_name, may_be_secret
 from alma.text.scanning import matches
+
+_ELEMENT = re.compile(
+    r"<(?:\w{1,40}:)?(?P<name>[\w.-]{2,80})(?:\s[^<>]{0,200})?>\s{0,4}(?P<secret>[^<>\s]{3,}+)(?:\s{0,4}</|\Z)"
+)
+_PAIR = re.compile(
+    r"""(?:key|name|id|property|variable)["']?\s?[:=]\s?["']?(?P<name>[\w. -]{2,80}?)["']?\s{0,80}+(?:,\s{0,80}+)?"""
+    r"""["']?\bvalue["']?\s?[:=]\s?(?:"(?P<double>[^"\n]{3,}+)(?:"|\Z)|'(?P<single>[^'\n]{3,}+)(?:'|\Z)|(?P<bare>[^\s"',;}<>]{3,}+))""",
+    re.IGNORECASE,
+)
+# The indented lines below a name.
+_BLOCK = re.compile(
+    r"^(?P<indent>[ \t]*)(?:- )?[\"']?(?P<name>[\w.-]{2,80})[\"']?:[ \t]*[|>][+-]?\d?[ \t]*\n"
+    r"(?P<inside>(?P=indent)[ \t]+)(?P<secret>\S[^\n]{2,}+(?:\n(?P=inside)[^\n]++)*+)",
+    re.MULTILINE,
+)
+
+
+def structured_spans(text: str) -> Iterator[Span]:
+    """Values of elements, attributes, entries and blocks that have the name of a secret."""
+    if "</" in text:
+        yield from _named(matches(_ELEMENT, text))
+    if "value" in text or "Value" in text or "VALUE" in text:
+        yield from _named(matches(_PAIR, text))
+    if ":" in text and "\n" in text:
+        yield from _blocks(text)
+
+
+def _named(found: Iterator[re.Match[str]]) -> Iterator[Span]:
+    for match in found:
+        group = next(name for name in ("secret", "double", "single", "bare") if match.groupdict().get(name))
+        if is_secret_name(match["name"].strip()) and may_be_secret(match[group]):
+            yield Span(match.start(group), match.end(group), "secret")
+
+
+def _blocks(text: str) -> Iterator[Span]:
+    for match in matches(_BLOCK, text):
+        tells = key_name(match["name"])
+        if tells is not None and tells.is_secret(match["secret"].split("\n")[0].rstrip()):
+            yield Span(match.start("secret"), match.start("secret") + len(match["secret"].rstrip()), "secret")
+
 
 _HEAD = re.compile(r"[\w .*`\"'()/-]{1,40}")
 _RULE = re.compile(r"[\s|:+=-]*")
@@ -19,12 +59,12 @@ _INSERT = re.compile(
 )
 _ROW = re.compile(r"\((?P<row>(?:'(?:[^'\n]|'')*+'|[^()'\n])*+)\)")
 _CELL = re.compile(r"\s*+(?:'(?P<quoted>(?:[^'\n]|'')*+)'|[^,']*+)\s*+(?:,|\Z)")
-# Deeper than this nobody reads a table without its head.
-_MOST_ROWS = 500
+# Rows further down are far from the head of the table.
+_MAX_ROWS = 500
 
 
 def column_spans(text: str) -> Iterator[Span]:
-    """The values of tables, lists with commas and SQL that stand in a column with the name of a secret."""
+    """Values of tables, CSV and SQL in a column that has the name of a secret."""
     if "\n" in text:
         for sign in ("|", ",", ";", "\t"):
             if sign in text:
@@ -38,7 +78,7 @@ def _of_table(text: str, sign: str) -> Iterator[Span]:
     width, rows, start = 0, 0, 0
     for line in text.split("\n"):
         cells = line.split(sign) if sign in line else []
-        if secret and len(cells) == width and rows < _MOST_ROWS:
+        if secret and len(cells) == width and rows < _MAX_ROWS:
             rows += 1
             yield from _secret_cells(cells, secret, start, sign)
         elif not (secret and _RULE.fullmatch(line)):

@@ -1,4 +1,4 @@
-"""Secrets by name: the value of an assignment, a JSON key or a sentence that says what it is."""
+"""Secrets by key name: the values of assignments, arguments and sentences such as "the password is …"."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from alma.redaction.secrets import Span, looks_random
+from alma.redaction.names import SUFFIX, Name, Sort, counts, is_english, names_in
+from alma.redaction.rules import Span
 from alma.redaction.values import (
     is_joined_phrase,
     is_no_word,
@@ -17,9 +18,9 @@ from alma.redaction.values import (
     is_slug,
     is_technical,
     is_unlike_any_name,
+    looks_random,
     may_be,
 )
-from alma.redaction.words import SUFFIX, Name, Sort, counts, is_english, names_in
 
 # An ampersand belongs to a value unless the next parameter of a query, or the next command, begins with it.
 _SIGN = r"""(?:[^\s,;"'`&<>]|&(?![\w.-]{0,64}=|&|\s|$))"""
@@ -111,7 +112,7 @@ _AFTER_NUMBER = re.compile(r"[ \t.,;:)\]}*!\"']*(?:$|\n|(?<=[.,;)!\"'])\s)")
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """A value that stands by the name of a secret; the pattern saw small letters, the value has its own."""
+    """A value next to the name of a secret; the match is on the text in small letters."""
 
     name: Name
     match: re.Match[str]
@@ -135,8 +136,8 @@ class _Found:
         return Span(start, start + len(self.value), kind)
 
 
-def named_spans(text: str, folded: str) -> Iterator[Span]:
-    """The values that stand by the name of a secret; `folded` is the text in small letters."""
+def assigned_spans(text: str, folded: str) -> Iterator[Span]:
+    """The values next to the name of a secret; `folded` is the text in small letters."""
     if len(folded) != len(text):
         # A few letters become two when they are made small, and what is found must be where it is.
         folded = "".join(small if len(small := c.lower()) == 1 else c for c in text)
@@ -154,7 +155,7 @@ def named_spans(text: str, folded: str) -> Iterator[Span]:
 
 
 def _span_of(name: Name, match: re.Match[str] | None, text: str, folded: str) -> Span | None:
-    """What stands by a name, if it is a secret; the match is that of what is assigned to it."""
+    """The value next to a name, if it is a secret; `match` is that of an assignment."""
     if match is not None and not counts(folded, name) and _is_assigned(found := _Found(name, match, text), folded):
         return found.span("secret" if name.sort is Sort.TOKEN else "password")
     if _BEFORE_FLAG.search(folded, max(0, name.start - _LONGEST_LEAD), name.start) is not None:
@@ -166,7 +167,7 @@ def _span_of(name: Name, match: re.Match[str] | None, text: str, folded: str) ->
 
 
 def _coded_span(name: Name, text: str, folded: str) -> Span | None:
-    """A value that code or markup gives to a name, not right behind it."""
+    """A value that code or markup gives to a name further on."""
     following = folded[name.end : name.end + 40]
     if not any(sign in following for sign in ",?|{<)") and " or " not in following:
         return None
@@ -262,7 +263,7 @@ def _is_behind_pin(found: _Found, _: str) -> bool:
 
 
 def _is_behind_pass(found: _Found, folded: str) -> bool:
-    """Whether a value behind "pass" is a password, and not what passes: a number, a test, a browser."""
+    """Whether a value after "pass" is a password, and not something that passed."""
     match, value = found.match, found.value
     if match["by"] in _LOOSE or not is_no_word(value) or len(value) < _SHORTEST_SAID:
         return False
@@ -279,7 +280,7 @@ def _is_behind_pass(found: _Found, folded: str) -> bool:
 
 
 def _is_alone_below(found: _Found, folded: str) -> bool:
-    """Whether a value that stands on a line of its own, below its name, is a secret."""
+    """Whether a value alone on the line below its name is a secret."""
     value = found.value
     if not _ends_line(folded, found.match.end("bare")) or found.match["by"] not in (*_COLONS, "="):
         return False
